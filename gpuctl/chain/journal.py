@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
@@ -136,9 +137,16 @@ class Journal:
         return self._file
 
     def write(self, event: str, **more: Any) -> None:
-        """Add a line; it is on the disk when this returns."""
+        """Add a line; it is on the disk when this returns.
+
+        Raises:
+            OSError: there is no room for it; nothing of it is there.
+        """
         line = json.dumps({"event": event, "at_s": round(time.time(), 3), **more}, ensure_ascii=True) + "\n"
-        os.write(self._file, line.encode())
+        size, data = os.fstat(self._file).st_size, line.encode()
+        if os.write(self._file, data) < len(data):
+            os.ftruncate(self._file, size)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self.path))
         os.fsync(self._file)
         folder = os.open(self.path.absolute().parent, os.O_RDONLY)
         try:

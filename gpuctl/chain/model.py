@@ -289,9 +289,11 @@ def load(path: Path) -> Model:
         InputError: it is none, or something in it is not what it should be.
     """
     folder = card.load_folder(path, KIND)
-    size, bags = folder.card.get("cluster", {}).get("nodes"), folder.card.get("trees")
+    cluster, bags = folder.card.get("cluster"), folder.card.get("trees")
+    size = cluster.get("nodes") if isinstance(cluster, dict) else None
     if (
         not isinstance(size, int)
+        or not isinstance(bags, int)
         or not 1 <= size <= 10**6
         or bags not in (0, policies.BAGS)
         or folder.card.get("quantiles") != list(QUANTILES)

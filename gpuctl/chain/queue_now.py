@@ -16,6 +16,7 @@ from gpuctl.core.lines import RowError
 from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.ingest.slurm.site.state_json import text, words
 from gpuctl.replay.policies.mirage.slots_kernel import SLOTS
+from gpuctl.waits.snapshot import array_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 _HINT = "expected what squeue --json --all --array prints"
 MOST_BYTES = 256 << 20
 HOLDS_NODES = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING"})
-_WAITS_FOR = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldAdmin", "BeginTime")
+_WAITS_FOR = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldAdmin", "BeginTime", "JobArrayTaskLimit")
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class QueuedJob:
         start_s: of its start; None: it has not started.
         end_s: of its end; None: it has not ended.
         exit_code: of its script; None: it is not told.
+        tasks: that wait, of an array: squeue has one record for all of these; else 1.
+        cut: whether more tasks wait than squeue names.
     """
 
     job: str
@@ -59,6 +62,8 @@ class QueuedJob:
     start_s: int | None
     end_s: int | None
     exit_code: int | None
+    tasks: int = 1
+    cut: bool = False
 
     @property
     def pending(self) -> bool:
@@ -118,6 +123,8 @@ def _job(job: dict[str, Any]) -> QueuedJob:
         start_s=None if pending else start,
         end_s=end if over else None,
         exit_code=status,
+        tasks=array_tasks(text(job, "array_task_string")) if number(job.get("array_task_id")) is None else 1,
+        cut=pending and "..." in text(job, "array_task_string"),
     )
 
 
@@ -186,13 +193,14 @@ def now_of(jobs: Sequence[QueuedJob], p: QueuedJob, pair: Pair, size: int, secon
     """
     if p.start_s is None or not p.holds:
         raise InputError(f"job {p.job} does not run: {', '.join(sorted(p.states))}", hint="ask again once it runs")
-    here = [job for job in jobs if job.partition == p.partition and job.job != p.job]
+    here = [job for job in jobs if p.partition in job.partition.split(",") and job.job != p.job]
     runs = [job for job in here if job.holds and job.start_s is not None]
-    waits = sorted((job for job in here if job.eligible), key=lambda job: (job.submit_s, job.job))
+    eligible = sorted((job for job in here if job.eligible), key=lambda job: (job.submit_s, job.job))
+    waits = [job for job in eligible for _ in range(job.tasks)]
     left_out: dict[str, int] = {}
     for job in here:
         if job.pending and not job.eligible:
-            left_out[job.reason] = left_out.get(job.reason, 0) + 1
+            left_out[job.reason] = left_out.get(job.reason, 0) + job.tasks
     held = sum(job.nodes for job in runs) + p.nodes
     large = max((job.nodes for job in waits), default=0)
     if max(held, large) > size:

@@ -58,7 +58,7 @@ class Runner:
         decide: says whether to submit a successor, from the queue, P and the time.
         clock: seconds since 1970.
         settle_s: for which a job whose submission is unsure must be absent from Slurm before it is submitted again.
-        dry: decide and say so, but submit and cancel nothing.
+        dry: decide and say so, but submit, cancel and write nothing.
         tell: is told each thing that happens.
         absent_since: of the unsure submission, the first look that did not find it.
         said: the last decision to wait, so that it is said once.
@@ -106,7 +106,8 @@ class Runner:
             try:
                 found = [job.job for job in self.slurm.accounting(name=name, since_s=since) if job.name == name]
             except InputError as error:
-                self._say(f"sacct does not answer, the queue has to do: {error.message}")
+                self._say(f"job {number} may or may not be submitted, and sacct does not answer: {error.message}")
+                return
         if found:
             self.absent_since = None
             self._write(log.SUBMITTED, number=number, job=min(found, key=int), found=True)
@@ -133,28 +134,30 @@ class Runner:
             for other in queue:
                 if name in {other.name, other.comment} and other.job != job and (other.pending or other.holds):
                     self._write(log.NOTED, text=f"job {other.job} is job {number} a second time: cancelled")
-                    self.slurm.cancel(other.job)
+                    self._cancel(other.job)
 
     # ---- what is to be done
 
     def _go_on(self, queue: Sequence[QueuedJob]) -> bool:
-        told = self.journal.told
-        for number in sorted(told.jobs):
-            if number not in told.ended:
+        jobs, ended = self.journal.told.jobs, dict(self.journal.told.ended)
+        for number in sorted(jobs):
+            end = ended.get(number)
+            if end is None:
                 end = self._end(queue, number)
                 if end is None:
                     break
-                self._write(log.ENDED, number=number, job=told.jobs[number], state=end)
-                if end not in AS_WANTED and not self.wishes.go_on:
-                    return self._stop(number, end)
-        told = self.journal.told
-        last = max(told.jobs)
+                self._write(log.ENDED, number=number, job=jobs[number], state=end)
+                ended[number] = end
+            # also of an end that stands in the journal: the look that wrote it may not have come as far as to stop
+            if end not in AS_WANTED and not self.wishes.go_on:
+                return self._stop(queue, number, end)
+        last = max(jobs)
         if last == self.wishes.jobs:
-            if last in told.ended:
+            if last in ended:
                 self._write(log.DONE)
-            return last in told.ended
-        if last in told.ended:
-            self._submit(last + 1, Decision(True, False, f"job {last} has ended: {told.ended[last]}"), None)
+            return last in ended
+        if last in ended:
+            self._submit(last + 1, Decision(True, False, f"job {last} has ended: {ended[last]}"), None)
             return False
         p = self._find(queue, last)
         if p is not None and p.holds and p.start_s is not None:
@@ -182,13 +185,13 @@ class Runner:
             return None
         return record.state if record.state in ENDS else None
 
-    def _stop(self, number: int, state: str) -> bool:
-        told = self.journal.told
-        for other, job in told.jobs.items():
-            if other > number and other not in told.ended:
+    def _stop(self, queue: Sequence[QueuedJob], number: int, state: str) -> bool:
+        """Cancel what waits for a job that has failed, then stop; what Slurm no longer has cannot be cancelled."""
+        for other, job in self.journal.told.jobs.items():
+            seen = self._find(queue, other)
+            if other > number and seen is not None and (seen.pending or seen.holds):
                 self._write(log.NOTED, text=f"job {other} ({job}) is cancelled: job {number} has failed")
-                if not self.dry:
-                    self.slurm.cancel(job)
+                self._cancel(job)
         self._write(log.STOPPED, why=f"job {number} ended as {state}")
         return True
 
@@ -223,9 +226,17 @@ class Runner:
     def _last(self, event: str) -> log.Event:
         return next(each for each in reversed(self.journal.told.events) if each["event"] == event)
 
+    def _cancel(self, job: str) -> None:
+        if not self.dry:
+            self.slurm.cancel(job)
+
     def _write(self, event: str, **more: object) -> None:
+        said = " ".join([event, *(f"{key}={value}" for key, value in more.items() if value is not None)])
+        if self.dry:
+            self._say(f"would be done: {said}")
+            return
         self.journal.write(event, **more)
-        self._say(" ".join([event, *(f"{key}={value}" for key, value in more.items() if value is not None)]))
+        self._say(said)
 
     def _say(self, text: str) -> None:
         if text != self.said:

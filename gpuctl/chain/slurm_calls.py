@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpuctl.chain.queue_now import QueuedJob
 
-_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
+_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
 _FIELDS = ("JobIDRaw", "JobName", "State", "Start", "End", "ExitCode")
 _UNSURE = ("timed out", "unable to contact", "zero bytes", "connection", "communication", "try again", "temporar")
 
@@ -60,7 +60,7 @@ class Slurm:
     timeout_s: float = 60.0
 
     def queue(self) -> list[QueuedJob]:
-        """The jobs of the queue, tasks of arrays one by one, and those that have ended lately.
+        """The jobs of the queue, and those that have ended lately; all tasks of an array that wait are one record.
 
         Raises:
             InputError: squeue does not answer, or not in JSON.

@@ -12,7 +12,12 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.files import read_whole
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
-_OURS = ("-J", "--job-name", "--comment", "-d", "--dependency", "-a", "--array", "--parsable", "--wrap", "-W", "--wait")
+_NOWHERE = ("-a", "--array", "-M", "--clusters", "-W", "--wait")
+"""Options that no chain can do with, also in a script: one id a job, in this cluster, from an sbatch that returns."""
+_OURS = (*_NOWHERE, "-J", "--job-name", "--comment", "-d", "--dependency", "--parsable", "--wrap")
+_FLAGS = "HhkOQsvV"
+"""Short options of sbatch without a value: others may follow in the same word."""
+MOST_SCRIPT = 4 << 20
 _HINT = "docs/chain.md has an example"
 MOST_BYTES = 1 << 20
 
@@ -68,8 +73,11 @@ def read_wishes(path: Path) -> Wishes:
     if not isinstance(options, list) or not all(isinstance(word, str) and word.startswith("-") for word in options):
         raise wrong('options: expected a list of options of sbatch, as "--nodes=1"')
     for word in options:
-        if word.split("=")[0] in _OURS or (not word.startswith("--") and word[:2] in _OURS):
-            raise wrong(f"options: {word[:40]} is set by gpuctl")
+        if _is_one(word, _OURS):
+            raise wrong(f"options: {word[:40]} is set by gpuctl, or no chain can do with it")
+    for word in _in_script(path.parent / script):
+        if _is_one(word, _NOWHERE):
+            raise wrong(f"script: {script[:80]} has #SBATCH {word[:40]}, with which no chain can do")
     on_failure = given.get("on_failure", "stop")
     if on_failure not in {"stop", "go on"}:
         raise wrong('on_failure: expected "stop" or "go on"')
@@ -79,6 +87,25 @@ def read_wishes(path: Path) -> Wishes:
         60 * _number(given, "lead_min", 0, 0, 43_200, wrong),
         None if "nodes" not in given else _number(given, "nodes", None, 1, 10**6, wrong), on_failure == "go on",
     )  # fmt: skip
+
+
+def _is_one(word: str, options: tuple[str, ...]) -> bool:
+    """Whether a word is one of these options, as sbatch reads it: the beginning of a long one's name will do."""
+    if word.startswith("--"):
+        name = word.split("=", maxsplit=1)[0]
+        return len(name) > 2 and any(option.startswith(name) for option in options)
+    return word.startswith("-") and "-" + word[1:].lstrip(_FLAGS)[:1] in options
+
+
+def _in_script(path: Path) -> list[str]:
+    """The options that a batch script has in its #SBATCH lines, which end with its first command."""
+    found: list[str] = []
+    for line in read_whole(path, most=MOST_SCRIPT, hint=_HINT).decode("utf-8", "replace").splitlines():
+        if line.startswith("#SBATCH"):
+            found += line.removeprefix("#SBATCH").partition(" #")[0].split()
+        elif line.strip() and not line.startswith("#"):
+            break
+    return found
 
 
 def _number(  # noqa: PLR0917 - as a line of a table

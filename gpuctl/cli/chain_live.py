@@ -92,7 +92,12 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
         second = when(data) if at is None else int(at)
         if second is None:
             raise UsageError(f"{squeue} does not say when it was made", hint="name that time with --at SECONDS")
-        return read_queue(data, squeue), second, None
+        queue = read_queue(data, squeue)
+        cut = sum(job.cut for job in queue)
+        if cut:
+            text = f"note: of {cut:,} arrays {squeue} names only the first tasks (...): the others are not counted"
+            message(text, quiet=given.quiet)
+        return queue, second, None
     from gpuctl.chain.deciding import ACCRUE
     from gpuctl.chain.slurm_calls import Slurm
 

@@ -124,6 +124,9 @@ def predict_wait(
         else note("as the log shows it") if log is not None else note("not known"),
         "counted in": ours(trained.unit),
     }  # fmt: skip
+    if now is not None and now.cut:
+        notes = (*notes, note("Of {n:,} arrays the queue names only the first tasks (...): the others are not counted; "
+                              "SLURM_BITSTR_LEN=0 makes squeue name all.", n=now.cut))  # fmt: skip
     name = named("cluster", log.name) if log is not None else note("jobs")
     return tables.forecasts(found, name, said, command, sources, warnings=notes), failed
 
@@ -142,7 +145,7 @@ def _queue(queue: Queue | None) -> Snapshot | None:
     def printed(what: str, *command: str) -> bytes:
         if what != "now":
             return read_whole(Path(what), most=MOST_BYTES, hint=f"a file with what {command[0]} --json prints")
-        return output(command, timeout_s=60.0, settings={"LC_ALL": "C.UTF-8", "TZ": "UTC"})
+        return output(command, timeout_s=60.0, settings={"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_BITSTR_LEN": "0"})
 
     live = queue.squeue == "now"
     data = printed(queue.squeue, "squeue", "--json", "--all", "--array")

@@ -189,14 +189,16 @@ def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> lis
 
 def _not_survived(found: list[_Candidate], blamed: set[int | None]) -> list[_Candidate]:
     """Take the last error of a process that its launcher blames, whatever other processes printed after it."""
-    last: dict[int | None, int] = {}
+    last: dict[tuple[str, int | None], int] = {}
     for candidate in found:
-        rank, tier = candidate.match.rank, candidate.tier
-        if rank in blamed and tier != Tier.GENERIC:
-            last[rank] = max(last.get(rank, 0), candidate.match.line_no)
+        match = candidate.match
+        if match.rank in blamed and candidate.tier != Tier.GENERIC:
+            process = (match.stream, match.rank)
+            last[process] = max(last.get(process, 0), match.line_no)
     return [
         candidate._replace(survived=False)
-        if last.get(candidate.match.rank, 0) == candidate.match.line_no and candidate.tier != Tier.GENERIC
+        if candidate.tier != Tier.GENERIC
+        and last.get((candidate.match.stream, candidate.match.rank), 0) == candidate.match.line_no
         else candidate
         for candidate in found
     ]

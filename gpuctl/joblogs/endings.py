@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, overload
 
-from gpuctl.joblogs.prefix import prefix
+from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.structure import PREFIX
 from gpuctl.joblogs.structure.areas import area
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.table import CAUSES, Signature, Tier
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from datetime import tzinfo
 
     from gpuctl.joblogs.structure.ending import Ending, Format
@@ -52,9 +54,9 @@ class Placed(NamedTuple):
         return self.ending.texts or messages(self.line[prefix(self.line).end :])
 
     @property
-    def span(self) -> range:
-        """Rows from its first line to its last."""
-        return range(self.rows[self.ending.first], self.rows[self.ending.last] + 1)
+    def span(self) -> list[int]:
+        """Rows of its process from its first line to its last."""
+        return [*self.rows[self.ending.first : self.ending.last + 1]]
 
 
 def place(anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int], str], zone: tzinfo) -> list[Placed]:
@@ -66,16 +68,39 @@ def place(anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int
         line: the text of a row.
         zone: of stamps that name none.
     """
+
+    @cache
+    def head(row: int) -> Prefix:
+        return prefix(line(row), zone)
+
     found: dict[tuple[int, str], Placed] = {}
     for row, form in anchors:
-        rank = prefix(line(row), zone).rank
-        heads = {n: prefix(line(n), zone) for n in range(max(row - ABOVE, 0), min(row + BELOW, count))}
-        rows = [n for n, head in heads.items() if rank is None or head.rank == rank]
-        ending = form.read([_words(line(n), heads[n].end) for n in rows], rows.index(row))
+        rank, near = head(row).rank, range(max(row - ABOVE, 0), min(row + BELOW, count))
+        rows = near if rank is None else [n for n in near if head(n).rank == rank]
+        ending = form.read(_Lines(rows, lambda n: _words(line(n), head(n).end)), rows.index(row))
         if ending is not None:
             at = rows[ending.at]
-            found.setdefault((at, form.name), Placed(ending, form, rows, line(at), rank, heads[at].ts))
+            found.setdefault((at, form.name), Placed(ending, form, rows, line(at), rank, head(at).ts))
     return [*found.values()]
+
+
+class _Lines(Sequence[str]):
+    """Lines that are cut out only when they are read: most formats read few of those that they are given."""
+
+    def __init__(self, rows: Sequence[int], text: Callable[[int], str]) -> None:
+        self._rows, self._text = rows, text
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._text(row) for row in self._rows[place]]
+        return self._text(self._rows[place])
 
 
 def _words(line: str, end: int) -> str:

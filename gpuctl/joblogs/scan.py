@@ -19,11 +19,13 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.joblogs import endings, pattern_database, progress
+from gpuctl.joblogs.blocks import Block, before_traceback
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, shown
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.ranks import ranks_of
 from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.structure.loggers import MOST as JSON_MOST
 from gpuctl.joblogs.table import CAUSES, LAST_WORDS, Signature, Table, Tier
 from gpuctl.joblogs.templates import tells
 
@@ -41,8 +43,6 @@ KEPT = 3
 """Of each signature, so many of its first lines and so many of its last are kept."""
 TELLING = 8
 _TAIL = 1 << 16
-_TRACEBACK_BYTES = 1 << 14
-"""A traceback is kept in one block where it begins so near to the block's end."""
 _LINE_LIMIT = 4096
 _ANSI = re.compile(rb"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,256}(?:\x07|\x1b\\)|[@-Z\\-_])")
 _RETURNS = bytes.maketrans(b"\r\x00", b"\n ")
@@ -70,6 +70,7 @@ _LABEL_WITHIN = 300
 _LINE_START = re.compile(rb"(?<![\[\\])\^")
 _BEHIND_PREFIX = rb"^(?:\\[[^\\]\n]{1,24}\\](?:<std\\w{3,4}>)?:? ?|\\d{1,6}: |\\([^)\n]{1,60}\\) )?"
 """An anchor stands at the beginning of a line, or behind the rank that a launcher puts there."""
+_IGNORED_WORDS = (b"xception ignored", b"xception in ")
 _STEP_TIER = "step"
 _FRAME_TIER = "frame"
 _ANCHOR_TIER = "anchor"
@@ -142,12 +143,14 @@ class Scanner:
             what was found; of `Scan.matches`, at most 2 x `KEPT` a signature.
         """
         log = _Log(self, on_step, zone or UTC)
-        rest = b""
-        while chunk := stream.read(CHUNK):
+        rest, following = b"", stream.read(CHUNK)
+        while chunk := following:
+            following = stream.read(CHUNK)
             log.result.size += len(chunk)
             text = rest + chunk
             cut = max(text.rfind(b"\n"), text.rfind(b"\r")) + 1
-            cut = _before_traceback(text, cut)
+            # the last line of a log belongs to what stands above it, whether it has an end or not
+            cut = before_traceback(text, cut) if following else cut and len(text)
             if cut:
                 log.block(text[:cut])
                 rest = text[cut:]
@@ -211,31 +214,6 @@ class Scanner:
                     f"signature {entry.id!r}: pattern {entry.pattern!r} cannot be compiled: {fault}",
                     hint="Hyperscan supports no look-around, back-references, or lazy repeats that matter",
                 ) from error
-
-
-class _Block(NamedTuple):
-    """Some lines of a log, or a piece of a long one.
-
-    Attributes:
-        text: carriage returns are line ends.
-        starts: where its lines start.
-        plain: whether a line is ordinary output.
-        ranks: of the process that printed it; -1 where the line's beginning names none.
-        number_of: the number in the log of each line.
-    """
-
-    text: bytes
-    starts: np.ndarray
-    plain: np.ndarray
-    ranks: np.ndarray
-    number_of: np.ndarray
-
-    def bounds(self, row: int) -> tuple[int, int]:
-        """Return where a line begins and where it ends."""
-        begin = int(self.starts[row])
-        if row + 1 < len(self.starts):
-            return begin, int(self.starts[row + 1]) - 1
-        return begin, len(self.text) - self.text.endswith(b"\n")
 
 
 class _Hit(NamedTuple):
@@ -326,13 +304,13 @@ class _Log:
         if hits:
             # a carriage return parts pieces of one line
             number_of = base + 1 + np.searchsorted(np.flatnonzero(np.frombuffer(raw, np.uint8) == 10), starts)
-            self._lines(hits, _Block(text, starts, plain, ranks, number_of))
+            self._lines(hits, Block(text, starts, plain, ranks, number_of))
         self._ordinary[None] += int(plain.sum())
         for rank, number in zip(*np.unique(ranks[plain], return_counts=True), strict=True):
             if rank >= 0:
                 self._ordinary[int(rank)] += int(number)
 
-    def _lines(self, hits: list[tuple[int, int]], block: _Block) -> None:
+    def _lines(self, hits: list[tuple[int, int]], block: Block) -> None:
         ends, numbers = np.array(hits, np.int64).T
         # the end of a match lies within its line, so the byte before it tells which
         rows = np.searchsorted(block.starts, ends - 1, "right") - 1
@@ -349,15 +327,17 @@ class _Log:
         for row, found in grouped.items():
             self._line(block, row, found, pending, anchors)
         if anchors:
-            pending = self._endings(block, anchors, pending)
-        seen: dict[int | None, np.ndarray] = {None: np.cumsum(block.plain)}
+            pending = sorted(self._endings(block, anchors, pending), key=lambda hit: hit.row)
+        plain = np.flatnonzero(block.plain)
+        order = np.argsort(block.ranks[plain], kind="stable")
+        ranks, rows = block.ranks[plain][order], plain[order]  # rows by rank, and in order within each
         for hit in pending:
             rank = hit.match.rank if block.ranks[hit.row] >= 0 else None
-            if rank not in seen:
-                seen[rank] = np.cumsum(block.plain & (block.ranks == rank))
-            self._add(hit._replace(alone=rank), self._ordinary[rank] + int(seen[rank][hit.row]))
+            own = plain if rank is None else rows[slice(*np.searchsorted(ranks, [rank, rank + 1]))]
+            seen = int(np.searchsorted(own, hit.row, "right"))
+            self._add(hit._replace(alone=rank), self._ordinary[rank] + seen)
 
-    def _chosen(self, block: _Block, rows: np.ndarray, numbers: np.ndarray, kinds: np.ndarray) -> np.ndarray:
+    def _chosen(self, block: Block, rows: np.ndarray, numbers: np.ndarray, kinds: np.ndarray) -> np.ndarray:
         """Choose what is looked at line by line: all, but where one thing is found in very many lines of a block."""
         chosen = np.ones(len(rows), bool)
         steps = np.unique(rows[kinds == _STEP])
@@ -365,7 +345,9 @@ class _Log:
         if len(rows) <= DENSE:
             return chosen
         for number in np.flatnonzero(np.bincount(numbers[kinds == _ANCHOR], minlength=1) > ANCHORS):
-            chosen[np.flatnonzero(numbers == number)[ANCHORS // 2 : -ANCHORS // 2]] = False
+            between = np.flatnonzero(numbers == number)[ANCHORS // 2 : -ANCHORS // 2]
+            # what was ignored is no evidence, however often it is printed
+            chosen[between] = [self._ignored_above(block, int(row)) for row in rows[between]]
         causes = kinds == _CAUSE
         harmless = np.isin(rows, rows[kinds == _HARMLESS])
         for number in np.flatnonzero(np.bincount(numbers[causes], minlength=1) > DENSE):
@@ -383,8 +365,11 @@ class _Log:
             chosen[(kinds == _STEP) & ~np.isin(rows, read)] = False
         return chosen
 
+    def _ignored_above(self, block: Block, row: int) -> bool:
+        return any(word in block.text[block.starts[max(row - 3, 0)] : block.starts[row]] for word in _IGNORED_WORDS)
+
     def _line(
-        self, block: _Block, row: int, found: dict[int, int], pending: list[_Hit], anchors: list[tuple[int, int]]
+        self, block: Block, row: int, found: dict[int, int], pending: list[_Hit], anchors: list[tuple[int, int]]
     ) -> None:
         """Look at one line in which something was found."""
         begin, stop = block.bounds(row)
@@ -428,29 +413,33 @@ class _Log:
         if _STEP_TIER in tiers and not tiers & set(CAUSES):
             self._step(line, line_no, head.rank)
 
-    def _endings(self, block: _Block, anchors: list[tuple[int, int]], pending: list[_Hit]) -> list[_Hit]:
+    def _endings(self, block: Block, anchors: list[tuple[int, int]], pending: list[_Hit]) -> list[_Hit]:
         """Add what formats say to the hits of a block, and take away what they say was survived."""
         formats = self._scanner.formats
         by_row: dict[int, list[_Hit]] = {}
         for hit in pending:
             by_row.setdefault(hit.row, []).append(hit)
 
+        objects = {row for row, number in anchors if formats[number].name == "json"}
+
         @cache
         def line(row: int) -> str:
             begin, stop = block.bounds(row)
-            return block.text[begin : min(stop, begin + _LINE_LIMIT)].decode("utf-8", "replace").rstrip()
+            most = JSON_MOST if row in objects else _LINE_LIMIT
+            return block.text[begin : min(stop, begin + most)].decode("utf-8", "replace").rstrip()
 
         placed = endings.place([(row, formats[number]) for row, number in anchors], len(block.starts), line, self._zone)
         ignored: set[int] = set()
         for one in placed:
-            block.plain[one.span.start : one.span.stop] = False
+            block.plain[one.span] = False
             line_no = int(block.number_of[one.row])
             if one.ending.ignored:
                 ignored.update(one.span)
                 continue
+            decoded = bool(one.ending.texts)  # what was found in its encoded form is of no account
             known = [
                 entry
-                for row in endings.message_rows(one)
+                for row in (() if decoded else endings.message_rows(one))
                 for hit in by_row.get(row, ())
                 if isinstance(entry := self._entries[hit.number], Signature)
             ]
@@ -458,11 +447,11 @@ class _Log:
             head = Match("", line_no, shown(one.line, 0), one.rank, ts=one.ts)
             if one.ending.rank is not None:
                 head = head._replace(rank=one.ending.rank)
-            added = [(entry.id, text) for entry, text in inner if entry.fallback < 2]
+            added = [(entry.id, text) for entry, text in inner if decoded or entry.fallback < 2]
             chosen = endings.signature_id(one, known + [entry for entry, _ in inner])
             added += [] if chosen is None else [(chosen, one.line)]
             if added:
-                weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if self._gives_way(hit)}
+                weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if decoded or self._gives_way(hit)}
                 pending = [hit for hit in pending if id(hit) not in weaker]
             raised = one.ending.rank is None  # a launcher's word is no exception of the rank that it blames
             for name, text in added:
@@ -569,14 +558,6 @@ def _kind(entry: Signature | str) -> int:
     if isinstance(entry, str):
         return {_STEP_TIER: _STEP, _ANCHOR_TIER: _ANCHOR}.get(entry, _OTHER)
     return _CAUSE if entry.tier in {*CAUSES, Tier.SUCCESS} else _HARMLESS if entry.tier == Tier.HARMLESS else _OTHER
-
-
-def _before_traceback(text: bytes, cut: int) -> int:
-    """Where to cut so that a traceback which begins shortly before the cut stays whole, with the lines above it."""
-    begin = text.rfind(b"Traceback (most recent", max(cut - _TRACEBACK_BYTES, 0), cut)
-    for _ in range(endings.ABOVE):
-        begin = text.rfind(b"\n", 0, begin) if begin > 0 else begin
-    return begin + 1 if begin > 0 else cut
 
 
 def _spread(rows: np.ndarray, most: int) -> np.ndarray:

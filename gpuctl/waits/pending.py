@@ -13,9 +13,11 @@ from gpuctl.predictors import job_table
 from gpuctl.waits import adapt, features, forward, learn, quantiles
 from gpuctl.waits.forecast import NONE_, TOLD, Forecast, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
-from gpuctl.waits.snapshot import on_clock, taken_on_clock
+from gpuctl.waits.snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from gpuctl.waits.learn import Model
@@ -36,10 +38,7 @@ def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list
         snapshot: the queue of now: says which jobs wait for something else, and what Slurm itself estimates.
     """
     told = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
-    priority = None
-    if told and all(each.priority is not None for each in told.values() if each.row is not None):
-        of = {job: each.priority for job, each in told.items()}
-        priority = np.array([of.get(job, math.nan) for job in log.rows["job"].to_list()], np.float64)
+    priority = _priorities(log.rows["job"].to_list(), told)
     which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot))
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
     work_h = float((features.sizes(log.rows) * features.limits(log.rows))[open_].sum()) / 3600
@@ -52,7 +51,9 @@ def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list
         k = simulated.get(j)
         size, limit = log.rows["size"][j], log.rows["time_limit_s"][j]
         why = unanswerable(model, size, math.nan if limit is None else limit)
-        if not why and k is None:
+        if not why and waited < -CLOCK_S:
+            why = LATER
+        elif not why and k is None:
             why = _no_place(size)
         elif not why and k is not None and samples[k, 0] >= HORIZON_S:
             why = note("it started within 30 days in none of the simulations")
@@ -62,6 +63,14 @@ def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list
     if snapshot is None:
         return list(found.values())
     return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting]
+
+
+def _priorities(jobs: Sequence[str], told: Mapping[str, Waiting]) -> Floats | None:
+    """Slurm's priorities of jobs, of a task that of its array, NaN: it does not wait; None: some are not told."""
+    if not told or any(each.priority is None for each in told.values() if each.row is not None):
+        return None
+    of = {job: each.priority for job, each in told.items()}
+    return np.array([of.get(str(job).partition("_+")[0], math.nan) for job in jobs], np.float64)
 
 
 def _servers(model: Model, log: WaitLog, snapshot: Snapshot | None) -> int | None:

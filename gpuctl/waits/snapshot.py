@@ -28,7 +28,11 @@ _ONLY_NODES = frozenset(("", "None", "Priority", "Resources", "NodesAvail", "Cle
 """Reasons of jobs that wait for nothing but nodes."""
 _TASKS = re.compile(r"(\d{1,9})(?:-(\d{1,9})(?::(\d{1,9}))?)?", re.ASCII)
 MOST_TASKS = 100_000
-_OFF = ("DOWN", "DRAIN", "FAIL", "MAINT", "UNKNOWN", "FUTURE", "POWERED_DOWN_UNUSABLE", "NOT_RESPONDING")
+_OFF = frozenset(
+    ("DOWN", "MAINT", "MAINTENANCE", "UNKNOWN", "FUTURE", "DYNAMIC_FUTURE", "NOT_RESPONDING", "POWER_DRAIN")
+)
+"""Words of states of servers that take no jobs, beside DRAIN… and FAIL…; those that only sleep take some."""
+LATER = note("it is to begin later")
 CLOCK_S = 60.0
 """Clocks that differ by more are said to."""
 
@@ -65,6 +69,7 @@ class Snapshot:
         told: whether the queue says when it was so; else it is the newest instant in it.
         gpus: of all servers that are up, 0 where there are none; None: not known.
         nodes: servers that are up; None: not known.
+        cut: arrays that wait of which the queue names only the first tasks.
     """
 
     taken_s: float
@@ -73,6 +78,7 @@ class Snapshot:
     told: bool
     gpus: float | None = None
     nodes: int | None = None
+    cut: int = 0
 
     @property
     def jobs(self) -> pl.DataFrame:
@@ -122,7 +128,9 @@ def read_snapshot(data: bytes, path: str, taken_s: float | None = None) -> Snaps
         taken = max(instants)
     running = tuple(row for row, raw in read if row["state"] == State.RUNNING)
     pending = [(row, raw) for row, raw in read if row["state"] == State.PENDING]
-    return Snapshot(float(taken), running, tuple(_waiting(pending)), taken_s is not None or said is not None)
+    cut = sum("..." in text(raw, "array_task_string") for _, raw in pending)
+    waiting = tuple(_waiting(pending, float(taken)))
+    return Snapshot(float(taken), running, waiting, taken_s is not None or said is not None, cut=cut)
 
 
 def _job(job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -153,14 +161,16 @@ def _instant(job: dict[str, Any], name: str) -> float | None:
     return float(found) if found else None
 
 
-def _waiting(pending: Sequence[tuple[dict[str, Any], dict[str, Any]]]) -> Iterable[Waiting]:
+def _waiting(pending: Sequence[tuple[dict[str, Any], dict[str, Any]]], taken_s: float) -> Iterable[Waiting]:
     parts: dict[str, list[dict[str, Any]]] = {}
     for row, _ in pending:
         if row["het_job"] is not None:
             parts.setdefault(row["het_job"], []).append(row)
     for row, job in pending:
         reason = _reason(text(job, "state_reason"))
-        tasks = _tasks(text(job, "array_task_string")) if number(job.get("array_task_id")) is None else 1
+        if not reason and (row["eligible_s"] or 0.0) > taken_s + CLOCK_S:
+            reason = LATER
+        tasks = array_tasks(text(job, "array_task_string")) if number(job.get("array_task_id")) is None else 1
         own, more = row, max(tasks - 1, 0)
         if row["het_job"] is not None:
             all_parts = parts[row["het_job"]]
@@ -190,7 +200,7 @@ def _reason(said: str) -> Note:
     if said.startswith("Dependency"):
         return note("it depends on other jobs, and it is not known when these end")
     if said == "BeginTime":
-        return note("it is to begin later")
+        return LATER
     if said.startswith("JobArrayTaskLimit"):
         return note("its array has as many tasks running as it may, and it is not known when these end")
     if said.startswith(("Assoc", "QOS", "MaxSubmit")) or "Limit" in said:
@@ -198,7 +208,7 @@ def _reason(said: str) -> Note:
     return note("it waits for something else than nodes ({reason})", reason=foreign(said))
 
 
-def _tasks(said: str) -> int:
+def array_tasks(said: str) -> int:
     """How many tasks a text such as ``0-9:2,12%4`` names; 1 for none."""
     count = 0
     for part in said.partition("%")[0].split(","):
@@ -221,8 +231,8 @@ def read_servers(data: bytes, path: str) -> tuple[float, int]:
         servers = {text(node, "name"): node for node in rows}
         gpus, up = 0.0, 0
         for node in servers.values():
-            state = "+".join([*words(node, "state"), *words(node, "state_flags")]).upper()
-            if any(word in state for word in _OFF):
+            state = "+".join([*words(node, "state"), *words(node, "state_flags")]).upper().split("+")
+            if any(word.rstrip("*~#!%$@^-") in _OFF or word.startswith(("DRAIN", "FAIL")) for word in state):
                 continue
             fields = node_fields(node)
             up += 1

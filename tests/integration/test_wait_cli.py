@@ -205,7 +205,10 @@ def test_all_that_waits_is_simulated_from_the_queue_of_now(
     shown = gpuctl("--quiet", "predict", "wait", *words, "--format", "table").stdout
     assert "Slurm says" in shown
     # without accounting there is no past: from the job alone, and no less than it has waited
-    rows = {row["job"]: row for row in predicted(gpuctl, *words[1:])}
+    place.write_text(place.read_text().replace('"0-4%2"', '"0-4,...%2"'))
+    document = json.loads(gpuctl("--quiet", "predict", "wait", *words[1:], "--json").stdout)
+    assert any("Of 1 arrays the queue names only the first tasks" in text for text in document["warnings"])
+    rows = {row["job"]: row for row in document["predictions"]}
     assert rows["90002"]["method"] == "job-only"
     assert "no accounting" in rows["90002"]["reason"]
     assert rows["90002"]["p10_s"] >= 600

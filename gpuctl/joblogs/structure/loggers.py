@@ -15,23 +15,24 @@ _LEVELS = ("level", "levelname", "severity", "log.level", "loglevel", "lvl")
 _CLASSES = ("exc_type", "exception.type", "error.type", "error_type", "type", "class")
 _MESSAGES = ("exc_value", "exception.message", "error.message", "message", "msg", "event", "error", "err")
 _STACKS = ("exc_info", "exception", "traceback", "stack", "stack_trace", "stacktrace", "error.stack_trace", "exc_text")
-_MOST = 1 << 16
+MOST = 1 << 16
+"""A longer line is not read as JSON."""
+_SHOWN = 4096
 
 
 def json_line(lines: Sequence[str], at: int) -> Ending | None:
     """Read a JSON object whose level is that of an error; its texts are what it holds of an exception."""
     begin = lines[at].find("{")
     try:
-        held = json.loads(lines[at][begin : begin + _MOST])
+        held = json.loads(lines[at][begin : begin + MOST])
+        flat = dict(_flat(held)) if isinstance(held, dict) else {}
+        level = next((str(flat[key]).lower() for key in _LEVELS if key in flat), "")
     except (ValueError, RecursionError):
         return None
-    if not isinstance(held, dict):
-        return None
-    flat = dict(_flat(held))
-    level = next((str(flat[key]).lower() for key in _LEVELS if key in flat), "")
     if level not in _WORST and level not in {"50", "60"}:  # pino's and bunyan's numbers
         return None
-    texts = tuple(_texts(flat))
+    # half of a surrogate pair, which a logger cut an escape in, is no text
+    texts = tuple(text[:_SHOWN].encode("utf-8", "replace").decode() for text in _texts(flat))
     return Ending(at, at, at, reason_of(" ".join(texts)), texts=texts)
 
 

@@ -191,9 +191,10 @@ def test_beside_table_7(found: Analysis) -> None:
 def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
     """By stamps, by Slurm's word that it ended an attempt, and for the last one where neither is there."""
     requeued = "slurmstepd: error: *** JOB 7 ON m1 CANCELLED AT 2026-03-02T12:10:00 DUE TO NODE FAILURE ***"
+    again = requeued.replace("12:10", "13:10")
     with Store(tmp_path / "t.duckdb", write=True) as store:
         site = Site(store)
-        for job in ("bare", "stamped", "parted", "both"):
+        for job in ("bare", "stamped", "parted", "both", "steps"):
             site.job(job, ("failed", 0, 10), ("failed", 10, 70), ("failed", 80, 90))
         site.log("bare", None, ("t_xid", 1, "XID 79"))
         # a line without a stamp goes with the one before it, and the first with the next
@@ -203,13 +204,24 @@ def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
             ("t_xid", 5, "XID 79"),
             ("t_denied", 6, "Permission denied"),
         )
+        # one preemption is told of a step and of the job, and one line may have several signatures
+        told = "slurmstepd: error: *** {} ON m1 CANCELLED AT 2026-03-02T12:{} DUE TO PREEMPTION ***"
+        step, job, later = (
+            told.format("STEP 7.0", "10:00"),
+            told.format("JOB 7", "10:01"),
+            told.format("JOB 7", "59:00"),
+        )
+        site.log(
+            "steps", None, ("t_denied", 1, "Permission denied"), ("t_xid", 2, step), (None, 2, step), (None, 3, job),
+            ("t_xid", 4, "XID 79"), (None, 5, later), ("t_syntax", 6, "SyntaxError: invalid"),
+        )  # fmt: skip
         # Slurm's word parts what follows a stamped line, too
         mixed = (("t_xid", 1, "XID 79"), (None, 2, requeued), ("t_denied", 3, "Permission denied"))
         site.log("both", None, *mixed, minutes={1: 5})
         site.log("stamped", None, *lines, minutes={2: 3, 5: 85})
         site.log(
             "parted", None, ("t_denied", 1, "Permission denied"), (None, 2, requeued), ("t_xid", 3, "XID 79"),
-            (None, 4, requeued), ("t_syntax", 5, "SyntaxError: invalid"),
+            (None, 4, again), ("t_syntax", 5, "SyntaxError: invalid"),
         )  # fmt: skip
     table = run(tmp_path, tmp_path / "t.duckdb").table("failures")
     assert table is not None
@@ -219,6 +231,7 @@ def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:
     none = ("no_signature", False)
     assert found["bare"] == [none, none, ("gpu_hardware_error", True)]
     assert found["stamped"] == [("syntax_error", True), none, ("gpu_hardware_error", True)]
+    assert found["steps"] == [("permission_error", True), ("gpu_hardware_error", True), ("syntax_error", True)]
     assert found["both"] == [("gpu_hardware_error", True), ("permission_error", True), ("no_signature", True)]
     assert found["parted"] == [("permission_error", True), ("gpu_hardware_error", True), ("syntax_error", True)]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,6 +128,15 @@ def test_arrays_that_no_model_has_are_refused(saved: Path, tmp_path: Path, name:
         model.load(tmp_path / "m")
 
 
+@pytest.mark.parametrize("change", [{"cluster": None}, {"cluster": [6]}, {"trees": 8.0}])
+def test_a_card_that_no_model_has_is_refused(saved: Path, tmp_path: Path, change: dict[str, Any]) -> None:
+    shutil.copytree(saved, tmp_path / "m")
+    about = json.loads((tmp_path / "m" / card.CARD).read_text())
+    (tmp_path / "m" / card.CARD).write_text(json.dumps({**about, **change}))
+    with pytest.raises(InputError, match="cluster, trees and quantiles"):
+        model.load(tmp_path / "m")
+
+
 def test_the_queue_of_a_real_slurm_is_read(root: Path) -> None:
     data = (root / "tests/fixtures/slurm/state/squeue.json").read_bytes()
     jobs = read_queue(data, "squeue.json")
@@ -134,6 +144,19 @@ def test_the_queue_of_a_real_slurm_is_read(root: Path) -> None:
     assert any(job.holds and job.start_s for job in jobs)
     assert all(job.start_s is None for job in jobs if job.pending)
     assert when(b'{"jobs": [], "last_update": {"set": true, "number": 17}}') == 17
+    told = json.loads(data)
+    job = {**next(job for job in told["jobs"] if job["job_state"] == "PENDING"), "state_reason": "Priority"}
+    array = {
+        **job,
+        "array_task_id": None,
+        "array_task_string": "3-11:2,20,...%4",
+        "partition": "far,main",
+        "job_id": 90,
+    }
+    jobs = read_queue(json.dumps({"jobs": [array, {**array, "partition": "far", "job_id": 91}]}).encode(), "q")
+    p = queued("p", 1, 60, 0, 0)
+    assert len(now_of([p, *jobs], p, Pair(1, 60), 6, BASE_S + 600).waiting) == jobs[0].tasks == 6
+    assert jobs[0].cut
     for bad in (b"", b"[]", b'{"jobs": 3}', b'{"jobs": [{"job_id": "x"}]}', b'{"jobs": [{"job_id": 1}]}'):
         with pytest.raises(InputError, match="is not a queue"):
             read_queue(bad, "queue")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -194,6 +195,26 @@ def test_of_two_jobs_of_one_name_the_later_is_cancelled(tmp_path: Path) -> None:
     assert list(alive.values()) == [1, 1]
 
 
+def test_without_sacct_nothing_is_submitted_again(tmp_path: Path) -> None:
+    slurm = MadeUp(unsure=True, late_s=400, kept_s=7200, accounts=False)
+    assert drive(slurm, wishes(tmp_path, jobs=2), tmp_path / "j")
+    assert list(names(slurm).values()) == [1, 1]
+
+
+def test_a_line_that_finds_no_room_is_taken_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = os.write
+    slurm = MadeUp()
+    with Journal(tmp_path / "j", "svc") as kept:
+        runner = Runner(wishes(tmp_path), slurm, kept, decider(wishes(tmp_path), None, slurm), lambda: 0.0)  # type: ignore[arg-type]
+        monkeypatch.setattr(os, "write", lambda file, data: whole(file, data[:9]))
+        with pytest.raises(OSError, match="No space left"):
+            runner.step()
+        monkeypatch.undo()
+        assert not slurm.jobs
+        runner.step()
+    assert [event["event"] for event in read(tmp_path / "j").events] == [log.BEGUN, log.SUBMITTING, log.SUBMITTED]
+
+
 def test_with_accrue_always_the_successor_depends_and_is_there_at_once(tmp_path: Path) -> None:
     slurm = MadeUp(flags=frozenset({"ACCRUE_ALWAYS"}))
     assert drive(slurm, wishes(tmp_path), tmp_path / "j")
@@ -212,6 +233,44 @@ def test_a_job_that_fails_stops_the_chain_or_not(tmp_path: Path, go_on: bool) ->
     assert told.events[-1]["event"] == (log.DONE if go_on else log.STOPPED)
     assert len(slurm.jobs) == (3 if go_on else 2)
     assert [job["cancelled"] for job in slurm.jobs][1:2] == [not go_on]
+
+
+def test_a_chain_stops_although_a_cancel_fails(tmp_path: Path) -> None:
+    class Deaf(MadeUp):
+        deaf = True
+
+        def cancel(self, job: str) -> None:
+            if self.deaf:
+                self.deaf = False
+                raise InputError("scancel: Socket timed out")
+            super().cancel(job)
+
+    slurm = Deaf(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
+    assert drive(slurm, wishes(tmp_path), tmp_path / "j")
+    assert not slurm.deaf
+    assert [job["cancelled"] for job in slurm.jobs] == [False, True]
+    assert read(tmp_path / "j").events[-1]["event"] == log.STOPPED
+
+
+def test_a_dry_look_changes_nothing(tmp_path: Path) -> None:
+    """A double job, a job that has failed, one that waits for it, and a submission of which nothing is known."""
+    asked, path = wishes(tmp_path), tmp_path / "j"
+    slurm = MadeUp(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
+    assert not drive(slurm, asked, path, 32 + 2)
+    slurm.jobs.append({**slurm.jobs[1], "id": "99"})
+    slurm.now += RUN_S
+    for open_, told in (
+        (False, ["job 99 is job 2 a second time", "ended number=1", "job 2 (8) is cancelled", "stopped why"]),
+        (True, ["submitted number=2"]),
+    ):
+        with Killable(path, slurm) as kept:
+            if open_:
+                kept.write(log.SUBMITTING, number=2, name=slurm.jobs[1]["name"], after=None)
+            before, jobs, said = path.read_bytes(), [dict(job) for job in slurm.jobs], list[str]()
+            runner = Runner(asked, slurm, kept, decider(asked, None, slurm), lambda: 0.0, 60, True, said.append)  # type: ignore[arg-type]
+            runner.step()
+            assert (path.read_bytes(), slurm.jobs) == (before, jobs)
+            assert all(text in line for text, line in zip(told, said, strict=True)), said
 
 
 def test_absence_is_no_end_and_without_accounting_the_end_is_not_known(tmp_path: Path) -> None:
@@ -253,14 +312,18 @@ def test_a_journal_is_of_one_chain_and_one_process(tmp_path: Path) -> None:
     [
         ("jobs = 0", "jobs"), ('name = "a b"', "name"), ('options = ["-J x"]', "set by gpuctl"),
         ('options = ["--dependency=afterok:1"]', "set by gpuctl"), ('options = ["rm"]', "options"),
+        ('options = ["--arr=1-3"]', "no chain"), ('options = ["-kMfar"]', "no chain"),
+        ('script = "array.sh"', "#SBATCH -a"),
         ("nodez = 3", "nodez"), ('on_failure = "no"', "on_failure"), ('script = "gone.sh"', "script"), ("x", "TOML"),
     ],
 )  # fmt: skip
 def test_a_file_that_says_no_chain_is_refused(tmp_path: Path, change: str, told: str) -> None:
     (tmp_path / "job.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "array.sh").write_text("#!/bin/sh\n# all\n\n#SBATCH -N1 -a 1-3 # three\nsleep 1\n")
     good = {"name": 'name = "svc"', "script": 'script = "job.sh"', "jobs": "jobs = 5"}
     path = tmp_path / "chain.toml"
     path.write_text("\n".join(good.values()))
+    (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --wait-all-nodes=1 --account=a\ntrue\n#SBATCH -a 1\n")
     assert read_wishes(path).jobs == 5
     path.write_text("\n".join({**good, change.split(" ", maxsplit=1)[0]: change}.values()))
     with pytest.raises(InputError, match=told):

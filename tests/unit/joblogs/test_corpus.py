@@ -7,12 +7,12 @@ from tests.signatures import table
 
 
 def test_verdicts_on_the_fresh_corpus_are_as_good_as_said() -> None:
-    """169 of 180 by the code that was frozen before it was written; no success is called a failure."""
+    """170 of 180 now, 169 by the code that was frozen before it was written; no success is called a failure."""
     outcomes = [judge(case, told=True) for case in cases("fresh")]
     failing = [one for one in outcomes if one.case.reason is not None]
     right = [one for one in failing if one.right]
     assert (len(failing), len(outcomes) - len(failing)) == (180, 50)
-    assert len(right) >= 169, [one.case.name for one in failing if not one.right]
+    assert len(right) >= 170, [one.case.name for one in failing if not one.right]
     sure = [one for one in failing if one.verdict.confidence >= 0.95]
     assert len(sure) >= 70
     assert [one.case.name for one in sure if not one.right] == []

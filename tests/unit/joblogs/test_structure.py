@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import json
 import re
+import tracemalloc
 
 import pytest
 
@@ -166,6 +168,49 @@ def test_every_format_has_an_example_that_its_anchor_finds() -> None:
 )
 def test_what_a_program_survived_is_no_failure_without_an_exit_code(text: str) -> None:
     assert not verdict(text, None).failed
+
+
+IGNORED = "Exception ignored in: <function A.__del__ at 0x7f>\n"
+IGNORED += PYTHON[7:].replace("widgets.Stuck: belt 3", "KeyError: 'w'")
+
+
+@pytest.mark.parametrize("times", [1, 5, 90])
+def test_however_often_it_is_printed_what_was_ignored_is_no_evidence(times: int) -> None:
+    assert not verdict("a\nb\nc\n" + IGNORED * times, None).failed
+    error = PYTHON.replace('/jobs/run.py", line 4', '/x/site-packages/h5py/f.py", line 4')
+    error = error.replace("widgets.Stuck", "ValueError")
+    assert verdict(error + IGNORED * times).reason == "incorrect_inputs"
+
+
+def test_odd_json_neither_stops_a_scan_nor_hides_what_it_says() -> None:
+    half = '{"level": "error", "message": "bad \\ud83d name"}\n'
+    assert verdict(half).failed
+    stack = "".join(f'  File "/jobs/m{n}.py", line {n}, in f{n}\n' for n in range(150))
+    long = json.dumps({"level": "error", "exc_type": "MemoryError", "exc_value": "", "exc_info": stack}) + "\n"
+    assert len(long) > 4096
+    assert verdict(long).reason == "cpu_out_of_memory"
+    assert not verdict('{"level": ' + "[" * 5000 + "\n", None).failed
+
+
+def test_an_ignored_exception_of_one_rank_leaves_another_s_evidence() -> None:
+    first, *others = IGNORED.splitlines()
+    mixed = [f"[rank0]: {first}", "[rank1]: MemoryError", *(f"[rank0]: {line}" for line in others)]
+    assert [m.signature for m in scanner().scan(io.BytesIO("\n".join(mixed).encode())).matches] == ["py-memory-error"]
+
+
+def test_an_exception_that_a_later_one_follows_was_survived_whoever_reads_it() -> None:
+    first = PYTHON.replace("widgets.Stuck: belt 3", "acme.StoreTrouble: put: [Errno 28] backend")
+    log = first + "went on\nand on\n" + PYTHON.replace("widgets.Stuck: belt 3", "KeyError: 'x'")
+    assert (verdict(log).reason, verdict(log).evidence) == ("program_error", "KeyError: 'x'")
+
+
+def test_many_ranks_need_no_memory_of_their_own() -> None:
+    log = "".join(f"{rank}: MemoryError\n" for rank in range(2000)) + "7: x\n" * 8000
+    tracemalloc.start()
+    scanner().scan(io.BytesIO(log.encode()))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 20e6
 
 
 def test_a_traceback_at_a_block_s_end_stays_whole() -> None:

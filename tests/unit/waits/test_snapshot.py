@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.waits import snapshot
+from gpuctl.waits import pending, snapshot
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -39,11 +39,26 @@ def test_a_recorded_queue(root: Path) -> None:
     assert (gpus, up) == (24, 5)
 
 
+def test_a_server_that_sleeps_is_up() -> None:
+    states = {"a": ["IDLE", "POWERED_DOWN"], "b": ["IDLE+CLOUD+POWERING_DOWN"], "c": ["MIXED"],
+              "d": ["IDLE", "DRAIN"], "e": ["DOWN*"], "f": ["IDLE", "FAILING"], "g": ["MAINTENANCE"]}  # fmt: skip
+    nodes = [{"name": name, "state": state, "gres": "gpu:4"} for name, state in states.items()]
+    assert snapshot.read_servers(json.dumps({"nodes": nodes}).encode(), "s") == (12, 3)
+
+
 def test_clocks_of_queue_and_accounting() -> None:
-    job = {"job_id": 7, "job_state": ["PENDING"], "submit_time": {"set": True, "number": 1_700_000_000}}
+    job = {"job_id": 7, "job_state": ["PENDING"], "priority": 40, "submit_time": {"set": True, "number": 1_700_000_000}}
     told = {"jobs": [{**job, "array_job_id": 7, "array_task_string": "0-8:2,11%2"}], "last_update": 1_700_000_100}
     found = snapshot.read_snapshot(json.dumps(told).encode(), "q")
     assert (found.waiting[0].more, found.jobs.height) == (5, 6)
+    ranks = pending._priorities(found.jobs["job"].to_list(), {each.job: each for each in found.waiting})
+    assert ranks is not None
+    assert ranks.tolist() == [40] * 6
+    assert found.cut == 0
+    later = {**job, "array_task_string": "1,3,...", "eligible_time": 1_700_000_161, "state_reason": "Priority"}
+    other = {**later, "array_task_string": "", "eligible_time": 1_700_000_100}
+    read = snapshot.read_snapshot(json.dumps({"jobs": [later, other], "last_update": 1_700_000_100}).encode(), "q")
+    assert ([str(each.reason) for each in read.waiting], read.cut) == (["it is to begin later", ""], 1)
     book = pl.DataFrame({name: [None] for name in snapshot.COLUMNS}, schema=snapshot.COLUMNS).with_columns(
         job=pl.lit("7"), submit_s=pl.lit(1_700_000_000.0), state=pl.lit("pending")
     )
@@ -64,5 +79,5 @@ def test_clocks_of_queue_and_accounting() -> None:
 def test_what_is_no_queue_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a queue"):
         snapshot.read_snapshot(text.encode(), "q")
-    with pytest.raises(InputError, match="no list of servers"):
+    with pytest.raises(InputError, match="is not a list of servers"):
         snapshot.read_servers(text.encode(), "s")
