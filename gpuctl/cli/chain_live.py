@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -99,8 +100,9 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
             message(text, quiet=given.quiet)
         return queue, second, None
     from gpuctl.chain.deciding import ACCRUE
-    from gpuctl.chain.slurm_calls import Slurm
+    from gpuctl.chain.slurm_calls import Slurm, check_environment
 
+    check_environment(os.environ)
     slurm = Slurm(timeout)
     try:
         accrues = ACCRUE in slurm.priority_flags()
@@ -137,15 +139,16 @@ def run(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.chain.journal import Journal
     from gpuctl.chain.model import check_live, load
     from gpuctl.chain.runner import Runner
-    from gpuctl.chain.slurm_calls import Slurm
+    from gpuctl.chain.slurm_calls import Slurm, check_environment
     from gpuctl.chain.wishes import read_wishes
 
+    check_environment(os.environ)
     wishes = read_wishes(path)
     trained = None if model is None else load(model)
     if trained is not None:
         check_live(trained, wishes.outage_cost)
     slurm = Slurm(timeout)
-    with Journal(_journal(path, journal), wishes.name) as kept:
+    with Journal(_journal(path, journal), wishes.name, dry=dry_run) as kept:
         runner = Runner(
             wishes, slurm, kept, decider(wishes, trained, slurm), time.time, settle, dry_run,
             lambda text: message(text, quiet=given.quiet),
