@@ -152,7 +152,7 @@ def _followed(model: Model, method: str, asked: pl.DataFrame, at: Floats, log: W
 def queue_curves(model: Model, method: str, log: WaitLog, asked: features.Asked) -> tuple[Floats, NDArray[np.int64]]:
     """What a method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
     wide = features.of_asked(log, asked)
-    load = learn.loads(wide[:, learn.WORK], model.busy)
+    load = adapt.loads(log, asked.ready_s)
     if method == learn.BOOSTED:
         return model.boosted.curves(wide), load
     samples, plan = forward.of_asked(log, asked, model.order)

@@ -220,8 +220,8 @@ def empty(log: WaitLog, users: Ints, order: str, least: int = 1) -> tuple[Queue,
     for name, weight in ORDERS[order].items():
         weights[name] = weight
     height = int(users.max(initial=0)) + 2
-    queue, pair = _limited(log, log.rows)
-    pairs, queues = int(pair.max(initial=0)) + 2, int(queue.max(initial=0)) + 2
+    of_queue, of_pair = _limited(log, log.rows)
+    pairs, queues = int(of_pair.max(initial=0)) + 2, int(of_queue.max(initial=0)) + 2
     pieces, line = count * log.width + 1, jobs + _MORE
     floats: dict[str, Any] = {name: pieces for name in ("piece_start", "piece_until", "piece_end")}
     floats |= {name: pieces for name in ("piece_job", "piece_node", "piece_gpus")}
@@ -231,7 +231,7 @@ def empty(log: WaitLog, users: Ints, order: str, least: int = 1) -> tuple[Queue,
     queue = Queue(
         per=np.append(per, 0), count=np.append(nodes, 0), limit=np.append(limit, 1.0),
         kind=np.append(limit_class(limit), 0), user=np.append(users, 0),
-        queue=np.append(queue, 0), pair=np.append(pair, 0), own=(height, OWN), own_count=height,
+        queue=np.append(of_queue, 0), pair=np.append(of_pair, 0), own=(height, OWN), own_count=height,
         pool=(CLASSES, POOL), pool_count=CLASSES, delays=DELAYS, delay_count=1, weights=weights,
         free=np.full(count, log.width), taken=count, gain=count, c=COUNTERS, t=clocks, **floats,
     )  # fmt: skip

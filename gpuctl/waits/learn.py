@@ -76,7 +76,6 @@ class Model:
         boosted: looks at job, queue and cluster.
         job_only: looks at the job.
         levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a load.
-        busy: what waits, times limits, above which the load is medium, and heavy.
         order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
         method: which of `WITH_QUEUE` answers where the queue is known: the best one in calibration.
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
@@ -91,7 +90,6 @@ class Model:
     boosted: Forests
     job_only: Forests
     levels: dict[str, adapt.Levels]
-    busy: tuple[float, ...]
     order: str
     method: str
     unit: str
@@ -155,8 +153,7 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     asks = (log.ready_s, group, np.arange(log.ready_s.size))
     bounds = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
     middle, last = parts[2], parts[3]
-    busy = tuple(np.quantile(seen[BOOSTED][parts[0] | parts[1], WORK], (1 / 3, 2 / 3)).tolist())
-    load = loads(seen[BOOSTED][:, WORK], busy)
+    load = adapt.loads(log, log.ready_s)
     levels, answers, tried = {}, {}, {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
         # each part is told by trees that know nothing of it; levels learnt on one go on into the next
@@ -172,7 +169,6 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         boosted=_forests(whole[BOOSTED]),
         job_only=replace(_forests(whole[JOB_ONLY]), levels=levels.pop(JOB_ONLY)[0]),
         levels=levels,
-        busy=busy,
         order=order,
         method=method,
         unit=log.unit,
@@ -194,12 +190,6 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
 
 WORK = features.ALL.index("waiting_work_h")
 """Column of the load."""
-
-
-def loads(work_h: Floats, busy: tuple[float, ...]) -> Ints:
-    """Row of levels of each job: 0 light, 1 medium, 2 heavy."""
-    found: Ints = np.searchsorted(np.array(busy), work_h, side="left").astype(np.int64)
-    return found
 
 
 def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
