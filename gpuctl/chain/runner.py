@@ -16,10 +16,10 @@ from gpuctl.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpuctl.chain.chain_file import Wishes
     from gpuctl.chain.journal import Journal
     from gpuctl.chain.queue_now import QueuedJob
     from gpuctl.chain.slurm_calls import Slurm
-    from gpuctl.chain.wishes import Wishes
 
 AS_WANTED = frozenset({"COMPLETED", "TIMEOUT"})
 """Ends after which a chain goes on."""

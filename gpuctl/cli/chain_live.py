@@ -98,8 +98,8 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
             text = f"note: of {cut:,} arrays {squeue} names only the first tasks (...): the others are not counted"
             message(text, quiet=given.quiet)
         return queue, second, None
-    from gpuctl.chain.deciding import ACCRUE
     from gpuctl.chain.slurm_calls import Slurm
+    from gpuctl.chain.submission_rule import ACCRUE
 
     slurm = Slurm(timeout)
     try:
@@ -133,12 +133,12 @@ def run(  # noqa: PLR0917 - Typer passes options by name
 ) -> None:  # fmt: skip
     """Submit the jobs of a chain one after the other; may be killed and started again at any time."""
     given = settings(context)
-    from gpuctl.chain.deciding import decider
+    from gpuctl.chain.chain_file import read_wishes
     from gpuctl.chain.journal import Journal
     from gpuctl.chain.model import check_live, load
     from gpuctl.chain.runner import Runner
     from gpuctl.chain.slurm_calls import Slurm
-    from gpuctl.chain.wishes import read_wishes
+    from gpuctl.chain.submission_rule import decider
 
     wishes = read_wishes(path)
     trained = None if model is None else load(model)

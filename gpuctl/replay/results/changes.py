@@ -12,8 +12,8 @@ import polars as pl
 
 from gpuctl.core.notes import note
 from gpuctl.replay.results import timelines
-from gpuctl.replay.results.asked import calendar, span
 from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.settings import calendar, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import ResultTable
     from gpuctl.replay.models.records import Outcome
-    from gpuctl.replay.results.asked import Asked
+    from gpuctl.replay.results.settings import Asked
 
     Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from gpuctl.replay.results.documented import documented
 
 if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
-    from gpuctl.replay.results.asked import Asked
+    from gpuctl.replay.results.settings import Asked
 
 POINTS = 150
 """At most so many points a curve."""

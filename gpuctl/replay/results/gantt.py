@@ -16,8 +16,8 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import Named, note, ours, together
 from gpuctl.core.numbers import lasting
 from gpuctl.replay.results import timelines
-from gpuctl.replay.results.asked import calendar, servers_note, span
 from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.settings import calendar, servers_note, span
 from gpuctl.replay.results.totals import listed, sum_of
 from gpuctl.replay.results.turns import of_pieces, spans
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.core.results import ResultTable
     from gpuctl.replay.models.records import Cluster, Outcome
-    from gpuctl.replay.results.asked import Asked
+    from gpuctl.replay.results.settings import Asked
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]

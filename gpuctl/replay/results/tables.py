@@ -13,7 +13,8 @@ from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
-from gpuctl.replay.results.asked import (
+from gpuctl.replay.results.documented import documented as _table
+from gpuctl.replay.results.settings import (
     Asked,
     calendar,
     oracle_note,
@@ -24,7 +25,6 @@ from gpuctl.replay.results.asked import (
     warnings,
     with_distinct_names,
 )
-from gpuctl.replay.results.documented import documented as _table
 from gpuctl.replay.results.totals import total
 
 if TYPE_CHECKING:

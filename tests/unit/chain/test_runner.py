@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.chain import journal as log
-from gpuctl.chain.deciding import decider
+from gpuctl.chain.chain_file import Wishes, read_wishes
 from gpuctl.chain.journal import Journal, read
 from gpuctl.chain.queue_now import QueuedJob
 from gpuctl.chain.runner import Runner
 from gpuctl.chain.slurm_calls import Ended, RefusedError, UnsureError
-from gpuctl.chain.wishes import Wishes, read_wishes
+from gpuctl.chain.submission_rule import decider
 from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:

@@ -11,10 +11,10 @@ from gpuctl.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpuctl.chain.chain_file import Wishes
     from gpuctl.chain.model import Model
     from gpuctl.chain.queue_now import QueuedJob
     from gpuctl.chain.slurm_calls import Slurm
-    from gpuctl.chain.wishes import Wishes
 
 ACCRUE = "ACCRUE_ALWAYS"
 
