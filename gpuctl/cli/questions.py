@@ -28,6 +28,7 @@ QUESTIONS: Final = {
         "replay": "The same jobs under other policies, loads and servers.",
         "policies": "Policies for replay, and their parameters.",
         "chain": "When to submit the successor of a long job.",
+        "accel": "Layers of many networks on shared accelerators.",
         "fit": "A model of a trace's workload, and how like the trace it is.",
         "synth": "Jobs made from such a model.",
     },
