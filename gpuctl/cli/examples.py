@@ -156,6 +156,13 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl chain train site.duckdb --nodes 16 --limit 24h -o chain-model",
         ),
     ),
+    "accel simulate": (
+        (
+            "Which rule keeps most deadlines of ten thousand requests in bursts?",
+            "gpuctl accel generate --n 10000 --load 0.8 --burst -o requests.csv\n"
+            "gpuctl accel simulate requests.csv --policy fcfs-eft,edf-eft+h,sjf-eft,mix-eft",
+        ),
+    ),
     "ingest": (
         ("Read logs once, and ask the store from then on", "gpuctl ingest logs --db site.duckdb"),
         (

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl import __version__
+from gpuctl.cli.accel import accel
 from gpuctl.cli.analyze import analyze
 from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
@@ -82,6 +83,7 @@ app.command()(predictors)
 app.add_typer(predict)
 app.add_typer(chain)
 app.add_typer(deferrable)
+app.add_typer(accel)
 app.command(cls=WithExamples)(fit)
 app.command(cls=WithExamples)(synth)
 app.command(cls=WithExamples)(convert)
