@@ -46,7 +46,8 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
 
 def _basis(measured: Measured, ratio: Ratio) -> Note:
     return note(
-        "GPU utilization of {units:,} attempts and of like ones; {clusters:,} {kind} tell of it; taken for speed",
+        "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} tell of it; taken for "
+        "speed",
         units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
     )  # fmt: skip
 
@@ -67,7 +68,8 @@ def _speed(measured: Measured) -> ResultTable:
         title="Speed by number of servers",
         question="How much slower is a gang on more servers?",
         population=note(
-            "{gangs:,} attempts of 2 GPUs and more with at least {least} samples of telemetry, {spread:,} of them on "
+            "{gangs:,} attempt{gangs||s} of 2 GPUs and more with at least {least} sample{least||s} of telemetry, "
+            "{spread:,} of them on "
             "more servers than needed.",
             gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
         ),
