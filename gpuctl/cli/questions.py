@@ -28,6 +28,7 @@ QUESTIONS: Final = {
         "replay": "The same jobs under other policies, loads and servers.",
         "policies": "Policies for replay, and their parameters.",
         "chain": "When to submit the successor of a long job.",
+        "dag": "Jobs of stages under rules, a search, and a tree distilled from it.",
         "fit": "A model of a trace's workload, and how like the trace it is.",
         "synth": "Jobs made from such a model.",
     },
