@@ -44,6 +44,10 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ),
         ("A page without names, for a colleague", "gpuctl report site.duckdb --anonymise --html public.html"),
     ),
+    "lessons": (
+        ("Should gangs wait for locality, or start now?", "gpuctl lessons site.duckdb --lesson locality"),
+        ("All lessons on a page", "gpuctl lessons site.duckdb --html lessons.html"),
+    ),
     "query": (
         (
             "Which jobs waited longest?",
@@ -158,6 +162,13 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         (
             "Does the tree pay, on jobs that it was not made from?",
             "gpuctl dag evaluate --policy fifo,fair,wfair,srpt,rollout,tree:tree --limit all",
+        ),
+    ),
+    "accel simulate": (
+        (
+            "Which rule keeps most deadlines of ten thousand requests in bursts?",
+            "gpuctl accel generate --n 10000 --load 0.8 --burst -o requests.csv\n"
+            "gpuctl accel simulate requests.csv --policy fcfs-eft,edf-eft+h,sjf-eft,mix-eft",
         ),
     ),
     "ingest": (
