@@ -1,4 +1,4 @@
-"""Compiles the hot loops of all policies, of the analyses, of chains and of waits, once, before the tests want them.
+"""Compiles the hot loops of policies, analyses, chains, waits and accelerators, once, before the tests want them.
 
 python tools/compile_kernels.py
 
@@ -83,7 +83,9 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
         ["train", "wait", str(trace), "-o", "FOLDER/model"],
     ]
     analyses = [["analyze", str(ROOT / "sample_data" / "philly"), "--csv", "FOLDER"]]
-    return [(run_commands, chains), *((compile_policies, names) for names in together()), (run_commands, analyses)]
+    accels = [["accel", "generate", "-o", "FOLDER/r.csv"], ["accel", "simulate", "FOLDER/r.csv"]]
+    policies = ((compile_policies, names) for names in together())
+    return [(run_commands, chains), (run_commands, accels), *policies, (run_commands, analyses)]
 
 
 def main() -> int:

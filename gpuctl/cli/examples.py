@@ -44,6 +44,10 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ),
         ("A page without names, for a colleague", "gpuctl report site.duckdb --anonymise --html public.html"),
     ),
+    "lessons": (
+        ("Should gangs wait for locality, or start now?", "gpuctl lessons site.duckdb --lesson locality"),
+        ("All lessons on a page", "gpuctl lessons site.duckdb --html lessons.html"),
+    ),
     "query": (
         (
             "Which jobs waited longest?",
@@ -133,10 +137,30 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "    --policy reactive,dependency",
         ),
     ),
+    "deferrable convert": (
+        (
+            "Which GPUs do on-demand jobs leave, half hour by half hour?",
+            "gpuctl deferrable convert site.duckdb -o slots",
+        ),
+    ),
+    "deferrable simulate": (
+        (
+            "How much deferrable work fits in there, and what does it wait?",
+            "gpuctl deferrable convert site.duckdb -o slots\ngpuctl deferrable simulate slots",
+        ),
+        ("And at best, had all been known?", "gpuctl deferrable simulate slots --policy quantile:50,optimum"),
+    ),
     "chain train": (
         (
             "Learn how long jobs wait here",
             "gpuctl chain train site.duckdb --nodes 16 --limit 24h -o chain-model",
+        ),
+    ),
+    "accel simulate": (
+        (
+            "Which rule keeps most deadlines of ten thousand requests in bursts?",
+            "gpuctl accel generate --n 10000 --load 0.8 --burst -o requests.csv\n"
+            "gpuctl accel simulate requests.csv --policy fcfs-eft,edf-eft+h,sjf-eft,mix-eft",
         ),
     ),
     "ingest": (
