@@ -18,13 +18,15 @@ ROOMS = ("gpuctl", "reports", "predictors", "queries")
 _NOUNS = (
     "account|allocation|array|association|attempt|bar|case|cell|cluster|column|day|dependency|dependencie|feature|file|"
     "finding|gang|GPU|hour|job|line|machine|metric|minute|model|node|partition|part|period|place|queue|rack|record|"
-    "replay|request|resample|result|row|sample|seed|server|service|size|slot|span|start|submission|suspension|task|"
+    "replay|request|resample|result|round|row|sample|set|seed|server|service|size|slot|span|start|submission|suspension|task|"
     "time|trace|unit|user|value|wait|week"
 )
-_FEW = rf"(?!(?:in|of|at|over|to|less|with|without|a|by) )(?:(?!(?:{_NOUNS})s? )[a-z]+ |array ){{0,2}}(?:{_NOUNS})"
+_FEW = (
+    rf"(?!(?:in|of|at|over|to|less|with|without|a|by) )(?:(?!(?:{_NOUNS}|of|in)s? )[a-z]+ |array ){{0,2}}(?:{_NOUNS})"
+)
 """What is counted, with up to two words before it: ``other failed job``."""
 _VERBS = "are|were|have|do|run|wait|fit|fail|say|name|suit|ask|allow"
-ONE = re.compile(rf"(?<![\w.,:-])1 {_FEW}s\b|(?<!of )(?<![\w.,:-])1 {_FEW} (?:{_VERBS})\b")
+ONE = re.compile(rf"(?<!load )(?<![\w.,:-])1 {_FEW}s\b|(?<!of )(?<![\w.,:-])1 {_FEW} (?:{_VERBS})\b")
 """``1 jobs``, ``1 job have``."""
 MANY = re.compile(
     rf"(?<![\w.,:-])2 {_FEW}\b(?!-| task)|(?<!of )(?<![\w.,:-])2 {_FEW}s (?:is|was|has|does|runs|waits|asks)\b"
