@@ -20,6 +20,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import listed, note, ours
 from gpuctl.core.spelling import check_queues
 from gpuctl.core.states import State
+from gpuctl.core.text import agreeing
 from gpuctl.replay.inputs.check import SHOWN, unplaceable
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
@@ -174,7 +175,7 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
         .value_counts(sort=True)
         .sort("count", "reason", descending=[True, False])
     )
-    why = ", ".join(f"{count:,} {text}" for text, count in left.iter_rows())
+    why = ", ".join(f"{count:,} {agreeing(count, text)}" for text, count in left.iter_rows())
     rows = rows.filter(pl.col("reason") == "")
     if not rows.height:
         raise InputError(
@@ -466,7 +467,7 @@ def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) 
     if unknown:
         notes.append(
             note(
-                "the racks of {unknown:,} of {names:,} server{names||s} {unknown|is|are} unknown: each counts as a "
+                "the racks of {unknown:,} of {names:,} server{names||s} are unknown: each counts as a "
                 "separate rack",
                 unknown=unknown,
                 names=len(names),
