@@ -27,6 +27,35 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Failures:
+    """Why segments failed, by their logs; arrays have one element a segment of a workload.
+
+    Attributes:
+        reason: number of its reason in ``reasons``; -1: it did not fail, or nothing tells why.
+        confidence: probability that this is the reason, 0 to 1.
+        shows_alone: the reason shows on one GPU as soon as on all of the gang.
+        may_pass: a retry may get past it.
+        reasons: names.
+    """
+
+    reason: Ints
+    confidence: Floats
+    shows_alone: NDArray[np.bool_]
+    may_pass: NDArray[np.bool_]
+    reasons: tuple[str, ...]
+
+    def of(self, segments: Ints) -> Failures:
+        """Those of some segments."""
+        return Failures(
+            self.reason[segments],
+            self.confidence[segments],
+            self.shows_alone[segments],
+            self.may_pass[segments],
+            self.reasons,
+        )
+
+
+@dataclass(frozen=True)
 class Workload:
     """Jobs to replay, in order of submission; where two are submitted at one instant, the row order breaks the tie.
 
@@ -85,6 +114,7 @@ class Workload:
             are killed; None: none is.
         traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
         line: place of each job in its input; None: they are in its order.
+        failures: why segments failed, as far as a log tells; None: nothing tells.
     """
 
     name: str
@@ -132,6 +162,7 @@ class Workload:
     beyond: Floats | None = None
     traits: Mapping[str, Floats] = field(default_factory=dict)
     line: Ints | None = None
+    failures: Failures | None = None
 
     @property
     def size(self) -> int:
@@ -260,7 +291,7 @@ class Outcome:
         notes: what else is to be said of it.
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
-        cluster: its servers, where it had others than those that it was given: see `used`.
+        cluster: its servers, which may be others than those that it was given; None: those. See `used`.
         counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
         loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
             known.

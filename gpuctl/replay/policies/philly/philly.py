@@ -10,7 +10,7 @@ from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.waiting_kernel import empty
-from gpuctl.replay.policies.philly import philly_kernel
+from gpuctl.replay.policies.philly import philly_kernel, prerun
 
 if TYPE_CHECKING:
     from gpuctl.compiled.jit import Loop
@@ -41,7 +41,12 @@ class Philly(Policy):
         Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
         Parameter("borrow", True, "queues may use idle GPUs beyond their quotas"),
         PATIENCE,
+        *prerun.PARAMETERS,
     )  # fmt: skip
+
+    def extended(self, cluster: Cluster) -> Cluster:
+        """See `Policy.extended`."""
+        return prerun.set_apart(cluster, self.params)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
@@ -78,4 +83,5 @@ class Philly(Policy):
             since=queues,
             lent=workload.size + cluster.total_gpus + 64,
         )
-        return CompiledProgram(philly_kernel.run, (queue, gangs))
+        catcher, notes = prerun.catcher(workload, cluster, state, self.params)
+        return CompiledProgram(philly_kernel.run, (queue, gangs, catcher), notes=notes)

@@ -20,6 +20,7 @@ from gpuctl.replay.engine.state import (
     ANY,
     D_GATHER,
     D_GIVE_UP,
+    E_QUEUED,
     FEWEST,
     RACK,
     RUNNING,
@@ -27,6 +28,15 @@ from gpuctl.replay.engine.state import (
     WAITING,
 )
 from gpuctl.replay.order.waiting_kernel import insert, pop
+from gpuctl.replay.policies.philly.prerun_kernel import (
+    ALONE,
+    NOT,
+    first_alone,
+    left_pool,
+    no_retry,
+    passed,
+    run_alone,
+)
 
 LEVELS = 3
 """Fewest servers of one rack; any servers of one rack; any servers."""
@@ -321,14 +331,48 @@ def waits(s, j, q, f):  # type: ignore[no-untyped-def]
 
 
 @inner
-def on_server_down(s, server, q, f):  # type: ignore[no-untyped-def]
+def on_submit(s, j, q, f, c):  # type: ignore[no-untyped-def]
+    """A job waits for the first time: in line for the pool, where it is to run on one GPU first."""
+    if not first_alone(s, j, c):
+        waits(s, j, q, f)
+
+
+@inner
+def on_requeue(s, j, q, f, c):  # type: ignore[no-untyped-def]
+    """A job waits again; where it failed in its first run it has another first run, where no retry helps it ends."""
+    alone = left_pool(s, j, c)
+    if s.jobs[j].state != WAITING:
+        return
+    known = s.g[0].events
+    if no_retry(s, j, c):
+        for k in range(known, s.g[0].events):
+            # its end lets others into the queue, of which nobody else tells
+            if s.events[k].kind == E_QUEUED:
+                on_submit(s, s.events[k].who, q, f, c)
+    elif not (alone and first_alone(s, j, c)):
+        waits(s, j, q, f)
+
+
+@inner
+def on_finish(s, j, q, f, c):  # type: ignore[no-untyped-def]
+    """A job has ended, perhaps in its first run."""
+    left_pool(s, j, c)
+
+
+@inner
+def on_server_down(s, server, q, f, c):  # type: ignore[no-untyped-def]
     """What was gathered there is gone."""
     _lose_server(s, f, server)
 
 
 @inner
-def on_wake(s, j, q, f):  # type: ignore[no-untyped-def]
-    """A job has gathered for long enough, or has waited after that."""
+def on_wake(s, j, q, f, c):  # type: ignore[no-untyped-def]
+    """A job has gathered for long enough, or has waited after that, or has run on one GPU for long enough."""
+    if c.stage[j] != NOT:
+        if c.stage[j] == ALONE:
+            passed(s, j, c)
+            waits(s, j, q, f)
+        return
     if s.jobs[j].state != WAITING:
         return
     queue = s.jobs[j].queue
@@ -341,11 +385,12 @@ def on_wake(s, j, q, f):  # type: ignore[no-untyped-def]
 
 
 @inner
-def decide(s, q, f):  # type: ignore[no-untyped-def]
+def decide(s, q, f, c):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
     p = f.p[0]
     if s.g[0].waiting == 0:
         return
+    run_alone(s, c)
     for queue in range(f.gatherer.size):
         # those that gather get what has become free first
         if f.gatherer[queue] >= 0 and _hold_more(s, f, queue):
@@ -362,9 +407,9 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
+def run(s, q, f, c, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
     return loop(
-        s, (q, f), until, steps, decide=decide, on_submit=waits, on_requeue=waits, on_server_down=on_server_down,
-        on_wake=on_wake,
+        s, (q, f, c), until, steps, decide=decide, on_finish=on_finish, on_submit=on_submit, on_requeue=on_requeue,
+        on_server_down=on_server_down, on_wake=on_wake,
     )  # fmt: skip
