@@ -44,6 +44,10 @@ class Philly(Policy):
         *prerun.PARAMETERS,
     )  # fmt: skip
 
+    def asks_why(self) -> bool:
+        """See `Policy.asks_why`."""
+        return bool(self.params["prerun"] > 0 or self.params["retry"] > 0)
+
     def extended(self, cluster: Cluster) -> Cluster:
         """See `Policy.extended`."""
         return prerun.set_apart(cluster, self.params)
