@@ -8,7 +8,7 @@ import polars as pl
 from gpuctl.joblogs.chances import may_pass, where_it_shows
 from gpuctl.joblogs.table import NO_SIGNATURE
 from gpuctl.replay.inputs.trace_rows import codes
-from gpuctl.replay.models.records import Failures
+from gpuctl.replay.models.records import SHOWS, Failures
 
 
 def why_failed(rows: pl.DataFrame, segments: pl.DataFrame, told: pl.DataFrame) -> Failures:
@@ -28,11 +28,14 @@ def why_failed(rows: pl.DataFrame, segments: pl.DataFrame, told: pl.DataFrame) -
         known, on=["name", "attempt"], how="left", maintain_order="left"
     )
     code, reasons = codes(found["reason"], found["reason"])
+    category, categories = codes(found["category"], found["category"])
     pairs = list(found.select("reason", "category").iter_rows())
     return Failures(
         reason=code,
+        category=category,
         confidence=found["confidence"].fill_null(0.0).to_numpy().astype(np.float64),
-        shows_alone=np.array([where_it_shows(*pair) == "one GPU" for pair in pairs], np.bool_),
+        shows=np.array([SHOWS.index(where_it_shows(*pair)) for pair in pairs], np.int64),
         may_pass=np.array([may_pass(*pair) for pair in pairs], np.bool_),
         reasons=reasons,
+        categories=categories,
     )

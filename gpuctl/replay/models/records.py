@@ -26,32 +26,47 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+SHOWS = ("one GPU", "several GPUs", "machine or service", "not known")
+"""Where a failure shows."""
+
+
 @dataclass(frozen=True)
 class Failures:
     """Why segments failed, by their logs; arrays have one element a segment of a workload.
 
     Attributes:
         reason: number of its reason in ``reasons``; -1: it did not fail, or nothing tells why.
+        category: number of its possible origins in ``categories``; -1 as for ``reason``.
         confidence: probability that this is the reason, 0 to 1.
-        shows_alone: the reason shows on one GPU as soon as on all of the gang.
+        shows: where it shows, a number of `SHOWS`; on one GPU it does as soon as on all of the gang.
         may_pass: a retry may get past it.
         reasons: names.
+        categories: names.
     """
 
     reason: Ints
+    category: Ints
     confidence: Floats
-    shows_alone: NDArray[np.bool_]
+    shows: Ints
     may_pass: NDArray[np.bool_]
     reasons: tuple[str, ...]
+    categories: tuple[str, ...]
+
+    @property
+    def shows_alone(self) -> NDArray[np.bool_]:
+        """Whether the reason shows on one GPU."""
+        return (self.shows == 0) & (self.reason >= 0)
 
     def of(self, segments: Ints) -> Failures:
         """Those of some segments."""
         return Failures(
             self.reason[segments],
+            self.category[segments],
             self.confidence[segments],
-            self.shows_alone[segments],
+            self.shows[segments],
             self.may_pass[segments],
             self.reasons,
+            self.categories,
         )
 
 

@@ -117,7 +117,7 @@ def catcher(
 
 def shown(workload: Workload, known: Failures) -> NDArray[np.bool_]:
     """Which segments end in a failure that shows on one GPU: shape (segments,)."""
-    found = workload.segment_fails & known.shows_alone & (known.reason >= 0)
+    found = workload.segment_fails & known.shows_alone
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
     for segment in np.flatnonzero(found).tolist():
         job = int(owner[segment])

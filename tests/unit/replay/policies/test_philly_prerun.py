@@ -29,7 +29,7 @@ def _failing(workload: Workload, reason: list[int], confidence: float | list[flo
     """Reasons by segment: 0 shows alone and no retry cures it, 1 may pass, 2 neither."""
     code = np.array(reason)
     sure = np.full(code.size, confidence) if isinstance(confidence, float) else np.array(confidence)
-    return replace(workload, failures=Failures(code, sure, code == 0, code == 1, REASONS))
+    return replace(workload, failures=Failures(code, code, sure, np.maximum(code, 0), code == 1, REASONS, REASONS))
 
 
 def _tries(gpus: list[int], tries: list[list[tuple[float, bool]]]) -> Workload:
