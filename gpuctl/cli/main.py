@@ -28,6 +28,7 @@ from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.explain import explain
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
+from gpuctl.cli.lessons import lessons
 from gpuctl.cli.policies import policies
 from gpuctl.cli.predict import predict, predictors
 from gpuctl.cli.profile import profile
@@ -68,6 +69,7 @@ app.command(cls=WithExamples)(explain)
 app.command(cls=WithExamples)(replay)
 app.command()(analyses)
 app.command()(policies)
+app.command(cls=WithExamples)(lessons)
 app.command(cls=WithExamples)(report)
 app.command(cls=WithExamples)(query)
 app.command()(tables)

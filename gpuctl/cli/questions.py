@@ -27,6 +27,7 @@ QUESTIONS: Final = {
     "What if": {
         "replay": "The same jobs under other policies, loads and servers.",
         "policies": "Policies for replay, and their parameters.",
+        "lessons": "What the Philly study's lessons would have saved here.",
         "chain": "When to submit the successor of a long job.",
         "fit": "A model of a trace's workload, and how like the trace it is.",
         "synth": "Jobs made from such a model.",
