@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any, Literal
 
-    import polars as pl
-
     from gpuctl.cli.common import Settings
     from gpuctl.cli.replay_options import Inputs, Rules
     from gpuctl.core.job_filter import JobFilter
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Inference, Workload
     from gpuctl.replay.models.speed_table import SpeedTable
-    from gpuctl.store.database import Store
 
 
 BY_TRAITS = "each job by its own efficiency, given (eff_rack, eff_cross) or assumed from its name"
@@ -206,6 +203,8 @@ def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
 
 
 def _from_trace(wishes: _Wishes, given: Settings) -> Source:
+    from gpuctl.analyze.failed_attempts import failed_attempts
+    from gpuctl.analyze.run import Options
     from gpuctl.analyze.site_files import read_quotas, read_racks
     from gpuctl.replay.inputs.trace import read_trace
     from gpuctl.replay.inputs.transforms import forget_placement
@@ -233,7 +232,7 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         workload, own = read_trace(
             store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,
-            resources=wishes.resources, failures=failures_of(store, name) if wishes.reasons else None,
+            resources=wishes.resources, failures=failed_attempts(store, Options(name)) if wishes.reasons else None,
         )  # fmt: skip
         sources = read_sources(store, workload.name)
     failed = report is not None and report.failed
@@ -262,16 +261,6 @@ def _asks_why(names: Sequence[tuple[str, dict[str, str]]]) -> bool:
     from gpuctl.replay.policies import find
 
     return any(find(name)(params).asks_why() for name, params in names)
-
-
-def failures_of(store: Store, cluster: str | None) -> pl.DataFrame:
-    """Why the attempts of one cluster failed, as `gpuctl.replay.inputs.trace.read_trace` takes it."""
-    from gpuctl.analyze.run import Options, analyze
-
-    [table] = [
-        each for each in analyze(store, Options(cluster, tables=("failures",))).tables if each.name == "failures"
-    ]
-    return table.frame
 
 
 def _has_nodes(wishes: _Wishes) -> bool:
