@@ -63,6 +63,11 @@ def learn(case: Case) -> Finding:
     curves = read(case)
     if curves is None:
         return Finding(warnings=(note("No job logs a loss at three points or more: nothing tells when to stop."),))
+    return taught(case, curves)
+
+
+def taught(case: Case, curves: Curves) -> Finding:
+    """What the lesson says of these curves."""
     found = [(rule, stopped(rule, curves.loss, curves.gpu_s, curves.start)) for rule in RULES]
     return Finding(
         answers=_answers(case, curves, [each for each in found if each[0].key in ANSWERED]),
@@ -153,8 +158,9 @@ def _inputs(case: Case, curves: Curves) -> tuple[Input, ...]:
     logged = float(curves.gpu_s[curves.start[1:] - 1].sum())
     return (
         Input(KEY, note("GPU-hours of jobs with a loss curve, share of all"), "-",
-              Estimate(logged / held if held else None), "measured", note("{n:,} jobs; of the others nothing is said; {others:,} more cannot be replayed",
-                               n=curves.job.size, others=curves.others)),
+              Estimate(logged / held if held else None), "measured",
+              note("{n:,} jobs; of the others nothing is said; {others:,} more cannot be replayed",
+                   n=curves.job.size, others=curves.others)),
         Input(KEY, note("jobs whose points are spread evenly over their GPU time, share"), "-",
               Estimate(curves.inferred / curves.job.size), "inferred",
               note("neither stamps nor elapsed times say when their points were reached")),

@@ -46,12 +46,12 @@ def learn(case: Case) -> Finding:
         why = note("Why attempts failed is not known (no job logs): no failure can be said to show on one GPU.")
         return Finding(inputs=_inputs(case, known), warnings=(why,))
     rules = _rules(case, known)
-    done = _replayed(case, rules)
+    done = replayed(case, rules)
     warnings = ()
     if not any(rule.first_s for rule, _ in done):
         warnings = (note("The largest gang needs nearly all GPUs: no pool can be set apart for first runs."),)
     return Finding(
-        answers=tuple(sorted((_answer(case, *each) for each in done if each[0] in _usual(rules)), key=_best_first)),
+        answers=tuple(sorted((answer(case, *each) for each in done if each[0] in _usual(rules)), key=_best_first)),
         inputs=_inputs(case, known),
         tables=(_rule_table(case, done), _failure_table(case, known)),
         warnings=warnings,
@@ -73,7 +73,7 @@ def _usual(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     return Rule(both.first_s, both.pool), Rule(retry=both.retry), both
 
 
-def _replayed(case: Case, rules: Sequence[Rule]) -> list[tuple[Rule, Compared]]:
+def replayed(case: Case, rules: Sequence[Rule]) -> list[tuple[Rule, Compared]]:
     """What each rule does; rules whose pool leaves too few GPUs are left out."""
     [base] = case.replays([{}])
     done = []
@@ -101,7 +101,8 @@ def _said(rule: Rule) -> Note:
     return note("no retry where one is {sure:.0%} sure that it fails again", sure=rule.retry)
 
 
-def _answer(case: Case, rule: Rule, found: Compared) -> Answer:
+def answer(case: Case, rule: Rule, found: Compared) -> Answer:
+    """What a rule saves, in all and of each job's waiting."""
     block = case.blocks()[0]
     gpu_hours = savings.total(found.saved_gpu_s / HOUR, block)
     known = np.isfinite(found.saved_gpu_s)

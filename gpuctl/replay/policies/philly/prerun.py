@@ -1,8 +1,8 @@
 """What catches failures early under `philly`: the pool of first runs, and which retries are not worth making.
 
 A first run on one GPU shows a failure whose logged reason shows there, as soon after its start as in the trace. The
-logged reason is the true one with the classifier's confidence, so with the rest of the probability it does not show:
-drawn by a hash of the job's name, the same in every replay of it.
+logged reason is the true one as often as the classifier is confident, and otherwise it does not show: drawn by a hash
+of the job's name, the same in every replay of it.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note
+from gpuctl.core.states import State
 from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.inputs.check import unplaceable
 from gpuctl.replay.policies.philly import prerun_kernel
@@ -106,7 +107,8 @@ def catcher(
     if known is None and (first > 0 or sure > 0):
         notes.append(note("philly: nothing tells why jobs failed: no failure shows early, and all are tried again"))
     elif known is not None:
-        solo[shown(workload, known)] = workload.segment_s[shown(workload, known)]
+        alone = shown(workload, known)
+        solo[alone] = workload.segment_s[alone]
         if sure > 0:
             ends[(known.reason >= 0) & ~known.may_pass & (known.confidence >= sure)] = 1
     memory = prerun_kernel.Prerun(
@@ -116,14 +118,29 @@ def catcher(
 
 
 def shown(workload: Workload, known: Failures) -> NDArray[np.bool_]:
-    """Which segments end in a failure that shows on one GPU: shape (segments,)."""
+    """Which segments end in a failure that shows on one GPU, shape (segments,).
+
+    Of the failures whose reason shows there, as many are drawn as the classifier is right by its own confidence c. It
+    was wrong of jobs that completed after a failure that no retry gets past; as often as these are among its errors
+    (q), an error is seen so, and of the others it is right with the probability c / (1 - (1 - c) q).
+    """
     found = workload.segment_fails & known.shows_alone
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
-    for segment in np.flatnonzero(found).tolist():
-        job = int(owner[segment])
-        name = f"{workload.ids[job]}/{segment - int(workload.segment_start[job])}"
-        found[segment] = zlib.crc32(name.encode()) / 2**32 < known.confidence[segment]
-    return found
+    completed = np.array([state == State.COMPLETED for state in workload.state], np.bool_)
+    wrong = found & ~known.may_pass & completed[owner]
+    possible = found & ~wrong
+    # one failure a job
+    _, first = np.unique(owner[found & ~known.may_pass], return_index=True)
+    at = np.flatnonzero(found & ~known.may_pass)[first]
+    errors = float((1 - known.confidence[at]).sum())
+    seen = min(1.0, float(wrong[at].sum()) / errors) if errors > 0 else 0.0
+    sure = known.confidence
+    chance = np.where(known.may_pass, sure, sure / np.maximum(1 - (1 - sure) * seen, 1e-9))
+    for segment in np.flatnonzero(possible).tolist():
+        # of a job's attempts all are right or wrong together: what is wrong with it stays the same
+        drawn = zlib.crc32(workload.ids[owner[segment]].encode()) / 2**32
+        possible[segment] = drawn < chance[segment]
+    return possible
 
 
 def _close(state: State, pool: int) -> None:

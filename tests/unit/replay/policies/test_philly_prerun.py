@@ -39,6 +39,7 @@ def _tries(gpus: list[int], tries: list[list[tuple[float, bool]]]) -> Workload:
     count = len(every)
     return replace(
         workload,
+        state=tuple("failed" if job[-1][1] else "completed" for job in tries),
         segment_start=np.cumsum([0, *(len(job) for job in tries)]),
         segment_s=np.array([seconds for seconds, _ in every]),
         segment_fails=np.array([fails for _, fails in every]),
