@@ -66,7 +66,7 @@ def replay(
         _check_wishes(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
-    from gpuctl.replay.results.asked import policy_notes
+    from gpuctl.replay.results.settings import policy_notes
 
     inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
     models = _models(rules)

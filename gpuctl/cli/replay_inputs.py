@@ -278,7 +278,7 @@ def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
 
     if inputs.cluster is None:
         from gpuctl.replay.policies.slurm.cluster import cluster_of
-        from gpuctl.replay.results.asked import servers_note
+        from gpuctl.replay.results.settings import servers_note
         from gpuctl.slurm.site import read_site
 
         cluster = cluster_of(read_site(wishes.slurm_conf), workload, wishes.resources)
