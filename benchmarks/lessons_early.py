@@ -61,17 +61,17 @@ def found_stops(seed: int, *, effect: bool) -> dict[str, Estimate]:
     return {name: savings.total(stopped(rules[name], loss, gpu_s, start).net * HOURS, block) for name, _ in STOPS}
 
 
-def truths() -> dict[str, float]:
-    """The expected saving of each rule on a trace of `WEEKS`, and the mean delay."""
-    jobs = planted.failing(10**6, LONG, effect=True)
+def truths(weeks: int = LONG) -> dict[str, float]:
+    """The expected saving of each rule on a trace of `WEEKS`, and the mean delay, from a trace of so many weeks."""
+    jobs = planted.failing(10**6, weeks, effect=True)
     found = {
-        name: float(planted.savings_of(jobs, rule.first_s, rule.retry).sum()) * HOURS * WEEKS / LONG
+        name: float(planted.savings_of(jobs, rule.first_s, rule.retry).sum()) * HOURS * WEEKS / weeks
         for name, rule in FIRST
     }
     found["delay"] = float(planted.delay_of(jobs, 600.0, POOL).mean()) * HOURS
-    losses = planted.logging(10**6, LONG, effect=True)
+    losses = planted.logging(10**6, weeks, effect=True)
     for name, points in STOPS:
-        found[name] = float(planted.stopping_of(losses, points).sum()) * HOURS * WEEKS / LONG
+        found[name] = float(planted.stopping_of(losses, points).sum()) * HOURS * WEEKS / weeks
     return found
 
 

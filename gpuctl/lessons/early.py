@@ -47,7 +47,7 @@ def learn(case: Case) -> Finding:
         return Finding(inputs=_inputs(case, known), warnings=(why,))
     rules = _rules(case, known)
     done = replayed(case, rules)
-    warnings = ()
+    warnings: tuple[Note, ...] = ()
     if not any(rule.first_s for rule, _ in done):
         warnings = (note("The largest gang needs nearly all GPUs: no pool can be set apart for first runs."),)
     return Finding(
@@ -134,6 +134,13 @@ def _gpu_s(case: Case) -> Floats:
     return np.asarray(w.segment_s * np.repeat(w.gpus, np.diff(w.segment_start)))
 
 
+def _by_job(case: Case, values: Floats) -> Floats:
+    """Sums of values of segments."""
+    w = case.workload
+    owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
+    return np.bincount(owner, values, w.size).astype(np.float64)
+
+
 def _share(case: Case, hours: float | None) -> float | None:
     whole = float(_gpu_s(case).sum()) / HOUR
     return None if hours is None or not whole else 100 * hours / whole
@@ -147,7 +154,7 @@ def _inputs(case: Case, known: Failures) -> tuple[Input, ...]:
     owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
     fate = fates(w, known, USUAL_S)
     unknown = fails & (fate == FATES.index("not known")) & (w.segment_s <= USUAL_S)
-    more = np.bincount(owner, np.where(unknown, w.segment_s * (w.gpus[owner] - 1), 0.0), w.size) / HOUR
+    more = _by_job(case, np.where(unknown, w.segment_s * (w.gpus[owner] - 1), 0.0)) / HOUR
     share = float(told.sum() / max(fails.sum(), 1))
     sure = float(known.confidence[told].mean()) if told.any() else None
     return (
@@ -203,7 +210,8 @@ def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTabl
              busy, some.size, late.value, late.low, late.high, *parts, wait.value, int(found.ended.sum()),
              int(found.again.sum()))
         )  # fmt: skip
-    counts = dict.fromkeys(("pool", "gangs", "jobs_ended", "ended_that_passed"), pl.Int64)
+    counts = {"pool", "gangs", "jobs_ended", "ended_that_passed"}
+    kinds = {c.name: pl.Int64 if c.name in counts else pl.Float64 for c in RULES}
     return ResultTable(
         name="early_failure_rules",
         section=KEY,
@@ -215,7 +223,7 @@ def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTabl
                  "ask for: known only afterwards. Their GPUs are taken from the cluster's smallest servers."),
         ),
         columns=RULES,
-        frame=pl.DataFrame(rows, schema=dict.fromkeys([c.name for c in RULES], pl.Float64) | counts, orient="row"),
+        frame=pl.DataFrame(rows, schema=kinds, orient="row"),
         key_columns=("first_run_min", "pool", "retry_sure", "gpu_hours_saved", "low", "high", "delay_mean_min",
                      "delay_p90_min"),
     )  # fmt: skip
@@ -242,14 +250,12 @@ FAILED = (
 def _failure_table(case: Case, known: Failures) -> ResultTable:
     w = case.workload
     fate = fates(w, known, USUAL_S)
-    owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
-    block, held, saved = case.blocks()[0], _gpu_s(case) / HOUR, caught_gpu_s(w, fate) / HOUR
     named = np.where(known.reason >= 0, known.category, -1)
     rows = []
     for code in (*np.unique(named[fate >= 0]).tolist(), None):
         here = (fate >= 0) & ((named == code) if code is not None else True)
         name = "all" if code is None else known.categories[code] if code >= 0 else "not known"
-        own = savings.total(np.bincount(owner, np.where(here, saved, 0.0), w.size), block)
+        own = savings.total(_by_job(case, np.where(here, saved, 0.0)), block)
         slipped = [float(held[here & (fate == what)].sum()) for what in range(1, ALONE + 1)]
         rows.append(
             (name, int(here.sum()), float(held[here].sum()), int((here & (fate == CAUGHT)).sum()), own.value, own.low,

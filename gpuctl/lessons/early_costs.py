@@ -154,9 +154,9 @@ def pool_for(workload: Workload, known: Failures, first_s: float) -> int:
     """
     fate = fates(workload, known, first_s)
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
-    several = workload.gpus > 1
-    busy = float(first_s * several.sum())
-    busy += float((workload.segment_s * (fate == CAUGHT))[several[owner]].sum())
+    caught = np.bincount(owner, fate == CAUGHT, workload.size)
+    passed = (workload.gpus > 1) & (caught < np.diff(workload.segment_start))
+    busy = first_s * float(passed.sum()) + float(workload.segment_s[fate == CAUGHT].sum())
     span = float(np.ptp(workload.submit)) if workload.size else 0.0
     load = busy / span if span > 0 else 1.0
     return max(1, math.ceil(load + 2 * math.sqrt(load)))

@@ -45,13 +45,13 @@ def _resampled(saved: Floats, block: Ints, *, mean: bool) -> Estimate:
     saved, block = saved[known], block[known]
     numbers, block = np.unique(block, return_inverse=True)
     count = numbers.size
-    sums = np.bincount(block, weights=saved, minlength=count)
+    sums = np.bincount(block, weights=saved, minlength=count).astype(np.float64)
     sizes = np.bincount(block, minlength=count).astype(np.float64) if mean else np.ones(count)
     value = float(sums.sum() / sizes.sum())
     whole = 1.0 if mean else float(count)
     if count < 2:
         return Estimate(value * whole)
-    drawn = np.random.default_rng(SEED).multinomial(count, np.full(count, 1 / count), size=RESAMPLES)
+    drawn = np.random.default_rng(SEED).multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(np.float64)
     made = (drawn @ sums) / (drawn @ sizes)
     error = _error(np.ones((1, count)), sums, sizes, np.array([value]))[0]
     errors = _error(drawn, sums, sizes, made)

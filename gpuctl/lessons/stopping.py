@@ -14,7 +14,9 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.replay.models.records import Floats
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Floats, Ints
 
 NEAR = 0.001
 LEAST_POINTS = 6
@@ -63,10 +65,9 @@ def by_extrapolation(loss: Floats) -> int:
     parts = [(sums[count - k * third] - sums[count - (k + 1) * third]) / third for k in (2, 1, 0)]
     first, second = parts[0] - parts[1], parts[1] - parts[2]
     bends = (first > second) & (second > 0)
-    limit = np.where(bends, parts[2] - second**2 / np.where(bends, first - second, 1.0), -np.inf)
-    limit = np.where(second <= 0, parts[2], limit)
+    limit = parts[2] - np.where(bends, second**2 / np.where(bends, first - second, 1.0), 0.0)
     lowest = np.minimum.accumulate(loss)[count - 1]
-    stops = near(lowest, limit)
+    stops = (bends | (second <= 0)) & near(lowest, limit)
     return int(count[np.argmax(stops)]) - 1 if stops.any() else loss.size - 1
 
 
@@ -108,7 +109,7 @@ class Stopped:
     saved: Floats
     spent: Floats
     regret: Floats
-    early: Floats
+    early: NDArray[np.bool_]
 
     @property
     def net(self) -> Floats:
@@ -116,7 +117,7 @@ class Stopped:
         return np.where(self.early, -self.spent, self.saved)
 
 
-def stopped(rule: Rule, loss: Floats, time: Floats, start: Floats) -> Stopped:
+def stopped(rule: Rule, loss: Floats, time: Floats, start: Ints) -> Stopped:
     """Apply a rule to curves.
 
     Args:

@@ -55,7 +55,7 @@ class Failures:
     @property
     def shows_alone(self) -> NDArray[np.bool_]:
         """Whether the reason shows on one GPU."""
-        return (self.shows == 0) & (self.reason >= 0)
+        return np.asarray((self.shows == 0) & (self.reason >= 0))
 
     def of(self, segments: Ints) -> Failures:
         """Those of some segments."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.compiled.bundles import records
+from gpuctl.core import states
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note
-from gpuctl.core.states import State
 from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.inputs.check import unplaceable
 from gpuctl.replay.policies.philly import prerun_kernel
@@ -126,7 +126,7 @@ def shown(workload: Workload, known: Failures) -> NDArray[np.bool_]:
     """
     found = workload.segment_fails & known.shows_alone
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
-    completed = np.array([state == State.COMPLETED for state in workload.state], np.bool_)
+    completed = np.array([word == states.State.COMPLETED for word in workload.state], np.bool_)
     wrong = found & ~known.may_pass & completed[owner]
     possible = found & ~wrong
     # one failure a job
