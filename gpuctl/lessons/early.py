@@ -250,6 +250,7 @@ FAILED = (
 def _failure_table(case: Case, known: Failures) -> ResultTable:
     w = case.workload
     fate = fates(w, known, USUAL_S)
+    block, held, saved = case.blocks()[0], _gpu_s(case) / HOUR, caught_gpu_s(w, fate) / HOUR
     named = np.where(known.reason >= 0, known.category, -1)
     rows = []
     for code in (*np.unique(named[fate >= 0]).tolist(), None):
