@@ -62,7 +62,7 @@ class Philly(Policy):
         """See `Policy.program`."""
         del settings
         state.g.patience = int(self.params["patience"])
-        levels = philly_kernel.LEVELS
+        levels = rules_kernel.LEVELS
         jobs = state.jobs
         kinds, kind = np.unique(np.stack([jobs.gpus.astype(np.uint64), jobs.mask]), axis=1, return_inverse=True)
         kind = kind.reshape(-1)

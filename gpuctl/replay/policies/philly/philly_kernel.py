@@ -7,7 +7,7 @@ import numpy as np
 from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
-from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.instant_kernel import job_timer, named_timer
 from gpuctl.replay.engine.job_life_kernel import (
     launch,
     note,
@@ -392,6 +392,9 @@ def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
             if make_room(s, r, j, kind, R_MOVED):
                 changed = True
                 look = False
+        if p.defragment == 1:
+            # its wait grows, and with it what a migration would spare
+            named_timer(s, 0, max(p.looked, g.now) + LOOK_S)
     return changed
 
 
