@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
-    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Ints, Workload
 
 
 class Philly(Policy):
@@ -93,9 +93,9 @@ class Philly(Policy):
             since=queues,
             lent=workload.size + cluster.total_gpus + 64,
         )
-        return CompiledProgram(philly_kernel.run, (queue, gangs, self._rules(workload, state, kinds.shape[1])))
+        return CompiledProgram(philly_kernel.run, (queue, gangs, self._rules(workload, cluster, state, kinds.shape[1])))
 
-    def _rules(self, workload: Workload, state: State, kinds: int) -> rules_kernel.Rules:
+    def _rules(self, workload: Workload, cluster: Cluster, state: State, kinds: int) -> rules_kernel.Rules:
         """What its rules of locality, servers and migrations remember."""
         p = records(1, rules_kernel.RULES)
         p.relax, p.dedicate = RELAX.index(self.params["relax"]), DEDICATE.index(self.params["dedicate"])
@@ -114,6 +114,7 @@ class Philly(Policy):
             exposed=kinds,
             granted=kinds,
             ended=(users * sizes.size + sizes.size + 1, 2),
+            base=np.zeros(workload.size, np.int64) if self.params["relax"] == "tries" else _best_levels(cluster, state),
             who=np.where(workload.user < 0, users - 1, workload.user) * sizes.size + size.reshape(-1),
             colour=state.servers.size,
             running=n,
@@ -122,3 +123,22 @@ class Philly(Policy):
             ends=servers + 1,
             at=servers,
         )
+
+
+def _best_levels(cluster: Cluster, state: State) -> Ints:
+    """The best level that each job can have in an empty cluster: a gang that no rack can hold waits for none."""
+    gpus, mask = state.jobs.gpus, state.jobs.mask
+    found = np.zeros(gpus.size, np.int64)
+    kinds, kind = np.unique(np.stack([gpus.astype(np.uint64), mask]), axis=1, return_inverse=True)
+    for number, (size, classes) in enumerate(kinds.T.tolist()):
+        suit = (int(classes) >> state.servers.cls.astype(object)) & 1 == 1
+        caps, rack = cluster.gpus[suit.astype(bool)], cluster.rack[suit.astype(bool)]
+        if not caps.size or caps.max() >= size:
+            continue
+        few = -(-int(size) // int(caps.max()))
+        racks = [np.sort(caps[rack == one])[::-1] for one in np.unique(rack)]
+        level = (
+            0 if any(one[:few].sum() >= size for one in racks) else 1 if any(one.sum() >= size for one in racks) else 2
+        )
+        found[kind.reshape(-1) == number] = level
+    return found

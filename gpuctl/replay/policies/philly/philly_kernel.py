@@ -114,7 +114,7 @@ def _best(s, q, f, lent):  # type: ignore[no-untyped-def]
 def _launch(s, f, r, j, kind, reason):  # type: ignore[no-untyped-def]
     """Start a job on the GPUs in `choice`."""
     if r.since.size > 1:
-        over(s, r, j, kind // LEVELS, f.level[j] == 0)
+        over(s, r, j, kind // LEVELS, f.level[j] == r.base[j])
         runs(r, j)
     paint(s, r, j)
     launch(s, j, reason)

@@ -46,6 +46,7 @@ class Rules(Bundle):
     exposed = floats()  # seconds that gangs of each kind have waited for locality alone [kinds]
     granted = ints()  # how many of them got it [kinds]
     ended = floats(2)  # run times of jobs that have ended: how many, and their sum [users x sizes + sizes + 1, 2]
+    base = ints()  # best level that each job can have at all [jobs]
     who = ints()  # row of each job there [jobs]
     colour = ints()  # what a server in use is for: 1 small jobs, 2 gangs; an empty one is for any [servers]
     running = ints()  # jobs that run, and perhaps some that did [jobs]
@@ -95,7 +96,7 @@ def learn_run(s, r, j):  # type: ignore[no-untyped-def]
 def loss(s, r, j, level):  # type: ignore[no-untyped-def]
     """Seconds that a job is expected to run longer at a level than at its best one."""
     job = s.jobs[j]
-    best = job.speed0
+    best = job.speed0 if r.base[j] == 0 else job.speed1
     speed = job.speed1 if level == 1 else job.speed2
     if speed <= 0:
         return np.inf
@@ -145,7 +146,7 @@ def over(s, r, j, kind, got):  # type: ignore[no-untyped-def]
 def first_level(s, r, f, j):  # type: ignore[no-untyped-def]
     """A job asks for what it asks for at first."""
     p = r.p[0]
-    f.level[j] = 0
+    f.level[j] = r.base[j]
     f.tries[j] = 0
     if r.since.size > 1:
         r.spent[j] = 0.0
