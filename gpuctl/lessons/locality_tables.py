@@ -177,7 +177,7 @@ def _mean(seconds: Floats, here: NDArray[np.bool_]) -> float:
 
 
 def _frame(
-    rows: list[tuple[object, ...]], columns: Sequence[Column], texts: set[str], counts: set[str]
+    rows: Sequence[tuple[object, ...]], columns: Sequence[Column], texts: set[str], counts: set[str]
 ) -> pl.DataFrame:
     kinds = {c.name: pl.String if c.name in texts else pl.Int64 if c.name in counts else pl.Float64 for c in columns}
     return pl.DataFrame(rows, schema=kinds, orient="row")
