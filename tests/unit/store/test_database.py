@@ -7,11 +7,12 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import duckdb
+import polars.testing as checked
 import pytest
 
 from gpuctl.core.errors import StoreError
 from gpuctl.store import schema
-from gpuctl.store.database import Store
+from gpuctl.store.database import Store, _rows
 from gpuctl.store.schema import MIGRATIONS
 
 if TYPE_CHECKING:
@@ -189,3 +190,20 @@ def test_what_does_not_fit_into_memory_is_still_spilled(tmp_path: Path) -> None:
 def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="File name too long"):
         Store(tmp_path / ("x" * 300))
+
+
+def test_rows_are_those_of_the_documented_interface(tmp_path: Path) -> None:
+    """Of every kind of column, in more rows than DuckDB hands over at once; with parameters and without."""
+    kinds = """
+        SELECT n AS whole, n % 7 = 0 AS flag, n / 3 AS real, (n / 4)::FLOAT AS short, 'job ' || n AS name, NULL AS none,
+            (n / 8)::DECIMAL(18, 3) AS fixed, sum(n) OVER (ORDER BY n) AS huge, DATE '2026-01-01' + n::INTEGER AS day,
+            TIMESTAMP '2026-01-01' + to_seconds(n) AS local, TIMESTAMPTZ '2026-01-01 00:00:00+01' + to_seconds(n) AS at,
+            [n, n + 1] AS several, {'user': 'u' || n % 5, 'gpus': n} AS both, nullif(n % 3, 0) AS gaps,
+            'x'::ENUM ('x', 'y') AS choice, ('b' || n)::BLOB AS bytes
+        FROM range($rows::BIGINT) AS r (n) ORDER BY n"""
+    with Store(tmp_path / "s.duckdb", write=True) as store:
+        for rows in (0, 3, 150_000):
+            con, given = store._con, {"rows": rows}
+            checked.assert_frame_equal(_rows(con, kinds, given), con.sql(kinds, params=given).pl())
+            plain = kinds.replace("$rows", str(rows))
+            checked.assert_frame_equal(_rows(con, plain, None), con.sql(plain).pl())
