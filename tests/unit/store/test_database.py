@@ -12,7 +12,8 @@ import pytest
 
 from gpuctl.core.errors import StoreError
 from gpuctl.store import schema
-from gpuctl.store.database import Store, _rows
+from gpuctl.store.database import Store, WrongSchemaError, _rows
+from gpuctl.store.kept_results import listed
 from gpuctl.store.schema import MIGRATIONS
 
 if TYPE_CHECKING:
@@ -151,11 +152,14 @@ def test_stores_of_every_older_version_are_brought_up_to_date(tmp_path: Path, ve
         for number, name in enumerate(MIGRATIONS[:version], 1):
             con.execute(schema.migration(name))
             con.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
-    with pytest.raises(StoreError, match=f"schema version {version}, this gpuctl wants"):
+        con.execute("INSERT INTO sources VALUES (1, 'c', 'p', 'f', 'd', 1, 1, 1, 0, 1, '2026-01-01')")
+    with pytest.raises(WrongSchemaError, match=f"schema version {version}, this gpuctl wants"):
         Store(path)
     Store(path, write=True).close()
     with Store(path) as opened:
         assert opened.value("SELECT max(version) FROM gpuctl_schema") == len(MIGRATIONS)
+        assert opened.value("SELECT count(*) FROM sources") == 1
+        assert listed(opened) == []
 
 
 TIMES = ("infinity", "-infinity", "294246-01-01 00:00:00+00", "10000-01-01 00:00:00+00", "0044-03-15 (BC) 00:00:00+00")
