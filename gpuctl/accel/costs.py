@@ -263,9 +263,10 @@ def machine_of(system: System, costs: Costs, kinds: Path | None = None) -> Machi
     )  # fmt: skip
     power = static_power(KINDS if kinds is None else kinds)
     known = all(kind in power for kind in system.kinds)
+    static = sum(power[kind] for kind in system.kinds) if known else None
     return Machine(
         system, models, first, count, compute, dram, alone, energy, best, rest,
-        np.stack(seen, 2).reshape(rest.size, -1), sum(power[kind] for kind in system.kinds) if known else None, costs.digest(),
+        np.stack(seen, 2).reshape(rest.size, -1), static, costs.digest(),
     )  # fmt: skip
 
 

@@ -117,7 +117,8 @@ def state_of(machine: Machine, requests: Requests, policy: Policy, rules: Rules 
     return State(
         compute=machine.compute, demand=machine.dram / machine.compute, alone=machine.alone, energy=machine.energy,
         best=machine.best, rest=machine.rest,
-        log_rest=np.log(machine.rest / s.WORK_US), traits=machine.traits, first=first, last=first + layers - 1, arrival=requests.arrival,
+        log_rest=np.log(machine.rest / s.WORK_US), traits=machine.traits, first=first,
+        last=first + layers - 1, arrival=requests.arrival,
         deadline=requests.deadline, arrivals=np.argsort(requests.arrival, kind="stable"), state=n, at=first.copy(),
         start=np.full(n, np.nan), end=np.full(n, np.nan), late=n, ready=n, place=n, on=np.full(accels, s.NOBODY),
         left=accels, speed=accels, begun=accels, wants=accels, by=accels, free=accels, taken=accels, plan_request=n,

@@ -65,7 +65,8 @@ def _module(torch: Any, shape: Shape, layer: Layer) -> Any:
     if kind == "mixture":
         experts = [_sequence(torch, shape, expert) for expert in layer["experts"]]
         return _mixture(torch, experts, _sequence(torch, shape, layer["gate"]))
-    return {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "flatten": nn.Flatten}[kind]()
+    plain = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "softsign": nn.Softsign, "flatten": nn.Flatten}
+    return plain[kind]()
 
 
 def _scale(torch: Any, width: int) -> Any:

@@ -17,6 +17,7 @@ from gpuctl.accel.simulate import Policy, simulate, state_of
 from gpuctl.accel.world_kernel import run
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.learn.nets import initial
+from gpuctl.learn.saved import files_of
 from gpuctl.predictors import card
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def test_zeros_are_simple_rules(machine: Machine, some: tuple[int, ...]) -> None
 
 def test_the_lstm_answers_as_the_net_that_was_saved(machine: Machine, some: tuple[int, ...], tmp_path: Path) -> None:
     net = initial(saved.inputs_of(ACCELS), saved.layers_of(ACCELS, 5), 3)
-    card.save_folder(tmp_path / "m", saved.KIND, {"title": "t", "what": "w", "net": saved.LSTM}, saved.files_of(net))
+    card.save_folder(tmp_path / "m", saved.KIND, {"title": "t", "what": "w", "net": saved.LSTM}, files_of(net))
     policy, _ = saved.load(tmp_path / "m", "relmas", ACCELS)
     assert policy.macs == 4 * 5 * (8 + 6 * ACCELS + 4 + 5) + 5 * (1 + ACCELS)
     with pytest.raises(InputError):
@@ -62,9 +63,9 @@ def test_the_lstm_answers_as_the_net_that_was_saved(machine: Machine, some: tupl
 def test_the_same_seed_gives_the_same_model_after_a_stop(
     machine: Machine, some: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(training, "REQUESTS", 6)
+    monkeypatch.setattr(training, "REQUESTS", 16)
     monkeypatch.setattr(training, "HELD", 2)
-    monkeypatch.setattr(training, "LOADS", (1.1,))
+    monkeypatch.setattr(training, "LOADS", (2.0,))
     lesson = training.Lesson(some, 2)
     about, files, _ = training.train(machine, lesson)
     for name in ("one", "other"):
