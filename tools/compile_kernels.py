@@ -1,4 +1,4 @@
-"""Compiles the hot loops of policies, analyses, chains, waits and accelerators, once, before the tests want them.
+"""Compiles the hot loops of all policies, analyses, waits, and of worlds of their own, before the tests want them.
 
 python tools/compile_kernels.py
 
@@ -84,8 +84,10 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
     ]
     analyses = [["analyze", str(ROOT / "sample_data" / "philly"), "--csv", "FOLDER"]]
     accels = [["accel", "generate", "-o", "FOLDER/r.csv"], ["accel", "simulate", "FOLDER/r.csv"]]
+    # its fidelity runs all that there is
+    stages = [["dag", "distil", "--train", "1", "--rounds", "1", "--test", "1", "--load", "0.5", "-o", "FOLDER/tree"]]
     policies = ((compile_policies, names) for names in together())
-    return [(run_commands, chains), (run_commands, accels), *policies, (run_commands, analyses)]
+    return [(run_commands, chains), (run_commands, accels), (run_commands, stages), *policies, (run_commands, analyses)]
 
 
 def main() -> int:

@@ -130,7 +130,8 @@ def build(
 
 def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
     """Who held GPUs and when, and the attempts whose wait is known; `_pools` has numbered queues and pools."""
-    rows = store.frame(_ATTEMPTS)
+    # in one piece, each array is the column itself and no copy
+    rows = store.frame(_ATTEMPTS).rechunk()
     columns = (rows[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
     waited = rows.drop("held_until_c")
     if rows["wait_s"].null_count():
@@ -143,7 +144,7 @@ def _servers(
 ) -> tuple[tuple[occupancy.Servers, ...], pl.DataFrame]:
     """The servers of each pool, and the number of the attempt and of the machine of every placement."""
     store.keep("delay_machines", numbered("machine", machines["machine"].to_list()))
-    placements = store.frame(_PLACEMENTS)
+    placements = store.frame(_PLACEMENTS).rechunk()
     stood = placements.select("number", pl.col("code").cast(pl.Int32))
     return _subsets(_numbered_servers(machines, placements, events), members), stood
 

@@ -362,7 +362,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
 _MANY_JOBS = 1_500_000
 _BRIEF_MEMORY = "400MB"
 """What DuckDB may take for the first screen of no more jobs than that: what it spills costs a little time, and with
-what Python holds beside it, a million jobs take about 1 GB."""
+what Python holds beside it, a million jobs take 0.9 GB."""
 
 _SIZELESS = (
     "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "

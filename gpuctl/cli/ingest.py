@@ -211,6 +211,7 @@ class _How:
 
 
 def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
+    from gpuctl.analyze.telemetry_summary import renew
     from gpuctl.ingest.pipeline.load import ingest as load
     from gpuctl.ingest.pipeline.report import IngestInterrupted
 
@@ -227,6 +228,7 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
             lake=how.lake,
             engine=how.engine,
             tell=lambda text: message(text, quiet=options.quiet),
+            then=renew,
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)

@@ -24,6 +24,7 @@ from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
 from gpuctl.cli.convert import convert
+from gpuctl.cli.dag_learning import dag
 from gpuctl.cli.deferrable import deferrable
 from gpuctl.cli.doctor import doctor
 from gpuctl.cli.examples import WithExamples
@@ -84,6 +85,7 @@ app.add_typer(predict)
 app.add_typer(chain)
 app.add_typer(deferrable)
 app.add_typer(accel)
+app.add_typer(dag)
 app.command(cls=WithExamples)(fit)
 app.command(cls=WithExamples)(synth)
 app.command(cls=WithExamples)(convert)

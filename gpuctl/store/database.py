@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 ROW_GROUP = 61_440
-"""Rows that one thread of DuckDB compresses and writes together: half of its own choice, so that the batches of a
-loader keep two threads busy."""
+"""Rows that one thread of DuckDB compresses and writes together: half of its own choice, so that a loader needs to
+hold fewer."""
 DEFAULT_MEMORY_LIMIT = "900MB"
 """DuckDB's own limit; past it, it spills to ``temp_directory``. The process as a whole stays under 2 GB."""
 _ANEW = "do not trust this file: make a store of your own from the logs, with gpuctl ingest LOGDIR --db FILE"
@@ -149,6 +149,7 @@ class Store:
             # what has failed may have ended the transaction, or the whole database
             with suppress(StoreError, duckdb.Error):
                 uninterrupted(run)
+                self._con.execute("RESET threads")
                 self.refresh_lake()
             return Rows([])
         return uninterrupted(run, None if sql in _TRANSACTION else self._con.interrupt)
@@ -292,6 +293,14 @@ class Store:
     def drop_view(self, name: str) -> None:
         """Forget what ``view`` registered."""
         uninterrupted(lambda: self._con.unregister(name))
+
+    @contextmanager
+    def one_thread(self) -> Iterator[None]:
+        """Let DuckDB use one thread for the statements within."""
+        self.execute("SET threads = 1")
+        # a fault ends the transaction, which then takes no setting: what rolls it back resets this, too
+        yield
+        self.execute("RESET threads")
 
     def keep(self, name: str, rows: pl.DataFrame) -> None:
         """Make a temporary table of a Polars frame; `name` is one of ours."""
