@@ -21,7 +21,10 @@ _NOUNS = (
     "replay|request|resample|result|round|row|sample|set|seed|server|service|size|slot|span|start|submission|suspension|task|"
     "time|trace|unit|user|value|wait|week"
 )
-_FEW = rf"(?!(?:in|of|at|over|to|less|with|without|a|by|the) )(?:(?!(?:{_NOUNS}|of|in)s? )[a-z]+ |array ){{0,2}}(?:{_NOUNS})"
+_FEW = (
+    r"(?!(?:in|of|at|over|to|less|with|without|a|by|the) )"
+    rf"(?:(?!(?:{_NOUNS}|of|in)s? )[a-z]+ |array ){{0,2}}(?:{_NOUNS})"
+)
 """What is counted, with up to two words before it: ``other failed job``."""
 _VERBS = "are|were|have|do|run|wait|fit|fail|say|name|suit|ask|allow"
 ONE = re.compile(rf"(?<!load )(?<![\w.,:-])1 {_FEW}s\b|(?<!of )(?<![\w.,:-])1 {_FEW} (?:{_VERBS})\b")
