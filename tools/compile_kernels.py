@@ -1,4 +1,4 @@
-"""Compiles the hot loops of all policies, of the analyses, of chains and of waits, once, before the tests want them.
+"""Compiles the hot loops of all policies, analyses, waits, and of worlds of their own, before the tests want them.
 
 python tools/compile_kernels.py
 
@@ -83,7 +83,11 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
         ["train", "wait", str(trace), "-o", "FOLDER/model"],
     ]
     analyses = [["analyze", str(ROOT / "sample_data" / "philly"), "--csv", "FOLDER"]]
-    return [(run_commands, chains), *((compile_policies, names) for names in together()), (run_commands, analyses)]
+    accels = [["accel", "generate", "-o", "FOLDER/r.csv"], ["accel", "simulate", "FOLDER/r.csv"]]
+    # its fidelity runs all that there is
+    stages = [["dag", "distil", "--train", "1", "--rounds", "1", "--test", "1", "--load", "0.5", "-o", "FOLDER/tree"]]
+    policies = ((compile_policies, names) for names in together())
+    return [(run_commands, chains), (run_commands, accels), (run_commands, stages), *policies, (run_commands, analyses)]
 
 
 def main() -> int:

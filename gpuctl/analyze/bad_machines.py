@@ -67,11 +67,11 @@ def build(store: Store) -> None:
     for name in ("machine_failures", "machine_trials"):
         # every part of this text is ours
         store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {query.base_sql(name)}")
-    rows = store.frame("FROM base_machine_trials")
-    units = independent(rows)
-    machines = rows["machines"].explode(empty_as_null=False).unique().sort().to_list()
-    store.keep("base_machine_units", units.select("job", "attempt"))
-    store.keep("base_bad_machines", find(units, machines))
+    # nothing holds the rows but `independent`: of a million attempts they are a tenth of all memory
+    units = independent(store.frame("FROM base_machine_trials"))
+    machines = store.frame("SELECT DISTINCT unnest(machines) AS machine FROM base_machine_trials ORDER BY machine")
+    store.keep("base_machine_units", units.select("number"))
+    store.keep("base_bad_machines", find(units, machines["machine"].to_list()))
 
 
 def independent(rows: pl.DataFrame) -> pl.DataFrame:
@@ -83,31 +83,37 @@ def independent(rows: pl.DataFrame) -> pl.DataFrame:
     machines with many attempts look worse.
 
     Args:
-        rows: attempts that passed, or failed in a way that a machine may be to blame for: ``job``, ``attempt``,
-            ``who`` (the user), ``start_c`` (s), ``size_bucket``, ``machines`` (a sorted list), ``failed``, ``early``,
-            ``reason``.
+        rows: attempts that passed, or failed in a way that a machine may be to blame for: ``number`` (in the order of
+            their jobs and attempts), ``job``, ``attempt``, ``who`` (the user), ``start_c`` (s), ``size_bucket``,
+            ``machines`` (a sorted list), ``failed``, ``early``, ``reason``.
 
     Returns:
-        The rows that are left, with ``retry`` (not the first attempt) and ``stratum`` (a number).
+        The rows that are left, by start: ``number``, ``machines``, ``failed``, ``early``, ``retry`` (not the first
+        attempt) and ``stratum`` (a number, the same for rows that have `STRATUM` in common).
     """
+    rows = rows.sort("start_c", "number")
     day = pl.col("start_c") // 86_400
-    rows = rows.sort("start_c", "job", "attempt")
-    rows = rows.with_columns(retry=pl.col("attempt") > 0, week=day // 7, _day=day).with_row_index("_row")
-    failed = rows.filter("failed").unique(["job", "reason"], keep="first")["_row"]
-    counts = ~rows["failed"].to_numpy()
-    counts[failed.to_numpy()] = True
-    rows = rows.drop("_row").filter(counts)
-    rows = rows.with_columns(_set=pl.col("machines").list.join("\n"))
-    rows = rows.unique(["who", "_day", "_set"], keep="first", maintain_order=True).drop("_set", "_day")
+    rows = rows.select(
+        "number", "machines", "failed", "early", "job", "reason", _coded(rows["who"]), _coded(rows["size_bucket"]),
+        day=day.cast(pl.Int64), week=(day // 7).cast(pl.Int64), retry=pl.col("attempt") > 0,
+    )  # fmt: skip
+    failed = rows.select("failed", "job", "reason").with_row_index("row").filter("failed")
+    counts = np.ones(rows.height, bool)
+    counts[failed.filter(~pl.struct("job", "reason").is_first_distinct())["row"].to_numpy()] = False
+    rows = rows.drop("job", "reason").filter(counts)
+    same = rows.select("who", "day", _coded(rows["machines"].list.join("\n")))
+    rows = rows.filter(same.select(pl.struct(pl.all()).is_first_distinct()).to_series())
     # one whole number for all four, in the order of the four: ranks of records take ten times as long
     code = pl.lit(0, pl.Int64)
     for name in STRATUM:
-        values = rows[name].unique().sort()
-        places = pl.DataFrame({name: values}).with_row_index(f"_{name}")
-        rows = rows.join(places, on=name, how="left", nulls_equal=True, maintain_order="left")
-        code = code * max(1, values.len()) + pl.col(f"_{name}").cast(pl.Int64)
-    rows = rows.with_columns(stratum=code.rank("dense").cast(pl.Int64) - 1)
-    return rows.drop(f"_{name}" for name in STRATUM)
+        code = code * (1 + rows[name].n_unique()) + pl.col(name).rank("dense").fill_null(0).cast(pl.Int64)
+    stratum = code.rank("dense").cast(pl.Int64) - 1
+    return rows.select("number", "machines", "failed", "early", "retry", stratum=stratum)
+
+
+def _coded(texts: pl.Series) -> pl.Series:
+    """Texts as numbers, in their order; null stays null."""
+    return texts.cast(pl.Enum(texts.unique().drop_nulls().sort())).to_physical().alias(texts.name)
 
 
 def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
@@ -122,9 +128,9 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
         ``early_failures``, ``early_expected``, ``early_p``, ``adjusted_p`` (the smaller of both after adjustment),
         ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that machine).
     """
-    codes = pl.DataFrame({"machine": list(machines)}, schema={"machine": pl.String}).with_row_index("code")
-    met = rows.with_row_index("unit").explode("machines", empty_as_null=False).rename({"machines": "machine"})
-    met = met.join(codes, on="machine", maintain_order="left").select("unit", "code", "stratum", "failed", "early")
+    met = rows.select("stratum", "failed", "early", code="machines").with_row_index("unit")
+    met = met.explode("code", empty_as_null=False)
+    met = met.with_columns(pl.col("code").cast(pl.Enum(machines)).to_physical())
     size = len(machines)
     attempts = np.bincount(met["code"].to_numpy(), minlength=size)
     tests = [_test(met, outcome, size) for outcome in ("failed", "early")]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.analyze import query
+from gpuctl.analyze import query, telemetry_summary
 from gpuctl.core.spelling import check_queues
 from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
@@ -194,6 +194,9 @@ class Bases:
             self.need(needs)
             make(self)
             self._made.update(makes)
+            return
+        if name == "util_histogram" and not self._notebook and telemetry_summary.use(self._store, self.cluster):
+            self._made.add(name)
             return
         sql, more = self._sql(name)
         sql = self.ready(sql, whole=True)

@@ -16,10 +16,10 @@ from gpuctl.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpuctl.chain.chain_file import ChainSpec
     from gpuctl.chain.journal import Journal
     from gpuctl.chain.queue_now import QueuedJob
     from gpuctl.chain.slurm_calls import Slurm
-    from gpuctl.chain.wishes import Wishes
 
 AS_WANTED = frozenset({"COMPLETED", "TIMEOUT"})
 """Ends after which a chain goes on."""
@@ -52,7 +52,7 @@ class Runner:
     """A chain, its journal and Slurm.
 
     Attributes:
-        wishes: what is wanted.
+        spec: the chain that is wanted.
         slurm: whom to ask.
         journal: what has been done.
         decide: says whether to submit a successor, from the queue, P and the time.
@@ -64,7 +64,7 @@ class Runner:
         said: the last decision to wait, so that it is said once.
     """
 
-    wishes: Wishes
+    spec: ChainSpec
     slurm: Slurm
     journal: Journal
     decide: Callable[[Sequence[QueuedJob], QueuedJob, float], Decision]
@@ -149,10 +149,10 @@ class Runner:
                 self._write(log.ENDED, number=number, job=jobs[number], state=end)
                 ended[number] = end
             # also of an end that stands in the journal: the look that wrote it may not have come as far as to stop
-            if end not in AS_WANTED and not self.wishes.go_on:
+            if end not in AS_WANTED and not self.spec.go_on:
                 return self._stop(queue, number, end)
         last = max(jobs)
-        if last == self.wishes.jobs:
+        if last == self.spec.jobs:
             if last in ended:
                 self._write(log.DONE)
             return last in ended
@@ -201,11 +201,11 @@ class Runner:
         if self.dry:
             self._say(f"job {number} would be submitted: {decision.why}")
             return
-        options = [*self.wishes.options, f"--job-name={name}", f"--comment={name}"]
+        options = [*self.spec.options, f"--job-name={name}", f"--comment={name}"]
         options += [f"--dependency=afterany:{after}"] if after else []
         self._write(log.SUBMITTING, number=number, name=name, why=decision.why, after=after)
         try:
-            job = self.slurm.submit(options, self.wishes.script, self.journal.lock)
+            job = self.slurm.submit(options, self.spec.script, self.journal.lock)
         except UnsureError as error:
             self._write(log.NOTED, text=error.message)
         except RefusedError as error:
@@ -217,7 +217,7 @@ class Runner:
     # ----
 
     def _name(self, number: int) -> str:
-        return log.token(self.wishes.name, self.journal.told.chain, number)
+        return log.token(self.spec.name, self.journal.told.chain, number)
 
     def _find(self, queue: Sequence[QueuedJob], number: int) -> QueuedJob | None:
         job = self.journal.told.jobs.get(number)

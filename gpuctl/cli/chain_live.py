@@ -99,8 +99,8 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
             text = f"note: of {cut:,} arrays {squeue} names only the first tasks (...): the others are not counted"
             message(text, quiet=given.quiet)
         return queue, second, None
-    from gpuctl.chain.deciding import ACCRUE
     from gpuctl.chain.slurm_calls import Slurm, check_environment
+    from gpuctl.chain.submission_rule import ACCRUE
 
     check_environment(os.environ)
     slurm = Slurm(timeout)
@@ -135,22 +135,22 @@ def run(  # noqa: PLR0917 - Typer passes options by name
 ) -> None:  # fmt: skip
     """Submit the jobs of a chain one after the other; may be killed and started again at any time."""
     given = settings(context)
-    from gpuctl.chain.deciding import decider
+    from gpuctl.chain.chain_file import read_chain_file
     from gpuctl.chain.journal import Journal
     from gpuctl.chain.model import check_live, load
     from gpuctl.chain.runner import Runner
     from gpuctl.chain.slurm_calls import Slurm, check_environment
-    from gpuctl.chain.wishes import read_wishes
+    from gpuctl.chain.submission_rule import submission_rule
 
     check_environment(os.environ)
-    wishes = read_wishes(path)
+    spec = read_chain_file(path)
     trained = None if model is None else load(model)
     if trained is not None:
-        check_live(trained, wishes.outage_cost)
+        check_live(trained, spec.outage_cost)
     slurm = Slurm(timeout)
-    with Journal(_journal(path, journal), wishes.name, dry=dry_run) as kept:
+    with Journal(_journal(path, journal), spec.name, dry=dry_run) as kept:
         runner = Runner(
-            wishes, slurm, kept, decider(wishes, trained, slurm), time.time, settle, dry_run,
+            spec, slurm, kept, submission_rule(spec, trained, slurm), time.time, settle, dry_run,
             lambda text: message(text, quiet=given.quiet),
         )  # fmt: skip
         _drive(runner, interval, once=dry_run, given=given)

@@ -16,6 +16,10 @@ def tables(context: typer.Context, incomplete: str) -> list[str]:
         from gpuctl.cli.replay_options import TABLES
 
         return _beginning(TABLES, incomplete)
+    if context.info_name == "lessons":
+        from gpuctl.lessons.run import TABLES as LESSONS_GIVE
+
+        return _beginning(LESSONS_GIVE, incomplete)
     if context.info_name != "analyze":
         return []
     from gpuctl.analyze.registry import known
@@ -32,6 +36,13 @@ def sections(context: typer.Context, incomplete: str) -> list[str]:
     from gpuctl.queries.sections import SECTIONS as ANALYZED
 
     return _beginning((key for key, _ in ANALYZED), incomplete)
+
+
+def lessons(incomplete: str) -> list[str]:
+    """Lessons of the Philly study."""
+    from gpuctl.lessons.names import LESSONS
+
+    return _beginning(LESSONS, incomplete)
 
 
 def policies(incomplete: str) -> list[str]:

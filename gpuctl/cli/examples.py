@@ -44,6 +44,10 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ),
         ("A page without names, for a colleague", "gpuctl report site.duckdb --anonymise --html public.html"),
     ),
+    "lessons": (
+        ("Should gangs wait for locality, or start now?", "gpuctl lessons site.duckdb --lesson locality"),
+        ("All lessons on a page", "gpuctl lessons site.duckdb --html lessons.html"),
+    ),
     "query": (
         (
             "Which jobs waited longest?",
@@ -133,10 +137,51 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "    --policy reactive,dependency",
         ),
     ),
+    "deferrable convert": (
+        (
+            "Which GPUs do on-demand jobs leave, half hour by half hour?",
+            "gpuctl deferrable convert site.duckdb -o slots",
+        ),
+    ),
+    "deferrable simulate": (
+        (
+            "How much deferrable work fits in there, and what does it wait?",
+            "gpuctl deferrable convert site.duckdb -o slots\ngpuctl deferrable simulate slots",
+        ),
+        ("And at best, had all been known?", "gpuctl deferrable simulate slots --policy quantile:50,optimum"),
+    ),
     "chain train": (
         (
             "Learn how long jobs wait here",
             "gpuctl chain train site.duckdb --nodes 16 --limit 24h -o chain-model",
+        ),
+    ),
+    "dag generate": (("Forty jobs of stages at 80 % load", "gpuctl dag generate --jobs 40 --load 0.8 -o stages.csv"),),
+    "dag simulate": (
+        (
+            "When are these jobs done under each rule, and when by a search that looks ahead?",
+            "gpuctl dag simulate stages.csv --executors 12 --policy fifo,fair,srpt,rollout \\\n    --csv done",
+        ),
+    ),
+    "dag distil": (
+        (
+            "A few rules that do nearly as the search, to read and to edit",
+            "gpuctl dag distil --teacher rollout --train 12 --rounds 3 --depth 6 -o tree\n"
+            "gpuctl dag rules tree -o rules.txt\n"
+            "gpuctl dag simulate stages.csv --policy srpt,tree:rules.txt --limit all",
+        ),
+    ),
+    "dag evaluate": (
+        (
+            "Does the tree pay, on jobs that it was not made from?",
+            "gpuctl dag evaluate --policy fifo,fair,wfair,srpt,rollout,tree:tree --limit all",
+        ),
+    ),
+    "accel simulate": (
+        (
+            "Which rule keeps most deadlines of a thousand requests in bursts?",
+            "gpuctl accel generate --n 1000 --load 0.8 --burst -o requests.csv\n"
+            "gpuctl accel simulate requests.csv --policy fcfs-eft,edf-eft+h,sjf-eft,mix-eft",
         ),
     ),
     "ingest": (

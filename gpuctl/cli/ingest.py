@@ -211,6 +211,7 @@ class _How:
 
 
 def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
+    from gpuctl.analyze.telemetry_summary import renew
     from gpuctl.ingest.pipeline.load import ingest as load
     from gpuctl.ingest.pipeline.report import IngestInterrupted
 
@@ -227,6 +228,7 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
             lake=how.lake,
             engine=how.engine,
             tell=lambda text: message(text, quiet=options.quiet),
+            then=renew,
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)
@@ -329,7 +331,9 @@ def tell(
         # an answer of a server or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = (
-                note("all {rows} rows were rejected", rows=source.rows_in) if source.rows_in else note("no rows in it")
+                note("all {rows} row{rows||s} {rows|was|were} rejected", rows=source.rows_in)
+                if source.rows_in
+                else note("no rows in it")
             )
             path = Named("path", source.path)
             say(note("gpuctl: {path}: {what}; nothing of it was loaded", path=path, what=what))
@@ -358,7 +362,7 @@ def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool,
     others = [n for n in report.not_read if not n.failed]
     if brief:
         told = note(
-            "{others} of {files} files not read: gpuctl ingest --notes says why",
+            "{others} of {files} file{files||s} not read: gpuctl ingest --notes says why",
             others=len(others),
             files=len(others) + len(report.sources),
         )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.traces.mapped import Said
 
 
-_OF_STORES = frozenset({"analyze", "convert", "explain", "fit", "report"})
+_OF_STORES = frozenset({"analyze", "convert", "explain", "fit", "learn from", "report"})
 """What is done with any trace, one that is only a CSV of jobs too; the others read such a file their own way."""
 
 

@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl import __version__
+from gpuctl.cli.accel_learning import accel
 from gpuctl.cli.analyze import analyze
 from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
 from gpuctl.cli.convert import convert
+from gpuctl.cli.dag_learning import dag
+from gpuctl.cli.deferrable import deferrable
 from gpuctl.cli.doctor import doctor
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.explain import explain
 from gpuctl.cli.formats import formats
 from gpuctl.cli.ingest import ingest
+from gpuctl.cli.lessons import lessons
 from gpuctl.cli.policies import policies
 from gpuctl.cli.predict import predict, predictors
 from gpuctl.cli.profile import profile
@@ -68,6 +72,7 @@ app.command(cls=WithExamples)(explain)
 app.command(cls=WithExamples)(replay)
 app.command()(analyses)
 app.command()(policies)
+app.command(cls=WithExamples)(lessons)
 app.command(cls=WithExamples)(report)
 app.command(cls=WithExamples)(query)
 app.command()(tables)
@@ -78,6 +83,9 @@ app.add_typer(train)
 app.command()(predictors)
 app.add_typer(predict)
 app.add_typer(chain)
+app.add_typer(deferrable)
+app.add_typer(accel)
+app.add_typer(dag)
 app.command(cls=WithExamples)(fit)
 app.command(cls=WithExamples)(synth)
 app.command(cls=WithExamples)(convert)

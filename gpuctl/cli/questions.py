@@ -27,7 +27,11 @@ QUESTIONS: Final = {
     "What if": {
         "replay": "The same jobs under other policies, loads and servers.",
         "policies": "Policies for replay, and their parameters.",
+        "lessons": "What the Philly study's lessons would have saved here.",
         "chain": "When to submit the successor of a long job.",
+        "deferrable": "Work that can wait, in leftover capacity.",
+        "accel": "Layers of many networks on shared accelerators.",
+        "dag": "Jobs of stages: rules, a search, a tree made of it.",
         "fit": "A model of a trace's workload, and how like the trace it is.",
         "synth": "Jobs made from such a model.",
     },

@@ -66,13 +66,12 @@ def replay(
         _check_wishes(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
-    from gpuctl.replay.results.asked import policy_notes
+    from gpuctl.replay.results.settings import policy_notes
 
     inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
     models = _models(rules)
-    source, models = by_traits(
-        read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
-    )
+    read_in = read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given, names=names)
+    source, models = by_traits(read_in, models, names)
     window = gantt_window(compared.gantt, source.workload)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = _tell([*source.workload.notes, *source.cluster.notes], quiet=given.quiet or first)

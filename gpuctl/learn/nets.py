@@ -4,7 +4,7 @@ A layer is a dict with a ``kind``:
 
 - ``scale``: (x - mean) / std, cut at ±`MOST`;
 - ``linear``: with ``outputs``;
-- ``relu``, ``tanh``, ``sigmoid``;
+- ``relu``, ``tanh``, ``sigmoid``, ``softsign``;
 - ``encoder``: a layer of a transformer's encoder (Vaswani et al., 2017), norms last, with ``heads`` and ``hidden``, on
   [steps, features];
 - ``lstm``: with ``hidden``, on [steps, features]; its output is that of each step;
@@ -148,6 +148,7 @@ _RUN: dict[str, Callable[[Layer, dict[str, Floats], str, Floats], Floats]] = {
     "relu": lambda _layer, _w, _at, x: np.maximum(x, 0),
     "tanh": lambda _layer, _w, _at, x: np.tanh(x),
     "sigmoid": lambda _layer, _w, _at, x: _sigmoid(x),
+    "softsign": lambda _layer, _w, _at, x: x / (1 + np.abs(x)),
     "encoder": _encoder,
     "lstm": _lstm,
     "flatten": lambda _layer, _w, _at, x: x.reshape(len(x), -1),
@@ -181,7 +182,7 @@ def shapes(inputs: Shape, layers: Sequence[Layer], prefix: str = "", deep: int =
 
 def _shapes_of(shape: Shape, layer: Layer, at: str, deep: int) -> tuple[dict[str, Shape], Shape]:
     kind, width = layer.get("kind"), shape[-1]
-    if kind in {"relu", "tanh", "sigmoid"}:
+    if kind in {"relu", "tanh", "sigmoid", "softsign"}:
         return {}, shape
     if kind == "scale":
         return {at + "mean": (width,), at + "std": (width,)}, shape

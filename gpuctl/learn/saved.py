@@ -45,13 +45,13 @@ def unflat(row: NDArray[np.float32], inputs: tuple[int, ...], layers: list[dict[
     return {name: part.reshape(shape) for (name, shape), part in zip(expected.items(), parts, strict=True)}
 
 
-def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int, name: str = "net") -> Net:
+def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int | tuple[int, ...], name: str = "net") -> Net:
     """The net of a saved model, checked.
 
     Args:
         folder: of the model.
         inputs: shape of one input that the net must take.
-        outputs: numbers that it must answer.
+        outputs: numbers that it must answer, or their shape.
         name: of the net in it.
 
     Raises:
@@ -67,8 +67,9 @@ def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int, name: str = "n
         answer = shapes(inputs, layers)[1]
     except (ShapeError, AttributeError, TypeError) as error:
         raise InputError(f"its layers do not fit: {error}", path=path, hint=_HINT) from None
-    if answer != (outputs,):
-        raise InputError(f"answers {list(answer)} numbers, expected {outputs}", path=path, hint=_HINT)
+    wanted = outputs if isinstance(outputs, tuple) else (outputs,)
+    if answer != wanted:
+        raise InputError(f"answers {list(answer)} numbers, expected {list(wanted)}", path=path, hint=_HINT)
     if not all(np.isfinite(each).all() for each in weights.values()):
         raise InputError("a weight is not finite", path=str(folder.path / f"{name}.npy"), hint=_HINT)
     return Net(inputs, tuple(layers), weights)

@@ -22,7 +22,7 @@ def torch_of(what: str) -> Any:
         what: needs it, as the subject of a sentence.
 
     Raises:
-        UsageError: it is not installed.
+        DependencyError: it is not installed.
     """
     torch = needed("torch", what)
     torch.set_num_threads(1)
@@ -65,7 +65,8 @@ def _module(torch: Any, shape: Shape, layer: Layer) -> Any:
     if kind == "mixture":
         experts = [_sequence(torch, shape, expert) for expert in layer["experts"]]
         return _mixture(torch, experts, _sequence(torch, shape, layer["gate"]))
-    return {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "flatten": nn.Flatten}[kind]()
+    plain = {"relu": nn.ReLU, "tanh": nn.Tanh, "sigmoid": nn.Sigmoid, "softsign": nn.Softsign, "flatten": nn.Flatten}
+    return plain[kind]()
 
 
 def _scale(torch: Any, width: int) -> Any:

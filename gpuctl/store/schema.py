@@ -27,6 +27,7 @@ MIGRATIONS = (
     "0007_predictors.sql",
     "0008_lake.sql",
     "0009_traces.sql",
+    "0010_telemetry_summary.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 _VERSIONS = "gpuctl_schema"

@@ -32,7 +32,7 @@ held_hours AS (
     SELECT *, unnest(generate_series(date_trunc('hour', from_ts), date_trunc('hour', to_ts), INTERVAL 1 HOUR)) AS hour
     FROM held SEMI JOIN base_attempts USING (job, attempt)
 )
-SELECT h.job, a.gpus::INTEGER AS gpus, a.servers, a.job_state AS state, s.attempts_here > 1 AS colocated,
+SELECT h.job, h.attempt, a.gpus::INTEGER AS gpus, a.servers, a.job_state AS state, s.attempts_here > 1 AS colocated,
        h.machine, h.hour, floor(epoch(h.hour) / 3600) AS hour_no, list_transform(h.gpu_indices, lambda i: i + 1) AS lanes,
        greatest(h.from_ts, s.from_ts, h.hour) AS from_ts,
        least(h.to_ts, s.to_ts, h.hour + INTERVAL 1 HOUR) AS to_ts

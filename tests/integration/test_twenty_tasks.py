@@ -60,7 +60,7 @@ class User:
         assert len(fitting) == 1, f"{command} --help has {len(fitting)} examples with {words}"
         lines = [shlex.split(line) for line in _lines(fitting[0])]
         for line in lines:
-            words_of_it = 2 if line[1] in {"predict", "train", "chain"} else 1
+            words_of_it = 2 if line[1] in {"predict", "train", "chain", "accel", "deferrable"} else 1
             page = self.help(" ".join(line[1 : 1 + words_of_it])).partition("\nExamples:")[0]
             known = set(re.findall(r"--?[a-z][a-z-]*", page))
             unknown = [each for each in line if re.match(r"--?[a-z]", each) and each not in known]
@@ -540,9 +540,27 @@ def test_what_a_dependency_does_for_a_chain(user: User, sample_data: Path) -> No
     assert rows["dependency"]["overlap_h"] == 0
 
 
+def test_which_rule_keeps_most_deadlines(user: User) -> None:
+    rows = by(user.asked("accel simulate", "thousand requests")["accel"], "policy")
+    assert list(rows) == ["fcfs-eft", "edf-eft+h", "sjf-eft", "mix-eft"]
+    assert rows["mix-eft"]["met"] > rows["fcfs-eft"]["met"]
+
+
 def test_what_a_chain_learns_is_kept(user: User, sample_data: Path) -> None:
     user.run("chain train", "Learn how long", instead={"site.duckdb": sample_data / "chain" / "sacct.txt.gz"})
     assert json.loads((user.folder / "chain-model" / "card.json").read_text())
+
+
+def test_how_much_deferrable_work_fits(user: User) -> None:
+    user.run("deferrable convert", "half hour by half hour")
+    capacity, jobs = (pl.read_csv(user.folder / "slots" / f"{name}.csv") for name in ("capacity", "jobs"))
+    assert capacity["on_demand"].max() <= sum(job.gpus for job in user.made.jobs)
+    assert set(jobs["gpus"]) <= {job.gpus for job in user.made.jobs}
+    online = by(user.asked("deferrable simulate", "deferrable work fits")["deferrable"], "policy")
+    best = by(user.asked("deferrable simulate", "had all been known")["deferrable"], "policy")["optimum"]
+    assert {row["jobs"] for row in online.values()} == {best["jobs"]} == {jobs.height}
+    assert max(row["score"] for row in online.values()) <= best["score"] + 1e-9
+    assert sum(online["asap"][state] for state in ("done", "missed", "failed")) == jobs.height
 
 
 def test_jobs_for_other_simulators(user: User) -> None:

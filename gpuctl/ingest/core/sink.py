@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.ingest.core.rejects import Rejects
 from gpuctl.store import lake
+from gpuctl.store.database import ROW_GROUP
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -89,6 +91,10 @@ class StoreSink:
     def insert(self, table: str, rows: pl.DataFrame | pa.Table | pa.RecordBatchReader) -> None:
         """Append rows to a table, matching columns by name; ``cluster`` and ``source`` are filled in where absent.
 
+        Rows in memory that fill a row group are written by one thread. Several would each leave a group part full, and
+        the checkpoint would write all of them again: a fifth more CPU time for a store that is a third larger. A stream
+        is read and written side by side.
+
         Raises:
             KeyError: `table` is none that formats fill.
         """
@@ -101,7 +107,11 @@ class StoreSink:
         if "source" not in columns and table in WITH_SOURCE:
             values["source"] = self.source
         self.touched.add(table)
-        self._append(table, rows, values)
+        if hasattr(rows, "read_next_batch"):
+            self._append(table, rows, values)
+            return
+        with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
+            self._append(table, _forgettable(rows), values)
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already, rows of this source included."""
@@ -153,6 +163,16 @@ class StoreSink:
             raise
         # after a fault the transaction is lost, and the view goes with it
         self._store.drop_view("incoming")
+
+
+def _forgettable(rows: pl.DataFrame | pa.Table) -> pa.RecordBatchReader:
+    """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it saw until the transaction ends."""
+    import polars as pl
+
+    if isinstance(rows, pl.DataFrame):
+        # the newest level hands strings over as they are
+        rows = rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest())
+    return rows.to_reader()
 
 
 def _remembering(reader: pa.RecordBatchReader, faults: list[BaseException]) -> pa.RecordBatchReader:

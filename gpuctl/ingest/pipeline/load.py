@@ -72,6 +72,7 @@ def ingest(
     lake: str | None = None,
     engine: Engine | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    then: Callable[[Store, str], None] | None = None,
 ) -> IngestReport:
     """Load every log file under some paths into a trace store, which is made where there is none.
 
@@ -91,6 +92,7 @@ def ingest(
             if it has one, unless given.
         engine: whose workers read files that need nothing of the store, side by side; None or local: all is read here.
         tell: called with a line for the user about them.
+        then: called with the store and the cluster's name when anything of it has changed, while the store is open.
 
     Returns:
         what was found and what became of it; sources that failed are in it and do not stop the others.
@@ -120,6 +122,7 @@ def ingest(
         lake=lake,
         engine=None if dry_run or engine is None or engine.kind == "local" else engine,
         tell=tell,
+        then=then,
     )
     lake = None if dry_run else lake
     try:
@@ -194,6 +197,7 @@ class _Run:
     lake: str | None = None
     engine: Engine | None = None
     tell: Callable[[str], None] = lambda _: None
+    then: Callable[[Store, str], None] | None = None
     ahead: Ahead | None = None
     """What workers read."""
     derived: int = 0
@@ -274,6 +278,13 @@ class _Run:
         if store and store.lake is not None:
             # the files of sources that others have taken the place of
             store.lake.sweep()
+        if store and self.then is not None and any(s.status in {"loaded", "replaced"} for s in self.done):
+            if self.progress:
+                self.progress.start("summarizing telemetry", 0)
+            try:
+                self.then(store, self.cluster)
+            except KeyboardInterrupt:
+                raise IngestInterrupted(self._summary()) from None
         return self._summary()
 
     def _ahead(self, store: Store, engine: Engine) -> Ahead:
@@ -455,6 +466,9 @@ class _Run:
             fmt.settle(sinks[-1])
         ledger.note_cluster(store, sinks, fmt, replaced=bool(old))
         if self.named:
+            return None
+        if self.times is None and [sink.source for sink in sinks] == [1]:
+            # the first in the store: the times of those that follow are held against it when they come
             return None
         times = self.times or Times.of(store, self.cluster, but=[sink.source for sink in sinks])
         for sink in sinks:

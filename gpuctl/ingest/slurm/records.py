@@ -18,13 +18,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     import polars as pl
-    import pyarrow as pa
 
     from gpuctl.ingest.core.format import Sink
     from gpuctl.ingest.slurm.typed_columns import Bad
 
 BATCH = 122_880
-"""Records made into rows at a time: two row groups of the store, which two threads write at once."""
+"""Records made into rows at a time: two row groups of the store."""
 FIRST = BATCH // 2
 
 MEMORY_LIMIT = "150MB"
@@ -218,7 +217,7 @@ class Records:
         self._written += batch.rows
 
     def _insert(self, table: str, rows: pl.DataFrame) -> None:
-        self._sink.insert(table, _reader(rows))
+        self._sink.insert(table, rows)
 
     def _remember(self, records: pl.DataFrame) -> None:
         import polars as pl
@@ -252,17 +251,6 @@ def _settled(sink: Sink, seen: KnownJobs, restarts: dict[str, int], written: int
 def _fields(frame: pl.DataFrame) -> list[str]:
     """The fields of sacct that a frame has; an absent field and an empty one are not the same."""
     return sorted(name for name in frame.columns if not name.startswith("_"))
-
-
-def _reader(rows: pl.DataFrame) -> pa.RecordBatchReader:
-    """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it saw until the transaction ends."""
-    import polars as pl
-
-    from gpuctl.store.database import ROW_GROUP
-
-    # one chunk goes to one thread of DuckDB, which writes a row group at once when it has a whole one;
-    # the newest level hands strings over as they are
-    return rows.rechunk().to_arrow(compat_level=pl.CompatLevel.newest()).to_reader(max_chunksize=ROW_GROUP)
 
 
 def _totals() -> dict[str, pl.Expr]:

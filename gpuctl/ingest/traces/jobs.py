@@ -93,7 +93,7 @@ class Jobs:
             ("jobs", made.select(name for name in JOB_COLUMNS if name in there)),
         ):
             if frame.height:
-                self._sink.insert(table, frame.to_arrow(compat_level=pl.CompatLevel.newest()).to_reader())
+                self._sink.insert(table, frame)
         self._sink.loaded(made.height)
 
     def _fresh(self, rows: pl.DataFrame, raw: Callable[[Sequence[int]], list[str]]) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from gpuctl.core.notes import Named, listed, note, ours
 from gpuctl.core.results import Analysis
 from gpuctl.replay.experiments.table import tables
 from gpuctl.replay.policies import label
-from gpuctl.replay.results.asked import servers_note
+from gpuctl.replay.results.settings import servers_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,7 +69,7 @@ def result(
     if unfinished:
         warnings.append(
             note(
-                "{unfinished:,} jobs over all replays did not finish; job figures are over finished jobs",
+                "{unfinished:,} job{unfinished||s} over all replays did not finish; job figures are over finished jobs",
                 unfinished=unfinished,
             )
         )

@@ -12,8 +12,8 @@ import polars as pl
 
 from gpuctl.core.notes import note
 from gpuctl.replay.results import timelines
-from gpuctl.replay.results.asked import calendar, span
 from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.settings import calendar, span
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import ResultTable
     from gpuctl.replay.models.records import Outcome
-    from gpuctl.replay.results.asked import Asked
+    from gpuctl.replay.results.settings import Replays
 
     Floats = NDArray[np.float64]
 
@@ -45,13 +45,13 @@ def resized(outcomes: Sequence[Outcome]) -> bool:
     return any(_most_changed(outcome, 1) for outcome in outcomes)
 
 
-def changes(asked: Asked) -> ResultTable:
+def changes(replays: Replays) -> ResultTable:
     """Return how often each policy did what, in equal periods."""
-    begin, end = span(asked)
+    begin, end = span(replays)
     edges = timelines.bin_edges(begin, end, BINS)
     frames: list[pl.DataFrame] = []
     there: set[str] = set()
-    for outcome in asked.outcomes:
+    for outcome in replays.outcomes:
         found = _events(outcome)
         there |= {name for name, times in found.items() if times.size}
         counted = {name: np.histogram(times, edges)[0].astype(np.int64) for name, times in found.items()}
@@ -60,10 +60,11 @@ def changes(asked: Asked) -> ResultTable:
                 0, pl.Series("policy", [outcome.policy] * (len(edges) - 1))
             )
         )
-    drawn = [name for name in _events(asked.baseline) if name in there]
+    drawn = [name for name in _events(replays.baseline) if name in there]
     return documented(
-        "replay_changes", pl.concat(frames).with_columns(calendar(asked.workload)),
-        note("All {jobs:,} jobs, {periods} equal periods, the same for all policies.", jobs=asked.workload.size,
+        "replay_changes", pl.concat(frames).with_columns(calendar(replays.workload)),
+        note("All {jobs:,} job{jobs||s}, {periods} equal period{periods||s}, the same for all policies.",
+             jobs=replays.workload.size,
              periods=len(edges) - 1),
         section="replay_over_time", title="Loans, moves and packs over time", detail=True,
         question="When did policies move, pack and resize jobs, and borrow servers?",
@@ -97,10 +98,10 @@ def _most_changed(outcome: Outcome, most: int) -> list[int]:
     return found.filter(c("len") > 0).sort(["len", "job"], descending=[True, False]).head(most)["job"].to_list()
 
 
-def gpus_of_jobs(asked: Asked) -> ResultTable:
+def gpus_of_jobs(replays: Replays) -> ResultTable:
     """Return the GPUs over time of the jobs that change most often, as means over equal periods."""
-    each = max(1, LINES // len(asked.outcomes))
-    followed = [(o, job) for o in asked.outcomes for job in _most_changed(o, each)]
+    each = max(1, LINES // len(replays.outcomes))
+    followed = [(o, job) for o in replays.outcomes for job in _most_changed(o, each)]
     held = {o.policy: timelines.attempts(o) for o, _ in followed}
     of = {(o.policy, job): np.flatnonzero(held[o.policy].job == job) for o, job in followed}
     begin = min(float(held[policy].start[rows].min()) for (policy, _), rows in of.items())
@@ -121,9 +122,9 @@ def gpus_of_jobs(asked: Asked) -> ResultTable:
                  "gpus": np.diff(area) / np.diff(edges)}
             )
         )  # fmt: skip
-    line = pl.col("policy") + ": " + pl.col("job") if len(asked.outcomes) > 1 else pl.col("job")
+    line = pl.col("policy") + ": " + pl.col("job") if len(replays.outcomes) > 1 else pl.col("job")
     return documented(
-        "replay_gpus", pl.concat(frames).with_columns(calendar(asked.workload), line.alias("line")),
+        "replay_gpus", pl.concat(frames).with_columns(calendar(replays.workload), line.alias("line")),
         note("The jobs whose number of GPUs changes most often, up to {each} of each policy.", each=each),
         section="replay_over_time", title="GPUs of jobs that grow and shrink", detail=True,
         question="How many GPUs did the jobs that change most hold over time?",

@@ -13,7 +13,7 @@ from gpuctl.replay.results.documented import documented
 
 if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
-    from gpuctl.replay.results.asked import Asked
+    from gpuctl.replay.results.settings import Replays
 
 POINTS = 150
 """At most so many points a curve."""
@@ -24,12 +24,12 @@ _TIMES = note(
 )
 
 
-def fairness(asked: Asked) -> ResultTable:
+def fairness(replays: Replays) -> ResultTable:
     """Return rho and Jain's index under each policy, by definition."""
     rows = []
-    for outcome in asked.outcomes:
-        skip = metrics.warmup_jobs(asked.workload, asked.warmup)
-        for name, every in metrics.rhos(outcome, asked.workload, asked.cluster).items():
+    for outcome in replays.outcomes:
+        skip = metrics.warmup_jobs(replays.workload, replays.warmup)
+        for name, every in metrics.rhos(outcome, replays.workload, replays.cluster).items():
             rho = every[skip:][np.isfinite(every[skip:])]
             mean, p50, p95, most = (
                 (float(rho.mean()), *np.quantile(rho, (0.5, 0.95)).tolist(), float(rho.max()))
@@ -44,7 +44,7 @@ def fairness(asked: Asked) -> ResultTable:
         ("rho_mean", "rho_p50", "rho_p95", "rho_max", "jain"), pl.Float64
     ))  # fmt: skip
     return documented(
-        "replay_fairness", frame, asked.jobs, section="replay", title="Fairness", notes=(_TIMES,),
+        "replay_fairness", frame, replays.jobs, section="replay", title="Fairness", notes=(_TIMES,),
         question="How evenly are jobs treated, by policy?",
         charts=(
             'bars on=page name=chart-replay-jain x=policy y=jain where=definition:rho '
@@ -53,12 +53,12 @@ def fairness(asked: Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def distribution(asked: Asked) -> ResultTable:
+def distribution(replays: Replays) -> ResultTable:
     """Return points of the distribution of rho under each policy, each exact."""
     frames = []
-    for outcome in asked.outcomes:
-        skip = metrics.warmup_jobs(asked.workload, asked.warmup)
-        every = metrics.rhos(outcome, asked.workload, asked.cluster)["rho"][skip:]
+    for outcome in replays.outcomes:
+        skip = metrics.warmup_jobs(replays.workload, replays.warmup)
+        every = metrics.rhos(outcome, replays.workload, replays.cluster)["rho"][skip:]
         rho = np.sort(every[np.isfinite(every)])
         rank = np.unique(np.linspace(1, rho.size, min(rho.size, POINTS)).round().astype(np.int64))
         # the share of equal values is that of the last of them
@@ -74,7 +74,7 @@ def distribution(asked: Asked) -> ResultTable:
             )
         )
     return documented(
-        "replay_rho_cdf", pl.concat(frames), asked.jobs, section="replay", title="Distribution of rho", detail=True,
+        "replay_rho_cdf", pl.concat(frames), replays.jobs, section="replay", title="Distribution of rho", detail=True,
         question="How is rho, completion time by run time, distributed over the jobs?", notes=(_TIMES,),
         charts=(
             'cdf on=page name=chart-replay-rho x=rho y=cdf_pct series=policy scale=ratio '

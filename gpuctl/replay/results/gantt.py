@@ -16,8 +16,8 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import Named, note, ours, together
 from gpuctl.core.numbers import lasting
 from gpuctl.replay.results import timelines
-from gpuctl.replay.results.asked import calendar, servers_note, span
 from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.settings import calendar, servers_note, span
 from gpuctl.replay.results.totals import listed, sum_of
 from gpuctl.replay.results.turns import of_pieces, spans
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.core.results import ResultTable
     from gpuctl.replay.models.records import Cluster, Outcome
-    from gpuctl.replay.results.asked import Asked
+    from gpuctl.replay.results.settings import Replays
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -53,52 +53,54 @@ _SCHEMA = {
 }  # fmt: skip
 
 
-def gantt(asked: Asked) -> ResultTable:
+def gantt(replays: Replays) -> ResultTable:
     """Return the allocations of the window, and the servers that they are on.
 
     Raises:
         UsageError: the window that was asked for lies outside of the replay.
     """
-    servers, there = _servers(asked)
-    held = [_held(o, asked.cluster, servers) for o in asked.outcomes]
+    servers, there = _servers(replays)
+    held = [_held(o, replays.cluster, servers) for o in replays.outcomes]
     most = max(1, min(BARS, ALL_BARS // len(held)))
-    window = _busiest(asked, held, most) if asked.window is None else _overlapping(asked, asked.window)
+    window = _busiest(replays, held, most) if replays.window is None else _overlapping(replays, replays.window)
     frames: list[pl.DataFrame] = []
     cut: list[Note] = []
     place = pl.col("server").replace_strict(servers, range(len(servers)), return_dtype=pl.Int64)
-    for outcome, every in zip(asked.outcomes, held, strict=True):
+    for outcome, every in zip(replays.outcomes, held, strict=True):
         inside = every.filter((pl.col("t_end_s") > window[0]) & (pl.col("t_s") < window[1]))
         jobs = _longest(inside, window, most)
         policy = Named("policy", outcome.policy)
         if jobs.height < inside.height:
             cut.append(note("{policy} {of:,} of {all:,}", policy=policy, of=jobs.height, all=inside.height))
-        rows = pl.concat([_of_servers(outcome, asked.cluster, servers, window), _of_jobs(outcome, jobs)])
+        rows = pl.concat([_of_servers(outcome, replays.cluster, servers, window), _of_jobs(outcome, jobs)])
         rows = rows.sort(place, pl.col("what").cast(pl.Enum(_PARTS)), "t_s", maintain_order=True)
         frames.append(rows.insert_column(0, pl.Series("policy", [outcome.policy] * rows.height, dtype=pl.String)))
     population = note(
-        "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {servers:,} servers of {cluster}.",
+        "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {servers:,} server{servers||s} of "
+        "{cluster}.",
         length=ours(lasting(window[1] - window[0])), begin=window[0], shown=len(servers), servers=there,
-        cluster=servers_note(asked.cluster),
+        cluster=servers_note(replays.cluster),
     )  # fmt: skip
     return documented(
-        "replay_gantt", pl.concat(frames).with_columns(calendar(asked.workload)), population,
+        "replay_gantt", pl.concat(frames).with_columns(calendar(replays.workload)), population,
         section="replay_over_time", title="Which job was on which server", detail=True,
         question="Which job held GPUs of which server, from when to when?",
-        notes=_notes(asked, cut, most, (len(servers), there)),
+        notes=_notes(replays, cut, most, (len(servers), there)),
     )  # fmt: skip
 
 
-def _notes(asked: Asked, cut: list[Note], most: int, servers: tuple[int, int]) -> tuple[Note, ...]:
+def _notes(replays: Replays, cut: list[Note], most: int, servers: tuple[int, int]) -> tuple[Note, ...]:
     found = []
     if servers[0] < servers[1]:
-        found.append(note("Shown: {shown:,} of {there:,} servers.", shown=servers[0], there=servers[1]))
-    if asked.window is None:
+        found.append(note("Shown: {shown:,} of {there:,} server{there||s}.", shown=servers[0], there=servers[1]))
+    if replays.window is None:
         found.append(
             note(
                 "The window lies around the moment at which running and waiting jobs ask for most GPUs under {policy}, "
-                "and is as long as it can be with at most {most} allocations of each policy. Another one: --gantt "
+                "and is as long as it can be with at most {most} allocation{most||s} of each policy. Another one: "
+                "--gantt "
                 "FROM..TO.",
-                policy=Named("policy", asked.baseline.policy), most=most,
+                policy=Named("policy", replays.baseline.policy), most=most,
             )
         )  # fmt: skip
     if cut:
@@ -106,14 +108,14 @@ def _notes(asked: Asked, cut: list[Note], most: int, servers: tuple[int, int]) -
     return tuple(found)
 
 
-def _servers(asked: Asked) -> tuple[list[str], int]:
+def _servers(replays: Replays) -> tuple[list[str], int]:
     """The servers that are shown, and how many there are under any policy."""
-    every = list(dict.fromkeys(name for o in asked.outcomes for name in o.used(asked.cluster).servers))
-    own = set(asked.cluster.servers)
-    came = {name for o in asked.outcomes for name, _, _ in _loans(o)}
+    every = list(dict.fromkeys(name for o in replays.outcomes for name in o.used(replays.cluster).servers))
+    own = set(replays.cluster.servers)
+    came = {name for o in replays.outcomes for name, _, _ in _loans(o)}
     others = sorted((name for name in every if name not in own), key=lambda name: name not in came)
     some = min(len(others), max(SERVERS // 3, SERVERS - len(own)))
-    return list(asked.cluster.servers)[: SERVERS - some] + sorted(others[:some], key=every.index), len(every)
+    return list(replays.cluster.servers)[: SERVERS - some] + sorted(others[:some], key=every.index), len(every)
 
 
 def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
@@ -163,8 +165,8 @@ def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFr
     return found.with_columns(names.gather(found["server"]).alias("server"))
 
 
-def _overlapping(asked: Asked, window: Window) -> Window:
-    begin, end = span(asked)
+def _overlapping(replays: Replays, window: Window) -> Window:
+    begin, end = span(replays)
     if not (window[0] < window[1] and window[0] < end and window[1] > begin):
         raise UsageError(
             f"--gantt: nothing was replayed between the seconds {window[0]:,.0f} and {window[1]:,.0f}",
@@ -173,11 +175,11 @@ def _overlapping(asked: Asked, window: Window) -> Window:
     return max(begin, window[0]), min(end, window[1])
 
 
-def _busiest(asked: Asked, held: Sequence[pl.DataFrame], most: int) -> Window:
-    begin, end = span(asked)
+def _busiest(replays: Replays, held: Sequence[pl.DataFrame], most: int) -> Window:
+    begin, end = span(replays)
     end = max(end, begin + 1.0)
-    cluster = asked.baseline.used(asked.cluster)
-    exact = timelines.levels(asked.baseline, cluster, only=("gpus_waiting", "gpus_busy"))
+    cluster = replays.baseline.used(replays.cluster)
+    exact = timelines.levels(replays.baseline, cluster, only=("gpus_waiting", "gpus_busy"))
     asks = (exact["gpus_waiting"] + exact["gpus_busy"]).to_numpy()
     middle = float(exact["t_s"][int(asks.argmax())]) if asks.size else begin
     ends = [(np.sort(f["t_s"].to_numpy()), np.sort(f["t_end_s"].to_numpy())) for f in held]

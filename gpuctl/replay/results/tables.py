@@ -13,8 +13,9 @@ from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
-from gpuctl.replay.results.asked import (
-    Asked,
+from gpuctl.replay.results.documented import documented as _table
+from gpuctl.replay.results.settings import (
+    Replays,
     calendar,
     oracle_note,
     policy_notes,
@@ -24,7 +25,6 @@ from gpuctl.replay.results.asked import (
     warnings,
     with_distinct_names,
 )
-from gpuctl.replay.results.documented import documented as _table
 from gpuctl.replay.results.totals import total
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def result(
     chosen = next((o for o in named if baseline in {None, o.policy}), None)
     if chosen is None:
         raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
-    asked = Asked(named, workload, cluster, chosen, warmup, resamples, seed, window)
+    replays = Replays(named, workload, cluster, chosen, warmup, resamples, seed, window)
     compared = len(named) > 1 or against_recorded
     absent = set() if len(named) > 1 else {"replay_vs_baseline"}
     absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
@@ -112,22 +112,22 @@ def result(
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
         cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
-        tables=tuple(make(asked) for make in wanted),
+        tables=tuple(make(replays) for make in wanted),
         sections=tuple(s for s in SECTIONS if compared or s[0] != "replay_compared"),
         sources=sources,
-        settings=settings(asked),
+        settings=settings(replays),
         command=command,
         version=version,
-        warnings=warnings(asked, against_recorded=against_recorded),
+        warnings=warnings(replays, against_recorded=against_recorded),
     )
 
 
-def _summary(asked: Asked) -> ResultTable:
-    how: dict[str, Any] = {"warmup": asked.warmup, "resamples": asked.resamples, "seed": asked.seed}
+def _summary(replays: Replays) -> ResultTable:
+    how: dict[str, Any] = {"warmup": replays.warmup, "resamples": replays.resamples, "seed": replays.seed}
     rows = [
-        metrics.summary(o, asked.workload, asked.cluster, warmup=asked.warmup)
-        | comparison.wait_intervals(o, asked.workload, **how)
-        for o in asked.outcomes
+        metrics.summary(o, replays.workload, replays.cluster, warmup=replays.warmup)
+        | comparison.wait_intervals(o, replays.workload, **how)
+        for o in replays.outcomes
     ]
     notes = (
         _PERCENTILES,
@@ -140,13 +140,13 @@ def _summary(asked: Asked) -> ResultTable:
             "in the system; with a private 1/N of the cluster instead, rho of a single gang would be its JCT / "
             "work."
         ),
-        *oracle_note(asked),
-        *asked.workload.notes,
-        *asked.cluster.notes,
-        *policy_notes(asked.outcomes),
+        *oracle_note(replays),
+        *replays.workload.notes,
+        *replays.cluster.notes,
+        *policy_notes(replays.outcomes),
     )
     return _table(
-        "replay_summary", _with_ends(rows), asked.jobs, section="replay", notes=notes,
+        "replay_summary", _with_ends(rows), replays.jobs, section="replay", notes=notes,
         title="Policies compared", question="How long do jobs take and wait, and how full is the cluster, by policy?",
     )  # fmt: skip
 
@@ -157,27 +157,27 @@ def _with_ends(rows: list[dict[str, Any]]) -> pl.DataFrame:
     return frame.with_columns(pl.col("^wait_(mean|p95)_(low|high)_s$").cast(pl.Float64))
 
 
-def _grouped(asked: Asked, key: str) -> pl.DataFrame:
-    return pl.concat(metrics.by_group(o, asked.workload, key, warmup=asked.warmup) for o in asked.outcomes)
+def _grouped(replays: Replays, key: str) -> pl.DataFrame:
+    return pl.concat(metrics.by_group(o, replays.workload, key, warmup=replays.warmup) for o in replays.outcomes)
 
 
-def _by_size(asked: Asked) -> ResultTable:
+def _by_size(replays: Replays) -> ResultTable:
     return _table(
-        "replay_by_size", _grouped(asked, "size_bucket"), asked.jobs, section="replay", notes=(_PERCENTILES,),
+        "replay_by_size", _grouped(replays, "size_bucket"), replays.jobs, section="replay", notes=(_PERCENTILES,),
         title="By gang size", question="How do small and large jobs fare?",
     )  # fmt: skip
 
 
-def _by_queue(asked: Asked) -> ResultTable:
+def _by_queue(replays: Replays) -> ResultTable:
     return _table(
-        "replay_by_queue", _grouped(asked, "queue"), asked.jobs, section="replay", notes=(_PERCENTILES,),
+        "replay_by_queue", _grouped(replays, "queue"), replays.jobs, section="replay", notes=(_PERCENTILES,),
         title="By queue", question="How do the jobs of each queue fare?",
     )  # fmt: skip
 
 
-def _preemptions(asked: Asked) -> ResultTable:
+def _preemptions(replays: Replays) -> ResultTable:
     rows = []
-    for outcome in asked.outcomes:
+    for outcome in replays.outcomes:
         jobs = outcome.jobs.with_columns(metrics.size_class())
         ends = dict(outcome.attempts["end"].value_counts().iter_rows())
         count = jobs["preemptions"]
@@ -205,8 +205,8 @@ def _preemptions(asked: Asked) -> ResultTable:
         "replay_preemptions",
         pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64) | {"late_server_s": pl.Float64}),
         note(
-            "{size:,} jobs of {name}, all counted.",
-            size=asked.workload.size, name=Named("cluster", asked.workload.name),
+            "{size:,} job{size||s} of {name}, all counted.",
+            size=replays.workload.size, name=Named("cluster", replays.workload.name),
         ),
         section="replay", title="Preemptions",
         question="Which jobs were preempted, how often, and at what cost?",
@@ -228,11 +228,11 @@ def cdf_points(values: pl.Series, total: int) -> pl.DataFrame:
     return pl.DataFrame({"minutes": ordered[rank - 1], "cdf_pct": 100 * rank / max(total, 1)})
 
 
-def _cdf(asked: Asked, measure: str) -> tuple[pl.DataFrame, Note]:
+def _cdf(replays: Replays, measure: str) -> tuple[pl.DataFrame, Note]:
     frames: list[pl.DataFrame] = []
     left: list[Note] = []
-    for outcome in asked.outcomes:
-        jobs = metrics.counted_jobs(outcome, asked.workload, warmup=asked.warmup)
+    for outcome in replays.outcomes:
+        jobs = metrics.counted_jobs(outcome, replays.workload, warmup=replays.warmup)
         possible = jobs.filter(~pl.col("state").is_in(["unplaceable", "rejected"]))
         finished = possible.filter(pl.col("state") == "finished")
         points = cdf_points(finished[f"{measure}_s"], possible.height)
@@ -247,22 +247,22 @@ def _cdf(asked: Asked, measure: str) -> tuple[pl.DataFrame, Note]:
         )
     population = note(
         "{jobs} Jobs that could be placed are 100 %; a curve ends lower where jobs did not finish: {left}.",
-        jobs=asked.jobs,
+        jobs=replays.jobs,
         left=together(", ", left),
     )
     return pl.concat(frames), population
 
 
-def _jct_cdf(asked: Asked) -> ResultTable:
+def _jct_cdf(replays: Replays) -> ResultTable:
     return _table(
-        "replay_jct_cdf", *_cdf(asked, "jct"), section="replay", title="Distribution of JCT", detail=True,
+        "replay_jct_cdf", *_cdf(replays, "jct"), section="replay", title="Distribution of JCT", detail=True,
         question="What share of jobs finished within a given time of submission?",
     )  # fmt: skip
 
 
-def _wait_cdf(asked: Asked) -> ResultTable:
+def _wait_cdf(replays: Replays) -> ResultTable:
     return _table(
-        "replay_wait_cdf", *_cdf(asked, "wait"), section="replay", title="Distribution of waits", detail=True,
+        "replay_wait_cdf", *_cdf(replays, "wait"), section="replay", title="Distribution of waits", detail=True,
         question="What share of jobs waited at most a given time?",
     )  # fmt: skip
 
@@ -273,25 +273,25 @@ _PAIRED = (
 )
 
 
-def _against(asked: Asked, outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
+def _against(replays: Replays, outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
     return comparison.against(
-        outcome, other, asked.workload, warmup=asked.warmup, resamples=asked.resamples, seed=asked.seed
+        outcome, other, replays.workload, warmup=replays.warmup, resamples=replays.resamples, seed=replays.seed
     )
 
 
-def _vs_baseline(asked: Asked) -> ResultTable:
-    frames = [_against(asked, o, asked.baseline) for o in asked.outcomes if o is not asked.baseline]
+def _vs_baseline(replays: Replays) -> ResultTable:
+    frames = [_against(replays, o, replays.baseline) for o in replays.outcomes if o is not replays.baseline]
     return _table(
-        "replay_vs_baseline", pl.concat(frames), asked.jobs, section="replay_compared", notes=_PAIRED,
-        title=f"Against {asked.baseline.policy}",
-        question=f"How do JCT and wait of the same jobs differ from those under {asked.baseline.policy}?",
+        "replay_vs_baseline", pl.concat(frames), replays.jobs, section="replay_compared", notes=_PAIRED,
+        title=f"Against {replays.baseline.policy}",
+        question=f"How do JCT and wait of the same jobs differ from those under {replays.baseline.policy}?",
     )  # fmt: skip
 
 
-def _vs_recorded(asked: Asked) -> ResultTable:
-    truth = comparison.recorded(asked.workload)
+def _vs_recorded(replays: Replays) -> ResultTable:
+    truth = comparison.recorded(replays.workload)
     return _table(
-        "replay_vs_recorded", pl.concat(_against(asked, o, truth) for o in asked.outcomes), asked.jobs,
+        "replay_vs_recorded", pl.concat(_against(replays, o, truth) for o in replays.outcomes), replays.jobs,
         section="replay_compared", notes=(
             *_PAIRED,
             note("Recorded: end - submission, and of that the time outside the recorded attempts. Jobs without a "
@@ -301,10 +301,10 @@ def _vs_recorded(asked: Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _fidelity(asked: Asked) -> ResultTable:
-    frames = [comparison.fidelity(o, asked.workload, warmup=asked.warmup) for o in asked.outcomes]
+def _fidelity(replays: Replays) -> ResultTable:
+    frames = [comparison.fidelity(o, replays.workload, warmup=replays.warmup) for o in replays.outcomes]
     return _table(
-        "replay_fidelity", pl.concat(frames), asked.jobs, section="replay_compared", notes=(
+        "replay_fidelity", pl.concat(frames), replays.jobs, section="replay_compared", notes=(
             note("For the policy in force when the trace was recorded, this shows how far to trust a replay; for "
 "any other policy, how different it is."),
             _PERCENTILES,
@@ -313,29 +313,30 @@ def _fidelity(asked: Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _timeline(asked: Asked) -> ResultTable:
-    begin, end = span(asked)
+def _timeline(replays: Replays) -> ResultTable:
+    begin, end = span(replays)
     edges = timelines.bin_edges(begin, end, timelines.BINS)
     frames = [
-        timelines.binned(timelines.levels(o, asked.cluster, until=end), edges).insert_column(
+        timelines.binned(timelines.levels(o, replays.cluster, until=end), edges).insert_column(
             0, pl.lit(o.policy).alias("policy")
         )
-        for o in asked.outcomes
+        for o in replays.outcomes
     ]
-    frame = pl.concat(frames).with_columns(calendar(asked.workload))
+    frame = pl.concat(frames).with_columns(calendar(replays.workload))
     width = timedelta(seconds=round(float(edges[1] - edges[0])))
     return _table(
         "replay_timeline", frame,
         note(
-            "All {jobs:,} jobs of {name}, warm-up and unfinished ones among them; waiting jobs are those that could "
+            "All {jobs:,} job{jobs||s} of {name}, warm-up and unfinished ones among them; waiting jobs are those "
+            "that could "
             "start.",
-            jobs=asked.workload.size, name=Named("cluster", asked.workload.name),
+            jobs=replays.workload.size, name=Named("cluster", replays.workload.name),
         ),
         section="replay_over_time", title="Queue and cluster over time", detail=True,
         question="How did queue length and occupancy change over time?",
         notes=(
             note(
-                "Means over {periods} equal periods of about {width}, the same for all policies.",
+                "Means over {periods} equal period{periods||s} of about {width}, the same for all policies.",
                 periods=len(edges) - 1, width=ours(str(width)),
             ),
             note("Replays that end before the longest one count as empty after their end."),
@@ -343,22 +344,23 @@ def _timeline(asked: Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _heatmap(asked: Asked) -> ResultTable:
-    edges = timelines.bin_edges(*span(asked), timelines.HEAT_BINS)
+def _heatmap(replays: Replays) -> ResultTable:
+    edges = timelines.bin_edges(*span(replays), timelines.HEAT_BINS)
     times = pl.DataFrame({"bin": np.arange(len(edges) - 1), "t_s": edges[:-1], "t_end_s": edges[1:]})
     frames: list[pl.DataFrame] = []
     names: tuple[str, ...] = ()
-    for outcome in asked.outcomes:
-        cells, names = timelines.occupancy(outcome, asked.cluster, edges)
+    for outcome in replays.outcomes:
+        cells, names = timelines.occupancy(outcome, replays.cluster, edges)
         frames.append(cells.insert_column(0, pl.lit(outcome.policy).alias("policy")))
     labels = pl.DataFrame({"row": np.arange(len(names)), "servers": pl.Series(names, dtype=pl.String)})
     frame = pl.concat(frames).join(times, on="bin", how="left", maintain_order="left")
-    frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(calendar(asked.workload))
+    frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(calendar(replays.workload))
     return _table(
         "replay_heatmap", frame,
         note(
-            "All {servers:,} servers of {cluster} in {rows} rows, {periods} equal periods.",
-            servers=len(asked.cluster.servers), cluster=servers_note(asked.cluster), rows=len(names),
+            "All {servers:,} server{servers||s} of {cluster} in {rows} row{rows||s}, {periods} equal "
+            "period{periods||s}.",
+            servers=len(replays.cluster.servers), cluster=servers_note(replays.cluster), rows=len(names),
             periods=len(edges) - 1,
         ),
         section="replay_over_time", title="Occupancy of the servers", detail=True,
@@ -366,9 +368,9 @@ def _heatmap(asked: Asked) -> ResultTable:
     )  # fmt: skip
 
 
-def _unfinished(asked: Asked) -> ResultTable:
+def _unfinished(replays: Replays) -> ResultTable:
     frames = []
-    for outcome in asked.outcomes:
+    for outcome in replays.outcomes:
         left = outcome.jobs["state"] != "finished"
         rows = outcome.jobs.filter(left)
         told = outcome.log.of_jobs(left.arg_true().to_numpy()).unique("job", keep="last")
@@ -382,7 +384,7 @@ def _unfinished(asked: Asked) -> ResultTable:
     notes = (
         (
             note(
-                "{height:,} rows, exported but not printed; replay_summary counts them by state.",
+                "{height:,} row{height||s}, exported but not printed; replay_summary counts them by state.",
                 height=frame.height,
             ),
         )
@@ -392,58 +394,58 @@ def _unfinished(asked: Asked) -> ResultTable:
     return _table(
         "replay_unfinished", frame,
         note(
-            "Unfinished jobs among all {jobs:,} jobs of each policy, warm-up included.",
-            jobs=asked.workload.size,
+            "Unfinished jobs among all {jobs:,} job{jobs||s} of each policy, warm-up included.",
+            jobs=replays.workload.size,
         ),
         section="replay_jobs", title="Jobs that did not finish", notes=notes, detail=long,
-        question="Which jobs did not finish or could not start, and why?", sentences=_reasons(asked, frame),
+        question="Which jobs did not finish or could not start, and why?", sentences=_reasons(replays, frame),
     )  # fmt: skip
 
 
-def _reasons(asked: Asked, frame: pl.DataFrame) -> tuple[Note, ...]:
+def _reasons(replays: Replays, frame: pl.DataFrame) -> tuple[Note, ...]:
     """Those of the table; what a Python policy says in its own words is a note already, which is none of ours."""
-    every = {reason: reason for outcome in asked.outcomes for reason in outcome.log.reasons}
+    every = {reason: reason for outcome in replays.outcomes for reason in outcome.log.reasons}
     told = frame["reason"].drop_nulls().unique().sort().to_list()
     return tuple(reason if isinstance(reason := every[text], Note) else ours(reason) for text in told)
 
 
-def _jobs(asked: Asked) -> ResultTable:
+def _jobs(replays: Replays) -> ResultTable:
     work = pl.max_horizontal(pl.col("work_s"), pl.lit(metrics.SHORTEST_WORK_S))
     frame = pl.concat([
         o.jobs.with_columns(
             pl.lit(o.policy).alias("policy"), (pl.col("jct_s") / work).alias("slowdown"),
             *(
                 pl.Series(name, rho, nan_to_null=True)
-                for name, rho in metrics.rhos(o, asked.workload, asked.cluster).items()
+                for name, rho in metrics.rhos(o, replays.workload, replays.cluster).items()
             ),
             *o.log.backfilled(),
         )
-        for o in asked.outcomes
+        for o in replays.outcomes
     ], how="diagonal")  # fmt: skip
     return _table(
         "replay_jobs", frame,
         note(
-            "All {jobs:,} jobs of {name}, once for each policy.",
-            jobs=asked.workload.size, name=Named("cluster", asked.workload.name),
+            "All {jobs:,} job{jobs||s} of {name}, once for each policy.",
+            jobs=replays.workload.size, name=Named("cluster", replays.workload.name),
         ),
         section="replay_jobs", title="All jobs", detail=True, question="How did each job fare under each policy?",
     )  # fmt: skip
 
 
-def _traits(asked: Asked) -> ResultTable:
-    known = traits(asked.workload)
+def _traits(replays: Replays) -> ResultTable:
+    known = traits(replays.workload)
     missing = [np.where(mask, name, "") for name, mask in known.derived.items()]
     derived = [";".join(name for name in row if name) for row in zip(*missing, strict=True)]
-    columns_of = {"job": list(asked.workload.ids), **{name: getattr(known, name) for name in TRAITS}}
+    columns_of = {"job": list(replays.workload.ids), **{name: getattr(known, name) for name in TRAITS}}
     return _table(
         "replay_traits", pl.DataFrame({**columns_of, "derived": derived}),
-        note("All {jobs:,} jobs, the same for every policy.", jobs=asked.workload.size),
+        note("All {jobs:,} job{jobs||s}, the same for every policy.", jobs=replays.workload.size),
         section="replay_jobs", title="Job traits for deep-learning schedulers", detail=True,
         question="How is each job taken to scale, to suffer from distance, and to share, and what of it is assumed?",
     )  # fmt: skip
 
 
-_MAKERS: dict[str, Callable[[Asked], ResultTable]] = {
+_MAKERS: dict[str, Callable[[Replays], ResultTable]] = {
     "replay_summary": _summary,
     "replay_by_size": _by_size,
     "replay_by_queue": _by_queue,

@@ -36,7 +36,7 @@ def attempts(*rows: dict[str, Any]) -> pl.DataFrame:
         "early": False,
         "reason": "",
     }
-    made = [{"job": f"j{k:03}", "start_c": float(k), **plain, **row} for k, row in enumerate(rows)]
+    made = [{"number": k, "job": f"j{k:03}", "start_c": float(k), **plain, **row} for k, row in enumerate(rows)]
     return pl.DataFrame(made, schema_overrides={"start_c": pl.Float64})
 
 
@@ -192,7 +192,7 @@ def cluster(seed: int, bad: Mapping[int, float], size: int = 60, users: int = 20
                         break
                     if rng.random() < 0.5:
                         place = [int(p) for p in rng.choice(size, len(place), replace=False)]
-    return pl.DataFrame(rows)
+    return pl.DataFrame(rows).sort("job", "attempt").with_row_index("number")
 
 
 def blamed(seed: int, bad: Mapping[int, float]) -> set[str]:

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.chain import journal as log
-from gpuctl.chain.deciding import decider
+from gpuctl.chain.chain_file import ChainSpec, read_chain_file
 from gpuctl.chain.journal import Journal, read
 from gpuctl.chain.queue_now import QueuedJob
 from gpuctl.chain.runner import Runner
 from gpuctl.chain.slurm_calls import Ended, RefusedError, Slurm, UnsureError, check_environment
-from gpuctl.chain.wishes import Wishes, read_wishes
+from gpuctl.chain.submission_rule import submission_rule
 from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -135,14 +135,14 @@ class Killable(Journal):
         self.slurm.point()
 
 
-def wishes(tmp_path: Path, jobs: int = 3, lead_s: int = 900, *, go_on: bool = False) -> Wishes:
-    return Wishes("svc", tmp_path / "job.sh", (), jobs, 1.0, lead_s, None, go_on)
+def chain_of(tmp_path: Path, jobs: int = 3, lead_s: int = 900, *, go_on: bool = False) -> ChainSpec:
+    return ChainSpec("svc", tmp_path / "job.sh", (), jobs, 1.0, lead_s, None, go_on)
 
 
-def drive(slurm: MadeUp, asked: Wishes, path: Path, looks: int = 2000) -> bool:
+def drive(slurm: MadeUp, asked: ChainSpec, path: Path, looks: int = 2000) -> bool:
     """Run until the chain is over or this is killed."""
     with Killable(path, slurm) as kept:
-        runner = Runner(asked, slurm, kept, decider(asked, None, slurm), lambda: slurm.now)  # type: ignore[arg-type]
+        runner = Runner(asked, slurm, kept, submission_rule(asked, None, slurm), lambda: slurm.now)  # type: ignore[arg-type]
         for _ in range(looks):
             try:
                 if runner.step():
@@ -160,7 +160,7 @@ def names(slurm: MadeUp) -> Counter[str]:
 def test_killed_at_every_point_no_job_is_submitted_twice(tmp_path: Path) -> None:
     """Each look at Slurm, each submission and each line of the journal, before, after and in its middle."""
     undisturbed = MadeUp()
-    assert drive(undisturbed, wishes(tmp_path), tmp_path / "j")
+    assert drive(undisturbed, chain_of(tmp_path), tmp_path / "j")
     assert list(names(undisturbed).values()) == [1, 1, 1]
     # S goes 15 minutes before the end that P's limit sets, and starts 10 minutes after that: within P
     starts = [undisturbed._span(job)[0] for job in undisturbed.jobs]
@@ -170,9 +170,9 @@ def test_killed_at_every_point_no_job_is_submitted_twice(tmp_path: Path) -> None
         slurm = MadeUp(kill_at=at)
         path = tmp_path / f"j{at}"
         with pytest.raises(Killed):
-            drive(slurm, wishes(tmp_path), path)
+            drive(slurm, chain_of(tmp_path), path)
         slurm.now += 5
-        assert drive(slurm, wishes(tmp_path), path), at
+        assert drive(slurm, chain_of(tmp_path), path), at
         assert sorted(names(slurm).values()) == [1, 1, 1], at
         assert read(path).events[-1]["event"] == log.DONE
         assert sorted(read(path).jobs) == [1, 2, 3]
@@ -181,7 +181,7 @@ def test_killed_at_every_point_no_job_is_submitted_twice(tmp_path: Path) -> None
 @pytest.mark.parametrize("accounts", [True, False])
 def test_a_submission_that_slurm_takes_late_is_waited_for(tmp_path: Path, accounts: bool) -> None:
     slurm = MadeUp(unsure=True, late_s=45, accounts=accounts, kept_s=7200)
-    assert drive(slurm, wishes(tmp_path), tmp_path / "j")
+    assert drive(slurm, chain_of(tmp_path), tmp_path / "j")
     assert list(names(slurm).values()) == [1, 1, 1]
     assert all(event.get("found") for event in read(tmp_path / "j").events if event["event"] == log.SUBMITTED)
 
@@ -189,7 +189,7 @@ def test_a_submission_that_slurm_takes_late_is_waited_for(tmp_path: Path, accoun
 def test_of_two_jobs_of_one_name_the_later_is_cancelled(tmp_path: Path) -> None:
     """Slurm acts on a request only after the time that gpuctl waits for it."""
     slurm = MadeUp(unsure=True, late_s=400, kept_s=7200)
-    assert drive(slurm, wishes(tmp_path, jobs=2), tmp_path / "j")
+    assert drive(slurm, chain_of(tmp_path, jobs=2), tmp_path / "j")
     assert max(names(slurm).values()) > 1
     alive = Counter(job["name"] for job in slurm.jobs if not job["cancelled"])
     assert list(alive.values()) == [1, 1]
@@ -197,7 +197,7 @@ def test_of_two_jobs_of_one_name_the_later_is_cancelled(tmp_path: Path) -> None:
 
 def test_without_sacct_nothing_is_submitted_again(tmp_path: Path) -> None:
     slurm = MadeUp(unsure=True, late_s=400, kept_s=7200, accounts=False)
-    assert drive(slurm, wishes(tmp_path, jobs=2), tmp_path / "j")
+    assert drive(slurm, chain_of(tmp_path, jobs=2), tmp_path / "j")
     assert list(names(slurm).values()) == [1, 1]
 
 
@@ -205,7 +205,7 @@ def test_a_line_that_finds_no_room_is_taken_back(tmp_path: Path, monkeypatch: py
     whole = os.write
     slurm = MadeUp()
     with Journal(tmp_path / "j", "svc") as kept:
-        runner = Runner(wishes(tmp_path), slurm, kept, decider(wishes(tmp_path), None, slurm), lambda: 0.0)  # type: ignore[arg-type]
+        runner = Runner(chain_of(tmp_path), slurm, kept, submission_rule(chain_of(tmp_path), None, slurm), lambda: 0.0)  # type: ignore[arg-type]
         monkeypatch.setattr(os, "write", lambda file, data: whole(file, data[:9]))
         with pytest.raises(OSError, match="No space left"):
             runner.step()
@@ -217,7 +217,7 @@ def test_a_line_that_finds_no_room_is_taken_back(tmp_path: Path, monkeypatch: py
 
 def test_with_accrue_always_the_successor_depends_and_is_there_at_once(tmp_path: Path) -> None:
     slurm = MadeUp(flags=frozenset({"ACCRUE_ALWAYS"}))
-    assert drive(slurm, wishes(tmp_path), tmp_path / "j")
+    assert drive(slurm, chain_of(tmp_path), tmp_path / "j")
     assert [job["after"] for job in slurm.jobs] == ["", "7", "8"]
     spans = [slurm._span(job) for job in slurm.jobs]
     assert [b[0] - a[1] for a, b in pairwise(spans)] == [0, 0]
@@ -227,7 +227,7 @@ def test_with_accrue_always_the_successor_depends_and_is_there_at_once(tmp_path:
 @pytest.mark.parametrize("go_on", [False, True])
 def test_a_job_that_fails_stops_the_chain_or_not(tmp_path: Path, go_on: bool) -> None:
     slurm = MadeUp(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
-    assert drive(slurm, wishes(tmp_path, go_on=go_on), tmp_path / "j")
+    assert drive(slurm, chain_of(tmp_path, go_on=go_on), tmp_path / "j")
     told = read(tmp_path / "j")
     assert told.ended[1] == "FAILED"
     assert told.events[-1]["event"] == (log.DONE if go_on else log.STOPPED)
@@ -246,7 +246,7 @@ def test_a_chain_stops_although_a_cancel_fails(tmp_path: Path) -> None:
             super().cancel(job)
 
     slurm = Deaf(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
-    assert drive(slurm, wishes(tmp_path), tmp_path / "j")
+    assert drive(slurm, chain_of(tmp_path), tmp_path / "j")
     assert not slurm.deaf
     assert [job["cancelled"] for job in slurm.jobs] == [False, True]
     assert read(tmp_path / "j").events[-1]["event"] == log.STOPPED
@@ -254,7 +254,7 @@ def test_a_chain_stops_although_a_cancel_fails(tmp_path: Path) -> None:
 
 def test_a_dry_look_changes_nothing(tmp_path: Path) -> None:
     """A double job, a job that has failed, one that waits for it, and a submission of which nothing is known."""
-    asked, path = wishes(tmp_path), tmp_path / "j"
+    asked, path = chain_of(tmp_path), tmp_path / "j"
     slurm = MadeUp(fails=frozenset({7}), flags=frozenset({"ACCRUE_ALWAYS"}))
     assert not drive(slurm, asked, path, 32 + 2)
     slurm.jobs.append({**slurm.jobs[1], "id": "99"})
@@ -267,16 +267,18 @@ def test_a_dry_look_changes_nothing(tmp_path: Path) -> None:
             if open_:
                 kept.write(log.SUBMITTING, number=2, name=slurm.jobs[1]["name"], after=None)
             before, jobs, said = path.read_bytes(), [dict(job) for job in slurm.jobs], list[str]()
-            runner = Runner(asked, slurm, kept, decider(asked, None, slurm), lambda: 0.0, 60, True, said.append)  # type: ignore[arg-type]
+            runner = Runner(asked, slurm, kept, submission_rule(asked, None, slurm), lambda: 0.0, 60, True, said.append)  # type: ignore[arg-type]
             runner.step()
             assert (path.read_bytes(), slurm.jobs) == (before, jobs)
             assert all(text in line for text, line in zip(told, said, strict=True)), said
 
 
 def test_a_dry_look_at_a_chain_that_has_not_begun_makes_no_journal(tmp_path: Path) -> None:
-    asked, slurm, said = wishes(tmp_path), MadeUp(), list[str]()
+    asked, slurm, said = chain_of(tmp_path), MadeUp(), list[str]()
     with Journal(tmp_path / "j", "svc", dry=True) as kept:
-        assert not Runner(asked, slurm, kept, decider(asked, None, slurm), lambda: 0.0, 60, True, said.append).step()  # type: ignore[arg-type]
+        assert not Runner(
+            asked, slurm, kept, submission_rule(asked, None, slurm), lambda: 0.0, 60, True, said.append
+        ).step()  # type: ignore[arg-type]
     assert said == ["job 1 would be submitted: the first job of the chain"]
     assert not (tmp_path / "j").exists()
     with Journal(tmp_path / "j", "svc") as begun, Journal(tmp_path / "j", "svc", dry=True) as kept:
@@ -301,7 +303,7 @@ def test_slurm_is_asked_for_the_whole_queue_and_whole_arrays(tmp_path: Path, mon
 
 def test_absence_is_no_end_and_without_accounting_the_end_is_not_known(tmp_path: Path) -> None:
     slurm = MadeUp(kept_s=-RUN_S, accounts=False)
-    asked = wishes(tmp_path, jobs=2, lead_s=0)
+    asked = chain_of(tmp_path, jobs=2, lead_s=0)
     assert not drive(slurm, asked, tmp_path / "j", 400)
     assert len(slurm.jobs) == 1
     slurm.accounts = True
@@ -315,7 +317,7 @@ def test_what_slurm_refuses_ends_the_chain(tmp_path: Path) -> None:
             raise RefusedError("sbatch: exit 1: Invalid partition name specified")
 
     with Killable(tmp_path / "j", slurm := Strict()) as kept:
-        runner = Runner(wishes(tmp_path), slurm, kept, decider(wishes(tmp_path), None, slurm), lambda: 0.0)  # type: ignore[arg-type]
+        runner = Runner(chain_of(tmp_path), slurm, kept, submission_rule(chain_of(tmp_path), None, slurm), lambda: 0.0)  # type: ignore[arg-type]
         with pytest.raises(RefusedError, match="Invalid partition"):
             runner.step()
         assert runner.step()
@@ -350,7 +352,7 @@ def test_a_file_that_says_no_chain_is_refused(tmp_path: Path, change: str, told:
     path = tmp_path / "chain.toml"
     path.write_text("\n".join(good.values()))
     (tmp_path / "job.sh").write_text("#!/bin/sh\n#SBATCH --wait-all-nodes=1 --account=a\ntrue\n#SBATCH -a 1\n")
-    assert read_wishes(path).jobs == 5
+    assert read_chain_file(path).jobs == 5
     path.write_text("\n".join({**good, change.split(" ", maxsplit=1)[0]: change}.values()))
     with pytest.raises(InputError, match=told):
-        read_wishes(path)
+        read_chain_file(path)

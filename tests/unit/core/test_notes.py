@@ -36,7 +36,7 @@ WORDS = {
     "gpuctl/replay/models/resources.py": {"word"},
     "gpuctl/replay/models/traits.py": {"name"},
     "gpuctl/replay/policies/yarn/capacity.py": {"name"},
-    "gpuctl/replay/results/asked.py": {"asked.cluster.quota_source", "cluster.name", "k", "name", "str(value)"},
+    "gpuctl/replay/results/settings.py": {"replays.cluster.quota_source", "cluster.name", "k", "name", "str(value)"},
     "gpuctl/replay/results/tables.py": {"reason", "str(width)"},
     "gpuctl/replay/run.py": {"TOO_LARGE"},
     "gpuctl/cli/waits.py": {"trained.unit"},

@@ -11,21 +11,21 @@ from gpuctl.core.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpuctl.chain.chain_file import ChainSpec
     from gpuctl.chain.model import Model
     from gpuctl.chain.queue_now import QueuedJob
     from gpuctl.chain.slurm_calls import Slurm
-    from gpuctl.chain.wishes import Wishes
 
 ACCRUE = "ACCRUE_ALWAYS"
 
 
-def decider(
-    wishes: Wishes, model: Model | None, slurm: Slurm
+def submission_rule(
+    spec: ChainSpec, model: Model | None, slurm: Slurm
 ) -> Callable[[Sequence[QueuedJob], QueuedJob, float], Decision]:
     """The rule of a chain: says whether to submit the successor of a running job now.
 
     With ``ACCRUE_ALWAYS`` at once, depending on the job's end. Else as a model says. Without a model, or where it
-    cannot know, `Wishes.lead_s` before the end that the limit sets.
+    cannot know, `ChainSpec.lead_s` before the end that the limit sets.
     """
     flags: list[frozenset[str]] = []
 
@@ -40,7 +40,7 @@ def decider(
         why = "no model"
         if model is not None:
             try:
-                found = advise(model, queue, p.job, int(now), cost=wishes.outage_cost, size=wishes.nodes)
+                found = advise(model, queue, p.job, int(now), cost=spec.outage_cost, size=spec.nodes)
             except InputError as error:
                 why = error.message
             else:
@@ -51,8 +51,8 @@ def decider(
             return Decision(False, False, f"{why}; job {p.job} has no limit: only its end counts")
         left = p.start_s + p.limit_s - now
         return Decision(
-            wishes.lead_s > 0 and left <= wishes.lead_s, False,
-            f"{why}; {left / 60:.0f} min are left of job {p.job}, to submit at {wishes.lead_s / 60:.0f} min",
+            spec.lead_s > 0 and left <= spec.lead_s, False,
+            f"{why}; {left / 60:.0f} min are left of job {p.job}, to submit at {spec.lead_s / 60:.0f} min",
         )  # fmt: skip
 
     return decide

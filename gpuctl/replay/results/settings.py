@@ -23,7 +23,7 @@ _SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Asked:
+class Replays:
     """What all tables are made from; outcomes have distinct names."""
 
     outcomes: tuple[Outcome, ...]
@@ -40,7 +40,7 @@ class Asked:
         """The population, as every table says it."""
         left_out = metrics.warmup_jobs(self.workload, self.warmup)
         text = note(
-            "{size:,} jobs of {name}, replayed on {name_2}",
+            "{size:,} job{size||s} of {name}, replayed on {name_2}",
             size=self.workload.size,
             name=Named("cluster", self.workload.name),
             name_2=servers_note(self.cluster),
@@ -55,9 +55,9 @@ class Asked:
         )
 
 
-def span(asked: Asked) -> tuple[float, float]:
+def span(replays: Replays) -> tuple[float, float]:
     """Return the seconds between which some policy's replay is measured."""
-    windows = [timelines.window(o) for o in asked.outcomes]
+    windows = [timelines.window(o) for o in replays.outcomes]
     return min(w[0] for w in windows), max(w[1] for w in windows)
 
 
@@ -87,10 +87,10 @@ def _parameters(outcome: Outcome) -> str:
     return ", ".join(f"{k}={v}" for k, v in outcome.params.items())
 
 
-def settings(asked: Asked) -> dict[str, Note]:
+def settings(replays: Replays) -> dict[str, Note]:
     """Return what the replay was made with: parameters of policies, workload, cluster, method."""
     settings: dict[str, Note] = {}
-    for outcome in asked.outcomes:
+    for outcome in replays.outcomes:
         for name, value in outcome.settings.items():
             if settings.setdefault(name, value) != value:
                 settings[note("{name} ({policy})", name=ours(name), policy=Named("policy", outcome.policy))] = value
@@ -98,29 +98,34 @@ def settings(asked: Asked) -> dict[str, Note]:
         told = together(", ", [note("{k}={v}", k=ours(k), v=_value(v)) for k, v in outcome.params.items()])
         key = note("policy {policy}", policy=Named("policy", outcome.policy))
         settings[key] = note("{own}{told}", own=own, told=told or note("no parameters"))
-    oracles = [o.policy for o in asked.outcomes if o.oracle]
+    oracles = [o.policy for o in replays.outcomes if o.oracle]
     settings |= {
-        "workload": note("{name}, {jobs:,} jobs", name=Named("cluster", asked.workload.name), jobs=asked.workload.size),
-        "cluster": note(
-            "{name}, {gpus:,} GPUs{servers}",
-            name=servers_note(asked.cluster),
-            gpus=asked.cluster.total_gpus,
-            servers=note("") if asked.cluster.pool else note(" on {k:,} servers", k=len(asked.cluster.servers)),
+        "workload": note(
+            "{name}, {jobs:,} job{jobs||s}", name=Named("cluster", replays.workload.name), jobs=replays.workload.size
         ),
-        "quotas": ours(asked.cluster.quota_source),
+        "cluster": note(
+            "{name}, {gpus:,} GPU{gpus||s}{servers}",
+            name=servers_note(replays.cluster),
+            gpus=replays.cluster.total_gpus,
+            servers=note("")
+            if replays.cluster.pool
+            else note(" on {k:,} server{k||s}", k=len(replays.cluster.servers)),
+        ),
+        "quotas": ours(replays.cluster.quota_source),
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
-        "warm-up": note("{share:.0%} of the jobs, in order of submission", share=asked.warmup),
+        "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
-            "95 %, bootstrap over days of submission (fewer than {days} days: over up to {blocks} blocks of equally "
-            "many jobs), {resamples:,} resamples, seed {seed}",
+            "95 %, bootstrap over days of submission (fewer than {days} day{days||s}: over up to {blocks} blocks of "
+            "equally "
+            "many jobs), {resamples:,} resample{resamples||s}, seed {seed}",
             days=comparison.ENOUGH_DAYS,
             blocks=comparison.FEW_DAYS_BLOCKS,
-            resamples=asked.resamples,
-            seed=asked.seed,
+            resamples=replays.resamples,
+            seed=replays.seed,
         ),
     }
-    if len(asked.outcomes) > 1:
-        settings["baseline"] = named("policy", asked.baseline.policy)
+    if len(replays.outcomes) > 1:
+        settings["baseline"] = named("policy", replays.baseline.policy)
     return settings
 
 
@@ -138,9 +143,9 @@ def servers_note(cluster: Cluster) -> Note:
     return named("cluster", cluster.name)
 
 
-def oracle_note(asked: Asked) -> tuple[Note, ...]:
+def oracle_note(replays: Replays) -> tuple[Note, ...]:
     """Return which policies know true run times, if any do."""
-    told = [o.policy for o in asked.outcomes if o.oracle]
+    told = [o.policy for o in replays.outcomes if o.oracle]
     if not told:
         return ()
     return (
@@ -151,10 +156,10 @@ def oracle_note(asked: Asked) -> tuple[Note, ...]:
     )
 
 
-def warnings(asked: Asked, *, against_recorded: bool) -> tuple[Note, ...]:
+def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
     """Return what a reader of any table of this replay has to know."""
-    found = list(oracle_note(asked))
-    ended = {o.policy: o.jobs["state"].value_counts() for o in asked.outcomes}
+    found = list(oracle_note(replays))
+    ended = {o.policy: o.jobs["state"].value_counts() for o in replays.outcomes}
     left = {p: int(c.filter(pl.col("state") != "finished")["count"].sum()) for p, c in ended.items()}
     if any(left.values()):
         each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in left.items()])
@@ -166,9 +171,9 @@ def warnings(asked: Asked, *, against_recorded: bool) -> tuple[Note, ...]:
                 each=each,
             )
         )
-    if asked.cluster.quota_source == "inferred":
+    if replays.cluster.quota_source == "inferred":
         found.append(note("The quotas of the queues are inferred from the trace, not configured ones."))
-    if against_recorded and np.isnan(asked.workload.recorded_start).all():
+    if against_recorded and np.isnan(replays.workload.recorded_start).all():
         found.append(note("The workload has no recorded starts to compare a replay with."))
     return tuple(found)
 

@@ -23,7 +23,7 @@ MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Wishes:
+class ChainSpec:
     """A chain of jobs.
 
     Attributes:
@@ -47,7 +47,7 @@ class Wishes:
     go_on: bool
 
 
-def read_wishes(path: Path) -> Wishes:
+def read_chain_file(path: Path) -> ChainSpec:
     """Read the file of a chain.
 
     Raises:
@@ -81,7 +81,7 @@ def read_wishes(path: Path) -> Wishes:
     on_failure = given.get("on_failure", "stop")
     if on_failure not in {"stop", "go on"}:
         raise wrong('on_failure: expected "stop" or "go on"')
-    return Wishes(
+    return ChainSpec(
         name, (path.parent / script).resolve(), tuple(options),
         _number(given, "jobs", None, 1, 10_000, wrong), float(_number(given, "outage_cost", 1, 0.01, 100, wrong)),
         60 * _number(given, "lead_min", 0, 0, 43_200, wrong),

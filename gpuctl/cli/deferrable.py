@@ -1,0 +1,275 @@
+"""``gpuctl deferrable``: jobs that can wait, in the capacity that others leave."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.chain import DbOption
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.examples import WithExamples
+from gpuctl.cli.inputs import is_jobs_csv, opened
+from gpuctl.cli.options import (
+    ClusterOption,
+    FormatOption,
+    JsonOption,
+    LogColumnsOption,
+    LogFormatOption,
+    LogTimezoneOption,
+    OutputOption,
+    ParquetOption,
+    TableOption,
+)
+from gpuctl.cli.output import chosen_format, for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.train import check_tables
+from gpuctl.core.errors import ExitCode, InputError, UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import Analysis
+    from gpuctl.deferrable.conversion import Trace
+    from gpuctl.replay.models.records import Workload
+
+deferrable = typer.Typer(
+    name="deferrable",
+    help="Say how much deferrable work fits into the capacity that on-demand jobs leave, and what it waits.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Evict(StrEnum):
+    """Which run on-demand load ends first."""
+
+    NEWEST = "newest"
+    SMALLEST_LOSS = "smallest-loss"
+
+
+FolderOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for capacity.csv and jobs.csv; needed.")
+]
+CsvOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Also write DIR/jobs.csv, DIR/summary.csv and DIR/load.csv.")
+]
+
+
+@deferrable.callback()
+def _group() -> None:
+    """Say how much deferrable work fits into the capacity that on-demand jobs leave, and what it waits."""
+
+
+@deferrable.command(cls=WithExamples)
+def convert(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
+    ] = None,
+    output: FolderOption = None,
+    slot: Annotated[str, typer.Option(metavar="TIME", help="Length of a slot: 30m, 1h.")] = "30m",
+    share: Annotated[
+        int, typer.Option(metavar="PCT", min=0, max=100, help="Share of jobs of at most 24 h taken as deferrable.")
+    ] = 30,
+    gpus: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=10**9, help="GPUs of the cluster. Default: on-demand jobs' peak."),
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Deferrable jobs are those of this queue or quality of service; repeatable."),
+    ] = None,
+    db: DbOption = None,
+    cluster: ClusterOption = None,
+    timezone: LogTimezoneOption = None,
+    log_format: LogFormatOption = None,
+    columns: LogColumnsOption = None,
+) -> None:
+    """Cut a trace into slots: the capacity that on-demand jobs leave, and deferrable jobs with their windows.
+
+    Deferrable are the jobs that the trace marks so (Alibaba's spot trace), those of --queue, or --share of all by a
+    hash of their names.
+    """
+    given = settings(context)
+    if output is None:
+        raise UsageError("where to write is missing", hint="gpuctl deferrable convert TRACE -o DIR")
+    check_outputs(context, {}, {"--output": output})
+    from gpuctl.deferrable.cases import write_case
+    from gpuctl.deferrable.conversion import convert as cut
+
+    slot_s = _seconds("--slot", slot)
+    trace, failed = _read(
+        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, queues=queue or []
+    )
+    case = cut(trace, slot_s, share, gpus)
+    write_case(case, output)
+    left = case.about["left_out_too_late"] + case.about["left_out_too_large"]
+    message(
+        f"{len(trace.ids):,} jobs: {case.about['on_demand_jobs']:,} on demand, {len(case.ids):,} deferrable, {left:,} "
+        f"left out ({case.about['left_out_too_late']:,} end after the last submission, "
+        f"{case.about['left_out_too_large']:,} are larger than the cluster); {case.horizon:,} slots, "
+        f"{case.total:,} GPUs",
+        quiet=given.quiet,
+    )
+    tell_written((output,), given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+@deferrable.command(cls=WithExamples)
+def simulate(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    capacity: Annotated[
+        Path, typer.Argument(metavar="DIR|CAPACITY.csv", help="What convert wrote; or a CSV with slot,leftover.")
+    ],
+    jobs: Annotated[
+        Path | None,
+        typer.Option(metavar="JOBS.csv", help="CSV with job,earliest,latest,gpus,slots. Default: jobs.csv of DIR."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="asap, latest, quantile:P, clairvoyant, optimum, osdec:MODEL; repeatable. Default: asap, latest, "
+            "quantile:10, :50 and :90, clairvoyant.",
+        ),
+    ] = None,
+    evict: Annotated[
+        Evict,
+        typer.Option(help="Which run ends first when on-demand jobs need GPUs: latest start, or least loss."),
+    ] = Evict.NEWEST,
+    season: Annotated[
+        int | None,
+        typer.Option(metavar="SLOTS", min=1, max=10**6, help="Slots of a day. Default: as DIR says, else 48."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", min=0.1, max=86_400, help="Seconds for optimum; the best found counts.")
+    ] = 60.0,
+    csv: CsvOption = None,
+    parquet: ParquetOption = None,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Start deferrable jobs by a policy, slot by slot: how many run, what they wait, what evictions lose."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    check_outputs(context, {"--output": output}, {"--csv": csv, "--parquet": parquet})
+    from gpuctl.cli.progress import Bar
+    from gpuctl.deferrable import tables
+    from gpuctl.deferrable.cases import read_case
+    from gpuctl.deferrable.policies import DEFAULT, parse, run
+
+    check_tables(table or (), tables.TABLES)
+    policies = parse(policy or [DEFAULT])
+    if not capacity.exists():
+        raise InputError("no such file or directory", path=str(capacity), hint="name what deferrable convert wrote")
+    case = read_case(capacity, jobs, season)
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        ran = run(case, policies, evict.value, limit_s=time_limit, tell=bar.at)
+    name = capacity.resolve().name if capacity.is_dir() else capacity.name
+    result = tables.result(case, ran, evict.value, name, "gpuctl " + shlex.join(sys.argv[1:]))
+    _print(result, given, csv=csv, parquet=parquet, shape=shape, output=output, table=table)
+
+
+@deferrable.command(cls=WithExamples)
+def generate(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    output: FolderOption = None,
+    load: Annotated[
+        float,
+        typer.Option(
+            metavar="L", min=0.01, max=100, help="Deferrable work over the capacity that on-demand jobs leave."
+        ),
+    ] = 0.8,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same case.")] = 1,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=3660, help="Days that it lasts.")] = 14,
+    gpus: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="GPUs of the cluster.")] = 256,
+    on_demand: Annotated[
+        float,
+        typer.Option(metavar="F", min=0.01, max=10, help="Share of the GPUs that on-demand jobs hold on average."),
+    ] = 0.6,
+) -> None:
+    """Make up a case: on-demand load with days and weeks, and deferrable jobs."""
+    given = settings(context)
+    if output is None:
+        raise UsageError("where to write is missing", hint="gpuctl deferrable generate -o DIR")
+    check_outputs(context, {}, {"--output": output})
+    from gpuctl.deferrable.cases import write_case
+    from gpuctl.deferrable.generator import Made
+    from gpuctl.deferrable.generator import generate as make
+
+    case = make(Made(seed, load, days, gpus, on_demand))
+    write_case(case, output)
+    message(f"{len(case.ids):,} deferrable jobs, {case.horizon:,} slots, {case.total:,} GPUs", quiet=given.quiet)
+    tell_written((output,), given)
+
+
+def _print(
+    result: Analysis, given: Settings, *, csv: Path | None, parquet: Path | None, shape: object, output: Path | None,
+    table: list[str] | None,
+) -> None:  # fmt: skip
+    from gpuctl.cli.options import OutputFormat
+    from gpuctl.deferrable.tables import SHORT_FILES
+
+    kind = shape if isinstance(shape, OutputFormat) else None
+    short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
+    if csv is not None:
+        write_directory(short, csv, "csv", given)
+    if parquet is not None:
+        write_directory(short, parquet, "parquet", given)
+    screen = None
+    if for_people(kind, output) and not table:
+        from gpuctl.reports.screens.deferrable import screen as screen_of
+
+        screen = screen_of(result)
+    print_result(result, kind, output, table, given, screen=screen, notes=False)
+    tell_written((output, csv, parquet), given)
+
+
+def _seconds(option: str, text: str) -> int:
+    from gpuctl.chain.evaluate import minutes
+
+    found = 60 * minutes(option, text)
+    if not 60 <= found <= 86_400:
+        raise UsageError(f"{option} {text}: expected a time from 1m to 1d", hint="30m, 1h")
+    return found
+
+
+def _read(
+    paths: list[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
+    columns: str | None, log_format: str | None, queues: list[str],
+) -> tuple[Trace, bool]:  # fmt: skip
+    """The jobs, and whether something of them could not be read."""
+    absent = next((path for path in paths if not path.exists()), None)
+    if absent is not None:
+        raise InputError("no such file or directory", path=str(absent), hint="name logs, a trace store, or a CSV")
+    from gpuctl.deferrable.conversion import trace_of
+
+    failed = False
+    if len(paths) == 1 and log_format is None and is_jobs_csv(paths[0]):
+        from gpuctl.replay.inputs.job_csv import read_jobs
+
+        for option, value in (("--db", db), ("--cluster", cluster), ("--timezone", timezone), ("--columns", columns)):
+            if value is not None:
+                raise UsageError(f"{option} is for logs; {paths[0]} is a CSV of jobs", hint=f"leave {option} out")
+        workload: Workload = read_jobs(paths[0])
+    else:
+        from gpuctl.replay.inputs.trace import read_trace
+        from gpuctl.store.database import Store
+
+        with opened(
+            paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="replay"
+        ) as (path, name, report), Store(path) as store:  # fmt: skip
+            workload, _ = read_trace(store, name, own_cluster=False)
+            failed = report is not None and report.failed
+    for each in workload.notes:
+        message(f"note: {each}", quiet=given.quiet)
+    return trace_of(workload, queues), failed

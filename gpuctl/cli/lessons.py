@@ -1,0 +1,135 @@
+"""``gpuctl lessons``: what the lessons of the Philly study would have saved on this trace."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli import complete
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.inputs import opened
+from gpuctl.cli.keep import keep, keeping_place
+from gpuctl.cli.options import (
+    ClusterOption,
+    ColumnsOption,
+    HtmlOption,
+    KeepOption,
+    LogFormatOption,
+    ParquetOption,
+    Shown,
+    Site,
+    TimezoneOption,
+    grouped,
+)
+from gpuctl.cli.output import for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.train import LearntPathsArgument, check_tables
+from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.lessons.names import LESSONS
+from gpuctl.queries.sections import REFERENCES
+
+if TYPE_CHECKING:
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import Analysis
+
+
+@grouped
+def lessons(
+    context: typer.Context,
+    *,
+    paths: LearntPathsArgument = None,
+    db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")] = None,
+    cluster: ClusterOption = None,
+    timezone: TimezoneOption = None,
+    log_format: LogFormatOption = None,
+    columns: ColumnsOption = None,
+    site: Site,
+    lesson: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", autocompletion=complete.lessons, help=f"Only this lesson; repeatable: "
+                     f"{', '.join(LESSONS)}."),
+    ] = None,
+    overhead: Annotated[
+        str,
+        typer.Option(metavar="MODEL", help="What a preemption or migration costs, as for replay; pickyman: by epoch, "
+                     "checkpoint and storage."),
+    ] = "pickyman",
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", metavar="N", min=1, help="Replays at a time. Default: one a processor.")
+    ] = None,
+    reference: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Print the study's values beside ours: atc19.")
+    ] = None,
+    shown: Shown,
+    csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
+    parquet: ParquetOption = None,
+    html: HtmlOption = None,
+    keep_as: KeepOption = None,
+) -> None:  # fmt: skip
+    """Say what the lessons of the Philly study would have saved on this trace, in GPU-hours and in waiting."""
+    given = settings(context)
+    shape, output = shown.shape(given), shown.output
+    _check(lesson or [], reference)
+    from gpuctl.lessons import run as known
+
+    check_tables(shown.table or (), known.TABLES if reference is None else (*known.TABLES, *known.OF_REFERENCE))
+    check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
+    place = keeping_place(keep_as, paths or [], db)
+    first = for_people(shape, output) and not (shown.table or shown.every)
+    with opened(
+        paths or [], db, cluster, given,
+        timezone=timezone, log_format=log_format, columns=columns, site=site, doing="learn from", brief=first,
+    ) as (store, name, report):  # fmt: skip
+        result = _result(store, name, site, (lesson or [], overhead, jobs, reference), given)
+    for warning in () if first else result.warnings:
+        message(f"Warning: {warning}", quiet=given.quiet)
+    for folder, kind in ((csv, "csv"), (parquet, "parquet")):
+        if folder is not None:
+            write_directory(result, folder, "csv" if kind == "csv" else "parquet", given)
+    if html is not None:
+        from gpuctl.reports.html import write_html
+
+        write_html(result, html)
+    screen = None
+    if first:
+        from gpuctl.reports.screens.lessons import screen as screen_of
+
+        screen = screen_of(result)
+    print_result(result, shape, output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
+    tell_written((csv, parquet, html, output), given)
+    keep(result, keep_as, place, context, given)
+    if report is not None and report.failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _check(wanted: list[str], reference: str | None) -> None:
+    from gpuctl.core.spelling import meant
+
+    strange = next((name for name in wanted if name not in LESSONS), None)
+    if strange is not None:
+        raise UsageError(f"no lesson {strange!r}", hint=meant(strange, LESSONS))
+    if reference is not None and reference != "atc19":
+        known = "others are for gpuctl analyze" if reference in REFERENCES else "known: atc19"
+        raise UsageError(f"--reference {reference}: the lessons are those of atc19", hint=known)
+
+
+def _result(
+    path: Path, name: str | None, site: Site, how: tuple[list[str], str, int | None, str | None], given: Settings
+) -> Analysis:
+    from gpuctl.cli.progress import Bar
+    from gpuctl.lessons.case import open_case
+    from gpuctl.lessons.run import result
+    from gpuctl.store.database import Store
+    from gpuctl.store.sources import read_sources
+
+    wanted, overhead, jobs, reference = how
+    with Store(path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        case = open_case(
+            store, name, site.settings(), lambda text: bar.at(text, 0, 1), processes=jobs, overhead=overhead
+        )
+        sources = read_sources(store, case.cluster)
+        return result(case, wanted, sources, "gpuctl " + shlex.join(sys.argv[1:]), reference)

@@ -1,0 +1,1 @@
+"""Deferrable jobs in the capacity that on-demand jobs leave: windows, irrevocable starts, evictions."""

@@ -1,0 +1,161 @@
+"""What every lesson is given: one cluster of a store, its jobs and servers to replay, and a way to replay them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.analyze.failed_attempts import failed_attempts
+from gpuctl.analyze.run import Options
+from gpuctl.core.errors import UsageError
+from gpuctl.replay.inputs.trace import read_trace
+from gpuctl.replay.run import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from gpuctl.replay.models.records import Cluster, Floats, Ints, Outcome, Workload
+    from gpuctl.store.database import Store
+
+BASELINE: dict[str, str] = {}
+"""Parameters of the policy `philly` that every rule is compared with: its own defaults."""
+ENOUGH = 5
+"""Blocks below which shorter ones are resampled."""
+FEW = 20
+"""Blocks of equally many jobs, where a trace has too few days."""
+RESAMPLES = 2000
+WEEK_S = 7 * 86400.0
+DAY_S = 86400.0
+
+
+@dataclass(frozen=True)
+class Case:
+    """One trace.
+
+    Attributes:
+        store: an open store.
+        cluster: its name there.
+        workload: the jobs that can be replayed.
+        servers: the cluster that they are replayed on.
+        options: what the user says of the site, for what is analysed.
+        tell: is called with a line for the user when something long begins.
+        processes: at most so many replays at a time; None: as many as there are processors.
+        overhead: the model of what a preemption or migration costs (`gpuctl.replay.models.preemption_cost`).
+    """
+
+    store: Store
+    cluster: str
+    workload: Workload
+    servers: Cluster
+    options: Options
+    tell: Callable[[str], None]
+    processes: int | None = None
+    overhead: str = "pickyman"
+
+    def replays(
+        self, rules: Sequence[Mapping[str, str]], *, workload: Workload | None = None, **models: Any
+    ) -> Iterator[Outcome]:
+        """Replay the jobs under ``philly`` with these parameters, one outcome a rule, in order.
+
+        Args:
+            rules: parameters as texts; empty: the baseline.
+            workload: other jobs than the case's, of the same servers.
+            models: what `gpuctl.replay.run.replay` takes beside: ``rates`` and so on.
+        """
+        asked = {"overhead": self.overhead, "skip_unplaceable": True, **models}
+        names = [(f"rule-{number}=philly", dict(rule)) for number, rule in enumerate(rules)]
+        # a few at a time: an outcome of a large trace holds all of its attempts and decisions
+        for at in range(0, len(names), 4):
+            yield from replay(
+                self.workload if workload is None else workload, self.servers, names[at : at + 4],
+                processes=self.processes, **asked,
+            )  # fmt: skip
+
+    def blocks(self) -> tuple[Ints, str]:
+        """The block of each job for resampling, numbered from 0, and what blocks are: week, day or jobs."""
+        return blocks_of(self.workload)
+
+
+def open_case(
+    store: Store,
+    cluster: str | None,
+    site: Mapping[str, Any],
+    tell: Callable[[str], None],
+    *,
+    processes: int | None = None,
+    overhead: str = "pickyman",
+    reasons: bool = True,
+) -> Case:
+    """Read the jobs and servers of one cluster of an open store.
+
+    Args:
+        store: the store.
+        cluster: which; may be None where it has only one.
+        site: what the user says of it, fields of `Options`: ``quotas``, ``racks`` and so on.
+        tell: see `Case`.
+        processes: see `Case`.
+        overhead: see `Case`.
+        reasons: find out why attempts failed, by the logs in the store.
+
+    Raises:
+        UsageError: the store has no such cluster, or several and none is named; the log names no servers.
+        InputError: no job of it can be replayed.
+    """
+    options = Options(cluster=store.cluster(cluster), **site)
+    why = failed_attempts(store, options) if reasons else None
+    workload, servers = read_trace(store, options.cluster, quotas=options.quotas, racks=options.racks, failures=why)
+    if not servers.total_gpus:
+        raise UsageError(
+            f"{workload.name}: the log names no servers with GPUs",
+            hint="the lessons are about where jobs run; docs/sources.md says which sources tell that",
+        )
+    return Case(store, workload.name, workload, servers, options, tell, processes, overhead)
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """What a replay did with each job, in the workload's order; NaN where it did not finish.
+
+    Attributes:
+        wait_s: from submission, all time not on GPUs.
+        run_s: on GPUs.
+        gpu_s: GPU-seconds held.
+    """
+
+    wait_s: Floats
+    run_s: Floats
+    gpu_s: Floats
+
+    @property
+    def jct_s(self) -> Floats:
+        """From submission to the end."""
+        return self.wait_s + self.run_s
+
+
+def jobs_of(outcome: Outcome) -> Jobs:
+    """What came of each job."""
+    frame = outcome.jobs
+    done = (frame["state"] == "finished").to_numpy()
+    columns = (frame[name].to_numpy().astype(np.float64) for name in ("wait_s", "run_s", "gpu_s"))
+    wait, run, gpu = (np.where(done, column, np.nan) for column in columns)
+    return Jobs(wait, run, gpu)
+
+
+def blocks_of(workload: Workload) -> tuple[Ints, str]:
+    """The block of each job: calendar weeks where there are at least `ENOUGH`, else days, else equally many jobs."""
+    zero = workload.origin.timestamp() if workload.origin is not None else 0.0
+    at = np.asarray(workload.submit) + zero
+    # the first of January 1970 was a Thursday: weeks begin on Mondays
+    for name, number in (("week", np.floor((at + 3 * DAY_S) / WEEK_S)), ("day", np.floor(at / DAY_S))):
+        known, block = np.unique(number, return_inverse=True)
+        if known.size >= ENOUGH:
+            return block.astype(np.int64), name
+    count = min(FEW, workload.size)
+    return np.arange(workload.size, dtype=np.int64) * count // max(workload.size, 1), "jobs"
+
+
+def narrowed(workload: Workload, **changed: Any) -> Workload:
+    """The same jobs with other arrays."""
+    return replace(workload, **changed)

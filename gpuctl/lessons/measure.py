@@ -1,0 +1,129 @@
+"""How much slower gangs are on more servers, and jobs beside neighbours: by GPU utilization, from like to like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.lessons.ratios import NOTHING, Ratio, ratios
+
+if TYPE_CHECKING:
+    from gpuctl.lessons.use import Use
+    from gpuctl.replay.models.records import Ints
+
+SIZES = ("2-4", "5-8", ">8")
+LEVELS = ("more servers", "several racks")
+ENOUGH_UNITS = 10
+"""Spread attempts below which a size has no ratio of its own, but that of all sizes."""
+FEW_USERS = 10
+"""Users below which kinds of jobs (same user, name and GPUs) are what is resampled."""
+
+
+@dataclass(frozen=True)
+class Measured:
+    """Ratios of GPU utilization.
+
+    Attributes:
+        all_sizes: on more servers of one rack, and in several racks, over the fewest servers: one of each, all gangs.
+        by_size: the same by size of gang; its keys are (size, level from 1).
+        beside: beside a neighbour, over alone.
+        attempts: with telemetry.
+        gangs: of them, of more than one GPU.
+        spread: of these, on more than the fewest servers.
+        clusters: what is resampled: users, or kinds of jobs.
+    """
+
+    all_sizes: tuple[Ratio, Ratio]
+    by_size: dict[tuple[str, int], Ratio]
+    beside: Ratio
+    attempts: int
+    gangs: int
+    spread: int
+    clusters: str
+
+
+def size_of(gpus: Ints) -> Ints:
+    """The size class of gangs: 0 for 2 to 4 GPUs, 1 for 5 to 8, 2 for more; -1 for one GPU."""
+    return np.where(gpus <= 1, -1, np.where(gpus <= 4, 0, np.where(gpus <= 8, 1, 2))).astype(np.int64)
+
+
+def measure(use: Use) -> Measured:
+    """Compare like attempts.
+
+    Placement: attempts of one user with one name and as many GPUs, on more than the fewest servers and on these; each
+    attempt counts once, and what neighbours took is given back to it. Interference: the same attempt, while it had a
+    neighbour on a server of its own and while it had none.
+    """
+    gang = use.gpus > 1
+    beside = _beside(use)
+    if not gang.any():
+        return Measured((NOTHING, NOTHING), {}, beside, use.gpus.size, 0, 0, "users")
+    level, size = use.level[gang], size_of(use.gpus[gang])
+    like, user, share = use.like[gang], use.user[gang], use.beside_share[gang]
+    # what it would have been alone
+    y = use.pct[gang] / (1 - share * (1 - (beside.estimate.value or 1.0)))
+    two = np.stack([level == 1, level == 2], axis=1).astype(np.float64)
+    told, kind = _clusters(user, like, (level > 0).astype(np.int64))
+    first = ratios(y, two, like, told)
+    by_size: dict[tuple[str, int], Ratio] = {}
+    for number, name in enumerate(SIZES):
+        here = size == number
+        if here.any():
+            own = ratios(y[here], two[here], like[here], told[here])
+            by_size |= {(name, at + 1): own[at] for at in range(2)}
+    return Measured((first[0], first[1]), by_size, beside, use.gpus.size, int(gang.sum()), int((level > 0).sum()), kind)
+
+
+def _clusters(user: Ints, like: Ints, changed: Ints) -> tuple[Ints, str]:
+    """What is resampled, and what it is called."""
+    telling = {u for u in np.unique(user).tolist() if 0 < changed[user == u].mean() < 1}
+    return (user, "users") if len(telling) >= FEW_USERS else (like, "kinds of jobs")
+
+
+def _beside(use: Use) -> Ratio:
+    both = (use.alone > 0) & (use.beside > 0)
+    if not both.any():
+        return NOTHING
+    n = int(both.sum())
+    # of two spells, the shorter one limits what their ratio tells
+    weight = 1 / (1 / use.alone[both] + 1 / use.beside[both])
+    y = np.concatenate([use.alone_pct[both], use.beside_pct[both]])
+    x = np.concatenate([np.zeros(n), np.ones(n)])[:, None]
+    group = np.tile(np.arange(n), 2)
+    users = np.unique(use.user[both]).size
+    cluster = use.user[both] if users >= FEW_USERS else np.arange(n)
+    return ratios(y, x, group, np.tile(cluster, 2), np.tile(weight, 2))[0]
+
+
+def bucket(gpus: Ints) -> Ints:
+    """The size class of jobs: 0 for one GPU, then as `size_of`, one higher."""
+    return size_of(gpus) + 1
+
+
+BUCKETS = ("1", *SIZES)
+
+
+def speed_of(measured: Measured, size: str, level: int, end: str = "value") -> tuple[float, str]:
+    """The speed that replays take for a gang, for that on the fewest servers, and how it is known.
+
+    Args:
+        measured: the ratios.
+        size: one of `SIZES`.
+        level: 1: more servers of one rack; 2: several racks.
+        end: ``value``, or an end of its interval: ``low``, ``high``.
+
+    Returns:
+        the ratio of that size where enough attempts tell of it, else that of all sizes (``extrapolated``), of level 1
+        for level 2 where no gang was in several racks; 1 (``assumed``) where nothing was measured.
+    """
+    own = measured.by_size.get((size, level), NOTHING)
+    known = own.estimate.low is not None and own.units >= ENOUGH_UNITS
+    choices = [(own, "measured")] if known else []
+    choices += [(measured.all_sizes[at], "extrapolated") for at in range(level - 1, -1, -1)]
+    for ratio, origin in choices:
+        value = getattr(ratio.estimate, end)
+        if value is not None:
+            return float(value), origin
+    return 1.0, "assumed"

@@ -1,0 +1,153 @@
+"""Ratios of means among like things: a Poisson regression with one level for each group of these, robust to clusters.
+
+The model is ``mean(y) = level(group) * exp(x @ beta)``. The levels drop out of the likelihood given the group's sum, so
+that only groups in which both something varies and something is above 0 tell of ``beta``. ``y`` need not be counts: the
+estimate is consistent wherever that mean is right (Wooldridge 1999), and zeros are allowed, which logarithms are not.
+Its spread is that over clusters: what it becomes without each of them in turn (a jackknife), taken to be Student's t.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.lessons.finding import LEVEL, Estimate
+
+if TYPE_CHECKING:
+    from gpuctl.replay.models.records import Floats, Ints
+
+STEPS = 50
+CLOSE = 1e-9
+LEAST_CLUSTERS = 4
+"""With fewer clusters that tell of it, a ratio has no interval."""
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """One ratio.
+
+    Attributes:
+        estimate: the ratio and its 90 % interval; all None where nothing tells of it.
+        clusters: how many clusters tell of it.
+        units: how many units have it above 0, in groups that tell of it.
+    """
+
+    estimate: Estimate
+    clusters: int
+    units: int
+
+
+NOTHING = Ratio(Estimate(None), 0, 0)
+
+
+def ratios(y: Floats, x: Floats, group: Ints, cluster: Ints, weight: Floats | None = None) -> list[Ratio]:
+    """Estimate ``exp(beta)`` for each column of `x`.
+
+    Args:
+        y: at least 0, shape (n,).
+        x: (n, k), such as 1 where something is so.
+        group: of like units, nested in clusters.
+        cluster: of units that may not be independent of each other.
+        weight: of each group's units, the same for all units of a group; None: 1.
+    """
+    n, k = x.shape
+    found: list[Ratio] = [NOTHING] * k
+    kept = _telling(y, x, group)
+    if not n or not kept.any():
+        return found
+    y, x, group, cluster = y[kept], x[kept], np.unique(group[kept], return_inverse=True)[1], cluster[kept]
+    w = np.ones(y.size) if weight is None else weight[kept]
+    columns = [j for j in range(k) if _varies(x[:, j], group).any()]
+    own = x[:, columns]
+    beta = _fit(w * y, own, group)
+    if beta is None:
+        return found
+    score, slope = _parts(w * y, own, group, beta)
+    number = np.unique(cluster, return_inverse=True)[1]
+    by = np.zeros(group.max() + 1, np.int64)
+    by[group] = number
+    count = int(number.max()) + 1
+    scores, slopes = np.zeros((count, len(columns))), np.zeros((count, len(columns), len(columns)))
+    np.add.at(scores, by, score)
+    np.add.at(slopes, by, slope)
+    whole = slopes.sum(axis=0)
+    for at, column in enumerate(columns):
+        telling = slopes[:, at, at] > 1e-12 * max(whole[at, at], 1e-300)
+        units = int(((own[:, at] > 0) & telling[number] & _varies(own[:, at], group)[group]).sum())
+        share = slopes[:, at, at] / whole[at, at]
+        independent = 1 / float((share**2).sum())
+        found[column] = Ratio(
+            _interval(beta, at, (scores, slopes, whole), telling, independent), int(telling.sum()), units
+        )
+    return found
+
+
+def _interval(
+    beta: Floats, at: int, parts: tuple[Floats, Floats, Floats], telling: Floats, independent: float
+) -> Estimate:
+    from scipy.stats import t
+
+    scores, slopes, whole = parts
+    value = float(np.exp(beta[at]))
+    numbers = np.flatnonzero(telling)
+    if numbers.size < LEAST_CLUSTERS or independent < 2:
+        return Estimate(value)
+    without = []
+    for number in numbers.tolist():
+        # one step of Newton from the whole estimate: the cluster's part of score and slope is taken away
+        rest = whole - slopes[number]
+        if np.linalg.cond(rest) > 1e12:
+            return Estimate(value)
+        without.append(beta[at] - float(np.linalg.solve(rest, scores[number])[at]))
+    change = np.asarray(without) - np.mean(without)
+    spread = np.sqrt((numbers.size - 1) / numbers.size * float((change**2).sum()))
+    wide = float(t.ppf((1 + LEVEL) / 2, max(independent - 1, 1))) * spread
+    return Estimate(value, float(np.exp(beta[at] - wide)), float(np.exp(beta[at] + wide)))
+
+
+def _telling(y: Floats, x: Floats, group: Ints) -> Ints:
+    """The units of groups in which something varies, and not all is 0."""
+    some = np.bincount(group, weights=y) > 0
+    varies = np.zeros(some.size, bool)
+    for column in x.T:
+        varies |= _varies(column, group)
+    return np.asarray((some & varies)[group])
+
+
+def _varies(column: Floats, group: Ints) -> Floats:
+    low, high = np.full(group.max() + 1, np.inf), np.full(group.max() + 1, -np.inf)
+    np.minimum.at(low, group, column)
+    np.maximum.at(high, group, column)
+    return np.asarray(high > low + 1e-9)
+
+
+def _fit(y: Floats, x: Floats, group: Ints) -> Floats | None:
+    beta = np.zeros(x.shape[1])
+    for _ in range(STEPS):
+        score, slope = _parts(y, x, group, beta)
+        whole = slope.sum(axis=0)
+        if np.linalg.cond(whole) > 1e12:
+            return None
+        step = np.linalg.solve(whole, score.sum(axis=0))
+        beta = beta + np.clip(step, -1, 1)
+        if np.abs(step).max() < CLOSE:
+            return np.asarray(beta)
+    return None
+
+
+def _parts(y: Floats, x: Floats, group: Ints, beta: Floats) -> tuple[Floats, Floats]:
+    """Each group's part of the score (groups, k) and of the negative second derivative (groups, k, k)."""
+    count, k = int(group.max()) + 1, x.shape[1]
+    tall = np.exp(x @ beta)
+    share = tall / np.bincount(group, weights=tall, minlength=count)[group]
+    total = np.bincount(group, weights=y, minlength=count)
+    mean = np.zeros((count, k))
+    np.add.at(mean, group, share[:, None] * x)
+    apart = x - mean[group]
+    slope = np.zeros((count, k, k))
+    np.add.at(slope, group, share[:, None, None] * apart[:, :, None] * apart[:, None, :])
+    score = np.zeros((count, k))
+    np.add.at(score, group, y[:, None] * apart)
+    return score, slope * total[:, None, None]

@@ -1,0 +1,102 @@
+"""Savings, job by job against a baseline, with intervals from resampling whole weeks."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.lessons.case import RESAMPLES
+from gpuctl.lessons.finding import LEVEL, UNKNOWN, Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.replay.models.records import Floats, Ints
+
+_ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
+SEED = 22
+
+
+def total(saved: Floats, block: Ints) -> Estimate:
+    """The sum of what jobs save, with its interval over resampled blocks.
+
+    Args:
+        saved: of each job; NaN: not comparable, and left out.
+        block: the block of each.
+    """
+    return _resampled(saved, block, mean=False)
+
+
+def mean(saved: Floats, block: Ints) -> Estimate:
+    """The mean of what jobs save, with its interval over resampled blocks; arguments as for `total`."""
+    return _resampled(saved, block, mean=True)
+
+
+def _resampled(saved: Floats, block: Ints, *, mean: bool) -> Estimate:
+    """A sum or mean, with the interval of a bootstrap-t over blocks.
+
+    Sums of few blocks are skewed, and percentiles of resampled sums are too narrow; what is resampled is therefore how
+    many of its own standard errors a resample is away (Efron and Tibshirani 1993, chapter 12).
+    """
+    known = np.isfinite(saved)
+    if not known.any():
+        return UNKNOWN
+    saved, block = saved[known], block[known]
+    numbers, block = np.unique(block, return_inverse=True)
+    count = numbers.size
+    sums = np.bincount(block, weights=saved, minlength=count).astype(np.float64)
+    sizes = np.bincount(block, minlength=count).astype(np.float64) if mean else np.ones(count)
+    value = float(sums.sum() / sizes.sum())
+    whole = 1.0 if mean else float(count)
+    if count < 2:
+        return Estimate(value * whole)
+    drawn = np.random.default_rng(SEED).multinomial(count, np.full(count, 1 / count), size=RESAMPLES).astype(np.float64)
+    made = (drawn @ sums) / (drawn @ sizes)
+    error = _error(np.ones((1, count)), sums, sizes, np.array([value]))[0]
+    errors = _error(drawn, sums, sizes, made)
+    telling = errors > 1e-9 * max(error, 1e-300)
+    if error <= 1e-12 * abs(value) or not telling.any():
+        return Estimate(value * whole, value * whole, value * whole)
+    low, high = np.quantile((made[telling] - value) / errors[telling], _ENDS)
+    return Estimate(value * whole, float(value - high * error) * whole, float(value - low * error) * whole)
+
+
+def _error(drawn: Floats, sums: Floats, sizes: Floats, ratio: Floats) -> Floats:
+    """The standard error of each resample's ratio of sums, from how its blocks differ."""
+    count = sums.size
+    apart = drawn @ sums**2 - 2 * ratio * (drawn @ (sums * sizes)) + ratio**2 * (drawn @ sizes**2)
+    return np.asarray(np.sqrt(np.maximum(apart, 0.0) * count / (count - 1)) / (drawn @ sizes))
+
+
+def hull(central: Estimate, others: Sequence[Estimate]) -> Estimate:
+    """The central value with the widest ends of all: an interval that also holds at the ends of an input's interval."""
+    every = [one for one in (central, *others) if one.low is not None and one.high is not None]
+    if central.value is None or len(every) < 1 + len(others):
+        return Estimate(central.value)
+    lows, highs = [one.low for one in every if one.low is not None], [one.high for one in every if one.high is not None]
+    return Estimate(central.value, min(lows), max(highs))
+
+
+def chosen_elsewhere(costs: Floats, block: Ints, *, baseline: int) -> Ints:
+    """Which rule each job would be under if rules were chosen by the blocks that the job is not in.
+
+    Choosing the best of several rules and scoring it on the same jobs flatters it; here no job takes part in the choice
+    of its own rule.
+
+    Args:
+        costs: (rules, jobs) what each rule costs each job; NaN: not comparable.
+        block: the block of each job.
+        baseline: the rule that is taken unless another one is cheaper.
+
+    Returns:
+        the number of a rule for each job.
+    """
+    whole = np.nan_to_num(costs).sum(axis=1)
+    chosen = np.empty(block.size, np.int64)
+    for number in np.unique(block).tolist():
+        here = block == number
+        left = whole - np.nan_to_num(costs[:, here]).sum(axis=1)
+        best = int(np.argmin(left))
+        chosen[here] = best if left[best] < left[baseline] else baseline
+    return chosen

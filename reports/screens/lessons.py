@@ -1,0 +1,83 @@
+"""The screen of the lessons: what each rule would have saved, and what that rests on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.core.notes import ours
+from gpuctl.core.numbers import MISSING
+from gpuctl.reports.screens.model import Grid, Head, Line, Screen
+from gpuctl.reports.screens.words import briefly, clipped, known, rows
+from gpuctl.reports.text import shown
+
+if TYPE_CHECKING:
+    from gpuctl.core.results import Analysis
+    from gpuctl.reports.screens.model import Block
+    from gpuctl.reports.screens.words import Row
+
+LINES = 45
+"""The screen has no more lines."""
+
+
+def screen(analysis: Analysis) -> Screen:
+    """Make the screen of the lessons."""
+    answers, inputs = rows(analysis, "lessons"), rows(analysis, "lesson_inputs")
+    blocks: list[Block | None] = [
+        _answers(answers),
+        _inputs(inputs),
+        briefly(list(dict.fromkeys(analysis.warnings))),
+        Line("Next", "--all, --table NAME, --html FILE, --notes, --json; docs/lessons.md"),
+    ]
+    notes = [("Caveat", text) for text in dict.fromkeys(analysis.warnings)]
+    for name in ("lessons", "lesson_inputs"):
+        table = analysis.table(name)
+        if table is not None:
+            notes += [(f"{column.name} ({column.unit})", ours(column.description)) for column in table.columns]
+    notes += [(f"Setting: {key}", value) for key, value in analysis.settings.items()]
+    subtitle = f"{analysis.settings['replays']}; intervals: {analysis.settings['intervals']}"
+    made = tuple(block for block in blocks if block is not None)
+    return Screen(f"Lessons: {clipped(analysis.cluster, 96)}", subtitle, made, LINES, tuple(notes))
+
+
+def _answers(found: list[Row]) -> Block:
+    if not found:
+        return Line("Answers", "none: this trace does not tell what its jobs would have saved", lines=2)
+    heads = (
+        Head("What would be saved by", right=False), Head("GPU-hours", "90 % interval", right=False),
+        Head("%"), Head("", right=False), Head("wait, h a job", "90 % interval", right=False), Head("", right=False),
+    )  # fmt: skip
+    cells = [
+        (
+            clipped(row["rule"], 44), _ends(row, "gpu_hours_saved", "", "GPU-h"),
+            shown(row["gpu_hours_saved_pct"], "%"), row["gpu_hours"],
+            _ends(row, "wait_saved", "_h", "h"), row["waiting"],
+        )
+        for row in found
+    ]  # fmt: skip
+    return Grid(heads, tuple(cells), "... and {count} more: --table lessons", least=4)
+
+
+def _inputs(found: list[Row]) -> Grid | None:
+    if not found:
+        return None
+    heads = (Head("What it rests on", right=False), Head("value"), Head("90 % interval", right=False),
+             Head("origin", right=False))  # fmt: skip
+    cells = [
+        (
+            clipped(row["what"], 64), _value(row["value"], row["unit"]),
+            f"{_value(row['low'], '-')} to {_value(row['high'], '-')}" if known(row["low"]) else MISSING, row["origin"],
+        )
+        for row in found
+    ]  # fmt: skip
+    return Grid(heads, tuple(cells), "... and {count} more: --table lesson_inputs", least=3)
+
+
+def _value(value: object, unit: str) -> str:
+    return MISSING if not known(value) else f"{value:,.3g}" + ("" if unit == "-" else f" {unit}")
+
+
+def _ends(row: Row, name: str, end: str, unit: str) -> str:
+    value, low, high = (row[f"{name}{which}{end}"] for which in ("", "_low", "_high"))
+    if not known(value):
+        return MISSING
+    return shown(value, unit) + (f" ({shown(low, unit)} to {shown(high, unit)})" if known(low) else "")
