@@ -19,7 +19,7 @@ from gpuctl.core.paths import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from importlib.metadata import EntryPoint
+    from importlib.metadata import EntryPoint, EntryPoints
 
 BUILT_IN = "built in"
 """Where something is from that gpuctl itself brings."""
@@ -124,10 +124,16 @@ def origin(name: str, there: Iterable[Plugin]) -> str:
 
 
 @cache
-def _points(group: str) -> tuple[tuple[EntryPoint, str], ...]:
+def _every_point() -> EntryPoints:
+    """The entry points of all packages: to look through these takes as long for one group as for all."""
     from importlib.metadata import entry_points
 
-    found = {(point.name, _origin(point), point.value): point for point in entry_points(group=group)}
+    return entry_points()
+
+
+@cache
+def _points(group: str) -> tuple[tuple[EntryPoint, str], ...]:
+    found = {(point.name, _origin(point), point.value): point for point in _every_point().select(group=group)}
     return tuple((found[key], key[1]) for key in sorted(found))
 
 
