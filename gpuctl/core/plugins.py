@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.core.files import read_whole
@@ -19,7 +19,7 @@ from gpuctl.core.paths import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence
-    from importlib.metadata import EntryPoint, EntryPoints
+    from importlib.metadata import EntryPoint
 
 BUILT_IN = "built in"
 """Where something is from that gpuctl itself brings."""
@@ -124,8 +124,8 @@ def origin(name: str, there: Iterable[Plugin]) -> str:
 
 
 @cache
-def _every_point() -> EntryPoints:
-    """The entry points of all packages: to look through these takes as long for one group as for all."""
+def _every_point() -> Any:
+    """The entry points of all packages, with ``select(group=)``: to look through these takes as long for one group."""
     from importlib.metadata import entry_points
 
     return entry_points()
