@@ -165,7 +165,7 @@ def retries(workload: Workload, known: Failures, sure: float) -> Ints:
     refused = tried & (known.reason >= 0) & ~known.may_pass & (known.confidence >= sure)
     fate = np.where(known.may_pass, MAY_PASS, UNSURE)
     fate = np.where(known.reason < 0, UNKNOWN, fate)
-    before = np.cumsum(refused) - refused
+    before: Ints = np.cumsum(refused) - refused
     gone = before - before[workload.segment_start[:-1]][owner] > 0
     fate = np.where(refused, REFUSED, fate)
     return np.where(tried, np.where(gone, GONE, fate), -1)
