@@ -106,6 +106,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         self._offered, self._mean = offered, float(self._case.work.mean())
         self._run_of: dict[int, int] = {}
         self._came: list[tuple[int, int]] = []
+        self._steps = 0
         return self._seen(), {"case": number, "step": self._steps, "known": []}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
@@ -163,5 +164,3 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         for job in [job for job in self._run_of if s.evictions[job] > tried[job]]:
             known.append((self._run_of.pop(job), SURVIVED, 0.0))
         return known
-
-

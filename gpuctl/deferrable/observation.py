@@ -20,11 +20,13 @@ AHEAD = 48
 """Slots that are looked ahead, and back."""
 
 SHAPES = {"job": (8,), "day": (4,), "ahead": (AHEAD, 4), "past": (AHEAD,)}
-"""``job``: GPUs / 16, slots / 24; what is left of its window, as a share of it, and in slots / 24 (at most 2); the wait so
+"""What is seen.
+
+``job``: GPUs / 16, slots / 24; what is left of its window, as a share of it, and in slots / 24 (at most 2); the wait so
 far as a share of the window; whether it has been evicted; GPUs that it would leave free now, and GPUs of all jobs that
-wait, over the cluster's. ``day``: sine and cosine of the time of day, and of the week. ``ahead``: of each later slot the
-GPUs that running jobs hold, and the forecasts at 10, 50 and 90 per cent of what on-demand jobs leave, over the cluster's.
-``past``: what these left in this slot and those before, the oldest first; 0 before the first slot."""
+wait, over the cluster's. ``day``: sine and cosine of the time of day, and of the week. ``ahead``: of each later slot,
+over the cluster's GPUs, those that running jobs hold, and forecasts at 10, 50 and 90 per cent of what on-demand jobs
+leave. ``past``: what these left in this slot and those before, the oldest first; 0 before the first slot."""
 
 MOST = 10.0
 """At which what is seen is cut."""

@@ -174,7 +174,7 @@ def about(fitted: Fitted, lessons: Lessons, minutes: float, seed: int) -> tuple[
         "features": list(FEATURES),
         "algorithm": "evolution strategy",
         "budget": {
-            "minutes": minutes, "generations": len(fitted.curve), "cases": len(fitted.curve) * 2 * PAIRS * EACH,
+            "minutes": minutes, "generations": len(fitted.curve), "cases": len(fitted.curve) * 2 * PAIRS * min(EACH, len(lessons.learnt)),
             "seed": seed,
         },
         "trained_on": lessons.told,

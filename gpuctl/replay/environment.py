@@ -1,6 +1,6 @@
 """``gpuctl/Replay-v0``: any replay as an environment of Gymnasium, through the contract of policies and `fork`.
 
-At each instant at which a waiting job may fit the agent names jobs to start, one a step, or goes on to the next instant.
+At each instant at which a waiting job may fit the agent names jobs to start, one a step, or goes on to the next one.
 It sees what a policy sees: jobs that have been submitted, and no true run times unless it is told to.
 """
 
@@ -37,15 +37,19 @@ if TYPE_CHECKING:
     Seen = NDArray[np.float32]
 
 OF_JOB, OF_ALL = 6, 6
-"""Numbers that are seen of each waiting job (GPUs over those of the cluster; log(1 + s) / 10 of its wait, of its time
-limit, 0 where it has none, and of its true run time, 0 unless asked for; whether it may fit; 1), and of all (free GPUs over
-those of the cluster; log(1 + n) / 10 of the jobs that wait and that run; sine and cosine of the time of day; GPUs asked for
-by all jobs that wait, over those of the cluster, at most `MOST`)."""
+"""Numbers that are seen of each waiting job, and of all.
+
+Of a job: GPUs over those of the cluster; log(1 + s) / 10 of its wait, of its time limit, 0 where it has none, and of
+its true run time, 0 unless asked for; whether it may fit; 1. Of all: free GPUs over those of the cluster; log(1 + n) /
+10 of the jobs that wait, and that run; sine and cosine of the time of day; GPUs that waiting jobs ask for, over those
+of the cluster, at most `MOST`."""
 
 MOST = 10.0
 """At which what is seen is cut."""
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
+FEW = 1_000
+"""Fewer jobs are simulated as Python: compiling takes longer."""
 
 
 class Agent(PythonPolicy):
@@ -65,6 +69,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
 
     Observation: one row, of the first `most` waiting jobs `OF_JOB` numbers each, then `OF_ALL`. Actions: 0 go on to the
     next instant, k start the k-th waiting job; one that does not fit stays, and may not be named again at this instant.
+    Whoever goes on where nothing runs and nobody comes any more gets the first waiting job started.
     Reward: minus the hours that jobs have waited since the step before, over the number of jobs, so that an episode
     brings minus the mean wait in hours.
 
@@ -116,7 +121,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     # ---- Gymnasium's
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode: with the job that ``options={"first": NUMBER}`` names, or by chance where there is a window."""
+        """Begin an episode: at the job that ``options={"first": NUMBER}`` names, or, with a window, by chance."""
         super().reset(seed=seed)
         last = self.workload.size - (self.window or self.workload.size)
         wanted = (options or {}).get("first")
@@ -130,7 +135,8 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         self._open, self._waited = False, 0.0
         self._tried: set[int] = set()
         self._until = float(self._view.now)
-        self._next()
+        with jit.interpreted(self._simulation.interpreted):
+            self._next()
         return self._seen(), {"first": first}
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
@@ -138,13 +144,14 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         self._waited = 0.0
         shown = self._shown()
         k = int(action) - 1
-        if self._open and 0 <= k < len(shown) and shown[k] not in self._tried:
-            if not self._view.start(shown[k], "the agent's choice"):
-                self._tried.add(shown[k])
-            if not self._may_fit():
+        with jit.interpreted(self._of.interpreted):
+            if self._open and 0 <= k < len(shown) and shown[k] not in self._tried:
+                if not self._view.start(shown[k], "the agent's choice"):
+                    self._tried.add(shown[k])
+                if not self._may_fit():
+                    self._next()
+            elif self._open:
                 self._next()
-        elif self._open:
-            self._next()
         over = not self._open
         return self._seen(), -self._waited / HOUR_S / self._of.workload.size, over, False, {"now_s": self._view.now}
 
@@ -189,7 +196,9 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         some = self.workload
         if self.window is not None:
             some = take(some, np.arange(first, first + self.window))
-        return Simulation(some, self.cluster, Agent(), self._models.settings(some, self.cluster), interpreted=True)
+        return Simulation(
+            some, self.cluster, Agent(), self._models.settings(some, self.cluster), interpreted=some.size < FEW
+        )
 
     def _next(self) -> None:
         """Go on to the next instant at which a waiting job may fit; `_open` says whether there is one."""
@@ -197,26 +206,32 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         if view._state is not simulation.state:
             view._bind(simulation.state)
         if self._open:
-            view._do(vk.decided)
-        self._open = False
-        with jit.interpreted(simulation.interpreted):
-            while True:
-                status, now, fresh, free, jobs = vk.next_decision(simulation.state.address, math.inf, 1000, 1, 0)
-                if status == GROW:
-                    grow(simulation.state)
-                    continue
-                if status == ENDED:
+            self._close()
+        while True:
+            status, now, fresh, free, jobs = vk.next_decision(simulation.state.address, math.inf, 1000, 1, 0)
+            if status == GROW:
+                grow(simulation.state)
+            elif status == ENDED:
+                return
+            elif status == STEPPED and fresh >= 0:
+                self._waited += len(view.waiting) * (now - self._until)
+                self._until = now
+                view._begin(now, fresh, free, jobs)
+                self._tried.clear()
+                self._open = True
+                if self._may_fit():
                     return
-                if status == STEPPED and fresh >= 0:
-                    self._waited += len(view.waiting) * (now - self._until)
-                    self._until = now
-                    view._begin(now, fresh, free, jobs)
-                    self._tried.clear()
-                    self._open = True
-                    if self._may_fit():
-                        return
-                    view._do(vk.decided)
-                    self._open = False
+                self._close()
+
+    def _close(self) -> None:
+        """End the instant. Where nothing else would ever happen, the first waiting job starts that can."""
+        view = self._view
+        if view._come == len(view._coming) and not view.running:
+            for job in view.waiting:
+                if view.start(job, "nothing else would happen"):
+                    break
+        view._do(vk.decided)
+        self._open = False
 
     def _shown(self) -> list[int]:
         return [job for _, job in zip(range(self.most), self._view.waiting, strict=False)]
