@@ -155,7 +155,7 @@ def _known(value: float | None) -> float | None:
 def _said(load: float, best: str, row: Sequence[Any]) -> Note:
     """Whether learning pays at a load."""
     mean, low, high = row[7:10]
-    how = {
+    how: dict[str, Note | Named] = {
         "load": ours(number(load)), "policy": Named("policy", row[1]), "rule": Named("policy", best),
         "score": ours(number(row[3])), "gain": ours(f"{mean:+.3f}"),
     }  # fmt: skip

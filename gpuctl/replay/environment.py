@@ -258,7 +258,8 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             view.free / total, math.log1p(len(view.waiting)) / 10, math.log1p(len(view.running)) / 10,
             math.sin(angle), math.cos(angle), asked / total,
         )  # fmt: skip
-        return np.clip(np.concatenate([rows.ravel(), of_all]), -1.0, MOST).astype(np.float32)
+        found: Seen = np.clip(np.concatenate([rows.ravel(), of_all]), -1.0, MOST).astype(np.float32)
+        return found
 
 
 def made_up(jobs: int, seed: int) -> Workload:
