@@ -2,4 +2,5 @@
 
 LESSONS = {
     "locality": "Wait for locality or start now",
+    "sharing": "Dedicated servers and migration",
 }
