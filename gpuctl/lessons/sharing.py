@@ -11,7 +11,7 @@ from gpuctl.core.notes import note
 from gpuctl.lessons.case import Jobs, jobs_of
 from gpuctl.lessons.finding import Finding, Input
 from gpuctl.lessons.locality import spread_speeds
-from gpuctl.lessons.measure import measure
+from gpuctl.lessons.measure import beside_ends, measure
 from gpuctl.lessons.neighbours import beside_s, locality_wait_s
 from gpuctl.lessons.rules import BASE, Rule, answer
 from gpuctl.lessons.sharing_tables import interference, migration, rules
@@ -132,12 +132,12 @@ def _answers(case: Case, measured: Measured, done: Sequence[Replayed]) -> tuple[
     """Each rule against the baseline, with what neighbours cost less, to first order: nobody starts sooner by that."""
     block, _ = case.blocks()
     ends = [_replay(case, RULES, spread_speeds(measured, end)) for end in ("low", "high")]
-    beside = measured.beside.estimate
-    speeds = [float(value) for value in (beside.value, beside.low, beside.high) if value is not None]
+    middle = measured.beside.estimate.value or 1.0
     made = []
     for at, one in enumerate(done[1:], 1):
-        pairs = [(done[0].jobs, _spared(done[0], one, speed)) for speed in speeds]
-        pairs += [(end[0].jobs, _spared(end[0], end[at], speeds[0])) for end in ends]
+        pairs = [(done[0].jobs, _spared(done[0], one, middle))]
+        # every end of the one with every end of the other: both may be far off at once
+        pairs += [(end[0].jobs, _spared(end[0], end[at], speed)) for end in ends for speed in beside_ends(measured)]
         made.append(answer(KEY, one.rule.text, pairs, block, _BECAUSE))
     return tuple(made)
 
