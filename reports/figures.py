@@ -77,7 +77,12 @@ LESSONS = _all(
         title="Waiting saved, by rule" """),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS)
+ACCELS = _all(
+    ("accel_gains", """ranges x=load y=gain,gain_low,gain_high
+        title="Deadlines kept beyond the best rule, by load, with 95 % intervals" """),
+)  # fmt: skip
+
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)

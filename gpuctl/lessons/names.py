@@ -3,4 +3,6 @@
 LESSONS = {
     "locality": "Wait for locality or start now",
     "sharing": "Dedicated servers and migration",
+    "failures": "Catch failures early",
+    "converged": "Stop when converged",
 }
