@@ -21,6 +21,7 @@ from make_lessons import Planted, make
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+BOTH = ("--lesson", "locality", "--lesson", "sharing")
 SMALL: dict[str, Any] = {"jobs": 400, "days": 1.5, "telemetry_days": 1.5, "servers": 10, "users": 16}
 
 
@@ -35,7 +36,9 @@ def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_what_was_planted_is_measured_and_shown(gpuctl: Callable[..., Any], trace: Path, tmp_path: Path) -> None:
     kept = tmp_path / "lessons.json"
     assert (
-        gpuctl("lessons", str(trace), "--json", "--output", str(kept), "--html", str(tmp_path / "p.html")).returncode
+        gpuctl(
+            "lessons", str(trace), *BOTH, "--json", "--output", str(kept), "--html", str(tmp_path / "p.html")
+        ).returncode
         == 0
     )
     tables = json.loads(kept.read_text())["tables"]
@@ -66,14 +69,14 @@ def test_what_was_planted_is_measured_and_shown(gpuctl: Callable[..., Any], trac
 
 def test_nothing_is_claimed_where_nothing_is_planted(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
     make(tmp_path / "log", Planted(seed=4, slowdown=1.0, interference=1.0, **SMALL))
-    found = gpuctl("lessons", str(tmp_path / "log"), "--table", "lessons", "--json")
+    found = gpuctl("lessons", str(tmp_path / "log"), *BOTH, "--table", "lessons", "--json")
     answers = _rows(json.loads(found.stdout)["tables"]["lessons"])
     assert {row["gpu_hours"] for row in answers} <= {"no saving shown", "costs"}
 
 
 def test_what_cannot_be_measured_is_said(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
     make(tmp_path / "log", Planted(seed=5, **{**SMALL, "jobs": 60, "telemetry_days": 0.0}))
-    found = gpuctl("lessons", str(tmp_path / "log"), "--json")
+    found = gpuctl("lessons", str(tmp_path / "log"), *BOTH, "--json")
     assert found.returncode == 0, found.stderr
     assert "No telemetry of jobs: what spreading costs is not known" in found.stdout
     told = json.loads(found.stdout)["tables"]

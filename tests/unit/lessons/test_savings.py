@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from gpuctl.lessons import savings
 from gpuctl.lessons.finding import Estimate
@@ -14,8 +13,9 @@ def test_an_interval_is_that_of_whole_blocks() -> None:
     saved = np.repeat([1.0, -1, 1, -1, 1, -1, 1, -1], 100)
     found = savings.mean(saved, block)
     assert found.value == 0
-    # eight draws of a fair coin: 5 % of the means are at or below -0.5; single jobs would give 0.06
-    assert found.low == pytest.approx(-0.5, abs=0.01)
+    # eight fair coins: their mean has a standard error of 0.38, and Student's t of 1.9; single jobs would give 0.06
+    assert found.low is not None
+    assert -0.75 < found.low < -0.5
     assert found.shown == "no saving shown"
     assert savings.total(np.where(block == 0, np.nan, 2.0), block).value == 1400
     assert savings.mean(np.full(800, 2.0), block).shown == "saves"
