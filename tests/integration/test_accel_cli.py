@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -110,6 +111,13 @@ def test_a_model_is_trained_scored_and_run(gpuctl: Gpuctl, tmp_path: Path) -> No
     assert json.loads(done.stdout)["tables"]["accel"]["rows"][0]["overhead_uj"] > 0
     refused = gpuctl("accel", "evaluate", model, "--seed", "900000", check=False)
     assert (refused.returncode, "learnt from" in refused.stderr) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="PyTorch is installed")
+def test_what_needs_pytorch_says_so(gpuctl: Gpuctl, tmp_path: Path) -> None:
+    done = gpuctl("accel", "train", "relmas", "--algo", "ddpg", "-o", tmp_path / "m", check=False)
+    assert done.returncode == ExitCode.MISSING_DEPENDENCY
+    assert "gpuctl[learn]" in done.stderr.splitlines()[0]
 
 
 WRONG = {
