@@ -10,7 +10,7 @@ from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.waiting_kernel import empty
-from gpuctl.replay.policies.philly import philly_kernel, rules_kernel
+from gpuctl.replay.policies.philly import philly_kernel, prerun, rules_kernel
 from gpuctl.replay.policies.philly.places_kernel import DEDICATE
 from gpuctl.replay.policies.philly.rules_kernel import RELAX
 
@@ -56,7 +56,16 @@ class Philly(Policy):
         Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
         Parameter("borrow", True, "queues may use idle GPUs beyond their quotas"),
         PATIENCE,
+        *prerun.PARAMETERS,
     )  # fmt: skip
+
+    def asks_why(self) -> bool:
+        """See `Policy.asks_why`."""
+        return bool(self.params["prerun"] > 0 or self.params["retry"] > 0)
+
+    def extended(self, cluster: Cluster) -> Cluster:
+        """See `Policy.extended`."""
+        return prerun.set_apart(cluster, self.params)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
@@ -93,7 +102,9 @@ class Philly(Policy):
             since=queues,
             lent=workload.size + cluster.total_gpus + 64,
         )
-        return CompiledProgram(philly_kernel.run, (queue, gangs, self._rules(workload, cluster, state, kinds.shape[1])))
+        rules = self._rules(workload, cluster, state, kinds.shape[1])
+        catcher, notes = prerun.catcher(workload, cluster, state, self.params)
+        return CompiledProgram(philly_kernel.run, (queue, gangs, rules, catcher), notes=notes)
 
     def _rules(self, workload: Workload, cluster: Cluster, state: State, kinds: int) -> rules_kernel.Rules:
         """What its rules of locality, servers and migrations remember."""

@@ -19,6 +19,7 @@ from gpuctl.replay.engine.reasons import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_U
 from gpuctl.replay.engine.state import (
     D_GATHER,
     D_GIVE_UP,
+    E_QUEUED,
     RUNNING,
     SUSPENDING,
     WAITING,
@@ -26,6 +27,15 @@ from gpuctl.replay.engine.state import (
 from gpuctl.replay.order.waiting_kernel import insert, pop
 from gpuctl.replay.policies.philly.moves_kernel import LOOK_S, make_room
 from gpuctl.replay.policies.philly.places_kernel import may_use, paint, seek
+from gpuctl.replay.policies.philly.prerun_kernel import (
+    ALONE,
+    NOT,
+    first_alone,
+    left_pool,
+    no_retry,
+    passed,
+    run_alone,
+)
 from gpuctl.replay.policies.philly.rules_kernel import (
     ADAPTIVE,
     LEVELS,
@@ -338,21 +348,50 @@ def waits(s, j, q, f, r):  # type: ignore[no-untyped-def]
 
 
 @inner
-def on_finish(s, j, q, f, r):  # type: ignore[no-untyped-def]
-    """Its run time is known from now on."""
+def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """A job waits for the first time: in line for the pool, where it is to run on one GPU first."""
+    if not first_alone(s, j, c):
+        waits(s, j, q, f, r)
+
+
+@inner
+def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """A job waits again; where it failed in its first run it has another first run, where no retry helps it ends."""
+    alone = left_pool(s, j, c)
+    if s.jobs[j].state != WAITING:
+        return
+    known = s.g[0].events
+    if no_retry(s, j, c):
+        for k in range(known, s.g[0].events):
+            # its end lets others into the queue, of which nobody else tells
+            if s.events[k].kind == E_QUEUED:
+                on_submit(s, s.events[k].who, q, f, r, c)
+    elif not (alone and first_alone(s, j, c)):
+        waits(s, j, q, f, r)
+
+
+@inner
+def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """Its run time is known from now on; it may have ended in its first run."""
+    left_pool(s, j, c)
     if r.p[0].relax == ADAPTIVE:
         learn_run(s, r, j)
 
 
 @inner
-def on_server_down(s, server, q, f, r):  # type: ignore[no-untyped-def]
+def on_server_down(s, server, q, f, r, c):  # type: ignore[no-untyped-def]
     """What was gathered there is gone."""
     _lose_server(s, f, server)
 
 
 @inner
-def on_wake(s, j, q, f, r):  # type: ignore[no-untyped-def]
-    """A job has gathered for long enough, or has waited after that."""
+def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """A job has gathered for long enough, or has waited after that, or has run on one GPU for long enough."""
+    if c.stage[j] != NOT:
+        if c.stage[j] == ALONE:
+            passed(s, j, c)
+            waits(s, j, q, f, r)
+        return
     if s.jobs[j].state != WAITING:
         return
     if r.p[0].relax == TIME:
@@ -399,11 +438,12 @@ def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
 
 
 @inner
-def decide(s, q, f, r):  # type: ignore[no-untyped-def]
+def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
     p = f.p[0]
     if s.g[0].waiting == 0:
         return
+    run_alone(s, c)
     for queue in range(f.gatherer.size):
         # those that gather get what has become free first
         if f.gatherer[queue] >= 0 and _hold_more(s, f, r, queue):
@@ -424,9 +464,9 @@ def decide(s, q, f, r):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def run(s, q, f, r, until, steps):  # type: ignore[no-untyped-def]
+def run(s, q, f, r, c, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
     return loop(
-        s, (q, f, r), until, steps, decide=decide, on_finish=on_finish, on_submit=waits, on_requeue=waits,
+        s, (q, f, r, c), until, steps, decide=decide, on_finish=on_finish, on_submit=on_submit, on_requeue=on_requeue,
         on_server_down=on_server_down, on_wake=on_wake,
     )  # fmt: skip
