@@ -23,9 +23,9 @@ def beside_s(outcome: Outcome, jobs: int) -> Floats:
     for some in np.split(order, cuts):
         rows = row[some]
         times, count = _level(start[rows], end[rows], np.ones(rows.size))
-        two = _integral(times, count >= 2)
+        two = _integral(times, (count >= 2).astype(np.float64))
         np.maximum.at(most, rows, _at(times, two, end[rows]) - _at(times, two, start[rows]))
-    return np.bincount(job, weights=most * gpus, minlength=jobs)
+    return np.bincount(job, weights=most * gpus, minlength=jobs).astype(np.float64)
 
 
 def locality_wait_s(outcome: Outcome, workload: Workload, cluster: Cluster) -> Floats:
@@ -52,7 +52,7 @@ def locality_wait_s(outcome: Outcome, workload: Workload, cluster: Cluster) -> F
             mine = queue[job] == of
             own = _level_at(times, start[mine], end[mine], gpus[mine])
             room &= own + size <= cluster.quota[of]
-        for_it = _integral(times, room)
+        for_it = _integral(times, room.astype(np.float64))
         spent = _at(times, for_it, last[here]) - _at(times, for_it, first[here])
         np.add.at(waited, owner[here], spent)
     return waited
