@@ -66,7 +66,12 @@ CHAINS = _all(
         facet=level title="Interruption against overlap, by policy and load" beside=chain"""),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS)
+ACCELS = _all(
+    ("accel_gains", """ranges x=load y=gain,gain_low,gain_high
+        title="Deadlines kept beyond the best rule, by load, with 95 % intervals" """),
+)  # fmt: skip
+
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, ACCELS)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)

@@ -10,6 +10,12 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "cp docs/examples/format/": "it changes the checkout; test_example_format.py does it",
         "gpuctl analyze docs/examples/format/jobs.turnstile": "it needs the format that the line before adds",
     },
+    "docs/accel.md": {
+        "gpuctl accel train relmas": "it takes ten minutes; tests/integration/test_accel_cli.py has a short one",
+        "gpuctl accel evaluate model": "it needs the model",
+        "gpuctl accel simulate requests.csv --policy mix-eft,relmas": "it needs the model",
+        "gpuctl report learned.json": "it needs the result",
+    },
     "docs/chain.md": {
         "gpuctl chain train site.duckdb --nodes 16 --limit 24h --warm-up 2d --until": "it needs PyTorch",
         "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor": (

@@ -62,7 +62,7 @@ def strangers(path: Path, about: dict[str, Any], machine: Machine) -> list[Note]
     """What a model was trained for that is not what it is used for."""
     told = []
     system = about.get("system")
-    if isinstance(system, str) and system != ",".join(machine.system.kinds) + f"@{machine.system.bandwidth:g}":
+    if isinstance(system, str) and system != machine.system.plain:
         told.append(note("{model} was trained for another system: {kinds}.", model=Named("path", str(path)),
                          kinds=Named("value", system[:200])))  # fmt: skip
     if isinstance(about.get("costs"), str) and about["costs"] != machine.digest:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.accel.rows import name, number, read_rows
+from gpuctl.accel.state import FREE_US, MOST
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.spelling import meant
 
@@ -145,6 +146,11 @@ class System:
     kinds: tuple[str, ...]
     bandwidth: float
 
+    @property
+    def plain(self) -> str:
+        """The same in one form, however it was asked for."""
+        return f"{','.join(self.kinds)}@{self.bandwidth:g}"
+
 
 def parse_system(text: str) -> System:
     """A system as ``six``, or ``kind:count,kind:count@bandwidth``; ids follow that order.
@@ -186,6 +192,7 @@ class Machine:
         energy: microjoules [layers, accels].
         best: least of `alone` [layers].
         rest: sum of `best` from a layer to its model's last [layers].
+        traits: what nets see of each layer, see `gpuctl.accel.state.TRAITS` [layers, TRAITS accels].
         static_mw: of the whole system; None: the kinds are unknown.
         digest: of the cost table.
     """
@@ -200,6 +207,7 @@ class Machine:
     energy: Floats
     best: Floats
     rest: Floats
+    traits: Floats
     static_mw: float | None
     digest: str
 
@@ -249,11 +257,16 @@ def machine_of(system: System, costs: Costs, kinds: Path | None = None) -> Machi
     alone = np.maximum(compute, dram / system.bandwidth)
     best = alone.min(axis=1)
     rest = np.concatenate([np.cumsum(best[at : at + n][::-1])[::-1] for at, n in zip(first, count, strict=True)])
+    seen = (
+        np.log(alone / best[:, None]), np.minimum(dram / compute / system.bandwidth, MOST), np.log1p(alone / FREE_US),
+        compute / alone,
+    )  # fmt: skip
     power = static_power(KINDS if kinds is None else kinds)
     known = all(kind in power for kind in system.kinds)
+    static = sum(power[kind] for kind in system.kinds) if known else None
     return Machine(
         system, models, first, count, compute, dram, alone, energy, best, rest,
-        sum(power[kind] for kind in system.kinds) if known else None, costs.digest(),
+        np.stack(seen, 2).reshape(rest.size, -1), static, costs.digest(),
     )  # fmt: skip
 
 

@@ -7,7 +7,9 @@ import numpy as np
 from gpuctl.accel.state import (
     BANDWIDTH,
     EPS,
+    FREE_US,
     HIDDEN,
+    MOST,
     NOBODY,
     NOW,
     OF_ALL,
@@ -15,7 +17,9 @@ from gpuctl.accel.state import (
     READY_COUNT,
     ROWS,
     SEEN_REQUESTS,
+    TRAITS,
     USED,
+    WORK_US,
 )
 from gpuctl.compiled.jit import inner
 
@@ -24,8 +28,8 @@ UNITS = 8
 REQUEST_INPUTS, PAIR_INPUTS = 8, 14
 """Of these: the second one's are the first one's and six more."""
 REQUEST_SIZE, PAIR_SIZE = UNITS * (REQUEST_INPUTS + 2), UNITS * (PAIR_INPUTS + 2)
-WORK_US, SLACK_US, MANY, FREE_US, MOST = 3000.0, 5000.0, 8.0, 100.0, 3.0
-"""Scales of what is seen, and where it is cut."""
+SLACK_US, MANY = 5000.0, 8.0
+"""Scales of what is seen."""
 CORRECTION = 3.0
 """Weight of the first net's answer beside the rest of the work."""
 
@@ -47,9 +51,29 @@ def count_idle(z):  # type: ignore[no-untyped-def]
 
 
 @inner
+def first_layer(w, x, inputs, h):  # type: ignore[no-untyped-def]
+    """Fill `h`: the bias, which stands behind the weights of all inputs, and eight inputs times their weights."""
+    for j in range(UNITS):
+        h[j] = w[inputs * UNITS + j]
+    for i in range(REQUEST_INPUTS):
+        value = x[i]
+        for j in range(UNITS):
+            h[j] += value * w[i * UNITS + j]
+
+
+@inner
+def softsigns(v, h):  # type: ignore[no-untyped-def]
+    """The sum of units after softsign, times their weights."""
+    answer = 0.0
+    for j in range(UNITS):
+        answer += v[j] * h[j] / (1.0 + abs(h[j]))
+    return answer
+
+
+@inner
 def priorities(z):  # type: ignore[no-untyped-def]
     """Keys of all that wait, by the first of the small nets, and the features that both nets see."""
-    w = z.weights
+    w, h = z.weights, z.hidden[:UNITS]
     used, idle = z.f[USED] / z.f[BANDWIDTH], count_idle(z) / z.on.size
     many = min(z.c[READY_COUNT] / MANY, MOST)
     for k in range(z.c[READY_COUNT]):
@@ -58,45 +82,32 @@ def priorities(z):  # type: ignore[no-untyped-def]
         slack = z.deadline[r] - z.f[NOW] - rest
         x = z.features[r]
         x[0], x[1] = cut(slack / whole_us), 1.0 if slack < -EPS else 0.0
-        x[2], x[3] = rest / whole_us, np.log(rest / WORK_US)
+        x[2], x[3] = rest / whole_us, z.log_rest[z.at[r]]
         x[4], x[5] = many, cut(slack / SLACK_US)
         x[6], x[7] = used, idle
-        answer = 0.0
-        for j in range(UNITS):
-            unit = w[REQUEST_INPUTS * UNITS + j]
-            for i in range(REQUEST_INPUTS):
-                unit += x[i] * w[i * UNITS + j]
-            answer += w[(REQUEST_INPUTS + 1) * UNITS + j] * unit / (1.0 + abs(unit))
+        first_layer(w[:REQUEST_SIZE], x, REQUEST_INPUTS, h)
+        answer = softsigns(w[REQUEST_SIZE - UNITS : REQUEST_SIZE], h)
         z.key[r] = -int(np.rint(1e6 * (CORRECTION * answer - rest / WORK_US)))
 
 
 @inner
 def begin_pairs(z, r):  # type: ignore[no-untyped-def]
     """What the second net computes of a request alone, once for all sub-accelerators."""
-    w, x = z.weights, z.features[r]
-    for j in range(UNITS):
-        unit = w[REQUEST_SIZE + PAIR_INPUTS * UNITS + j]
-        for i in range(REQUEST_INPUTS):
-            unit += x[i] * w[REQUEST_SIZE + i * UNITS + j]
-        z.hidden[j] = unit
+    first_layer(z.weights[REQUEST_SIZE:], z.features[r], PAIR_INPUTS, z.hidden[:UNITS])
 
 
 @inner
 def affinity_of_pair(z, layer, s):  # type: ignore[no-untyped-def]
     """The second net's answer to a request, after `begin_pairs`, on a sub-accelerator."""
-    w, alone = z.weights, z.alone[layer, s]
-    closer = np.log(alone / z.best[layer])
+    w, h, traits = z.weights[REQUEST_SIZE + REQUEST_INPUTS * UNITS :], z.hidden[: 2 * UNITS], z.traits[layer]
+    closer, share = traits[TRAITS * s], traits[TRAITS * s + 1]
+    long, bound = 0.3 * traits[TRAITS * s + 2], traits[TRAITS * s + 3]
     wait = 0.3 * np.log1p(z.free[s] / FREE_US)
     can_start = 1.0 if z.on[s] == NOBODY and not z.taken[s] else 0.0
-    share = min(z.demand[layer, s] / z.f[BANDWIDTH], MOST)
-    long, bound = 0.3 * np.log1p(alone / FREE_US), z.compute[layer, s] / alone
-    answer = 0.0
-    at = REQUEST_SIZE + REQUEST_INPUTS * UNITS
     for j in range(UNITS):
-        unit = z.hidden[j] + closer * w[at + j] + wait * w[at + UNITS + j] + can_start * w[at + 2 * UNITS + j]
-        unit += share * w[at + 3 * UNITS + j] + long * w[at + 4 * UNITS + j] + bound * w[at + 5 * UNITS + j]
-        answer += w[REQUEST_SIZE + (PAIR_INPUTS + 1) * UNITS + j] * unit / (1.0 + abs(unit))
-    return answer
+        unit = h[j] + closer * w[j] + wait * w[UNITS + j] + can_start * w[2 * UNITS + j]
+        h[UNITS + j] = unit + share * w[3 * UNITS + j] + long * w[4 * UNITS + j] + bound * w[5 * UNITS + j]
+    return softsigns(w[(PAIR_INPUTS - REQUEST_INPUTS + 1) * UNITS :], h[UNITS:])
 
 
 @inner
@@ -139,15 +150,13 @@ def observe(z):  # type: ignore[no-untyped-def]
         layer, whole_us = z.at[r], z.rest[z.first[r]]
         slack, x = z.deadline[r] - z.f[NOW] - z.rest[layer], z.seen[k]
         x[0], x[1] = cut(slack / whole_us), 1.0 if slack < -EPS else 0.0
-        x[2], x[3] = z.rest[layer] / whole_us, np.log(z.rest[layer] / WORK_US)
+        x[2], x[3] = z.rest[layer] / whole_us, z.log_rest[layer]
         x[4] = (z.f[NOW] - z.arrival[r]) / whole_us
         x[5] = (z.deadline[r] - z.arrival[r]) / whole_us / 8
         x[6], x[7] = (z.last[r] - layer + 1) / 100, 1.0
         for s in range(accels):
-            at = OF_REQUEST + 3 * s
-            x[at] = np.log(z.alone[layer, s] / z.best[layer])
-            x[at + 1] = min(z.demand[layer, s] / z.f[BANDWIDTH], MOST)
-            x[at + 2] = z.compute[layer, s] / z.alone[layer, s]
+            at, of = OF_REQUEST + 3 * s, TRAITS * s
+            x[at], x[at + 1], x[at + 2] = z.traits[layer, of], z.traits[layer, of + 1], z.traits[layer, of + 3]
     for s in range(accels):
         x = z.seen_accels[s]
         x[0], x[1], x[2] = 1.0, 0.0, 0.0
@@ -162,11 +171,12 @@ def observe(z):  # type: ignore[no-untyped-def]
 def add_to(z, inputs, at, gates):  # type: ignore[no-untyped-def]
     """Add inputs times weights to the gates of the LSTM, which stand at the place `gates` of `hidden`."""
     width = 4 * z.c[HIDDEN]
+    to = z.hidden[gates : gates + width]
     for i in range(inputs.size):
-        value, row = inputs[i], at + i * width
+        value, row = inputs[i], z.weights[at + i * width : at + (i + 1) * width]
         if value != 0.0:
             for j in range(width):
-                z.hidden[gates + j] += value * z.weights[row + j]
+                to[j] += value * row[j]
 
 
 @inner

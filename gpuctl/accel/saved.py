@@ -66,6 +66,35 @@ def load(path: Path, name: str, accels: int) -> tuple[Policy, dict[str, Any]]:
     return small(arrays, name, accels, str(path)), {}
 
 
+def card_of(path: Path) -> dict[str, Any]:
+    """What a model's card says; of a JSON file nothing.
+
+    Raises:
+        InputError: the folder is no model.
+    """
+    return card.load_folder(path, KIND).card if path.is_dir() else {}
+
+
+def curve_of(path: Path) -> list[dict[str, float]]:
+    """The training curve of a model; of a JSON file an empty one.
+
+    Raises:
+        InputError: the folder is no model, or its curve none.
+    """
+    if not path.is_dir():
+        return []
+    found = card.load_folder(path, KIND).files.get("curve.json", [])
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise InputError("is no training curve", path=str(path / "curve.json"), hint=_HINT)
+    return [{k: float(v) for k, v in row.items() if isinstance(v, int | float)} for row in found]
+
+
+def text_of(about: Mapping[str, Any], name: str, otherwise: str) -> str:
+    """A text of a card, or another one where it has none."""
+    found = about.get(name)
+    return found if isinstance(found, str) else otherwise
+
+
 def small(arrays: Mapping[str, NDArray[Any]], name: str, accels: int, path: str = "") -> Policy:
     """The policy of the two small nets.
 

@@ -116,12 +116,14 @@ def state_of(machine: Machine, requests: Requests, policy: Policy, rules: Rules 
     seen = s.OF_REQUEST + 3 * accels
     return State(
         compute=machine.compute, demand=machine.dram / machine.compute, alone=machine.alone, energy=machine.energy,
-        best=machine.best, rest=machine.rest, first=first, last=first + layers - 1, arrival=requests.arrival,
+        best=machine.best, rest=machine.rest,
+        log_rest=np.log(machine.rest / s.WORK_US), traits=machine.traits, first=first,
+        last=first + layers - 1, arrival=requests.arrival,
         deadline=requests.deadline, arrivals=np.argsort(requests.arrival, kind="stable"), state=n, at=first.copy(),
         start=np.full(n, np.nan), end=np.full(n, np.nan), late=n, ready=n, place=n, on=np.full(accels, s.NOBODY),
         left=accels, speed=accels, begun=accels, wants=accels, by=accels, free=accels, taken=accels, plan_request=n,
         plan_accel=n, plan_layer=n, key=n, heap=n, given=given, given_at=given_at,
-        weights=np.zeros(0) if policy.weights is None else policy.weights, hidden=max(8, 10 * policy.hidden),
+        weights=np.zeros(0) if policy.weights is None else policy.weights, hidden=max(16, 10 * policy.hidden),
         features=(n if policy.order == s.NET_B else 0, s.OF_REQUEST), rows=s.SEEN_REQUESTS, place_seen=n,
         seen=(s.SEEN_REQUESTS, seen), seen_accels=(accels, s.OF_ACCEL), seen_all=s.OF_ALL,
         action=(s.SEEN_REQUESTS, 1 + accels), log_request=total, log_layer=total, log_accel=total, log_start=total,

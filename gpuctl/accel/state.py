@@ -32,6 +32,12 @@ OF_REQUEST, OF_ACCEL, OF_ALL = 8, 3, 4
 """Numbers that it sees of each request, beside three for each sub-accelerator; of each of these; and of all."""
 
 
+TRAITS = 4
+"""log(alone / best), demand / bandwidth (at most 3), log(1 + alone / 100 us), computing time / alone."""
+WORK_US, FREE_US, MOST = 3000.0, 100.0, 3.0
+"""Scales of what is seen, and where it is cut."""
+
+
 class State(Bundle):
     """A system, its requests, and how far they are.
 
@@ -44,6 +50,8 @@ class State(Bundle):
     energy = floats(2)  # microjoules
     best = floats()  # least `alone` [layers]
     rest = floats()  # sum of `best` from this layer to the model's last [layers]
+    log_rest = floats()  # log(rest / WORK_US) [layers]
+    traits = floats(2)  # what nets see of a layer: TRAITS numbers for each sub-accelerator [layers, TRAITS accels]
     first = ints()  # flat layer [requests]
     last = ints()  # flat layer [requests]
     arrival = floats()  # [requests]

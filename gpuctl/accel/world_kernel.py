@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.accel.decide_kernel import decide
+from gpuctl.accel.net_kernel import observe
 from gpuctl.accel.state import (
     ARRIVED,
     ASKED,
@@ -196,11 +197,17 @@ def start_layers(z):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(z):  # type: ignore[no-untyped-def]
-    """Simulate to the end, or to a decision that is made outside; True: such a one is due."""
+    """Simulate to the end, or to a decision that is made outside, of which all is filled that is seen.
+
+    Returns:
+        whether such a decision is due.
+    """
     while True:
         if not z.c[ASKED]:
             step, then = next_step(z)
             if step < 0:
+                if z.c[ORDER] == OUTSIDE:
+                    observe(z)
                 return False
             advance(z, step, then)
             if z.c[DROP] or z.c[WATCH]:
@@ -212,6 +219,7 @@ def run(z):  # type: ignore[no-untyped-def]
                 z.c[DECISIONS] += 1
                 z.c[CANDIDATES] += z.c[READY_COUNT]
                 if z.c[ORDER] == OUTSIDE:
+                    observe(z)
                     z.c[ASKED] = 1
                     return True
             decide(z)

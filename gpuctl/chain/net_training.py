@@ -83,7 +83,7 @@ def train(name: str, learnt: Lessons, cost: float, *, kept: Path | None = None, 
         tell: called with what is under way, how much of it is done, of how much.
 
     Raises:
-        UsageError: PyTorch is not installed.
+        DependencyError: PyTorch is not installed.
         InputError: there is too little to learn from, or the folder is of another training.
     """
     needed("torch", f"training {name}")

@@ -143,7 +143,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     tell_written((output, log, csv, parquet), given)
 
 
-@accel.command(cls=WithExamples)
+@accel.command()
 def generate(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     system: SystemOption = "six",
@@ -180,7 +180,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     tell_written((output,), given)
 
 
-@accel.command("tables", cls=WithExamples)
+@accel.command("tables")
 def list_tables(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     path: Annotated[

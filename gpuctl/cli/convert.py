@@ -38,6 +38,8 @@ class To(StrEnum):
     GAVEL = "gavel"
     SHOCKWAVE = "shockwave"
     TIRESIAS = "tiresias"
+    POLLUX = "pollux"
+    SIA = "sia"
     BATSIM = "batsim"
     JOBS_CSV = "jobs-csv"
     INFERENCE_LOAD = "inference-load"

@@ -187,8 +187,8 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "accel simulate": (
         (
-            "Which rule keeps most deadlines of ten thousand requests in bursts?",
-            "gpuctl accel generate --n 10000 --load 0.8 --burst -o requests.csv\n"
+            "Which rule keeps most deadlines of a thousand requests in bursts?",
+            "gpuctl accel generate --n 1000 --load 0.8 --burst -o requests.csv\n"
             "gpuctl accel simulate requests.csv --policy fcfs-eft,edf-eft+h,sjf-eft,mix-eft",
         ),
     ),

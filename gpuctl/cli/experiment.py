@@ -134,7 +134,7 @@ def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, pa
     if chosen.experiment is not None:
         return _asked_in_file(chosen.experiment, chosen, inputs=inputs, rules=rules, compared=compared, paths=paths)
     conf = {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
-    single, params = _split(chosen.policy or (), chosen.param or (), conf)
+    single, params = _split(chosen.policy or (), [*(chosen.param or ()), *_of_model(chosen)], conf)
     names = policies(chosen.policy or (), single, conf)
     factors = {}
     if inputs.scale_load is not None:
@@ -143,6 +143,25 @@ def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, pa
         factors["add_servers"] = values(inputs.add_servers, "--add-servers")
     varied = Experiment(factors | params, _seeds(values(rules.seed, "--seed"), "--seed"))
     return Asked(names, varied, paths, inputs, rules, compared)
+
+
+def _of_model(chosen: Policies) -> list[str]:
+    """What ``--model`` says, as parameters.
+
+    Raises:
+        UsageError: no policy here takes it.
+        InputError: it is no such model.
+    """
+    if chosen.model is None:
+        return []
+    from gpuctl.deferrable.model import load
+    from gpuctl.replay.policies import find
+
+    names = [name.strip() for text in chosen.policy or () for name in text.split(",") if name.strip()]
+    if not any(find(name).name == "osdec" for name in names):
+        raise UsageError("--model: no policy here takes one", hint="add --policy osdec, or leave --model out")
+    load(chosen.model)
+    return [f"osdec.model={chosen.model}"]
 
 
 def _seeds(given: Sequence[str], what: str) -> tuple[int, ...]:
@@ -159,7 +178,8 @@ def _asked_in_file(
 
     file = read(path)
     for option, given, here in (
-        ("--policy", chosen.policy, True), ("--param", chosen.param, True), ("INPUT", paths, bool(file.inputs)),
+        ("--policy", chosen.policy, True), ("--param", chosen.param, True), ("--model", chosen.model, True),
+        ("INPUT", paths, bool(file.inputs)),
         ("--cluster", inputs.cluster, file.cluster is not None), ("--baseline", compared.baseline, file.baseline),
         ("--inference", inputs.inference, file.inference),
         ("--inference-load", inputs.inference_load, file.inference_load),

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl import __version__
-from gpuctl.cli.accel import accel
+from gpuctl.cli.accel_learning import accel
 from gpuctl.cli.analyze import analyze
 from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify

@@ -70,9 +70,8 @@ def replay(
 
     inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
     models = models_of(rules)
-    source, models = by_traits(
-        read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given), models, names
-    )
+    read_in = read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given, names=names)
+    source, models = by_traits(read_in, models, names)
     window = gantt_window(compared.gantt, source.workload)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = _tell([*source.workload.notes, *source.cluster.notes], quiet=given.quiet or first)

@@ -13,6 +13,7 @@ from gpuctl.core.notes import Named, listed, note
 from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from typing import Any, Literal
 
@@ -38,6 +39,7 @@ class _Wishes:
     rules: Rules
     slurm_conf: tuple[Path, ...]
     resources: tuple[str, ...]
+    reasons: bool
 
 
 @dataclass(frozen=True)
@@ -66,8 +68,9 @@ class Source:
 
 
 def read(  # noqa: PLR0917 - groups of options, each named once
-    paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings
-) -> Source:
+    paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings,
+    *, names: Sequence[tuple[str, dict[str, str]]] = (),
+) -> Source:  # fmt: skip
     """Read jobs and servers.
 
     Args:
@@ -77,6 +80,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         rules: those of speeds, run times and resources.
         slurm_conf: files of Slurm's configuration.
         given: the global options.
+        names: the policies with their parameters: some go by why attempts failed, which takes longer to find out.
 
     Raises:
         UsageError: the options do not fit together or do not fit the input.
@@ -89,7 +93,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     if inputs.inference_load is not None and inputs.inference is None:
         raise UsageError("--inference-load is for the servers of --inference", hint="add --inference 9x8")
     span = _from_to("--window", inputs.window)
-    wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources))
+    wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names))
     tables = [path for path in paths if inputs.log_format is None and is_jobs_csv(path)]
     source = _from_csv(wishes, tables) if tables else _from_trace(wishes, given)
     workload, cluster = source.workload, source.cluster
@@ -199,6 +203,8 @@ def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
 
 
 def _from_trace(wishes: _Wishes, given: Settings) -> Source:
+    from gpuctl.analyze.failed_attempts import failed_attempts
+    from gpuctl.analyze.run import Options
     from gpuctl.analyze.site_files import read_quotas, read_racks
     from gpuctl.replay.inputs.trace import read_trace
     from gpuctl.replay.inputs.transforms import forget_placement
@@ -226,7 +232,7 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         workload, own = read_trace(
             store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,
-            resources=wishes.resources,
+            resources=wishes.resources, failures=failed_attempts(store, Options(name)) if wishes.reasons else None,
         )  # fmt: skip
         sources = read_sources(store, workload.name)
     failed = report is not None and report.failed
@@ -249,6 +255,12 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
         return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
     why = "on: the trace records where its jobs ran, and these are its servers"
     return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
+
+
+def _asks_why(names: Sequence[tuple[str, dict[str, str]]]) -> bool:
+    from gpuctl.replay.policies import find
+
+    return any(find(name)(params).asks_why() for name, params in names)
 
 
 def _has_nodes(wishes: _Wishes) -> bool:

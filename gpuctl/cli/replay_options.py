@@ -115,7 +115,12 @@ class Policies:
             "or a directory of them; repeatable.",
         ),
     ] = None
-
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="MODEL", help="For the policy osdec: the rule in a folder that gpuctl deferrable train wrote."
+        ),
+    ] = None
     experiment: Annotated[
         Path | None,
         typer.Option(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from gpuctl.core.errors import InputError
 from gpuctl.core.spelling import meant
 from gpuctl.deferrable.cases import DAY_S, MOST_SLOTS, Case
+from gpuctl.replay.policies.osdec.windows import LONGEST_S, SHARE, hashed, put_off, slots_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,15 +21,6 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-
-SHARE = 30
-"""Per cent of jobs that are taken to be deferrable, of those that may be."""
-
-LONGEST_S = DAY_S
-"""Of a deferrable job."""
-
-WINDOW, LONGEST_WINDOW_S = 3, DAY_S
-"""A start may be put off by so many times the duration, at most by so many seconds."""
 
 SPOT = "Spot"
 """What Alibaba's spot trace calls the quality of service of jobs that can be put off; the others' is HP."""
@@ -53,14 +44,9 @@ class Trace(NamedTuple):
     marked: Flags | None = None
 
 
-def hashed(ids: Sequence[str], share: int) -> Flags:
-    """The share of jobs, in per cent, that a hash of their names takes for deferrable ones."""
-    return np.array([zlib.crc32(f"defer:{each}".encode()) % 100 < share for each in ids], bool)
-
-
 def deferrable(trace: Trace, share: int = SHARE) -> Flags:
     """Which jobs of a trace are deferrable."""
-    wanted = hashed(trace.ids, share) if trace.marked is None else trace.marked
+    wanted = np.array([hashed(job, share) for job in trace.ids], bool) if trace.marked is None else trace.marked
     return wanted & (trace.submit_s >= 0) & (trace.run_s <= LONGEST_S)
 
 
@@ -90,10 +76,10 @@ def convert(trace: Trace, slot_s: int, share: int = SHARE, gpus: int | None = No
     on_demand = peaks(submit[~chosen], run[~chosen], trace.gpus[~chosen], slot_s, horizon)
     total = max(int(on_demand.max()), 1) if gpus is None else gpus
     rows = np.flatnonzero(chosen)
-    slots = np.maximum(1, np.ceil(run[rows] / slot_s)).astype(np.int64)
+    slots = np.array([slots_of(each, slot_s) for each in run[rows].tolist()], np.int64)
     earliest = np.ceil(submit[rows] / slot_s).astype(np.int64)
-    put_off = np.minimum(WINDOW * run[rows], LONGEST_WINDOW_S) // slot_s
-    latest = np.minimum(earliest + put_off.astype(np.int64), horizon - slots)
+    span = np.array([put_off(each, slot_s) for each in run[rows].tolist()], np.int64)
+    latest = np.minimum(earliest + span, horizon - slots)
     closed, large = latest < earliest, trace.gpus[rows] > total
     kept = ~(closed | large)
     about = {

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import read_whole
-from gpuctl.deferrable import slot_kernel as kernel
 from gpuctl.deferrable.slots import Outcome, Rule, simulate
 from gpuctl.learn.saved import net_of
 from gpuctl.predictors import card
+from gpuctl.replay.policies.osdec import slot_kernel as kernel
+from gpuctl.replay.policies.osdec.weights import read_weights
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +29,8 @@ FEATURES = (
     "spare_10", "spare_50", "spare_90", "spare_now", "window_left", "days_left", "slots", "gpus", "above_usual",
     "rise", "sin_day", "cos_day", "waiting", "fits_50",
 )  # fmt: skip
-"""What the small net goes by, see `gpuctl.deferrable.slot_kernel.fill_features`."""
+"""What the small net goes by, see `gpuctl.replay.policies.osdec.slot_kernel.fill_features`."""
 
-MOST_HIDDEN = 256
 _HINT = "train the model again, or ask its author for the whole folder"
 
 
@@ -60,17 +58,13 @@ def load(path: Path) -> Model:
         InputError: it is none, or something in it is not what it should be.
     """
     if path.is_file() and path.suffix.lower() == ".json":
-        return Model(_of_json(path), {})
+        return Model(Rule(kernel.NET, 50, read_weights(path)), {})
     folder = card.load_folder(path, KIND)
     if folder.card.get("features") != list(FEATURES):
         raise InputError("its features are not those that this gpuctl knows", path=str(path / card.CARD), hint=_HINT)
     net = net_of(folder, (len(FEATURES),), 1)
-    return Model(rule_of(net, str(path)), folder.card)
-
-
-def layers(hidden: int) -> list[dict[str, Any]]:
-    """The layers of the small net."""
-    return [{"kind": "linear", "outputs": hidden}, {"kind": "softsign"}, {"kind": "linear", "outputs": 1}]
+    rule_of(net, str(path))
+    return Model(Rule(kernel.NET, 50, read_weights(path)), folder.card)
 
 
 def rule_of(net: Net, path: str = "") -> Rule:
@@ -84,20 +78,3 @@ def rule_of(net: Net, path: str = "") -> Rule:
         raise InputError("expected a net of two linear layers with softsign between them", path=path, hint=_HINT)
     w, b, v, v0 = (net.weights[name].astype(np.float64) for name in ("0.weight", "0.bias", "2.weight", "2.bias"))
     return Rule(kernel.NET, 50, (np.ascontiguousarray(w.T), b, v[0], v0))
-
-
-def _of_json(path: Path) -> Rule:
-    data = read_whole(path, most=4 * 2**20, hint="expected a JSON object with the arrays w, b and v")
-    try:
-        found = json.loads(data)
-        w, b, v = (np.array(found[name], np.float64) for name in ("w", "b", "v"))
-    except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"is no JSON object with the arrays w, b and v: {error}", path=str(path), hint=_HINT) from None
-    sound = w.shape == (kernel.FEATURES, b.size) and v.shape == b.shape and b.ndim == 1 and 0 < b.size <= MOST_HIDDEN
-    if not sound or not all(np.isfinite(each).all() for each in (w, b, v)):
-        raise InputError(
-            f"w is {list(w.shape)}, b {list(b.shape)}, v {list(v.shape)}: expected finite numbers, w "
-            f"[{kernel.FEATURES}, n], b and v [n], n at most {MOST_HIDDEN}",
-            path=str(path), hint=_HINT,
-        )  # fmt: skip
-    return Rule(kernel.NET, 50, (w, b, v, np.zeros(1)))

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
-from gpuctl.deferrable import slot_kernel as kernel
 from gpuctl.deferrable.slots import Outcome, Rule, simulate
+from gpuctl.replay.policies.osdec import slot_kernel as kernel
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.compiled import jit
-from gpuctl.deferrable import slot_kernel as kernel
-from gpuctl.deferrable.forecasts import QUANTILES, of_days
+from gpuctl.replay.policies.osdec import slot_kernel as kernel
+from gpuctl.replay.policies.osdec.forecasts import QUANTILES, of_days
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,7 +93,7 @@ def begun(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = Non
 
 
 def quantiles(case: Case) -> Ints:
-    """What forecasts are made of [quantiles, slots], see `gpuctl.deferrable.forecasts.of_days`."""
+    """What forecasts are made of [quantiles, slots], see `gpuctl.replay.policies.osdec.forecasts.of_days`."""
     return np.stack([of_days(case.leftover, case.season, per_cent) for per_cent in QUANTILES])
 
 

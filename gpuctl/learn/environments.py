@@ -9,7 +9,10 @@ from importlib.util import find_spec
 
 from gpuctl.learn.extra import needed
 
-ENVIRONMENTS = {"Chain-v0": "gpuctl.chain.environment:Chain"}
+ENVIRONMENTS = {
+    "Accel-v0": "gpuctl.accel.environment:Accel",
+    "Chain-v0": "gpuctl.chain.environment:Chain",
+}
 """Names in the namespace ``gpuctl``, and where each class is."""
 
 
@@ -17,7 +20,7 @@ def register() -> None:
     """Tell Gymnasium of all environments; importing this module does it, where Gymnasium is installed.
 
     Raises:
-        UsageError: Gymnasium is not installed.
+        DependencyError: Gymnasium is not installed.
     """
     gymnasium = needed("gymnasium", "a learning environment")
     for name, where in ENVIRONMENTS.items():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from gpuctl.learn.fitting import Fitted
 from gpuctl.learn.saved import flat, unflat
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -71,12 +71,59 @@ def evolve(
     Raises:
         InputError: the folder holds the state of another search.
     """
-    begin = time.process_time()
-    settings = {"layers": list(net.layers), "inputs": list(net.inputs), "data": data_digest, **asdict(how)}
-    place = Checkpoint(kept, digest_of(settings, [flat(net.weights)]))
+    settings = {"layers": list(net.layers), "inputs": list(net.inputs), "data": data_digest}
     free = flat({name: np.full(w.shape, name.rsplit(".", 1)[-1] not in {"mean", "std"})
                  for name, w in net.weights.items()}) > 0  # fmt: skip
-    theta = flat(net.weights).astype(np.float64)
+    found = search(
+        flat(net.weights), lambda theta, number: score(_with(net, theta), number), how, settings=settings, free=free,
+        kept=kept, tell=tell,
+    )  # fmt: skip
+    return Fitted(_with(net, found.weights), found.curve, found.cpu_s)
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of a search.
+
+    Attributes:
+        weights: the best.
+        curve: one row a generation.
+        cpu_s: seconds of CPU, those before a stop included.
+    """
+
+    weights: Floats
+    curve: list[dict[str, float]]
+    cpu_s: float
+
+
+def search(
+    weights: NDArray[np.floating[Any]],
+    score: Callable[[Floats, int], float],
+    how: Evolution,
+    *,
+    settings: Mapping[str, Any],
+    free: NDArray[np.bool_] | None = None,
+    kept: Path | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> Found:
+    """Search for a row of weights, whatever they are of; otherwise as `evolve`.
+
+    Args:
+        weights: to begin with.
+        score: of weights in a generation, see `evolve`.
+        how: it is searched.
+        settings: a value for JSON that says what `score` depends on.
+        free: weights that may change; None: all.
+        kept: see `evolve`.
+        tell: see `evolve`.
+
+    Raises:
+        InputError: the folder holds the state of another search.
+    """
+    begin = time.process_time()
+    place = Checkpoint(kept, digest_of({**settings, **asdict(how)}, [weights]))
+    theta = weights.astype(np.float64)
+    may = np.ones(theta.size, np.bool_) if free is None else free
     arrays = {"theta": theta, "best": theta.copy(), "first": np.zeros(theta.size), "second": np.zeros(theta.size)}
     curve: list[dict[str, float]] = []
     before = 0.0
@@ -86,10 +133,10 @@ def evolve(
         arrays = {name: each.copy() for name, each in found[1].items()}
     while len(curve) < how.generations:
         tell(len(curve), how.generations)
-        curve.append(_generation(net, score, how, number=len(curve), free=free, arrays=arrays, curve=curve))
+        curve.append(_generation(score, how, number=len(curve), free=may, arrays=arrays, curve=curve))
         last = len(curve) == how.generations
         place.save({"curve": curve, "cpu_s": before + time.process_time() - begin}, arrays, now=last)
-    return Fitted(_with(net, arrays["best"]), curve, before + time.process_time() - begin)
+    return Found(arrays["best"], curve, before + time.process_time() - begin)
 
 
 def _with(net: Net, theta: Floats) -> Net:
@@ -97,16 +144,14 @@ def _with(net: Net, theta: Floats) -> Net:
 
 
 def _generation(
-    net: Net, score: Callable[[Net, int], float], how: Evolution, *, number: int, free: NDArray[np.bool_],
+    score: Callable[[Floats, int], float], how: Evolution, *, number: int, free: NDArray[np.bool_],
     arrays: dict[str, Floats], curve: list[dict[str, float]],
 ) -> dict[str, float]:  # fmt: skip
     """Try, and take a step; returns the row of the curve."""
     theta = arrays["theta"]
     draw = np.random.Generator(np.random.PCG64([how.seed, number]))
     noise = draw.standard_normal((how.pairs, theta.size)) * free
-    scores = np.array(
-        [[score(_with(net, theta + sign * how.noise * each), number) for sign in (1, -1)] for each in noise]
-    )
+    scores = np.array([[score(theta + sign * how.noise * each, number) for sign in (1, -1)] for each in noise])
     slope = (_ranks(scores)[:, 0] - _ranks(scores)[:, 1]) @ noise / (2 * how.pairs * how.noise)
     arrays["first"] = 0.9 * arrays["first"] + 0.1 * slope
     arrays["second"] = 0.999 * arrays["second"] + 0.001 * slope**2
@@ -115,7 +160,7 @@ def _generation(
     row = {"generation": number + 1, "score": float(scores.mean())}
     if number % 10 == 0 or number == how.generations - 1:
         known = [each["held_score"] for each in curve if "held_score" in each]
-        row["held_score"] = score(_with(net, arrays["theta"]), -1)
+        row["held_score"] = score(arrays["theta"], -1)
         if not known or row["held_score"] > max(known):
             arrays["best"] = arrays["theta"].copy()
     return row

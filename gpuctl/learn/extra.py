@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from gpuctl.core.errors import UsageError
+from gpuctl.core.errors import DependencyError
 
 HINT = "pip install 'gpuctl[learn]'"
 
@@ -18,9 +18,9 @@ def needed(name: str, what: str) -> Any:
         what: the work that needs it, as the subject of a sentence.
 
     Raises:
-        UsageError: it is not installed.
+        DependencyError: it is not installed.
     """
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise UsageError(f"{what} needs {name}, which is not installed: {error}", hint=HINT) from error
+        raise DependencyError(f"{what} needs {name}, which gpuctl[learn] installs: {error}", hint=HINT) from error

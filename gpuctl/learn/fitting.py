@@ -82,7 +82,7 @@ def fit(
         tell: called with the epochs that are done, of how many.
 
     Raises:
-        UsageError: PyTorch is not installed.
+        DependencyError: PyTorch is not installed.
         InputError: the folder holds the state of another training.
     """
     begin = time.process_time()

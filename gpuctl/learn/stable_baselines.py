@@ -81,7 +81,7 @@ def learn(
         ended in it.
 
     Raises:
-        UsageError: Stable-Baselines3 is not installed.
+        DependencyError: Stable-Baselines3 is not installed.
         InputError: the folder holds the state of another training.
     """
     begin = time.process_time()

@@ -22,7 +22,7 @@ def torch_of(what: str) -> Any:
         what: needs it, as the subject of a sentence.
 
     Raises:
-        UsageError: it is not installed.
+        DependencyError: it is not installed.
     """
     torch = needed("torch", what)
     torch.set_num_threads(1)

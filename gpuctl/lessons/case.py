@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.analyze.failed_attempts import failed_attempts
 from gpuctl.analyze.run import Options
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.inputs.trace import read_trace
@@ -85,6 +86,7 @@ def open_case(
     *,
     processes: int | None = None,
     overhead: str = "pickyman",
+    reasons: bool = True,
 ) -> Case:
     """Read the jobs and servers of one cluster of an open store.
 
@@ -95,13 +97,15 @@ def open_case(
         tell: see `Case`.
         processes: see `Case`.
         overhead: see `Case`.
+        reasons: find out why attempts failed, by the logs in the store.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named; the log names no servers.
         InputError: no job of it can be replayed.
     """
     options = Options(cluster=store.cluster(cluster), **site)
-    workload, servers = read_trace(store, options.cluster, quotas=options.quotas, racks=options.racks)
+    why = failed_attempts(store, options) if reasons else None
+    workload, servers = read_trace(store, options.cluster, quotas=options.quotas, racks=options.racks, failures=why)
     if not servers.total_gpus:
         raise UsageError(
             f"{workload.name}: the log names no servers with GPUs",

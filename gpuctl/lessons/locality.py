@@ -2,32 +2,168 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import polars as pl
+import numpy as np
 
 from gpuctl.core.notes import note, ours
-from gpuctl.core.results import Column, ResultTable
-from gpuctl.lessons.finding import Finding, Input
-from gpuctl.lessons.measure import ENOUGH_UNITS, LEVELS, Measured, measure
-from gpuctl.lessons.use import LEAST_SAMPLES, read
+from gpuctl.lessons import savings
+from gpuctl.lessons.case import Jobs, jobs_of
+from gpuctl.lessons.finding import Estimate, Finding, Input
+from gpuctl.lessons.locality_tables import best_by_size, curve, speeds
+from gpuctl.lessons.measure import LEVELS, SIZES, Measured, measure, speed_of
+from gpuctl.lessons.rules import BASE, Rule, answer
+from gpuctl.lessons.use import read
+from gpuctl.replay.models.speed import SpreadSpeeds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpuctl.core.notes import Note
     from gpuctl.lessons.case import Case
+    from gpuctl.lessons.finding import Answer
     from gpuctl.lessons.ratios import Ratio
+    from gpuctl.replay.models.records import Ints
 
 KEY = "locality"
-TABLES = ("locality_speed",)
+TABLES = ("locality_speed", "locality_curve", "locality_best")
+MINUTES = (0, 10, 30, 60, 120, 240, 480)
+ATTEMPTS = (1, 2, 6, 12)
+
+
+def _rules() -> tuple[Rule, ...]:
+    times = [
+        Rule("time", note("after {n} min a level of locality", n=minutes) if minutes else
+             note("start now, on any servers"), {"relax": "time", "relax_after": str(60 * minutes)}, minutes)
+        for minutes in MINUTES
+    ]  # fmt: skip
+    tries = [
+        Rule("tries", note("after {n} attempts a level", n=count), {"tries": str(count)}, count) for count in ATTEMPTS
+    ]
+    return (
+        BASE,
+        *tries,
+        *times,
+        Rule("retry", note("back-off, never on more servers"), {"relax": "retry"}),
+        Rule("never", note("wait for the fewest servers"), {"relax": "never"}),
+        Rule("adaptive", note("adaptive: relax where the wait would cost more"), {"relax": "adaptive"}),
+    )
+
+
+RULES = _rules()
+NAMED = ("adaptive", "never")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of a rule.
+
+    Attributes:
+        rule: which.
+        jobs: of each job.
+        spread_pct: share of attempts of gangs that were on more servers than the fewest, or in several racks.
+    """
+
+    rule: Rule
+    jobs: Jobs
+    spread_pct: float
 
 
 def learn(case: Case) -> Finding:
     """Measure what spreading costs, and replay rules of when to give up locality."""
     use = read(case)
-    if use is None:
-        return Finding(warnings=(note("No telemetry: what spreading a gang costs cannot be measured."),))
-    measured = measure(use)
-    return Finding(inputs=_inputs(measured), tables=(_speed(measured),))
+    measured = None if use is None else measure(use)
+    warnings = [] if measured is not None else [_NOTHING]
+    known = measured is not None and measured.all_sizes[0].estimate.low is not None
+    if measured is not None and not known:
+        warnings.append(_FEW)
+    done = _replay(case, RULES, spread_speeds(measured, "value"))
+    block, _ = case.blocks()
+    best = _best_fixed(done)
+    answers: tuple[Answer, ...] = ()
+    if known and measured is not None:
+        ends = [_ends(case, measured, end, best) for end in ("low", "high")]
+        answers = _answers(done, ends, block, best, _basis(measured, measured.all_sizes[0]))
+    tables = (
+        *(() if measured is None else (speeds(measured),)),
+        curve(case, done), best_by_size(case, done, measured),
+    )  # fmt: skip
+    return Finding(answers, () if measured is None else _inputs(measured), tables, tuple(warnings))
+
+
+_NOTHING = note("No telemetry of jobs: what spreading costs is not known; the curves have waits, at equal speed.")
+_FEW = note(
+    "Too few like gangs ran both on the fewest servers and on more: what spreading costs has no interval, and no "
+    "saving is claimed."
+)
+
+
+def spread_speeds(measured: Measured | None, end: str) -> SpreadSpeeds | str:
+    """The speeds that replays go by: those measured, or one end of their intervals; without any, those recorded."""
+    if measured is None:
+        return "recorded"
+    pairs = tuple((speed_of(measured, size, 1, end)[0], speed_of(measured, size, 2, end)[0]) for size in SIZES)
+    text = note("gangs on more servers than the fewest at the measured ratio of GPU utilization: {each}", each=ours(
+        ", ".join(f"{size} GPUs {one:.2f}" for size, (one, _) in zip(SIZES, pairs, strict=True))))  # fmt: skip
+    return SpreadSpeeds(text, (4, 8), pairs)
+
+
+def _replay(case: Case, rules: Sequence[Rule], rates: SpreadSpeeds | str) -> list[Replayed]:
+    done = []
+    whole = int(case.servers.gpus.max())
+    for rule, outcome in zip(rules, case.replays([rule.params for rule in rules], rates=rates), strict=True):
+        gangs = outcome.attempts.filter(outcome.attempts["gpus"] > 1)
+        pieces = outcome.pieces.group_by("row").len()
+        count = dict(zip(pieces["row"].to_list(), pieces["len"].to_list(), strict=True))
+        row = np.flatnonzero((outcome.attempts["gpus"] > 1).to_numpy())
+        used = np.array([count.get(number, 1) for number in row.tolist()])
+        fewest = -(-gangs["gpus"].to_numpy() // whole)
+        done.append(Replayed(rule, jobs_of(outcome), 100 * float((used > fewest).mean()) if row.size else 0.0))
+    return done
+
+
+def _best_fixed(done: Sequence[Replayed]) -> int:
+    """The rule with a fixed threshold that leaves least time from submission to end, all jobs together."""
+    jct = np.stack([np.nan_to_num(one.jobs.jct_s).sum() for one in done])
+    fixed = [at for at, one in enumerate(done) if one.rule.threshold is not None]
+    return min(fixed, key=lambda at: float(jct[at]))
+
+
+def _ends(case: Case, measured: Measured, end: str, best: int) -> list[Replayed]:
+    """The baseline, the best fixed rule and the named ones at one end of what was measured."""
+    rules = [BASE, RULES[best], *(rule for rule in RULES if rule.name in NAMED)]
+    return _replay(case, rules, spread_speeds(measured, end))
+
+
+def _answers(
+    done: Sequence[Replayed], ends: Sequence[Sequence[Replayed]], block: Ints, best: int, because: Note
+) -> tuple[Answer, ...]:
+    by_name = {one.rule.name: one.jobs for one in done if one.rule.threshold is None or one.rule is BASE}
+    base = by_name[BASE.name]
+    made = []
+    for at, name in enumerate(NAMED):
+        rule = next(rule for rule in RULES if rule.name == name)
+        pairs = [(base, by_name[name]), *((end[0].jobs, end[2 + _order(name)].jobs) for end in ends)]
+        made.append((at, answer(KEY, rule.text, pairs, block, because)))
+    fixed = [one for one in done if one.rule.threshold is not None]
+    costs = np.stack([one.jobs.jct_s for one in fixed])
+    chosen = savings.chosen_elsewhere(costs, block, baseline=fixed.index(done[0]))
+    mixed = _mixed([one.jobs for one in fixed], chosen)
+    text = note("best fixed rule of other weeks; over all: {rule}", rule=done[best].rule.text)
+    pairs = [(base, mixed), *((end[0].jobs, end[1].jobs) for end in ends)]
+    return (made[0][1], answer(KEY, text, pairs, block, because), *(one for _, one in made[1:]))
+
+
+def _order(name: str) -> int:
+    """The place of a named rule among those of `_ends`."""
+    return [rule.name for rule in RULES if rule.name in NAMED].index(name)
+
+
+def _mixed(every: Sequence[Jobs], chosen: Ints) -> Jobs:
+    at = np.arange(chosen.size)
+    columns = (np.stack([getattr(one, name) for one in every])[chosen, at] for name in ("wait_s", "run_s", "gpu_s"))
+    return Jobs(*columns)
 
 
 def _inputs(measured: Measured) -> tuple[Input, ...]:
@@ -35,12 +171,15 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
     for at, level in enumerate(LEVELS):
         ratio = measured.all_sizes[at]
         if ratio.estimate.value is not None:
-            rows.append(
-                Input(
-                    KEY, note("speed of a gang on {level}, for that on the fewest", level=ours(level)), "-",
-                    ratio.estimate, "measured", _basis(measured, ratio),
-                )
-            )  # fmt: skip
+            what = note("speed of a gang on {level}, for that on the fewest", level=ours(level))
+            rows.append(Input(KEY, what, "-", ratio.estimate, "measured", _basis(measured, ratio)))
+    for size in SIZES:
+        value, origin = speed_of(measured, size, 1)
+        if origin == "extrapolated":
+            what = note("the same of gangs of {size} GPUs", size=ours(size))
+            low, high = (speed_of(measured, size, 1, end)[0] for end in ("low", "high"))
+            basis = note("too few gangs of this size are spread: the ratio of all sizes")
+            rows.append(Input(KEY, what, "-", Estimate(value, low, high), "extrapolated", basis))
     return tuple(rows)
 
 
@@ -49,41 +188,3 @@ def _basis(measured: Measured, ratio: Ratio) -> Note:
         "GPU utilization of {units:,} attempts and of like ones; {clusters:,} {kind} tell of it; taken for speed",
         units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
     )  # fmt: skip
-
-
-def _speed(measured: Measured) -> ResultTable:
-    rows = [
-        (size, LEVELS[level - 1], ratio.units, ratio.clusters, ratio.estimate.value, ratio.estimate.low,
-         ratio.estimate.high, "measured" if ratio.units >= ENOUGH_UNITS else "extrapolated")
-        for (size, level), ratio in [
-            *((("all", at + 1), ratio) for at, ratio in enumerate(measured.all_sizes)),
-            *measured.by_size.items(),
-        ]
-    ]  # fmt: skip
-    kinds = [pl.String, pl.String, pl.Int64, pl.Int64, pl.Float64, pl.Float64, pl.Float64, pl.String]
-    return ResultTable(
-        name="locality_speed",
-        section=KEY,
-        title="Speed by number of servers",
-        question="How much slower is a gang on more servers?",
-        population=note(
-            "{gangs:,} attempts of 2 GPUs and more with at least {least} samples of telemetry, {spread:,} of them on "
-            "more servers than needed.",
-            gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
-        ),
-        notes=(),
-        columns=COLUMNS,
-        frame=pl.DataFrame(rows, schema=dict(zip([c.name for c in COLUMNS], kinds, strict=True)), orient="row"),
-    )  # fmt: skip
-
-
-COLUMNS = (
-    Column("size_bucket", "-", "GPUs of the gang."),
-    Column("placement", "-", "more servers: than the fewest that can hold it, in one rack; several racks."),
-    Column("attempts", "attempts", "So placed, with like ones on the fewest servers: same user, name, GPUs."),
-    Column("clusters", "-", "Users (kinds of jobs, where users are few) that tell of it."),
-    Column("ratio", "-", "GPU utilization, for that on the fewest servers; taken for speed."),
-    Column("ratio_low", "-", "Lower end of its 90 % interval."),
-    Column("ratio_high", "-", "Upper end."),
-    Column("origin", "-", "measured: on gangs of this size; extrapolated: replays use that of all sizes."),
-)

@@ -95,3 +95,35 @@ def _beside(use: Use) -> Ratio:
     users = np.unique(use.user[both]).size
     cluster = use.user[both] if users >= FEW_USERS else np.arange(n)
     return ratios(y, x, group, np.tile(cluster, 2), np.tile(weight, 2))[0]
+
+
+def bucket(gpus: Ints) -> Ints:
+    """The size class of jobs: 0 for one GPU, then as `size_of`, one higher."""
+    return size_of(gpus) + 1
+
+
+BUCKETS = ("1", *SIZES)
+
+
+def speed_of(measured: Measured, size: str, level: int, end: str = "value") -> tuple[float, str]:
+    """The speed that replays take for a gang, for that on the fewest servers, and how it is known.
+
+    Args:
+        measured: the ratios.
+        size: one of `SIZES`.
+        level: 1: more servers of one rack; 2: several racks.
+        end: ``value``, or an end of its interval: ``low``, ``high``.
+
+    Returns:
+        the ratio of that size where enough attempts tell of it, else that of all sizes (``extrapolated``), of level 1
+        for level 2 where no gang was in several racks; 1 (``assumed``) where nothing was measured.
+    """
+    own = measured.by_size.get((size, level), NOTHING)
+    known = own.estimate.low is not None and own.units >= ENOUGH_UNITS
+    choices = [(own, "measured")] if known else []
+    choices += [(measured.all_sizes[at], "extrapolated") for at in range(level - 1, -1, -1)]
+    for ratio, origin in choices:
+        value = getattr(ratio.estimate, end)
+        if value is not None:
+            return float(value), origin
+    return 1.0, "assumed"

@@ -2,4 +2,6 @@
 
 LESSONS = {
     "locality": "Wait for locality or start now",
+    "failures": "Catch failures early",
+    "converged": "Stop when converged",
 }

@@ -31,7 +31,7 @@ from gpuctl.replay.inputs.time_limits import own
 from gpuctl.replay.inputs.transforms import take
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.resources import GPUS_ONLY
-from gpuctl.replay.models.speed import rates
+from gpuctl.replay.models.speed import SpreadSpeeds, rates
 from gpuctl.replay.order import list_kernel
 from gpuctl.replay.policies import find, label
 from gpuctl.replay.processes import CtrlC, in_turn, side_by_side
@@ -70,7 +70,7 @@ class ReplayInterrupted(KeyboardInterrupt):
 class Models:
     """What holds for every policy of a comparison, as names: see `gpuctl.replay.engine.setup.Settings`."""
 
-    rates: str | SpeedTable = "recorded"
+    rates: str | SpeedTable | SpreadSpeeds = "recorded"
     overhead: str | None = None
     placement: str | None = None
     limits: bool = False
@@ -175,7 +175,7 @@ def replay(
     cluster: Cluster,
     names: Sequence[tuple[str, dict[str, str]]],
     *,
-    rates: str | SpeedTable = "recorded",
+    rates: str | SpeedTable | SpreadSpeeds = "recorded",
     overhead: str | None = None,
     placement: str | None = None,
     limits: bool = False,
@@ -197,7 +197,7 @@ def replay(
         workload: the jobs.
         cluster: the servers.
         names: policies, each with its parameters as texts; ``LABEL=POLICY`` is called LABEL in its outcome.
-        rates: speed model, by name or as a table: see `gpuctl.replay.models.speed`.
+        rates: speed model, by name, as a table, or by size and servers: see `gpuctl.replay.models.speed`.
         overhead: overhead model, see `gpuctl.replay.models.preemption_cost`; None: what policies assume, else none.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
@@ -224,7 +224,7 @@ def replay(
         ReplayInterrupted: Ctrl-C.
     """
     models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice, own_speeds, beside)
-    speeds = None if isinstance(rates, str) else rates
+    speeds = None if isinstance(rates, (str, SpreadSpeeds)) else rates
     kept = _kept(workload, cluster, resources, speeds) if skip_unplaceable else None
     run = workload if kept is None else take(workload, kept)
     check(run, cluster, resources, speeds)

@@ -105,9 +105,6 @@ def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
 
 def recorded(store: Opened) -> tuple[str, str, int] | None:
     """The id, location and count of writes of the lake that a store has; None where it has none."""
-    there = "SELECT 1 FROM system.main.duckdb_tables() WHERE database_name = 'trace' AND table_name = 'lake'"
-    if not store.execute(there).fetchall():
-        return None
     rows = store.execute("SELECT id, location, writes FROM trace.main.lake").fetchall()
     return rows[0] if rows else None
 

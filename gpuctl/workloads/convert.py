@@ -1,4 +1,4 @@
-"""The jobs of a trace store in the formats of other tools: SWF, Philly, Gavel, Shockwave, Tiresias, Batsim, CSV.
+"""The jobs of a trace store for other tools: SWF, Philly, Gavel, Shockwave, Tiresias, Pollux, Batsim, CSV.
 
 Each writer keeps what its format can say. What a job lacks that the format needs (a submission, a run time, a size of
 at least one) leaves the job out, and it is counted; sizes that are no whole number are rounded up, and counted.
@@ -7,6 +7,7 @@ at least one) leaves the job out, and it is counted; sizes that are no whole num
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,17 @@ _DONE = {State.COMPLETED: 1, State.KILLED: 5, State.UNKNOWN: -1, State.PENDING: 
 _PHILLY = {State.COMPLETED: "Pass", State.KILLED: "Killed"}
 _OPEN = frozenset({State.PENDING, State.RUNNING, State.SUSPENDED})
 _MODEL = "ResNet-18 (batch size 32)"
+
+_APPLICATIONS = {
+    "cifar10": (1, 256, 4096),
+    "deepspeech2": (10, 40, 640),
+    "yolov3": (100, 16, 512),
+    "imagenet": (math.inf, 160, 12_800),
+    "bert": (0, 24, 384),
+    "ncf": (0, 256, 32_768),
+}
+"""Applications of Pollux's simulator: GPU-hours below which a job of unknown application is one (OSDI'21, section 5.1,
+the classes small to extra large), the batch size a GPU of Sia's workloads, and the largest one of an application."""
 
 _JOBS = """
     SELECT job, "user", queue, account, name, gpu_type, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
@@ -262,6 +274,33 @@ def shockwave(trace: Trace, file: BinaryIO) -> Done:
     return gavel(trace, file, timed=True)
 
 
+def pollux(trace: Trace, file: BinaryIO) -> Done:
+    """The workload that the simulators of Pollux and Sia read; seconds since the first submission.
+
+    They compute run times from models of six applications. A job whose name is none of these is of the class that its
+    GPU-hours have in Pollux's paper, so that its run time is of like order, not the same.
+    """
+    jobs, notes = _whole(trace)
+    first = jobs["submit_s"].min() if jobs.height else 0.0
+    made, guessed = [], 0
+    for index, (name, size, run, submit) in enumerate(jobs.select("name", "size", "run_s", "submit_s").iter_rows()):
+        known = name in _APPLICATIONS
+        guessed += not known
+        application = name if known else _application(size * run / 3600)
+        _, batch, most = _APPLICATIONS[application]
+        made.append((f"{application}-{index}", submit - first, application, size, min(batch * size, most)))
+    if guessed:
+        notes.append(note("the applications of {jobs:,} jobs are chosen by their GPU-hours", jobs=guessed))
+    columns = {"name": pl.String, "time": pl.Float64, "application": pl.String, "num_replicas": pl.Int64,
+               "batch_size": pl.Int64}  # fmt: skip
+    unsaid = ours("run times are lost: the simulators compute them from models of the applications")
+    return _csv(pl.DataFrame(made, columns, orient="row"), file, [*notes, unsaid])
+
+
+def _application(gpu_hours: float) -> str:
+    return next(name for name, (below, _, _) in _APPLICATIONS.items() if gpu_hours < below)
+
+
 def batsim(trace: Trace, file: BinaryIO) -> Done:
     """A workload of Batsim: one delay profile a run time; seconds since the first submission."""
     jobs, notes = _whole(trace)
@@ -365,6 +404,8 @@ WRITERS: Mapping[str, Callable[[Trace, BinaryIO], Done]] = {
     "shockwave": shockwave,
     "batsim": batsim,
     "tiresias": tiresias,
+    "pollux": pollux,
+    "sia": pollux,
     "philly-csv": philly_csv,
     "jobs-csv": jobs_csv,
 }

@@ -26,6 +26,7 @@ LINES = 25
 TABLES = ("replay_summary", "replay_vs_baseline", "replay_timeline", "replay_vs_recorded", "replay_fidelity")
 """The tables that the screen is made from."""
 _SENTENCES = 4
+_WAITED = " deferrable jobs ran to their end in leftover capacity: "
 
 
 def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
@@ -43,6 +44,7 @@ def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
         _strips(analysis, policies),
         Sentences("What stands out", tuple(one.text for one in found), least=2),
         _recorded(analysis),
+        *(Line("Deferrable", text, lines=3) for text in _deferrable(analysis, told)[:2]),
         oracles(policies),
         _caveats(analysis, policies, told),
         _next(policies),
@@ -162,11 +164,18 @@ def _recorded(analysis: Analysis) -> Line | None:
 
 def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -> Line | None:
     left = {row["policy"]: row["jobs"] - row["jobs_finished"] for row in policies}
-    texts = [text for text in _known_once(analysis, told) if not text.startswith("Oracles, which know")]
+    own = _deferrable(analysis, told)
+    others = [text for text in _known_once(analysis, told) if text not in own]
+    texts = [text for text in others if not text.startswith("Oracles, which know")]
     unfinished = sum(count for count in left.values() if count > 0)
     if unfinished:
         texts = [f"{unfinished:,} jobs did not finish", *texts]
     return briefly(texts)
+
+
+def _deferrable(analysis: Analysis, told: Sequence[str]) -> list[str]:
+    """What a policy says of work that can wait: an answer, not a caveat."""
+    return [text for text in _known_once(analysis, told) if _WAITED in text]
 
 
 def _known_once(analysis: Analysis, told: Sequence[str]) -> list[str]:

@@ -88,6 +88,30 @@ def test_tables_are_listed_and_checked(gpuctl: Gpuctl, tmp_path: Path) -> None:
     assert done.stderr.count("wrong: m, layer 0, simba-s:") == 3
 
 
+def test_a_model_is_trained_scored_and_run(gpuctl: Gpuctl, tmp_path: Path) -> None:
+    model, wishes = tmp_path / "model", ("--system", "simba-s:1,eyeriss-s:1@8000", "--models", "lstm-2x512")
+    gpuctl("accel", "train", "relmas", *wishes, "--generations", "1", "-o", model)
+    card = json.loads((model / "card.json").read_text())
+    assert (card["generations"], card["episodes"], card["models"]) == (1, 128, ["lstm-2x512"])
+    scored = ("accel", "evaluate", model, "--loads", ".8,1.2", "--streams", "3", "--n", "20", "--json")
+    document = json.loads(gpuctl(*scored).stdout)
+    gains, loads = (document["tables"][name]["rows"] for name in ("accel_gains", "accel_loads"))
+    assert [row["load"] for row in gains] == [0.8, 1.2]
+    assert len(loads) == 2 * 8
+    assert all(row["train_episodes"] == 128 and row["rule_sla"] >= 0 for row in gains)
+    (tmp_path / "result.json").write_text(json.dumps(document))
+    page = tmp_path / "page.html"
+    gpuctl("report", tmp_path / "result.json", "--html", page)
+    assert "What learning gains" in page.read_text()
+    gpuctl("accel", "generate", *wishes, "--n", "20", "-o", tmp_path / "r.csv")
+    done = gpuctl("accel", "simulate", tmp_path / "r.csv", "--system", "simba-s:1,eyeriss-s:2@8000", "--policy",
+                  f"relmas:{model}", "--json")  # fmt: skip
+    assert "was trained for another system" in done.stderr
+    assert json.loads(done.stdout)["tables"]["accel"]["rows"][0]["overhead_uj"] > 0
+    refused = gpuctl("accel", "evaluate", model, "--seed", "900000", check=False)
+    assert (refused.returncode, "learnt from" in refused.stderr) == (ExitCode.USAGE, True)
+
+
 WRONG = {
     "no such policy": (["--policy", "edf-fast"], ExitCode.USAGE, "edf-fast"),
     "no policy at all": (["--policy", ","], ExitCode.USAGE, "names none"),

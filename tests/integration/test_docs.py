@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +16,8 @@ import pytest
 from tests.commands_not_run import NOT_RUN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+    from subprocess import CompletedProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
@@ -28,6 +30,8 @@ STAND_INS = {
     "yarn-logs": "tests/fixtures/yarn/3.5.0/hadoop-lab-resourcemanager-rm01.log.gz",
 }
 """What the documents call the reader's own files, and what stands in for them."""
+PLAIN = re.compile(r"""gpuctl(?: +(?:[\w./:=,+@%-]+|'[^'\\\n]*'|"[^"\\$`!\n]*"))*(?: +#.*)?""")
+"""A command line of which a shell makes nothing but words, and leaves out a comment."""
 DERIVED = """timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-09 07:01:55,66.0,1,66.0,vc1
 2017-10-09 07:13:03,2951.0,4,11804.0,vc1
@@ -52,6 +56,13 @@ def shell_lines(language: str, text: str) -> Iterator[str]:
             yield line[2:]
 
 
+def by_shell(line: str, folder: Path, env: dict[str, str]) -> CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", line],
+        cwd=folder, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=400,
+    )  # fmt: skip
+
+
 def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -59,7 +70,9 @@ def named(path: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
-def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path, thin_data: Path) -> None:
+def test_every_command_line_runs(
+    document: Path, tmp_path: Path, stand_in: Path, thin_data: Path, gpuctl: Callable[..., CompletedProcess[str]]
+) -> None:
     """In order, in one folder, so that a later one may use what an earlier one made."""
     (tmp_path / "sample_data").symlink_to(thin_data)
     for folder in ("docs", "examples", "tests"):
@@ -75,11 +88,11 @@ def test_every_command_line_runs(document: Path, tmp_path: Path, stand_in: Path,
         for line in shell_lines(language, text):
             if line.startswith((*RUN_ELSEWHERE, *NOT_RUN.get(named(document), ()))):
                 continue
-            done = subprocess.run(
-                ["bash", "-euo", "pipefail", "-c", line],
-                cwd=tmp_path, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
-                timeout=400,
-            )  # fmt: skip
+            done = (
+                gpuctl(*shlex.split(line, comments=True)[1:], cwd=tmp_path, check=False, timeout_s=400)
+                if PLAIN.fullmatch(line)
+                else by_shell(line, tmp_path, env)
+            )
             expected = re.search(r"# exits with (\d+)", line)
             assert done.returncode == (int(expected[1]) if expected else 0), (
                 f"{named(document)}:{number}: {line}\n{done.stdout}\n{done.stderr}"

@@ -540,6 +540,12 @@ def test_what_a_dependency_does_for_a_chain(user: User, sample_data: Path) -> No
     assert rows["dependency"]["overlap_h"] == 0
 
 
+def test_which_rule_keeps_most_deadlines(user: User) -> None:
+    rows = by(user.asked("accel simulate", "thousand requests")["accel"], "policy")
+    assert list(rows) == ["fcfs-eft", "edf-eft+h", "sjf-eft", "mix-eft"]
+    assert rows["mix-eft"]["met"] > rows["fcfs-eft"]["met"]
+
+
 def test_what_a_chain_learns_is_kept(user: User, sample_data: Path) -> None:
     user.run("chain train", "Learn how long", instead={"site.duckdb": sample_data / "chain" / "sacct.txt.gz"})
     assert json.loads((user.folder / "chain-model" / "card.json").read_text())

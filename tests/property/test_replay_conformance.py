@@ -18,6 +18,7 @@ from gpuctl.replay.contract.gpu_type_cases import with_bounds, with_pairs, with_
 from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.inputs.check import unplaceable
 from gpuctl.replay.policies import BUILT_IN, find
+from gpuctl.replay.policies.philly.philly import Philly
 from tests.examples import examples
 from tests.replay_policies import Borrows, Crowd, Measures, Packer, Restless, Slicer
 
@@ -58,6 +59,28 @@ def test_nor_one_whose_hosts_and_guests_move_and_grow(kind: type[PythonPolicy], 
     outcome = run(kind(), *case)
     assert violations(outcome, *case) == []
     assert foresight(kind, case, outcome, seed) == []
+
+
+RULES: tuple[dict[str, str], ...] = (
+    {"relax": "adaptive", "defragment": "true", "worth": "0.01"},
+    {"relax": "time", "relax_after": "100", "dedicate": "small", "small": "2", "defragment": "true", "worth": "0.01"},
+    {"relax": "never", "dedicate": "server"},
+    {"relax": "retry", "dedicate": "small"},
+)
+
+
+@pytest.mark.parametrize("number", range(len(RULES)))
+@settings(max_examples=examples(60))
+@given(seed=st.integers(0, 2**32 - 1))
+def test_nor_philly_by_any_of_its_rules(number: int, seed: int) -> None:
+    class Ruled(Philly):
+        def __init__(self) -> None:
+            super().__init__(RULES[number])
+
+    case = random_case(seed)
+    outcome = run(Ruled(), *case)
+    assert violations(outcome, *case) == []
+    assert foresight(Ruled, case, outcome, seed) == []
 
 
 @settings(max_examples=examples(60))

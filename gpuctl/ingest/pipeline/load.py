@@ -467,6 +467,9 @@ class _Run:
         ledger.note_cluster(store, sinks, fmt, replaced=bool(old))
         if self.named:
             return None
+        if self.times is None and [sink.source for sink in sinks] == [1]:
+            # the first in the store: the times of those that follow are held against it when they come
+            return None
         times = self.times or Times.of(store, self.cluster, but=[sink.source for sink in sinks])
         for sink in sinks:
             times = times.meet(store, sink, [entry.source for entry in old])

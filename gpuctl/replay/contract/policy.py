@@ -207,6 +207,10 @@ class Policy:
         own = {model: text for model, text in self.assumes().items() if set(given) & set(self.sets.get(model, ()))}
         return {**BESIDE, **own}
 
+    def asks_why(self) -> bool:
+        """Whether it goes by why attempts failed (`Workload.failures`), with the parameters that it has."""
+        return False
+
     def extended(self, cluster: Cluster) -> Cluster:
         """The servers that it schedules on: those given, and behind them any that only it may borrow."""
         return cluster

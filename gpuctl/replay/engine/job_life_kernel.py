@@ -210,7 +210,7 @@ def take(s, j, shared):  # type: ignore[no-untyped-def]
             rack = server.rack
         elif server.rack != rack:
             level = 2
-    if g.chosen > 1 and level == 0:
+    if g.chosen > 1 and level == 0 and (g.whole == 0 or g.chosen > (gpus + g.whole - 1) // g.whole):
         level = 1
     if g.resources == 1:
         hold(s, j)

@@ -20,8 +20,14 @@ REASONS = (
     "the trace has no start",
     "gives way to a shorter job: its epoch is about to end",
     "gives way to a shorter job, which gains more than it loses",
+    "makes room for a gang that waits for locality alone",
+    "runs on one GPU first",
+    "has run on one GPU for long enough",
+    "no retry gets past this failure",
 )
 
 R_NONE, R_FIRST, R_PREEMPTING, R_DISPLACED, R_SKIPPED, R_FILL, R_RECORDED, R_QUOTA, R_BONUS, R_RECLAIM = range(10)
 
-R_GATHER, R_GIVE_UP, R_GATHERED, R_UNRECORDED, R_NEAR_EPOCH_END, R_GIVES_WAY = range(10, 16)
+R_GATHER, R_GIVE_UP, R_GATHERED, R_UNRECORDED, R_NEAR_EPOCH_END, R_GIVES_WAY, R_MOVED = range(10, 17)
+
+R_ALONE, R_ALONE_DONE, R_NO_RETRY = range(17, 20)

@@ -238,7 +238,7 @@ class Simulation:
             kind=self.policy.name,
             turns=turns,
             by_traits=by_traits,
-            cluster=as_lent(self.cluster, loans) if loans is not None else None,
+            cluster=as_lent(self.cluster, loans) if loans is not None else self.cluster,
             counts={
                 **getattr(self.program, "counts", {}),
                 **({} if loans is None else loan_counts(self.cluster, loans, self.now)),

@@ -213,6 +213,7 @@ GLOBAL = np.dtype(
         ("grain", "f8"),  # seconds within which things happen at one instant; 0: at the very same second
         ("crowded", "i8"),  # jobs take turns, and ask at most so many times its GPUs of a server; 0: none they share
         ("turns", "i8"),
+        ("whole", "i8"),  # GPUs of the largest server, where gangs on the fewest of one rack are as on one; 0: else
     ],
     align=True,
 )

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.core.files import read_whole, write_atomically
 from gpuctl.replay.experiments import cells as cells_of
 from gpuctl.replay.run import compile_for
-from gpuctl.spread.engine import Engine
+from gpuctl.spread.engine import LOCAL, Engine
 from gpuctl.spread.engine import run as spread_on
 
 if TYPE_CHECKING:
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     Figures = dict[str, Any]
 
 _MOST_BYTES = 1 << 20
+FEW_JOBS = 10_000
+"""Jobs of all cells together that one process has replayed before a second one has started."""
 
 
 class Kept:
@@ -76,7 +79,8 @@ def run(
         base: what all cells are made from.
         cells: what to replay.
         kept: where cells are kept as they are done, and looked for; None: nowhere.
-        engine: where they run; None: here, one for each processor.
+        engine: where they run; None: here, one for each processor. Fewer than `FEW_JOBS` jobs need no processes here
+            unless it says how many.
         progress: called with how many cells are done, of how many.
         tell: called with a line for the user.
 
@@ -101,11 +105,14 @@ def run(
             (name, dict(params)) for name, params in sorted({(one.policy, one.params) for one in left.values()})
         ]
         compile_for(base.workload, base.cluster, policies, base.workload.size * len(left), tell=tell, **base.models)
+    where = engine or Engine()
+    if where.kind == LOCAL and where.processes is None and base.workload.size * len(left) < FEW_JOBS:
+        where = replace(where, processes=1)
     spread = spread_on(
         _work,
         (base, digest),
         {key: (key, cell) for key, cell in left.items()},
-        engine or Engine(),
+        where,
         tell or (lambda _text: None),
     )
     for key, figures in spread if left else ():

@@ -25,6 +25,7 @@ from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
 from gpuctl.replay.inputs.trace_rows import EPOCH, Rows, codes, holdings, peak, read_rows, starts
 from gpuctl.replay.inputs.transforms import take
+from gpuctl.replay.inputs.why_failed import why_failed
 from gpuctl.replay.models.records import Cluster, Workload
 from gpuctl.replay.models.resources import GPUS_ONLY
 
@@ -53,6 +54,7 @@ def read_trace(
     racks: Mapping[str, str] | None = None,
     own_cluster: bool = True,
     resources: tuple[str, ...] = GPUS_ONLY,
+    failures: pl.DataFrame | None = None,
 ) -> tuple[Workload, Cluster]:
     """Read the jobs of one cluster of a store that can be replayed, and the cluster's own servers.
 
@@ -78,6 +80,7 @@ def read_trace(
             them where the jobs are to be replayed on other servers.
         resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and servers
             without GPUs are there, too.
+        failures: why attempts failed, as `gpuctl.replay.inputs.why_failed` takes it; None: nothing tells.
 
     Returns:
         jobs, and servers (none where the log names none). Second 0 is the earliest submission, rounded down to a whole
@@ -94,7 +97,8 @@ def read_trace(
     machines, machine_notes = _machines(trace, cpu_servers=cpu_too)
     origin_c = math.floor(rows["submit_c"][0])
     workload, more = _workload(trace, rows, segments, machines, origin_c)
-    workload = dataclasses.replace(workload, notes=(*notes, *more))
+    why = None if failures is None else why_failed(rows, segments, failures)
+    workload = dataclasses.replace(workload, notes=(*notes, *more), failures=why)
     cluster = _cluster(trace, machines, machine_notes, workload, (quotas or {}, racks or {}))
     if own_cluster and cluster.total_gpus:
         large = unplaceable(workload, cluster, resources)

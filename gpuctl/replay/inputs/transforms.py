@@ -388,6 +388,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         beyond=_of(w.beyond, jobs),
         traits={name: values[jobs] for name, values in w.traits.items()},
         line=None if w.line is None else w.line[jobs],
+        failures=None if w.failures is None else w.failures.of(segments),
     )
 
 

@@ -26,6 +26,50 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
+SHOWS = ("one GPU", "several GPUs", "machine or service", "not known")
+"""Where a failure shows."""
+
+
+@dataclass(frozen=True)
+class Failures:
+    """Why segments failed, by their logs; arrays have one element a segment of a workload.
+
+    Attributes:
+        reason: number of its reason in ``reasons``; -1: it did not fail, or nothing tells why.
+        category: number of its possible origins in ``categories``; -1 as for ``reason``.
+        confidence: probability that this is the reason, 0 to 1.
+        shows: where it shows, a number of `SHOWS`; on one GPU it does as soon as on all of the gang.
+        may_pass: a retry may get past it.
+        reasons: names.
+        categories: names.
+    """
+
+    reason: Ints
+    category: Ints
+    confidence: Floats
+    shows: Ints
+    may_pass: NDArray[np.bool_]
+    reasons: tuple[str, ...]
+    categories: tuple[str, ...]
+
+    @property
+    def shows_alone(self) -> NDArray[np.bool_]:
+        """Whether the reason shows on one GPU."""
+        return np.asarray((self.shows == 0) & (self.reason >= 0))
+
+    def of(self, segments: Ints) -> Failures:
+        """Those of some segments."""
+        return Failures(
+            self.reason[segments],
+            self.category[segments],
+            self.confidence[segments],
+            self.shows[segments],
+            self.may_pass[segments],
+            self.reasons,
+            self.categories,
+        )
+
+
 @dataclass(frozen=True)
 class Workload:
     """Jobs to replay, in order of submission; where two are submitted at one instant, the row order breaks the tie.
@@ -85,6 +129,7 @@ class Workload:
             are killed; None: none is.
         traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
         line: place of each job in its input; None: they are in its order.
+        failures: why segments failed, as far as a log tells; None: nothing tells.
     """
 
     name: str
@@ -132,6 +177,7 @@ class Workload:
     beyond: Floats | None = None
     traits: Mapping[str, Floats] = field(default_factory=dict)
     line: Ints | None = None
+    failures: Failures | None = None
 
     @property
     def size(self) -> int:
@@ -260,7 +306,7 @@ class Outcome:
         notes: what else is to be said of it.
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
-        cluster: its servers, where it had others than those that it was given: see `used`.
+        cluster: its servers, which may be others than those that it was given; None: those. See `used`.
         counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
         loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
             known.

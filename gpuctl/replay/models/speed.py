@@ -67,6 +67,7 @@ class Rates:
         pairs: (classes, classes) speed of a job packed beside another one, for that alone; None: `pack`.
         pairs_text: what holds of them, for headings.
         by_traits: whether they go by `gpuctl.replay.models.traits`.
+        by_fewest: the first speed is that on the fewest servers that can hold the gang, in one rack; not on one alone.
     """
 
     text: Note
@@ -78,6 +79,7 @@ class Rates:
     pairs: Floats | None = None
     pairs_text: Note | None = None
     by_traits: bool = False
+    by_fewest: bool = False
 
     @property
     def best(self) -> Floats:
@@ -94,7 +96,24 @@ class Rates:
         return np.asarray((self.speed == 1).all(axis=1) & (self.types is None))
 
 
-def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: PairTable | None = None) -> Rates:
+@dataclass(frozen=True)
+class SpreadSpeeds:
+    """Speeds of gangs by their size and by how many servers they are on, for that on the fewest in one rack.
+
+    Attributes:
+        text: where they come from, for headings.
+        most: GPUs of the largest gang of each size class, ascending; the last class has all that are larger.
+        speed: (classes, 2) on more servers than the fewest, in one rack; and over several racks.
+    """
+
+    text: Note
+    most: tuple[int, ...]
+    speed: tuple[tuple[float, float], ...]
+
+
+def rates(
+    model: str | SpeedTable | SpreadSpeeds, workload: Workload, cluster: Cluster, pairs: PairTable | None = None
+) -> Rates:
     """The speed model: ``recorded`` (placement does not matter), ``locality``, ``traits``, or a table.
 
     ``linear`` and ``scaling`` are as ``recorded``, other numbers of GPUs in proportion, or as the job's alpha says.
@@ -102,7 +121,7 @@ def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: 
     a table by classes of jobs and GPU types.
 
     Args:
-        model: its name, or the table.
+        model: its name, the table, or speeds by size and servers.
         workload: the jobs.
         cluster: the servers.
         pairs: speeds of packed jobs by the classes of both; None: `PACK_SPEED`.
@@ -111,7 +130,10 @@ def rates(model: str | SpeedTable, workload: Workload, cluster: Cluster, pairs: 
         UsageError: no such model.
         InputError: a table has no speed of a class on a type, or beside another one, or 0 where a job of it ran.
     """
-    found = _named(model, workload, cluster) if isinstance(model, str) else _by_type(model, workload, cluster)
+    if isinstance(model, SpreadSpeeds):
+        found = _by_spread(model, workload, cluster)
+    else:
+        found = _named(model, workload, cluster) if isinstance(model, str) else _by_type(model, workload, cluster)
     if pairs is None:
         return found
     speed, row = pairs.rows(workload)
@@ -178,6 +200,15 @@ def _by_traits(workload: Workload, cluster: Cluster) -> Rates:
     return Rates(text, speed, known.alpha, np.full(workload.size, PACK_SPEED), by_traits=True)
 
 
+def _by_spread(model: SpreadSpeeds, workload: Workload, cluster: Cluster) -> Rates:
+    n = workload.size
+    of_class = np.asarray(model.speed)[np.searchsorted(model.most, workload.gpus)]
+    speed = np.concatenate([np.ones((n, 1)), np.where(workload.gpus[:, None] > 1, of_class, 1.0)], axis=1)
+    level = recorded_level(workload, cluster, by_fewest=True)
+    speed /= speed[np.arange(n), level][:, None]
+    return Rates(model.text, speed, np.full(n, ALPHA), np.full(n, PACK_SPEED), by_fewest=True)
+
+
 def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
     speed, row, server = table.rows(workload, cluster)
     n = workload.size
@@ -203,14 +234,16 @@ def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
     return Rates(text, np.ones((n, 3)) / own[:, None], np.full(n, ALPHA), np.full(n, PACK_SPEED), types, row)
 
 
-def recorded_level(workload: Workload, cluster: Cluster) -> Ints:
+def recorded_level(workload: Workload, cluster: Cluster, *, by_fewest: bool = False) -> Ints:
     """Where each job ran in the trace: 0 one server, 1 several of one rack, 2 several racks.
 
-    Of a job with several segments the first one counts. A job without a recorded placement is taken to have run
-    consolidated: on one server where one can hold it, else in one rack.
+    With `by_fewest`, 0 is the fewest servers of one rack that can hold the gang, and 1 more than these. Of a
+    job with several segments the first one counts. A job without a recorded placement is taken to have run
+    consolidated: on one server where one can hold it, else in one rack (with `by_fewest`, on the fewest servers).
     """
     biggest = int(cluster.gpus.max()) if cluster.gpus.size else 0
-    level = np.where(workload.gpus <= biggest, 0, 1)
+    level = np.where((workload.gpus <= biggest) | by_fewest, 0, 1)
+    fewest = -(-workload.gpus // max(biggest, 1)) if by_fewest else np.ones(workload.size, np.int64)
     first = workload.segment_start[:-1]
     at, end = workload.piece_start[first], workload.piece_start[first + 1]
     known = (end > at) & (workload.piece_server.size > 0)
@@ -224,6 +257,8 @@ def recorded_level(workload: Workload, cluster: Cluster) -> Ints:
     low, high = np.full(workload.size, np.iinfo(np.int64).max), np.full(workload.size, -1)
     np.minimum.at(low, owner, rack[index])
     np.maximum.at(high, owner, rack[index])
-    several = (end - at) > 1
+    several = (end - at) > fewest
+    # racks that differ are several ones, however few servers there are
+    several |= known & (low < high) & (high >= 0)
     level = np.where(known, np.where(several, np.where(low == high, 1, 2), 0), level)
     return level.astype(np.int64)

@@ -111,7 +111,7 @@ def speeds_of(demands: Sequence[float], bandwidth: float) -> list[float]:
     one = np.ones((1, n))
     machine = Machine(
         parse_system(f"k:{n}@{bandwidth}"), ("m",), np.zeros(1, int), np.ones(1, int), one, columns, one, one,
-        np.ones(1), np.ones(1), None, "",
+        np.ones(1), np.ones(1), np.zeros((1, 4 * n)), None, "",
     )  # fmt: skip
     z = state_of(machine, requests_of([(f"r{k}", "t", "", 0, 0.0, 9.0) for k in range(n)]), rule("fcfs-idle"))
     z.on[:] = np.arange(n)

@@ -15,15 +15,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.compiled import jit
-from gpuctl.deferrable import slot_kernel as kernel
 from gpuctl.deferrable.cases import Case, read_case
 from gpuctl.deferrable.conversion import Trace, convert, deferrable
-from gpuctl.deferrable.forecasts import forecast, of_days, quantile
 from gpuctl.deferrable.generator import Made, generate, uniform
 from gpuctl.deferrable.model import load
 from gpuctl.deferrable.optimum import optimum
 from gpuctl.deferrable.policies import Policy, parse, run_one
 from gpuctl.deferrable.slots import Outcome, Rule, begun, outcome, score, simulate, worth
+from gpuctl.replay.policies.osdec import slot_kernel as kernel
+from gpuctl.replay.policies.osdec.forecasts import forecast, of_days, quantile
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.errors import DependencyError, InputError
 from gpuctl.learn import extra
 from gpuctl.learn.nets import Net, ShapeError, initial, scaled, shapes
 from gpuctl.learn.saved import files_of, net_of
@@ -112,6 +112,6 @@ def test_weights_to_begin_with_depend_on_the_seed_alone() -> None:
 
 
 def test_a_missing_extra_is_named() -> None:
-    with pytest.raises(UsageError, match="training needs no_such_package") as error:
+    with pytest.raises(DependencyError, match="training needs no_such_package") as error:
         extra.needed("no_such_package", "training")
     assert "gpuctl[learn]" in str(error.value.hint)

@@ -7,11 +7,13 @@ from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import duckdb
+import polars.testing as checked
 import pytest
 
 from gpuctl.core.errors import StoreError
 from gpuctl.store import schema
-from gpuctl.store.database import Store
+from gpuctl.store.database import Store, WrongSchemaError, _rows
+from gpuctl.store.kept_results import listed
 from gpuctl.store.schema import MIGRATIONS
 
 if TYPE_CHECKING:
@@ -150,11 +152,14 @@ def test_stores_of_every_older_version_are_brought_up_to_date(tmp_path: Path, ve
         for number, name in enumerate(MIGRATIONS[:version], 1):
             con.execute(schema.migration(name))
             con.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
-    with pytest.raises(StoreError, match=f"schema version {version}, this gpuctl wants"):
+        con.execute("INSERT INTO sources VALUES (1, 'c', 'p', 'f', 'd', 1, 1, 1, 0, 1, '2026-01-01')")
+    with pytest.raises(WrongSchemaError, match=f"schema version {version}, this gpuctl wants"):
         Store(path)
     Store(path, write=True).close()
     with Store(path) as opened:
         assert opened.value("SELECT max(version) FROM gpuctl_schema") == len(MIGRATIONS)
+        assert opened.value("SELECT count(*) FROM sources") == 1
+        assert listed(opened) == []
 
 
 TIMES = ("infinity", "-infinity", "294246-01-01 00:00:00+00", "10000-01-01 00:00:00+00", "0044-03-15 (BC) 00:00:00+00")
@@ -189,3 +194,20 @@ def test_what_does_not_fit_into_memory_is_still_spilled(tmp_path: Path) -> None:
 def test_a_path_that_cannot_be_is_told(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="File name too long"):
         Store(tmp_path / ("x" * 300))
+
+
+def test_rows_are_those_of_the_documented_interface(tmp_path: Path) -> None:
+    """Of every kind of column, in more rows than DuckDB hands over at once; with parameters and without."""
+    kinds = """
+        SELECT n AS whole, n % 7 = 0 AS flag, n / 3 AS real, (n / 4)::FLOAT AS short, 'job ' || n AS name, NULL AS none,
+            (n / 8)::DECIMAL(18, 3) AS fixed, sum(n) OVER (ORDER BY n) AS huge, DATE '2026-01-01' + n::INTEGER AS day,
+            TIMESTAMP '2026-01-01' + to_seconds(n) AS local, TIMESTAMPTZ '2026-01-01 00:00:00+01' + to_seconds(n) AS at,
+            [n, n + 1] AS several, {'user': 'u' || n % 5, 'gpus': n} AS both, nullif(n % 3, 0) AS gaps,
+            'x'::ENUM ('x', 'y') AS choice, ('b' || n)::BLOB AS bytes
+        FROM range($rows::BIGINT) AS r (n) ORDER BY n"""
+    with Store(tmp_path / "s.duckdb", write=True) as store:
+        for rows in (0, 3, 150_000):
+            con, given = store._con, {"rows": rows}
+            checked.assert_frame_equal(_rows(con, kinds, given), con.sql(kinds, params=given).pl())
+            plain = kinds.replace("$rows", str(rows))
+            checked.assert_frame_equal(_rows(con, plain, None), con.sql(plain).pl())

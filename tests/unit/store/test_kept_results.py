@@ -10,10 +10,8 @@ import pytest
 import zstandard
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.store import database as store_module
-from gpuctl.store.database import Store, WrongSchemaError
+from gpuctl.store.database import Store
 from gpuctl.store.kept_results import Kept, keep, listed, read
-from gpuctl.store.schema import MIGRATIONS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -66,16 +64,3 @@ def test_a_damaged_document_is_told_and_none_is_larger_than_it_says(
         store.execute("UPDATE results SET bytes = ?, document = ?", [size, bomb() if document is None else document])
         with pytest.raises(InputError, match=told):
             read(store, "a")
-
-
-def test_an_older_store_gets_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "old.duckdb"
-    with monkeypatch.context() as older:
-        older.setattr(store_module, "MIGRATIONS", MIGRATIONS[:5])
-        with Store(path, write=True) as store:
-            store.execute("INSERT INTO sources VALUES (1, 'c', 'p', 'f', 'd', 1, 1, 1, 0, 1, '2026-01-01')")
-    with pytest.raises(WrongSchemaError, match=f"schema version 5, this gpuctl wants {len(MIGRATIONS)}"):
-        Store(path)
-    with Store(path, write=True) as store:
-        assert listed(store) == []
-        assert store.value("SELECT count(*) FROM sources") == 1

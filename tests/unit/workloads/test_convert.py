@@ -10,6 +10,7 @@ import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.traces import mapped
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.inference import parse_inference
 from gpuctl.store.database import Store
@@ -25,6 +26,7 @@ COLUMNS = {
     "gavel": "gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER ()",
     "shockwave": "gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER (), run_sum_s",
     "tiresias": "gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER (), run_sum_s",
+    "pollux": "gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER ()",
     "batsim": "job, gpus, epoch(submit_ts) - min(epoch(submit_ts)) OVER (), run_sum_s",
     "philly-csv": "queue, gpus, epoch(submit_ts), run_sum_s",
     "philly": 'job, "user", queue, gpus, epoch(submit_ts), wait_s, run_sum_s',
@@ -32,7 +34,7 @@ COLUMNS = {
 """What each format can say of a job of Helios."""
 
 
-def store_of(folder: Path, name: str, text: str | bytes, **options: str) -> Path:
+def store_of(folder: Path, name: str, text: str | bytes, **options: object) -> Path:
     place = folder / name.replace(".", "-")
     place.mkdir()
     (place / name).write_bytes(text.encode() if isinstance(text, str) else text)
@@ -108,6 +110,23 @@ def test_what_a_format_cannot_say_is_counted(tmp_path: Path) -> None:
         written(pods, "swg")
     with pytest.raises(UsageError, match="needs the servers"):
         written(nothing, "inference-load")
+
+
+def test_applications_of_pollux(tmp_path: Path) -> None:
+    """By name where it is one of theirs, else by GPU-hours: below 1, 10, 100, and from 100 on."""
+    hours = [("bert", 4, 0.1), ("mine", 4, 0.249), ("mine", 4, 0.25), ("mine", 8, 1.25), ("mine", 8, 12.5)]
+    rows = [f"j{k},{100 + k},{h * 3600},{gpus},{name}\n" for k, (name, gpus, h) in enumerate(hours)]
+    csv = "id,at,took,num,app\n" + "".join(rows)
+    own = mapped.said(["id=job_id", "at=submit_time", "took=duration", "num=num_gpus", "app=name"], [])
+    assert own is not None
+    db = store_of(tmp_path, "mine.csv", csv, formats=[mapped.with_map(own)])
+    data, done = written(db, "sia")
+    assert data.decode().splitlines() == [
+        "name,time,application,num_replicas,batch_size",
+        "bert-0,0.0,bert,4,96", "cifar10-1,1.0,cifar10,4,1024", "deepspeech2-2,2.0,deepspeech2,4,160",
+        "yolov3-3,3.0,yolov3,8,128", "imagenet-4,4.0,imagenet,8,1280",
+    ]  # fmt: skip
+    assert str(done.notes[0]) == "the applications of 4 jobs are chosen by their GPU-hours"
 
 
 def test_a_replay_reads_the_csv_of_jobs(tmp_path: Path) -> None:

@@ -10,14 +10,16 @@ from gpuctl.compiled.bundles import records
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.waiting_kernel import empty
-from gpuctl.replay.policies.philly import philly_kernel
+from gpuctl.replay.policies.philly import philly_kernel, prerun, rules_kernel
+from gpuctl.replay.policies.philly.places_kernel import DEDICATE
+from gpuctl.replay.policies.philly.rules_kernel import RELAX
 
 if TYPE_CHECKING:
     from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
-    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Ints, Workload
 
 
 class Philly(Policy):
@@ -38,16 +40,38 @@ class Philly(Policy):
         Parameter("tries", 3.0, "failed attempts after which a gang asks for less locality: fewest servers of one "
                   "rack, "
                   "one rack, anywhere", least=1.0),
+        Parameter("relax", "tries", "when a gang gives up locality: after failed attempts (tries); retry: "
+                  "never, it gathers, backs off and tries again; never: never, it waits for the fewest servers without "
+                  "gathering; time: after relax_after a level; adaptive: when the wait expected for locality exceeds "
+                  "the run time that spreading is expected to cost. The last three do not gather",
+                  choices=RELAX),
+        Parameter("relax_after", 1800.0, "seconds that a gang asks for each level of locality, for relax=time; 0: it "
+                  "starts anywhere at once"),
+        Parameter("dedicate", "none", "small: jobs of at most small GPUs share no server with larger ones; server: no "
+                  "two jobs share a server", choices=DEDICATE),
+        Parameter("small", 1.0, "GPUs of the largest small job, for dedicate=small", least=1.0),
+        Parameter("defragment", False, "jobs are moved off a server for a gang that waits for locality alone, where "
+                  "that costs less GPU time than the gang's wait is expected to; looked for once a minute at most"),
+        Parameter("worth", 1.0, "GPU-seconds of waiting that a migration must spare for each that it costs"),
         Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
         Parameter("borrow", True, "queues may use idle GPUs beyond their quotas"),
         PATIENCE,
+        *prerun.PARAMETERS,
     )  # fmt: skip
+
+    def asks_why(self) -> bool:
+        """See `Policy.asks_why`."""
+        return bool(self.params["prerun"] > 0 or self.params["retry"] > 0)
+
+    def extended(self, cluster: Cluster) -> Cluster:
+        """See `Policy.extended`."""
+        return prerun.set_apart(cluster, self.params)
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         del settings
         state.g.patience = int(self.params["patience"])
-        levels = philly_kernel.LEVELS
+        levels = rules_kernel.LEVELS
         jobs = state.jobs
         kinds, kind = np.unique(np.stack([jobs.gpus.astype(np.uint64), jobs.mask]), axis=1, return_inverse=True)
         kind = kind.reshape(-1)
@@ -78,4 +102,54 @@ class Philly(Policy):
             since=queues,
             lent=workload.size + cluster.total_gpus + 64,
         )
-        return CompiledProgram(philly_kernel.run, (queue, gangs))
+        rules = self._rules(workload, cluster, state, kinds.shape[1])
+        catcher, notes = prerun.catcher(workload, cluster, state, self.params)
+        return CompiledProgram(philly_kernel.run, (queue, gangs, rules, catcher), notes=notes)
+
+    def _rules(self, workload: Workload, cluster: Cluster, state: State, kinds: int) -> rules_kernel.Rules:
+        """What its rules of locality, servers and migrations remember."""
+        p = records(1, rules_kernel.RULES)
+        p.relax, p.dedicate = RELAX.index(self.params["relax"]), DEDICATE.index(self.params["dedicate"])
+        p.after, p.small, p.worth = self.params["relax_after"], self.params["small"], self.params["worth"]
+        p.defragment, p.looked = self.params["defragment"], -np.inf
+        sizes, size = np.unique(workload.gpus, return_inverse=True)
+        users = len(workload.users) + 1
+        p.classes = sizes.size
+        # what only two of the rules remember takes no room and no time under the others
+        used = bool(p.defragment[0]) or self.params["relax"] == "adaptive"
+        n, servers = (workload.size + 1, state.servers.size) if used else (1, 1)
+        return rules_kernel.Rules(
+            p=p,
+            since=np.full(n, np.nan),
+            spent=n,
+            exposed=kinds,
+            granted=kinds,
+            ended=(users * sizes.size + sizes.size + 1, 2),
+            base=np.zeros(workload.size, np.int64) if self.params["relax"] == "tries" else _best_levels(cluster, state),
+            who=np.where(workload.user < 0, users - 1, workload.user) * sizes.size + size.reshape(-1),
+            colour=state.servers.size,
+            running=n,
+            listed=n,
+            victims=n,
+            ends=servers + 1,
+            at=servers,
+        )
+
+
+def _best_levels(cluster: Cluster, state: State) -> Ints:
+    """The best level that each job can have in an empty cluster: a gang that no rack can hold waits for none."""
+    gpus, mask = state.jobs.gpus, state.jobs.mask
+    found = np.zeros(gpus.size, np.int64)
+    kinds, kind = np.unique(np.stack([gpus.astype(np.uint64), mask]), axis=1, return_inverse=True)
+    for number, (size, classes) in enumerate(kinds.T.tolist()):
+        suit = (int(classes) >> state.servers.cls.astype(object)) & 1 == 1
+        caps, rack = cluster.gpus[suit.astype(bool)], cluster.rack[suit.astype(bool)]
+        if not caps.size or caps.max() >= size:
+            continue
+        few = -(-int(size) // int(caps.max()))
+        racks = [np.sort(caps[rack == one])[::-1] for one in np.unique(rack)]
+        level = (
+            0 if any(one[:few].sum() >= size for one in racks) else 1 if any(one.sum() >= size for one in racks) else 2
+        )
+        found[kind.reshape(-1) == number] = level
+    return found

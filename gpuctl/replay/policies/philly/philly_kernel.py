@@ -7,29 +7,49 @@ import numpy as np
 from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
-from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.instant_kernel import job_timer, named_timer
 from gpuctl.replay.engine.job_life_kernel import (
     launch,
     note,
 )
 from gpuctl.replay.engine.loop_kernel import loop
-from gpuctl.replay.engine.placement_kernel import choose, find, largest, set_free, suits
+from gpuctl.replay.engine.placement_kernel import choose, largest, set_free, suits
 from gpuctl.replay.engine.preemption_kernel import preempt
-from gpuctl.replay.engine.reasons import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_QUOTA, R_RECLAIM
+from gpuctl.replay.engine.reasons import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_MOVED, R_QUOTA, R_RECLAIM
 from gpuctl.replay.engine.state import (
-    ANY,
     D_GATHER,
     D_GIVE_UP,
-    FEWEST,
-    RACK,
+    E_QUEUED,
     RUNNING,
     SUSPENDING,
     WAITING,
 )
 from gpuctl.replay.order.waiting_kernel import insert, pop
-
-LEVELS = 3
-"""Fewest servers of one rack; any servers of one rack; any servers."""
+from gpuctl.replay.policies.philly.moves_kernel import LOOK_S, make_room
+from gpuctl.replay.policies.philly.places_kernel import may_use, paint, seek
+from gpuctl.replay.policies.philly.prerun_kernel import (
+    ALONE,
+    NOT,
+    first_alone,
+    left_pool,
+    no_retry,
+    passed,
+    run_alone,
+)
+from gpuctl.replay.policies.philly.rules_kernel import (
+    ADAPTIVE,
+    LEVELS,
+    RETRY,
+    TIME,
+    TRIES,
+    adapt,
+    first_level,
+    learn_run,
+    over,
+    runs,
+    time_is_over,
+    wants_locality,
+)
 
 PHILLY = np.dtype(
     [
@@ -61,11 +81,6 @@ class Gangs(Bundle):
     held = ints()  # GPUs held for it in all
     since = floats()  # second up to which holding them is counted
     lent = ints()  # jobs that started on lent GPUs, in order of starting
-
-
-@inner
-def _placement(level):  # type: ignore[no-untyped-def]
-    return FEWEST if level == 0 else RACK if level == 1 else ANY
 
 
 @inner
@@ -106,7 +121,17 @@ def _best(s, q, f, lent):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _start_those_that_fit(s, q, f, lent):  # type: ignore[no-untyped-def]
+def _launch(s, f, r, j, kind, reason):  # type: ignore[no-untyped-def]
+    """Start a job on the GPUs in `choice`."""
+    if r.since.size > 1:
+        over(s, r, j, kind // LEVELS, f.level[j] == r.base[j])
+        runs(r, j)
+    paint(s, r, j)
+    launch(s, j, reason)
+
+
+@inner
+def _start_those_that_fit(s, q, f, r, lent):  # type: ignore[no-untyped-def]
     g = s.g[0]
     f.p[0].passes += 1
     while g.free > 0:
@@ -114,9 +139,9 @@ def _start_those_that_fit(s, q, f, lent):  # type: ignore[no-untyped-def]
         if j < 0:
             return
         group = q.group[j]
-        if find(s, s.jobs[j].mask, s.jobs[j].gpus, _placement(f.level[j])):
+        if seek(s, r, j, f.level[j]):
             pop(q, group)
-            launch(s, j, R_BONUS if lent else R_QUOTA)
+            _launch(s, f, r, j, f.kind_of[group], R_BONUS if lent else R_QUOTA)
             if lent:
                 f.lent[f.p[0].lent] = j
                 f.p[0].lent += 1
@@ -136,7 +161,7 @@ def _heads(q, f):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _take_back(s, q, f):  # type: ignore[no-untyped-def]
+def _take_back(s, q, f, r):  # type: ignore[no-untyped-def]
     """Preempt the newest jobs on lent GPUs while a queue within its quota cannot start its head."""
     g = s.g[0]
     p = f.p[0]
@@ -169,21 +194,24 @@ def _take_back(s, q, f):  # type: ignore[no-untyped-def]
         if need > have:
             continue
         k = p.lent - 1
-        while k >= 0 and not find(s, s.jobs[j].mask, s.jobs[j].gpus, _placement(f.level[j])):
+        while k >= 0 and not seek(s, r, j, f.level[j]):
             i = f.lent[k]
             over = s.queue_used[s.jobs[i].queue] > f.quota[s.jobs[i].queue]
             if s.jobs[i].state == RUNNING and s.jobs[i].queue != queue and over:
                 gpus = s.jobs[i].held
                 if preempt(s, i, g.mode, R_RECLAIM):
+                    if r.p[0].relax > RETRY:
+                        first_level(s, r, f, i)
                     _wait(q, f, i)
                 elif s.jobs[i].state == SUSPENDING:
                     coming += gpus
                     if g.free + coming >= s.jobs[j].gpus:
                         break
             k -= 1
-        if find(s, s.jobs[j].mask, s.jobs[j].gpus, _placement(f.level[j])):
+        if seek(s, r, j, f.level[j]):
+            kind = f.kind_of[q.group[j]]
             pop(q, q.group[j])
-            launch(s, j, R_QUOTA)
+            _launch(s, f, r, j, kind, R_QUOTA)
             _heads(q, f)
 
 
@@ -196,7 +224,7 @@ def _settle(s, f, queue):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _hold_more(s, f, queue):  # type: ignore[no-untyped-def]
+def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
     """Hold what has become free where the queue's gang is being gathered; true once it is whole."""
     j = f.gatherer[queue]
     job = s.jobs[j]
@@ -224,7 +252,7 @@ def _hold_more(s, f, queue):  # type: ignore[no-untyped-def]
                 continue
             if level == 0 and s.servers[number].cap < min(job.gpus, most):
                 continue
-            if s.servers[number].free > free:
+            if s.servers[number].free > free and (mine or may_use(s, r, j, number)):
                 best, free = number, s.servers[number].free
         if best < 0:
             break
@@ -269,15 +297,15 @@ def _lose_server(s, f, number):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _whole(s, f, queue, j):  # type: ignore[no-untyped-def]
+def _whole(s, q, f, r, queue, j):  # type: ignore[no-untyped-def]
     """Start a queue's gang on the GPUs that are held for it."""
     cancel(s, s.jobs.size + j)
     _let_go(s, f, queue, True)
-    launch(s, j, R_GATHERED)
+    _launch(s, f, r, j, f.kind_of[q.group[j]], R_GATHERED)
 
 
 @inner
-def _gather(s, q, f):  # type: ignore[no-untyped-def]
+def _gather(s, q, f, r):  # type: ignore[no-untyped-def]
     """Let every queue within its quota gather GPUs for its oldest job."""
     g = s.g[0]
     p = f.p[0]
@@ -289,22 +317,22 @@ def _gather(s, q, f):  # type: ignore[no-untyped-def]
                 continue
             pop(q, q.group[j])
             if p.acquire <= 0:
-                _fail(s, f, j)
+                _fail(s, f, r, j)
                 continue
             f.gatherer[queue] = j
             f.since[queue] = g.now
             note(s, D_GATHER, j, s.jobs[j].gpus, -1, R_GATHER)
             job_timer(s, j, g.now + p.acquire)
-        if _hold_more(s, f, queue):
-            _whole(s, f, queue, j)
+        if _hold_more(s, f, r, queue):
+            _whole(s, q, f, r, queue, j)
 
 
 @inner
-def _fail(s, f, j):  # type: ignore[no-untyped-def]
+def _fail(s, f, r, j):  # type: ignore[no-untyped-def]
     """An attempt has failed: back off, and ask for less locality after so many."""
     p = f.p[0]
     f.tries[j] += 1
-    if f.tries[j] >= p.tries and f.level[j] < LEVELS - 1:
+    if f.tries[j] >= p.tries and f.level[j] < LEVELS - 1 and r.p[0].relax == TRIES:
         f.level[j] += 1
         f.tries[j] = 0
     note(s, D_GIVE_UP, j, s.jobs[j].gpus, -1, R_GIVE_UP)
@@ -312,59 +340,133 @@ def _fail(s, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def waits(s, j, q, f):  # type: ignore[no-untyped-def]
+def waits(s, j, q, f, r):  # type: ignore[no-untyped-def]
     """A job waits, for the first time or again: it asks for all its locality."""
     if s.jobs[j].state == WAITING:
-        f.level[j] = 0
-        f.tries[j] = 0
+        first_level(s, r, f, j)
         _wait(q, f, j)
 
 
 @inner
-def on_server_down(s, server, q, f):  # type: ignore[no-untyped-def]
+def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """A job waits for the first time: in line for the pool, where it is to run on one GPU first."""
+    if not first_alone(s, j, c):
+        waits(s, j, q, f, r)
+
+
+@inner
+def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """A job waits again; where it failed in its first run it has another first run, where no retry helps it ends."""
+    alone = left_pool(s, j, c)
+    if s.jobs[j].state != WAITING:
+        return
+    known = s.g[0].events
+    if no_retry(s, j, c):
+        for k in range(known, s.g[0].events):
+            # its end lets others into the queue, of which nobody else tells
+            if s.events[k].kind == E_QUEUED:
+                on_submit(s, s.events[k].who, q, f, r, c)
+    elif not (alone and first_alone(s, j, c)):
+        waits(s, j, q, f, r)
+
+
+@inner
+def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """Its run time is known from now on; it may have ended in its first run."""
+    left_pool(s, j, c)
+    if r.p[0].relax == ADAPTIVE:
+        learn_run(s, r, j)
+
+
+@inner
+def on_server_down(s, server, q, f, r, c):  # type: ignore[no-untyped-def]
     """What was gathered there is gone."""
     _lose_server(s, f, server)
 
 
 @inner
-def on_wake(s, j, q, f):  # type: ignore[no-untyped-def]
-    """A job has gathered for long enough, or has waited after that."""
+def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
+    """A job has gathered for long enough, or has waited after that, or has run on one GPU for long enough."""
+    if c.stage[j] != NOT:
+        if c.stage[j] == ALONE:
+            passed(s, j, c)
+            waits(s, j, q, f, r)
+        return
     if s.jobs[j].state != WAITING:
+        return
+    if r.p[0].relax == TIME:
+        time_is_over(s, q, f, r, j)
+    if r.p[0].relax > RETRY:
         return
     queue = s.jobs[j].queue
     if f.gatherer[queue] == j:
         _settle(s, f, queue)
         _let_go(s, f, queue, False)
-        _fail(s, f, j)
+        _fail(s, f, r, j)
     else:
         _wait(q, f, j)
 
 
 @inner
-def decide(s, q, f):  # type: ignore[no-untyped-def]
+def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
+    """Look at the heads that wait for locality alone; true where one of them may start now."""
+    g = s.g[0]
+    p = r.p[0]
+    look = p.defragment == 1 and g.now >= p.looked + LOOK_S
+    changed = False
+    for group in range(q.head.size):
+        j = q.head[group]
+        if j < 0:
+            continue
+        apart = s.jobs[j].gpus <= g.free and f.bad[f.kind_of[group]] == f.p[0].passes
+        apart = apart and _within(s, f, f.queue_of[group], s.jobs[j].gpus)
+        wants_locality(s, r, j, apart)
+        if not apart:
+            continue
+        kind = f.kind_of[group] // LEVELS
+        if p.relax == ADAPTIVE and f.level[j] < LEVELS - 1 and adapt(s, q, f, r, j, kind):
+            changed = True
+        elif look:
+            p.looked = g.now
+            if make_room(s, r, j, kind, R_MOVED):
+                changed = True
+                look = False
+        if p.defragment == 1:
+            # its wait grows, and with it what a migration would spare
+            named_timer(s, 0, max(p.looked, g.now) + LOOK_S)
+    return changed
+
+
+@inner
+def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
     p = f.p[0]
     if s.g[0].waiting == 0:
         return
+    run_alone(s, c)
     for queue in range(f.gatherer.size):
         # those that gather get what has become free first
-        if f.gatherer[queue] >= 0 and _hold_more(s, f, queue):
+        if f.gatherer[queue] >= 0 and _hold_more(s, f, r, queue):
             j = f.gatherer[queue]
-            _whole(s, f, queue, j)
-    _start_those_that_fit(s, q, f, False)
+            _whole(s, q, f, r, queue, j)
+    _start_those_that_fit(s, q, f, r, False)
+    if r.since.size > 1:
+        while _mend(s, q, f, r):
+            _start_those_that_fit(s, q, f, r, False)
     if q.counter[2] > 0:
         _heads(q, f)
         if p.borrow == 1 and p.lent > 0:
-            _take_back(s, q, f)
-        _gather(s, q, f)
+            _take_back(s, q, f, r)
+        if r.p[0].relax <= RETRY:
+            _gather(s, q, f, r)
         if p.borrow == 1:
-            _start_those_that_fit(s, q, f, True)
+            _start_those_that_fit(s, q, f, r, True)
 
 
 @compiled
-def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
+def run(s, q, f, r, c, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
     return loop(
-        s, (q, f), until, steps, decide=decide, on_submit=waits, on_requeue=waits, on_server_down=on_server_down,
-        on_wake=on_wake,
+        s, (q, f, r, c), until, steps, decide=decide, on_finish=on_finish, on_submit=on_submit, on_requeue=on_requeue,
+        on_server_down=on_server_down, on_wake=on_wake,
     )  # fmt: skip

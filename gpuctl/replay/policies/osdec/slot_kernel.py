@@ -191,7 +191,7 @@ def fill_features(s, h, j):  # type: ignore[no-untyped-def]
     s.f[5] = min(2.0, (s.latest[j] - h) / 24.0)
     s.f[6] = s.slots[j] / 24.0
     s.f[7] = s.gpus[j] / 16.0
-    s.f[8] = 4.0 * (s.leftover[h] - s.past[1, h - season]) / total if h >= season else 0.0
+    s.f[8] = 4.0 * (s.leftover[h] - s.past[1][h - season]) / total if h >= season else 0.0
     s.f[9] = 8.0 * (s.leftover[h] - s.leftover[h - 1]) / total if h > 0 else 0.0
     s.f[10] = math.sin(2.0 * math.pi * (h % season) / season)
     s.f[11] = math.cos(2.0 * math.pi * (h % season) / season)
@@ -213,7 +213,8 @@ def _net_starts(s, h, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _starts(s, h, j):  # type: ignore[no-untyped-def]
+def starts(s, h, j):  # type: ignore[no-untyped-def]
+    """Whether the rule starts a job now that fits now."""
     rule = s.c[RULE]
     if rule == LATEST:
         return h == s.latest[j]
@@ -250,9 +251,9 @@ def advance(s, answer):  # type: ignore[no-untyped-def]
                 continue
             if s.c[RULE] == ASKED and answer < 0:
                 return j
-            starts = answer == 1 if s.c[RULE] == ASKED else _starts(s, h, j)
+            begins = answer == 1 if s.c[RULE] == ASKED else starts(s, h, j)
             answer = -1
-            if starts:
+            if begins:
                 _start(s, h, j, s.c[PLACE])
             else:
                 s.c[PLACE] += 1

@@ -1,0 +1,22 @@
+"""Why attempts failed, for whoever replays their jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from gpuctl.analyze.run import Options, analyze
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.store.database import Store
+
+TABLE = "failures"
+
+
+def failed_attempts(store: Store, options: Options) -> pl.DataFrame:
+    """Return the table `failures` of one cluster: a row an attempt, with its reason, category and confidence."""
+    made = analyze(store, replace(options, sections=(), tables=(TABLE,)))
+    [table] = [each for each in made.tables if each.name == TABLE]
+    return table.frame

@@ -1,0 +1,155 @@
+"""``gpuctl accel train`` and ``evaluate``: a learned scheduler of layers, and what it gains over rules."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpuctl.cli.accel import KindsOption, ModelsOption, SystemOption, TablesOption, accel, announce, machine_for
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.options import FormatOption, JsonOption, OutputOption, ParquetOption, TableOption
+from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.train import ModelOption
+from gpuctl.core.errors import UsageError
+
+__all__ = ["accel"]
+
+if TYPE_CHECKING:
+    from gpuctl.accel.costs import Machine
+
+
+class What(StrEnum):
+    """What can be trained."""
+
+    RELMAS = "relmas"
+
+
+class Algorithm(StrEnum):
+    """By what."""
+
+    ES = "es"
+
+
+@accel.command()
+def train(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    what: Annotated[What, typer.Argument(help="The policy to train.")] = What.RELMAS,
+    system: SystemOption = "six",
+    minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="M",
+            help="Budget: so many generations as one core does in about that time, the same number on every machine.",
+        ),
+    ] = 10.0,
+    generations: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=1_000_000, help="Budget in generations instead."),
+    ] = None,
+    algorithm: Annotated[
+        Algorithm,
+        typer.Option(
+            "--algo",
+            help="es: an evolution strategy on two small nets.",
+        ),
+    ] = Algorithm.ES,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, max=10**6, help="The same one gives the same model.")] = 1,
+    models: ModelsOption = "all",
+    tables: TablesOption = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder to keep the training in; after a stop it goes on from there."),
+    ] = None,
+) -> None:
+    """Train a scheduler on requests that are drawn for it; gpuctl accel simulate runs it, without gpuctl[learn]."""
+    given = settings(context)
+    if not 0 < minutes <= 10_000:
+        raise UsageError(f"--minutes {minutes:g}: expected a number from 0 to 10000")
+    from gpuctl.accel import training
+    from gpuctl.accel.requests import models_of
+    from gpuctl.cli.progress import Bar
+    from gpuctl.predictors import card
+
+    card.check_place(model)
+    machine = machine_for(system, tables, None)
+    some = tuple(models_of(models, machine))
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        announce(bar, given, machine)
+        count = generations or max(1, round(minutes * training.GENERATIONS_A_MINUTE))
+        about, files, cpu_s = training.train(
+            machine, training.Lesson(some, count, seed), kept=checkpoint,
+            tell=lambda done, of: bar.at(algorithm.value, done, of),
+        )  # fmt: skip
+    card.save_folder(model, training.KIND, about, files)
+    message(f"trained for {cpu_s:.0f} s of CPU", quiet=given.quiet)
+    tell_written((model,), given)
+
+
+@accel.command()
+def evaluate(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl accel train wrote.")],
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the streams of requests.")] = ".6,.8,1,1.2",
+    streams: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Streams at each load.")] = 40,
+    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=1_000_000, help="Requests of a stream.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the first stream; others have the next.")] = 1,
+    system: Annotated[
+        str | None, typer.Option(metavar="S", help="As of accel simulate. Default: the one it was trained for.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Models of the requests. Default: those it was trained with.")
+    ] = None,
+    tables: TablesOption = None,
+    kinds: KindsOption = None,
+    csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
+    parquet: ParquetOption = None,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Score a learned scheduler against rules on requests that it has not seen, load by load, with intervals."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    check_outputs(context, {"--output": output}, {"--csv": csv, "--parquet": parquet})
+    from gpuctl.accel import compare, evaluate_tables, saved
+    from gpuctl.accel import evaluate as scoring
+    from gpuctl.accel.requests import models_of
+    from gpuctl.cli.progress import Bar
+    from gpuctl.cli.train import check_tables
+
+    check_tables(table or (), evaluate_tables.TABLES)
+    wanted = scoring.loads_of(loads)
+    about = saved.card_of(model)
+    machine = machine_for(system or saved.text_of(about, "system_text", "six"), tables, kinds)
+    policy, _ = saved.load(model, "relmas", len(machine.system.kinds))
+    asked = scoring.Asked(wanted, streams, n, _models(models, about, machine, models_of), seed)
+    scoring.check_unseen(about, asked)
+    told = tuple(compare.strangers(model, about, machine))
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        announce(bar, given, machine)
+        scores = scoring.run(machine, policy, asked, bar.at)
+    result = evaluate_tables.result(
+        scores, machine, asked, about, saved.curve_of(model), command="gpuctl " + shlex.join(sys.argv[1:]),
+        warnings=told,
+    )  # fmt: skip
+    if csv is not None:
+        write_directory(result, csv, "csv", given)
+    if parquet is not None:
+        write_directory(result, parquet, "parquet", given)
+    print_result(result, shape, output, table, given)
+    tell_written((output, csv, parquet), given)
+
+
+def _models(text: str | None, about: dict[str, Any], machine: Machine, models_of: Any) -> tuple[int, ...]:
+    if text is None:
+        trained = [name for name in about.get("models", []) if name in machine.models]
+        text = ",".join(trained) or "all"
+    return tuple(models_of(text, machine))

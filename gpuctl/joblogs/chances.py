@@ -1,0 +1,62 @@
+"""What a reason of a failure says of other tries: whether it shows on one GPU, and whether a retry may get past it.
+
+Ours, by what each reason means (docs/failures.md), not measured: a mistake in a program, its arguments or its set-up
+shows wherever it runs and fails again; what happens between processes shows only where there are several; what a
+machine, the network or the storage does may be over the next time. What is not known shows nowhere and may pass.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Place = Literal["one GPU", "several GPUs", "machine or service", "not known"]
+"""Where a failure shows."""
+
+SAME_AGAIN = frozenset({
+    "cannot_load_libs", "command_not_found", "compiler_error", "cuda_version_mismatch", "disk_quota",
+    "gpu_out_of_memory", "import_error", "output_node_error", "permission_error", "program_error", "semantic_error",
+    "shape_error", "syntax_error", "wrong_arguments",
+})  # fmt: skip
+"""Reasons that lie in the program and its set-up. Memory of a GPU is among them: each GPU holds as much however many
+there are, as long as jobs are data-parallel."""
+
+INPUTS = frozenset({"incorrect_inputs", "container_image_error"})
+"""What cannot be read: on one GPU no more than on many, but perhaps the next time, where the storage is to blame."""
+
+BETWEEN = frozenset({
+    "address_in_use", "collective_timeout", "cpu_out_of_memory", "launch_failed", "mpi_error", "mpi_runtime_failure",
+    "nccl_error", "nvlink_error", "peer_failed",
+})  # fmt: skip
+"""Reasons that need several processes. Memory of a server is among them: one process asks less of it than eight."""
+
+MACHINE = frozenset({
+    "checkpoint_error", "cuda_failure", "cuda_init_failed", "disk_full", "gpu_ecc_error", "gpu_hardware_error",
+    "job_preempted", "network_error", "node_failure", "storage_error",
+})  # fmt: skip
+"""What a machine or a service did: it would not have happened, or not then, to another try."""
+
+_NEVER = frozenset({"cpu_out_of_memory"})
+
+
+def where_it_shows(reason: str | None, category: str | None) -> Place:
+    """Where a failure shows, by its reason and the possible origins of this very failure.
+
+    Args:
+        reason: as `gpuctl.joblogs.table` names it; None: not known.
+        category: origins, joined by ``+``; a signature may be narrower than its reason.
+    """
+    origins = set((category or "").split("+")) - {""}
+    if reason in BETWEEN:
+        return "several GPUs"
+    if reason in MACHINE or (origins == {"infrastructure"} and reason not in SAME_AGAIN):
+        return "machine or service"
+    if reason in SAME_AGAIN or reason in INPUTS:
+        return "one GPU"
+    return "not known"
+
+
+def may_pass(reason: str | None, category: str | None) -> bool:
+    """Whether a retry may get past a failure; arguments as for `where_it_shows`."""
+    if reason in _NEVER or reason in SAME_AGAIN:
+        return False
+    return reason not in INPUTS or "infrastructure" in (category or "infrastructure").split("+")

@@ -1,0 +1,162 @@
+"""What first runs on one GPU and refused retries do to each job, by a replay of them and one without."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.lessons.case import jobs_of
+from gpuctl.replay.engine.reasons import R_NO_RETRY
+from gpuctl.replay.models.records import SHOWS
+from gpuctl.replay.policies.philly.prerun import shown
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Failures, Floats, Ints, Outcome, Workload
+
+    Bools = NDArray[np.bool_]
+
+FATES = ("caught", "later than the first run", *SHOWS[1:], "doubted", "not a first try", "gang of one GPU")
+"""What becomes of a failed attempt: a first run catches it, or it slips through, and why.
+
+A failure that shows on one GPU is *doubted* where the draw has it that the classifier errs
+(`gpuctl.replay.policies.philly.prerun.shown`); a try is a *first* one where all before it were caught."""
+CAUGHT, LATE, DOUBTED, NOT_FIRST, ALONE = 0, 1, 5, 6, 7
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        first_s: seconds of the first run; 0: none.
+        pool: GPUs set apart for it.
+        retry: confidence from which a reason that no retry gets past ends its job; 0: all retries are made.
+    """
+
+    first_s: float = 0.0
+    pool: int = 0
+    retry: float = 0.0
+
+    @property
+    def params(self) -> dict[str, str]:
+        """Parameters of ``philly``."""
+        first = {"prerun": repr(self.first_s), "pool": str(self.pool)} if self.first_s else {}
+        return {**first, **({"retry": repr(self.retry)} if self.retry else {})}
+
+
+@dataclass(frozen=True)
+class Compared:
+    """What a rule did to each job, in the workload's order; NaN where nothing can be compared.
+
+    Attributes:
+        saved_gpu_s: GPU-seconds that it holds less. A job that the rule ends, though it passed later in the trace, is
+            taken to be submitted again: it saves nothing by that.
+        saved_wait_s: seconds that it waits less; a first run that is passed counts as waiting.
+        delay_s: seconds by which its gang starts later; NaN where it never does, or has one GPU.
+        ended: the rule ended it in place of a retry.
+        again: of these, those that passed, or were stopped by somebody, in the trace.
+        pool_gpu_s: what first runs took of the pool.
+    """
+
+    saved_gpu_s: Floats
+    saved_wait_s: Floats
+    delay_s: Floats
+    ended: Bools
+    again: Bools
+    pool_gpu_s: float
+
+
+def compare(workload: Workload, base: Outcome, mine: Outcome) -> Compared:
+    """Set a replay under a rule beside the one without, job by job."""
+    before, after = jobs_of(base), jobs_of(mine)
+    ended = np.zeros(workload.size, np.bool_)
+    lines = mine.log.lines
+    ended[lines["job"][lines["reason"] == R_NO_RETRY]] = True
+    again = ended & ~workload.segment_fails[np.maximum(workload.segment_start[1:] - 1, 0)]
+    saved = before.gpu_s - after.gpu_s
+    saved[again] -= _rest(workload, mine)[again]
+    job, seconds, passed = _first_runs(workload, mine)
+    wait = before.wait_s - after.wait_s - np.bincount(job[passed], seconds[passed], workload.size)
+    wait[again] = np.nan
+    delay = _gang_start(workload, mine) - _gang_start(workload, base)
+    return Compared(saved, wait, delay, ended, again, float(seconds.sum()))
+
+
+def _first_runs(workload: Workload, mine: Outcome) -> tuple[Ints, Floats, Bools]:
+    """Job, length and whether it was passed, of each first run: an attempt on fewer GPUs than the gang's."""
+    rows = mine.attempts.select(
+        "job", "gpus", (pl.col("end_s") - pl.col("start_s")).alias("s"), pl.col("end") == "lease"
+    )
+    job, gpus, seconds, passed = (rows[name].to_numpy() for name in rows.columns)
+    alone = gpus < workload.gpus[job]
+    return job[alone], seconds[alone], passed[alone]
+
+
+def _rest(workload: Workload, mine: Outcome) -> Floats:
+    """GPU-seconds of each job after the last of its segments that failed in a replay."""
+    failed = mine.attempts.filter(pl.col("end") == "failed")
+    times = np.bincount(failed["job"].to_numpy(), minlength=workload.size)
+    fails = np.cumsum(np.append(0, workload.segment_fails))
+    seconds = np.cumsum(np.append(0.0, workload.segment_s))
+    first, after = workload.segment_start[:-1], workload.segment_start[1:]
+    at = np.searchsorted(fails, fails[first] + times)
+    return np.asarray((seconds[after] - seconds[np.minimum(at, after)]) * workload.gpus)
+
+
+def _gang_start(workload: Workload, outcome: Outcome) -> Floats:
+    """When each job first held all of its GPUs; NaN: never, or it has only one."""
+    rows = outcome.attempts.select("job", "start_s", "gpus")
+    job, start, gpus = (rows[name].to_numpy() for name in rows.columns)
+    whole = (gpus == workload.gpus[job]) & (gpus > 1)
+    first = np.full(workload.size, np.inf)
+    np.minimum.at(first, job[whole], start[whole])
+    return np.where(np.isinf(first), np.nan, first)
+
+
+def fates(workload: Workload, known: Failures, first_s: float) -> Ints:
+    """What becomes of each segment under first runs: a number of `FATES`; -1: it does not fail.
+
+    Args:
+        workload: the jobs.
+        known: why they failed.
+        first_s: seconds of the first run.
+    """
+    owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
+    gpus = workload.gpus[owner]
+    soon = workload.segment_s <= first_s
+    seen = shown(workload, known)
+    caught = seen & soon & (gpus > 1)
+    fate = np.where(known.shows > 0, known.shows + 1, np.where(seen, np.where(soon, CAUGHT, LATE), DOUBTED))
+    fate = np.where(known.reason < 0, 1 + SHOWS.index("not known"), fate)
+    missed = np.cumsum(np.append(0, ~caught))
+    tried = missed[:-1] - missed[workload.segment_start[:-1]][owner] == 0
+    fate = np.where(tried, fate, NOT_FIRST)
+    fate = np.where(gpus > 1, fate, ALONE)
+    return np.where(workload.segment_fails, fate, -1)
+
+
+def caught_gpu_s(workload: Workload, fate: Ints) -> Floats:
+    """GPU-seconds that each segment saves by failing on one GPU rather than on its gang."""
+    owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
+    return np.asarray(np.where(fate == CAUGHT, workload.segment_s * (workload.gpus[owner] - 1), 0.0))
+
+
+def pool_for(workload: Workload, known: Failures, first_s: float) -> int:
+    """GPUs with which hardly a job waits for its first run: mean number of first runs a time, and two roots of it.
+
+    The mean is that of the whole trace, from the first submission to the last.
+    """
+    fate = fates(workload, known, first_s)
+    owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
+    caught = np.bincount(owner, fate == CAUGHT, workload.size)
+    passed = (workload.gpus > 1) & (caught < np.diff(workload.segment_start))
+    busy = first_s * float(passed.sum()) + float(workload.segment_s[fate == CAUGHT].sum())
+    span = float(np.ptp(workload.submit)) if workload.size else 0.0
+    load = busy / span if span > 0 else 1.0
+    return max(1, math.ceil(load + 2 * math.sqrt(load)))

@@ -1,0 +1,183 @@
+"""The tables of the lesson of locality."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import note
+from gpuctl.core.results import Column, ResultTable
+from gpuctl.lessons import savings
+from gpuctl.lessons.measure import BUCKETS, ENOUGH_UNITS, LEVELS, Measured, bucket, speed_of
+from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_saved
+from gpuctl.lessons.use import LEAST_SAMPLES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.core.notes import Note
+    from gpuctl.lessons.case import Case
+    from gpuctl.lessons.locality import Replayed
+    from gpuctl.replay.models.records import Floats
+
+SECTION = "locality"
+ALL = "all"
+
+_SPEEDS = (
+    Column("size_bucket", "-", "GPUs of the gang."),
+    Column("placement", "-", "more servers: than the fewest that can hold it, in one rack; several racks."),
+    Column("attempts", "attempts", "So placed, with like ones on the fewest servers: same user, name, GPUs."),
+    Column("clusters", "-", "Users (kinds of jobs, where users are few) that tell of it."),
+    Column("ratio", "-", "GPU utilization, for that on the fewest servers; taken for speed."),
+    Column("ratio_low", "-", "Lower end of its 90 % interval."),
+    Column("ratio_high", "-", "Upper end."),
+    Column("origin", "-", "measured: on gangs of this size; extrapolated: replays use that of all sizes."),
+)
+_CURVE = (
+    Column("rule", "-", "time: so many minutes a level of locality; tries: so many failed attempts a level (philly: "
+           "three); retry, never, adaptive: see the policy philly."),
+    Column("threshold", "-", "Minutes (time) or attempts (tries, philly); empty: it has none."),
+    Column("size_bucket", "-", "GPUs of the job."),
+    Column("jobs", "jobs", "That end."),
+    Column("wait_h", "h", "Mean wait."),
+    Column("run_h", "h", "Mean run time, at the speed of its places."),
+    Column("gpu_hours", "GPU-h", "GPU-hours held."),
+    Column("jct_h", "h", "Mean time from submission to end."),
+    Column("jct_low_h", "h", "Lower end of its 90 % interval, over resampled weeks."),
+    Column("jct_high_h", "h", "Upper end."),
+    Column("wait_saved_h", "h", "Mean hours of waiting saved, job by job, against philly."),
+    Column("wait_saved_low_h", "h", "Lower end of its 90 % interval."),
+    Column("wait_saved_high_h", "h", "Upper end."),
+    Column("gpu_hours_saved", "GPU-h", "GPU-hours saved, job by job, against philly."),
+    Column("gpu_hours_saved_low", "GPU-h", "Lower end of its 90 % interval, at the measured speeds."),
+    Column("gpu_hours_saved_high", "GPU-h", "Upper end."),
+    Column("spread_pct", "%", "Attempts of gangs on more than the fewest servers, all sizes."),
+)  # fmt: skip
+_BEST = (
+    Column("size_bucket", "-", "GPUs of the gang."),
+    Column("jobs", "jobs", "That end under the baseline."),
+    Column("speed", "-", "Taken for these gangs on more servers, for that on the fewest."),
+    Column("origin", "-", "Of the speed: measured, extrapolated from all sizes, or assumed."),
+    Column("best_rule", "-", "Fixed rule with the least mean time from submission to end, of these gangs."),
+    Column("best_threshold", "-", "Its minutes (time) or attempts (tries, philly)."),
+    Column("best_jct_h", "h", "Mean time from submission to end under it."),
+    Column("adaptive_jct_h", "h", "Under the adaptive rule."),
+    Column("philly_jct_h", "h", "Under the baseline."),
+    Column("never_jct_h", "h", "Where gangs wait for the fewest servers."),
+    Column("now_jct_h", "h", "Where gangs start at once, anywhere."),
+)
+
+
+def speeds(measured: Measured) -> ResultTable:
+    """How much slower gangs are on more servers."""
+    every = [(ALL, at + 1, ratio) for at, ratio in enumerate(measured.all_sizes)]
+    every += [(size, level, ratio) for (size, level), ratio in measured.by_size.items()]
+    rows = [
+        (size, LEVELS[level - 1], ratio.units, ratio.clusters, ratio.estimate.value, ratio.estimate.low,
+         ratio.estimate.high, "measured" if size == ALL or ratio.units >= ENOUGH_UNITS else "extrapolated")
+        for size, level, ratio in every if ratio.units
+    ]  # fmt: skip
+    return ResultTable(
+        name="locality_speed",
+        section=SECTION,
+        title="Speed by number of servers",
+        question="How much slower is a gang on more servers?",
+        population=note(
+            "{gangs:,} attempts of 2 GPUs and more with at least {least} samples of telemetry, {spread:,} of them on "
+            "more servers than needed.",
+            gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
+        ),
+        notes=(note("Sizes and placements that no attempt with like ones tells of have no row."),),
+        columns=_SPEEDS,
+        frame=_frame(rows, _SPEEDS, {"size_bucket", "placement", "origin"}, {"attempts", "clusters"}),
+    )  # fmt: skip
+
+
+def curve(case: Case, done: Sequence[Replayed]) -> ResultTable:
+    """Waits, run times and GPU-hours over the threshold."""
+    block, _ = case.blocks()
+    base = done[0].jobs
+    rows = []
+    for one in done:
+        wait, gpu = wait_saved(base, one.jobs), gpu_hours_saved(base, one.jobs)
+        for name, here in _sizes(case):
+            ended = here & np.isfinite(one.jobs.gpu_s)
+            if not ended.any():
+                continue
+            jct = savings.mean(one.jobs.jct_s[here] / HOUR_S, block[here])
+            saved, held = savings.mean(wait[here], block[here]), savings.total(gpu[here], block[here])
+            rows.append(
+                (one.rule.name, one.rule.threshold, name, int(ended.sum()), _mean(one.jobs.wait_s, ended),
+                 _mean(one.jobs.run_s, ended), float(one.jobs.gpu_s[ended].sum()) / HOUR_S, jct.value, jct.low,
+                 jct.high,
+                 saved.value, saved.low, saved.high, held.value, held.low, held.high, one.spread_pct)
+            )  # fmt: skip
+    return ResultTable(
+        name="locality_curve",
+        section=SECTION,
+        title="Waits, run times and GPU-hours by rule and threshold",
+        question="What does waiting longer for locality cost, and what does it save?",
+        population=_population(case),
+        notes=(note("GPUs that are held idle while a gang is gathered (philly, tries, retry) are not in gpu_hours."),),
+        columns=_CURVE,
+        frame=_frame(rows, _CURVE, {"rule", "size_bucket"}, {"jobs"}),
+        first_columns=8,
+    )
+
+
+def best_by_size(case: Case, done: Sequence[Replayed], measured: Measured | None) -> ResultTable:
+    """The best threshold of each size of gang, with the adaptive rule beside it."""
+    fixed = [one for one in done if one.rule.threshold is not None]
+    named = {one.rule.name: one for one in done if one.rule.threshold is None} | {"philly": done[0]}
+    named["now"] = next(one for one in done if one.rule.name == "time" and one.rule.threshold == 0)
+    rows = []
+    for name, here in _sizes(case):
+        if name in {ALL, BUCKETS[0]} or not (here & np.isfinite(done[0].jobs.gpu_s)).any():
+            continue
+        speed, origin = (1.0, "assumed") if measured is None else speed_of(measured, name, 1)
+        best = fixed[int(np.argmin([_mean(one.jobs.jct_s, here) for one in fixed]))]
+        means = [_mean(named[rule].jobs.jct_s, here) for rule in ("adaptive", "philly", "never", "now")]
+        rows.append(
+            (name, int((here & np.isfinite(done[0].jobs.gpu_s)).sum()), speed, origin, best.rule.name,
+             best.rule.threshold, _mean(best.jobs.jct_s, here), *means)
+        )  # fmt: skip
+    return ResultTable(
+        name="locality_best",
+        section=SECTION,
+        title="Best threshold by size of gang",
+        question="For how long should gangs of each size wait for locality?",
+        population=_population(case),
+        notes=(
+            note("All sizes are under one rule in each replay. The best of several rules on the jobs that it was "
+                 "chosen on looks better than it will be: the table lessons has it chosen on other weeks."),
+        ),
+        columns=_BEST,
+        frame=_frame(rows, _BEST, {"size_bucket", "origin", "best_rule"}, {"jobs"}),
+    )  # fmt: skip
+
+
+def _sizes(case: Case) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    number = bucket(case.workload.gpus)
+    yield ALL, np.ones(number.size, bool)
+    for at, name in enumerate(BUCKETS):
+        yield name, number == at
+
+
+def _population(case: Case) -> Note:
+    return note("{n:,} jobs, replayed under each rule on {servers:,} servers with {gpus:,} GPUs.", n=case.workload.size,
+                servers=len(case.servers.servers), gpus=case.servers.total_gpus)  # fmt: skip
+
+
+def _mean(seconds: Floats, here: NDArray[np.bool_]) -> float:
+    return float(np.nanmean(seconds[here])) / HOUR_S
+
+
+def _frame(
+    rows: Sequence[tuple[object, ...]], columns: Sequence[Column], texts: set[str], counts: set[str]
+) -> pl.DataFrame:
+    kinds = {c.name: pl.String if c.name in texts else pl.Int64 if c.name in counts else pl.Float64 for c in columns}
+    return pl.DataFrame(rows, schema=kinds, orient="row")

@@ -1,0 +1,81 @@
+"""Rules of the policy `philly` that lessons replay, and what comes of each beside the baseline."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.notes import note
+from gpuctl.lessons import savings
+from gpuctl.lessons.finding import UNKNOWN, Answer, Estimate
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.notes import Note
+    from gpuctl.lessons.case import Jobs
+    from gpuctl.replay.models.records import Floats, Ints
+
+HOUR_S = 3600.0
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One rule.
+
+    Attributes:
+        name: its key in tables.
+        text: what it does, in words of ours.
+        params: of `philly`.
+        threshold: minutes or attempts after which it gives up locality; None: it has none.
+    """
+
+    name: str
+    text: Note
+    params: dict[str, str]
+    threshold: float | None = None
+
+
+BASE = Rule("philly", note("as in Philly: three attempts a level, back-off between them"), {}, 3)
+
+
+def gpu_hours_saved(base: Jobs, other: Jobs) -> Floats:
+    """GPU-hours that each job holds less than under the baseline; NaN where it does not end under both."""
+    return np.asarray((base.gpu_s - other.gpu_s) / HOUR_S)
+
+
+def wait_saved(base: Jobs, other: Jobs) -> Floats:
+    """Hours that each job waits less than under the baseline; NaN where it does not end under both."""
+    return np.asarray((base.wait_s - other.wait_s) / HOUR_S)
+
+
+def answer(
+    lesson: str, rule: Note, pairs: Sequence[tuple[Jobs, Jobs]], block: Ints, because: Note, *, waiting: bool = True
+) -> Answer:
+    """What a rule saves, with an interval that holds at the ends of what was measured, too.
+
+    Args:
+        lesson: its key.
+        rule: its words.
+        pairs: baseline and rule, at what was measured, and then at the ends of its interval.
+        block: of each job.
+        because: what it rests on.
+        waiting: whether it says something of waiting.
+    """
+    gpu, wait = (_estimates(pairs, block, what) for what in (gpu_hours_saved, wait_saved))
+    base, other = pairs[0]
+    both = np.isfinite(base.gpu_s) & np.isfinite(other.gpu_s)
+    held = float(base.gpu_s[both].sum()) / HOUR_S
+    share = None if gpu[0].value is None or held <= 0 else 100 * gpu[0].value / held
+    return Answer(
+        lesson, rule, int(both.sum()), savings.hull(gpu[0], gpu[1:]),
+        savings.hull(wait[0], wait[1:]) if waiting else UNKNOWN, because, share,
+    )  # fmt: skip
+
+
+def _estimates(pairs: Sequence[tuple[Jobs, Jobs]], block: Ints, what: object) -> list[Estimate]:
+    made = savings.total if what is gpu_hours_saved else savings.mean
+    of = gpu_hours_saved if what is gpu_hours_saved else wait_saved
+    return [made(of(base, other), block) for base, other in pairs]

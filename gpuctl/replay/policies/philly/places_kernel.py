@@ -1,0 +1,97 @@
+"""Compiled: where the `philly` policy puts jobs that have servers of their own, or apart from those of other sizes."""
+
+from __future__ import annotations
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.placement_kernel import choose, find, largest, suits
+from gpuctl.replay.engine.state import ANY, FEWEST, RACK
+
+SHARED, APART, ALONE = range(3)
+DEDICATE = ("none", "small", "server")
+"""The values of the parameter ``dedicate``."""
+SMALL, GANG = 1, 2
+
+
+@inner
+def kind_of_job(s, r, j):  # type: ignore[no-untyped-def]
+    """Whether a job is a small one or a gang."""
+    return SMALL if s.jobs[j].gpus <= r.p[0].small else GANG
+
+
+@inner
+def may_use(s, r, j, number):  # type: ignore[no-untyped-def]
+    """Whether a job may be put on a server as it is now: an empty one is anybody's."""
+    server = s.servers[number]
+    if r.p[0].dedicate == SHARED or server.free == server.cap:
+        return True
+    return r.p[0].dedicate == APART and r.colour[number] == kind_of_job(s, r, j)
+
+
+@inner
+def paint(s, r, j):  # type: ignore[no-untyped-def]
+    """The servers in `choice` are for jobs like this one until they are empty."""
+    if r.p[0].dedicate == APART:
+        kind = kind_of_job(s, r, j)
+        for k in range(s.g[0].chosen):
+            r.colour[s.choice[k].server] = kind
+
+
+@inner
+def seek(s, r, j, level):  # type: ignore[no-untyped-def]
+    """Choose GPUs for a job at a level of locality; returns whether there are any."""
+    job = s.jobs[j]
+    if r.p[0].dedicate == SHARED:
+        return find(s, job.mask, job.gpus, FEWEST if level == 0 else RACK if level == 1 else ANY)
+    s.g[0].chosen = 0
+    one = -1
+    for number in range(s.servers.size):
+        # the fullest server that holds it; of several the first one
+        free = s.servers[number].free - s.servers[number].hidden
+        if free < job.gpus or not suits(s, number, job.mask) or not may_use(s, r, j, number):
+            continue
+        if one < 0 or free < s.servers[one].free:
+            one = number
+    if one >= 0:
+        choose(s, one, job.gpus)
+        return True
+    most = largest(s, job.mask)
+    if level == 0 and job.gpus <= most:
+        return False
+    limit = (job.gpus + most - 1) // most if level == 0 else s.servers.size
+    if level == 2:
+        return _gather_from(s, r, j, -1, limit)
+    for rack in range(s.rack_free.shape[1]):
+        if _gather_from(s, r, j, rack, limit):
+            return True
+    return False
+
+
+@inner
+def _gather_from(s, r, j, rack, limit):  # type: ignore[no-untyped-def]
+    """Choose the freest servers, one after the other, of a rack (-1: of any); at most so many."""
+    g = s.g[0]
+    job = s.jobs[j]
+    g.chosen = 0
+    left = job.gpus
+    while left > 0 and g.chosen < limit:
+        best, most = -1, 0
+        for number in range(s.servers.size):
+            server = s.servers[number]
+            if rack >= 0 and server.rack != rack:
+                continue
+            if server.free - server.hidden <= most or not suits(s, number, job.mask) or not may_use(s, r, j, number):
+                continue
+            taken = False
+            for k in range(g.chosen):
+                if s.choice[k].server == number:
+                    taken = True
+            if not taken:
+                best, most = number, server.free
+        if best < 0:
+            break
+        some = min(left, most)
+        choose(s, best, some)
+        left -= some
+    if left > 0:
+        g.chosen = 0
+    return left == 0

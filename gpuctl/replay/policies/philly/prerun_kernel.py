@@ -1,0 +1,109 @@
+"""The compiled parts of the `philly` policy that catch failures early: a first run on one GPU, and fewer retries.
+
+How long a failure takes to show on one GPU (`solo`) is what happens in the replay, not what the policy knows: it is
+told only when the attempt ends.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.event_heap_kernel import cancel
+from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.job_life_kernel import finish, launch, note, plan_end, settle, stop
+from gpuctl.replay.engine.placement_kernel import choose
+from gpuctl.replay.engine.reasons import R_ALONE, R_ALONE_DONE, R_NO_RETRY
+from gpuctl.replay.engine.state import A_FAILED, A_LEASE, D_GIVE_UP, D_LEASE_END
+
+NOT, IN_LINE, ALONE = range(3)
+"""Stages of a job: it does not run on one GPU, waits to, or does."""
+
+PRERUN = np.dtype(
+    [
+        ("first", "f8"),  # seconds of the first run; 0: there is none
+        ("pool", "i8"),  # number of the server that is set apart for it; -1 none
+        ("head", "i8"),  # jobs in `line` from here …
+        ("tail", "i8"),  # … to here wait for it
+    ],
+    align=True,
+)
+
+
+class Prerun(Bundle):
+    """What is remembered of first runs and retries."""
+
+    p = rows(PRERUN)  # one record of `PRERUN`
+    stage = ints()  # of each job
+    line = ints()  # jobs in the order in which they came to the pool
+    solo = floats()  # seconds until each segment's failure shows on one GPU; inf: it does not
+    ends = ints()  # 1: the policy takes this segment's failure for one that no retry gets past
+
+
+@inner
+def first_alone(s, j, c):  # type: ignore[no-untyped-def]
+    """Put a job that has come into the queue in line for the pool, where it is to run on one GPU first."""
+    p = c.p[0]
+    if p.first <= 0 or s.jobs[j].gpus < 2:
+        return False
+    c.stage[j] = IN_LINE
+    c.line[p.tail] = j
+    p.tail += 1
+    return True
+
+
+@inner
+def no_retry(s, j, c):  # type: ignore[no-untyped-def]
+    """End a job whose attempt has just failed for a reason that no retry gets past; true where it has ended."""
+    job = s.jobs[j]
+    if s.attempts[job.row].how != A_FAILED or c.ends[job.segment - 1] == 0:
+        return False
+    s.g[0].waiting -= 1
+    note(s, D_GIVE_UP, j, job.gpus, -1, R_NO_RETRY)
+    finish(s, j)
+    return True
+
+
+@inner
+def left_pool(s, j, c):  # type: ignore[no-untyped-def]
+    """Whether the attempt that has just ended was the job's first run; if so, its queue gets back what that held."""
+    if c.stage[j] != ALONE:
+        return False
+    c.stage[j] = NOT
+    s.queue_used[s.jobs[j].queue] += 1
+    s.share_used[s.jobs[j].share] += 1
+    cancel(s, s.jobs.size + j)
+    return True
+
+
+@inner
+def passed(s, j, c):  # type: ignore[no-untyped-def]
+    """Take a job off the pool that has run there for long enough: what it did there is done again on its gang."""
+    job = s.jobs[j]
+    settle(s, j)
+    job.overhead += (s.g[0].now - job.start) * job.counted
+    job.done = 0.0
+    note(s, D_LEASE_END, j, job.held, job.row, R_ALONE_DONE)
+    stop(s, j, A_LEASE)
+    left_pool(s, j, c)
+
+
+@inner
+def run_alone(s, c):  # type: ignore[no-untyped-def]
+    """Start those that are in line on the pool's free GPUs. The pool is nobody's: quotas do not count what it gives."""
+    p = c.p[0]
+    while p.head < p.tail and s.servers[p.pool].free > 0:
+        j = c.line[p.head]
+        p.head += 1
+        job = s.jobs[j]
+        s.g[0].chosen = 0
+        choose(s, p.pool, 1)
+        launch(s, j, R_ALONE)
+        c.stage[j] = ALONE
+        s.queue_used[job.queue] -= 1
+        s.share_used[job.share] -= 1
+        solo = c.solo[job.segment]
+        job.rate = job.work / solo if solo <= p.first else 0.0
+        plan_end(s, j)
+        job_timer(s, j, s.g[0].now + p.first)
