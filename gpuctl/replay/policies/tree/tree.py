@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.paths import exists
 from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.policies.tree.known import FEATURES, Ended, Jobs, rows_of
@@ -64,7 +65,7 @@ class TreePolicy(PythonPolicy):
     def __init__(self, params: Mapping[str, str] | None = None) -> None:
         super().__init__(params)
         path = str(self.params["file"])
-        if path and not Path(path).exists():
+        if path and not exists(path):
             raise UsageError(f"tree: file={path[:200]}: no such file or folder", hint="gpuctl train tree makes one")
         rules = read_rules(Path(path)) if path else Rules(FEATURES, (Rule((), chosen=1, other=1),))
         self.judge = Judge(rules)
