@@ -178,7 +178,7 @@ def _population(trained: Trained) -> ResultTable:
         title="Jobs",
         question="Which jobs was the model trained and scored on, and which were left out?",
         population=note(
-            "{jobs:,} jobs of {name}.",
+            "{jobs:,} job{jobs||s} of {name}.",
             jobs=trained.table.counts["jobs"],
             name=Named("cluster", trained.table.name),
         ),
@@ -207,7 +207,7 @@ def _features(trained: Trained) -> ResultTable:
         section="learning",
         title="What predictions rest on",
         question="Which features does the model use, and how much does each help?",
-        population=note("{fit:,} jobs that the model was fitted on.", fit=trained.parts["fit"]),
+        population=note("{fit:,} job{fit||s} that the model was fitted on.", fit=trained.parts["fit"]),
         notes=(note("Features missing from the log (users, names, limits …) are left out."),),
         columns=(
             Column("feature", "-", "Known at submission."),
@@ -224,7 +224,7 @@ def _features(trained: Trained) -> ResultTable:
 def _tested(trained: Trained) -> Note:
     a, b = trained.window["test"]
     return note(
-        "{test:,} jobs of {name} with a known run time, submitted from {a} to {b}, after all that the model "
+        "{test:,} job{test||s} of {name} with a known run time, submitted from {a} to {b}, after all that the model "
         "was fitted on.",
         test=trained.parts["test"],
         name=Named("cluster", trained.table.name),
@@ -239,7 +239,8 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
     if counts["end_estimated"]:
         found.append(
             note(
-                "The log has no end of {end_estimated:,} jobs: each is taken to have started when it was submitted "
+                "The log has no end of {end_estimated:,} job{end_estimated||s}: each is taken to have started when "
+                "it was submitted "
                 "(or eligible), so that later jobs may use it before its true end.",
                 end_estimated=counts["end_estimated"],
             )
@@ -247,7 +248,8 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
     if counts["still_running"] or counts["never_ran"] or counts["ended_from_outside"]:
         found.append(
             note(
-                "Left out: {never_ran:,} jobs that never ran, {still_running:,} that still ran when the log was "
+                "Left out: {never_ran:,} job{never_ran||s} that never ran, {still_running:,} that still ran when "
+                "the log was "
                 "taken, {ended_from_outside:,} ended by a node failure or a preemption.",
                 never_ran=counts["never_ran"],
                 still_running=counts["still_running"],

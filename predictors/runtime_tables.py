@@ -80,7 +80,7 @@ def result_of(
         title="Predicted run times",
         question="How long will each job run, and how certain is that?",
         population=note(
-            "{found:,} jobs; {answered:,} have a prediction, {with_traffic:,} have traffic of their own.",
+            "{found:,} job{found||s}; {answered:,} have a prediction, {with_traffic:,} have traffic of their own.",
             found=len(found),
             answered=answered,
             with_traffic=with_traffic,

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 52
 -- question: When were GPUs held and used, when did work wait, and when did attempts fail?
--- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits, and {never_started} that never started. Means of each hour or day (--by), UTC, over the part of it that the log covers.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. Means of each hour or day (--by), UTC, over the part of it that the log covers.
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | beginning of the hour or day

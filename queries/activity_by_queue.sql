@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 56
 -- question: When did each queue hold GPUs, and how well did it use them?
--- population: {attempts} attempts less {attempts_without_start} without a start, by hour or day (--by), UTC; a row for each in which the queue held GPUs.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start, by hour or day (--by), UTC; a row for each in which the queue held GPUs.
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | beginning of the hour or day

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 10
 -- question: How often are jobs of this size retried, and how often in vain?
--- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one.
+-- population: {jobs} job{jobs||s} less {jobs_without_attempts} without an attempt, by the GPUs of the first one.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
 -- column: jobs | jobs | jobs with at least one attempt

@@ -2,7 +2,7 @@
 -- section: quality
 -- order: 10
 -- question: Which rows need care, and how are they treated?
--- population: {jobs} jobs, {attempts} attempts; rejected rows are counted in the table sources.
+-- population: {jobs} job{jobs||s}, {attempts} attempt{attempts||s}; rejected rows are counted in the table sources.
 -- column: finding | - | what was found
 -- column: rows | rows | how many
 -- column: treatment | - | how they are treated

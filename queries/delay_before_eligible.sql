@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 50
 -- question: What kept attempts from being eligible at all?
--- population: {delays} attempts with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility). The reason is taken from queue samples in that time; else from the attempt's number (a requeued one waits for a back-off); else from the one reason that accounting keeps, if it is of this kind. 'not told' means that it is not: it belongs to a later part of the wait, or there is none, as for array tasks, which a scheduling cycle makes eligible.
+-- population: {delays} attempt{delays||s} with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility). The reason is taken from queue samples in that time; else from the attempt's number (a requeued one waits for a back-off); else from the one reason that accounting keeps, if it is of this kind. 'not told' means that it is not: it belongs to a later part of the wait, or there is none, as for array tasks, which a scheduling cycle makes eligible.
 -- needs: attempts
 -- column: category | - | hold, begin_time, dependency, array_throttle, requeue_backoff, or not told
 -- column: told_by | - | sample, attempt number, or accounting

@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 30
 -- question: Does this queue wait for quota, for capacity or for GPUs close together?
--- population: {delays} attempts with a known wait, of which {delays_waited} waited; a count is of waits longer than 0 s by the cause with the most seconds. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
+-- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited; a count is of waits longer than 0 s by the cause with the most seconds. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
 -- key_columns: queue, waits, wait_h, fair_share_h, capacity_h, fragmentation_h, scheduler_h, ineligible_h
 -- column: queue | - | queue or virtual cluster; 'all' is every one

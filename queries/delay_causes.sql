@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 10
 -- question: Why did jobs wait, and how certain is that?
--- population: {delays} attempts with a known wait, of which {delays_waited} waited. Low and high are over all rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), so they do not sum to 100 %; where nothing is inferred, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
+-- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited. Low and high are over all rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), so they do not sum to 100 %; where nothing is inferred, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
 -- column: cause | - | fair_share, capacity, fragmentation, scheduler, or ineligible; 'all' is every one
 -- column: waits | waits | waits longer than 0 s with most seconds of this cause

@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 80
 -- question: Does the scheduler's reason agree with the cluster's state?
--- population: {delays_eligible_waited} attempts that waited longer than 0 s while eligible, in a source that gives reasons. The scheduler keeps one reason, the last one other than priority or resources: against reasons sampled every second on a real Slurm it named the longest such reason for 81 % of the jobs and none for 13 %. Neither column refutes the other: a job may fit by GPUs and be held back by priority, a reservation or a limit.
+-- population: {delays_eligible_waited} attempt{delays_eligible_waited||s} that waited longer than 0 s while eligible, in a source that gives reasons. The scheduler keeps one reason, the last one other than priority or resources: against reasons sampled every second on a real Slurm it named the longest such reason for 81 % of the jobs and none for 13 %. Neither column refutes the other: a job may fit by GPUs and be held back by priority, a reservation or a limit.
 -- needs: reasons
 -- column: category | - | kind of the scheduler's reason; 'none given' where it left none
 -- column: cause | - | the cause with the most seconds while eligible, by replay

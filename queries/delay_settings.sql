@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 70
 -- question: Which quotas, borrowing, racks and relaxation explain the log, and how much does each setting leave unexplained?
--- population: {delays} attempts with a known wait and every start. Each row is a guess at the racks and a rule of borrowing, with the quotas that fit it best: the best rule of each guess, the first and the last that are as good, and for the guess that is used some others. Given or configured values are not varied. Empty where queues have machines of their own (partitions): nothing is inferred there.
+-- population: {delays} attempt{delays||s} with a known wait and every start. Each row is a guess at the racks and a rule of borrowing, with the quotas that fit it best: the best rule of each guess, the first and the last that are as good, and for the guess that is used some others. Given or configured values are not varied. Empty where queues have machines of their own (partitions): nothing is inferred there.
 -- needs: placements
 -- first_columns: 8
 -- column: racks_by | - | how racks were guessed

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 40
 -- question: Do attempts fail because of the infrastructure, the AI engine or the user?
--- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. A reason with several possible origins has all their categories; a signature may be narrower than its reason.
+-- population: {failures} failed attempt{failures||s} (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempt{attempts_killed||s} ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. A reason with several possible origins has all their categories; a signature may be narrower than its reason.
 -- needs: attempts
 -- key_columns: category, trials, trials_pct, jobs, users, gpu_hours, gpu_hours_pct, top_reason
 -- column: category | - | infrastructure, ai_engine (framework, CUDA, GPU), user, or several that it may be; 'not known' without a signature; 'all' is everything

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 30
 -- question: Why do attempts fail, after how long, and what do they cost?
--- population: {failures} failed attempts (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempts ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. The reason comes from the log or from the scheduler; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
+-- population: {failures} failed attempt{failures||s} (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempt{attempts_killed||s} ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. The reason comes from the log or from the scheduler; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
 -- needs: attempts
 -- first_columns: 10
 -- key_columns: reason, category, trials, trials_pct, jobs, users, rtf_p50_min, gpu_minutes_pct

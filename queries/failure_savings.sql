@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 100
 -- question: How many GPU-hours went into failures that a retry could not cure, a small first try would have shown, or a check before the start would have caught?
--- population: {failures} failed attempts, as in failure_reasons. Each row is an estimate and an upper bound under the assumption that it states; a GPU-hour may be in several rows, so they do not add up. Never cured: 10 or more jobs were tried again after this reason and none passed later, preemptions, node failures and time limits aside (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose reason may be the user's or the AI engine's. Checked before the start: syntax, imports, libraries, arguments, permissions, inputs, quota. Attempts whose end the log lacks are left out.
+-- population: {failures} failed attempt{failures||s}, as in failure_reasons. Each row is an estimate and an upper bound under the assumption that it states; a GPU-hour may be in several rows, so they do not add up. Never cured: 10 or more jobs were tried again after this reason and none passed later, preemptions, node failures and time limits aside (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose reason may be the user's or the AI engine's. Checked before the start: syntax, imports, libraries, arguments, permissions, inputs, quota. Attempts whose end the log lacks are left out.
 -- needs: attempts
 -- column: lesson | - | the rule
 -- column: reasons | - | the reasons that it applies to here

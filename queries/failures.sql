@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 130
 -- question: Why did each attempt fail, and which line says so?
--- population: {failures} failed attempts, as in failure_reasons.
+-- population: {failures} failed attempt{failures||s}, as in failure_reasons.
 -- needs: attempts
 -- detail: yes
 -- column: job | - | the source's job id

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 60
 -- question: In which queues do attempts fail, why, and at what cost?
--- population: {attempts_over} attempts that are over, {failures} of which failed, as in failure_reasons; queues without a failed attempt are left out.
+-- population: {attempts_over} attempt{attempts_over||s} that are over, {failures} of which failed, as in failure_reasons; queues without a failed attempt are left out.
 -- needs: attempts
 -- key_columns: queue, jobs, failed_jobs, failed_pct, gpu_hours, gpu_hours_pct, top_reason
 -- column: queue | - | queue or virtual cluster

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 50
 -- question: Do larger gangs fail more often, and where do failures originate?
--- population: {attempts_over} attempts that are over, {failures} of which failed, as in failure_reasons, by the GPUs of the attempt.
+-- population: {attempts_over} attempt{attempts_over||s} that are over, {failures} of which failed, as in failure_reasons, by the GPUs of the attempt.
 -- needs: attempts
 -- key_columns: size_bucket, attempts, trials, failed_pct, user_pct, infrastructure_pct, gpu_hours, top_reason
 -- column: size_bucket | GPUs | GPUs of the attempt; 'all' is every size

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 70
 -- question: Whose GPU-hours went into attempts that did not end in success, and why did they fail?
--- population: {attempts} attempts, of which {attempts_over} are over and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: what attempts held that were tried again, and the last ones of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. A large loss is not proof of fault. Users who lost nothing and have no failed attempt are left out.
+-- population: {attempts} attempt{attempts||s}, of which {attempts_over} are over and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: what attempts held that were tried again, and the last ones of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. A large loss is not proof of fault. Users who lost nothing and have no failed attempt are left out.
 -- needs: attempts
 -- key_columns: user, lost_gpu_hours, lost_pct, jobs, failed_jobs, failed_pct, top_reason
 -- column: user | - | who submitted; empty where the source names no user

@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 100
 -- question: How long does an application wait for its master, and then for its containers in turn?
--- population: {gangs_acquired} attempts with a logged application master and container times (YARN).
+-- population: {gangs_acquired} attempt{gangs_acquired||s} with a logged application master and container times (YARN).
 -- needs: containers
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: attempts | attempts | how many

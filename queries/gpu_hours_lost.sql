@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 20
 -- question: What do attempts that do not end in success cost?
--- population: {attempts} attempts less {attempts_without_start} without a start; no source states the GPUs of {ran_without_gpus}, whose GPU-hours are excluded from all columns; GPU-hours are GPUs times the time held, overlapping attempts of a job not counted twice, a running attempt counted to the end of its log. An attempt is a success when it is the last of a job that passed.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; no source states the GPUs of {ran_without_gpus}, whose GPU-hours are excluded from all columns; GPU-hours are GPUs times the time held, overlapping attempts of a job not counted twice, a running attempt counted to the end of its log. An attempt is a success when it is the last of a job that passed.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the attempt; 'all' is every size
 -- column: gpu_hours | GPU-h | held by all attempts

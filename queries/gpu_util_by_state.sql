@@ -2,7 +2,7 @@
 -- section: utilization
 -- order: 10
 -- question: How busy are the GPUs held by jobs of this size, by final state of the job?
--- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
+-- population: {util_samples} sample{util_samples||s}, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
 -- needs: telemetry
 -- column: gpus | GPUs | GPUs of the gang; 'all' is every size
 -- column: state | - | final state of the job; 'all' is every one

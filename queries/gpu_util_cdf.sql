@@ -2,7 +2,7 @@
 -- section: utilization
 -- order: 40
 -- question: How is the utilization of GPU minutes distributed, by gang size and status?
--- population: {util_samples} samples, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Points every 0.5 points of utilization; size 'all' and state 'all' are every one.
+-- population: {util_samples} sample{util_samples||s}, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Points every 0.5 points of utilization; size 'all' and state 'all' are every one.
 -- needs: telemetry
 -- detail: yes
 -- column: size | GPUs | GPUs of the gang

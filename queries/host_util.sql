@@ -2,7 +2,7 @@
 -- section: utilization
 -- order: 50
 -- question: How busy are the hosts?
--- population: {host_samples} samples, one a machine and minute; NA, and a total memory of 0, are left out. Memory used is 100 (total - free) / total, the page cache counted as used. Percentiles to 0.1 points.
+-- population: {host_samples} sample{host_samples||s}, one a machine and minute; NA, and a total memory of 0, are left out. Memory used is 100 (total - free) / total, the page cache counted as used. Percentiles to 0.1 points.
 -- needs: host telemetry
 -- column: measure | - | cpu or memory
 -- column: samples | rows | machine minutes

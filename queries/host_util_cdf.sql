@@ -2,7 +2,7 @@
 -- section: utilization
 -- order: 60
 -- question: How is the utilization of machine minutes distributed?
--- population: {host_samples} samples, as in host_util.
+-- population: {host_samples} sample{host_samples||s}, as in host_util.
 -- needs: host telemetry
 -- detail: yes
 -- column: measure | - | cpu or memory

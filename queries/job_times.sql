@@ -2,7 +2,7 @@
 -- section: runtime
 -- order: 30
 -- question: When was each job submitted, how long did it wait and run?
--- population: {jobs} jobs.
+-- population: {jobs} job{jobs||s}.
 -- detail: yes
 -- column: job | - | the source's job id
 -- column: queue | - | queue or virtual cluster

@@ -2,7 +2,7 @@
 -- section: locality
 -- order: 10
 -- question: On how many servers and leaf switches are gangs placed, and how many would suffice?
--- population: {gang_delays} attempts of 2 and more GPUs with a known wait. Racks (leaf switches): {rack_note}. The fewest racks are those that hold the GPUs if they were empty, the largest ones of the machines that the attempt may use.
+-- population: {gang_delays} attempt{gang_delays||s} of 2 and more GPUs with a known wait. Racks (leaf switches): {rack_note}. The fewest racks are those that hold the GPUs if they were empty, the largest ones of the machines that the attempt may use.
 -- needs: placements
 -- key_columns: size_bucket, attempts, servers_mean, excess_servers, at_fewest_pct, racks_mean, excess_racks, one_rack_pct
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size

@@ -2,7 +2,7 @@
 -- section: locality
 -- order: 20
 -- question: Do gangs that are spread over more servers wait less?
--- population: {gang_delays} attempts of 2 and more GPUs with a known wait.
+-- population: {gang_delays} attempt{gang_delays||s} of 2 and more GPUs with a known wait.
 -- needs: placements
 -- column: gpus | GPUs | GPUs of the gang
 -- column: servers | servers | servers it was placed on

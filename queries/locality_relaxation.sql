@@ -2,7 +2,7 @@
 -- section: locality
 -- order: 30
 -- question: Do gangs accept worse placements the longer they wait?
--- population: {gang_delays} attempts of 2 and more GPUs with a known wait. Racks: {rack_note}.
+-- population: {gang_delays} attempt{gang_delays||s} of 2 and more GPUs with a known wait. Racks: {rack_note}.
 -- needs: placements
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: waited | - | how long it waited

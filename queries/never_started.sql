@@ -2,7 +2,7 @@
 -- section: queueing
 -- order: 30
 -- question: How many jobs still waited at the end of the log or were given up before their start, and how long had they waited?
--- population: {never_started} attempts, or jobs without any attempt, that never started. Waits still open at the end of the log are right-censored: of the other tables, wait_by_size and wait_by_queue count them, and treat them so in the km columns. Held jobs, and those with a begin time or a dependency, are counted too.
+-- population: {never_started} attempt{never_started||s}, or jobs without any attempt, that never started. Waits still open at the end of the log are right-censored: of the other tables, wait_by_size and wait_by_queue count them, and treat them so in the km columns. Held jobs, and those with a begin time or a dependency, are counted too.
 -- key_columns: size_bucket, waiting, waiting_gpus, waiting_p50_min, waiting_max_min, given_up, given_up_h
 -- column: size_bucket | GPUs | GPUs asked for; 'all' is every size
 -- column: waiting | jobs | still waiting at the end of the log

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 50
 -- question: When was the cluster full, and when did jobs wait?
--- population: {attempts} attempts less {attempts_without_start} without a start; {delays} waits, and {never_started} that never started. At most 400 bins of equal length; times are the bins' beginnings.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. At most 400 bins of equal length; times are the bins' beginnings.
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | beginning of the bin

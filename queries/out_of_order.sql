@@ -2,7 +2,7 @@
 -- section: locality
 -- order: 40
 -- question: How often does a later job of a queue start first, and how often does that delay no one?
--- population: {delays} starts with a known wait; a start is out of order when an attempt of the same queue, queued earlier, still waits.
+-- population: {delays} start{delays||s} with a known wait; a start is out of order when an attempt of the same queue, queued earlier, still waits.
 -- needs: placements
 -- column: size_bucket | GPUs | GPUs of the gang that started; 'all' is every size
 -- column: starts | starts | how many

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 10
 -- question: How big is this trace, and how busy was the cluster?
--- population: {jobs} jobs of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempts, {attempts_without_start} without a start: the log lacks that of {attempts_start_lost}; the others are in never_started.
+-- population: {jobs} job{jobs||s} of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempt{attempts||s}, {attempts_without_start} without a start: the log lacks that of {attempts_start_lost}; the others are in never_started.
 -- column: cluster | - | the cluster's name in the store
 -- column: jobs | jobs | jobs in the log, in any state
 -- column: attempts | attempts | times that a job's gang was started

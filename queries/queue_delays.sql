@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 110
 -- question: Why did this attempt wait, second by second?
--- population: {delays} attempts with a known wait of {attempts}; {attempts_without_wait} have none (a time is missing, or attempts overlap).
+-- population: {delays} attempt{delays||s} with a known wait of {attempts}; {attempts_without_wait} have none (a time is missing, or attempts overlap).
 -- needs: placements
 -- detail: yes
 -- column: job | - | the source's job id

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 30
 -- question: How much does each queue request, hold and wait?
--- population: {jobs} jobs, {attempts} attempts. GPU-hours are GPUs times the time they were held, as in overview; without attempts, GPUs times the chosen duration. They are empty if none is known for a queue. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- population: {jobs} job{jobs||s}, {attempts} attempt{attempts||s}. GPU-hours are GPUs times the time they were held, as in overview; without attempts, GPUs times the chosen duration. They are empty if none is known for a queue. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 10
 -- key_columns: queue, jobs, users, gpu_hours, quota_gpus, wait_p95_min, own_lost_pct, util_mean_pct
 -- column: queue | - | queue or virtual cluster

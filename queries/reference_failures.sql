@@ -3,7 +3,7 @@
 -- order: 20
 -- reference: atc19
 -- question: Do attempts fail for the same reasons as on Philly?
--- population: published: 39,776 trials of 75 days on Philly, 2017 (Jeon et al., USENIX ATC 2019); ours: {failures} failed attempts of this trace, {failures_with_log} of them with a log. The public Philly trace has no logs, so all of its failures are without a signature. Reasons that are not in Table 7 are ours.
+-- population: published: 39,776 trials of 75 days on Philly, 2017 (Jeon et al., USENIX ATC 2019); ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. The public Philly trace has no logs, so all of its failures are without a signature. Reasons that are not in Table 7 are ours.
 -- needs: attempts
 -- first_columns: 7
 -- column: reason | - | as Table 7 has it, else as ours

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 80
 -- question: How often are jobs of this size retried, and does it help?
--- population: {jobs} jobs less {jobs_without_attempts} without an attempt, by the GPUs of the first one; a retry is any attempt after the first, however the one before it ended. mean retries and unsuccessful share are those of Figure 9 of the Philly paper.
+-- population: {jobs} job{jobs||s} less {jobs_without_attempts} without an attempt, by the GPUs of the first one; a retry is any attempt after the first, however the one before it ended. mean retries and unsuccessful share are those of Figure 9 of the Philly paper.
 -- needs: attempts
 -- first_columns: 7
 -- column: size_bucket | GPUs | GPUs of the job; 'all' is every size

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 90
 -- question: When an attempt failed for this reason and was retried, did the retry pass, or fail for the same reason?
--- population: {failures} failed attempts, as in failure_reasons; a retry is the next attempt of the job. Without a signature, two failures have the same reason where the most informative lines share a template.
+-- population: {failures} failed attempt{failures||s}, as in failure_reasons; a retry is the next attempt of the job. Without a signature, two failures have the same reason where the most informative lines share a template.
 -- needs: attempts
 -- first_columns: 8
 -- column: reason | - | why the attempt failed; 'all' is every reason

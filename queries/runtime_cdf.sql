@@ -2,7 +2,7 @@
 -- section: runtime
 -- order: 20
 -- question: How are run times distributed?
--- population: {runs} jobs with a known run time of {jobs}; y is 100 i / (n - 1) for the i-th shortest, counted from 0, as in the published notebook. At most 400 points a curve, evenly spaced in rank, the ends kept.
+-- population: {runs} job{runs||s} with a known run time of {jobs}; y is 100 i / (n - 1) for the i-th shortest, counted from 0, as in the published notebook. At most 400 points a curve, evenly spaced in rank, the ends kept.
 -- detail: yes
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: minutes | min | run time

@@ -2,7 +2,7 @@
 -- section: quality
 -- order: 30
 -- question: Does the log's GPU allocation match the scheduler's?
--- population: {machine_samples} samples of a machine at an instant within the job log (sinfo, gpuctl sample). A sample agrees where the log's attempts hold as many GPUs there, at its second, the one before or the one after: most logs have whole seconds. GPUs of machines that boot, drain or clean up, and even splits over several machines, are where they differ.
+-- population: {machine_samples} sample{machine_samples||s} of a machine at an instant within the job log (sinfo, gpuctl sample). A sample agrees where the log's attempts hold as many GPUs there, at its second, the one before or the one after: most logs have whole seconds. GPUs of machines that boot, drain or clean up, and even splits over several machines, are where they differ.
 -- needs: machine samples
 -- column: machine | - | the machine; 'all' is every one
 -- column: samples | samples | how many

@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 90
 -- question: What was the cluster's state when the scheduler gave this reason?
--- population: {reason_samples} samples of waiting attempts, each while the attempt was eligible (squeue, gpuctl sample).
+-- population: {reason_samples} sample{reason_samples||s} of waiting attempts, each while the attempt was eligible (squeue, gpuctl sample).
 -- needs: samples
 -- column: reason | - | the scheduler's reason at the instant
 -- column: samples | samples | how many

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 20
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
--- population: {jobs} jobs; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those held, so the sums differ.
+-- population: {jobs} job{jobs||s}; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those held, so the sums differ.
 -- key_columns: state, source_state, jobs, jobs_pct, gpu_hours, gpu_hours_pct
 -- column: state | - | final state, one enumeration for all sources; 'all' is every job
 -- column: source_state | - | the source's own name, without who cancelled the job

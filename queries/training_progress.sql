@@ -2,7 +2,7 @@
 -- section: training
 -- order: 20
 -- question: How far did each job train, and when was its loss near the lowest?
--- population: {training_jobs} jobs whose output shows training; the figures of the loss are empty for the {training_unusable} without a loss at three points or more. Definitions as in training_convergence.
+-- population: {training_jobs} job{training_jobs||s} whose output shows training; the figures of the loss are empty for the {training_unusable} without a loss at three points or more. Definitions as in training_convergence.
 -- needs: training progress
 -- detail: yes
 -- column: job | - | job

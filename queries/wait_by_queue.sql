@@ -2,7 +2,7 @@
 -- section: queueing
 -- order: 20
 -- question: Which queues wait, and for gangs of which size?
--- population: {waits} waits, and {never_started} that never started, as in wait_by_size; rows with 'all' are the queue's every size.
+-- population: {waits} wait{waits||s}, and {never_started} that never started, as in wait_by_size; rows with 'all' are the queue's every size.
 -- needs: attempts
 -- column: queue | - | queue or virtual cluster
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size

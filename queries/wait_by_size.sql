@@ -2,7 +2,7 @@
 -- section: queueing
 -- order: 10
 -- question: How long do attempts wait for their GPUs?
--- population: {waits} waits; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempts have none: they never started, a time is missing, or attempts overlap. The {never_started} that never started (never_started) are in not_started and in the two km columns alone: each is known to have lasted at least until it was given up, or until the end of its log. Size buckets by GPUs.
+-- population: {waits} wait{waits||s}; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempt{attempts_without_wait||s} {attempts_without_wait|has|have} none: they never started, a time is missing, or attempts overlap. The {never_started} that never started (never_started) are in not_started and in the two km columns alone: each is known to have lasted at least until it was given up, or until the end of its log. Size buckets by GPUs.
 -- needs: attempts
 -- key_columns: size_bucket, waits, mean_min, p50_min, p90_min, p95_min, p99_min, not_started
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size

@@ -2,7 +2,7 @@
 -- section: queueing
 -- order: 50
 -- question: How long was each wait, under the chosen definition?
--- population: {waits} waits, as in wait_by_size.
+-- population: {waits} wait{waits||s}, as in wait_by_size.
 -- needs: attempts
 -- detail: yes
 -- column: job | - | the source's job id

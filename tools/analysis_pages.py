@@ -10,6 +10,7 @@ import re
 import sys
 from pathlib import Path
 
+from gpuctl.core.notes import in_plural
 from gpuctl.queries.catalogue import Query, built_in
 from gpuctl.queries.sections import SECTIONS
 
@@ -40,7 +41,7 @@ def described(asked: Query) -> str:
         "",
         f"{asked.question}{kind}{needs}",
         "",
-        f"Population (`{{…}}` is a number of your trace): {asked.population}",
+        f"Population (`{{…}}` is a number of your trace): {in_plural(asked.population)}",
         "",
         "| column | unit | definition |",
         "|---|---|---|",

@@ -82,12 +82,17 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
         [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan"],
         ["train", "wait", str(trace), "-o", "FOLDER/model"],
     ]
+    deferrable = [
+        ["deferrable", "convert", str(ROOT / "sample_data" / "jobs.csv"), "--gpus", "32", "-o", "FOLDER/slots"],
+        ["deferrable", "train", "FOLDER/slots", "--minutes", "0.01", "-o", "FOLDER/rule"],
+    ]
     analyses = [["analyze", str(ROOT / "sample_data" / "philly"), "--csv", "FOLDER"]]
     accels = [["accel", "generate", "-o", "FOLDER/r.csv"], ["accel", "simulate", "FOLDER/r.csv"]]
     # its fidelity runs all that there is
     stages = [["dag", "distil", "--train", "1", "--rounds", "1", "--test", "1", "--load", "0.5", "-o", "FOLDER/tree"]]
     policies = ((compile_policies, names) for names in together())
-    return [(run_commands, chains), (run_commands, accels), (run_commands, stages), *policies, (run_commands, analyses)]
+    commands = [(run_commands, each) for each in (chains, accels, stages)]
+    return [*commands, *policies, (run_commands, deferrable), (run_commands, analyses)]
 
 
 def main() -> int:

@@ -88,7 +88,8 @@ def result(
 ) -> Analysis:  # fmt: skip
     """Put the scores of `gpuctl.accel.evaluate.run` together as a result."""
     population = note(
-        "{streams:,} streams of {n:,} requests a load, seeds {first} to {last}, on {system}.", streams=asked.streams,
+        "{streams:,} streams of {n:,} request{n||s} a load, seeds {first} to {last}, on {system}.",
+        streams=asked.streams,
         n=asked.requests, first=asked.first_seed, last=asked.first_seed + asked.streams - 1,
         system=ours(machine.system.text),
     )  # fmt: skip
@@ -132,7 +133,7 @@ def _training(about: dict[str, Any]) -> Note:
     generations, episodes = whole(about.get("generations")), whole(about.get("episodes"))
     if generations is None or episodes is None:
         return ours("not known: the model has no card")
-    return note("{g:,} generations or rounds, {e:,} simulated streams", g=generations, e=episodes)
+    return note("generations or rounds: {g:,}; simulated streams: {e:,}", g=generations, e=episodes)
 
 
 def _table(  # noqa: PLR0917

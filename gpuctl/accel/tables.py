@@ -95,7 +95,7 @@ def result(
         sources: where requests and costs came from.
         warnings: what a reader must know.
     """
-    population = note("{n:,} requests on {system}.", n=len(requests), system=ours(machine.system.text))
+    population = note("{n:,} request{n||s} on {system}.", n=len(requests), system=ours(machine.system.text))
     tables = [
         _table("accel", population, SUMMARY, [figures(each, requests, machine) for each in outcomes], first_columns=9),
         _table("accel_groups", population, GROUPS,
@@ -184,7 +184,7 @@ def stream(requests: Requests, machine: Machine, command: str) -> Analysis:
         "model": [machine.models[k] for k in requests.model.tolist()], "qos": requests.qos,
         "arrival_us": requests.arrival, "deadline_us": requests.deadline,
     })  # fmt: skip
-    table = _table("accel_stream", note("{n:,} requests.", n=len(requests)), STREAM, frame)
+    table = _table("accel_stream", note("{n:,} request{n||s}.", n=len(requests)), STREAM, frame)
     return Analysis(
         cluster=note("{name}", name=Named("cluster", machine.system.text)), tables=(table,),
         sections=(("accel", "Accelerators"),), sources=(), settings={}, command=command, version=__version__,

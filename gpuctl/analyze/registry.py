@@ -134,15 +134,13 @@ def _checked(name: str, text: str, origin: str) -> Query:
     Raises:
         ValueError: it does.
     """
-    from string import Formatter
-
     from gpuctl.analyze.query import numbers
+    from gpuctl.core.notes import fields
 
     found = replace(read(name, text), origin=origin)
-    asked = [field for _, field, _, _ in Formatter().parse(found.population) if field is not None]
-    strange = [field for field in asked if field not in {*SAYS, *numbers("population")}]
+    strange = fields(found.population) - {*SAYS, *numbers("population")}
     if strange:
-        raise ValueError(f"population: there is not a number {{{strange[0]}}}")
+        raise ValueError(f"population: there is not a number {{{min(strange)}}}")
     if found.needs and found.needs.replace(" ", "_") not in numbers("counts"):
         raise ValueError(f"needs: {found.needs!r} is nothing that gpuctl looks for")
     if found.parameters - {"cluster"}:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from string import Formatter
 from typing import TYPE_CHECKING, Literal
 
 import polars as pl
@@ -14,7 +13,7 @@ from gpuctl.analyze.bases import DELAYS, Bases
 from gpuctl.analyze.units import PODS, of_units
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
-from gpuctl.core.notes import Named, foreign, named, note, ours, together
+from gpuctl.core.notes import Named, fields, foreign, named, note, ours, together
 from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.queries.catalogue import in_order
@@ -151,7 +150,7 @@ def _statements(asked: Sequence[Query]) -> list[str] | None:
     """What will be asked of the shared tables; None where others' analyses are among it, which may read anything."""
     if any(one.origin != BUILT_IN for one in asked):
         return None
-    told = {name for one in asked for _, name, _, _ in Formatter().parse(one.population) if name}
+    told = {name for one in asked for name in fields(one.population)}
     counted = [("population", told & query.numbers("population"))]
     counted += [("counts", {one.needs.replace(" ", "_")}) for one in asked if one.needs]
     numbers = [query.scalars(kind, names) for kind, names in counted if names]
@@ -190,7 +189,7 @@ PARTLY_ALL = ours("What is of the cluster (its GPUs, its times, how many were al
 
 def _numbers(asked: Query, bases: Bases, called: Note, options: Options) -> dict[str, Note]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
-    wanted = {name for _, name, _, _ in Formatter().parse(asked.population) if name}
+    wanted = fields(asked.population)
     known = {
         "cluster": called,
         "idle_below": note("{pct:g}", pct=options.idle_below),
@@ -297,7 +296,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     warnings = [] if store.value("SELECT count(*) FROM base_jobs") else [_no_job(store, cluster)]
     warnings += [
         note(
-            "{rejected} of {rows} rows of {path} were rejected; most often ({often}): {reason}",
+            "{rejected} of {rows} row{rows||s} of {path} were rejected; most often ({often}): {reason}",
             rejected=row["rows_rejected"],
             rows=row["rows_in"],
             path=Named("path", row["path"]),
@@ -310,7 +309,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if sizeless["attempts"]:
         warnings.append(
             note(
-                "no source states how many GPUs {attempts} of {ran} attempts held, {hours:,.2f} hours in all: "
+                "no source states how many GPUs {attempts} of {ran} attempt{ran||s} held, {hours:,.2f} hours in all: "
                 "GPU-hours "
                 "and occupancy exclude them and are lower bounds. docs/sources.md lists sources that do",
                 **sizeless,
@@ -322,7 +321,8 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if inferred:
         warnings.append(
             note(
-                "the GPUs of {inferred} machines are inferred: no source states them, so each counts with the "
+                "the GPUs of {inferred} machine{inferred||s} are inferred: no source states them, so each counts "
+                "with the "
                 "most that "
                 "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what "
                 "to load",
@@ -333,7 +333,8 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if partitions:
         warnings.append(
             note(
-                "the machines of {partitions} partitions are inferred: those that their jobs ran on. Load slurm.conf "
+                "the machines of {partitions} partition{partitions||s} are inferred: those that their jobs ran on. "
+                "Load slurm.conf "
                 "or scontrol show partition",
                 partitions=partitions,
             )
@@ -342,7 +343,8 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if twice["tasks"]:
         warnings.append(
             note(
-                "{tasks} array tasks are counted twice: one source names them by JobID (12_3), another one by JobIDRaw "
+                "{tasks} array task{tasks||s} {tasks|is|are} counted twice: one source names them by JobID (12_3), "
+                "another one by JobIDRaw "
                 "(15). Leave one of the two out",
                 tasks=twice["tasks"],
             )
@@ -351,7 +353,8 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if changed["attempts"]:
         warnings.append(
             note(
-                "{attempts} attempts span a change of the clock. The log's times carry no zone, so waits and run times "
+                "{attempts} attempt{attempts||s} {attempts|spans|span} a change of the clock. The log's times carry "
+                "no zone, so waits and run times "
                 "are differences of its wall clock, as in the published analyses: an hour off if it was changed",
                 attempts=changed["attempts"],
             )

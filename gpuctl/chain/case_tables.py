@@ -72,7 +72,7 @@ def result(
 ) -> Analysis:
     """Put the tables of `gpuctl.chain.cases.run` together as a result."""
     outcomes, starts, states = frames
-    population = note("{n:,} cases, {starts:,} starts.", n=outcomes.height, starts=starts.height)
+    population = note("{n:,} case{n||s}, {starts:,} start{starts||s}.", n=outcomes.height, starts=starts.height)
     tables = (
         ResultTable(
             name="cases", section=SECTION, title="Pairs of jobs", columns=CASES, frame=outcomes, notes=(),

@@ -55,7 +55,11 @@ def advice(found: Advice, accrues: bool | None, command: str) -> Analysis:
         "accrue_always": {True: "yes", False: "no", None: "unknown"}[accrues],
     }  # fmt: skip
     warnings = [
-        note("{n:,} jobs of the partition were left out: they wait for {reason}", n=n, reason=Named("value", reason))
+        note(
+            "{n:,} job{n||s} of the partition {n|was|were} left out: {n|it waits|they wait} for {reason}",
+            n=n,
+            reason=Named("value", reason),
+        )
         for reason, n in found.left_out.items()
     ]
     if accrues is not True:
@@ -90,7 +94,7 @@ def status(told: Told, command: str) -> Analysis:
     return _result(
         ResultTable(
             name="chain_jobs", section="chain", title="Jobs of the chain", notes=(), columns=STATUS,
-            population=note("{n:,} jobs in the journal; the chain is {end}", n=len(rows), end=ours(end)),
+            population=note("{n:,} job{n||s} in the journal; the chain is {end}", n=len(rows), end=ours(end)),
             question="How far is the chain?", frame=pl.DataFrame(rows, schema).select(c.name for c in STATUS),
         ),
         note("{name}", name=Named("name", told.name)), command, (),

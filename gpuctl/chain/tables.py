@@ -83,8 +83,9 @@ def result(
     """Put the tables of `gpuctl.chain.evaluate.run` together as a result."""
     summary, outcomes, forecasts, frontier = frames
     population = note(
-        "{n:,} starts, every four hours; each has {warm} days of warm-up, {jobs} jobs in a chain, and submissions "
-        "until {ahead} days after the first of these.",
+        "{n:,} start{n||s}, every four hours; each has {warm} day{warm||s} of warm-up, {jobs} job{jobs||s} in a "
+        "chain, and submissions "
+        "until {ahead} day{ahead||s} after the first of these.",
         n=outcomes.height // max(len(asked.policies) * (asked.jobs - 1), 1),
         warm=ours(number(asked.warm_up_s / DAY_S)),
         jobs=asked.jobs,
@@ -120,9 +121,9 @@ def result(
         sections=(("chain", "Chains of jobs"),),
         sources=sources,
         settings={
-            "cluster": note("{n:,} nodes", n=asked.size),
+            "cluster": note("{n:,} node{n||s}", n=asked.size),
             "jobs": note(
-                "{n:,} nodes, limit {limit:,} min, ending after {lasts:,} min",
+                "{n:,} node{n||s}, limit {limit:,} min, ending after {lasts:,} min",
                 n=asked.pair.nodes,
                 limit=asked.pair.limit_min,
                 lasts=asked.pair.lasts_min,
@@ -133,7 +134,7 @@ def result(
             "outage cost": note(
                 "{cost} h of overlap for an hour of interruption", cost=ours(number(asked.outage_cost))
             ),
-            "intervals": note("95 %, bootstrap over days of starts, {n:,} resamples", n=RESAMPLES),
+            "intervals": note("95 %, bootstrap over days of starts, {n:,} resample{n||s}", n=RESAMPLES),
         },
         command=command,
         version=__version__,

@@ -28,7 +28,7 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import chosen_format, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import check_tables
+from gpuctl.cli.train import ModelOption, check_tables
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -210,6 +210,148 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     write_case(case, output)
     message(f"{len(case.ids):,} deferrable jobs, {case.horizon:,} slots, {case.total:,} GPUs", quiet=given.quiet)
     tell_written((output,), given)
+
+
+class Algorithm(StrEnum):
+    """How a rule is learned."""
+
+    ES = "es"
+    PPO = "ppo"
+
+
+class Aux(StrEnum):
+    """What else a net learns to tell, beside which jobs start."""
+
+    NONE = "none"
+    ALL = "all"
+    LEFTOVER = "leftover"
+    SURVIVAL = "survival"
+    WAITING = "waiting"
+
+
+@deferrable.command(cls=WithExamples)
+def train(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="What convert wrote; the first 60 % of its slots are learnt from. Default: made-up cases.",
+        ),
+    ] = None,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="N", min=0.01, max=10_000, help="Budget: steps that take about so many minutes of one core."
+        ),
+    ] = 10.0,
+    algo: Annotated[
+        Algorithm, typer.Option(help="es: an evolution strategy, in NumPy; ppo: by Stable-Baselines3, gpuctl[learn].")
+    ] = Algorithm.ES,
+    aux: Annotated[
+        Aux | None, typer.Option(help="Auxiliary tasks of --algo ppo: leftover capacity, survival, waiting GPUs.")
+    ] = None,
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of made-up cases.")] = "0.5,0.8,1.2",
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same model.")] = 1,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder to keep the training in; after a stop it goes on from there."),
+    ] = None,
+) -> None:
+    """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
+    given = settings(context)
+    if aux is not None and algo is Algorithm.ES:
+        raise UsageError("--aux is for --algo ppo: an evolution strategy has no auxiliary tasks", hint="leave it out")
+    from gpuctl.cli.progress import Bar
+    from gpuctl.deferrable import training
+    from gpuctl.deferrable.model import KIND
+    from gpuctl.predictors import card
+
+    if algo is Algorithm.PPO:
+        from gpuctl.learn.extra import needed
+
+        for name in ("torch", "stable_baselines3"):
+            needed(name, "--algo ppo")
+    card.check_place(model)
+    if folder is None:
+        lessons = training.made_up(_loads(loads))
+    else:
+        from gpuctl.deferrable.cases import read_case
+
+        if not folder.is_dir():
+            raise InputError("no such folder", path=str(folder), hint="name what gpuctl deferrable convert wrote")
+        lessons = training.of_trace(read_case(folder, None, None))
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        fitted = training.train(
+            lessons, minutes, seed, kept=checkpoint, tell=lambda done, total: bar.at("learning", done, total)
+        )
+    card.save_folder(model, KIND, *training.about(fitted, lessons, minutes, seed))
+    held = [row["held_score"] for row in fitted.curve if "held_score" in row]
+    message(
+        f"score on cases that chose the net: {held[0]:.3f} at first, {max(held):.3f} at best; "
+        f"{fitted.cpu_s:.0f} CPU seconds", quiet=given.quiet,
+    )  # fmt: skip
+    tell_written((model,), given)
+
+
+@deferrable.command(cls=WithExamples)
+def evaluate(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    models: Annotated[
+        list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders that gpuctl deferrable train wrote.")
+    ] = None,
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the made-up cases.")] = "0.5,0.8,1.2",
+    seeds: Annotated[
+        str, typer.Option(metavar="N..M", help="Seeds of the cases; none of them was learnt from.")
+    ] = "300..329",
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Score learned rules beside simple ones on made-up cases: does learning pay? With paired intervals."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    check_outputs(context, {"--output": output})
+    from gpuctl.cli.progress import Bar
+    from gpuctl.deferrable import compare
+    from gpuctl.deferrable.policies import parse
+
+    check_tables(table or (), compare.TABLES)
+    policies = parse([*compare.RULES, *(f"osdec:{model}" for model in models or ())])
+    wanted, cases = _loads(loads), _seeds(seeds)
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        found = compare.compare(policies, wanted, cases, bar.at)
+    result = compare.result(found, policies, wanted, cases, "gpuctl " + shlex.join(sys.argv[1:]))
+    print_result(result, shape, output, table, given)
+    tell_written((output,), given)
+
+
+def _loads(text: str) -> tuple[float, ...]:
+    from gpuctl.replay.experiments.factors import values
+
+    try:
+        found = tuple(float(each) for each in values(text, "--loads"))
+    except ValueError:
+        found = ()
+    if not found or not all(0.01 <= each <= 100 for each in found):
+        raise UsageError(f"--loads {text[:60]}: expected numbers from 0.01 to 100", hint="0.5,0.8,1.2")
+    return found
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    from gpuctl.deferrable.training import FIRST_HELD, FIRST_MADE, HELD, MADE
+    from gpuctl.replay.experiments.factors import values
+
+    found = values(text, "--seeds")
+    if not all(each.isdecimal() and len(each) < 10 for each in found):
+        raise UsageError(f"--seeds {text[:60]}: expected whole numbers", hint="300..329")
+    seeds = tuple(map(int, found))
+    learnt = {*range(FIRST_MADE, FIRST_MADE + MADE), *range(FIRST_HELD, FIRST_HELD + HELD)}
+    if learnt & set(seeds):
+        raise UsageError(f"--seeds {text[:60]}: models are trained on some of these cases", hint="300..329")
+    return seeds
 
 
 def _print(

@@ -331,7 +331,9 @@ def tell(
         # an answer of a server or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = (
-                note("all {rows} rows were rejected", rows=source.rows_in) if source.rows_in else note("no rows in it")
+                note("all {rows} row{rows||s} {rows|was|were} rejected", rows=source.rows_in)
+                if source.rows_in
+                else note("no rows in it")
             )
             path = Named("path", source.path)
             say(note("gpuctl: {path}: {what}; nothing of it was loaded", path=path, what=what))
@@ -360,7 +362,7 @@ def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool,
     others = [n for n in report.not_read if not n.failed]
     if brief:
         told = note(
-            "{others} of {files} files not read: gpuctl ingest --notes says why",
+            "{others} of {files} file{files||s} not read: gpuctl ingest --notes says why",
             others=len(others),
             files=len(others) + len(report.sources),
         )

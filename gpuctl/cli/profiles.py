@@ -136,7 +136,9 @@ def train_overhead(
     fitted = overhead.fit(rows)
     usable, lacking = overhead.usable(rows)
     population = note(
-        "{usable:,} measured suspensions of {jobs:,} jobs.", usable=len(usable), jobs=len({r.job for r in usable})
+        "{usable:,} measured suspension{usable||s} of {jobs:,} job{jobs||s}.",
+        usable=len(usable),
+        jobs=len({r.job for r in usable}),
     )
     notes = tuple(
         note("Left out: {count} without {name}.", count=counted(count, "suspension"), name=ours(name))

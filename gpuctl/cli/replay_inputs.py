@@ -283,7 +283,7 @@ def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
 
         cluster = cluster_of(read_site(wishes.slurm_conf), workload, wishes.resources)
         told = note(
-            "replayed on {name}: {servers:,} servers, {total_gpus:,} GPUs",
+            "replayed on {name}: {servers:,} server{servers||s}, {total_gpus:,} GPU{total_gpus||s}",
             name=servers_note(cluster),
             servers=len(cluster.servers),
             total_gpus=cluster.total_gpus,

@@ -125,7 +125,8 @@ def predict_wait(
         "counted in": ours(trained.unit),
     }  # fmt: skip
     if now is not None and now.cut:
-        notes = (*notes, note("Of {n:,} arrays the queue names only the first tasks (...): the others are not counted; "
+        notes = (*notes, note("Of {n:,} array{n||s} the queue names only the first tasks (...): the others are not "
+                              "counted; "
                               "SLURM_BITSTR_LEN=0 makes squeue name all.", n=now.cut))  # fmt: skip
     name = named("cluster", log.name) if log is not None else note("jobs")
     return tables.forecasts(found, name, said, command, sources, warnings=notes), failed

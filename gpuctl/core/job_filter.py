@@ -67,7 +67,7 @@ class JobFilter:
             words.append(_gpus(*self.gpus))
         words += [note("--since {when}", when=Named("value", self.since))] if self.since else []
         words += [note("--until {when}", when=Named("value", self.until))] if self.until else []
-        return note("{options} keeps {kept:,} of {of:,} jobs", options=together(" ", words), kept=kept, of=of)
+        return note("{options} keeps {kept:,} of {of:,} job{of||s}", options=together(" ", words), kept=kept, of=of)
 
     def check(self, known: Mapping[Name, Collection[str]]) -> None:
         """Refuse names that no job has.

@@ -8,6 +8,7 @@ is no `Note` may hold anything, and is replaced as a whole.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
@@ -93,8 +94,9 @@ def note(template: str, /, **arguments: Argument) -> Note:
     """Return a sentence of ours.
 
     Args:
-        template: its text, with ``{name}`` or ``{name:format}`` in the place of an argument, as `str.format` has them;
-            written out where it is called: no part of it is data.
+        template: its text, with ``{name}`` or ``{name:format}`` in the place of an argument, as `str.format` has them,
+            and ``{name|one|many}`` for words that depend on its number: ``{n:,} {n|job has|jobs have} no end``, or
+            ``{n:,} job{n||s}``. Written out where it is called: no part of it is data.
         arguments: what stands there.
 
     Raises:
@@ -104,8 +106,19 @@ def note(template: str, /, **arguments: Argument) -> Note:
     for text, name, form, _ in Formatter().parse(template):
         parts.append(text)
         if name is not None:
-            parts.append(_formatted(name, arguments[name], form or ""))
+            key, *forms = name.split("|")
+            parts.append(forms[not _is_one(arguments[key])] if forms else _formatted(key, arguments[key], form or ""))
     return _joined(parts)
+
+
+def fields(template: str) -> set[str]:
+    """The names of the arguments of a template."""
+    return {name.partition("|")[0] for _, name, _, _ in Formatter().parse(template) if name is not None}
+
+
+def in_plural(template: str) -> str:
+    """Return a template with the words for many in the place of all that depend on a number."""
+    return re.sub(r"\{\w+\|[^|{}]*\|([^|{}]*)\}", r"\1", template)
 
 
 def listed(kind: Kind, names: Iterable[str], most: int | None = None) -> Note:
@@ -156,6 +169,13 @@ def foreign(text: str) -> Note:
 def is_foreign(text: Note) -> bool:
     """Whether nothing of a note is ours: it is one text of which not known is which parts are names."""
     return text.named == (Span(0, len(text), "text"),)
+
+
+def _is_one(value: Argument) -> bool:
+    """Whether what is counted is in the singular; of a note, whether it is ``1`` or begins with it: ``1 row``."""
+    if isinstance(value, Named):
+        return value.text == "1"
+    return value.split(" ", 1)[0] == "1" if isinstance(value, Note) else value == 1
 
 
 def _formatted(name: str, value: Argument, form: str) -> str | Named | Note:

@@ -11,3 +11,25 @@ def storable(text: str) -> str:
 def plural(count: int, word: str) -> str:
     """Return ``1 row``, ``2 rows``, ``1,234 rows``."""
     return f"{count:,} {word}" if count == 1 else f"{count:,} {word}s"
+
+
+_SINGULAR = {
+    "are": "is",
+    "ask": "asks",
+    "depend": "depends",
+    "do": "does",
+    "have": "has",
+    "need": "needs",
+    "were": "was",
+}
+
+
+def agreeing(count: int, said: str) -> str:
+    """What is said of several, as ``have no end``, of that many: ``has no end`` of one.
+
+    Args:
+        count: of what it is said.
+        said: begins with the verb, in the plural; a verb that has one form for both stays as it is.
+    """
+    verb, space, rest = said.partition(" ")
+    return f"{_SINGULAR.get(verb, verb) if count == 1 else verb}{space}{rest}"

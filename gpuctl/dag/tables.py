@@ -83,7 +83,7 @@ def simulated(
 ) -> Analysis:  # fmt: skip
     """Put what policies did together as a result."""
     population = note(
-        "{jobs:,} jobs of {stages:,} stages and {tasks:,} tasks.", jobs=len(jobs),
+        "{jobs:,} job{jobs||s} of {stages:,} stages and {tasks:,} task{tasks||s}.", jobs=len(jobs),
         stages=sum(len(job.stages) for job in jobs), tasks=sum(s.tasks for job in jobs for s in job.stages),
     )  # fmt: skip
     summary = pl.DataFrame(
@@ -163,8 +163,8 @@ def evaluated(
             if best is not None and name not in PLAIN_NAMES and changes[1] is not None:
                 told.append(_verdict(load, name, best, changes))
     population = note(
-        "{sets:,} made-up sets of {jobs:,} jobs at each of {loads} loads, seeds {first} to {last}; no tree whose "
-        "card says so was trained on them.",
+        "{sets:,} made-up sets of {jobs:,} job{jobs||s} at each of {loads} loads, seeds {first} to {last}; no tree "
+        "whose card says so was trained on them.",
         sets=len(setting.seeds), jobs=setting.jobs, loads=len(setting.loads),
         first=setting.seeds[0], last=setting.seeds[-1],
     )  # fmt: skip
@@ -241,7 +241,11 @@ def distilled(
 ) -> Analysis:  # fmt: skip
     """Put a distillation together as a result."""
     rows = [(k, each.player, sets, each.decisions, each.rows, each.leaves) for k, (sets, each) in enumerate(rounds)]
-    population = note("{sets:,} sets of jobs in {rounds} rounds.", sets=sum(n for n, _ in rounds), rounds=len(rounds))
+    population = note(
+        "{sets:,} set{sets||s} of jobs in {rounds} round{rounds||s}.",
+        sets=sum(n for n, _ in rounds),
+        rounds=len(rounds),
+    )
     tables = [
         ResultTable(
             name="dag_rounds", section=SECTION, title="Rounds of training", columns=_ROUNDS, notes=(),
@@ -256,8 +260,8 @@ def distilled(
     settings = {
         "teacher": named("policy", asked.teacher),
         **_setting(asked.executors, asked.delay_ms),
-        "tree": note("depth {depth}, {leaf} rows a leaf or more, leaves: {leaves}", depth=asked.depth, leaf=asked.leaf,
-                     leaves=leaves),
+        "tree": note("depth {depth}, {leaf} row{leaf||s} a leaf or more, leaves: {leaves}", depth=asked.depth,
+                     leaf=asked.leaf, leaves=leaves),
         "a job gets": _limit(asked.limit),
         **told,
         "training": note("{s:.1f} CPU seconds", s=cpu_s),

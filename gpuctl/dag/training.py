@@ -108,7 +108,8 @@ def run(asked: Asked, wanted: Wanted, paths: Sequence[Path], tell: Tell = lambda
         }
         loads = ours(", ".join(f"{load:g}" for load in wanted.loads))
         told = {
-            "trained on": note("{n:,} made-up sets of {jobs:,} jobs at loads {loads} in turn, seeds {first} to {last}",
+            "trained on": note("{n:,} made-up sets of {jobs:,} job{jobs||s} at loads {loads} in turn, seeds "
+                               "{first} to {last}",
                                n=count, jobs=wanted.jobs, loads=loads, first=seeds[0], last=seeds[-1]),
             "tested on": note("seeds {first} to {last} at each load", first=seeds[-1] + 1,
                               last=seeds[-1] + wanted.test),

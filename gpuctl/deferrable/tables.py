@@ -74,7 +74,7 @@ def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) 
         command: as the user gave it.
     """
     population = note(
-        "{jobs:,} deferrable jobs, {slots:,} slots of {minutes} min.",
+        "{jobs:,} deferrable job{jobs||s}, {slots:,} slot{slots||s} of {minutes} min.",
         jobs=len(case.ids), slots=case.horizon, minutes=ours(number(case.slot_s / 60)),
     )  # fmt: skip
     frame = pl.DataFrame(
@@ -139,7 +139,11 @@ def _warnings(case: Case) -> tuple[Any, ...]:
     ):
         count = about.get(key)
         if isinstance(count, int) and count > 0:
-            found.append(note("{count:,} deferrable jobs are left out: they {why}", count=count, why=ours(why)))
+            found.append(
+                note(
+                    "{count:,} deferrable job{count||s} {count|is|are} left out: they {why}", count=count, why=ours(why)
+                )
+            )
     return tuple(found)
 
 

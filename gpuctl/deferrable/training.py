@@ -168,15 +168,14 @@ def _score(case: Case, rule: Any, past: NDArray[np.int64]) -> float:
 def about(fitted: Fitted, lessons: Lessons, minutes: float, seed: int) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the card of a model says, and its files, for `gpuctl.predictors.card.save_folder`."""
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]
+    generations = len(fitted.curve)
+    cases = generations * 2 * PAIRS * min(EACH, len(lessons.learnt))
     told = {
         "title": "When deferrable jobs start",
         "what": "A net that corrects the middle quantile of the forecast of leftover capacity.",
         "features": list(FEATURES),
         "algorithm": "evolution strategy",
-        "budget": {
-            "minutes": minutes, "generations": len(fitted.curve), "cases": len(fitted.curve) * 2 * PAIRS * EACH,
-            "seed": seed,
-        },
+        "budget": {"minutes": minutes, "generations": generations, "cases": cases, "seed": seed},
         "trained_on": lessons.told,
         "held_score": {"first": held[0], "best": max(held)},
         "training_curve": fitted.curve,

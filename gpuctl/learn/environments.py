@@ -11,6 +11,8 @@ from gpuctl.learn.extra import needed
 
 ENVIRONMENTS = {
     "Accel-v0": "gpuctl.accel.environment:Accel",
+    "Deferrable-v0": "gpuctl.deferrable.environment:Deferrable",
+    "Replay-v0": "gpuctl.replay.environment:Replay",
     "Chain-v0": "gpuctl.chain.environment:Chain",
 }
 """Names in the namespace ``gpuctl``, and where each class is."""

@@ -129,7 +129,8 @@ def _answers(case: Case, curves: Curves, found: Sequence[tuple[Rule, Stopped]]) 
 
 def _because(what: Stopped, curves: Curves) -> Note:
     return note(
-        "{early:.1%} of {n:,} jobs would stop more than 0.1 % above their lowest loss, and are taken to run again; "
+        "{early:.1%} of {n:,} job{n||s} would stop more than 0.1 % above their lowest loss, and are taken to run "
+        "again; "
         "mean regret {regret:.2%}; share of the GPU-hours of jobs with a loss curve",
         early=float(what.early.mean()), n=curves.job.size, regret=float(what.regret.mean()),
     )  # fmt: skip
@@ -159,7 +160,7 @@ def _inputs(case: Case, curves: Curves) -> tuple[Input, ...]:
     return (
         Input(KEY, note("GPU-hours of jobs with a loss curve, share of all"), "-",
               Estimate(logged / held if held else None), "measured",
-              note("{n:,} jobs; of the others nothing is said; {others:,} more cannot be replayed",
+              note("{n:,} job{n||s}; of the others nothing is said; {others:,} more cannot be replayed",
                    n=curves.job.size, others=curves.others)),
         Input(KEY, note("jobs whose points are spread evenly over their GPU time, share"), "-",
               Estimate(curves.inferred / curves.job.size), "inferred",
@@ -204,7 +205,7 @@ def _table(case: Case, curves: Curves, found: Sequence[tuple[Rule, Stopped]]) ->
         title="Rules of stopping",
         question="What would have been saved by stopping when the loss hardly falls, and at what regret?",
         population=note(
-            "{n:,} jobs that log a loss at three points or more and can be replayed; docs/progress.md says what a "
+            "{n:,} job{n||s} that log a loss at three points or more and can be replayed; docs/progress.md says what a "
             "point is.",
             n=curves.job.size,
         ),

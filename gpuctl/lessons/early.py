@@ -108,14 +108,16 @@ def answer(case: Case, rule: Rule, found: Compared) -> Answer:
     known = np.isfinite(found.saved_gpu_s)
     ended, again = int(found.ended.sum()), int(found.again.sum())
     because = note(
-        "{ended:,} jobs are ended in place of a retry; the {again:,} of them that did not fail in the end are taken to "
+        "{ended:,} job{ended||s} {ended|is|are} ended in place of a retry; the {again:,} of them that did not fail "
+        "in the end are taken to "
         "be submitted again",
         ended=ended, again=again,
     )  # fmt: skip
     if rule.first_s:
         late = found.delay_s[np.isfinite(found.delay_s)] / 60
         because = note(
-            "{jobs:,} gangs start {delay:.1f} min later on average; {ended:,} jobs are ended in place of a retry",
+            "{jobs:,} gang{jobs||s} start {delay:.1f} min later on average; {ended:,} job{ended||s} {ended|is|are} "
+            "ended in place of a retry",
             jobs=late.size, delay=float(late.mean()) if late.size else 0.0, ended=ended,
         )  # fmt: skip
     return Answer(
@@ -217,7 +219,7 @@ def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTabl
         section=KEY,
         title="First runs and refused retries",
         question="What would other first runs, pools and rules of retrying have saved, and what delay would they add?",
-        population=note("{n:,} jobs, each rule compared job by job with philly's defaults.", n=case.workload.size),
+        population=note("{n:,} job{n||s}, each rule compared job by job with philly's defaults.", n=case.workload.size),
         notes=(
             note("Pools are half, one and two times as large as the mean number of first runs, and two roots of it, "
                  "ask for: known only afterwards. Their GPUs are taken from the cluster's smallest servers."),
@@ -270,7 +272,8 @@ def _failure_table(case: Case, known: Failures) -> ResultTable:
         title="Failures that a first run catches, and those that slip through",
         question="Which failures would a first run of 10 minutes on one GPU have caught, and why not the others?",
         population=note(
-            "{trials:,} failed attempts of the {n:,} jobs. What becomes of each by its reason and the time to failure, "
+            "{trials:,} failed attempt{trials||s} of the {n:,} job{n||s}. What becomes of each by its reason and "
+            "the time to failure, "
             "whatever waits for the pool.",
             trials=int((fate >= 0).sum()), n=w.size,
         ),

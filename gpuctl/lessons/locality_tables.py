@@ -87,7 +87,8 @@ def speeds(measured: Measured) -> ResultTable:
         title="Speed by number of servers",
         question="How much slower is a gang on more servers?",
         population=note(
-            "{gangs:,} attempts of 2 GPUs and more with at least {least} samples of telemetry, {spread:,} of them on "
+            "{gangs:,} attempt{gangs||s} of 2 GPUs and more with at least {least} sample{least||s} of telemetry, "
+            "{spread:,} of them on "
             "more servers than needed.",
             gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
         ),
@@ -168,7 +169,9 @@ def _sizes(case: Case) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 
 def _population(case: Case) -> Note:
-    return note("{n:,} jobs, replayed under each rule on {servers:,} servers with {gpus:,} GPUs.", n=case.workload.size,
+    return note("{n:,} job{n||s}, replayed under each rule on {servers:,} server{servers||s} with {gpus:,} "
+                "GPU{gpus||s}.",
+                n=case.workload.size,
                 servers=len(case.servers.servers), gpus=case.servers.total_gpus)  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def result(
         note("{name}", name=Named("cluster", case.workload.name)),
         tables,
         {
-            "replays": note("{n:,} jobs, under the policy philly", n=case.workload.size),
+            "replays": note("{n:,} job{n||s}, under the policy philly", n=case.workload.size),
             "preemption overhead": ours(case.overhead),
             "intervals": note("90 %, jobs paired, resampled by {block}", block=ours(_BLOCKS[case.blocks()[1]])),
         },
@@ -136,7 +136,7 @@ def _answers(case: Case, found: Sequence[Finding]) -> ResultTable:
         section=SECTION,
         title="What the lessons would have saved",
         question="What would these rules have saved on this trace?",
-        population=note("{n:,} jobs of {name} that can be replayed.", n=case.workload.size,
+        population=note("{n:,} job{n||s} of {name} that can be replayed.", n=case.workload.size,
                         name=Named("cluster", case.workload.name)),
         notes=(
             note("A saving is shown only where its whole 90 % interval is above 0. The interval covers which weeks "

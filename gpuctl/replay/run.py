@@ -294,7 +294,8 @@ def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, st
                 "gpuctl predict runtime",
             )
         text = note(
-            "{left:,} of {size:,} jobs have no time limit; the parameter unlimited says how they are planned",
+            "{left:,} of {size:,} job{size||s} {left|has|have} no time limit; the parameter unlimited says how they "
+            "are planned",
             left=left,
             size=workload.size,
         )
@@ -441,6 +442,8 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         log=log.with_refused(kept, tuple(workload.ids), refused),
         notes=(
             *outcome.notes,
-            note("{size:,} jobs were not run: {TOO_LARGE}", size=rest.size, TOO_LARGE=ours(TOO_LARGE)),
+            note(
+                "{size:,} job{size||s} {size|was|were} not run: {TOO_LARGE}", size=rest.size, TOO_LARGE=ours(TOO_LARGE)
+            ),
         ),
     )

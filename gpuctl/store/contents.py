@@ -51,7 +51,7 @@ def listing(paths: Sequence[Path], command: str) -> Analysis:
         section="report",
         title="What there is to report",
         question="Which clusters and kept results does the store have?",
-        population=note("{rows} clusters and kept results.", rows=len(rows)),
+        population=note("Clusters and kept results: {rows}.", rows=len(rows)),
         notes=(note("--cluster chooses clusters, --only chooses kept results; gpuctl report takes all by default."),),
         columns=columns,
         frame=pl.DataFrame(rows, schema=schema, orient="row"),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
+from gpuctl.core.text import plural
 from gpuctl.store import lake_place, schema, written_stores
 from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
@@ -183,7 +184,7 @@ class Store:
                 statements = duckdb.extract_statements(sql)
                 if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
                     raise UsageError(
-                        f"the SQL holds {len(statements)} statements" if len(statements) != 1 else
+                        f"the SQL holds {plural(len(statements), 'statement')}" if len(statements) != 1 else
                         f"the SQL does more than read: {statements[0].type.name}",
                         hint="one SELECT, which may begin with WITH; gpuctl tables lists what it can read",
                     )  # fmt: skip

@@ -96,9 +96,9 @@ def _as_listed(each: Waiting, answer: Forecast | None, snapshot: Snapshot) -> Fo
     reason = answer.reason
     if not reason and each.more:
         if each.row is not None and each.row["array_job"] is not None:
-            reason = note("{n:,} further tasks of its array wait, too: this is the first to start", n=each.more)
+            reason = note("{n:,} further task{n||s} of its array wait, too: this is the first to start", n=each.more)
         else:
-            reason = note("with its {n:,} further parts, which start with it", n=each.more)
+            reason = note("with its {n:,} further part{n||s}, which start with it", n=each.more)
     since = snapshot.taken_s - answer.waited_s
     slurm = math.nan if each.starts_s is None else max(each.starts_s, snapshot.taken_s) - since
     return Forecast(answer.job, answer.at_s, answer.answers, answer.method, reason, answer.waited_s, slurm)

@@ -284,9 +284,11 @@ def merged(accounting: pl.DataFrame, snapshot: Snapshot, zone: str, name: str) -
     gone = accounting.filter(~known & open_)
     notes = []
     if gone.height:
-        notes.append(note("{n:,} jobs that run or wait by accounting are not in the queue: left out.", n=gone.height))
+        notes.append(
+            note("{n:,} job{n||s} that run or wait by accounting are not in the queue: left out.", n=gone.height)
+        )
     if late < -86_400:
-        notes.append(note("Accounting ends {h:,} hours before the queue was taken: what ran since is not known.",
+        notes.append(note("Accounting ends {h:,} hour{h||s} before the queue was taken: what ran since is not known.",
                           h=round(-late / 3600)))  # fmt: skip
     if not snapshot.told:
         notes.append(note("The queue does not say when it was so: its newest instant is taken."))

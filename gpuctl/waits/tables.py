@@ -114,7 +114,7 @@ def forecasts(
         section="predictions",
         title="Forecast waits",
         question="How long will each job wait, and how certain is that?",
-        population=note("{found:,} jobs; {answered:,} have a forecast.", found=len(found), answered=answered),
+        population=note("{found:,} job{found||s}; {answered:,} have a forecast.", found=len(found), answered=answered),
         notes=tuple(ours(f"{name}: {text}") for name, text in learn.METHODS.items() if name in methods),
         columns=PREDICTIONS,
         frame=frame,
@@ -157,7 +157,8 @@ def _own(trained: Trained) -> tuple[np.ndarray[Any, Any], pl.DataFrame]:
 
 def _tested(trained: Trained) -> Note:
     return note(
-        "{jobs:,} jobs of {name} that started, from {date} on; the trees that are scored were fitted on earlier ones.",
+        "{jobs:,} job{jobs||s} of {name} that started, from {date} on; the trees that are scored were fitted on "
+        "earlier ones.",
         jobs=trained.counts[-1],
         name=Named("cluster", trained.log.name),
         date=ours(_date(trained.cut_s[-1])),
@@ -240,7 +241,9 @@ def _population(trained: Trained) -> ResultTable:
         section=SECTION,
         title="Jobs",
         question="Whose waits were learnt, and which jobs were left out?",
-        population=note("{jobs:,} jobs of {name}.", jobs=counts["jobs"], name=Named("cluster", trained.log.name)),
+        population=note(
+            "{jobs:,} job{jobs||s} of {name}.", jobs=counts["jobs"], name=Named("cluster", trained.log.name)
+        ),
         notes=(
             note("jobs = no_submission + no_end_of_wait + started + left_early + still_waiting."),
             note(
@@ -274,14 +277,15 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
     if counts["left_early"]:
         found.append(
             note(
-                "{n:,} jobs left the queue without running: forecasts are of jobs that stay until they start.",
+                "{n:,} job{n||s} left the queue without running: forecasts are of jobs that stay until they start.",
                 n=counts["left_early"],
             )
         )
     if counts["no_end_of_wait"] or counts["no_submission"]:
         found.append(
             note(
-                "Left out: {a:,} jobs without a submission, {b:,} of which it is not known until when they waited.",
+                "Left out: {a:,} job{a||s} without a submission, {b:,} of which it is not known until when they "
+                "waited.",
                 a=counts["no_submission"],
                 b=counts["no_end_of_wait"],
             )

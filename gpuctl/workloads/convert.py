@@ -134,14 +134,19 @@ def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note
         jobs = kept
     parts = jobs.filter(pl.col("size") != pl.col("size").ceil()).height
     if parts:
-        notes.append(note("{jobs:,} sizes are no whole number and are rounded up", jobs=parts))
+        notes.append(
+            note(
+                "{jobs:,} size{jobs||s} {jobs|is not a whole number and is|are not whole numbers and are} rounded up",
+                jobs=parts,
+            )
+        )
     if trace.unit != "gpu":
         notes.append(note("sizes are {unit}s: no job has GPUs, or they were asked for", unit=ours(trace.unit)))
     return jobs.with_columns(pl.col("size").ceil().cast(pl.Int64)), notes
 
 
 def _left_out(jobs: int, why: str) -> list[Note]:
-    return [note("{jobs:,} jobs are left out: {why}", jobs=jobs, why=ours(why))] if jobs else []
+    return [note("{jobs:,} job{jobs||s} {jobs|is|are} left out: {why}", jobs=jobs, why=ours(why))] if jobs else []
 
 
 def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
@@ -290,7 +295,7 @@ def pollux(trace: Trace, file: BinaryIO) -> Done:
         _, batch, most = _APPLICATIONS[application]
         made.append((f"{application}-{index}", submit - first, application, size, min(batch * size, most)))
     if guessed:
-        notes.append(note("the applications of {jobs:,} jobs are chosen by their GPU-hours", jobs=guessed))
+        notes.append(note("the applications of {jobs:,} job{jobs||s} are chosen by their GPU-hours", jobs=guessed))
     columns = {"name": pl.String, "time": pl.Float64, "application": pl.String, "num_replicas": pl.Int64,
                "batch_size": pl.Int64}  # fmt: skip
     unsaid = ours("run times are lost: the simulators compute them from models of the applications")
@@ -358,7 +363,9 @@ def philly(trace: Trace, file: BinaryIO, store: Store) -> Done:
         })  # fmt: skip
     file.write(b"[" + b",\n".join(json.dumps(one).encode() for one in written) + b"]\n")
     if untold:
-        notes.append(note("{n:,} attempts are on a machine `untold`: the trace does not say where", n=untold))
+        notes.append(
+            note("{n:,} attempt{n||s} {n|is|are} on a machine `untold`: the trace does not say where", n=untold)
+        )
     return Done(len(written), (*notes, *_undated(trace)))
 
 
@@ -390,7 +397,8 @@ def inference_load(store: Store, cluster: str | None, servers: int, file: Binary
     free = pl.DataFrame({"time_s": (whole["bin"].cast(pl.Int64) - first) * STEP_S, "servers_free": servers - needed})
     free = free.filter((free["servers_free"] != free["servers_free"].shift(1)).fill_null(value=True))
     told = note(
-        "the busiest hundredth of 5-minute spans takes all {servers} servers, with 2 % kept for headroom; the trace "
+        "the busiest hundredth of 5-minute spans takes all {servers} server{servers||s}, with 2 % kept for "
+        "headroom; the trace "
         "lasts {hours:.1f} h",
         servers=servers,
         hours=(last + 1 - first) * STEP_S / 3600,

@@ -148,7 +148,8 @@ def _quality(trace: Jobs, scores: Sequence[Score]) -> ResultTable:
         title="How like the trace synthetic jobs are",
         question="Are synthetic jobs as near to the trace as its own halves are to each other?",
         population=note(
-            "{jobs:,} jobs of {name}; its halves are those submitted in the first and the second half of its time.",
+            "{jobs:,} job{jobs||s} of {name}; its halves are those submitted in the first and the second half of "
+            "its time.",
             jobs=trace.count,
             name=Named("cluster", trace.name),
         ),
@@ -290,7 +291,8 @@ def made(model: Model, jobs: Jobs, wanted: Wanted, sources: Sequence[SourceInfo]
         section="synthetic",
         title="Synthetic jobs",
         question="What was made?",
-        population=note("{jobs:,} jobs drawn with seed {seed}; sizes are {unit}.", jobs=jobs.count, seed=wanted.seed,
+        population=note("{jobs:,} job{jobs||s} drawn with seed {seed}; sizes are {unit}.",
+                        jobs=jobs.count, seed=wanted.seed,
                         unit=ours(unit)),
         notes=(
             note("Second 0 is a Monday, 00:00. Load: size times run time, over the capacity and the time from the "
@@ -323,7 +325,7 @@ def _made_warnings(model: Model, jobs: Jobs, wanted: Wanted) -> tuple[Note, ...]
         told.append(note("The column num_gpus counts {unit}.", unit=ours(UNITS[jobs.unit])))
     if jobs.count < wanted.count:
         told.append(
-            note("{n:,} jobs in place of {wanted:,}: the model has no more.", n=jobs.count, wanted=wanted.count)
+            note("{n:,} job{n||s} in place of {wanted:,}: the model has no more.", n=jobs.count, wanted=wanted.count)
         )
     if wanted.load is not None and wanted.load_by == "time":
         own = model.offered / jobs.capacity

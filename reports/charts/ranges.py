@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import UNITS
+from gpuctl.core.text import agreeing, plural
 from gpuctl.reports.charts.bars import headings, heaviest, lanes, pitch
 from gpuctl.reports.charts.chart import WIDTH, Key, Sketch, counted, drawn_rows, shortened_remark, write
 from gpuctl.reports.charts.svg import INK, SERIES
@@ -37,7 +38,8 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units |
     known = frame.drop_nulls([value])
     rows, remarks = heaviest(known, (value,))
     if known.height < frame.height:
-        remarks = (f"{frame.height - known.height:,} of {frame.height:,} rows have no value.", *remarks)
+        empty = frame.height - known.height
+        remarks = (f"{empty:,} of {plural(frame.height, 'row')} {agreeing(empty, 'have no value')}.", *remarks)
     names = ["none" if name is None else str(name) for name in rows[chart.x].to_list()]
     heads = headings(table)
     unit = chart.unit or next(c.unit for c in table.columns if c.name == value)

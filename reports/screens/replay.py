@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import MISSING, number, timed
+from gpuctl.core.text import plural
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows
 from gpuctl.reports.standout import findings
@@ -169,7 +170,7 @@ def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -
     texts = [text for text in others if not text.startswith("Oracles, which know")]
     unfinished = sum(count for count in left.values() if count > 0)
     if unfinished:
-        texts = [f"{unfinished:,} jobs did not finish", *texts]
+        texts = [f"{plural(unfinished, 'job')} did not finish", *texts]
     return briefly(texts)
 
 

@@ -34,7 +34,7 @@ def job(number: int, *, queue: str = "gpu", minute: int = 0) -> str:
 @pytest.mark.parametrize("form", ["tsv", "table", "json"])
 def test_warnings_go_to_stderr_and_are_not_in_tables(gpuctl: Run, tmp_path: Path, form: str) -> None:
     done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--format", form, "--section", "overview")
-    assert "Warning: the GPUs of 1 machines are inferred" in done.stderr
+    assert "Warning: the GPUs of 1 machine are inferred" in done.stderr
     assert "Warning:" not in done.stdout
     assert "Warning" not in gpuctl("--quiet", "analyze", tmp_path / "a", "--table", "status").stderr
 
@@ -77,7 +77,7 @@ def test_a_file_of_which_all_is_rejected_says_so_and_ends_with_3(gpuctl: Run, tm
     (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,many,12GB\n")
     done = gpuctl(command, tmp_path / "a", "--db", tmp_path / "t.duckdb", check=False)
     assert done.returncode == 3, done.stderr
-    assert "all 1 rows were rejected; nothing of it was loaded" in done.stderr
+    assert "all 1 row was rejected; nothing of it was loaded" in done.stderr
 
 
 def test_a_file_that_cannot_be_loaded_is_bad_input_for_analyze_too(gpuctl: Run, tmp_path: Path) -> None:

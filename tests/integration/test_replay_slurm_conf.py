@@ -56,7 +56,7 @@ def test_the_nodes_of_slurm_conf_are_the_servers(gpuctl: Gpuctl, reader: str, tm
     out = tmp_path / "out"
     done = gpuctl("replay", tmp_path / "jobs.csv", "--slurm-conf", tmp_path, "--policy", reader, "--parquet", out)
     assert "note: replayed on the nodes of slurm.conf of here: 2 servers, 8 GPUs" in done.stderr
-    assert "note: 1 nodes whose State keeps jobs off are left out" in done.stderr
+    assert "note: 1 node whose State keeps jobs off is left out" in done.stderr
     # b waits for n1, the only node of its partition, and c for both
     starts = dict(pl.read_parquet(out / "jobs.parquet").select("job", "start_s").rows())
     assert starts == {"a": 0, "b": 60, "c": 120}

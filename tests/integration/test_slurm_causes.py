@@ -173,7 +173,7 @@ def test_limits_of_accounts_users_and_qos_are_fair_share(tmp_path: Path) -> None
 
 
 def test_limits_that_are_named_and_not_loaded_are_asked_for(by_hand: Analysis) -> None:
-    assert any("1 attempts waited for a limit" in warning and "sacctmgr" in warning for warning in by_hand.warnings)
+    assert any("1 attempt waited for a limit" in warning and "sacctmgr" in warning for warning in by_hand.warnings)
 
 
 def test_samples_split_what_accounting_and_the_replay_take_as_a_whole(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ def test_machines_and_partitions_that_no_file_tells_are_inferred_and_said_to_be(
     overview = by_hand.table("overview").frame.to_dicts()[0]
     assert (overview["machines"], overview["gpus"], overview["gpus_labelled"]) == (2, 8, None)
     assert any("the GPUs of 2 machines are inferred" in warning for warning in by_hand.warnings)
-    assert any("the machines of 1 partitions are inferred" in warning for warning in by_hand.warnings)
+    assert any("the machines of 1 partition are inferred" in warning for warning in by_hand.warnings)
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpuctl.core.lines import RowError
+from gpuctl.core.text import plural
 
 if TYPE_CHECKING:
     from typing import BinaryIO
@@ -132,9 +133,9 @@ def warn_of_counters(sink: Sink, what: str) -> None:
     )["job"]
     if found.len():
         _log.warning(
-            "%s: the bytes of %d jobs never fall, e.g. %s; if they are counters, read the file with --cumulative",
+            "%s: the bytes of %s never fall, e.g. %s; if they are counters, read the file with --cumulative",
             what,
-            found.len(),
+            plural(found.len(), "job"),
             found[0],
         )
 

@@ -69,7 +69,7 @@ def result(
     if unfinished:
         warnings.append(
             note(
-                "{unfinished:,} jobs over all replays did not finish; job figures are over finished jobs",
+                "{unfinished:,} job{unfinished||s} over all replays did not finish; job figures are over finished jobs",
                 unfinished=unfinished,
             )
         )

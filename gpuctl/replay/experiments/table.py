@@ -156,7 +156,9 @@ def tables(
     short = summarized(frame, factors, baseline, tuple(dict.fromkeys((*MEANS, *measures))))
     seeds = frame["seed"].n_unique()
     population = note(
-        "{cells:,} replays: every combination of policy, factors and {seeds:,} seeds", cells=frame.height, seeds=seeds
+        "{cells:,} replay{cells||s}: every combination of policy, factors and {seeds:,} seed{seeds||s}",
+        cells=frame.height,
+        seeds=seeds,
     )
     return (
         replace(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError
+from gpuctl.core.text import agreeing, plural
 from gpuctl.replay.models.resources import GPUS_ONLY, asks, capacity, stocks
 
 if TYPE_CHECKING:
@@ -180,14 +181,14 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
     def tell(bad: Bools, text: str, what: Floats | Ints | None = None) -> None:
         jobs = np.flatnonzero(bad)
         if jobs.size:
-            wrong.append(f"{jobs.size:,} jobs {text}: {named(w.ids, jobs, what)}")
+            wrong.append(f"{_jobs(jobs.size, text)}: {named(w.ids, jobs, what)}")
 
     owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
     none, bad_segment = np.diff(w.segment_start) == 0, np.zeros(w.size, bool)
     bad_segment[owner[~(np.isfinite(w.segment_s) & (w.segment_s > 0))]] = True
     tell(~np.isfinite(w.submit), "have a submission time that is not finite", w.submit)
     tell(~np.isfinite(w.eligible), "have an eligible time that is not finite", w.eligible)
-    tell(w.eligible < w.submit, "are eligible before they are submitted", w.eligible)
+    tell(w.eligible < w.submit, "are eligible before submission", w.eligible)
     tell(np.diff(w.submit, prepend=-np.inf) < 0, "come before the job in front of them (not in order)", w.submit)
     tell(none, "have no run time")
     tell(bad_segment, "have a run time that is not above 0 or not finite")
@@ -203,13 +204,13 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
     if len(set(w.ids)) < w.size:
         _, first, count = np.unique(np.asarray(w.ids, dtype=object), return_index=True, return_counts=True)
         twice = first[count > 1]
-        wrong.append(f"{twice.size:,} names belong to several jobs each: {named(w.ids, np.sort(twice))}")
+        wrong.append(f"names of several jobs: {named(w.ids, np.sort(twice))}")
     if w.depends.size and (w.depends.min() < 0 or w.depends.max() >= w.size):
         wrong.append(f"dependencies name jobs {w.depends.min()} to {w.depends.max()}, there are 0 to {w.size - 1}")
     else:
         circle = circular(w.depends, w.size)
         if circle.size:
-            wrong.append(f"{circle.size:,} jobs depend on themselves in a circle: {named(w.ids, circle)}")
+            wrong.append(f"{_jobs(circle.size, 'depend on themselves in a circle')}: {named(w.ids, circle)}")
     return wrong
 
 
@@ -218,12 +219,13 @@ def _wrong_servers(workload: Workload, cluster: Cluster, resources: tuple[str, .
         return ["the cluster has no GPUs; give one with --cluster, for instance 64x8"]
     wrong = []
     if (cluster.gpus < 1).any() and resources == GPUS_ONLY:
-        wrong.append(f"{(cluster.gpus < 1).sum()} servers have no GPUs")
+        none = int((cluster.gpus < 1).sum())
+        wrong.append(f"{plural(none, 'server')} {agreeing(none, 'have no GPUs')}")
     queues = len(workload.queues)
     if len(cluster.quota) != queues or len(cluster.queue_servers) not in {0, queues}:
         wrong.append(
-            f"the cluster has quotas for {len(cluster.quota)} queues and servers for {len(cluster.queue_servers)}, the "
-            f"jobs have {queues} queues"
+            f"the cluster has quotas for {plural(len(cluster.quota), 'queue')} and servers for "
+            f"{len(cluster.queue_servers)}, the jobs have {plural(queues, 'queue')}"
         )
     if np.isnan(cluster.quota).any() or (cluster.quota < 0).any():
         wrong.append("a quota is negative or not a number")
@@ -239,8 +241,13 @@ def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...], 
     )
     if not jobs.size:
         return []
-    text = f"{jobs.size:,} jobs ask for more {' and '.join(resources)} than the servers have that they may use"
+    text = _jobs(jobs.size, f"ask for more {' and '.join(resources)} than the servers have that they may use")
     return [f"{text}: {named(workload.ids, jobs)}"]
+
+
+def _jobs(count: int, said: str) -> str:
+    """``1 job has ...``, ``2 jobs have ...``."""
+    return f"{plural(count, 'job')} {agreeing(count, said)}"
 
 
 def _too_large(workload: Workload, cluster: Cluster, speeds: SpeedTable | None) -> list[str]:
@@ -254,19 +261,20 @@ def _too_large(workload: Workload, cluster: Cluster, speeds: SpeedTable | None) 
     wrong = []
     if large.any():
         wrong.append(
-            f"{large.sum():,} jobs ask for more GPUs than the cluster's {total:,}: {named(w.ids, jobs[large], w.gpus)}"
+            f"{_jobs(int(large.sum()), 'ask for more GPUs')} than the cluster's {total:,}: "
+            f"{named(w.ids, jobs[large], w.gpus)}"
         )
     for kind in np.unique(w.gpu_type[jobs[typed]]).tolist():
         mine = jobs[typed][w.gpu_type[jobs[typed]] == kind]
         wrong.append(
-            f"{mine.size:,} jobs ask for GPUs of type {w.gpu_types[kind]!r}, which no server that their queue may use "
-            f"has: {named(w.ids, mine)}"
+            f"{_jobs(mine.size, 'ask for GPUs')} of type {w.gpu_types[kind]!r}, which no server that their queue may "
+            f"use has: {named(w.ids, mine)}"
         )
     rest = jobs[~large & ~typed]
     may = "queue and GPU type" if speeds is None else "queue, GPU type and speed there"
     if rest.size:
         wrong.append(
-            f"{rest.size:,} jobs ask for more GPUs than the servers have that their {may} allow: "
+            f"{_jobs(rest.size, 'ask for more GPUs')} than the servers have that their {may} allow: "
             + ", ".join(
                 f"{w.ids[j]!r} ({w.gpus[j]} of {fits[j]}, queue {w.queues[w.queue[j]]!r})"
                 for j in rest[:SHOWN].tolist()

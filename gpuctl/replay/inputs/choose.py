@@ -51,7 +51,7 @@ def choose(workload: Workload, wanted: JobFilter) -> Workload:
     jobs = np.flatnonzero(kept)
     if not jobs.size:
         wanted.refuse_empty(workload.size)
-    told = note("the filter keeps {kept:,} of {of:,} jobs", kept=jobs.size, of=workload.size)
+    told = note("the filter keeps {kept:,} of {of:,} job{of||s}", kept=jobs.size, of=workload.size)
     alone = note("{told}; they are replayed alone, without the load of other jobs", told=told)
     return take(workload, jobs, alone)
 

@@ -98,7 +98,7 @@ def _from_csv(workload: Workload, path: str) -> Workload:
         raise InputError("predicts none of the jobs", path=path, hint="its column job must hold their names")
     predicted[missing] = float(np.median(predicted[~missing]))
     told = note(
-        "run times given to policies: predictions for {value:,} of {size:,} jobs",
+        "run times given to policies: predictions for {value:,} of {size:,} job{size||s}",
         value=(~missing).sum(),
         size=workload.size,
     )

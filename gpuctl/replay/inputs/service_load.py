@@ -80,9 +80,10 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
     # a trace that counts from a start of its own has no weekdays: its first day counts as a Monday
     monday = 0.0 if about["epoch"] == "relative" else FIRST_MONDAY_S
     lent = idle_servers(load, first - monday, gpus, str(path))
-    days = lent.period_s / DAY_S
+    days = round(lent.period_s / DAY_S)
     told = note(
-        "the load of inference is that of {services:,} services in {days:,.0f} days of a trace, repeated by hour and "
+        "the load of inference is that of {services:,} service{services||s} in {days:,} day{days||s} of a trace, "
+        "repeated by hour and "
         "weekday; assumed: the 99th percentile of {by} in five minutes takes all servers",
         services=services, days=days, by=note("requests") if by == "requests" else note("tokens"),
     )  # fmt: skip

@@ -65,7 +65,7 @@ def plan(workload: Workload, how: str) -> Workload:
     left = int(np.isnan(limits).sum())
     more = note("; {left:,} have none", left=left) if left else note("")
     plan = note(
-        "time limits that policies plan with, of {size:,} jobs: {told}{more}",
+        "time limits that policies plan with, of {size:,} job{size||s}: {told}{more}",
         size=workload.size,
         told=together(", ", told),
         more=more,

@@ -20,6 +20,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import listed, note, ours
 from gpuctl.core.spelling import check_queues
 from gpuctl.core.states import State
+from gpuctl.core.text import agreeing
 from gpuctl.replay.inputs.check import SHOWN, unplaceable
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
@@ -104,7 +105,7 @@ def read_trace(
         large = unplaceable(workload, cluster, resources)
         if large.size:
             told = note(
-                "left out {size:,} jobs larger than all servers of the trace that they may use",
+                "left out {size:,} job{size||s} larger than all servers of the trace that they may use",
                 size=large.size,
             )
             workload = take(workload, np.setdiff1d(np.arange(workload.size), large), told)
@@ -178,7 +179,7 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
         .value_counts(sort=True)
         .sort("count", "reason", descending=[True, False])
     )
-    why = ", ".join(f"{count:,} {text}" for text, count in left.iter_rows())
+    why = ", ".join(f"{count:,} {agreeing(count, text)}" for text, count in left.iter_rows())
     rows = rows.filter(pl.col("reason") == "")
     if not rows.height:
         raise InputError(
@@ -191,7 +192,7 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     left_out = note("; left out: {why}", why=ours(why)) if rest else note("")
     notes = [
         note(
-            "{jobs:,} of {all:,} jobs are replayed{left_out}",
+            "{jobs:,} of {all:,} job{all||s} {jobs|is|are} replayed{left_out}",
             jobs=rows.height,
             all=trace.jobs.height,
             left_out=left_out,
@@ -201,21 +202,26 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     if cut:
         notes.append(
             note(
-                "{cut:,} jobs still ran at the end of the log: their run time is taken up to then",
+                "{cut:,} job{cut||s} still ran at the end of the log: {cut|its|their} run time is taken up to then",
                 cut=cut,
             )
         )
     if totals:
         notes.append(
             note(
-                "{totals:,} jobs have no attempts in the log: each is replayed as one run of its total time, "
+                "{totals:,} job{totals||s} {totals|has|have} no attempts in the log: each is replayed as one run of "
+                "its total time, "
                 "start unknown",
                 totals=totals,
             )
         )
     early = (rows["first_c"] < rows["submit_c"]).sum()
     if early:
-        notes.append(note("{early:,} jobs started before their submission according to the log", early=early))
+        notes.append(
+            note(
+                "{early:,} job{early||s} started before {early|its|their} submission according to the log", early=early
+            )
+        )
     return rows, segments.join(rows.select("job", "number"), on="job"), [*notes, *odd]
 
 
@@ -237,14 +243,16 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[Note]]:
         if lost:
             notes.append(
                 note(
-                    "{lost:,} attempts of jobs with others have no known length above 0 s and are left out",
+                    "{lost:,} attempt{lost||s} of jobs with others {lost|has|have} no known length above 0 s and "
+                    "{lost|is|are} left out",
                     lost=lost,
                 )
             )
         if unended:
             notes.append(
                 note(
-                    "{unended:,} attempts have no end in the log: they last until the next known time of their job",
+                    "{unended:,} attempt{unended||s} {unended|has|have} no end in the log: "
+                    "{unended|it lasts|they last} until the next known time of {unended|its|their} job",
                     unended=unended,
                 )
             )
@@ -288,7 +296,8 @@ def _workload(
             names = listed("value", asked.filter(strange).unique().sort().head(SHOWN))
             notes.append(
                 note(
-                    "{strange:,} jobs name GPU types that no server has ({names}): they may use any type",
+                    "{strange:,} job{strange||s} {strange|names|name} GPU types that no server has ({names}): "
+                    "{strange|it|they} may use any type",
                     strange=strange.sum(),
                     names=names,
                 )
@@ -353,7 +362,8 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
     if other:
         notes.append(
             note(
-                "{other:,} of {total:,} attempts held another number of GPUs than their job requests: the job's "
+                "{other:,} of {total:,} attempt{total||s} held another number of GPUs than their job requests: the "
+                "job's "
                 "number is used",
                 other=other,
                 total=total,
@@ -362,7 +372,8 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
     if lost:
         notes.append(
             note(
-                "the placement of {lost:,} of {total:,} attempts is not used: unknown, shared or of another size",
+                "the placement of {lost:,} of {total:,} attempt{total||s} is not used: unknown, shared or of "
+                "another size",
                 lost=lost,
                 total=total,
             )
@@ -370,7 +381,7 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
     if guessed:
         notes.append(
             note(
-                "the placement of {guessed:,} of {total:,} attempts is an even split over their servers",
+                "the placement of {guessed:,} of {total:,} attempt{total||s} is an even split over their servers",
                 guessed=guessed,
                 total=total,
             )
@@ -398,12 +409,12 @@ def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, 
     if inferred.height:
         notes.append(
             note(
-                "the GPUs of {height:,} servers are inferred: the most that jobs held there at once, or more",
+                "the GPUs of {height:,} server{height||s} are inferred: the most that jobs held there at once, or more",
                 height=inferred.height,
             )
         )
     if empty.height:
-        notes.append(note("{height:,} machines without GPUs are left out", height=empty.height))
+        notes.append(note("{height:,} machine{height||s} without GPUs {height|is|are} left out", height=empty.height))
     if not rows.height:
         notes.append(note("the log names no servers"))
     found = rows.filter(kept).select("machine", "rack", "gpu_type", "cpus", "mem_mb", gpus=c("size").fill_null(0))
@@ -460,7 +471,7 @@ def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) 
     if unknown:
         notes.append(
             note(
-                "the racks of {unknown:,} of {names:,} servers are unknown: each counts as a separate rack",
+                "the racks of {unknown:,} of {names:,} server{names||s} are unknown: each counts as a separate rack",
                 unknown=unknown,
                 names=len(names),
             )
@@ -486,7 +497,7 @@ def _quotas(
         if without:
             notes.append(
                 note(
-                    "{without:,} of {size:,} queues have no quota",
+                    "{without:,} of {size:,} queue{size||s} {without|has|have} no quota",
                     without=without,
                     size=quota.size,
                 )
@@ -499,7 +510,8 @@ def _quotas(
     quota = np.array([most.get(queue, math.inf) for queue in workload.queues], np.float64)
     notes.append(
         note(
-            "the quotas of {value:,} queues are inferred: the most GPUs that each held at once; give them with "
+            "the quotas of {value:,} queue{value||s} are inferred: the most GPUs that each held at once; give them "
+            "with "
             "--quotas",
             value=np.isfinite(quota).sum(),
         )
@@ -518,7 +530,7 @@ def _queue_servers(
         if pairs.height:
             notes.append(
                 note(
-                    "the servers of {value:,} queues are inferred: those that their jobs ran on",
+                    "the servers of {value:,} queue{value||s} are inferred: those that their jobs ran on",
                     value=pairs["queue"].n_unique(),
                 )
             )
@@ -546,7 +558,7 @@ def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[Note]
     more = note("; {ever:,} of them to the end of the log, assumed permanent", ever=ever) if ever else note("")
     notes.append(
         note(
-            "servers go down {down:,} times according to the log ({states}){more}",
+            "servers go down {down:,} time{down||s} according to the log ({states}){more}",
             down=len(down),
             states=states,
             more=more,

@@ -46,7 +46,7 @@ def take(workload: Workload, jobs: Ints, *notes: Note) -> Workload:
     more = (
         (
             note(
-                "{lost:,} dependencies on jobs outside the replay are dropped",
+                "{lost:,} {lost|dependency|dependencies} on jobs outside the replay {lost|is|are} dropped",
                 lost=lost,
             ),
         )
@@ -159,7 +159,7 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
     ends = note("the last") if end is None else named("value", str(end))
     notes = [
         note(
-            "window: {size:,} of {size_2:,} jobs, submitted from {begins} to {ends}",
+            "window: {size:,} of {size_2:,} job{size_2||s}, submitted from {begins} to {ends}",
             size=jobs.size,
             size_2=workload.size,
             begins=begins,
@@ -171,7 +171,8 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
         running, waiting = (int((state & before).sum()) for state in _recorded_at(workload, begin))
         notes.append(
             note(
-                "the cluster starts empty; in the trace, {running:,} earlier jobs were running and {waiting:,} "
+                "the cluster starts empty; in the trace, {running:,} earlier job{running||s} {running|was|were} "
+                "running and {waiting:,} "
                 "waiting at the window's start",
                 running=running,
                 waiting=waiting,
@@ -263,7 +264,7 @@ def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> 
     times[order] = np.arange(n) - np.searchsorted(jobs[order], jobs[order])
     made = gather(workload, jobs)
     parts = note("weeks") if weeks else note("days") if length == DAY_S else note("equal parts of the time")
-    told = note("{n:,} jobs drawn from {blocks} {parts} (seed {seed})", n=n, blocks=blocks, parts=parts, seed=seed)
+    told = note("{n:,} job{n||s} drawn from {blocks} {parts} (seed {seed})", n=n, blocks=blocks, parts=parts, seed=seed)
     # rounding must not swap neighbours across the seam of two days
     submit = np.maximum.accumulate(made.submit + shift)
     return dataclasses.replace(
@@ -328,7 +329,7 @@ def bootstrap_users(workload: Workload, seed: int) -> Workload:
         notes=(
             *workload.notes,
             note(
-                "{size:,} jobs of {users:,} users drawn from {users:,} (seed {seed})",
+                "{size:,} job{size||s} of {users:,} user{users||s} drawn from {users:,} (seed {seed})",
                 size=jobs.size,
                 users=known.size,
                 seed=seed,
@@ -341,7 +342,7 @@ def bootstrap_users(workload: Workload, seed: int) -> Workload:
 def _dropped(workload: Workload) -> tuple[Note, ...]:
     if not len(workload.depends):
         return ()
-    return (note("{depends:,} dependencies are dropped", depends=len(workload.depends)),)
+    return (note("{depends:,} {depends|dependency is|dependencies are} dropped", depends=len(workload.depends)),)
 
 
 def gather(workload: Workload, jobs: Ints) -> Workload:

@@ -234,7 +234,8 @@ def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: fl
         return ()
     came = counts["servers_lent"]
     told = note(
-        "inference lent servers {came:,} times and got them back {back:,} times, {servers:,} times too late: it missed "
+        "inference lent servers {came:,} time{came||s} and got them back {back:,} time{back||s}, {servers:,} "
+        "time{servers||s} too late: it missed "
         "{seconds:,.0f} server-seconds in all",
         came=came, back=len(loans) - came, servers=counts["servers_late"], seconds=counts["late_server_s"],
     )  # fmt: skip

@@ -100,7 +100,7 @@ def tell(
         if np.isnan(there).any():
             lacks.append(
                 note(
-                    "the {word} of {value:,} servers are not known and bound nothing there",
+                    "the {word} of {value:,} server{value||s} are not known and bound nothing there",
                     word=ours(word),
                     value=np.isnan(there).sum(),
                 )
@@ -115,7 +115,7 @@ def tell(
             if filled.any():
                 notes.append(
                     note(
-                        "{filled:,} jobs do not say {word}: assumed, {unit} a GPU (--per-gpu)",
+                        "{filled:,} job{filled||s} {filled|does|do} not say {word}: assumed, {unit} a GPU (--per-gpu)",
                         filled=filled.sum(),
                         word=ours(word),
                         unit=unit,
@@ -125,7 +125,8 @@ def tell(
         if silent.any():
             notes.append(
                 note(
-                    "{silent:,} of {size:,} jobs do not say {word}: they ask for none",
+                    "{silent:,} of {size:,} job{size||s} {silent|does|do} not say {word}: {silent|it asks|they ask} "
+                    "for none",
                     silent=silent.sum(),
                     size=workload.size,
                     word=ours(word),

@@ -76,7 +76,8 @@ def gantt(replays: Replays) -> ResultTable:
         rows = rows.sort(place, pl.col("what").cast(pl.Enum(_PARTS)), "t_s", maintain_order=True)
         frames.append(rows.insert_column(0, pl.Series("policy", [outcome.policy] * rows.height, dtype=pl.String)))
     population = note(
-        "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {servers:,} servers of {cluster}.",
+        "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {servers:,} server{servers||s} of "
+        "{cluster}.",
         length=ours(lasting(window[1] - window[0])), begin=window[0], shown=len(servers), servers=there,
         cluster=servers_note(replays.cluster),
     )  # fmt: skip
@@ -91,12 +92,13 @@ def gantt(replays: Replays) -> ResultTable:
 def _notes(replays: Replays, cut: list[Note], most: int, servers: tuple[int, int]) -> tuple[Note, ...]:
     found = []
     if servers[0] < servers[1]:
-        found.append(note("Shown: {shown:,} of {there:,} servers.", shown=servers[0], there=servers[1]))
+        found.append(note("Shown: {shown:,} of {there:,} server{there||s}.", shown=servers[0], there=servers[1]))
     if replays.window is None:
         found.append(
             note(
                 "The window lies around the moment at which running and waiting jobs ask for most GPUs under {policy}, "
-                "and is as long as it can be with at most {most} allocations of each policy. Another one: --gantt "
+                "and is as long as it can be with at most {most} allocation{most||s} of each policy. Another one: "
+                "--gantt "
                 "FROM..TO.",
                 policy=Named("policy", replays.baseline.policy), most=most,
             )

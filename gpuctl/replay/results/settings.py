@@ -40,7 +40,7 @@ class Replays:
         """The population, as every table says it."""
         left_out = metrics.warmup_jobs(self.workload, self.warmup)
         text = note(
-            "{size:,} jobs of {name}, replayed on {name_2}",
+            "{size:,} job{size||s} of {name}, replayed on {name_2}",
             size=self.workload.size,
             name=Named("cluster", self.workload.name),
             name_2=servers_note(self.cluster),
@@ -101,20 +101,23 @@ def settings(replays: Replays) -> dict[str, Note]:
     oracles = [o.policy for o in replays.outcomes if o.oracle]
     settings |= {
         "workload": note(
-            "{name}, {jobs:,} jobs", name=Named("cluster", replays.workload.name), jobs=replays.workload.size
+            "{name}, {jobs:,} job{jobs||s}", name=Named("cluster", replays.workload.name), jobs=replays.workload.size
         ),
         "cluster": note(
-            "{name}, {gpus:,} GPUs{servers}",
+            "{name}, {gpus:,} GPU{gpus||s}{servers}",
             name=servers_note(replays.cluster),
             gpus=replays.cluster.total_gpus,
-            servers=note("") if replays.cluster.pool else note(" on {k:,} servers", k=len(replays.cluster.servers)),
+            servers=note("")
+            if replays.cluster.pool
+            else note(" on {k:,} server{k||s}", k=len(replays.cluster.servers)),
         ),
         "quotas": ours(replays.cluster.quota_source),
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
-            "95 %, bootstrap over days of submission (fewer than {days} days: over up to {blocks} blocks of equally "
-            "many jobs), {resamples:,} resamples, seed {seed}",
+            "95 %, bootstrap over days of submission (fewer than {days} day{days||s}: over up to {blocks} blocks of "
+            "equally "
+            "many jobs), {resamples:,} resample{resamples||s}, seed {seed}",
             days=comparison.ENOUGH_DAYS,
             blocks=comparison.FEW_DAYS_BLOCKS,
             resamples=replays.resamples,

@@ -205,7 +205,7 @@ def _preemptions(replays: Replays) -> ResultTable:
         "replay_preemptions",
         pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64) | {"late_server_s": pl.Float64}),
         note(
-            "{size:,} jobs of {name}, all counted.",
+            "{size:,} job{size||s} of {name}, all counted.",
             size=replays.workload.size, name=Named("cluster", replays.workload.name),
         ),
         section="replay", title="Preemptions",
@@ -327,7 +327,8 @@ def _timeline(replays: Replays) -> ResultTable:
     return _table(
         "replay_timeline", frame,
         note(
-            "All {jobs:,} jobs of {name}, warm-up and unfinished ones among them; waiting jobs are those that could "
+            "All {jobs:,} job{jobs||s} of {name}, warm-up and unfinished ones among them; waiting jobs are those "
+            "that could "
             "start.",
             jobs=replays.workload.size, name=Named("cluster", replays.workload.name),
         ),
@@ -335,7 +336,7 @@ def _timeline(replays: Replays) -> ResultTable:
         question="How did queue length and occupancy change over time?",
         notes=(
             note(
-                "Means over {periods} equal periods of about {width}, the same for all policies.",
+                "Means over {periods} equal period{periods||s} of about {width}, the same for all policies.",
                 periods=len(edges) - 1, width=ours(str(width)),
             ),
             note("Replays that end before the longest one count as empty after their end."),
@@ -357,7 +358,8 @@ def _heatmap(replays: Replays) -> ResultTable:
     return _table(
         "replay_heatmap", frame,
         note(
-            "All {servers:,} servers of {cluster} in {rows} rows, {periods} equal periods.",
+            "All {servers:,} server{servers||s} of {cluster} in {rows} row{rows||s}, {periods} equal "
+            "period{periods||s}.",
             servers=len(replays.cluster.servers), cluster=servers_note(replays.cluster), rows=len(names),
             periods=len(edges) - 1,
         ),
@@ -382,7 +384,7 @@ def _unfinished(replays: Replays) -> ResultTable:
     notes = (
         (
             note(
-                "{height:,} rows, exported but not printed; replay_summary counts them by state.",
+                "{height:,} row{height||s}, exported but not printed; replay_summary counts them by state.",
                 height=frame.height,
             ),
         )
@@ -392,7 +394,7 @@ def _unfinished(replays: Replays) -> ResultTable:
     return _table(
         "replay_unfinished", frame,
         note(
-            "Unfinished jobs among all {jobs:,} jobs of each policy, warm-up included.",
+            "Unfinished jobs among all {jobs:,} job{jobs||s} of each policy, warm-up included.",
             jobs=replays.workload.size,
         ),
         section="replay_jobs", title="Jobs that did not finish", notes=notes, detail=long,
@@ -423,7 +425,7 @@ def _jobs(replays: Replays) -> ResultTable:
     return _table(
         "replay_jobs", frame,
         note(
-            "All {jobs:,} jobs of {name}, once for each policy.",
+            "All {jobs:,} job{jobs||s} of {name}, once for each policy.",
             jobs=replays.workload.size, name=Named("cluster", replays.workload.name),
         ),
         section="replay_jobs", title="All jobs", detail=True, question="How did each job fare under each policy?",
@@ -437,7 +439,7 @@ def _traits(replays: Replays) -> ResultTable:
     columns_of = {"job": list(replays.workload.ids), **{name: getattr(known, name) for name in TRAITS}}
     return _table(
         "replay_traits", pl.DataFrame({**columns_of, "derived": derived}),
-        note("All {jobs:,} jobs, the same for every policy.", jobs=replays.workload.size),
+        note("All {jobs:,} job{jobs||s}, the same for every policy.", jobs=replays.workload.size),
         section="replay_jobs", title="Job traits for deep-learning schedulers", detail=True,
         question="How is each job taken to scale, to suffer from distance, and to share, and what of it is assumed?",
     )  # fmt: skip

@@ -80,7 +80,7 @@ def test_killed_attempts_are_told_and_not_counted(found: Analysis) -> None:
     table = table_of(found, "failure_reasons")
     assert "7 failed attempts" in table.population
     assert "5 of them have a log" in table.population
-    assert "1 attempts ended by a user or an administrator, and 0 whose end is unknown" in table.population
+    assert "1 attempt ended by a user or an administrator, and 0 whose end is unknown" in table.population
 
 
 def test_categories(found: Analysis) -> None:

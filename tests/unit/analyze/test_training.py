@@ -171,11 +171,11 @@ def test_the_population_counts_what_is_left_out(found: Analysis) -> None:
     table = table_of(found, "training_convergence")
     for text in (
         "5 of the 8 jobs whose output shows training",
-        "1 have fewer, 1 print only accuracies and the like, 1 only epochs or steps; 1 more are not among",
-        "(1 jobs), else the training loss",
-        "in 1 jobs, which print fewer than three epochs",
-        "1 jobs have points that are no finite number",
-        "stamps of its lines (1 jobs) or what their bars show (1)",
+        "1 has fewer, 1 prints only accuracies and similar figures, 1 only epochs or steps; 1 more is not among",
+        "(1 job), else the training loss",
+        "in 1 job, which prints fewer than three epochs",
+        "1 job has points that are no finite number",
+        "stamps of its lines (1 job) or what their bars show (1)",
         "over the GPU time (3)",
     ):
         assert text in table.population

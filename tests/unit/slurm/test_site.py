@@ -370,7 +370,7 @@ def test_the_nodes_are_the_servers() -> None:
     assert cluster.queue_servers[1].tolist() == [0]
     assert cluster.notes == (
         "3 nodes whose State keeps jobs off are left out",
-        "1 nodes have GPUs of several types: they suit jobs that ask for any type",
+        "1 node has GPUs of several types: it suits jobs that ask for any type",
         "queues that are no partition of slurm.conf have the nodes of the default partition a: x",
     )
     assert cluster.quota.tolist() == [np.inf, np.inf]
@@ -401,10 +401,10 @@ def test_jobs_of_a_trace_are_put_on_the_nodes_that_they_ran_on() -> None:
     asked = replace(jobs, gpu_type=np.array([0, 1]), gpu_types=("a100,v100", "v100"))
     anyhow, _ = on_nodes(asked, own, cluster_of(typed, asked, ("gpu", "cpu")))
     assert anyhow.gpu_type.tolist() == [-1, 1]
-    assert anyhow.notes == ("1 jobs name GPU types that no server has (a100,v100): they may use any type",)
+    assert anyhow.notes == ("1 job names GPU types that no server has (a100,v100): it may use any type",)
     lost, nodes = on_nodes(jobs, replace(own, servers=("n3", "x", "gone")), cluster_of(found, jobs))
     assert lost.piece_server.size == 0
-    assert nodes.notes == ("jobs ran on 1 servers that slurm.conf does not have: x",)
+    assert nodes.notes == ("jobs ran on 1 server that slurm.conf does not have: x",)
 
 
 def test_nodes_without_gpus_are_servers_where_cpus_count() -> None:

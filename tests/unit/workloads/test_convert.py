@@ -92,8 +92,8 @@ def test_what_a_format_cannot_say_is_counted(tmp_path: Path) -> None:
     pods = store_of(tmp_path, *TRACES["openb-pods"])
     data, done = written(pods, "batsim")
     assert [str(n) for n in done.notes] == [
-        "1 jobs are left out: no size", "1 jobs are left out: no run time",
-        "1 sizes are no whole number and are rounded up",
+        "1 job is left out: no size", "1 job is left out: no run time",
+        "1 size is not a whole number and is rounded up",
         "no machines are known: nb_res is the size of the largest job",
     ]  # fmt: skip
     found = json.loads(data)
@@ -157,7 +157,7 @@ def test_what_philly_has_no_word_for_is_left_out(tmp_path: Path) -> None:
     data, done = written(db, "philly")
     assert [(job["jobid"], job["status"]) for job in json.loads(data)] == [("pod-1", "Pass")]
     assert [str(n) for n in done.notes[:3]] == [
-        "1 jobs are left out: not ended", "2 jobs are left out: outcome unknown", "1 jobs are left out: no attempt",
+        "1 job is left out: not ended", "2 jobs are left out: outcome unknown", "1 job is left out: no attempt",
     ]  # fmt: skip
     with pytest.raises(UsageError, match="--servers is for"), Store(db) as store:
         convert.convert(store, "c", "swf", io.BytesIO(), servers=3)

@@ -230,7 +230,8 @@ class Osdec(PythonPolicy):
         left = self.every * sum(self.s.leftover)
         return (
             note(
-                "{done:,} of {jobs:,} deferrable jobs ran to their end in leftover capacity: {useful} GPU-h, {share} % "
+                "{done:,} of {jobs:,} deferrable job{jobs||s} ran to their end in leftover capacity: {useful} "
+                "GPU-h, {share} % "
                 "of it, after a mean wait of {wait} h from the opening of their windows; {evictions:,} evictions "
                 "lost {lost} GPU-h; {missed:,} never started in time, {failed:,} were evicted and did not again",
                 done=told["done"], jobs=told["jobs"], evictions=told["evictions"], missed=told["missed"],

@@ -49,11 +49,11 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
         )
     notes = []
     if off := sum(not node.usable for node in site.nodes):
-        notes.append(note("{off:,} nodes whose State keeps jobs off are left out", off=off))
+        notes.append(note("{off:,} node{off||s} whose State keeps jobs off {off|is|are} left out", off=off))
     if len(nodes) + off < len(site.nodes):
         notes.append(
             note(
-                "{value:,} nodes without GPUs are left out",
+                "{value:,} node{value||s} without GPUs {value|is|are} left out",
                 value=len(site.nodes) - len(nodes) - off,
             )
         )
@@ -62,7 +62,8 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
     if mixed:
         notes.append(
             note(
-                "{mixed:,} nodes have GPUs of several types: they suit jobs that ask for any type",
+                "{mixed:,} node{mixed||s} {mixed|has|have} GPUs of several types: {mixed|it suits|they suit} jobs "
+                "that ask for any type",
                 mixed=mixed,
             )
         )
@@ -109,7 +110,8 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
         if other.any():
             names = listed("value", sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()}), 5)
             told = note(
-                "{other:,} jobs name GPU types that no server has ({names}): they may use any type",
+                "{other:,} job{other||s} {other|names|name} GPU types that no server has ({names}): {other|it|they} "
+                "may use any type",
                 other=other.sum(),
                 names=names,
             )
@@ -126,7 +128,7 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
     if not strange:
         return dataclasses.replace(workload, piece_server=piece_server), cluster
     told = note(
-        "jobs ran on {strange:,} servers that slurm.conf does not have: {few}{more}",
+        "jobs ran on {strange:,} server{strange||s} that slurm.conf does not have: {few}{more}",
         strange=len(strange),
         few=listed("machine", strange, 5),
         more=note(" and {more:,} more", more=len(strange) - 5) if len(strange) > 5 else note(""),

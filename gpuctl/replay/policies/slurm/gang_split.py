@@ -48,7 +48,8 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
     if split.any():
         notes.append(
             note(
-                "{split:,} jobs do not fit on as many nodes as they ask for, or on whole ones: they are split over "
+                "{split:,} job{split||s} {split|does|do} not fit on as many nodes as {split|it asks|they ask} for, "
+                "or on whole ones: {split|it is|they are} split over "
                 "others",
                 split=int(split.sum()),
             )
@@ -56,7 +57,8 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
     if large.any():
         notes.append(
             note(
-                "{large:,} jobs can never start and are turned away: the nodes of their partition could not hold them",
+                "{large:,} job{large||s} can never start and {large|is|are} turned away: the nodes of "
+                "{large|its|their} partition could not hold them",
                 large=int(large.sum()),
             )
         )

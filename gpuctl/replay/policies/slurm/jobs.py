@@ -81,7 +81,8 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
     if strange:
         notes.append(
             note(
-                "{strange} queues are no partition of slurm.conf (such as {strange_2}): all nodes, no limits",
+                "{strange} queue{strange||s} {strange|is not a partition|are not partitions} of slurm.conf (such as "
+                "{strange_2}): all nodes, no limits",
                 strange=len(strange),
                 strange_2=Named("queue", strange[0]),
             )
@@ -203,7 +204,8 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
     if told and added_users:
         notes.append(
             note(
-                "{added_users:,} users (and {added_accounts:,} accounts) have no association: each is given 1 share",
+                "{added_users:,} user{added_users||s} (and {added_accounts:,} account{added_accounts||s}) have no "
+                "association: each is given 1 share",
                 added_users=len(added_users),
                 added_accounts=len(added_accounts),
             )

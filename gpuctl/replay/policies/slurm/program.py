@@ -271,7 +271,8 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     if strange:
         notes.append(
             note(
-                "the servers replayed are not the nodes of {strange} partitions (such as {strange_2}): these have "
+                "the servers replayed are not the nodes of {strange} partition{strange||s} (such as {strange_2}): "
+                "these have "
                 "all servers",
                 strange=len(strange),
                 strange_2=Named("queue", strange[0]),
@@ -280,7 +281,8 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     if grown:
         notes.append(
             note(
-                "{size:,} servers are no nodes of slurm.conf (such as {servers}): each is in the partitions that "
+                "{size:,} server{size||s} {size|is not a node|are not nodes} of slurm.conf (such as {servers}): "
+                "each is in the partitions that "
                 "have a node with as many GPUs, or in all where none has",
                 size=new.size,
                 servers=Named("machine", cluster.servers[new[0]]),
@@ -437,14 +439,19 @@ def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[Note]:
     if setup.preempt != "none" and suspended:
         found.append(
             note(
-                "PreemptMode=SUSPEND of {suspended:,} jobs: suspension on the same nodes is not modelled; they are "
+                "PreemptMode=SUSPEND of {suspended:,} job{suspended||s}: suspension on the same nodes is not "
+                "modelled; they are "
                 "queued again and lose no progress",
                 suspended=suspended,
             )
         )
     reasons = Counter(why for why in caps.never if why)
     found += [
-        note("{count:,} jobs can never start and are turned away: {why}", count=count, why=Named("text", why))
+        note(
+            "{count:,} job{count||s} can never start and {count|is|are} turned away: {why}",
+            count=count,
+            why=Named("text", why),
+        )
         for why, count in reasons.items()
     ]
     return found

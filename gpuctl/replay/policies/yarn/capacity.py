@@ -194,7 +194,7 @@ def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[Note]:
         (stopped, note("are in queues that are STOPPED")),
     )
     return [
-        note("{count:,} jobs {what}: turned away", count=int(jobs.sum()), what=what)
+        note("{count:,} job{count||s} {what}: turned away", count=int(jobs.sum()), what=what)
         for jobs, what in told
         if jobs.any()
     ]

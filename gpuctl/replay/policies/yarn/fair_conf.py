@@ -253,7 +253,8 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
     if masters and case.params["masters"] == "none":
         notes.append(
             note(
-                "maxAMShare ({masters} queues) bounds nothing, as no job is a master; masters=first makes the "
+                "maxAMShare ({masters} queue{masters||s}) bounds nothing, as no job is a master; masters=first "
+                "makes the "
                 "first of each application one",
                 masters=masters,
             )
@@ -262,7 +263,8 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
     if without and case.whole[2]:
         notes.append(
             note(
-                "maxResources of {without} queues allow no GPUs (in a form that names none of them, perhaps)",
+                "maxResources of {without} queue{without||s} {without|allows|allow} no GPUs (in a form that names "
+                "none of them, perhaps)",
                 without=without,
             )
         )

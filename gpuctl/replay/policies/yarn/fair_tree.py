@@ -87,7 +87,8 @@ def place(allocations: Allocations, wanted: list[str], users: list[str], *, unde
     notes = []
     if count:
         some = [
-            note("{queue} ({jobs:,} jobs)", queue=Named("queue", one), jobs=k) for one, k in list(count.items())[:5]
+            note("{queue} ({jobs:,} job{jobs||s})", queue=Named("queue", one), jobs=k)
+            for one, k in list(count.items())[:5]
         ]
         more = note(" and {more} more", more=len(count) - 5) if len(count) > 5 else note("")
         notes.append(

@@ -89,9 +89,7 @@ def test_missing_samples_are_one_row_and_said(store: Store, caplog: pytest.LogCa
 def test_counters_that_were_not_said_to_be_are_noticed(store: Store, caplog: pytest.LogCaptureFixture) -> None:
     rows = "".join(f"a,{t},{1000 + 37 * t}\nb,{t},{t % 5}\n" for t in range(40))
     Loaded(TRAFFIC, f"job_id,t,bytes\n{rows}", store)
-    assert (
-        "the bytes of 1 jobs never fall, e.g. a; if they are counters, read the file with --cumulative" in caplog.text
-    )
+    assert "the bytes of 1 job never fall, e.g. a; if they are counters, read the file with --cumulative" in caplog.text
     caplog.clear()
     Loaded(COUNTERS, f"job_id,t,bytes\n{rows}", store, source=2)
     assert "--cumulative" not in caplog.text

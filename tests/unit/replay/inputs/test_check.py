@@ -37,7 +37,7 @@ def test_what_fits_passes() -> None:
 
 def test_a_gang_larger_than_the_cluster_is_named() -> None:
     told = refused(jobs(), servers("7x8"))
-    assert "1 jobs ask for more GPUs than the cluster's 56: 'j2' (64)" in told
+    assert "1 job asks for more GPUs than the cluster's 56: 'j2' (64)" in told
     assert unplaceable(jobs(), servers("7x8")).tolist() == [2]
     with pytest.raises(InputError) as caught:
         check(jobs(), servers("7x8"))
@@ -54,7 +54,7 @@ def test_a_gang_larger_than_the_servers_of_its_queue() -> None:
 def test_a_gpu_type_that_no_server_has() -> None:
     typed = jobs(gpu_type=np.array([0, 1, -1]), gpu_types=("a100", "v100"))
     told = refused(typed, servers(gpu_type=np.full(8, 1)))
-    assert "1 jobs ask for GPUs of type 'a100', which no server that their queue may use has: 'j0'" in told
+    assert "1 job asks for GPUs of type 'a100', which no server that their queue may use has: 'j0'" in told
     mixed = servers(gpu_type=np.array([0, 0, 1, 1, 1, 1, -1, -1]))
     check(typed, mixed)
     assert room(typed, mixed).tolist() == [32, 48, 64]
@@ -68,16 +68,16 @@ def test_servers_that_are_down_for_good_do_not_count() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"submit": np.array([0, np.nan, 2])}, "1 jobs have a submission time that is not finite: 'j1' (nan)"),
+        ({"submit": np.array([0, np.nan, 2])}, "1 job has a submission time that is not finite: 'j1' (nan)"),
         ({"eligible": np.array([0, 1, np.inf])}, "an eligible time that is not finite: 'j2' (inf)"),
-        ({"eligible": np.array([0, 0.5, 2])}, "are eligible before they are submitted: 'j1' (0.5)"),
+        ({"eligible": np.array([0, 0.5, 2])}, "is eligible before submission: 'j1' (0.5)"),
         ({"submit": np.array([0.0, -1, 2])}, "come before the job in front of them (not in order): 'j1' (-1)"),
         ({"segment_s": np.array([1, 0, -3.0])}, "2 jobs have a run time that is not above 0 or not finite: 'j1', 'j2'"),
         ({"segment_s": np.array([1, np.nan, 3])}, "a run time that is not above 0 or not finite: 'j1'"),
-        ({"segment_start": np.array([0, 2, 2, 3])}, "1 jobs have no run time: 'j1'"),
-        ({"gpus": np.array([0, 1, 2])}, "ask for less than one GPU: 'j0' (0)"),
+        ({"segment_start": np.array([0, 2, 2, 3])}, "1 job has no run time: 'j1'"),
+        ({"gpus": np.array([0, 1, 2])}, "asks for less than one GPU: 'j0' (0)"),
         ({"time_limit": np.array([0, np.nan, 2])}, "a time limit that is not above 0: 'j0' (0)"),
-        ({"ids": ("x", "y", "x")}, "1 names belong to several jobs each: 'x'"),
+        ({"ids": ("x", "y", "x")}, "names of several jobs: 'x'"),
         ({"depends": np.array([[0, 1], [1, 0]])}, "2 jobs depend on themselves in a circle: 'j0', 'j1'"),
         ({"depends": np.array([[0, 7]])}, "dependencies name jobs 0 to 7, there are 0 to 2"),
     ],
@@ -90,7 +90,7 @@ def test_wrong_jobs_are_named(change: dict[str, Any], said: str) -> None:
     ("change", "said"),
     [
         ({"gpus": np.zeros(8, np.int64)}, "the cluster has no GPUs"),
-        ({"gpus": np.array([8, 8, 8, 8, 8, 8, 16, 0])}, "1 servers have no GPUs"),
+        ({"gpus": np.array([8, 8, 8, 8, 8, 8, 16, 0])}, "1 server has no GPUs"),
         ({"quota": np.full(3, np.inf)}, "quotas for 3 queues"),
         ({"quota": np.array([np.nan, 1])}, "a quota is negative or not a number"),
     ],
@@ -101,7 +101,7 @@ def test_wrong_servers(change: dict[str, Any], said: str) -> None:
 
 def test_everything_is_told_at_once() -> None:
     told = refused(jobs(gpus=np.array([0, 1, 2]), ids=("x", "x", "y")), servers(quota=np.full(1, 8.0)))
-    assert all(text in told for text in ("less than one GPU", "several jobs each", "quotas for 1 queues"))
+    assert all(text in told for text in ("less than one GPU", "names of several jobs", "quotas for 1 queue"))
 
 
 def test_many_are_counted() -> None:

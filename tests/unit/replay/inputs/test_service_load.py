@@ -89,7 +89,7 @@ def test_a_store_of_requests(tmp_path: Path) -> None:
     lent = read_service_load(stored(tmp_path / "a.duckdb", [minutes, rate.format(0, 0)]), TEN)
     # 200 tokens in five minutes to 1,000 at the peak
     assert [idle_at(lent, h * 3600.0) for h in (0, 11.99, 12, 17.99, 18)] == [7, 7, 0, 0, 7]
-    assert "2 services in 1 days of a trace" in str(lent.notes[0])
+    assert "2 services in 1 day of a trace" in str(lent.notes[0])
     assert "99th percentile of tokens" in str(lent.notes[0])
     # where one does not tell tokens all are counted by requests: 6 in each five minutes
     lent = read_service_load(stored(tmp_path / "b.duckdb", [minutes, rate.format("NULL", "NULL")]), TEN)

@@ -83,7 +83,7 @@ def test_the_sample_is_what_the_store_says(sample: Store) -> None:
     jobs, cluster = read_trace(sample)
     assert jobs.notes == (
         "1,955 of 1,962 jobs are replayed; left out: 7 have no start in the log",
-        "1 jobs still ran at the end of the log: their run time is taken up to then",
+        "1 job still ran at the end of the log: its run time is taken up to then",
         "3 attempts have no end in the log: they last until the next known time of their job",
     )
     assert (jobs.size, jobs.segment_s.size, jobs.origin) == (
@@ -201,11 +201,11 @@ def test_the_odd_jobs_of_a_philly_log(store: Store) -> None:
         "hour": [7200],
     }
     assert jobs.notes == (
-        "5 of 10 jobs are replayed; left out: 2 have no start in the log, 1 have an unknown start or end, 1 have no "
+        "5 of 10 jobs are replayed; left out: 2 have no start in the log, 1 has an unknown start or end, 1 has no "
         "submission time, 1 ran for 0 s",
-        "1 jobs still ran at the end of the log: their run time is taken up to then",
-        "1 jobs started before their submission according to the log",
-        "1 attempts have no end in the log: they last until the next known time of their job",
+        "1 job still ran at the end of the log: its run time is taken up to then",
+        "1 job started before its submission according to the log",
+        "1 attempt has no end in the log: it lasts until the next known time of its job",
         "1 of 7 attempts held another number of GPUs than their job requests: the job's number is used",
         "the placement of 1 of 7 attempts is not used: unknown, shared or of another size",
     )
@@ -275,13 +275,13 @@ def test_jobs_that_cannot_be_replayed(store: Store) -> None:
     jobs, cluster = read_trace(store)
     assert jobs.ids == ("good",)
     assert jobs.notes == (
-        "2 of 8 jobs are replayed; left out: 2 ask for a fraction of a GPU, 1 ask for no GPUs, 1 have an unknown "
-        "number of GPUs, 1 have an unknown start or end, 1 have no start in the log",
-        "left out 1 jobs larger than all servers of the trace that they may use",
+        "2 of 8 jobs are replayed; left out: 2 ask for a fraction of a GPU, 1 asks for no GPUs, 1 has an unknown "
+        "number of GPUs, 1 has an unknown start or end, 1 has no start in the log",
+        "left out 1 job larger than all servers of the trace that they may use",
     )
     assert cluster.notes == (
-        "1 machines without GPUs are left out",
-        "the quotas of 1 queues are inferred: the most GPUs that each held at once; give them with --quotas",
+        "1 machine without GPUs is left out",
+        "the quotas of 1 queue are inferred: the most GPUs that each held at once; give them with --quotas",
         "racks are unknown: all servers are assumed to share one",
     )
     everything, _ = read_trace(store, own_cluster=False)
@@ -314,7 +314,7 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     a_job(store, "c", 7, (10, 20, "completed"), queue="q")
     jobs, cluster = read_trace(store)
     assert (jobs.gpu_types, jobs.gpu_type.tolist()) == (("a100", "v100"), [1, -1, -1])
-    assert "1 jobs name GPU types that no server has (tesla): they may use any type" in jobs.notes
+    assert "1 job names GPU types that no server has (tesla): it may use any type" in jobs.notes
     assert cluster.gpu_type.tolist() == [0, 1, 1]
     assert [cluster.racks[r] for r in cluster.rack] == ["r1", "r1", "(unknown rack of n3)"]
     assert (cluster.quota.tolist(), cluster.quota_source) == ([6, np.inf], "configured")
@@ -322,7 +322,7 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     assert cluster.queue_servers[1] is None
     assert np.array_equal(cluster.down, [[0, 85, np.inf], [1, 45, 75]])
     assert cluster.notes == (
-        "1 of 2 queues have no quota",
+        "1 of 2 queues has no quota",
         "the racks of 1 of 3 servers are unknown: each counts as a separate rack",
         "servers go down 2 times according to the log (DOWN, DRAIN); 1 of them to the end of the log, "
         "assumed permanent",
@@ -339,7 +339,7 @@ def test_where_cpus_count_jobs_and_servers_without_gpus_are_there(store: Store) 
     a_job(store, "table", 1, (1, 5, "completed"), gpus=0, cpus=4)
     jobs, servers = read_trace(store)
     assert (jobs.ids, servers.servers) == (("train",), ("gpu1", "gpu2"))
-    assert "1 of 2 jobs are replayed; left out: 1 ask for no GPUs" in jobs.notes
+    assert "1 of 2 jobs is replayed; left out: 1 asks for no GPUs" in jobs.notes
     jobs, servers = read_trace(store, resources=("gpu", "cpu", "mem"))
     assert (jobs.ids, servers.servers) == (("train", "table"), ("cpu1", "gpu1", "gpu2"))
     assert jobs.cpus is not None

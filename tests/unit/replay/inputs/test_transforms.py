@@ -64,7 +64,7 @@ def test_taken_jobs_bring_all_that_is_theirs() -> None:
     assert some.piece_server.tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert some.piece_gpus.tolist() == [11, 12, 13, 14, 15, 16, 17]
     assert some.depends.tolist() == [[1, 0]]
-    assert some.notes == ("two of three", "1 dependencies on jobs outside the replay are dropped")
+    assert some.notes == ("two of three", "1 dependency on jobs outside the replay is dropped")
 
 
 def test_what_slurm_goes_by_is_kept() -> None:
@@ -130,7 +130,7 @@ def test_a_window_in_seconds() -> None:
     assert (some.ids, some.submit.tolist()) == (("j1",), [10])
     assert some.notes[0] == "window: 1 of 3 jobs, submitted from 10 to 20"
     # j0 runs from 1 to 11; it is the only one submitted before second 10
-    assert "1 earlier jobs were running and 0 waiting" in some.notes[1]
+    assert "1 earlier job was running and 0 waiting" in some.notes[1]
     # a fourth job comes at 40: at 35 j0 is over, j1 waits (it ran from 11 to 31 and will from 41), j2 runs (from 31)
     four = replace(
         make_workload([0, 10, 20, 40], [0] * 4, [1] * 4),
@@ -140,7 +140,7 @@ def test_a_window_in_seconds() -> None:
         recorded_start=np.append(ragged().recorded_start, np.nan),
         piece_start=np.zeros(8, np.int64),
     )
-    assert "1 earlier jobs were running and 1 waiting" in window(four, "35").notes[1]
+    assert "1 earlier job was running and 1 waiting" in window(four, "35").notes[1]
     assert window(ragged(), None, 11.5).ids == ("j0", "j1")
 
 
@@ -211,7 +211,7 @@ def test_the_seed_decides() -> None:
 
 def test_jobs_of_one_instant_and_bad_sizes() -> None:
     alone = bootstrap(replace(make_workload([5, 5], [1, 2], [1, 2]), depends=np.array([[1, 0]])), 5, 0)
-    assert (alone.size, set(alone.submit.tolist()), alone.notes[-1]) == (5, {0}, "1 dependencies are dropped")
+    assert (alone.size, set(alone.submit.tolist()), alone.notes[-1]) == (5, {0}, "1 dependency is dropped")
     for n, jobs in ((0, alone), (5, take(alone, np.zeros(0, np.int64)))):
         with pytest.raises(UsageError, match="cannot draw"):
             bootstrap(jobs, n, 0)

@@ -120,14 +120,14 @@ def test_defaults_are_only_those_that_were_asked_for_and_are_told(tmp_path: Path
     plain, servers = tell(work, cluster, ALL, None)
     assert "2 of 3 jobs do not say CPUs: they ask for none" in plain.notes
     assert "2 of 3 jobs do not say memory: they ask for none" in plain.notes
-    assert "the memory of 1 servers are not known and bound nothing there" in servers.notes
+    assert "the memory of 1 server are not known and bound nothing there" in servers.notes
     filled, _ = tell(work, cluster, ALL, parse_per_gpu("6,50"))
     assert filled.cpus is not None
     assert filled.mem_mb is not None
     np.testing.assert_array_equal(filled.cpus, [12, np.nan, 1])
     np.testing.assert_array_equal(filled.mem_mb, [102400, np.nan, 5])
-    assert "1 jobs do not say CPUs: assumed, 6 CPUs a GPU (--per-gpu)" in filled.notes
-    assert "1 of 3 jobs do not say memory: they ask for none" in filled.notes
+    assert "1 job does not say CPUs: assumed, 6 CPUs a GPU (--per-gpu)" in filled.notes
+    assert "1 of 3 jobs does not say memory: it asks for none" in filled.notes
     assert tell(work, cluster, ("gpu",), None) == (work, cluster)
 
 

@@ -212,7 +212,7 @@ def test_a_gang_larger_than_the_gpus_on_which_it_runs_is_found_before_the_replay
     table = SpeedTable("t", "t", {**TABLE, ("lm", "K80"): (0.0,) * 3})
     assert unplaceable(workload, cluster).tolist() == []
     assert unplaceable(workload, cluster, speeds=table).tolist() == [0]
-    with pytest.raises(InputError, match=r"1 jobs ask for more GPUs .* and speed there allow: 'a' \(5 of 4, queue"):
+    with pytest.raises(InputError, match=r"1 job asks for more GPUs .* and speed there allow: 'a' \(5 of 4, queue"):
         check(workload, cluster, speeds=table)
 
 

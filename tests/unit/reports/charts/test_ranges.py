@@ -66,7 +66,7 @@ def test_rows_without_a_value_and_more_than_there_is_room_for_are_told() -> None
     many = [(f"job {k}", float(k), float(k), float(k)) for k in range(1, CATEGORIES + 4)]
     found = drawn([*many, ("none", None, None, None)])
     assert found.remarks == (
-        f"1 of {len(many) + 1} rows have no value.",
+        f"1 of {len(many) + 1} rows has no value.",
         f"Of {len(many)} rows, the {CATEGORIES} with the longest bars are drawn.",
     )
     rows = cast("Rows", found.data)["rows"]
@@ -75,7 +75,7 @@ def test_rows_without_a_value_and_more_than_there_is_room_for_are_told() -> None
 
 def test_only_rows_without_a_value() -> None:
     found = drawn([("a", None, None, None)])
-    assert found.remarks == ("1 of 1 rows have no value.",)
+    assert found.remarks == ("1 of 1 row has no value.",)
     assert words(found) == []
 
 

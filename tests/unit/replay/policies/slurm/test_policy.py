@@ -359,7 +359,7 @@ def test_added_servers_are_in_the_partitions_with_one_like_them(tmp_path: Path) 
     more = simulated(tmp_path, nodes + parts, *rows, more="1x4", batch_sched_delay="0").outcome()
     assert [starts(more)[job] for job in "abcd"] == [0, 1, 2, 3]
     assert starts(more)["e"] > 90
-    assert any("1 servers are no nodes of slurm.conf (such as added)" in note for note in more.notes)
+    assert any("1 server is not a node of slurm.conf (such as added)" in note for note in more.notes)
     unlike = simulated(tmp_path, nodes + parts, *rows, more="1x16", batch_sched_delay="0").outcome()
     assert [starts(unlike)[job] for job in "abcde"] == [0, 1, 2, 3, 4]
 
@@ -387,9 +387,9 @@ def test_gangs_are_split_over_nodes_that_can_hold_them(tmp_path: Path) -> None:
     outcome = replayed(tmp_path, conf, *rows)
     assert places(outcome) == [{0, 1, 2}, {2, 3}, {0, 1, 2, 3}, {0, 1, 2}]
     assert outcome.jobs.filter(job="c")["state"].to_list() == ["rejected"]
-    assert any("1 jobs can never start" in note and "could not hold them" in note for note in outcome.notes)
+    assert any("1 job can never start" in note and "could not hold them" in note for note in outcome.notes)
     # e asks for one node, a for two; what holds neither is said
-    assert any("1 jobs do not fit on as many nodes as they ask for" in note for note in outcome.notes)
+    assert any("1 job does not fit on as many nodes as it asks for" in note for note in outcome.notes)
 
 
 # ---- what is said

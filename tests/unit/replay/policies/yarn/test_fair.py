@@ -133,7 +133,7 @@ def test_masters_ask_for_the_others_and_are_bounded(tmp_path: Path) -> None:
     # a tenth of 8 GPUs, rounded up: one master at a time
     assert starts(found) == {"a0": 0, "a1": 1.5, "b0": 20.5, "b1": 21.5}
     none = replayed(tmp_path, *rows, conf=str(tmp_path / "fair.xml"))
-    assert any("maxAMShare (1 queues) bounds nothing" in note for note in none.notes)
+    assert any("maxAMShare (1 queue) bounds nothing" in note for note in none.notes)
 
 
 def test_a_master_that_ends_before_it_has_asked_asks_then(tmp_path: Path) -> None:

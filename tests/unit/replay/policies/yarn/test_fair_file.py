@@ -178,7 +178,7 @@ def test_jobs_go_where_hadoop_would_put_them(tmp_path: Path) -> None:
     made = {queue.name: queue for queue in found.allocations.queues}
     assert made["root.prod.new"].most == Amount((100, 10, 3))
     assert len(found.notes) == 1
-    assert "root.new (1 jobs)" in found.notes[0]
+    assert "root.new (1 job)" in found.notes[0]
     closed = place(conf, ["new", "test"], ["ann", "ann"], undeclared=False, by_user=True)
     assert closed.of_job == ("root.default", "root.test")
 
