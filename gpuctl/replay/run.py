@@ -273,7 +273,7 @@ def begun(
         InputError: jobs or servers cannot be replayed.
         UsageError: no such policy, parameter or model.
     """
-    speeds = None if isinstance(models.rates, str) else models.rates
+    speeds = None if isinstance(models.rates, (str, SpreadSpeeds)) else models.rates
     kept = _kept(workload, cluster, models.resources, speeds) if skip_unplaceable else None
     run = workload if kept is None else take(workload, kept)
     check(run, cluster, models.resources, speeds)

@@ -69,7 +69,6 @@ class TreePolicy(PythonPolicy):
             raise UsageError(f"tree: file={path[:200]}: no such file or folder", hint="gpuctl train tree makes one")
         rules = read_rules(Path(path)) if path else Rules(FEATURES, (Rule((), chosen=1, other=1),))
         self.judge = Judge(rules)
-        self.preempts = bool(self.params["preempt"])
 
     def begin(self, view: View) -> None:
         """See `PythonPolicy.begin`."""
