@@ -50,7 +50,8 @@ FOR_ORDER_SAMPLES = 8
 """Simulations of each."""
 BLEND, BOOSTED, SIMULATED, BOUND, JOB_ONLY = "blend", "boosted", "simulated", "bound", "job-only"
 PLAN = "plan"
-WITH_QUEUE = (BLEND, BOOSTED, SIMULATED, BOUND)
+WITH_QUEUE = (BLEND, BOOSTED, BOUND)
+"""One of which answers about one more job; simulations by themselves do not know how far they are off."""
 METHODS = {
     BLEND: "The middle between the simulated waits and quantiles by regression trees that see them and what boosted "
     "sees; far ends by the trees.",
