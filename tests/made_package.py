@@ -42,6 +42,7 @@ def on_path(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def forget() -> None:
     """Forget which packages there are."""
+    plugins._every_point.cache_clear()
     plugins._points.cache_clear()
     registry.all_formats.cache_clear()
     known.cache_clear()

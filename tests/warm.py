@@ -128,14 +128,25 @@ def _prepare(folder: Path) -> None:
     import typer.main
     from matplotlib.figure import Figure
 
+    from gpuctl.analyze import query, racks, registry
     from gpuctl.cli.main import app
+    from gpuctl.ingest.pipeline.registry import all_formats
     from gpuctl.joblogs import table
+    from gpuctl.replay.policies import installed as installed_policies
     from gpuctl.reports import html
     from gpuctl.store import schema
     from tests import new_stores
 
     _load_code()
     table.load()
+    # which packages there are: those on another path are found by an interpreter of its own
+    registry.known()
+    all_formats()
+    installed_policies()
+    for name in ("population", "counts"):
+        query.numbers(name)
+    # the library compiles what it looks at its arguments with
+    racks.infer_racks([["a", "b"], ["b", "c"]])
     newest, made = len(schema.MIGRATIONS), schema.ours
     known = schema.Objects(*ast.literal_eval(_told_by_a_child(lambda: tuple(made(newest)))))
     schema.ours = functools.cache(lambda version: known if version == newest else made(version))

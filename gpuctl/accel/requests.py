@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.accel.recorded import scaled
 from gpuctl.accel.rows import name, number, read_rows
 from gpuctl.core.errors import UsageError
 from gpuctl.core.spelling import meant
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.accel.costs import Machine
+    from gpuctl.accel.recorded import Arrivals
 
     Floats = NDArray[np.float64]
     Row = tuple[str, str, str, int, float, float]
@@ -94,11 +98,15 @@ def requests_of(rows: Iterable[Row]) -> Requests:
 
 def csv_of(requests: Requests, machine: Machine) -> str:
     """Requests as the text of a CSV."""
-    lines = [",".join(COLUMNS)]
-    for k, (each, tenant, qos) in enumerate(zip(requests.names, requests.tenants, requests.qos, strict=True)):
-        model = machine.models[requests.model[k]]
-        lines.append(f"{each},{tenant},{model},{qos},{float(requests.arrival[k])},{float(requests.deadline[k])}")
-    return "\n".join(lines) + "\n"
+    text = io.StringIO()
+    rows = csv.writer(text, lineterminator="\n")
+    rows.writerow(COLUMNS)
+    models = [machine.models[k] for k in requests.model.tolist()]
+    rows.writerows(
+        zip(requests.names, requests.tenants, models, requests.qos, requests.arrival.tolist(),
+            requests.deadline.tolist(), strict=True)
+    )  # fmt: skip
+    return text.getvalue()
 
 
 def u(seed: int, place: object, tag: str) -> float:
@@ -141,7 +149,7 @@ def capacity_us(machine: Machine, models: Sequence[int]) -> float:
 
 def generate(
     machine: Machine, models: Sequence[int], count: int, load: float, seed: int, *, burst: bool = False,
-    arrivals_us: Sequence[float] | None = None,
+    recorded: Arrivals | None = None,
 ) -> Requests:  # fmt: skip
     """Draw requests: at exponential times, of any model, quality of service and of four tenants, evenly.
 
@@ -152,12 +160,15 @@ def generate(
         load: 1: as many as the system can just serve, if it were perfectly used.
         seed: of the draw.
         burst: spells of a half and of double the rate take turns.
-        arrivals_us: times of arrivals to take in place of drawn ones.
+        recorded: arrivals to take in place of drawn ones, stretched to that load; where they are of several services,
+            these are the tenants.
     """
     rate = load / capacity_us(machine, models)
     whole = machine.whole_us().tolist()
     rows = []
     t, until, busy = 0.0, 0.0, 0
+    times = [] if recorded is None else scaled(recorded, rate)
+    several = recorded is not None and len(set(recorded.services)) > 1
     for i in range(count):
         now = rate
         if burst:
@@ -169,6 +180,8 @@ def generate(
         model = models[int(u(seed, i, "model") * len(models))]
         qos = list(QOS)[int(u(seed, i, "qos") * len(QOS))]
         tenant = f"t{int(u(seed, i, 'tenant') * TENANTS)}"
-        arrival = round(t if arrivals_us is None else arrivals_us[i], 3)
+        if recorded is not None:
+            t, tenant = times[i], recorded.services[i] if several else tenant
+        arrival = round(t, 3)
         rows.append((f"r{i}", tenant, qos, model, arrival, round(arrival + QOS[qos] * whole[model], 3)))
     return requests_of(rows)

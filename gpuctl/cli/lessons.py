@@ -129,7 +129,13 @@ def _result(
     wanted, overhead, jobs, reference = how
     with Store(path) as store, Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         case = open_case(
-            store, name, site.settings(), lambda text: bar.at(text, 0, 1), processes=jobs, overhead=overhead
+            store,
+            name,
+            site.settings(),
+            lambda text: bar.at(text, 0, 1),
+            processes=jobs,
+            overhead=overhead,
+            reasons=not wanted or "failures" in wanted,
         )
         sources = read_sources(store, case.cluster)
         return result(case, wanted, sources, "gpuctl " + shlex.join(sys.argv[1:]), reference)

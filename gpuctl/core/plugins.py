@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.core.files import read_whole
@@ -124,10 +124,16 @@ def origin(name: str, there: Iterable[Plugin]) -> str:
 
 
 @cache
-def _points(group: str) -> tuple[tuple[EntryPoint, str], ...]:
+def _every_point() -> Any:
+    """The entry points of all packages, with ``select(group=)``: to look through these takes as long for one group."""
     from importlib.metadata import entry_points
 
-    found = {(point.name, _origin(point), point.value): point for point in entry_points(group=group)}
+    return entry_points()
+
+
+@cache
+def _points(group: str) -> tuple[tuple[EntryPoint, str], ...]:
+    found = {(point.name, _origin(point), point.value): point for point in _every_point().select(group=group)}
     return tuple((found[key], key[1]) for key in sorted(found))
 
 

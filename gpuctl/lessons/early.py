@@ -11,7 +11,22 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.lessons import savings
-from gpuctl.lessons.early_costs import ALONE, CAUGHT, FATES, Rule, caught_gpu_s, compare, fates, pool_for
+from gpuctl.lessons.early_costs import (
+    ALONE,
+    CAUGHT,
+    FATES,
+    MAY_PASS,
+    REFUSED,
+    UNKNOWN,
+    UNSURE,
+    Rule,
+    caught_gpu_s,
+    compare,
+    fates,
+    pool_for,
+    refused_gpu_s,
+    retries,
+)
 from gpuctl.lessons.finding import Answer, Estimate, Finding, Input
 
 if TYPE_CHECKING:
@@ -23,7 +38,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Failures, Floats
 
 KEY = "failures"
-TABLES = ("early_failure_rules", "early_failures")
+TABLES = ("early_failure_rules", "early_failures", "refused_retries")
 
 FIRST_S = (300.0, 600.0, 1800.0)
 """Seconds of a first run, replayed with pools of half, one and two times `pool_for` GPUs …"""
@@ -53,7 +68,7 @@ def learn(case: Case) -> Finding:
     return Finding(
         answers=tuple(sorted((answer(case, *each) for each in done if each[0] in _usual(rules)), key=_best_first)),
         inputs=_inputs(case, known),
-        tables=(_rule_table(case, done), _failure_table(case, known)),
+        tables=(_rule_table(case, done), _failure_table(case, known), _retry_table(case, known)),
         warnings=warnings,
     )
 
@@ -282,6 +297,64 @@ def _failure_table(case: Case, known: Failures) -> ResultTable:
         frame=pl.DataFrame(rows, schema={c.name: kinds.get(c.name, pl.Float64) for c in FAILED}, orient="row"),
         key_columns=("category", "trials", "gpu_hours", "caught", "saved_gpu_hours", "late_gpu_hours",
                      "several_gpu_hours", "machine_gpu_hours"),
+    )  # fmt: skip
+
+
+RETRIED = (
+    Column(
+        "category", "-", "Possible origin of the failure that was tried again; not known: no reason; all: every one."
+    ),
+    Column("retries", "attempts", "Attempts after a failure, as recorded."),
+    Column("gpu_hours", "GPU-h", "Held by them."),
+    Column("passed", "attempts", "Of them, attempts that did not fail."),
+    Column("refused", "attempts", "Failures at which the job ends in place of a retry."),
+    Column("refused_passed", "jobs", "Of these, jobs that did not fail in the end: submitted again, nothing is saved."),
+    Column("saved_gpu_hours", "GPU-h", "All later attempts of the others."),
+    Column("saved_low", "GPU-h", "Lower end of its 90 % interval."),
+    Column("saved_high", "GPU-h", "Upper end."),
+    Column("may_pass_gpu_hours", "GPU-h", "Held by retries that are made: the reason may pass (a machine, a service)."),
+    Column("unsure_gpu_hours", "GPU-h", "No retry gets past the reason, but the classifier is not sure enough of it."),
+    Column("unknown_gpu_hours", "GPU-h", "The reason is not known."),
+)
+
+
+def _retry_table(case: Case, known: Failures) -> ResultTable:
+    w = case.workload
+    fate = retries(w, known, USUAL_SURE)
+    block, saved = case.blocks()[0], refused_gpu_s(w, fate) / HOUR
+    after = np.append(_gpu_s(case)[1:], 0.0) / HOUR
+    well = ~np.append(w.segment_fails[1:], True)
+    completes = np.repeat(~w.segment_fails[np.maximum(w.segment_start[1:] - 1, 0)], np.diff(w.segment_start))
+    named = np.where(known.reason >= 0, known.category, -1)
+    rows = []
+    for code in (*np.unique(named[fate >= 0]).tolist(), None):
+        here = (fate >= 0) & ((named == code) if code is not None else True)
+        refused = here & (fate == REFUSED)
+        name = "all" if code is None else known.categories[code] if code >= 0 else "not known"
+        own = savings.total(_by_job(case, np.where(here, saved, 0.0)), block)
+        made = [float(after[here & (fate == what)].sum()) for what in (MAY_PASS, UNSURE, UNKNOWN)]
+        rows.append(
+            (name, int(here.sum()), float(after[here].sum()), int((here & well).sum()), int(refused.sum()),
+             int((refused & completes).sum()), own.value, own.low, own.high, *made)
+        )  # fmt: skip
+    rows.sort(key=_last_all)
+    counts = dict.fromkeys(("retries", "passed", "refused", "refused_passed"), pl.Int64)
+    kinds: dict[str, type[pl.DataType]] = {"category": pl.String, **counts}
+    return ResultTable(
+        name="refused_retries",
+        section=KEY,
+        title="Retries, and those that are not worth making",
+        question="Which retries could have been spared, and why are the others made?",
+        population=note(
+            "{n:,} attempts after a failed one. Refused: no retry gets past the reason, and the classifier is at least "
+            "{sure:.0%} sure of it.",
+            n=int((fate >= 0).sum()), sure=USUAL_SURE,
+        ),
+        notes=(),
+        columns=RETRIED,
+        frame=pl.DataFrame(rows, schema={c.name: kinds.get(c.name, pl.Float64) for c in RETRIED}, orient="row"),
+        key_columns=("category", "retries", "gpu_hours", "passed", "refused", "refused_passed", "saved_gpu_hours",
+                     "may_pass_gpu_hours"),
     )  # fmt: skip
 
 

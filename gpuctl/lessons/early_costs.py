@@ -29,6 +29,11 @@ A failure that shows on one GPU is *doubted* where the draw has it that the clas
 CAUGHT, LATE, DOUBTED, NOT_FIRST, ALONE = 0, 1, 5, 6, 7
 
 
+RETRIES = ("refused", "after a refused one", "may pass", "not sure enough", "not known")
+"""What becomes of a recorded retry, and of those that are made, why."""
+REFUSED, GONE, MAY_PASS, UNSURE, UNKNOWN = range(5)
+
+
 @dataclass(frozen=True)
 class Rule:
     """One rule.
@@ -145,6 +150,34 @@ def caught_gpu_s(workload: Workload, fate: Ints) -> Floats:
     """GPU-seconds that each segment saves by failing on one GPU rather than on its gang."""
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
     return np.asarray(np.where(fate == CAUGHT, workload.segment_s * (workload.gpus[owner] - 1), 0.0))
+
+
+def retries(workload: Workload, known: Failures, sure: float) -> Ints:
+    """What becomes of the retry after each segment: a number of `RETRIES`; -1: it does not fail, or is the last one.
+
+    Args:
+        workload: the jobs.
+        known: why they failed.
+        sure: confidence from which a retry is refused where none gets past the reason.
+    """
+    owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
+    tried = workload.segment_fails & (np.arange(owner.size) < workload.segment_start[1:][owner] - 1)
+    refused = tried & (known.reason >= 0) & ~known.may_pass & (known.confidence >= sure)
+    fate = np.where(known.may_pass, MAY_PASS, UNSURE)
+    fate = np.where(known.reason < 0, UNKNOWN, fate)
+    before: Ints = np.cumsum(refused) - refused
+    gone = before - before[workload.segment_start[:-1]][owner] > 0
+    fate = np.where(refused, REFUSED, fate)
+    return np.where(tried, np.where(gone, GONE, fate), -1)
+
+
+def refused_gpu_s(workload: Workload, fate: Ints) -> Floats:
+    """GPU-seconds that each segment saves by a refused retry: all later attempts of jobs that failed in the end."""
+    owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
+    seconds = np.cumsum(workload.segment_s)
+    last = workload.segment_start[1:][owner] - 1
+    saved = (seconds[last] - seconds) * workload.gpus[owner]
+    return np.where((fate == REFUSED) & workload.segment_fails[last], saved, 0.0)
 
 
 def pool_for(workload: Workload, known: Failures, first_s: float) -> int:

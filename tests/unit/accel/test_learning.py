@@ -157,6 +157,7 @@ def test_the_environment_is_one_of_gymnasium_and_zeros_are_fcfs() -> None:
     assert total <= 2 * end["met"] - 15
 
 
+@pytest.mark.filterwarnings("ignore:Your observation:UserWarning")  # advice: its rows are two-dimensional on purpose
 def test_stable_baselines_takes_the_environment() -> None:
     pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
     from stable_baselines3.common.env_checker import check_env
@@ -164,3 +165,27 @@ def test_stable_baselines_takes_the_environment() -> None:
     from gpuctl.accel.environment import Accel
 
     check_env(Accel(SYSTEM, requests=3))
+
+
+def test_ddpg_gives_the_same_lstm_after_a_stop(
+    machine: Machine, some: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+    from gpuctl.accel import ddpg
+
+    monkeypatch.setattr(ddpg, "STEPS", 600)
+    monkeypatch.setattr(ddpg, "BUFFER", 1000)
+    monkeypatch.setattr("gpuctl.learn.checkpoints.EVERY_S", 0.0)
+    about, files, _ = ddpg.train(machine, some, 2, 1)
+
+    def stop(done: int, _: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ddpg.train(machine, some, 2, 1, kept=tmp_path / "kept", tell=stop)
+    again, same, _ = ddpg.train(machine, some, 2, 1, kept=tmp_path / "kept")
+    assert about == again
+    assert (files["net.npy"] == same["net.npy"]).all()
+    card.save_folder(tmp_path / "m", saved.KIND, about, files)
+    assert saved.load(tmp_path / "m", "relmas", ACCELS)[0].hidden == ddpg.HIDDEN

@@ -186,6 +186,13 @@ def test_beside_table_7(found: Analysis) -> None:
     assert reasons["MPI error"]["trials_pct"] is None
     assert reasons["GPU hardware error"]["published_trials_pct"] is None
     assert sum(row["published_trials_pct"] or 0 for row in reasons.values()) == pytest.approx(100)
+    # by category: model checkpoints, MPI twice, preemptions, and what users may have caused as well
+    categories = rows(found, "reference_failure_categories", "category")
+    infrastructure = 1995 + 634 + 478 + 147 + 9690 + 2943 + 1132 + 148 + 777
+    assert categories["infrastructure"]["published_trials_pct"] == pytest.approx(100 * infrastructure / 39776)
+    assert categories["not known"]["published_trials_pct"] == pytest.approx(100 * 1684 / 39776)
+    assert categories["user"]["rtf_pct"] >= reasons["Syntax error"]["rtf_pct"]
+    assert all(0 < row["trials_pct"] <= 100 for row in categories.values() if row["trials_pct"] is not None)
 
 
 def test_a_log_of_several_attempts_counts_for_each(tmp_path: Path) -> None:

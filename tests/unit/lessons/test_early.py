@@ -9,7 +9,17 @@ import pytest
 
 from benchmarks import lessons_early as planted_check
 from gpuctl.lessons import early
-from gpuctl.lessons.early_costs import FATES, Rule, caught_gpu_s, compare, fates, pool_for
+from gpuctl.lessons.early_costs import (
+    FATES,
+    RETRIES,
+    Rule,
+    caught_gpu_s,
+    compare,
+    fates,
+    pool_for,
+    refused_gpu_s,
+    retries,
+)
 from gpuctl.replay.models.records import SHOWS, Failures
 from gpuctl.replay.run import replay
 from tests import planted_lessons as planted
@@ -102,7 +112,7 @@ def test_planted_savings_are_found_and_none_is_claimed_without_them() -> None:
 def test_the_lesson_of_a_planted_trace() -> None:
     case = planted_check.case_of(planted.workload_of(planted.failing(3, 8, effect=True)))
     found = early.learn(case)
-    rules, failed = found.tables
+    rules, failed, retried = found.tables
     assert [answer.gpu_hours.value for answer in found.answers] == sorted(
         (answer.gpu_hours.value or 0.0 for answer in found.answers), reverse=True
     )
@@ -122,7 +132,31 @@ def test_the_lesson_of_a_planted_trace() -> None:
         )
         / 3600
     )
+    every = retried.frame.filter(retried.frame["category"] == "all").row(0, named=True)
+    [alone] = [
+        one for one in rules.frame.iter_rows(named=True) if (one["first_run_min"], one["retry_sure"]) == (0.0, 0.8)
+    ]
+    # the same as its replay: nothing else changes there
+    assert every["saved_gpu_hours"] == pytest.approx(alone["gpu_hours_saved"])
+    assert every["refused_passed"] == alone["ended_that_passed"]
     assert slipped + caught == pytest.approx(whole["gpu_hours"])
+
+
+def test_what_becomes_of_retries() -> None:
+    tries = [(100.0, True), (100.0, True), (10.0, True)]
+    jobs = [(2, "program", tries), (2, "machine", [(5.0, True), (9.0, False)]), (4, "unknown", tries[:2]), JOBS[-1]]
+    workload = _workload(jobs)
+    assert workload.failures is not None
+    fate = retries(workload, workload.failures, 0.9)
+    assert [RETRIES[code] if code >= 0 else None for code in fate.tolist()] == [
+        "refused", "after a refused one", None, "may pass", None, "not known", None, "refused", None,
+    ]  # fmt: skip
+    # the last job completed after its retry: it is submitted again
+    assert refused_gpu_s(workload, fate).tolist() == [220.0, *[0.0] * 8]
+    assert (
+        RETRIES[int(retries(workload, replace(workload.failures, confidence=np.full(9, 0.5)), 0.9)[0])]
+        == "not sure enough"
+    )
 
 
 def test_without_reasons_the_lesson_says_so() -> None:
