@@ -299,8 +299,10 @@ def write_text(text: str, output: Path | None) -> None:
 
 
 def _period(period: float | None) -> float:
-    if period is not None and not 0 < period < float("inf"):
-        raise UsageError(f"--period {period:g}: expected more than 0 microseconds", hint="leave it out: no period")
+    if period is not None and not 0.001 <= period <= 1e9:
+        raise UsageError(
+            f"--period {period:g}: expected 0.001 to 1e9 microseconds", hint="without it, decisions wait for no period"
+        )
     return period or 0.0
 
 
