@@ -119,7 +119,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
 
-    check_tables(table or (), [name for name in of_results.FILES if log is not None or name != "accel_layers"])
+    check_tables(table or (), [name for name in of_results.TABLES if log is not None or name != "accel_layers"])
     names = compare.names_of(policy)
     rules = simulator.Rules(_period(period), drop)
     machine = machine_for(system, tables, kinds)
@@ -143,7 +143,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
         )
     if csv is not None:
         called = tuple(
-            replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name != "accel_layers"
+            replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name in of_results.FILES
         )
         write_directory(replace(result, tables=called), csv, "csv", given)
     if parquet is not None:
