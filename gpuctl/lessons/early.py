@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import note
+from gpuctl.core.notes import note, ours
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.lessons import savings
 from gpuctl.lessons.early_costs import (
@@ -62,9 +62,14 @@ def learn(case: Case) -> Finding:
         return Finding(inputs=_inputs(case, known), warnings=(why,))
     rules = _rules(case, known)
     done = replayed(case, rules)
+    left = sorted({rule.pool for rule in rules} - {rule.pool for rule, _ in done})
     warnings: tuple[Note, ...] = ()
-    if not any(rule.first_s for rule, _ in done):
-        warnings = (note("The largest gang needs nearly all GPUs: no pool can be set apart for first runs."),)
+    if left:
+        sizes = ours(", ".join(map(str, left)))
+        text = note(
+            "Pools of {sizes} GPUs leave too few for the largest gang: these first runs are left out.", sizes=sizes
+        )
+        warnings = (text,)
     return Finding(
         answers=tuple(sorted((answer(case, *each) for each in done if each[0] in _usual(rules)), key=_best_first)),
         inputs=_inputs(case, known),
