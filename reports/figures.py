@@ -66,12 +66,23 @@ CHAINS = _all(
         facet=level title="Interruption against overlap, by policy and load" beside=chain"""),
 )  # fmt: skip
 
+LESSONS = _all(
+    ("locality_speed", """ranges on=page x=size_bucket y=ratio,ratio_low,ratio_high where="placement:more servers"
+        title="Speed on more servers, for that on the fewest, by GPUs of the gang" """),
+    ("locality_curve", """bands on=page lead=yes name=chart-lessons-locality x=threshold y=jct_h,jct_low_h,jct_high_h
+        series=size_bucket where=rule:time
+        title="Time from submission to end, by minutes that a gang waits for locality" """),
+    ("sharing_rules", """ranges on=page name=chart-lessons-sharing x=rule
+        y=wait_saved_h,wait_saved_low_h,wait_saved_high_h
+        title="Waiting saved, by rule" """),
+)  # fmt: skip
+
 ACCELS = _all(
     ("accel_gains", """ranges x=load y=gain,gain_low,gain_high
         title="Deadlines kept beyond the best rule, by load, with 95 % intervals" """),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, ACCELS)
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)

@@ -32,7 +32,7 @@ WITH = {
 }
 """What other parameters are changed beside, so that they matter."""
 
-FILES: dict[str, list[str]] = {"conf": [], "limits_from": ["true", "steps"]}
+FILES: dict[str, list[str]] = {"conf": [], "file": [], "limits_from": ["true", "steps"]}
 """Of parameters that name files, what else they may be."""
 
 

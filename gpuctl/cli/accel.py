@@ -12,13 +12,22 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import FormatOption, JsonOption, OutputFormat, OutputOption, ParquetOption, TableOption
+from gpuctl.cli.options import (
+    ClusterOption,
+    FormatOption,
+    JsonOption,
+    OutputFormat,
+    OutputOption,
+    ParquetOption,
+    TableOption,
+)
 from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.core.errors import ExitCode, UsageError
+from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from gpuctl.accel.costs import Machine
+    from gpuctl.accel.recorded import Arrivals
     from gpuctl.accel.requests import Requests
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
@@ -110,7 +119,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
 
-    check_tables(table or (), [name for name in of_results.FILES if log is not None or name != "accel_layers"])
+    check_tables(table or (), [name for name in of_results.TABLES if log is not None or name != "accel_layers"])
     names = compare.names_of(policy)
     rules = simulator.Rules(_period(period), drop)
     machine = machine_for(system, tables, kinds)
@@ -134,7 +143,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
         )
     if csv is not None:
         called = tuple(
-            replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name != "accel_layers"
+            replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name in of_results.FILES
         )
         write_directory(replace(result, tables=called), csv, "csv", given)
     if parquet is not None:
@@ -154,6 +163,19 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     ] = 0.9,
     seed: Annotated[int, typer.Option(metavar="S", help="Seed; the same one gives the same requests.")] = 1,
     burst: Annotated[bool, typer.Option("--burst", help="Spells of half and of double the rate take turns.")] = False,
+    recorded: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="TRACE",
+            help="Arrivals as a trace of requests to services has them, stretched to the load: a log, or a trace "
+            "store. The first N of them.",
+        ),
+    ] = None,
+    service: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only requests to this service of the trace. Default: all.")
+    ] = None,
+    cluster: ClusterOption = None,
     tables: TablesOption = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
@@ -170,8 +192,17 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
 
     if not 0.001 <= load <= 1000:
         raise UsageError(f"--load {load:g}: expected a number from 0.001 to 1000")
+    if recorded is None and (service is not None or cluster is not None):
+        raise UsageError("--service and --cluster are for --from", hint="leave them out")
+    if recorded is not None and burst:
+        raise UsageError("--burst is for arrivals that are drawn, not for --from", hint="leave one of them out")
     machine = machine_for(system, tables, None)
-    made = streams.generate(machine, streams.models_of(models, machine), n, load, seed, burst=burst)
+    some = streams.models_of(models, machine)
+    arrivals = None if recorded is None else _recorded(recorded, cluster, service, n, given)
+    count = n if arrivals is None else len(arrivals.times_us)
+    if count < n:
+        message(f"note: the trace has {count:,} requests, not {n:,}", quiet=given.quiet)
+    made = streams.generate(machine, some, count, load, seed, burst=burst, recorded=arrivals)
     if shape in {None, OutputFormat.CSV} and not given.spreadsheet:
         write_text(streams.csv_of(made, machine), output)
     else:
@@ -241,6 +272,19 @@ def announce(bar: Bar, given: Settings, machine: Machine, *asked: Requests) -> N
         bar.tell("compiling the simulator (once; some 5 s)")
 
 
+def _recorded(path: Path, cluster: str | None, service: str | None, count: int, given: Settings) -> Arrivals:
+    if not path.exists():
+        raise InputError("no such file or directory", path=str(path), hint="name a log of requests, or a trace store")
+    from gpuctl.accel.recorded import read_arrivals
+    from gpuctl.cli.inputs import opened
+    from gpuctl.store.database import Store
+
+    with opened([path], None, cluster, given, timezone=None, columns=None, doing="draw from") as (
+        place, name, _,
+    ), Store(place) as store:  # fmt: skip
+        return read_arrivals(store, name, service, count)
+
+
 def write_text(text: str, output: Path | None) -> None:
     """Write a text to a file, or to standard output."""
     if output is None:
@@ -255,8 +299,10 @@ def write_text(text: str, output: Path | None) -> None:
 
 
 def _period(period: float | None) -> float:
-    if period is not None and not 0 < period < float("inf"):
-        raise UsageError(f"--period {period:g}: expected more than 0 microseconds", hint="leave it out: no period")
+    if period is not None and not 0.001 <= period <= 1e9:
+        raise UsageError(
+            f"--period {period:g}: expected 0.001 to 1e9 microseconds", hint="without it, decisions wait for no period"
+        )
     return period or 0.0
 
 

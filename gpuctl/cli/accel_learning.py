@@ -34,6 +34,7 @@ class Algorithm(StrEnum):
     """By what."""
 
     ES = "es"
+    DDPG = "ddpg"
 
 
 @accel.command()
@@ -51,13 +52,13 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     ] = 10.0,
     generations: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=1_000_000, help="Budget in generations instead."),
+        typer.Option(metavar="N", min=1, max=1_000_000, help="Budget in generations (ddpg: rounds) instead."),
     ] = None,
     algorithm: Annotated[
         Algorithm,
         typer.Option(
             "--algo",
-            help="es: an evolution strategy on two small nets.",
+            help="es: an evolution strategy on two small nets. ddpg: an LSTM actor and critic; it needs gpuctl[learn].",
         ),
     ] = Algorithm.ES,
     seed: Annotated[int, typer.Option(metavar="S", min=0, max=10**6, help="The same one gives the same model.")] = 1,
@@ -72,6 +73,8 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     if not 0 < minutes <= 10_000:
         raise UsageError(f"--minutes {minutes:g}: expected a number from 0 to 10000")
+    if algorithm is Algorithm.DDPG:
+        need_learn()
     from gpuctl.accel import training
     from gpuctl.accel.requests import models_of
     from gpuctl.cli.progress import Bar
@@ -82,11 +85,19 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     some = tuple(models_of(models, machine))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         announce(bar, given, machine)
-        count = generations or max(1, round(minutes * training.GENERATIONS_A_MINUTE))
-        about, files, cpu_s = training.train(
-            machine, training.Lesson(some, count, seed), kept=checkpoint,
-            tell=lambda done, of: bar.at(algorithm.value, done, of),
-        )  # fmt: skip
+        if algorithm is Algorithm.DDPG:
+            from gpuctl.accel import ddpg
+
+            about, files, cpu_s = ddpg.train(
+                machine, some, generations or ddpg.rounds_of(minutes), seed, tables, kept=checkpoint,
+                tell=lambda done, of: bar.at("training", done, of),
+            )  # fmt: skip
+        else:
+            count = generations or max(1, round(minutes * training.GENERATIONS_A_MINUTE))
+            about, files, cpu_s = training.train(
+                machine, training.Lesson(some, count, seed), kept=checkpoint,
+                tell=lambda done, of: bar.at("training", done, of),
+            )  # fmt: skip
     card.save_folder(model, training.KIND, about, files)
     message(f"trained for {cpu_s:.0f} s of CPU", quiet=given.quiet)
     tell_written((model,), given)
@@ -153,3 +164,15 @@ def _models(text: str | None, about: dict[str, Any], machine: Machine, models_of
         trained = [name for name in about.get("models", []) if name in machine.models]
         text = ",".join(trained) or "all"
     return tuple(models_of(text, machine))
+
+
+def need_learn() -> None:
+    """See that what gpuctl[learn] installs is there.
+
+    Raises:
+        DependencyError: it is not.
+    """
+    from gpuctl.learn.extra import needed
+
+    for name in ("torch", "gymnasium", "stable_baselines3"):
+        needed(name, "--algo ddpg")

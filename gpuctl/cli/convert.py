@@ -67,9 +67,11 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
     """Write the jobs of a trace as other tools read them, or the load of services as gpuctl replay does.
 
     What the format cannot say is lost, and what a job lacks that the format needs leaves it out; both are counted.
+    With no row left, nothing is written.
     """
     from gpuctl.core.errors import ExitCode, UsageError
     from gpuctl.core.files import write_atomically
+    from gpuctl.core.text import plural
     from gpuctl.store.database import Store
     from gpuctl.workloads.convert import convert as write
 
@@ -96,6 +98,6 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
     for one in done:
         for told in one.notes:
             message(told, quiet=given.quiet)
-        message(f"{output}: {one.rows:,} rows ({to.value})", quiet=given.quiet)
+        message(f"{output}: {plural(one.rows, 'row')} ({to.value})", quiet=given.quiet)
     if any(faults):
         raise typer.Exit(ExitCode.BAD_INPUT)

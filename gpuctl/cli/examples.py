@@ -89,6 +89,14 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "train runtime": (
         ("How well can run times be predicted here?", "gpuctl train runtime site.duckdb --model run-times"),
     ),
+    "train tree": (
+        (
+            "A few rules that do nearly as SRTF, without knowing run times",
+            "gpuctl train tree site.duckdb --teacher srtf -o rules\n"
+            "gpuctl replay site.duckdb --policy fifo-skip,tree,srtf \\\n"
+            "    --param tree.file=rules --param tree.preempt=true",
+        ),
+    ),
     "predict runtime": (
         (
             "How long will my jobs run? (mine.csv: job_id,user,queue,gpus)",

@@ -331,7 +331,7 @@ def tell(
         # an answer of a server or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = (
-                note("all {rows} row{rows||s} {rows|was|were} rejected", rows=source.rows_in)
+                note("rows rejected: {rows:,} of {rows:,}", rows=source.rows_in)
                 if source.rows_in
                 else note("no rows in it")
             )

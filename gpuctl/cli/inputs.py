@@ -65,7 +65,7 @@ def opened(
     from gpuctl.ingest.pipeline.registry import formats_for
     from gpuctl.ingest.pipeline.report import IngestInterrupted
 
-    stores = [path for path in paths if is_store(path)]
+    stores = _stores(paths)
     if stores and (len(paths) > 1 or db is not None):
         raise UsageError(f"{stores[0]} is a trace store; it must be the only input", hint="name it alone")
     if (stores or not paths) and log_format is not None:
@@ -164,6 +164,23 @@ def _check_alone(table: Path, paths: Sequence[Path], given: Mapping[str, object]
         raise UsageError(f"{option} is for logs; {table} is a CSV of jobs", hint=f"leave {option} out")
 
 
+def _stores(paths: Sequence[Path]) -> list[Path]:
+    """The trace stores among some paths; of a replay's table of jobs, which no command reads, say what to name instead.
+
+    Raises:
+        InputError: says what to name in its place.
+    """
+    for path in paths:
+        if path.is_file() and _first_line(path).startswith(_REPLAYED):
+            raise InputError(
+                "holds the outcome of a replay, job by job and policy by policy; it is not a log",
+                path=str(path),
+                hint="keep the outcome of one policy with gpuctl replay TRACE --policy NAME --store OUT.duckdb, and "
+                "name OUT.duckdb here; for the jobs as recorded, name TRACE",
+            )
+    return [path for path in paths if is_store(path)]
+
+
 def is_store(path: Path) -> bool:
     """Whether a file is a DuckDB database."""
     from gpuctl.core.files import read_head
@@ -189,6 +206,8 @@ def is_jobs_csv(path: Path) -> bool:
     return len(known) == len(_OURS) or not _is_log(path)
 
 
+_REPLAYED = "policy,job,submit_s,start_s,end_s,"
+"""How the header of jobs.csv begins that ``gpuctl replay --csv DIR`` writes."""
 _OURS = ("job_id", "submit_time", "duration", "num_gpus")
 
 

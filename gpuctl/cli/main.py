@@ -40,7 +40,7 @@ from gpuctl.cli.questions import ByQuestion
 from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
-from gpuctl.cli.train import train
+from gpuctl.cli.train_tree import train
 from gpuctl.cli.workloads import fit, synth
 from gpuctl.core.errors import ExitCode, GpuctlError, InputError
 

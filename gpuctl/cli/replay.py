@@ -69,7 +69,7 @@ def replay(
     from gpuctl.replay.results.settings import policy_notes
 
     inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
-    models = _models(rules)
+    models = models_of(rules)
     read_in = read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given, names=names)
     source, models = by_traits(read_in, models, names)
     window = gantt_window(compared.gantt, source.workload)
@@ -147,7 +147,7 @@ def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -
         raise UsageError(f"--warmup {compared.warmup:g}: expected a share of the jobs, at least 0 and less than 1")
 
 
-def _models(rules: Rules) -> dict[str, Any]:
+def models_of(rules: Rules) -> dict[str, Any]:
     """The rules as `gpuctl.replay.run.replay` takes them, their files read.
 
     Raises:

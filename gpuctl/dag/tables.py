@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuctl import __version__
-from gpuctl.core.notes import Named, Note, counted, named, note, ours
+from gpuctl.core.notes import Named, Note, named, note, ours
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.dag.evaluate import best_simple, change, interval
 from gpuctl.predictors.results import finite
-from gpuctl.trees.rules import Tier, conditions_of
+from gpuctl.trees.tables import rules_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -74,13 +74,6 @@ _ROUNDS = (
     Column("decisions", "decisions", "With a choice."),
     Column("rows", "rows", "Of them: one a candidate, or an action."),
     Column("leaves", "leaves", "Of the tree that is fitted to the rows of this round and of those before."),
-)
-_RULES = (
-    Column("rule", "-", "Its number: the first that holds counts."),
-    Column("conditions", "-", "What must hold of a candidate."),
-    Column("says", "-", "prefer, avoid, or share: the candidate with the largest share is chosen."),
-    Column("share_pct", "%", "Share of the weight of such rows that the teacher chose."),
-    Column("rows", "rows", "Rows of the training; empty: written by hand."),
 )
 
 
@@ -237,7 +230,7 @@ def _fidelity(found: Mapping[float, Sequence[Fidelity]], population: Note) -> Re
 
 def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[Column]) -> pl.DataFrame:
     types = {"-": pl.String, "ms": pl.Float64, "%": pl.Float64}
-    numbers = {"load": pl.Float64, "round": pl.Int64, "rule": pl.Int64}
+    numbers = {"load": pl.Float64, "round": pl.Int64}
     schema = {c.name: numbers.get(c.name, types.get(c.unit, pl.Int64)) for c in columns}
     return pl.DataFrame(list(rows), schema=schema, orient="row")
 
@@ -262,7 +255,7 @@ def distilled(
     if any(fidelity.values()):
         unseen = note("Sets of jobs that the tree was not fitted to: {sets}.", sets=told["tested on"])
         tables.append(_fidelity(fidelity, unseen))
-    tables.append(rules_table(rules))
+    tables.append(rules_table(rules, SECTION))
     leaves = ours("no limit") if asked.leaves is None else note("{n} at most", n=asked.leaves)
     settings = {
         "teacher": named("policy", asked.teacher),
@@ -276,22 +269,6 @@ def distilled(
     return _analysis(ours("a tree"), tuple(tables), settings, command)
 
 
-def rules_table(rules: Rules) -> ResultTable:
-    """The rules as a table."""
-    rows = [
-        (
-            k, conditions_of(rule, rules.features),
-            {Tier.PREFERRED: "prefer", Tier.AVOIDED: "avoid", Tier.JUDGED: "share"}[rule.tier],
-            100 * rule.share if rule.tier is Tier.JUDGED else None, rule.rows or None,
-        )
-        for k, rule in enumerate(rules.rules, 1)
-    ]  # fmt: skip
-    return ResultTable(
-        name="rules", section=SECTION, title="Rules", columns=_RULES, frame=_frame(rows, _RULES), notes=(),
-        question="What does the tree go by?", population=counted(len(rows), "rule"),
-    )  # fmt: skip
-
-
 def rules_result(rules: Rules, path: str, limit: Limit, command: str) -> Analysis:
     """The rules of a model as a result."""
-    return _analysis(named("path", path), (rules_table(rules),), {"a job gets": _limit(limit)}, command)
+    return _analysis(named("path", path), (rules_table(rules, SECTION),), {"a job gets": _limit(limit)}, command)

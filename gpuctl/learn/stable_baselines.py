@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.learn.auxiliary import Auxiliary, ppo
 from gpuctl.learn.checkpoints import Checkpoint, digest_of
 from gpuctl.learn.extra import needed
 from gpuctl.learn.fitting import Fitted
@@ -44,6 +45,7 @@ class Learning:
         hidden: outputs of the hidden layers; those of ppo have tanh, of the others relu.
         seed: of everything.
         noise: of ddpg's actions while it learns, in half their range.
+        noise_end: the same in the last round, each between by the same factor; None: it stays.
         options: of the algorithm, by the names of Stable-Baselines3.
     """
 
@@ -53,7 +55,21 @@ class Learning:
     hidden: tuple[int, ...] = (64, 64)
     seed: int = 1
     noise: float = 0.1
+    noise_end: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Body:
+    """A policy with modules of one's own, in place of layers one after another.
+
+    Attributes:
+        policy: its class; called with PyTorch and Stable-Baselines3.
+        net: what a policy answers, as a net.
+    """
+
+    policy: Callable[[Any, Any], Any]
+    net: Callable[[Any], Net]
 
 
 def learn(
@@ -61,8 +77,10 @@ def learn(
     scale: Scale,
     how: Learning,
     *,
+    body: Body | None = None,
     data_digest: str = "",
     kept: Path | None = None,
+    aux: Auxiliary | None = None,
     tell: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:
     """Learn a policy; the same call gives the same weights on a CPU, after any number of stops.
@@ -71,8 +89,10 @@ def learn(
         make: a new environment, whose observations are one row each.
         scale: ``mean`` and ``std`` of observations (`gpuctl.learn.nets.scaled`).
         how: it is learnt.
+        body: modules of the policy; None: those of `how`.
         data_digest: says what the environment is made of, so that a folder is not taken for that of another training.
         kept: a folder in which its state is kept, and from which it goes on; None: none.
+        aux: what ppo learns beside, from ``info["known"]`` of the environment; None: nothing.
         tell: called with the rounds that are done, of how many.
 
     Returns:
@@ -87,16 +107,18 @@ def learn(
     begin = time.process_time()
     torch = torch_of(_WHAT)
     settings = {**asdict(how), "hidden": list(how.hidden), "data": data_digest}
+    if aux is not None:
+        settings["aux"] = asdict(aux)
     place = Checkpoint(kept, digest_of(settings, scale.values()))
     found = place.load()
     curve, before = ([], 0.0) if found is None else (found[0]["curve"], found[0]["cpu_s"])
     arrays: Arrays = {} if found is None else found[1]
-    learner = _learner(make, scale, how, len(curve))
+    learner, labels = _learner(make, scale, how, len(curve), body=body, aux=aux)
     if found is not None:
         _restore(torch, learner, arrays)
     while len(curve) < how.rounds:
         tell(len(curve), how.rounds)
-        learner.learn(how.steps)
+        learner.learn(how.steps, callback=labels)
         rewards = [each["r"] for each in learner.ep_info_buffer]
         row = {"round": len(curve) + 1, "steps": (len(curve) + 1) * how.steps}
         curve.append(row | ({"reward": float(np.mean(rewards))} if rewards else {}))
@@ -104,13 +126,16 @@ def learn(
         state = {"curve": curve, "cpu_s": before + time.process_time() - begin}
         place.save(state, arrays, now=len(curve) == how.rounds)
         if len(curve) < how.rounds:
-            learner = _learner(make, scale, how, len(curve))
+            learner, labels = _learner(make, scale, how, len(curve), body=body, aux=aux)
             _restore(torch, learner, arrays)
-    return Fitted(_net(torch, learner, scale), curve, before + time.process_time() - begin)
+    net = _net(torch, learner, scale) if body is None else body.net(learner.policy)
+    return Fitted(net, curve, before + time.process_time() - begin)
 
 
-def _learner(make: Callable[[], Any], scale: Scale, how: Learning, number: int) -> Any:
-    """A learner for one round."""
+def _learner(
+    make: Callable[[], Any], scale: Scale, how: Learning, number: int, *, body: Body | None, aux: Auxiliary | None
+) -> tuple[Any, Any]:
+    """A learner for one round, and what it is to call at each step (None: nothing)."""
     torch, library, gymnasium = (needed(n, _WHAT) for n in ("torch", "stable_baselines3", "gymnasium"))
     mean, std = scale["mean"], scale["std"]
     space = gymnasium.spaces.Box(-MOST, MOST, mean.shape, np.float32)
@@ -129,13 +154,23 @@ def _learner(make: Callable[[], Any], scale: Scale, how: Learning, number: int) 
             options["learning_starts"] = 0
     if how.algorithm == "ddpg":
         size = scaled.action_space.shape
-        noise = library.common.noise.NormalActionNoise(np.zeros(size), how.noise * np.ones(size))
+        fall = 1.0 if how.noise_end is None else (how.noise_end / how.noise) ** (number / max(how.rounds - 1, 1))
+        noise = library.common.noise.NormalActionNoise(np.zeros(size), how.noise * fall * np.ones(size))
         options["action_noise"] = noise
     activation = torch.nn.Tanh if how.algorithm == "ppo" else torch.nn.ReLU
-    return kind(
-        "MlpPolicy", library.common.monitor.Monitor(scaled), seed=1000 * how.seed + number, device="cpu", verbose=0,
-        policy_kwargs={"net_arch": list(how.hidden), "activation_fn": activation}, **options,
+    policy: Any = "MlpPolicy"
+    labels = None
+    if body is None:
+        options["policy_kwargs"] = {"net_arch": list(how.hidden), "activation_fn": activation}
+    else:
+        policy = body.policy(torch, library)
+    if aux is not None:
+        kind, policy, options["rollout_buffer_class"], labels = ppo(aux)
+    learner = kind(
+        policy, library.common.monitor.Monitor(scaled), seed=1000 * how.seed + number, device="cpu", verbose=0,
+        **options,
     )  # fmt: skip
+    return learner, labels
 
 
 def _state(learner: Any) -> Arrays:

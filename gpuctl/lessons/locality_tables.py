@@ -94,7 +94,7 @@ def speeds(measured: Measured) -> ResultTable:
         ),
         notes=(note("Sizes and placements that no attempt with like ones tells of have no row."),),
         columns=_SPEEDS,
-        frame=_frame(rows, _SPEEDS, {"size_bucket", "placement", "origin"}, {"attempts", "clusters"}),
+        frame=as_frame(rows, _SPEEDS, {"size_bucket", "placement", "origin"}, {"attempts", "clusters"}),
     )  # fmt: skip
 
 
@@ -122,10 +122,10 @@ def curve(case: Case, done: Sequence[Replayed]) -> ResultTable:
         section=SECTION,
         title="Waits, run times and GPU-hours by rule and threshold",
         question="What does waiting longer for locality cost, and what does it save?",
-        population=_population(case),
+        population=population(case),
         notes=(note("GPUs that are held idle while a gang is gathered (philly, tries, retry) are not in gpu_hours."),),
         columns=_CURVE,
-        frame=_frame(rows, _CURVE, {"rule", "size_bucket"}, {"jobs"}),
+        frame=as_frame(rows, _CURVE, {"rule", "size_bucket"}, {"jobs"}),
         first_columns=8,
     )
 
@@ -151,13 +151,13 @@ def best_by_size(case: Case, done: Sequence[Replayed], measured: Measured | None
         section=SECTION,
         title="Best threshold by size of gang",
         question="For how long should gangs of each size wait for locality?",
-        population=_population(case),
+        population=population(case),
         notes=(
             note("All sizes are under one rule in each replay. The best of several rules on the jobs that it was "
                  "chosen on looks better than it will be: the table lessons has it chosen on other weeks."),
         ),
         columns=_BEST,
-        frame=_frame(rows, _BEST, {"size_bucket", "origin", "best_rule"}, {"jobs"}),
+        frame=as_frame(rows, _BEST, {"size_bucket", "origin", "best_rule"}, {"jobs"}),
     )  # fmt: skip
 
 
@@ -168,7 +168,8 @@ def _sizes(case: Case) -> Iterator[tuple[str, NDArray[np.bool_]]]:
         yield name, number == at
 
 
-def _population(case: Case) -> Note:
+def population(case: Case) -> Note:
+    """Which jobs were replayed, and on what."""
     return note("{n:,} job{n||s}, replayed under each rule on {servers:,} server{servers||s} with {gpus:,} "
                 "GPU{gpus||s}.",
                 n=case.workload.size,
@@ -179,8 +180,9 @@ def _mean(seconds: Floats, here: NDArray[np.bool_]) -> float:
     return float(np.nanmean(seconds[here])) / HOUR_S
 
 
-def _frame(
+def as_frame(
     rows: Sequence[tuple[object, ...]], columns: Sequence[Column], texts: set[str], counts: set[str]
 ) -> pl.DataFrame:
+    """Rows as a frame: columns are numbers, but for texts and counts."""
     kinds = {c.name: pl.String if c.name in texts else pl.Int64 if c.name in counts else pl.Float64 for c in columns}
     return pl.DataFrame(rows, schema=kinds, orient="row")

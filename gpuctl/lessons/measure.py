@@ -112,7 +112,8 @@ def speed_of(measured: Measured, size: str, level: int, end: str = "value") -> t
         measured: the ratios.
         size: one of `SIZES`.
         level: 1: more servers of one rack; 2: several racks.
-        end: ``value``, or an end of its interval: ``low``, ``high``.
+        end: ``value``, or an end of its interval: ``low``, ``high``. While no ratio of all sizes is shown to be below
+            1, the high end is at least 1: no saving rests on it then.
 
     Returns:
         the ratio of that size where enough attempts tell of it, else that of all sizes (``extrapolated``), of level 1
@@ -125,5 +126,13 @@ def speed_of(measured: Measured, size: str, level: int, end: str = "value") -> t
     for ratio, origin in choices:
         value = getattr(ratio.estimate, end)
         if value is not None:
-            return float(value), origin
+            shown = end != "high" or any(each.shown for each in measured.all_sizes)
+            return float(value if shown else max(value, 1.0)), origin
     return 1.0, "assumed"
+
+
+def beside_ends(measured: Measured) -> tuple[float, float]:
+    """The ends of the speed beside a neighbour; the upper one at least 1 while it is not shown to be below."""
+    low, high = measured.beside.estimate.low, measured.beside.estimate.high
+    assert low is not None and high is not None  # noqa: S101, PT018 - whoever asks has looked
+    return low, high if measured.beside.shown else max(high, 1.0)

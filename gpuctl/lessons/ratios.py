@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 STEPS = 50
 CLOSE = 1e-9
+CHANCE = 0.025
+"""A ratio that chance makes so low more often is not shown to be below 1."""
 LEAST_CLUSTERS = 4
 """With fewer clusters that tell of it, a ratio has no interval."""
 
@@ -32,11 +34,18 @@ class Ratio:
         estimate: the ratio and its 90 % interval; all None where nothing tells of it.
         clusters: how many clusters tell of it.
         units: how many units have it above 0, in groups that tell of it.
+        p: probability of a ratio at most that large where the true one is 1; 1 where nothing tells of it.
     """
 
     estimate: Estimate
     clusters: int
     units: int
+    p: float = 1.0
+
+    @property
+    def shown(self) -> bool:
+        """Whether the ratio is below 1 beyond chance."""
+        return self.p < CHANCE
 
 
 NOTHING = Ratio(Estimate(None), 0, 0)
@@ -78,33 +87,34 @@ def ratios(y: Floats, x: Floats, group: Ints, cluster: Ints, weight: Floats | No
         units = int(((own[:, at] > 0) & telling[number] & _varies(own[:, at], group)[group]).sum())
         share = slopes[:, at, at] / whole[at, at]
         independent = 1 / float((share**2).sum())
-        found[column] = Ratio(
-            _interval(beta, at, (scores, slopes, whole), telling, independent), int(telling.sum()), units
-        )
+        estimate, p = _interval(beta, at, (scores, slopes, whole), telling, independent)
+        found[column] = Ratio(estimate, int(telling.sum()), units, p)
     return found
 
 
 def _interval(
     beta: Floats, at: int, parts: tuple[Floats, Floats, Floats], telling: Floats, independent: float
-) -> Estimate:
-    from scipy.stats import t
+) -> tuple[Estimate, float]:
+    from scipy.special import stdtr, stdtrit
 
     scores, slopes, whole = parts
     value = float(np.exp(beta[at]))
     numbers = np.flatnonzero(telling)
     if numbers.size < LEAST_CLUSTERS or independent < 2:
-        return Estimate(value)
+        return Estimate(value), 1.0
     without = []
     for number in numbers.tolist():
         # one step of Newton from the whole estimate: the cluster's part of score and slope is taken away
         rest = whole - slopes[number]
         if np.linalg.cond(rest) > 1e12:
-            return Estimate(value)
+            return Estimate(value), 1.0
         without.append(beta[at] - float(np.linalg.solve(rest, scores[number])[at]))
     change = np.asarray(without) - np.mean(without)
     spread = np.sqrt((numbers.size - 1) / numbers.size * float((change**2).sum()))
-    wide = float(t.ppf((1 + LEVEL) / 2, max(independent - 1, 1))) * spread
-    return Estimate(value, float(np.exp(beta[at] - wide)), float(np.exp(beta[at] + wide)))
+    free = max(independent - 1, 1)
+    wide = float(stdtrit(free, (1 + LEVEL) / 2)) * spread
+    p = float(stdtr(free, beta[at] / spread)) if spread > 0 else float(beta[at] >= 0)
+    return Estimate(value, float(np.exp(beta[at] - wide)), float(np.exp(beta[at] + wide))), p
 
 
 def _telling(y: Floats, x: Floats, group: Ints) -> Ints:

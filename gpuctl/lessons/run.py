@@ -10,7 +10,7 @@ import polars as pl
 from gpuctl.analyze.run import analyze
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.results import Column, ResultTable
-from gpuctl.lessons import converged, early, locality
+from gpuctl.lessons import converged, early, locality, sharing
 from gpuctl.lessons.names import LESSONS as TITLES
 from gpuctl.predictors.results import analysis_of
 from gpuctl.queries.catalogue import built_in
@@ -38,7 +38,7 @@ class Lesson(Protocol):
         """Find out what the lesson says of a trace."""
 
 
-LESSONS = cast("tuple[Lesson, ...]", (locality, early, converged))
+LESSONS = cast("tuple[Lesson, ...]", (locality, sharing, early, converged))
 """In the order in which they are shown."""
 SECTION = "lessons"
 OF_REFERENCE = tuple(query.name for query in built_in().values() if query.reference == "atc19")
@@ -97,7 +97,7 @@ def result(
         note("{name}", name=Named("cluster", case.workload.name)),
         tables,
         {
-            "replays": note("{n:,} job{n||s}, under the policy philly", n=case.workload.size),
+            "replays": note("{n:,} job{n||s}, under the policy philly, against its defaults", n=case.workload.size),
             "preemption overhead": ours(case.overhead),
             "intervals": note("90 %, jobs paired, resampled by {block}", block=ours(_BLOCKS[case.blocks()[1]])),
         },

@@ -19,7 +19,7 @@ INTERPRETED_S = {
     "tetris": 0.10, "mesos": 1.56, "random": 0.06, "tiresias": 0.23, "philly": 0.26, "easy": 0.08,
     "conservative": 0.08, "slurm": 0.96, "yarn-cs": 0.06, "yarn-capacity": 0.28, "yarn-fair": 0.42, "pickyman": 0.78,
     "optimus": 0.22, "gandiva": 0.60, "themis": 0.58, "aryl": 0.29, "max-min": 0.3, "ftf": 0.3, "mirage": 0.18,
-    "osdec": 0.2,
+    "osdec": 0.2, "tree": 0.2,
 }  # fmt: skip
 """CPU seconds of a replay of the `SAMPLE` jobs of sample_data/jobs.csv on 4x8 as Python; `benchmarks/first_run.py`."""
 

@@ -256,6 +256,32 @@ def replay(
     return [done[number] for number in range(len(task.policies))]
 
 
+def begun(
+    workload: Workload, cluster: Cluster, policy: tuple[str, dict[str, str]], models: Models, *,
+    skip_unplaceable: bool = False,
+) -> Simulation:  # fmt: skip
+    """A replay before its first instant, for who looks at it instant by instant.
+
+    Args:
+        workload: the jobs.
+        cluster: the servers.
+        policy: name and parameters.
+        models: see `replay`.
+        skip_unplaceable: leave out jobs that fit on no servers that they may use; else they are an error.
+
+    Raises:
+        InputError: jobs or servers cannot be replayed.
+        UsageError: no such policy, parameter or model.
+    """
+    speeds = None if isinstance(models.rates, (str, SpreadSpeeds)) else models.rates
+    kept = _kept(workload, cluster, models.resources, speeds) if skip_unplaceable else None
+    run = workload if kept is None else take(workload, kept)
+    check(run, cluster, models.resources, speeds)
+    _check_limits(run, (policy,))
+    task = Task(run, cluster, models, (policy,))
+    return task.simulation(0, interpreted=_interpreted(find(policy[0]), run.size))
+
+
 def _check_limits(workload: Workload, policies: Sequence[tuple[str, dict[str, str]]]) -> list[tuple[Note, ...]]:
     """See that policies that plan with time limits have some; for each policy a note where some jobs have none."""
     notes: list[tuple[Note, ...]] = []

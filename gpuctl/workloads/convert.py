@@ -448,5 +448,8 @@ def convert(
     trace = read(store, cluster, unit)
     done = philly(trace, file, store) if to == "philly" else WRITERS[to](trace, file)
     if not done.rows:
-        raise InputError("; ".join([f"no job of cluster {trace.name} can be written", *map(str, done.notes)]))
+        raise InputError(
+            "; ".join([f"no job of cluster {trace.name} can be written as {to}", *map(str, done.notes)]),
+            hint="nothing was written: choose another format with --to, or a trace that states what is missing",
+        )
     return done

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -58,6 +59,20 @@ def test_requests_are_drawn_and_simulated(gpuctl: Gpuctl, tmp_path: Path) -> Non
     assert groups["met"].to_list() == [met for met in summary["met"].to_list() for _ in range(3)]
 
 
+def test_requests_come_when_those_of_a_trace_came(gpuctl: Gpuctl, tmp_path: Path) -> None:
+    log = tmp_path / "AzureLLMInferenceTrace_code.csv"
+    times = ("00:00.0000000", "00:01.0000000", "00:04.0000000", "00:10.0000000")
+    log.write_text("TIMESTAMP,ContextTokens,GeneratedTokens\n" + "".join(f"2023-11-16 18:{t},9,9\n" for t in times))
+    gpuctl("accel", "generate", "--from", log, "--load", "2", "--n", "3", "-o", tmp_path / "r.csv")
+    at, deadline = (pl.read_csv(tmp_path / "r.csv")[name].to_list() for name in ("arrival_us", "deadline_us"))
+    assert at[0] == 0
+    assert at[2] == pytest.approx(4 * at[1], abs=0.01)
+    assert all(end > begin for begin, end in zip(at, deadline, strict=True))
+    done = gpuctl("accel", "generate", "--from", log, "--burst", check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert "4 requests, not 100" in gpuctl("accel", "generate", "--from", log).stderr
+
+
 def test_costs_of_ones_own(gpuctl: Gpuctl, tiny: list[object], tmp_path: Path) -> None:
     gpuctl("accel", "simulate", *tiny, "--policy", "edf-eft", "--log", tmp_path / "log.csv", "--csv", tmp_path / "out")
     # a on fast 0-4, for which b waits; from 4 a on slow until 9, b on fast until 8; b waits for slow, and is there 9-14
@@ -110,6 +125,13 @@ def test_a_model_is_trained_scored_and_run(gpuctl: Gpuctl, tmp_path: Path) -> No
     assert json.loads(done.stdout)["tables"]["accel"]["rows"][0]["overhead_uj"] > 0
     refused = gpuctl("accel", "evaluate", model, "--seed", "900000", check=False)
     assert (refused.returncode, "learnt from" in refused.stderr) == (ExitCode.USAGE, True)
+
+
+@pytest.mark.skipif(find_spec("torch") is not None, reason="PyTorch is installed")
+def test_what_needs_pytorch_says_so(gpuctl: Gpuctl, tmp_path: Path) -> None:
+    done = gpuctl("accel", "train", "relmas", "--algo", "ddpg", "-o", tmp_path / "m", check=False)
+    assert done.returncode == ExitCode.MISSING_DEPENDENCY
+    assert "gpuctl[learn]" in done.stderr.splitlines()[0]
 
 
 WRONG = {

@@ -77,7 +77,7 @@ def test_a_file_of_which_all_is_rejected_says_so_and_ends_with_3(gpuctl: Run, tm
     (tmp_path / "a" / "cluster_machine_list").write_text("machineId,number of GPUs,single GPU mem\nm1,many,12GB\n")
     done = gpuctl(command, tmp_path / "a", "--db", tmp_path / "t.duckdb", check=False)
     assert done.returncode == 3, done.stderr
-    assert "all 1 row was rejected; nothing of it was loaded" in done.stderr
+    assert "rows rejected: 1 of 1; nothing of it was loaded" in done.stderr
 
 
 def test_a_file_that_cannot_be_loaded_is_bad_input_for_analyze_too(gpuctl: Run, tmp_path: Path) -> None:
@@ -173,3 +173,14 @@ def test_the_end_of_a_file_that_is_cut_off_is_told_once(gpuctl: Run, tmp_path: P
     (tmp_path / "a" / "cluster_gpu_util.gz").write_bytes(whole[: len(whole) // 2])
     done = gpuctl("ingest", tmp_path / "a", "--db", tmp_path / "t.duckdb", check=False)
     assert done.stderr.count("truncated gzip stream") == 1, done.stderr
+
+
+def test_the_table_of_jobs_that_a_replay_wrote_is_no_log(gpuctl: Run, tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("job_id,submit_time,duration,num_gpus\na,0,10,1\n")
+    gpuctl("replay", tmp_path / "jobs.csv", "--cluster", "1x8", "--policy", "fifo", "--csv", tmp_path / "out")
+    for command in ("analyze", "replay"):
+        options = ("--policy", "fifo") if command == "replay" else ()
+        refused = gpuctl(command, tmp_path / "out" / "jobs.csv", *options, check=False)
+        assert refused.returncode == 3
+        assert "holds the outcome of a replay" in refused.stderr
+        assert "--store OUT.duckdb" in refused.stderr

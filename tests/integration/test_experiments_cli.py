@@ -49,6 +49,14 @@ def test_one_row_a_cell_as_json_and_parquet_and_nothing_is_done_twice(
     assert len(list((out / "cells").iterdir())) == 12
 
 
+def test_a_refusal_writes_nothing(gpuctl: Cli, root: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    policies = ("replay", root / "sample_data" / "philly", "--policy", "fifo,easy", "--seed", "1..2")
+    refused = gpuctl(*policies, "--parquet", out, check=False)
+    assert (refused.returncode, out.exists()) == (2, False)
+    assert "easy plans with time limits" in refused.stderr
+
+
 @pytest.mark.parametrize(
     ("more", "words"),
     [

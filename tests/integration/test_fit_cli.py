@@ -70,6 +70,19 @@ def test_jobs_come_out_as_csv_swf_and_store(gpuctl: Gpuctl, model: Path, tmp_pat
     paths = [tmp_path / "c.swf", tmp_path / "torn.json"]
     partly = gpuctl("convert", *paths, "--cluster", "x", "-o", tmp_path / "e.csv", check=False)
     assert (partly.returncode, pl.read_csv(tmp_path / "e.csv").height) == (ExitCode.BAD_INPUT, 400)
+    # and so is a trace of which no job can be written
+    (tmp_path / "none.swf").write_text("1 0 0 10 -1 -1 -1 -1 -1 -1 5 1 1 -1 -1 -1 -1 -1\n")
+    none = gpuctl("convert", tmp_path / "none.swf", "--to", "philly", "-o", tmp_path / "none.json", check=False)
+    assert (none.returncode, (tmp_path / "none.json").exists()) == (ExitCode.BAD_INPUT, False)
+    assert "can be written as philly; 1 job is left out: no size" in none.stderr
+    # one of whose files no row could be read
+    (tmp_path / "lost.csv").write_text("timestamp,duration,num_gpus,gpu_time,cluster\n,,,,\n")
+    paths = [tmp_path / "lost.csv", tmp_path / "c.swf"]
+    lost = gpuctl("convert", *paths, "--cluster", "x", "-o", tmp_path / "e.csv", check=False)
+    assert (lost.returncode, "rows rejected: 1 of 1; nothing of it was loaded" in lost.stderr) == (
+        ExitCode.BAD_INPUT,
+        True,
+    )
     replayed = gpuctl("--quiet", "replay", tmp_path / "a.csv", "--cluster", "pool:64", "--policy", "fifo", "--json")
     assert json.loads(replayed.stdout)["tables"]["replay_summary"]["rows"][0]["jobs_finished"] == 400
 

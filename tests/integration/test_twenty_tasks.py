@@ -60,7 +60,7 @@ class User:
         assert len(fitting) == 1, f"{command} --help has {len(fitting)} examples with {words}"
         lines = [shlex.split(line) for line in _lines(fitting[0])]
         for line in lines:
-            words_of_it = 2 if line[1] in {"predict", "train", "chain", "accel", "deferrable"} else 1
+            words_of_it = 2 if line[1] in {"predict", "train", "chain", "accel", "deferrable", "dag"} else 1
             page = self.help(" ".join(line[1 : 1 + words_of_it])).partition("\nExamples:")[0]
             known = set(re.findall(r"--?[a-z][a-z-]*", page))
             unknown = [each for each in line if re.match(r"--?[a-z]", each) and each not in known]

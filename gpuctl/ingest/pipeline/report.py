@@ -63,8 +63,9 @@ class IngestReport:
 
     @property
     def failed(self) -> bool:
-        """True where something that should have been read was not."""
-        return any(s.status == "failed" for s in self.sources) or any(n.failed for n in self.not_read)
+        """True where something that should have been read was not; a file whose rows were all rejected is such, too."""
+        lost = any(source.rows_in for source in self.rowless)
+        return lost or any(s.status == "failed" for s in self.sources) or any(n.failed for n in self.not_read)
 
     @property
     def rowless(self) -> tuple[SourceReport, ...]:

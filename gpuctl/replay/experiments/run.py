@@ -35,12 +35,11 @@ class Kept:
     """The folder in which the figures of cells that are done are kept.
 
     Args:
-        folder: made where it is not there.
+        folder: made with the first cell where it is not there.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        folder.mkdir(parents=True, exist_ok=True)
 
     def get(self, key: str) -> Figures | None:
         """The figures of a cell, or None where it is not done; a file that is not whole counts as not done."""
@@ -57,6 +56,7 @@ class Kept:
     def put(self, key: str, figures: Figures) -> None:
         """Keep the figures of a cell."""
         text = json.dumps(figures, allow_nan=True).encode()
+        self._folder.mkdir(parents=True, exist_ok=True)
 
         def write(file: BinaryIO) -> None:
             file.write(text)

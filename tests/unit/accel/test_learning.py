@@ -12,7 +12,7 @@ from gpuctl.accel import evaluate, evaluate_tables, saved, training
 from gpuctl.accel import state as s
 from gpuctl.accel.costs import Machine, machine_of, parse_system, read_costs
 from gpuctl.accel.policies import rule
-from gpuctl.accel.requests import generate, models_of
+from gpuctl.accel.requests import generate, models_of, stream
 from gpuctl.accel.simulate import Policy, simulate, state_of
 from gpuctl.accel.world_kernel import run
 from gpuctl.core.errors import InputError, UsageError
@@ -150,13 +150,14 @@ def test_the_environment_is_one_of_gymnasium_and_zeros_are_fcfs() -> None:
         total, steps = total + reward, steps + 1
         assert np.isfinite(slack).all()
     world = env.unwrapped
-    stream = generate(world.machine, world.models, 15, about["load"], about["seed"])
-    outcome = simulate(world.machine, stream, rule("fcfs-eft"))
+    asked = stream(world.machine, world.models, 15, about["load"], about["seed"])
+    outcome = simulate(world.machine, asked, rule("fcfs-eft"))
     assert (end["met"], steps) == (outcome.met.sum(), outcome.decisions)
     assert end["met"] + end["missed"] == 15
     assert total <= 2 * end["met"] - 15
 
 
+@pytest.mark.filterwarnings("ignore:Your observation:UserWarning")  # advice: its rows are two-dimensional on purpose
 def test_stable_baselines_takes_the_environment() -> None:
     pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
     from stable_baselines3.common.env_checker import check_env
@@ -164,3 +165,37 @@ def test_stable_baselines_takes_the_environment() -> None:
     from gpuctl.accel.environment import Accel
 
     check_env(Accel(SYSTEM, requests=3))
+
+
+def test_ddpg_gives_the_same_lstm_after_a_stop(
+    machine: Machine, some: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+    from gpuctl.accel import ddpg
+
+    monkeypatch.setattr(ddpg, "STEPS", 600)
+    monkeypatch.setattr(ddpg, "BUFFER", 1000)
+    monkeypatch.setattr("gpuctl.learn.checkpoints.EVERY_S", 0.0)
+    about, files, _ = ddpg.train(machine, some, 2, 1)
+
+    def stop(done: int, _: int) -> None:
+        if done == 1:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        ddpg.train(machine, some, 2, 1, kept=tmp_path / "kept", tell=stop)
+    again, same, _ = ddpg.train(machine, some, 2, 1, kept=tmp_path / "kept")
+    assert about == again
+    assert (files["net.npy"] == same["net.npy"]).all()
+    card.save_folder(tmp_path / "m", saved.KIND, about, files)
+    assert saved.load(tmp_path / "m", "relmas", ACCELS)[0].hidden == ddpg.HIDDEN
+
+
+def test_streams_to_score_by_are_no_masks_of_those_to_learn_from(machine: Machine) -> None:
+    """As hashed ones are: a CRC is linear, so that two seeds' numbers differ by the same bits everywhere."""
+
+    everything = tuple(models_of("all", machine))
+    hashed = [generate(machine, everything, 64, 1.0, seed).model % 4 for seed in (1, 2)]
+    drawn = [stream(machine, everything, 64, 1.0, seed).model % 4 for seed in (1, 2)]
+    assert len(set((hashed[0] ^ hashed[1])[:10].tolist())) == 1
+    assert len(set((drawn[0] ^ drawn[1])[:10].tolist())) > 1

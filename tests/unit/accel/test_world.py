@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -17,11 +18,13 @@ from gpuctl.accel import state as s
 from gpuctl.accel.costs import Machine, machine_of, parse_system, read_costs
 from gpuctl.accel.offline import exhaustive, fair_speeds
 from gpuctl.accel.policies import NAMES, rule
-from gpuctl.accel.requests import Requests, csv_of, generate, models_of, read_requests, requests_of, u
+from gpuctl.accel.recorded import read_arrivals
+from gpuctl.accel.requests import Requests, capacity_us, csv_of, generate, models_of, read_requests, requests_of, u
 from gpuctl.accel.saved import SHAPES, small
 from gpuctl.accel.simulate import Outcome, Policy, Rules, simulate, state_of
 from gpuctl.accel.world_kernel import share
 from gpuctl.compiled.jit import interpreted
+from gpuctl.core.errors import UsageError
 from tests.examples import examples
 
 if TYPE_CHECKING:
@@ -223,3 +226,29 @@ def test_shared_oracles() -> None:
 
 def test_names_of_policies() -> None:
     assert compare.names_of(" edf-eft+h, genetic,relmas:m ,genetic") == ("edf-eft+h", "genetic", "relmas:m")
+
+
+class OfSpans:
+    """A store with two services, one of which tells requests by spans."""
+
+    def cluster(self, _: object) -> str:
+        return "c"
+
+    def frame(self, *_: object) -> pl.DataFrame:
+        rows = [(5e6, 4.0, 2.0, "a"), (6e6, 0.0, 1.0, "b"), (9e6, 4.0, 0.5, "a"), (13e6, 4.0, 1.5, "a")]
+        return pl.DataFrame(rows, schema=["at_us", "span_s", "requests", "service"], orient="row")
+
+
+def test_requests_of_spans_are_spread_over_them(tiny: Machine) -> None:
+    store: Any = OfSpans()
+    found = read_arrivals(store, None, None, 9)
+    # two of a from 5 s, one of b at 6 s; half a request is kept for the next span
+    assert found.times_us == (0, 1e6, 2e6, 8e6, 10e6)
+    assert found.services == ("a", "b", "a", "a", "a")
+    assert read_arrivals(store, None, "a", 2).times_us == (0, 2e6)
+    with pytest.raises(UsageError, match="none of that name"):
+        read_arrivals(store, None, "c", 9)
+    made = generate(tiny, [0, 1, 2], 5, 0.5, 1, recorded=found)
+    assert made.tenants == found.services
+    rate = 0.5 / capacity_us(tiny, [0, 1, 2])
+    assert made.arrival[-1] == pytest.approx(4 / rate, abs=0.001)

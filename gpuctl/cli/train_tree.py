@@ -1,0 +1,99 @@
+"""``gpuctl train tree``: distil a policy of replays into rules over what is known without an oracle."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from typing import Annotated
+
+import typer
+
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.examples import WithExamples
+from gpuctl.cli.options import FormatOption, JsonOption, OutputOption, TableOption, grouped
+from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.replay import models_of
+from gpuctl.cli.replay_options import Inputs, Rules
+from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables, train
+from gpuctl.core.errors import ExitCode, UsageError
+
+__all__ = ["train"]
+
+
+@train.command(cls=WithExamples)
+@grouped
+def tree(
+    context: typer.Context,
+    *,
+    model: ModelOption,
+    inputs: Inputs,
+    rules: Rules,
+    paths: LearntPathsArgument = None,
+    teacher: Annotated[
+        str, typer.Option(metavar="POLICY", help="Policy of gpuctl replay whose decisions the tree learns.")
+    ] = "srtf",
+    param: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the teacher; repeatable.")
+    ] = None,
+    depth: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Conditions of a rule, at most.")] = 6,
+    leaf: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of a rule, at least.")] = 50,
+    leaves: Annotated[int, typer.Option(metavar="N", min=2, max=4096, help="Rules, at most.")] = 31,
+    test_share: Annotated[
+        float, typer.Option(metavar="F", help="Share of the decisions, the last ones, used for scoring.")
+    ] = 0.3,
+    table: TableOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: OutputOption = None,
+) -> None:
+    """Distil a policy's decisions in a replay into a few rules over what is known without an oracle."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    if not 0.05 <= test_share <= 0.95:
+        raise UsageError(f"--test-share {test_share:g}: expected a share from 0.05 to 0.95")
+    from gpuctl.cli.policy_choice import policies
+    from gpuctl.cli.progress import Bar
+    from gpuctl.cli.replay_inputs import by_traits, read
+    from gpuctl.core.job_filter import JobFilter
+    from gpuctl.learn import imitation, imitation_tables
+    from gpuctl.predictors import card
+    from gpuctl.replay.policies import find
+    from gpuctl.replay.run import Models, begun
+
+    check_tables(table or (), imitation_tables.TABLES)
+    names = policies([teacher], param or [], {})
+    if len(names) > 1:
+        raise UsageError(f"--teacher {teacher}: expected one policy")
+    preempts = find(names[0][0])(names[0][1]).preempts
+    card.check_place(model)
+    check_outputs(context, {"--output": output})
+    source, models = by_traits(read(paths or [], inputs, JobFilter(), rules, (), given), models_of(rules), names)
+    skip = models.pop("skip_unplaceable")
+    models["seed"] = _seed(rules.seed)
+    for each in (*source.workload.notes, *source.cluster.notes):
+        message(f"note: {each}", quiet=given.quiet)
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        wanted = Models(rates=source.rates, **models)
+        simulation = begun(source.workload, source.cluster, names[0], wanted, skip_unplaceable=skip)
+        found = imitation.watch(
+            simulation, preempts=preempts, tell=lambda done, size: bar.at(f"{teacher}: jobs", done, size)
+        )
+    learnt, tested = imitation.split(found, test_share)
+    made = imitation.distil(learnt, depth=depth, leaf=leaf, leaves=leaves)
+    scores = imitation.fidelity(tested, made)
+    imitation_tables.save(model, teacher, made, learnt, scores, preempts=preempts)
+    result = imitation_tables.result(
+        teacher, made, learnt, tested, scores, sources=source.sources, command="gpuctl " + shlex.join(sys.argv[1:]),
+        preempts=preempts, model=str(model),
+    )  # fmt: skip
+    print_result(result, shape, output, table, given)
+    tell_written((output, model), given)
+    if source.failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(f"--seed {text}: expected one whole number", hint="a tree is distilled from one replay")
+    return int(text)

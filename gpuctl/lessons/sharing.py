@@ -1,0 +1,175 @@
+"""Lesson 2: servers of their own for jobs, and jobs that are moved for gangs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.notes import note
+from gpuctl.lessons.case import Jobs, jobs_of
+from gpuctl.lessons.finding import Finding, Input
+from gpuctl.lessons.locality import spread_speeds
+from gpuctl.lessons.measure import beside_ends, measure
+from gpuctl.lessons.neighbours import beside_s, locality_wait_s
+from gpuctl.lessons.rules import BASE, Rule, answer
+from gpuctl.lessons.sharing_tables import interference, migration, rules
+from gpuctl.lessons.use import read
+from gpuctl.replay.models.preemption_cost import overhead
+from gpuctl.replay.results.metrics import use as use_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.core.notes import Note
+    from gpuctl.lessons.case import Case
+    from gpuctl.lessons.finding import Answer
+    from gpuctl.lessons.measure import Measured
+    from gpuctl.replay.models.records import Floats, Outcome
+    from gpuctl.replay.models.speed import SpreadSpeeds
+
+KEY = "sharing"
+TABLES = ("sharing_interference", "sharing_rules", "sharing_migration")
+RULES = (
+    BASE,
+    Rule("small", note("1-GPU jobs apart from gangs"), {"dedicate": "small"}),
+    Rule("server", note("a server for each job"), {"dedicate": "server"}),
+    Rule("defragment", note("move jobs for gangs"), {"defragment": "true"}),
+)
+COSTS_S = (0, 60, 300, 900, 3600)
+"""Costs of a migration that are tried beside the cost model's."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of a rule.
+
+    Attributes:
+        rule: which.
+        jobs: of each job.
+        beside_s: GPU-seconds that each job held beside a neighbour.
+        locality_s: seconds that each job waited for locality alone.
+        busy_pct: GPUs in use, of those there were.
+        migrations: how many.
+        moved_gpu_s: GPU-seconds that they cost.
+        moved_gpus: GPUs that were moved, each time.
+        days: that the replay lasted.
+        cost_s: seconds that a migration costs, where that is set; None: by the cost model.
+    """
+
+    rule: Rule
+    jobs: Jobs
+    beside_s: Floats
+    locality_s: Floats
+    busy_pct: float | None
+    migrations: int
+    moved_gpu_s: float
+    moved_gpus: float
+    days: float
+    cost_s: float | None = None
+
+
+def learn(case: Case) -> Finding:
+    """Measure what neighbours cost, and replay rules that keep jobs apart or move them."""
+    found = read(case)
+    measured = None if found is None else measure(found)
+    done = _replay(case, RULES, spread_speeds(measured, "value"))
+    costs = [_with_cost(case, seconds, measured) for seconds in COSTS_S]
+    answers: tuple[Answer, ...] = ()
+    warnings: list[Note] = []
+    if measured is None or measured.beside.estimate.low is None:
+        warnings.append(_UNKNOWN)
+    else:
+        answers = _answers(case, measured, done)
+    tables = (
+        *(() if measured is None else (interference(measured),)),
+        rules(case, done, None if measured is None else measured.beside.estimate.value),
+        migration(case, done, costs),
+    )  # fmt: skip
+    return Finding(answers, () if measured is None else _inputs(measured), tables, tuple(warnings))
+
+
+_UNKNOWN = note(
+    "What neighbours on a server cost is not known: no telemetry, or too few jobs both alone and beside another one. "
+    "No saving of GPU-hours by keeping jobs apart is claimed."
+)
+
+
+def _replay(
+    case: Case, asked: Sequence[Rule], rates: SpreadSpeeds | str, cost_s: float | None = None
+) -> list[Replayed]:
+    spec = case.overhead if cost_s is None else f"resize:{cost_s:g}"
+    move = overhead(spec, case.workload, case.servers).move
+    outcomes = case.replays([rule.params for rule in asked], rates=rates, overhead=spec)
+    return [_of(case, rule, outcome, move, cost_s) for rule, outcome in zip(asked, outcomes, strict=True)]
+
+
+def _of(case: Case, rule: Rule, outcome: Outcome, move: Floats, cost_s: float | None) -> Replayed:
+    moved = outcome.attempts.filter(outcome.attempts["end"] == "migrated")
+    job, gpus = moved["job"].to_numpy().astype(np.int64), moved["gpus"].to_numpy().astype(np.float64)
+    begin = float(case.workload.submit.min()) if case.workload.size else 0.0
+    return Replayed(
+        rule,
+        jobs_of(outcome),
+        beside_s(outcome, case.workload.size),
+        locality_wait_s(outcome, case.workload, case.servers),
+        use_of(outcome, case.servers)["utilization_pct"],
+        moved.height,
+        float((move[job] * gpus).sum()),
+        float(gpus.sum()),
+        max(outcome.end_s - begin, 1.0) / 86400,
+        cost_s,
+    )
+
+
+def _with_cost(case: Case, seconds: float, measured: Measured | None) -> Replayed:
+    [found] = _replay(case, RULES[-1:], spread_speeds(measured, "value"), seconds)
+    return found
+
+
+def _answers(case: Case, measured: Measured, done: Sequence[Replayed]) -> tuple[Answer, ...]:
+    """Each rule against the baseline, with what neighbours cost less, to first order: nobody starts sooner by that."""
+    block, _ = case.blocks()
+    ends = [_replay(case, RULES, spread_speeds(measured, end)) for end in ("low", "high")]
+    middle = measured.beside.estimate.value or 1.0
+    made = []
+    for at, one in enumerate(done[1:], 1):
+        pairs = [(done[0].jobs, _spared(done[0], one, middle))]
+        # every end of the one with every end of the other: both may be far off at once
+        pairs += [(end[0].jobs, _spared(end[0], end[at], speed)) for end in ends for speed in beside_ends(measured)]
+        made.append(answer(KEY, one.rule.text, pairs, block, _BECAUSE))
+    return tuple(made)
+
+
+_BECAUSE = note(
+    "speed beside a neighbour, measured on the same attempts, for the GPU-hours beside one in each replay; queues do "
+    "not get shorter by that"
+)
+
+
+def _spared(base: Replayed, other: Replayed, speed: float) -> Jobs:
+    """The other side's jobs, with less held for each GPU-second less beside a neighbour."""
+    less = (base.beside_s - other.beside_s) * (1 - speed)
+    return replace(other.jobs, gpu_s=other.jobs.gpu_s - less)
+
+
+def _inputs(measured: Measured) -> tuple[Input, ...]:
+    beside = measured.beside
+    rows = []
+    if beside.estimate.value is not None:
+        basis = note(
+            "GPU utilization of {units:,} attempts, while they had a neighbour and while they had none; taken for "
+            "speed",
+            units=beside.units,
+        )
+        rows.append(Input(KEY, note("speed beside another job on the server, for that alone"), "-", beside.estimate,
+                          "measured", basis))  # fmt: skip
+    from gpuctl.core.suspension_cost import CHECKPOINT_BYTES_PER_GPU
+    from gpuctl.lessons.finding import Estimate
+
+    rows.append(
+        Input(KEY, note("checkpoint of a job, a GPU"), "GB", Estimate(CHECKPOINT_BYTES_PER_GPU / 1e9), "assumed",
+              note("what a migration moves; other costs with --overhead"))
+    )  # fmt: skip
+    return tuple(rows)

@@ -1,0 +1,135 @@
+"""The tables of the lesson of servers of their own and of migrations."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.notes import note
+from gpuctl.core.results import Column, ResultTable
+from gpuctl.lessons import savings
+from gpuctl.lessons.locality_tables import as_frame, population
+from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_saved
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.lessons.case import Case
+    from gpuctl.lessons.measure import Measured
+    from gpuctl.lessons.sharing import Replayed
+
+SECTION = "sharing"
+
+_INTERFERENCE = (
+    Column("attempts", "attempts", "With samples both beside a neighbour and alone."),
+    Column("clusters", "-", "Users (attempts, where users are few) that tell of it."),
+    Column("ratio", "-", "GPU utilization beside a neighbour, for that alone; taken for speed."),
+    Column("ratio_low", "-", "Lower end of its 90 % interval."),
+    Column("ratio_high", "-", "Upper end."),
+)
+_RULES = (
+    Column("rule", "-", "philly: the baseline; small: jobs of one GPU apart from gangs; server: a server for each job; "
+           "defragment: jobs are moved for gangs."),
+    Column("jobs", "jobs", "That end."),
+    Column("wait_h", "h", "Mean wait."),
+    Column("locality_wait_h", "h", "Mean wait for locality alone: enough GPUs free, the queue within its quota."),
+    Column("utilization_pct", "%", "GPUs held, of those there were."),
+    Column("beside_pct", "%", "GPU-hours held beside a neighbour on the server."),
+    Column("beside_lost_gpu_hours", "GPU-h", "Of these, lost at the measured ratio; empty: not known."),
+    Column("migrations_per_day", "1/day", "Jobs moved a day."),
+    Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
+    Column("gpu_hours_saved", "GPU-h", "GPU-hours held less, job by job, against philly, by placement alone."),
+    Column("gpu_hours_saved_low", "GPU-h", "Lower end of its 90 % interval, over resampled weeks."),
+    Column("gpu_hours_saved_high", "GPU-h", "Upper end."),
+    Column("wait_saved_h", "h", "Mean hours of waiting saved, job by job, against philly."),
+    Column("wait_saved_low_h", "h", "Lower end of its 90 % interval."),
+    Column("wait_saved_high_h", "h", "Upper end."),
+)  # fmt: skip
+_MIGRATION = (
+    Column("cost_s", "s", "What a migration costs a job, on all its GPUs; empty: by the cost model (--overhead)."),
+    Column("migrations_per_day", "1/day", "Jobs moved a day."),
+    Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
+    Column("locality_wait_h", "h", "Mean wait for locality alone."),
+    Column("waited_gpu_hours_saved", "GPU-h", "Hours of waiting saved times GPUs asked for, all jobs, against philly."),
+    Column("waited_gpu_hours_saved_low", "GPU-h", "Lower end of its 90 % interval, over resampled weeks."),
+    Column("waited_gpu_hours_saved_high", "GPU-h", "Upper end."),
+    Column("break_even_s", "s", "Cost of a migration at which these moves cost as much GPU time as they spare gangs of "
+           "waiting."),
+    Column("break_even_low_s", "s", "Lower end of its 90 % interval."),
+    Column("break_even_high_s", "s", "Upper end."),
+)  # fmt: skip
+
+
+def interference(measured: Measured) -> ResultTable:
+    """How much slower jobs are beside others."""
+    beside = measured.beside
+    told = beside.estimate
+    rows = [(beside.units, beside.clusters, told.value, told.low, told.high)] if told.value is not None else []
+    return ResultTable(
+        name="sharing_interference",
+        section=SECTION,
+        title="Speed beside a neighbour",
+        question="How much slower is a job while another one has GPUs on its server?",
+        population=note("{n:,} attempts with telemetry.", n=measured.attempts),
+        notes=(note("The same attempt before and after a neighbour came or left, whatever that neighbour is."),),
+        columns=_INTERFERENCE,
+        frame=as_frame(rows, _INTERFERENCE, set(), {"attempts", "clusters"}),
+    )
+
+
+def rules(case: Case, done: Sequence[Replayed], speed: float | None) -> ResultTable:
+    """What came of each rule."""
+    block, _ = case.blocks()
+    base = done[0]
+    rows = []
+    for one in done:
+        ended = np.isfinite(one.jobs.gpu_s)
+        wait = savings.mean(wait_saved(base.jobs, one.jobs), block)
+        gpu = savings.total(gpu_hours_saved(base.jobs, one.jobs), block)
+        held, beside = float(one.jobs.gpu_s[ended].sum()), float(one.beside_s[ended].sum())
+        rows.append(
+            (one.rule.name, int(ended.sum()), float(np.nanmean(one.jobs.wait_s)) / HOUR_S,
+             float(one.locality_s.mean()) / HOUR_S, one.busy_pct, 100 * beside / max(held, 1.0),
+             None if speed is None else beside * (1 - speed) / HOUR_S, one.migrations / one.days,
+             one.moved_gpu_s / HOUR_S, gpu.value, gpu.low, gpu.high, wait.value, wait.low, wait.high)
+        )  # fmt: skip
+    return ResultTable(
+        name="sharing_rules",
+        section=SECTION,
+        title="Servers of their own, and migrations",
+        question="What do servers of their own and migrations cost, and what do they save?",
+        population=population(case),
+        notes=(
+            note("Replays know nothing of neighbours: what these cost is counted from the replay, at the measured "
+                 "ratio, to first order."),
+        ),
+        columns=_RULES,
+        frame=as_frame(rows, _RULES, {"rule"}, {"jobs"}),
+        first_columns=9,
+    )  # fmt: skip
+
+
+def migration(case: Case, done: Sequence[Replayed], costs: Sequence[Replayed]) -> ResultTable:
+    """Migrations at several costs."""
+    block, _ = case.blocks()
+    base = done[0]
+    rows = []
+    for one in (done[-1], *costs):
+        saved = savings.total(wait_saved(base.jobs, one.jobs) * case.workload.gpus, block)
+        ends = (saved.value, saved.low, saved.high)
+        even = [None if end is None or one.moved_gpus <= 0 else max(end, 0.0) * HOUR_S / one.moved_gpus for end in ends]
+        rows.append(
+            (one.cost_s, one.migrations / one.days, one.moved_gpu_s / HOUR_S, float(one.locality_s.mean()) / HOUR_S,
+             *ends, *even)
+        )  # fmt: skip
+    return ResultTable(
+        name="sharing_migration",
+        section=SECTION,
+        title="Migrations by what they cost",
+        question="How much may a migration cost before it does not pay?",
+        population=population(case),
+        notes=(note("Jobs are moved only where that is expected to pay, so that dear migrations are few."),),
+        columns=_MIGRATION,
+        frame=as_frame(rows, _MIGRATION, set(), set()),
+    )

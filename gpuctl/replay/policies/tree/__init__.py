@@ -1,0 +1,1 @@
+"""Rules over what a scheduler knows of jobs, read from a file."""
