@@ -48,7 +48,7 @@ def policies(
         print_json([_facts(kind, whence) for kind, whence in kinds])
         return
     rows = [(kind.name, _yes(kind.preempts), _yes(kind.oracle), whence, kind.title) for kind, whence in kinds]
-    print_table(("name", "preempts", "true run times", "from", "title"), rows, color=options.color)
+    print_table(("name", "preempts", "true run times", "from", "title"), rows, color=options.color, wide="title")
 
 
 def _all() -> Iterator[tuple[type[Policy], str]]:

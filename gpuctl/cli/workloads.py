@@ -284,7 +284,7 @@ def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: S
 def _said(seeds: int, load: float | None) -> dict[str, Note]:
     from gpuctl.core.notes import note
 
-    told = {"compared": note("{seeds} synthetic trace{seeds||s}, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
+    told = {"compared": note("{seeds:,} synthetic trace{seeds||s}, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
     if load is not None:
         told["load of the replays"] = note("{load:.2f}", load=load)
     return told

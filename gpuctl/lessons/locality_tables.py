@@ -87,7 +87,7 @@ def speeds(measured: Measured) -> ResultTable:
         title="Speed by number of servers",
         question="How much slower is a gang on more servers?",
         population=note(
-            "{gangs:,} attempt{gangs||s} of 2 GPUs and more with at least {least} sample{least||s} of telemetry, "
+            "{gangs:,} attempt{gangs||s} of 2 GPUs and more with at least {least:,} sample{least||s} of telemetry, "
             "{spread:,} of them on "
             "more servers than needed.",
             gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
