@@ -311,9 +311,8 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
         warnings.append(
             note(
                 "no source states how many GPUs {attempts:,} of {ran:,} attempt{ran||s} held, {hours:,.2f} "
-                "hours in all: "
-                "GPU-hours "
-                "and occupancy exclude them and are lower bounds. docs/sources.md lists sources that do",
+                "hours in all: GPU-hours and occupancy exclude them and are lower bounds. docs/sources.md lists "
+                "sources that do",
                 **sizeless,
             )
         )

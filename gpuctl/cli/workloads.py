@@ -17,6 +17,7 @@ from gpuctl.cli.inputs import opened
 from gpuctl.cli.options import (
     ClusterOption,
     FormatOption,
+    JobSeedOption,
     JsonOption,
     LogColumnsOption,
     LogFormatOption,
@@ -190,7 +191,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(help="time: divide the times between submissions; users: more users, and days keep their length."),
     ] = LoadBy.TIME,
     capacity: CapacityOption = None,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same jobs.")] = 0,
+    seed: JobSeedOption = 0,
     growth: Annotated[float, typer.Option(metavar="F", help="Jobs of the last week over those of the first.")] = 1.0,
     large: Annotated[
         str | None,

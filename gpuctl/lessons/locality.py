@@ -186,7 +186,8 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
 
 def _basis(measured: Measured, ratio: Ratio) -> Note:
     return note(
-        "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} tell of it; taken for "
+        "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} with such attempts; "
+        "taken for "
         "speed",
         units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
     )  # fmt: skip
