@@ -80,7 +80,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load, a share of the executors.")] = 0.7,
     seed: JobSeedOption = 1,
 ) -> None:
-    """Make up jobs of stages."""
+    """Generate jobs with stages."""
     given = settings(context)
     check_outputs(context, {"--output": output})
     from gpuctl.dag import generate as of_seed

@@ -184,7 +184,7 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Hold policies against each other on made-up sets of jobs, with paired intervals."""
+    """Compare policies on generated sets of jobs, with paired intervals."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     check_outputs(context, {"--output": output}, {"--parquet": parquet})

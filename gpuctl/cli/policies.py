@@ -32,7 +32,7 @@ def policies(
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List the policies that a replay can run; of one, show its parameters, source and what it is given."""
+    """List the policies that a replay can run, or show the parameters, source and inputs of one."""
     from gpuctl.replay.policies import find, origin
 
     options = settings(context)
