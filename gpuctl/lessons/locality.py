@@ -39,7 +39,7 @@ def _rules() -> tuple[Rule, ...]:
         for minutes in MINUTES
     ]  # fmt: skip
     tries = [
-        Rule("tries", note("after {n} attempt{n||s} a level", n=count), {"tries": str(count)}, count)
+        Rule("tries", note("after {n:,} attempt{n||s} a level", n=count), {"tries": str(count)}, count)
         for count in ATTEMPTS
     ]
     return (
@@ -47,8 +47,8 @@ def _rules() -> tuple[Rule, ...]:
         *tries,
         *times,
         Rule("retry", note("back-off, never on more servers"), {"relax": "retry"}),
-        Rule("never", note("wait for the fewest servers"), {"relax": "never"}),
-        Rule("adaptive", note("adaptive: relax where the wait would cost more"), {"relax": "adaptive"}),
+        Rule("never", note("never on more servers"), {"relax": "never"}),
+        Rule("adaptive", note("relax adaptively"), {"relax": "adaptive"}),
     )
 
 
@@ -151,7 +151,7 @@ def _answers(
     costs = np.stack([one.jobs.jct_s for one in fixed])
     chosen = savings.chosen_elsewhere(costs, block, baseline=fixed.index(done[0]))
     mixed = _mixed([one.jobs for one in fixed], chosen)
-    text = note("best fixed rule of other weeks; over all: {rule}", rule=done[best].rule.text)
+    text = note("best fixed rule: {rule}", rule=done[best].rule.text)
     pairs = [(base, mixed), *((end[0].jobs, end[1].jobs) for end in ends)]
     return (made[0][1], answer(KEY, text, pairs, block, because), *(one for _, one in made[1:]))
 
@@ -177,7 +177,7 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
     for size in SIZES:
         value, origin = speed_of(measured, size, 1)
         if origin == "extrapolated":
-            what = note("the same of gangs of {size} GPU{size||s}", size=ours(size))
+            what = note("the same of gangs of {size:,} GPU{size||s}", size=ours(size))
             low, high = (speed_of(measured, size, 1, end)[0] for end in ("low", "high"))
             basis = note("too few gangs of this size are spread: the ratio of all sizes")
             rows.append(Input(KEY, what, "-", Estimate(value, low, high), "extrapolated", basis))
@@ -186,7 +186,8 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
 
 def _basis(measured: Measured, ratio: Ratio) -> Note:
     return note(
-        "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} tell of it; taken for "
+        "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} with such attempts; "
+        "taken for "
         "speed",
         units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
     )  # fmt: skip

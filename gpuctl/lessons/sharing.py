@@ -33,9 +33,9 @@ KEY = "sharing"
 TABLES = ("sharing_interference", "sharing_rules", "sharing_migration")
 RULES = (
     BASE,
-    Rule("small", note("jobs of one GPU on servers apart from gangs"), {"dedicate": "small"}),
+    Rule("small", note("1-GPU jobs apart from gangs"), {"dedicate": "small"}),
     Rule("server", note("a server for each job"), {"dedicate": "server"}),
-    Rule("defragment", note("move jobs for gangs that wait for locality alone"), {"defragment": "true"}),
+    Rule("defragment", note("move jobs for gangs"), {"defragment": "true"}),
 )
 COSTS_S = (0, 60, 300, 900, 3600)
 """Costs of a migration that are tried beside the cost model's."""
@@ -159,7 +159,8 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
     rows = []
     if beside.estimate.value is not None:
         basis = note(
-            "GPU utilization of {units:,} attempts, while they had a neighbour and while they had none; taken for "
+            "GPU utilization of {units:,} attempt{units||s}, while they had a neighbour and while they had none; "
+            "taken for "
             "speed",
             units=beside.units,
         )
