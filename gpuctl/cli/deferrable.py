@@ -28,7 +28,7 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import chosen_format, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import ModelOption, check_tables
+from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -68,10 +68,7 @@ def _group() -> None:
 @deferrable.command(cls=WithExamples)
 def convert(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
-    ] = None,
+    paths: LearntPathsArgument = None,
     output: FolderOption = None,
     slot: Annotated[str, typer.Option(metavar="TIME", help="Length of a slot: 30m, 1h.")] = "30m",
     share: Annotated[
@@ -261,7 +258,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same model.")] = 1,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder to keep the training in; after a stop it goes on from there."),
+        typer.Option(metavar="DIR", help="Folder to keep the training in; the same command goes on from there."),
     ] = None,
 ) -> None:
     """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
