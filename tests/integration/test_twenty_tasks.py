@@ -552,12 +552,9 @@ def test_what_a_chain_learns_is_kept(user: User, sample_data: Path) -> None:
 
 
 def test_how_much_deferrable_work_fits(user: User) -> None:
-    user.run("deferrable convert", "half hour by half hour")
-    jobs = pl.read_csv(user.folder / "slots" / "jobs.csv").height
-    online = by(user.asked("deferrable simulate", "deferrable work fits")["deferrable"], "policy")
-    best = by(user.asked("deferrable simulate", "had all been known")["deferrable"], "policy")["optimum"]
-    assert {best["jobs"], *(row["jobs"] for row in online.values())} == {jobs}
-    assert max(row["score"] for row in online.values()) <= best["score"] + 1e-9
+    rows = by(user.asked("deferrable simulate", "deferrable work fits")["deferrable"], "policy")
+    assert {row["jobs"] for row in rows.values()} == {pl.read_csv(user.folder / "slots" / "jobs.csv").height}
+    assert rows["clairvoyant"]["evictions"] == 0 < rows["asap"]["done"]
 
 
 def test_jobs_for_other_simulators(user: User) -> None:
