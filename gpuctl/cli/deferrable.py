@@ -25,6 +25,7 @@ from gpuctl.cli.options import (
     OutputOption,
     ParquetOption,
     TableOption,
+    TrainingFolderOption,
 )
 from gpuctl.cli.output import chosen_format, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
@@ -244,7 +245,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     minutes: Annotated[
         float,
         typer.Option(
-            metavar="N", min=0.01, max=10_000, help="Budget: steps that take about so many minutes of one core."
+            metavar="N", min=0.01, max=10_000, help="Budget: as many steps as one core does in about this time."
         ),
     ] = 10.0,
     algo: Annotated[
@@ -256,10 +257,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of made-up cases.")] = "0.5,0.8,1.2",
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same model.")] = 1,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder to keep the training in; the same command goes on from there."),
-    ] = None,
+    checkpoint: TrainingFolderOption = None,
 ) -> None:
     """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
     given = settings(context)

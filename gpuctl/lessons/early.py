@@ -346,7 +346,8 @@ def _retry_table(case: Case, known: Failures) -> ResultTable:
         title="Retries, and those that are not worth making",
         question="Which retries could have been spared, and why are the others made?",
         population=note(
-            "{n:,} attempts after a failed one. Refused: no retry gets past the reason, and the classifier is at least "
+            "{n:,} attempt{n||s} after a failed one. Refused: no retry gets past the reason, and the classifier is "
+            "at least "
             "{sure:.0%} sure of it.",
             n=int((fate >= 0).sum()), sure=USUAL_SURE,
         ),

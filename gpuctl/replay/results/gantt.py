@@ -97,7 +97,7 @@ def _notes(replays: Replays, cut: list[Note], most: int, servers: tuple[int, int
         found.append(
             note(
                 "The window lies around the moment at which running and waiting jobs ask for most GPUs under {policy}, "
-                "and is as long as it can be with at most {most} allocation{most||s} of each policy. Another one: "
+                "and is as long as it can be with at most {most:,} allocation{most||s} of each policy. Another one: "
                 "--gantt "
                 "FROM..TO.",
                 policy=Named("policy", replays.baseline.policy), most=most,

@@ -336,7 +336,7 @@ def _timeline(replays: Replays) -> ResultTable:
         question="How did queue length and occupancy change over time?",
         notes=(
             note(
-                "Means over {periods} equal period{periods||s} of about {width}, the same for all policies.",
+                "Means over {periods:,} equal period{periods||s} of about {width}, the same for all policies.",
                 periods=len(edges) - 1, width=ours(str(width)),
             ),
             note("Replays that end before the longest one count as empty after their end."),
@@ -359,7 +359,7 @@ def _heatmap(replays: Replays) -> ResultTable:
     return _table(
         "replay_heatmap", frame,
         note(
-            "All {servers:,} server{servers||s} of {cluster} in {rows} row{rows||s}, {periods} equal "
+            "All {servers:,} server{servers||s} of {cluster} in {rows:,} row{rows||s}, {periods} equal "
             "period{periods||s}.",
             servers=len(replays.cluster.servers), cluster=servers_note(replays.cluster), rows=len(names),
             periods=len(edges) - 1,
