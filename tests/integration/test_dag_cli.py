@@ -92,7 +92,9 @@ def test_a_tree_goes_from_the_teacher_to_text_and_back(stages: Path) -> None:
     held = json.loads(run("dag", "evaluate", "--policy", "srpt,tree:m", "--load", "0.9", "--seed", "1..3", "--jobs", 12,
                           "--json").out)["tables"]  # fmt: skip
     assert [row["best_simple"] for row in held["dag_policies"]["rows"]] == ["srpt", "srpt"]
-    assert any("the best simple rule" in note for note in held["dag_policies"]["notes"])
+    assert any("the best simple rule" in note for note in held["dag_gains"]["notes"])
+    asked = sum(row["decisions"] for row in first["dag_rounds"]["rows"])
+    assert [row["taught"] for row in held["dag_gains"]["rows"]] == [asked]
     assert held["dag_fidelity"]["rows"][0]["policy"] == "tree:m"
     seen = run("dag", "evaluate", "--policy", "tree:m", "--seed", "200000..200001", code=ExitCode.USAGE)
     assert "trained on sets of the seeds 200000 to 200003" in seen.err
