@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -115,8 +115,20 @@ def test_a_tree_learns_from_files_and_may_choose_amounts(stages: Path) -> None:
     assert json.loads(done.out)["tables"]["dag_rounds"]["rows"][0]["sets"] == 1
     assert json.loads((stages / "m" / "card.json").read_text())["limit"] == "tree"
     rows_of("s.csv", "tree:m")
+    staked = ["dag", "distil", "s.csv", "--rounds", 1, "--leaf", 5, "-o"]
+    run(*staked, "even")
+    run(*staked, "staked", "--weigh", "stake")
+    even, weighed = (json.loads((stages / name / "tree.json").read_text())["tree"] for name in ("even", "staked"))
+    assert total(even) < total(weighed)
+    refused = run(*staked, "no", "--weigh", "stake", "--teacher", "srpt", code=ExitCode.USAGE)
+    assert "--weigh stake: srpt" in refused.err
     wrong = run("dag", "simulate", "s.csv", "--policy", "tree:m", "--limit", "all", code=ExitCode.USAGE)
     assert "--limit" in wrong.err
+
+
+def total(tree: dict[str, Any]) -> int:
+    """The weight of all rows."""
+    return int(tree["pos"] + tree["neg"]) if "pos" in tree else total(tree["lo"]) + total(tree["hi"])
 
 
 @pytest.mark.parametrize(
