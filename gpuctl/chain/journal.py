@@ -98,7 +98,7 @@ def _told(events: list[dict[str, Any]], path: Path) -> Told:
 
 
 class Journal:
-    """A journal that is written to, by one process at a time.
+    """A journal that is written to, by one process at a time; with `dry` it is only read, and need not be there.
 
     The lock is also held by each sbatch that it starts: where a gpuctl was killed, the next one waits until what it had
     started has ended.
@@ -108,17 +108,18 @@ class Journal:
         InputError: the file is no journal.
     """
 
-    def __init__(self, path: Path, name: str, wait_s: float = 60.0) -> None:
-        self.path = path
+    def __init__(self, path: Path, name: str, wait_s: float = 60.0, *, dry: bool = False) -> None:
+        self.path, self._file = path, -1
+        if dry:
+            self.told = self._looked_at(name)
+            return
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
             self._lock(wait_s)
             self._mend()
             if not os.fstat(self._file).st_size:
                 self.write(BEGUN, name=name, chain=secrets.token_hex(8))
-            self.told = read(path)
-            if self.told.name != name:
-                raise UsageError(f"{path}: the journal of the chain {self.told.name!r}, not {name!r}", hint=_ELSE)
+            self.told = self._of(name)
         except BaseException:
             os.close(self._file)
             raise
@@ -129,7 +130,8 @@ class Journal:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.close(self._file)
+        if self._file >= 0:
+            os.close(self._file)
 
     @property
     def lock(self) -> int:
@@ -154,6 +156,21 @@ class Journal:
         finally:
             os.close(folder)
         self.told = read(self.path)
+
+    def _of(self, name: str) -> Told:
+        """What it says, of the chain of this name."""
+        told = read(self.path)
+        if told.name != name:
+            raise UsageError(f"{self.path}: the journal of the chain {told.name!r}, not {name!r}", hint=_ELSE)
+        return told
+
+    def _looked_at(self, name: str) -> Told:
+        """What it says, or that the chain has not begun."""
+        if self.path.exists():
+            told = read(self.path)
+            if told.events:
+                return self._of(name)
+        return Told(name, secrets.token_hex(8), {}, None, {}, False, [])
 
     def _lock(self, wait_s: float) -> None:
         until = time.monotonic() + wait_s

@@ -8,16 +8,23 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from gpuctl.chain.queue_now import read_queue
-from gpuctl.core.errors import InputError
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.read.programs import output
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from gpuctl.chain.queue_now import QueuedJob
 
 _ENVIRONMENT = {"LC_ALL": "C.UTF-8", "TZ": "UTC", "SLURM_TIME_FORMAT": "%s", "SLURM_BITSTR_LEN": "0"}
+_OTHERWISE = {
+    **dict.fromkeys(("SBATCH_ARRAY_INX", "SBATCH_WAIT"), "no chain can do with it"),
+    **dict.fromkeys(("SBATCH_CLUSTERS", "SLURM_CLUSTERS"), "a chain is of the cluster that it is driven on"),
+    **dict.fromkeys((f"SQUEUE_{word}" for word in ("ACCOUNT", "LICENSES", "NAMES", "PARTITION", "QOS", "USERS")),
+                    "squeue would not show the whole queue"),
+}  # fmt: skip
+"""Environment variables that say of sbatch and squeue what no option says."""
 _FIELDS = ("JobIDRaw", "JobName", "State", "Start", "End", "ExitCode")
 _UNSURE = ("timed out", "unable to contact", "zero bytes", "connection", "communication", "try again", "temporar")
 
@@ -28,6 +35,17 @@ class RefusedError(InputError):
 
 class UnsureError(InputError):
     """Whether Slurm has taken a job is not known."""
+
+
+def check_environment(environ: Mapping[str, str]) -> None:
+    """See that sbatch and squeue do what they are asked for.
+
+    Raises:
+        UsageError: a variable of the environment says otherwise.
+    """
+    for name, why in _OTHERWISE.items():
+        if name in environ:
+            raise UsageError(f"{name} is set in the environment: {why}", hint=f"unset {name}")
 
 
 @dataclass(frozen=True)

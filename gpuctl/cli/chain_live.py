@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 import time
@@ -98,9 +99,10 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
             text = f"note: of {cut:,} arrays {squeue} names only the first tasks (...): the others are not counted"
             message(text, quiet=given.quiet)
         return queue, second, None
-    from gpuctl.chain.slurm_calls import Slurm
+    from gpuctl.chain.slurm_calls import Slurm, check_environment
     from gpuctl.chain.submission_rule import ACCRUE
 
+    check_environment(os.environ)
     slurm = Slurm(timeout)
     try:
         accrues = ACCRUE in slurm.priority_flags()
@@ -137,15 +139,16 @@ def run(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.chain.journal import Journal
     from gpuctl.chain.model import check_live, load
     from gpuctl.chain.runner import Runner
-    from gpuctl.chain.slurm_calls import Slurm
+    from gpuctl.chain.slurm_calls import Slurm, check_environment
     from gpuctl.chain.submission_rule import submission_rule
 
+    check_environment(os.environ)
     spec = read_chain_file(path)
     trained = None if model is None else load(model)
     if trained is not None:
         check_live(trained, spec.outage_cost)
     slurm = Slurm(timeout)
-    with Journal(_journal(path, journal), spec.name) as kept:
+    with Journal(_journal(path, journal), spec.name, dry=dry_run) as kept:
         runner = Runner(
             spec, slurm, kept, submission_rule(spec, trained, slurm), time.time, settle, dry_run,
             lambda text: message(text, quiet=given.quiet),

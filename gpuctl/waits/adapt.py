@@ -1,8 +1,8 @@
 """Levels of quantiles that follow what they held: each is moved a little whenever a wait turns out above or below it.
 
-Adaptive conformal inference (Gibbs, Candes, 2021), here for each level by itself. What a job says of a level is known
-when it starts, or, earlier, when it has waited longer than that: jobs that still wait count, too. Each third of the
-jobs by load has levels of its own.
+Adaptive conformal inference (Gibbs, Candes, 2021), here for each level by itself; levels that have crossed change
+places. What a job says of a level is known when it starts, or, earlier, when it has waited longer than that: jobs that
+still wait count, too. Each third of the latest jobs by load has levels of its own.
 """
 
 from __future__ import annotations
@@ -12,17 +12,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.waits.features import limits, sizes
 from gpuctl.waits.quantiles import ANSWERED, at_levels, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.waits.log import WaitLog
+
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-STEP = 0.005
-"""How far one wait moves a level."""
-LEAST, MOST = 0.005, 0.985
+STEP, MIDDLE = 0.01, 0.005
+"""How far one wait moves the outermost levels, and the one in the middle; those between in proportion."""
+LEAST, MOST = 0.005, 0.98
 """Levels stay between these: beyond, trees say nothing."""
 
 
@@ -30,6 +33,34 @@ Levels = tuple[tuple[float, ...], ...]
 """What is looked up for `ANSWERED`, one row a group of jobs."""
 LOADS = 3
 """Groups of jobs by load: what holds in an empty cluster need not in a full one."""
+RECENT = 1000
+"""Submissions, the latest, among which a load is light, medium or heavy: a site that grows emptier has all three."""
+
+
+def loads(log: WaitLog, at_s: Floats) -> Ints:
+    """Row of levels of jobs that come at some instants: 0 light, 1 medium, 2 heavy, among the latest submissions.
+
+    Load is what waits at an instant, in GPUs or nodes times limits; half of what was as loaded counts as less.
+    """
+    work = sizes(log.rows) * limits(log.rows) / 3600
+    came = np.append(0.0, np.cumsum(work))
+    order = np.argsort(log.leave_s, kind="stable")
+    left, leave = np.append(0.0, np.cumsum(work[order])), log.leave_s[order]
+
+    def waiting(at: Floats) -> Floats:
+        here = came[np.searchsorted(log.ready_s, at)] - left[np.searchsorted(leave, at)]
+        found: Floats = np.round(here, 2)
+        return found
+
+    past, own = waiting(log.ready_s), waiting(at_s)
+    last = np.searchsorted(log.ready_s, at_s, side="right")
+    group = np.zeros(at_s.size, np.int64)
+    for k, n in enumerate(last.tolist()):
+        seen = past[max(n - RECENT, 0) : n]
+        if n:
+            less = float((seen < own[k]).mean() + (seen <= own[k]).mean()) / 2
+            group[k] = min(int(LOADS * less), LOADS - 1)
+    return group
 
 
 def follow(
@@ -56,13 +87,15 @@ def follow(
     aim, now = np.array(ANSWERED), np.array(levels, np.float64)
     of = [0] * ready_s.size if group is None else group.tolist()
     lower = aim < 0.5
+    step = MIDDLE + (STEP - MIDDLE) * np.abs(2 * aim - 1) / (2 * max(ANSWERED) - 1)
     found = np.empty((ready_s.size, aim.size))
     news: list[tuple[float, int, int, bool]] = []
     for job, at in enumerate(ready_s.tolist()):
         while news and news[0][0] < at:
             _, told, k, above = heapq.heappop(news)
             row = now[of[told]]
-            row[k] = min(max(row[k] + STEP * (aim[k] - (not above)), LEAST), MOST)
+            row[k] = min(max(row[k] + step[k] * (aim[k] - (not above)), LEAST), MOST)
+            row.sort()
         said = np.expm1(np.interp(now[of[job]], grid, full[:, job]))
         found[job] = np.sort(said)
         if learn is not None and not learn[job]:
@@ -73,7 +106,7 @@ def follow(
         known = np.minimum(leave_s[job], at + said)
         for k in range(aim.size):
             heapq.heappush(news, (float(known[k]), job, k, bool(above[k])))
-    return found, tuple(map(tuple, np.maximum.accumulate(now, axis=1).tolist()))
+    return found, tuple(map(tuple, now.tolist()))
 
 
 def looked_up(curves: Floats, levels: Levels, group: Ints) -> Floats:

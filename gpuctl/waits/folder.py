@@ -41,7 +41,7 @@ def save(path: Path, model: learn.Model, about: Mapping[str, Any]) -> None:
     forests = {name: getattr(model, name) for name in _SETS}
     settings = {
         "levels": {name: [list(row) for row in rows] for name, rows in model.levels.items()},
-        "job_only_levels": list(model.job_only.levels), "busy": list(model.busy),
+        "job_only_levels": list(model.job_only.levels),
         "method": model.method, "order": model.order, "unit": model.unit, "zone": model.zone, "clock": model.clock,
         "unlimited": model.unlimited, "largest": model.largest, "trained_s": model.trained_s,
     }  # fmt: skip
@@ -78,18 +78,16 @@ def load(path: Path) -> learn.Model:
     checked("unlimited", isinstance(found.get("unlimited"), bool), "true or false")
     for key in ("largest", "trained_s"):
         checked(key, trees.finite(found.get(key)) and abs(found[key]) < 1e12, "a number")
-    levels, busy = found.get("levels"), found.get("busy")
+    levels = found.get("levels")
     methods = isinstance(levels, dict) and set(levels) == set(_FOLLOWED)
     levels = checked("levels", methods, f"those of {', '.join(_FOLLOWED)}")
-    good = isinstance(busy, list) and len(busy) == adapt.LOADS - 1 and all(map(trees.finite, busy))
-    busy = checked("busy", good and busy == sorted(busy or ()), f"{adapt.LOADS - 1} numbers that rise")
     for rows in levels.values():
         good = isinstance(rows, list) and len(rows) == adapt.LOADS and all(map(_rises, rows))
         checked("levels", good, f"{adapt.LOADS} times {_RISING}")
     only = checked("job_only_levels", _rises(found.get("job_only_levels")), _RISING)
     forests = {name: _forests(folder, name) for name in _SETS}
     return learn.Model(
-        blend=forests["blend"], boosted=forests["boosted"], busy=tuple(map(float, busy)),
+        blend=forests["blend"], boosted=forests["boosted"],
         job_only=replace(forests["job_only"], levels=tuple(map(float, only))),
         levels={name: tuple(tuple(map(float, row)) for row in rows) for name, rows in levels.items()},
         order=found["order"], method=found["method"],

@@ -100,8 +100,11 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
 
 def _with_queue(
     model: Model, rows: pl.DataFrame, at: Floats, which: NDArray[np.int64], log: WaitLog
-) -> tuple[Floats, str]:
-    """Answers of the jobs whose queue is known, with the model's method; NaN where that has none."""
+) -> tuple[Floats, NDArray[np.object_]]:
+    """Answers of the jobs whose queue is known, and by which method; NaN where there is none.
+
+    Where the model's method cannot simulate a job, as behind a very long queue, trees alone answer.
+    """
     order = which[np.argsort(at[which], kind="stable")]
     asked = rows[order.tolist()]
     jobs = log.ready_s.size
@@ -115,41 +118,49 @@ def _with_queue(
         said = bound.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
         found[merged[merged >= jobs] - jobs] = said[merged >= jobs]
     else:
-        found = _followed(model, asked, at[order], log)
+        found = _followed(model, model.method, asked, at[order], log)
+    method = np.full(order.size, model.method, object)
+    left = np.flatnonzero(np.isnan(found[:, 0]))
+    if left.size and model.method in {learn.BLEND, learn.SIMULATED}:
+        found[left] = _followed(model, learn.BOOSTED, asked[left.tolist()], at[order[left]], log)
+        method[left] = learn.BOOSTED
     # `which` ascends, so the order of the numbers is the order of its jobs
-    return found[np.argsort(order, kind="stable")], model.method
+    own = np.argsort(order, kind="stable")
+    return found[own], method[own]
 
 
-def _followed(model: Model, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
-    """Answers of the model's method, whose levels follow the jobs that came after those that it was fitted on."""
+def _followed(model: Model, method: str, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
+    """Answers of a method, whose levels follow the jobs that came after those that it was fitted on."""
     place = _own_places(log, asked, at)
     new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))[-FOLLOWED:]
     when = np.concatenate([log.ready_s[new], at])
     order = np.argsort(when, kind="stable")
     rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
     seen = features.Asked(rows, when[order], np.concatenate([new, place])[order])
-    curves, load = queue_curves(model, log, seen)
+    curves, load = queue_curves(model, method, log, seen)
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
     told = ~np.isnan(curves[0])
     times = when[order][told], leave[told]
     said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
-    said[told], _ = adapt.follow(curves[:, told], times, model.levels[model.method], load[told], known[told])
+    said[told], _ = adapt.follow(curves[:, told], times, model.levels[method], load[told], known[told])
     found = np.empty((at.size, said.shape[1]))
     found[order[~known] - new.size] = said[~known]
     return found
 
 
-def queue_curves(model: Model, log: WaitLog, asked: features.Asked) -> tuple[Floats, NDArray[np.int64]]:
-    """What the model's method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
+def queue_curves(model: Model, method: str, log: WaitLog, asked: features.Asked) -> tuple[Floats, NDArray[np.int64]]:
+    """What a method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
     wide = features.of_asked(log, asked)
-    load = learn.loads(wide[:, learn.WORK], model.busy)
-    if model.method == learn.BOOSTED:
+    load = adapt.loads(log, asked.ready_s)
+    if method == learn.BOOSTED:
         return model.boosted.curves(wide), load
     samples, plan = forward.of_asked(log, asked, model.order)
-    if model.method == learn.SIMULATED:
-        return forward.curves(samples), load
-    return model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1)), load
+    simulated = forward.curves(samples)
+    if method == learn.SIMULATED:
+        return simulated, load
+    trees = model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1))
+    return forward.blended(trees, simulated), load
 
 
 def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:

@@ -33,6 +33,7 @@ from gpuctl.waits.forward_run_kernel import SHORT_S, sweep, whole_line
 from gpuctl.waits.state_kernel import END, ENTER, START
 
 if TYPE_CHECKING:
+    import polars as pl
     from numpy.typing import NDArray
 
     from gpuctl.waits.features import Asked
@@ -46,12 +47,20 @@ SAMPLES = 16
 """Simulations of one answer."""
 _MORE = 4096
 """Places of the line for submissions to come."""
-ORDERS = {"age": {AGE: 1000.0}, "fair-share": {AGE: 1000.0, FAIR: 10_000.0, SIZE: 1000.0}}
-"""Weights of priorities, by the name of an order: first come, first served, and SchedMD's example."""
+ORDERS = {
+    "age": {AGE: 1.0},
+    "fair-share": {AGE: 1.0, FAIR: 10.0, SIZE: 1.0},
+    "fair-share and some age": {AGE: 3.0, FAIR: 10.0},
+    "fair-share and age": {AGE: 10.0, FAIR: 10.0},
+    "age and some fair-share": {AGE: 30.0, FAIR: 10.0},
+}
+"""Weights of priorities, by the name of an order: first come, first served, SchedMD's example, and others."""
 ORDERS_SAID = {
-    "age": "first come, first served",
-    "fair-share": "Slurm's multifactor priority with the weights of SchedMD's example (age 1000, fair-share 10000, "
-    "size 1000), all users' shares equal",
+    name: "first come, first served"
+    if name == "age"
+    else "Slurm's multifactor priority, all users' shares equal, "
+    f"weights of age {weights[AGE]:g}, fair-share {weights[FAIR]:g}, size {weights.get(SIZE, 0.0):g}"
+    for name, weights in ORDERS.items()
 }
 
 
@@ -71,11 +80,12 @@ def of_asked(
         seconds, in ascending order, and those of a plan in which limits are used up and nobody else comes; NaN: not
         simulated, of no size, or larger than all nodes [asks, count], [asks].
     """
-    own = np.empty((asked.ready_s.size, 5))
+    own = np.empty((asked.ready_s.size, 7))
     per, nodes = shapes(features.sizes(asked.rows), log.width)
     limit = features.limits(asked.rows)
     own[:, 0], own[:, 1], own[:, 2], own[:, 4] = per, nodes, limit_class(limit), limit
     users, own[:, 3] = _users(log, asked.rows["user"].to_list())
+    own[:, 5], own[:, 6] = _limited(log, asked.rows)
     s, when, kind, of = empty(log, users, order)
     f = twin(s)
     out, plan = np.full((asked.ready_s.size, count), np.nan), np.full(asked.ready_s.size, np.nan)
@@ -111,7 +121,7 @@ def of_waiting(
     users, _ = _users(log, [])
     s, when, kind, of = empty(log, users, order, servers or 1)
     ran = _ran(log)
-    nobody, no = np.zeros((1, 5)), np.zeros(1, np.bool_)
+    nobody, no = np.zeros((1, 7)), np.zeros(1, np.bool_)
     # what happened at the last instant is known, too
     at = np.array([now + 0.5])
     sweep(
@@ -156,6 +166,21 @@ def curves(samples: Floats) -> Floats:
     return found
 
 
+_HALF_FROM = 0.3
+"""Level from which on, and up to one less it, simulations count for a half."""
+
+
+def blended(trees: Floats, simulated: Floats) -> Floats:
+    """Curves between those of trees and those of simulations [LEVELS, jobs].
+
+    Half of each in the middle; the ends are those of trees: simulations do not know how far they are off.
+    """
+    levels = np.array(quantiles.LEVELS)
+    share = 0.5 * np.minimum(np.minimum(levels, 1 - levels) / _HALF_FROM, 1)[:, None]
+    found: Floats = np.sort((1 - share) * trees + share * simulated, axis=0)
+    return found
+
+
 FEATURES = {
     **{f"simulated_p{round(100 * level)}": f"log(1 + the {level:.0%} quantile of its simulated waits)"
        for level in (0.1, 0.3, 0.5, 0.7, 0.9)},
@@ -195,14 +220,18 @@ def empty(log: WaitLog, users: Ints, order: str, least: int = 1) -> tuple[Queue,
     for name, weight in ORDERS[order].items():
         weights[name] = weight
     height = int(users.max(initial=0)) + 2
+    of_queue, of_pair = _limited(log, log.rows)
+    pairs, queues = int(of_pair.max(initial=0)) + 2, int(of_queue.max(initial=0)) + 2
     pieces, line = count * log.width + 1, jobs + _MORE
     floats: dict[str, Any] = {name: pieces for name in ("piece_start", "piece_until", "piece_end")}
     floats |= {name: pieces for name in ("piece_job", "piece_node", "piece_gpus")}
     floats |= {name: line for name in ("line_job", "line_who", "line_ready", "line_key")}
+    floats |= {"runs": pairs, "peak": pairs, "cap": queues, "reached": queues}
     floats |= {name: height for name in ("usage", "rate", "rank")}
     queue = Queue(
         per=np.append(per, 0), count=np.append(nodes, 0), limit=np.append(limit, 1.0),
-        kind=np.append(limit_class(limit), 0), user=np.append(users, 0), own=(height, OWN), own_count=height,
+        kind=np.append(limit_class(limit), 0), user=np.append(users, 0),
+        queue=np.append(of_queue, 0), pair=np.append(of_pair, 0), own=(height, OWN), own_count=height,
         pool=(CLASSES, POOL), pool_count=CLASSES, delays=DELAYS, delay_count=1, weights=weights,
         free=np.full(count, log.width), taken=count, gain=count, c=COUNTERS, t=clocks, **floats,
     )  # fmt: skip
@@ -217,7 +246,7 @@ def twin(queue: Queue) -> Queue:
 
 _SHARED = frozenset(
     ("per", "count", "limit", "kind", "user", "own", "own_count", "pool", "pool_count", "delays", "delay_count",
-     "weights")
+     "weights", "queue", "pair", "peak", "cap", "reached")
 )  # fmt: skip
 
 
@@ -240,6 +269,15 @@ def _ran(log: WaitLog) -> Floats:
     found = np.full(ended.size, np.inf)
     found[ended] = log.end_s[ended] - log.leave_s[ended]
     return found
+
+
+def _limited(log: WaitLog, rows: pl.DataFrame) -> tuple[Ints, Ints]:
+    """Numbers of queues, and of users in queues, of some jobs; one more for those that the log does not have."""
+    queues = {name: k for k, name in enumerate(log.rows["queue"].unique(maintain_order=True).to_list())}
+    pairs = {row: k for k, row in enumerate(log.rows.select("user", "queue").unique(maintain_order=True).rows())}
+    queue = [queues.get(name, len(queues)) for name in rows["queue"].to_list()]
+    pair = [pairs.get(row, len(pairs)) for row in rows.select("user", "queue").rows()]
+    return np.array(queue, np.int64), np.array(pair, np.int64)
 
 
 def _users(log: WaitLog, asked: list[str]) -> tuple[Ints, Ints]:

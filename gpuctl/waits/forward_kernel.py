@@ -35,6 +35,8 @@ RANK_EVERY_S = 1800.0
 FEW = 48
 """Waiting jobs up to which each is moved to its place one by one."""
 DECAY = np.log(2.0) / (7 * 86_400.0)
+REACHED = 3
+"""Users who had as many jobs of a queue running at once as any, from which on that is taken for a limit."""
 HORIZON_S = 30 * 86_400.0
 """What has not started by then counts as starting then."""
 
@@ -47,6 +49,8 @@ class Queue(Bundle):
     limit = floats()  # s
     kind = ints()  # class of its limit
     user = ints()
+    queue = ints()
+    pair = ints()  # number of its user in its queue
     own = floats(2)  # shares of limits that jobs of each user ran for, a ring [users + 1, OWN]
     own_count = ints()  # how many there were
     pool = floats(2)  # the same of all jobs, by class of limit [CLASSES, POOL]
@@ -68,6 +72,10 @@ class Queue(Bundle):
     usage = floats()  # GPU-seconds of each user, decayed [users + 1]
     rate = floats()  # what each holds now
     rank = floats()  # fair-share factor
+    runs = ints()  # jobs that each user has running in each queue [pairs + 1]
+    peak = ints()  # the most that there were at once
+    cap = ints()  # the most that any user had of a queue [queues + 1]
+    reached = ints()  # how many users had as many
     taken = floats()  # scratch: from when on a node is reserved [nodes]
     gain = ints()  # scratch: GPUs that a node will have [nodes]
     c = ints()
@@ -89,6 +97,7 @@ def copy_to(s, f):  # type: ignore[no-untyped-def]
     f.usage[:] = s.usage
     f.rate[:] = s.rate
     f.rank[:] = s.rank
+    f.runs[:] = s.runs
 
 
 @inner
@@ -219,6 +228,13 @@ def _hold(s, job, node, gpus, now, end):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _capped(s, job):  # type: ignore[no-untyped-def]
+    """Whether a user has as many jobs of a queue running as any ever had, where that seems to be a limit."""
+    queue = s.queue[job]
+    return s.reached[queue] >= REACHED and s.runs[s.pair[job]] >= s.cap[queue]
+
+
+@inner
 def _fits(s, job, now):  # type: ignore[no-untyped-def]
     """Whether a job can start now without a node that is reserved before its limit."""
     per, left, end = s.per[job], s.count[job], now + s.limit[job]
@@ -233,6 +249,7 @@ def _fits(s, job, now):  # type: ignore[no-untyped-def]
 @inner
 def start(s, job, now, end):  # type: ignore[no-untyped-def]
     """Start a job on the first nodes that hold it, and are not reserved before its limit."""
+    s.runs[s.pair[job]] += 1
     per, left, until = s.per[job], s.count[job], now + s.limit[job]
     n = 0
     while left > 0:
@@ -245,6 +262,13 @@ def start(s, job, now, end):  # type: ignore[no-untyped-def]
 @inner
 def force(s, job, now):  # type: ignore[no-untyped-def]
     """Let a job that the log says has started hold what it asks for, wherever that is; more nodes if need be."""
+    queue, pair = s.queue[job], s.pair[job]
+    s.runs[pair] += 1
+    if s.runs[pair] > s.peak[pair]:
+        s.peak[pair] = s.runs[pair]
+        if s.runs[pair] > s.cap[queue]:
+            s.cap[queue], s.reached[queue] = s.runs[pair], 0
+        s.reached[queue] += s.runs[pair] == s.cap[queue]
     per, left = s.per[job], s.count[job]
     for n in range(s.c[NODES]):
         if left > 0 and s.free[n] >= per:
@@ -267,11 +291,15 @@ def force(s, job, now):  # type: ignore[no-untyped-def]
 @inner
 def release(s, job, now):  # type: ignore[no-untyped-def]
     """Free what a job holds, or, below 0, what jobs hold whose ends have come."""
-    kept = 0
+    kept, last, began = 0, -1, 0.0
     for k in range(s.c[PIECES]):
         if (s.piece_job[k] == job) if job >= 0 else s.piece_end[k] <= now:
             s.free[s.piece_node[k]] += s.piece_gpus[k]
             s.rate[s.user[s.piece_job[k]]] -= s.piece_gpus[k]
+            if s.piece_job[k] != last or s.piece_start[k] != began:
+                # pieces of a job stand side by side
+                last, began = s.piece_job[k], s.piece_start[k]
+                s.runs[s.pair[last]] -= 1
         else:
             s.piece_job[kept], s.piece_node[kept], s.piece_gpus[kept] = s.piece_job[k], s.piece_node[k], s.piece_gpus[k]
             s.piece_start[kept], s.piece_until[kept] = s.piece_start[k], s.piece_until[k]
@@ -341,6 +369,11 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
             kept += rest
             break
         job, who = s.line_job[k], s.line_who[k]
+        if number != PLAN and _capped(s, job):
+            s.line_job[kept], s.line_who[kept] = job, who
+            s.line_ready[kept], s.line_key[kept] = s.line_ready[k], s.line_key[k]
+            kept += 1
+            continue
         goes = s.per[job] <= most and _fits(s, job, now)
         blocked = blocked or not goes
         tested += blocked

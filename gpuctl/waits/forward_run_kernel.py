@@ -40,6 +40,10 @@ LOOKED_BACK_D = 14
 """Days among which one is drawn whose submissions come again on a day of the future."""
 MANY = 1000
 """Waiting jobs from which priorities are worked out the more seldom the more they are."""
+FULL, FEWEST = 40, 4
+"""Jobs waiting up to which all simulations are run; of a longer queue fewer, and at least so many."""
+TOO_MANY = 400
+"""Jobs waiting from which on a job by itself is not simulated: that takes too long."""
 SHORT_S = 300.0
 """Waits that count as the delay of a pass."""
 
@@ -208,12 +212,15 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         samples[n, :] = np.nan
         plans[n] = np.nan
         total = s.c[NODES] * s.t[WIDTH]
-        if not wanted[n] or own[n, 0] < 1 or own[n, 0] * own[n, 1] > total:
+        if not wanted[n] or own[n, 0] < 1 or own[n, 0] * own[n, 1] > total or s.c[WAITING] >= TOO_MANY:
             continue
+        count = samples.shape[1]
+        count = min(count, max(count * FULL // max(s.c[WAITING], 1), FEWEST))
         s.per[jobs], s.count[jobs] = np.int64(own[n, 0]), np.int64(own[n, 1])
         s.kind[jobs], s.user[jobs], s.limit[jobs] = np.int64(own[n, 2]), np.int64(own[n, 3]), own[n, 4]
+        s.queue[jobs], s.pair[jobs] = np.int64(own[n, 5]), np.int64(own[n, 6])
         reorder(s, now)
-        for number in range(PLAN, samples.shape[1]):
+        for number in range(PLAN, count):
             copy_to(s, f)
             enter(f, jobs, TARGET, now, now)
             found = _forward(f, now, number, ready, entered, 0, nothing)
@@ -221,12 +228,15 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
                 plans[n] = found
             else:
                 samples[n, number] = found
-            if found == 0.0:
-                # what starts at once does so whatever is drawn
+            if found == 0.0 and number != PLAN:
+                # what starts at once does so whatever is drawn; a plan does not know limits of users
                 samples[n, :] = 0.0
                 break
         for number in range(samples.shape[1]):
-            samples[n, number] += _delay(s, number)
+            if number >= count:
+                samples[n, number] = samples[n, number % count]
+            else:
+                samples[n, number] += _delay(s, number)
 
 
 @compiled

@@ -42,13 +42,18 @@ JOB_TREES = 40
 """A level, of the forests that look at the job alone."""
 MOST_SIMULATED = 30_000
 """Of a longer log the latest so many jobs are simulated."""
+EARLY_SIMULATED = 4_000
+"""Of those in the first two parts, so many: trees learn from them, nothing is scored on them."""
 FOR_ORDER = 400
 """Jobs on which the order of the queue is chosen."""
+FOR_ORDER_SAMPLES = 8
+"""Simulations of each."""
 BLEND, BOOSTED, SIMULATED, BOUND, JOB_ONLY = "blend", "boosted", "simulated", "bound", "job-only"
 PLAN = "plan"
 WITH_QUEUE = (BLEND, BOOSTED, SIMULATED, BOUND)
 METHODS = {
-    BLEND: "Quantiles by regression trees that see what boosted sees, and the simulated waits.",
+    BLEND: "The middle between the simulated waits and quantiles by regression trees that see them and what boosted "
+    "sees; far ends by the trees.",
     BOOSTED: "Quantiles by regression trees, from the job and from queue and cluster as they were when it came.",
     SIMULATED: "The queue run forward by Slurm's rules, with run times and submissions drawn from the past.",
     BOUND: "Waits of the latest jobs of its size and limit that bound quantiles with a confidence of 95 %.",
@@ -71,7 +76,6 @@ class Model:
         boosted: looks at job, queue and cluster.
         job_only: looks at the job.
         levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a load.
-        busy: what waits, times limits, above which the load is medium, and heavy.
         order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
         method: which of `WITH_QUEUE` answers where the queue is known: the best one in calibration.
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
@@ -86,7 +90,6 @@ class Model:
     boosted: Forests
     job_only: Forests
     levels: dict[str, adapt.Levels]
-    busy: tuple[float, ...]
     order: str
     method: str
     unit: str
@@ -142,7 +145,7 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     say("replaying the log", 0, 7)
     order = _order(log, parts[1])
     say("simulating", 1, 7)
-    seen = _seen(log, order)
+    seen = _seen(log, order, cuts[1])
     early = [_fitted(log, seen, cut, partial(say, f"fitting, {k} of 3", k + 1, 7)) for k, cut in enumerate(cuts[1:], 1)]
     whole = _fitted(log, seen, log.taken_s + 1, partial(say, "fitting, 3 of 3", 4, 7))
     say("scoring", 5, 7)
@@ -150,15 +153,14 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     asks = (log.ready_s, group, np.arange(log.ready_s.size))
     bounds = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
     middle, last = parts[2], parts[3]
-    busy = tuple(np.quantile(seen[BOOSTED][parts[0] | parts[1], WORK], (1 / 3, 2 / 3)).tolist())
-    load = loads(seen[BOOSTED][:, WORK], busy)
+    load = adapt.loads(log, log.ready_s)
     levels, answers, tried = {}, {}, {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
         # each part is told by trees that know nothing of it; levels learnt on one go on into the next
         group = np.zeros_like(load) if name == JOB_ONLY else load
         first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adapt.LOADS)
-        tried[name], then = _followed(log, early[0][name].curves(seen[name]), middle, first, group)
-        answers[name], levels[name] = _followed(log, early[1][name].curves(seen[name]), last, then, group)
+        tried[name], then = _followed(log, _curves(name, early[0], seen), middle, first, group)
+        answers[name], levels[name] = _followed(log, _curves(name, early[1], seen), last, then, group)
     answers |= {BOUND: bounds[last], **_rules(log, last), PLAN: seen[PLAN][last]}
     method = _best({name: tried[name] for name in WITH_QUEUE}, log.wait_s[middle])
     told = log.rows["time_limit_s"].to_numpy()[log.started]
@@ -167,7 +169,6 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         boosted=_forests(whole[BOOSTED]),
         job_only=replace(_forests(whole[JOB_ONLY]), levels=levels.pop(JOB_ONLY)[0]),
         levels=levels,
-        busy=busy,
         order=order,
         method=method,
         unit=log.unit,
@@ -189,12 +190,6 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
 
 WORK = features.ALL.index("waiting_work_h")
 """Column of the load."""
-
-
-def loads(work_h: Floats, busy: tuple[float, ...]) -> Ints:
-    """Row of levels of each job: 0 light, 1 medium, 2 heavy."""
-    found: Ints = np.searchsorted(np.array(busy), work_h, side="left").astype(np.int64)
-    return found
 
 
 def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
@@ -222,17 +217,20 @@ def _order(log: WaitLog, part: Mask) -> str:
     some[of[np.linspace(0, of.size - 1, min(FOR_ORDER, of.size)).astype(np.int64)]] = True
     error = {}
     for order in forward.ORDERS:
-        found, _ = forward.of_log(log, order, some)
+        found, _ = forward.of_log(log, order, some, FOR_ORDER_SAMPLES)
         told = some & ~np.isnan(found[:, 0])
         error[order] = scores.pinball(np.median(found[told], axis=1), log.wait_s[told], 0.5) if told.any() else 0.0
     return min(error, key=lambda name: error[name])
 
 
-def _seen(log: WaitLog, order: str) -> dict[str, Floats]:
-    """What each method looks at, of every job as it came."""
+def _seen(log: WaitLog, order: str, half: float) -> dict[str, Floats]:
+    """What each method looks at, of every job as it came; half: second at which the third part begins."""
     wide = features.of_log(log)
     wanted = np.zeros(log.ready_s.size, np.bool_)
     wanted[-MOST_SIMULATED:] = True
+    early = np.flatnonzero(wanted & (log.ready_s < half))
+    wanted[early] = False
+    wanted[early[np.linspace(0, early.size - 1, min(EARLY_SIMULATED, early.size)).astype(np.int64)]] = True
     samples, plan = forward.of_log(log, order, wanted)
     return {
         BLEND: np.concatenate([wide, forward.described(samples, plan)], axis=1),
@@ -255,6 +253,14 @@ class Simulations:
 Method = quantiles.Forests | Simulations
 
 
+def _curves(name: str, methods: dict[str, Method], seen: dict[str, Floats]) -> Floats:
+    """What a method says of all jobs; NaN of those that it cannot simulate."""
+    curves = methods[name].curves(seen[name])
+    if name != BLEND:
+        return curves
+    return forward.blended(curves, methods[SIMULATED].curves(seen[SIMULATED]))
+
+
 def _forests(method: Method) -> Forests:
     assert isinstance(method, quantiles.Forests)  # noqa: S101 - those that were fitted
     return method
@@ -265,8 +271,11 @@ def _fitted(log: WaitLog, seen: dict[str, Floats], cut: float, tell: Callable[[]
     tell()
     mask, weight = _known(log, cut)
     wait = log.wait_s[mask]
+    told = ~np.isnan(seen[SIMULATED][mask, 0])
+    if told.sum() < FEWEST:
+        told = np.ones_like(told)
     return {
-        BLEND: quantiles.fit(seen[BLEND][mask], wait, weight, BLENDED),
+        BLEND: quantiles.fit(seen[BLEND][mask][told], wait[told], weight[told], BLENDED),
         BOOSTED: quantiles.fit(seen[BOOSTED][mask], wait, weight, features.ALL),
         SIMULATED: Simulations(),
         JOB_ONLY: quantiles.fit(seen[JOB_ONLY][mask], wait, weight, features.OF_JOB, JOB_TREES),

@@ -64,8 +64,9 @@ def heat(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     tall = max(_CELL, min(_TALLEST, _CELL * len(rows)))
     boxes = [(_LEFT, _TOP + i * (tall + _BETWEEN), WIDTH - _LEFT - _RIGHT, tall) for i in range(len(drawn))]
     figure = blank_figure(boxes[-1][1] + tall + _BOTTOM)
-    shares = {f: _grid(part, chart.y[0], len(rows)) for f, part in parts.items()}
-    missing = {f: _grid(part, chart.y[1], len(rows)) >= 50 for f, part in parts.items()}
+    shares = {f: _grid(chart, part, chart.y[0], rows) for f, part in parts.items()}
+    lost = {f: _grid(chart, part, chart.y[1], rows, absent=100.0) for f, part in parts.items()}
+    missing = {f: grid >= 50 for f, grid in lost.items()}
     _scale(figure, down=any(bool(m.any()) for m in missing.values()))
     for (name, cells), box in zip(shares.items(), boxes, strict=True):
         axes = _axes(figure, box, span, len(rows), dated=dated, last=box is boxes[-1])
@@ -77,7 +78,7 @@ def heat(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
         columns=[chart.facet, chart.series, chart.calendar if dated else chart.x, *chart.y],
         dated=dated,
         x=[int(t * 1000) if dated else round(float(t), 1) for t in starts],
-        panels=[(f, _packed_rows(rows, shares[f], _grid(part, chart.y[1], len(rows)))) for f, part in parts.items()],
+        panels=[(f, _packed_rows(rows, shares[f], lost[f])) for f in parts],
     )
     return Sketch(figure, (), words, _remarks(rows, len(facets)), data=data)
 
@@ -100,8 +101,13 @@ def _packed_rows(names: list[str], *grids: Grid) -> list[tuple[str, str, str]]:
     return [(str(n), packed(a), packed(b)) for n, a, b in zip(names, first, second, strict=True)]
 
 
-def _grid(part: pl.DataFrame, column: str, rows: int) -> Grid:
-    return part[column].fill_null(0).to_numpy().astype(float).reshape(rows, -1)
+def _grid(chart: Chart, part: pl.DataFrame, column: str, rows: list[str], absent: float = 0.0) -> Grid:
+    """The cells of one panel, row by row; `absent` in the rows that it has not."""
+    own = part[chart.series].unique(maintain_order=True).to_list()
+    cells = part[column].fill_null(0).to_numpy().astype(float).reshape(len(own), -1)
+    grid = np.full((len(rows), cells.shape[1]), absent)
+    grid[[rows.index(name) for name in own]] = cells
+    return grid
 
 
 def _in_words(name: str, cells: Grid, rows: list[str]) -> str:

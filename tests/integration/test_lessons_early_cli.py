@@ -59,10 +59,18 @@ def test_what_is_saved_after_the_lowest_loss_is_what_the_analysis_has(
     assert hindsight["early_pct"] == 0
 
 
-def test_a_replay_asks_for_the_reasons_by_itself(gpuctl: Gpuctl, store: Path, found: dict[str, Any]) -> None:
+def test_a_replay_asks_for_the_reasons_by_itself(
+    gpuctl: Gpuctl, store: Path, found: dict[str, Any], tmp_path: Path
+) -> None:
     asked = ("--policy", "philly,early=philly", "--param", "early.prerun=600", "--param", "early.pool=8")
-    document = json.loads(gpuctl("--quiet", "replay", store, *asked, "--json", "--table", "replay_preemptions").stdout)
+    page = tmp_path / "page.html"
+    document = json.loads(gpuctl("--quiet", "replay", store, *asked, "--json", "--html", page).stdout)
     plain, early = rows(document, "replay_preemptions")
+    # the pool is a row of its own, which only one policy has
+    heat = rows(document, "replay_heatmap")
+    assert {row["policy"] for row in heat if row["servers"] == "(first runs)"} == {"early"}
+    assert len({(row["policy"], row["servers"]) for row in heat}) == 2 * len({row["servers"] for row in heat}) - 1
+    assert "(first runs)" in page.read_text()
     caught = sum(row["caught"] for row in rows(found, "early_failures") if row["category"] == "all")
     gangs = sum(row["gangs"] for row in rows(found, "early_failure_rules") if row["first_run_min"] == 10)
     assert plain["lease"] == 0

@@ -197,17 +197,23 @@ def test_all_that_waits_is_simulated_from_the_queue_of_now(
     assert rows["90002"]["waited_s"] == 600
     assert rows["90002"]["slurm_s"] == 90_600
     assert "4 further tasks" in rows["90006"]["reason"]
-    assert "further parts" in rows["90008"]["reason"]
+    assert "further part" in rows["90008"]["reason"]
     said = {"90004": "depends", "90005": "held", "90007": "limit", "90009": "heterogeneous"}
     for job, word in said.items():
         assert word in rows[job]["reason"]
         assert rows[job]["p50_s"] is None
     shown = gpuctl("--quiet", "predict", "wait", *words, "--format", "table").stdout
     assert "Slurm says" in shown
+    # one more behind hundreds is not simulated: that would take too long
+    asked = (SAMPLE, "--model", str(trained[0]), "--squeue", str(place), "--nodes", "1", "--limit", "1h")
+    assert [row["method"] for row in predicted(gpuctl, *asked)] == ["blend"]
+    place.write_text(place.read_text().replace('"0-4%2"', '"0-449%2"'))
+    assert [row["method"] for row in predicted(gpuctl, *asked)] == ["boosted"]
+    place = snapshot(tmp_path, taken)
     # without accounting there is no past: from the job alone, and no less than it has waited
     place.write_text(place.read_text().replace('"0-4%2"', '"0-4,...%2"'))
     document = json.loads(gpuctl("--quiet", "predict", "wait", *words[1:], "--json").stdout)
-    assert any("Of 1 arrays the queue names only the first tasks" in text for text in document["warnings"])
+    assert any("Of 1 array the queue names only the first tasks" in text for text in document["warnings"])
     rows = {row["job"]: row for row in document["predictions"]}
     assert rows["90002"]["method"] == "job-only"
     assert "no accounting" in rows["90002"]["reason"]

@@ -350,7 +350,8 @@ def _heatmap(replays: Replays) -> ResultTable:
     frames: list[pl.DataFrame] = []
     names: tuple[str, ...] = ()
     for outcome in replays.outcomes:
-        cells, names = timelines.occupancy(outcome, replays.cluster, edges)
+        cells, own = timelines.occupancy(outcome, replays.cluster, edges)
+        names = max(names, own, key=len)
         frames.append(cells.insert_column(0, pl.lit(outcome.policy).alias("policy")))
     labels = pl.DataFrame({"row": np.arange(len(names)), "servers": pl.Series(names, dtype=pl.String)})
     frame = pl.concat(frames).join(times, on="bin", how="left", maintain_order="left")

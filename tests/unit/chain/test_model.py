@@ -22,6 +22,7 @@ from gpuctl.predictors import card
 from tests.unit.chain.test_policies import DAY_S, busy
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 BASE_S = 1_700_000_040 // 60 * 60
@@ -110,6 +111,23 @@ def test_what_cannot_be_known_is_said(saved: Path) -> None:
     ):
         with pytest.raises(InputError, match=told):
             advise(trained, jobs, "1", BASE_S + 600, cost=1, size=None)
+
+
+def test_advice_says_where_a_queue_names_only_the_first_tasks_of_an_array(
+    saved: Path, gpuctl: Callable[..., Any], root: Path, tmp_path: Path
+) -> None:
+    told = json.loads((root / "tests/fixtures/slurm/state/squeue.json").read_text())
+    p = next(job for job in told["jobs"] if job["job_state"] == "RUNNING")
+    array = {**next(job for job in told["jobs"] if job["job_state"] == "PENDING"), "array_task_id": None}
+    for words, note in (("1-3", ""), ("1-3,...", "of 1 arrays")):
+        place = tmp_path / "squeue.json"
+        place.write_text(json.dumps({**told, "jobs": [p, {**array, "array_task_string": words}]}))
+        at = p["start_time"] + 60 if isinstance(p["start_time"], int) else p["start_time"]["number"] + 60
+        done = gpuctl(
+            "chain", "advise", saved, "--squeue", place, "--job", str(p["job_id"]), "--at", str(at), "--nodes", "99"
+        )
+        assert note in done.stderr
+        assert ("arrays" in done.stderr) == bool(note)
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from gpuctl.chain.chain_file import ChainSpec, read_chain_file
 from gpuctl.chain.journal import Journal, read
 from gpuctl.chain.queue_now import QueuedJob
 from gpuctl.chain.runner import Runner
-from gpuctl.chain.slurm_calls import Ended, RefusedError, UnsureError
+from gpuctl.chain.slurm_calls import Ended, RefusedError, Slurm, UnsureError, check_environment
 from gpuctl.chain.submission_rule import submission_rule
 from gpuctl.core.errors import InputError, UsageError
 
@@ -271,6 +271,34 @@ def test_a_dry_look_changes_nothing(tmp_path: Path) -> None:
             runner.step()
             assert (path.read_bytes(), slurm.jobs) == (before, jobs)
             assert all(text in line for text, line in zip(told, said, strict=True)), said
+
+
+def test_a_dry_look_at_a_chain_that_has_not_begun_makes_no_journal(tmp_path: Path) -> None:
+    asked, slurm, said = chain_of(tmp_path), MadeUp(), list[str]()
+    with Journal(tmp_path / "j", "svc", dry=True) as kept:
+        assert not Runner(
+            asked, slurm, kept, submission_rule(asked, None, slurm), lambda: 0.0, 60, True, said.append
+        ).step()  # type: ignore[arg-type]
+    assert said == ["job 1 would be submitted: the first job of the chain"]
+    assert not (tmp_path / "j").exists()
+    with Journal(tmp_path / "j", "svc") as begun, Journal(tmp_path / "j", "svc", dry=True) as kept:
+        # a chain that is being driven can be looked at, too
+        assert kept.told == begun.told
+    with pytest.raises(UsageError, match="'svc', not 'other'"):
+        Journal(tmp_path / "j", "other", dry=True)
+
+
+def test_slurm_is_asked_for_the_whole_queue_and_whole_arrays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    squeue = tmp_path / "squeue"
+    squeue.write_text('#!/bin/sh\n[ "$SLURM_BITSTR_LEN" = 0 ] && [ "$LC_ALL" = C.UTF-8 ] && echo \'{"jobs": []}\'\n')
+    squeue.chmod(0o700)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    monkeypatch.setenv("SLURM_BITSTR_LEN", "64")
+    assert Slurm().queue() == []
+    for name in ("SBATCH_ARRAY_INX", "SBATCH_CLUSTERS", "SLURM_CLUSTERS", "SBATCH_WAIT", "SQUEUE_USERS"):
+        with pytest.raises(UsageError, match=f"{name} is set in the environment"):
+            check_environment({"PATH": "", name: "1-3"})
+    check_environment({"SBATCH_ACCOUNT": "a", "SQUEUE_FORMAT": "%i"})
 
 
 def test_absence_is_no_end_and_without_accounting_the_end_is_not_known(tmp_path: Path) -> None:

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import polars as pl
+import pytest
 
 from gpuctl.compiled.jit import interpreted
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
-from gpuctl.waits import forward
+from gpuctl.waits import forward, quantiles
 from gpuctl.waits.features import Asked
 from gpuctl.waits.log import WaitLog, log_of
 
@@ -87,3 +88,41 @@ def test_nothing_that_comes_later_is_known(tmp_path: Path) -> None:
     for before, after in zip(one, other, strict=True):
         assert np.array_equal(before[:came], after[:came], equal_nan=True)
     assert np.isfinite(one[0][:came]).any()
+
+
+def test_no_user_runs_more_jobs_at_once_than_any_has_where_three_have_come_to_as_many() -> None:
+    """A cluster of 8 GPUs on which each user runs two jobs of one GPU at most, though GPUs are free."""
+    rows = [(f"{u}{k}", u, 0.0, 1000.0 * (k // 2), 1000.0 * (k // 2 + 1)) for u in "abc" for k in range(4)]
+    # one that holds all of it shows how large it is
+    rows += [
+        ("large", "d", 5000.0, 5000.0, 6000.0),
+        ("e0", "e", 7000.0, 7000.0, None),
+        ("e1", "e", 7001.0, 7001.0, None),
+    ]
+    columns = {name: [row[k] for row in rows] for k, name in enumerate(("job", "user", "submit_s", "start_s", "end_s"))}
+    told = pl.DataFrame(columns).with_columns(
+        state=pl.when(pl.col("end_s").is_null()).then(pl.lit("running")).otherwise(pl.lit("passed")), queue=pl.lit("q"),
+        gpus=pl.when(pl.col("job") == "large").then(8.0).otherwise(1.0), nodes=pl.lit(1.0), time_limit_s=pl.lit(1000.0),
+    )  # fmt: skip
+
+    def simulated(jobs: pl.DataFrame, user: str) -> tuple[float, float]:
+        log = log_of("made up", jobs, taken_s=7002.0)
+        one = log.rows.filter(job="e1").with_columns(user=pl.lit(user))
+        with interpreted():
+            samples, plan = forward.of_asked(log, Asked(one, np.array([7002.0]), np.array([log.ready_s.size])), "age")
+        return float(samples.min()), float(plan[0])
+
+    with_limit, plan = simulated(told, "e")
+    assert with_limit >= 998
+    assert plan == 0  # Slurm does not estimate what a limit holds up
+    assert simulated(told, "f")[0] < 300
+    # two users say nothing
+    assert simulated(told.filter(~pl.col("user").is_in(["a", "b"])), "e")[0] < 300
+
+
+def test_what_is_answered_lies_between_trees_and_simulations_but_for_its_ends() -> None:
+    trees, simulated = np.linspace(1, 13, 13)[:, None], np.linspace(3, 15, 13)[:, None]
+    share = (forward.blended(trees, simulated) - trees)[:, 0] / 2
+    assert share.max() == share[quantiles.LEVELS.index(0.5)] == 0.5
+    assert share[[0, -1]] == pytest.approx(0.02 * 0.5 / 0.3)
+    assert np.isnan(forward.blended(trees, simulated * np.nan)).all()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import polars as pl
 import pytest
 
 from gpuctl.waits import adapt, quantiles
+from gpuctl.waits.log import log_of
 
 
 def curves(scale: np.ndarray) -> np.ndarray:
@@ -33,7 +35,8 @@ def test_jobs_that_still_wait_count_and_those_to_come_do_not() -> None:
     ready = np.arange(400) * 600.0
     _, levels = adapt.follow(said, (ready, np.full(400, np.inf)), (quantiles.ANSWERED,) * 2, group)
     # each group has its own levels: the second has two jobs
-    assert min(np.array(levels[0]) - quantiles.ANSWERED) > 0.08
+    assert min(np.array(levels[0]) - quantiles.ANSWERED) > 0.07
+    assert levels[0][-1] == adapt.MOST
     assert 0 < max(np.array(levels[1]) - quantiles.ANSWERED) < 0.02
     # none has started before the last one comes
     one, _ = adapt.follow(said, (ready / 1e6, ready + 1e6), (quantiles.ANSWERED,))
@@ -53,3 +56,21 @@ def test_forests_learn_what_the_wait_depends_on() -> None:
     assert (np.diff(said, axis=1) >= 0).all()
     assert said[0, -1] < 0.1
     assert np.log1p(said[1, [0, 4, 8]]) == pytest.approx([0.6, 3.0, 5.4], abs=0.4)
+
+
+def test_loads_are_thirds_of_what_came_lately(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adapt, "RECENT", 7)
+    draw = np.random.default_rng(3)
+    submit = np.sort(draw.integers(0, 400, 60)).astype(float)
+    start = submit + draw.integers(0, 60, 60)
+    told = pl.DataFrame({"job": [str(k) for k in range(60)], "submit_s": submit, "start_s": start}).with_columns(
+        end_s=pl.col("start_s") + 9, state=pl.lit("passed"), user=pl.lit("u"), queue=pl.lit("q"),
+        gpus=pl.lit(1.0) + pl.int_range(60) % 3, nodes=pl.lit(1.0), time_limit_s=pl.lit(3600.0),
+    )  # fmt: skip
+    log = log_of("made up", told)
+    size, leave = log.rows["size"].to_numpy(), log.leave_s
+    waits = [float(size[(log.ready_s < at) & (leave >= at)].sum()) for at in log.ready_s.tolist()]
+    for at, group in zip((50.0, 123.0, 399.0), adapt.loads(log, np.array([50.0, 123.0, 399.0])).tolist(), strict=True):
+        own = float(size[(log.ready_s < at) & (leave >= at)].sum())
+        last = [w for w, came in zip(waits, log.ready_s.tolist(), strict=True) if came <= at][-7:]
+        assert group == min(int(3 * sum((w < own) + (w == own) / 2 for w in last) / len(last)), 2)
