@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.accel import offline, policies, saved
-from gpuctl.accel.simulate import Policy, simulate
+from gpuctl.accel.simulate import Policy, simulate, warm_up
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import Named, note
 
@@ -87,13 +89,16 @@ def run(  # noqa: PLR0917
     Raises:
         UsageError: exhaustive is asked for a case that is not tiny.
     """
+    warm_up(machine, requests, policies.rule(policies.SIMPLE[0]))
     outcomes = []
     for done, name in enumerate(names):
         tell(name, done, len(names))
+        begin = time.process_time()
         if name == GENETIC:
-            outcomes.append(offline.genetic(machine, requests, rules, tell))
+            outcome = offline.genetic(machine, requests, rules, tell)
         elif name == EXHAUSTIVE:
-            outcomes.append(offline.exhaustive(machine, requests, rules))
+            outcome = offline.exhaustive(machine, requests, rules)
         else:
-            outcomes.append(simulate(machine, requests, found[name], rules))
+            outcome = simulate(machine, requests, found[name], rules)
+        outcomes.append(replace(outcome, cpu_s=time.process_time() - begin))
     return outcomes

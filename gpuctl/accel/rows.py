@@ -52,6 +52,10 @@ def read_rows(path: Path, needed: Sequence[str], row_of: Callable[[dict[str, str
     return found
 
 
+MOST = 1e11
+"""No number in a table is beyond it: keys of requests are counted in millionths of microseconds, in 64 bits."""
+
+
 def number(row: dict[str, str], column: str, *, above: float | None = None, least: float | None = None) -> float:
     """A number of a row.
 
@@ -65,6 +69,8 @@ def number(row: dict[str, str], column: str, *, above: float | None = None, leas
         raise ValueError(f"{column} is {text[:30]!r}, expected a number") from None
     if not math.isfinite(found) or "_" in text:
         raise ValueError(f"{column} is {text[:30]!r}, expected a number")
+    if abs(found) > MOST:
+        raise ValueError(f"{column} is {text[:30]}, expected at most {MOST:g}")
     if above is not None and not found > above:
         raise ValueError(f"{column} is {text[:30]}, expected more than {above:g}")
     if least is not None and not found >= least:

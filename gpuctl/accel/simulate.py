@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuctl.accel import state as s
-from gpuctl.accel.requests import u
+from gpuctl.accel.requests import Requests, u
 from gpuctl.accel.state import State
 from gpuctl.accel.world_kernel import run
 from gpuctl.compiled.jit import interpreted, is_compiled
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.accel.costs import Machine
-    from gpuctl.accel.requests import Requests
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -83,6 +82,7 @@ class Outcome:
         decisions: that were made.
         candidates: requests that could be chosen, summed over decisions.
         log: request, number of the layer, sub-accelerator, start and end of layers, by their end.
+        cpu_s: seconds of CPU that it took, where that was measured.
     """
 
     policy: Policy
@@ -95,6 +95,7 @@ class Outcome:
     decisions: int
     candidates: int
     log: tuple[Ints, Ints, Ints, Floats, Floats]
+    cpu_s: float = 0.0
 
 
 def state_of(machine: Machine, requests: Requests, policy: Policy, rules: Rules = Rules()) -> State:
@@ -146,6 +147,16 @@ def random_keys(requests: Requests, layers: Ints) -> Ints:
 def is_ready(machine: Machine, requests: Sequence[Requests]) -> bool:
     """Whether these need no compiler: the loop is compiled, or they are few."""
     return sum(int(machine.count[each.model].sum()) for each in requests) <= FEW_LAYERS or is_compiled(run)
+
+
+def warm_up(machine: Machine, requests: Requests, policy: Policy) -> None:
+    """Compile the loop, or load it, where these requests will need that: then it is in nobody's time."""
+    if requests.arrival.size and (int(machine.count[requests.model].sum()) > FEW_LAYERS or is_compiled(run)):
+        first = Requests(
+            requests.names[:1], requests.tenants[:1], requests.qos[:1], requests.model[:1], requests.arrival[:1],
+            requests.deadline[:1],
+        )  # fmt: skip
+        run(state_of(machine, first, replace(policy, keys=None, order=s.FCFS)))
 
 
 def simulate(machine: Machine, requests: Requests, policy: Policy, rules: Rules = Rules()) -> Outcome:

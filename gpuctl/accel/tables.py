@@ -8,6 +8,7 @@ import polars as pl
 
 from gpuctl import __version__
 from gpuctl.accel.metrics import BYTE_PJ, MAC_PJ, by_group, figures
+from gpuctl.accel.state import FIXED
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -70,12 +71,20 @@ HEADINGS = {
     "accel": ("Policies for accelerators", "Which policy keeps most deadlines, how fairly, and with how much energy?"),
     "accel_groups": ("Deadlines by model, quality of service and tenant", "Whose deadlines are kept?"),
     "accel_requests": ("Requests", "What came of each request?"),
+    "accel_time": ("Time of policies", "What does a decision take?"),
     "accel_layers": ("Layers", "What ran where, and when?"),
     "accel_models": ("Costs of models", "What does each model take on each kind of sub-accelerator?"),
     "accel_stream": ("Requests", "What arrives when?"),
 }
 """Of each table: its title, and the question that it answers."""
-FILES = {"accel": "summary", "accel_requests": "requests", "accel_groups": "groups", "accel_layers": "layers"}
+TIMES = (
+    Column("policy", "-", "As in the table accel."),
+    Column("cpu_s", "s", "CPU time of its simulation, measured, another one in each run; of genetic and exhaustive the "
+           "time of their search."),
+    Column("decision_us", "us", "cpu_s over its decisions, the simulator's share included; empty: it decides once."),
+)  # fmt: skip
+TABLES = ("accel", "accel_groups", "accel_time", "accel_requests", "accel_layers")
+FILES = {"accel": "summary", "accel_requests": "requests", "accel_groups": "groups"}
 """Names of tables in the files of ``--csv``."""
 
 
@@ -103,6 +112,12 @@ def result(
         _table("accel_requests", population, REQUESTS,
                pl.concat([_requests(each, requests) for each in outcomes]), detail=True),
     ]  # fmt: skip
+    times = [
+        {"policy": each.policy.name, "cpu_s": each.cpu_s,
+         "decision_us": 1e6 * each.cpu_s / each.decisions if each.decisions and each.policy.order != FIXED else None}
+        for each in outcomes
+    ]  # fmt: skip
+    tables.append(_table("accel_time", population, TIMES, times))
     if log:
         frame = pl.concat([_layers(each, requests) for each in outcomes])
         tables.append(_table("accel_layers", population, LAYERS, frame, detail=True))

@@ -168,8 +168,8 @@ def is_time(z):  # type: ignore[no-untyped-def]
     if z.c[READY_COUNT] == 0:
         return False
     if z.f[PERIOD] > 0:
-        off = z.f[NOW] / z.f[PERIOD]
-        return abs(off - np.floor(off + 0.5)) * z.f[PERIOD] <= EPS
+        tick = np.floor(z.f[NOW] / z.f[PERIOD] + 0.5) * z.f[PERIOD]
+        return abs(z.f[NOW] - tick) <= EPS
     for s in range(z.on.size):
         if z.on[s] == NOBODY:
             return True

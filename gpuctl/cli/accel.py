@@ -119,7 +119,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
 
-    check_tables(table or (), [name for name in of_results.FILES if log is not None or name != "accel_layers"])
+    check_tables(table or (), [name for name in of_results.TABLES if log is not None or name != "accel_layers"])
     names = compare.names_of(policy)
     rules = simulator.Rules(_period(period), drop)
     machine = machine_for(system, tables, kinds)
@@ -143,7 +143,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
         )
     if csv is not None:
         called = tuple(
-            replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name != "accel_layers"
+            replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name in of_results.FILES
         )
         write_directory(replace(result, tables=called), csv, "csv", given)
     if parquet is not None:
@@ -299,8 +299,10 @@ def write_text(text: str, output: Path | None) -> None:
 
 
 def _period(period: float | None) -> float:
-    if period is not None and not 0 < period < float("inf"):
-        raise UsageError(f"--period {period:g}: expected more than 0 microseconds", hint="leave it out: no period")
+    if period is not None and not 0.001 <= period <= 1e9:
+        raise UsageError(
+            f"--period {period:g}: expected 0.001 to 1e9 microseconds", hint="without it, decisions wait for no period"
+        )
     return period or 0.0
 
 

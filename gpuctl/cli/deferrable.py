@@ -212,6 +212,10 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     tell_written((output,), given)
 
 
+PPO_DAYS = 5
+"""Of made-up cases for ppo, whose rounds are short."""
+
+
 class Algorithm(StrEnum):
     """How a rule is learned."""
 
@@ -250,7 +254,8 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         Algorithm, typer.Option(help="es: an evolution strategy, in NumPy; ppo: by Stable-Baselines3, gpuctl[learn].")
     ] = Algorithm.ES,
     aux: Annotated[
-        Aux | None, typer.Option(help="Auxiliary tasks of --algo ppo: leftover capacity, survival, waiting GPUs.")
+        Aux | None,
+        typer.Option(help="Auxiliary tasks of --algo ppo: leftover capacity, survival, waiting GPUs. Default: all."),
     ] = None,
     loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of made-up cases.")] = "0.5,0.8,1.2",
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same model.")] = 1,
@@ -275,7 +280,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             needed(name, "--algo ppo")
     card.check_place(model)
     if folder is None:
-        lessons = training.made_up(_loads(loads))
+        lessons = training.made_up(_loads(loads), 14 if algo is Algorithm.ES else PPO_DAYS)
     else:
         from gpuctl.deferrable.cases import read_case
 
@@ -283,15 +288,23 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             raise InputError("no such folder", path=str(folder), hint="name what gpuctl deferrable convert wrote")
         lessons = training.of_trace(read_case(folder, None, None))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        fitted = training.train(
-            lessons, minutes, seed, kept=checkpoint, tell=lambda done, total: bar.at("learning", done, total)
-        )
-    card.save_folder(model, KIND, *training.about(fitted, lessons, minutes, seed))
+
+        def tell(done: int, total: int) -> None:
+            bar.at("learning", done, total)
+
+        if algo is Algorithm.PPO:
+            from gpuctl.deferrable import ppo_training
+
+            tasks = (aux or Aux.ALL).value
+            fitted = ppo_training.train(lessons, minutes, tasks, seed, kept=checkpoint, tell=tell)
+            saved = ppo_training.about(fitted, lessons, minutes, seed, tasks)
+        else:
+            fitted = training.train(lessons, minutes, seed, kept=checkpoint, tell=tell)
+            saved = training.about(fitted, lessons, minutes, seed)
+    card.save_folder(model, KIND, *saved)
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]
-    message(
-        f"score on cases that chose the net: {held[0]:.3f} at first, {max(held):.3f} at best; "
-        f"{fitted.cpu_s:.0f} CPU seconds", quiet=given.quiet,
-    )  # fmt: skip
+    found = f"score on cases that chose the net: {held[0]:.3f} at first, {max(held):.3f} at best; " if held else ""
+    message(f"{found}{fitted.cpu_s:.0f} CPU seconds", quiet=given.quiet)
     tell_written((model,), given)
 
 

@@ -160,7 +160,11 @@ def _of_model(chosen: Policies) -> list[str]:
     names = [name.strip() for text in chosen.policy or () for name in text.split(",") if name.strip()]
     if not any(find(name).name == "osdec" for name in names):
         raise UsageError("--model: no policy here takes one", hint="add --policy osdec, or leave --model out")
-    load(chosen.model)
+    if load(chosen.model).net is not None:
+        raise UsageError(
+            "--model: a rule that was learned by ppo decides in gpuctl deferrable simulate alone",
+            hint="gpuctl deferrable train --algo es",
+        )
     return [f"osdec.model={chosen.model}"]
 
 

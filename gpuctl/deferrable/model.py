@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError
-from gpuctl.deferrable.slots import Outcome, Rule, simulate
+from gpuctl.deferrable.observation import SHAPES, Observer, flat
+from gpuctl.deferrable.slots import Outcome, Rule, begun, outcome, simulate
 from gpuctl.learn.saved import net_of
 from gpuctl.predictors import card
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
@@ -31,6 +33,9 @@ FEATURES = (
 )  # fmt: skip
 """What the small net goes by, see `gpuctl.replay.policies.osdec.slot_kernel.fill_features`."""
 
+OBSERVED = "the observation of gpuctl/Deferrable-v0, as one row"
+"""What the card of a model says that decides by it."""
+
 _HINT = "train the model again, or ask its author for the whole folder"
 
 
@@ -40,15 +45,26 @@ class Model:
 
     Attributes:
         rule: what the compiled loop runs.
+        net: that decides from whole observations, where the rule is `slot_kernel.ASKED`.
         card: what its folder says of it; empty: it came from a file of weights.
     """
 
     rule: Rule
     card: dict[str, Any]
+    net: Net | None = None
 
     def run(self, case: Case, evict: str) -> Outcome:
         """What comes of a case."""
-        return simulate(case, self.rule, evict)
+        if self.net is None:
+            return simulate(case, self.rule, evict)
+        s, decide = begun(case, self.rule, evict), self.net.ready()
+        observer = Observer(case, s)
+        with jit.interpreted():
+            offered = kernel.advance(s, -1)
+            while offered >= 0:
+                wait, start = decide(flat(observer.seen(offered))[None])[0]
+                offered = kernel.advance(s, int(start > wait))
+        return outcome(s)
 
 
 def load(path: Path) -> Model:
@@ -60,6 +76,9 @@ def load(path: Path) -> Model:
     if path.is_file() and path.suffix.lower() == ".json":
         return Model(Rule(kernel.NET, 50, read_weights(path)), {})
     folder = card.load_folder(path, KIND)
+    if folder.card.get("features") == OBSERVED:
+        size = sum(int(np.prod(shape)) for shape in SHAPES.values())
+        return Model(Rule(kernel.ASKED), folder.card, net_of(folder, (size,), 2))
     if folder.card.get("features") != list(FEATURES):
         raise InputError("its features are not those that this gpuctl knows", path=str(path / card.CARD), hint=_HINT)
     net = net_of(folder, (len(FEATURES),), 1)

@@ -63,12 +63,12 @@ class Lessons:
     told: dict[str, Any]
 
 
-def made_up(loads: Sequence[float] = LOADS) -> Lessons:
+def made_up(loads: Sequence[float] = LOADS, days: int = 14) -> Lessons:
     """Cases that are made up, of several loads."""
-    learnt = tuple(generate(Made(FIRST_MADE + k, loads[k % len(loads)])) for k in range(MADE))
-    held = tuple(generate(Made(FIRST_HELD + k, loads[k % len(loads)])) for k in range(HELD))
+    learnt = tuple(generate(Made(FIRST_MADE + k, loads[k % len(loads)], days)) for k in range(MADE))
+    held = tuple(generate(Made(FIRST_HELD + k, loads[k % len(loads)], days)) for k in range(HELD))
     told = {
-        "cases": "made up", "loads": list(loads), "seeds": f"{FIRST_MADE} to {FIRST_MADE + MADE - 1}",
+        "cases": "made up", "days": days, "loads": list(loads), "seeds": f"{FIRST_MADE} to {FIRST_MADE + MADE - 1}",
         "held_seeds": f"{FIRST_HELD} to {FIRST_HELD + HELD - 1}",
     }  # fmt: skip
     return Lessons(learnt, held, told)
@@ -131,6 +131,16 @@ def train(
     return evolve(net, trial.score, how, data_digest=trial.digest, kept=kept, tell=tell)
 
 
+def digest(lessons: Lessons) -> str:
+    """A digest of the cases, so that a checkpoint is not taken for that of others."""
+    arrays = [
+        array
+        for case in (*lessons.learnt, *lessons.held)
+        for array in (case.leftover, case.earliest, case.latest, case.gpus, case.slots)
+    ]
+    return digest_of({"each": EACH}, arrays)
+
+
 class _Trial:
     """How well a net does: mean score over cases, which are other ones in each generation."""
 
@@ -139,9 +149,7 @@ class _Trial:
         self._held = [(case, quantiles(case)) for case in lessons.held]
         self._seed = seed
         self._chosen: tuple[int, list[tuple[Case, NDArray[np.int64]]]] = (-1, self._held)
-        arrays = [array for case, _ in (*self._learnt, *self._held) for array in
-                  (case.leftover, case.earliest, case.latest, case.gpus, case.slots)]  # fmt: skip
-        self.digest = digest_of({"each": EACH}, arrays)
+        self.digest = digest(lessons)
 
     def score(self, net: Net, generation: int) -> float:
         """See `gpuctl.learn.evolution.evolve`."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.learn.auxiliary import Auxiliary, ppo
 from gpuctl.learn.checkpoints import Checkpoint, digest_of
 from gpuctl.learn.extra import needed
 from gpuctl.learn.fitting import Fitted
@@ -79,6 +80,7 @@ def learn(
     body: Body | None = None,
     data_digest: str = "",
     kept: Path | None = None,
+    aux: Auxiliary | None = None,
     tell: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:
     """Learn a policy; the same call gives the same weights on a CPU, after any number of stops.
@@ -90,6 +92,7 @@ def learn(
         body: modules of the policy; None: those of `how`.
         data_digest: says what the environment is made of, so that a folder is not taken for that of another training.
         kept: a folder in which its state is kept, and from which it goes on; None: none.
+        aux: what ppo learns beside, from ``info["known"]`` of the environment; None: nothing.
         tell: called with the rounds that are done, of how many.
 
     Returns:
@@ -104,16 +107,18 @@ def learn(
     begin = time.process_time()
     torch = torch_of(_WHAT)
     settings = {**asdict(how), "hidden": list(how.hidden), "data": data_digest}
+    if aux is not None:
+        settings["aux"] = asdict(aux)
     place = Checkpoint(kept, digest_of(settings, scale.values()))
     found = place.load()
     curve, before = ([], 0.0) if found is None else (found[0]["curve"], found[0]["cpu_s"])
     arrays: Arrays = {} if found is None else found[1]
-    learner = _learner(make, scale, how, len(curve), body)
+    learner, labels = _learner(make, scale, how, len(curve), body=body, aux=aux)
     if found is not None:
         _restore(torch, learner, arrays)
     while len(curve) < how.rounds:
         tell(len(curve), how.rounds)
-        learner.learn(how.steps)
+        learner.learn(how.steps, callback=labels)
         rewards = [each["r"] for each in learner.ep_info_buffer]
         row = {"round": len(curve) + 1, "steps": (len(curve) + 1) * how.steps}
         curve.append(row | ({"reward": float(np.mean(rewards))} if rewards else {}))
@@ -121,14 +126,16 @@ def learn(
         state = {"curve": curve, "cpu_s": before + time.process_time() - begin}
         place.save(state, arrays, now=len(curve) == how.rounds)
         if len(curve) < how.rounds:
-            learner = _learner(make, scale, how, len(curve), body)
+            learner, labels = _learner(make, scale, how, len(curve), body=body, aux=aux)
             _restore(torch, learner, arrays)
     net = _net(torch, learner, scale) if body is None else body.net(learner.policy)
     return Fitted(net, curve, before + time.process_time() - begin)
 
 
-def _learner(make: Callable[[], Any], scale: Scale, how: Learning, number: int, body: Body | None) -> Any:
-    """A learner for one round."""
+def _learner(
+    make: Callable[[], Any], scale: Scale, how: Learning, number: int, *, body: Body | None, aux: Auxiliary | None
+) -> tuple[Any, Any]:
+    """A learner for one round, and what it is to call at each step (None: nothing)."""
     torch, library, gymnasium = (needed(n, _WHAT) for n in ("torch", "stable_baselines3", "gymnasium"))
     mean, std = scale["mean"], scale["std"]
     space = gymnasium.spaces.Box(-MOST, MOST, mean.shape, np.float32)
@@ -152,14 +159,18 @@ def _learner(make: Callable[[], Any], scale: Scale, how: Learning, number: int, 
         options["action_noise"] = noise
     activation = torch.nn.Tanh if how.algorithm == "ppo" else torch.nn.ReLU
     policy: Any = "MlpPolicy"
+    labels = None
     if body is None:
         options["policy_kwargs"] = {"net_arch": list(how.hidden), "activation_fn": activation}
     else:
         policy = body.policy(torch, library)
-    return kind(
+    if aux is not None:
+        kind, policy, options["rollout_buffer_class"], labels = ppo(aux)
+    learner = kind(
         policy, library.common.monitor.Monitor(scaled), seed=1000 * how.seed + number, device="cpu", verbose=0,
         **options,
     )  # fmt: skip
+    return learner, labels
 
 
 def _state(learner: Any) -> Arrays:

@@ -47,8 +47,8 @@ def _rules() -> tuple[Rule, ...]:
         *tries,
         *times,
         Rule("retry", note("back-off, never on more servers"), {"relax": "retry"}),
-        Rule("never", note("wait for the fewest servers"), {"relax": "never"}),
-        Rule("adaptive", note("adaptive: relax where the wait would cost more"), {"relax": "adaptive"}),
+        Rule("never", note("never on more servers"), {"relax": "never"}),
+        Rule("adaptive", note("relax adaptively"), {"relax": "adaptive"}),
     )
 
 
@@ -151,7 +151,7 @@ def _answers(
     costs = np.stack([one.jobs.jct_s for one in fixed])
     chosen = savings.chosen_elsewhere(costs, block, baseline=fixed.index(done[0]))
     mixed = _mixed([one.jobs for one in fixed], chosen)
-    text = note("best fixed rule of other weeks; over all: {rule}", rule=done[best].rule.text)
+    text = note("best fixed rule: {rule}", rule=done[best].rule.text)
     pairs = [(base, mixed), *((end[0].jobs, end[1].jobs) for end in ends)]
     return (made[0][1], answer(KEY, text, pairs, block, because), *(one for _, one in made[1:]))
 

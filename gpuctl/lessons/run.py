@@ -97,7 +97,7 @@ def result(
         note("{name}", name=Named("cluster", case.workload.name)),
         tables,
         {
-            "replays": note("{n:,} job{n||s}, under the policy philly", n=case.workload.size),
+            "replays": note("{n:,} job{n||s}, under the policy philly, against its defaults", n=case.workload.size),
             "preemption overhead": ours(case.overhead),
             "intervals": note("90 %, jobs paired, resampled by {block}", block=ours(_BLOCKS[case.blocks()[1]])),
         },

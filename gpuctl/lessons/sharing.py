@@ -33,9 +33,9 @@ KEY = "sharing"
 TABLES = ("sharing_interference", "sharing_rules", "sharing_migration")
 RULES = (
     BASE,
-    Rule("small", note("jobs of one GPU on servers apart from gangs"), {"dedicate": "small"}),
+    Rule("small", note("1-GPU jobs apart from gangs"), {"dedicate": "small"}),
     Rule("server", note("a server for each job"), {"dedicate": "server"}),
-    Rule("defragment", note("move jobs for gangs that wait for locality alone"), {"defragment": "true"}),
+    Rule("defragment", note("move jobs for gangs"), {"defragment": "true"}),
 )
 COSTS_S = (0, 60, 300, 900, 3600)
 """Costs of a migration that are tried beside the cost model's."""

@@ -23,6 +23,7 @@ def screen(analysis: Analysis) -> Screen:
     """Make the screen of the lessons."""
     answers, inputs = rows(analysis, "lessons"), rows(analysis, "lesson_inputs")
     blocks: list[Block | None] = [
+        _first(answers),
         _answers(answers),
         _inputs(inputs),
         briefly(list(dict.fromkeys(analysis.warnings))),
@@ -39,18 +40,31 @@ def screen(analysis: Analysis) -> Screen:
     return Screen(f"Lessons: {clipped(analysis.cluster, 96)}", subtitle, made, LINES, tuple(notes))
 
 
+def _first(found: list[Row]) -> Line | None:
+    """The answer: the rule that is shown to save most GPU-hours, of those that are not shown to cost waiting."""
+    if not found:
+        return None
+    saving = [row for row in found if row["gpu_hours"] == "saves" and row["waiting"] != "costs"]
+    if not saving:
+        return Line("Answer", "no rule is shown to save GPU-hours without more waiting", lines=2)
+    best = max(saving, key=lambda row: float(row["gpu_hours_saved"]))
+    waiting = f"; {shown(best['wait_saved_h'], 'h')} h of waiting a job" if best["waiting"] == "saves" else ""
+    held, share = shown(best["gpu_hours_saved"], "GPU-h"), shown(best["gpu_hours_saved_pct"], "%")
+    return Line("Answer", f"{best['rule']}: saves {held} GPU-hours ({share} %){waiting}", lines=2)
+
+
 def _answers(found: list[Row]) -> Block:
     if not found:
         return Line("Answers", "none: this trace does not tell what its jobs would have saved", lines=2)
     heads = (
-        Head("What would be saved by", right=False), Head("GPU-hours", "90 % interval", right=False),
-        Head("%"), Head("", right=False), Head("wait, h a job", "90 % interval", right=False), Head("", right=False),
+        Head("What would be saved by", right=False), Head("GPU-hours", "90 %", right=False),
+        Head("wait, h a job", "90 %", right=False), Head("%"), Head("GPU-hours", right=False),
+        Head("waiting", right=False),
     )  # fmt: skip
     cells = [
         (
-            clipped(row["rule"], 44), _ends(row, "gpu_hours_saved", "", "GPU-h"),
-            shown(row["gpu_hours_saved_pct"], "%"), row["gpu_hours"],
-            _ends(row, "wait_saved", "_h", "h"), row["waiting"],
+            clipped(row["rule"], 32), _ends(row, "gpu_hours_saved", "", "GPU-h"), _ends(row, "wait_saved", "_h", "h"),
+            shown(row["gpu_hours_saved_pct"], "%"), row["gpu_hours"], row["waiting"],
         )
         for row in found
     ]  # fmt: skip

@@ -150,3 +150,41 @@ def test_a_store_with_a_queue_of_jobs_that_can_wait(gpuctl: Callable[..., Any], 
     done = gpuctl("deferrable", "convert", log, "--queue", "latr", "-o", tmp_path / "out", check=False)
     assert done.returncode == 3
     assert "did you mean later" in done.stderr
+
+
+def test_a_rule_is_learned_scored_and_replayed(gpuctl: Callable[..., Any], tmp_path: Path) -> None:
+    folder, rule = tmp_path / "slots", tmp_path / "rule"
+    gpuctl("deferrable", "convert", SAMPLE, "--gpus", "32", "-o", folder)
+    done = gpuctl("deferrable", "train", folder, "--minutes", "0.01", "--seed", "4", "-o", rule)
+    assert "score on cases that chose the net" in done.stderr
+    about = json.loads((rule / "card.json").read_text())
+    assert about["budget"]["generations"] == 2
+    assert about["trained_on"]["cases"] == "a trace's own"
+    told = gpuctl("deferrable", "simulate", folder, "--policy", f"osdec:{rule}", "--json").stdout
+    assert json.loads(told)["tables"]["deferrable"]["rows"][0]["policy"] == f"osdec:{rule}"
+    told = gpuctl("deferrable", "evaluate", rule, "--loads", "0.3", "--seeds", "1..2", "--json").stdout
+    rows = json.loads(told)["tables"]["deferrable_scores"]["rows"]
+    assert [row["train_minutes"] for row in rows] == [None] * 7 + [0.01]
+    done = gpuctl(
+        "replay", SAMPLE, "--cluster", "4x8", "--policy", "osdec", "--model", rule, "--table", "replay_summary"
+    )
+    assert "deferrable jobs ran to their end in leftover capacity" in done.stderr
+    for words, code, said in (
+        (("deferrable", "train", "-o", rule, "--aux", "all"), 2, "--aux is for --algo ppo"),
+        (("deferrable", "train", "-o", rule, "--loads", "0"), 2, "--loads 0"),
+        (("deferrable", "train", tmp_path / "none", "-o", tmp_path / "r"), 3, "no such folder"),
+        (("deferrable", "evaluate", "--seeds", "1000"), 2, "trained on"),
+        (("replay", SAMPLE, "--cluster", "4x8", "--policy", "fifo", "--model", rule), 2, "add --policy osdec"),
+        (("replay", SAMPLE, "--cluster", "4x8", "--policy", "osdec", "--model", folder), 3, "card.json"),
+        (("replay", SAMPLE, "--cluster", "4x8", "--policy", "osdec", "--param", "queue=x"), 2, "queue=x"),
+        (("deferrable", "convert", SAMPLE), 2, "where to write is missing"),
+        (("deferrable", "convert", SAMPLE, "--slot", "5s", "-o", folder), 2, "--slot 5s"),
+    ):
+        done = gpuctl(*words, check=False)
+        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
+    try:
+        import stable_baselines3  # noqa: F401
+    except ImportError:
+        done = gpuctl("deferrable", "train", "--algo", "ppo", "-o", tmp_path / "ppo", check=False)
+        assert done.returncode == 5
+        assert "gpuctl[learn]" in done.stderr

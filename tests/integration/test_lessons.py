@@ -15,8 +15,9 @@ from gpuctl.reports.export.document import read_document
 from gpuctl.reports.screens.draw import print_screen
 from gpuctl.reports.screens.lessons import screen
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
-from make_lessons import Planted, make
+sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("tools", "benchmarks")]
+import lessons as benchmark  # noqa: E402
+from make_lessons import Planted, make  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,7 +49,7 @@ def test_what_was_planted_is_measured_and_shown(gpuctl: Callable[..., Any], trac
     assert slow["low"] <= 0.6 <= slow["high"]
     assert beside["low"] <= 0.85 <= beside["high"]
     answers = _rows(tables["lessons"])
-    waits = next(row for row in answers if row["rule"] == "wait for the fewest servers")
+    waits = next(row for row in answers if row["rule"] == "never on more servers")
     assert waits["gpu_hours"] == "saves"
     assert waits["gpu_hours_saved"] > 0
     named = {row["lesson"] for row in answers}
@@ -64,7 +65,23 @@ def test_what_was_planted_is_measured_and_shown(gpuctl: Callable[..., Any], trac
     out = StringIO()
     print_screen(screen(read_document(kept)), width=100, color=False, file=out)
     assert "move jobs for gangs" in out.getvalue()
+    assert "\nAnswer: never on more servers: saves " in out.getvalue()
     assert len(out.getvalue().splitlines()) <= 45
+
+
+def test_three_traces_are_measured_as_the_benchmark_does() -> None:
+    inside = 0
+    for seed in (1, 2, 3):
+        truth = benchmark.planted(seed, null=False)
+        with benchmark.case_of(truth) as case:
+            found = benchmark.estimates(case, truth)
+        for name in ("slowdown", "interference"):
+            estimate, value = found[name]
+            assert estimate.value == pytest.approx(value, rel=0.08)
+            assert estimate.low is not None
+            inside += estimate.low <= value <= estimate.high
+    # one in ten intervals of 90 % misses
+    assert inside >= 5
 
 
 def test_nothing_is_claimed_where_nothing_is_planted(gpuctl: Callable[..., Any], tmp_path: Path) -> None:

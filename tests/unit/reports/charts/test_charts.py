@@ -59,8 +59,7 @@ def test_every_chart_is_drawn(drawings: tuple[Drawing, ...]) -> None:
 def test_chart_names_are_unique_and_kinds_known() -> None:
     every = on(itertools.chain.from_iterable(GROUPS), "page")
     assert len({c.name for c in every}) == len(every)
-    # an experiment's table brings its own, over what was varied
-    assert {c.kind for c in every} == set(KINDS) - {"bands"}
+    assert {c.kind for c in every} == set(KINDS)
 
 
 def test_figures_take_their_colours_from_the_page(drawings: tuple[Drawing, ...]) -> None:
