@@ -86,7 +86,8 @@ class Rows:
     @property
     def stake(self) -> Ints:
         """Of each row: 1, and 1 for each second that the search's worst action costs more than its best [rows]."""
-        return 1 + np.minimum(self.seen[self.decision, -1] // 1000, MOST_STAKE)
+        seconds: Ints = np.minimum(self.seen[self.decision, -1] // 1000, MOST_STAKE)
+        return 1 + seconds
 
 
 def watch(
