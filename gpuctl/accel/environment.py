@@ -14,7 +14,7 @@ import numpy as np
 
 from gpuctl.accel import state as s
 from gpuctl.accel.costs import machine_of, parse_system, read_costs
-from gpuctl.accel.requests import generate, models_of
+from gpuctl.accel.requests import models_of, stream
 from gpuctl.accel.simulate import Policy, Rules, state_of
 from gpuctl.accel.world_kernel import run
 
@@ -107,8 +107,8 @@ class Accel(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         number = FIRST_SEED + int(self.np_random.integers(SEEDS)) if number is None else int(number)
         load = given.get("load")
         load = float(self.np_random.choice(self.loads)) if load is None else float(load)
-        stream = generate(self.machine, self.models, self.requests, load, number)
-        self._state = state_of(self.machine, stream, Policy("outside", s.OUTSIDE, s.AFFINITY), self.rules)
+        asked = stream(self.machine, self.models, self.requests, load, number)
+        self._state = state_of(self.machine, asked, Policy("outside", s.OUTSIDE, s.AFFINITY), self.rules)
         self._state.c[s.WATCH] = 1
         self._before = (0, 0, 0.0, 0.0)
         run(self._state)

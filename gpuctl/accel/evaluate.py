@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuctl.accel import policies
 from gpuctl.accel.metrics import by_group, figures
-from gpuctl.accel.requests import generate
+from gpuctl.accel.requests import stream
 from gpuctl.accel.simulate import simulate
 from gpuctl.core.errors import UsageError
 
@@ -109,7 +109,7 @@ def run(
     for done, load in enumerate(asked.loads):
         tell(f"load {load:g}", done, len(asked.loads))
         seeds = range(asked.first_seed, asked.first_seed + asked.streams)
-        streams = [generate(machine, asked.models, asked.requests, load, seed) for seed in seeds]
+        streams = [stream(machine, asked.models, asked.requests, load, seed) for seed in seeds]
         sla: dict[str, Floats] = {}
         for each in every:
             begin = time.process_time()

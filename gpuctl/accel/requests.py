@@ -16,7 +16,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.spelling import meant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -151,18 +151,37 @@ def generate(
     machine: Machine, models: Sequence[int], count: int, load: float, seed: int, *, burst: bool = False,
     recorded: Arrivals | None = None,
 ) -> Requests:  # fmt: skip
-    """Draw requests: at exponential times, of any model, quality of service and of four tenants, evenly.
+    """Make requests by `u`: the same on every machine, but alike for different seeds, see `stream`.
 
     Args:
         machine: the system and its costs.
         models: numbers of the models.
         count: requests.
         load: 1: as many as the system can just serve, if it were perfectly used.
-        seed: of the draw.
+        seed: of the numbers.
         burst: spells of a half and of double the rate take turns.
         recorded: arrivals to take in place of drawn ones, stretched to that load; where they are of several services,
             these are the tenants.
     """
+    return _made(machine, models, count, load, lambda i, tag: u(seed, i, tag), burst=burst, recorded=recorded)
+
+
+def stream(machine: Machine, models: Sequence[int], count: int, load: float, seed: int) -> Requests:
+    """The same with NumPy's random numbers, for learning and scoring.
+
+    A CRC is linear: the hashed numbers of two seeds differ by one mask, the same for all requests, so that who has
+    learnt from some such streams knows the others.
+    """
+    draw = np.random.Generator(np.random.PCG64(seed))
+    drawn = {tag: np.maximum(draw.random(count), 1e-12).tolist() for tag in ("gap", "model", "qos", "tenant")}
+    return _made(machine, models, count, load, lambda i, tag: drawn[tag][i])
+
+
+def _made(
+    machine: Machine, models: Sequence[int], count: int, load: float, number_of: Callable[[int, str], float], *,
+    burst: bool = False, recorded: Arrivals | None = None,
+) -> Requests:  # fmt: skip
+    """Requests at exponential times, of any model, quality of service and of four tenants, evenly."""
     rate = load / capacity_us(machine, models)
     whole = machine.whole_us().tolist()
     rows = []
@@ -174,12 +193,12 @@ def generate(
         if burst:
             while t >= until:
                 busy = 1 - busy
-                until += -np.log(u(seed, int(until), "sojourn")) * (BUSY if busy else QUIET) / rate
+                until += -np.log(number_of(int(until), "sojourn")) * (BUSY if busy else QUIET) / rate
             now = rate * (2 if busy else 0.5)
-        t += float(-np.log(u(seed, i, "gap"))) / now
-        model = models[int(u(seed, i, "model") * len(models))]
-        qos = list(QOS)[int(u(seed, i, "qos") * len(QOS))]
-        tenant = f"t{int(u(seed, i, 'tenant') * TENANTS)}"
+        t += float(-np.log(number_of(i, "gap"))) / now
+        model = models[int(number_of(i, "model") * len(models))]
+        qos = list(QOS)[int(number_of(i, "qos") * len(QOS))]
+        tenant = f"t{int(number_of(i, 'tenant') * TENANTS)}"
         if recorded is not None:
             t, tenant = times[i], recorded.services[i] if several else tenant
         arrival = round(t, 3)

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuctl.accel import saved
 from gpuctl.accel.metrics import lateness
-from gpuctl.accel.requests import generate
+from gpuctl.accel.requests import stream
 from gpuctl.accel.simulate import simulate
 from gpuctl.learn.evolution import Evolution, search
 
@@ -66,7 +66,7 @@ def streams(machine: Machine, models: Sequence[int], first: int, count: int) -> 
         first: seed of the first stream; the others have the next ones.
         count: streams.
     """
-    return [generate(machine, models, REQUESTS, LOADS[k % len(LOADS)], first + k) for k in range(count)]
+    return [stream(machine, models, REQUESTS, LOADS[k % len(LOADS)], first + k) for k in range(count)]
 
 
 def evolve(

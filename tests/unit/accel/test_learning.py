@@ -12,7 +12,7 @@ from gpuctl.accel import evaluate, evaluate_tables, saved, training
 from gpuctl.accel import state as s
 from gpuctl.accel.costs import Machine, machine_of, parse_system, read_costs
 from gpuctl.accel.policies import rule
-from gpuctl.accel.requests import generate, models_of
+from gpuctl.accel.requests import generate, models_of, stream
 from gpuctl.accel.simulate import Policy, simulate, state_of
 from gpuctl.accel.world_kernel import run
 from gpuctl.core.errors import InputError, UsageError
@@ -150,8 +150,8 @@ def test_the_environment_is_one_of_gymnasium_and_zeros_are_fcfs() -> None:
         total, steps = total + reward, steps + 1
         assert np.isfinite(slack).all()
     world = env.unwrapped
-    stream = generate(world.machine, world.models, 15, about["load"], about["seed"])
-    outcome = simulate(world.machine, stream, rule("fcfs-eft"))
+    asked = stream(world.machine, world.models, 15, about["load"], about["seed"])
+    outcome = simulate(world.machine, asked, rule("fcfs-eft"))
     assert (end["met"], steps) == (outcome.met.sum(), outcome.decisions)
     assert end["met"] + end["missed"] == 15
     assert total <= 2 * end["met"] - 15
@@ -189,3 +189,13 @@ def test_ddpg_gives_the_same_lstm_after_a_stop(
     assert (files["net.npy"] == same["net.npy"]).all()
     card.save_folder(tmp_path / "m", saved.KIND, about, files)
     assert saved.load(tmp_path / "m", "relmas", ACCELS)[0].hidden == ddpg.HIDDEN
+
+
+def test_streams_to_score_by_are_no_masks_of_those_to_learn_from(machine: Machine) -> None:
+    """As hashed ones are: a CRC is linear, so that two seeds' numbers differ by the same bits everywhere."""
+
+    everything = tuple(models_of("all", machine))
+    hashed = [generate(machine, everything, 64, 1.0, seed).model % 4 for seed in (1, 2)]
+    drawn = [stream(machine, everything, 64, 1.0, seed).model % 4 for seed in (1, 2)]
+    assert len(set((hashed[0] ^ hashed[1])[:10].tolist())) == 1
+    assert len(set((drawn[0] ^ drawn[1])[:10].tolist())) > 1
