@@ -141,7 +141,7 @@ def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
         )
     if profile.seconds < EPOCHS_NEEDED * least:
         return note(
-            "{samples} sample{samples||s} {samples|is|are} too few for a period: {apart}, which shows epochs of "
+            "{samples:,} sample{samples||s} {samples|is|are} too few for a period: {apart}, which shows epochs of "
             "{least} or more, and "
             "{needed} epochs are needed; sample at least six times an epoch, or give dataset_bytes",
             samples=profile.bytes.size,
@@ -325,7 +325,7 @@ def by_period(profile: Series) -> Epochs:
     n = profile.bytes.size
     most = int(n / EPOCHS_NEEDED)
     if most < _STEPS_AN_EPOCH:
-        return Epochs("none", reason=note("{n} sample{n||s} {n|is|are} too few for a period", n=n))
+        return Epochs("none", reason=note("{n:,} sample{n||s} {n|is|are} too few for a period", n=n))
     best: Epochs | None = None
     for seconds in (SMOOTH_S, SMOOTH_S / 2, 0.0):
         width = max(1, round(seconds / profile.step))

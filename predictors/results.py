@@ -31,7 +31,7 @@ def analysis_of(
     """Put tables together as one result, whose first table names its section."""
     rejected = tuple(
         note(
-            "{rejected} of {rows} of {path} were rejected",
+            "{rejected:,} of {rows} of {path} {rejected|was|were} rejected",
             rejected=s.rows_rejected,
             rows=counted(s.rows_in, "row"),
             path=Named("path", s.path),

@@ -142,7 +142,7 @@ def examine(known: Mapping[str, Described], profiles: Mapping[str, Series]) -> d
             size = float(np.median(rates)) * described.shape.samples
             again = by_volume(profiles[job], size / (1 + OVERHEAD))
             if again.method != "none":
-                text = note("bytes an epoch from {others} other job{others||s} of the model", others=len(rates))
+                text = note("bytes an epoch from {others:,} other job{others||s} of the model", others=len(rates))
                 found[job] = replace(again, reason=_both(again.reason, text))
     return found
 
@@ -181,7 +181,7 @@ def _predict(
         method, text = (
             "transfer",
             note(
-                "{how}, {jobs} profiled job{jobs||s} of model {model}",
+                "{how}, {jobs:,} profiled job{jobs||s} of model {model}",
                 how=ours(moved.method),
                 jobs=moved.jobs,
                 model=Named("model", job.model),

@@ -1,7 +1,7 @@
 -- title: Loss curves
 -- section: training
 -- order: 30
--- question: What was the loss at each point, and how much GPU time had gone by then?
+-- question: What was the loss at each point, and how much GPU time had passed by then?
 -- population: the points of the {training_usable} job{training_usable||s} with a usable loss curve; definitions as in training_convergence. Of jobs whose points are placed evenly over their GPU time, that time is inferred.
 -- needs: training progress
 -- detail: yes

@@ -3,7 +3,7 @@
 -- order: 25
 -- reference: atc19
 -- question: Do as many failures lie with the infrastructure, the AI engine and users as on Philly?
--- population: published: sums over the reasons of Table 7 (39,776 trials; Jeon et al., USENIX ATC 2019) by the categories that it gives each; ours: {failures} failed attempts of this trace, {failures_with_log} of them with a log. A reason with several possible origins counts in each, so that shares add up to more than 100 %.
+-- population: published: sums over the reasons of Table 7 (39,776 trials; Jeon et al., USENIX ATC 2019) by the categories that it gives each; ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. A reason with several possible origins counts in each, so that shares add up to more than 100 %.
 -- needs: attempts
 -- column: category | - | possible origin: infrastructure, ai_engine (framework, CUDA, GPU), user; not known: no signature
 -- column: published_trials_pct | % | share of the trials, published

@@ -75,6 +75,10 @@ LESSONS = _all(
     ("sharing_rules", """ranges on=page name=chart-lessons-sharing x=rule
         y=wait_saved_h,wait_saved_low_h,wait_saved_high_h
         title="Waiting saved, by rule" """),
+    ("early_failure_rules", """ranges on=page name=chart-lessons-early x=rule y=gpu_hours_saved,low,high
+        title="GPU-hours saved by first runs and refused retries" """),
+    ("stopping_rules", """ranges on=page name=chart-lessons-stopping x=rule y=gpu_hours_saved,low,high
+        title="GPU-hours saved by stopping, less what runs again" """),
 )  # fmt: skip
 
 ACCELS = _all(

@@ -168,7 +168,7 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
         title="Side by side",
         question="How do the results differ?",
         population=note(
-            "{height} metric{height||s} of {parts} result{parts||s}, each one value of one result table.",
+            "{height:,} metric{height||s} of {parts:,} result{parts||s}, each one value of one result table.",
             height=frame.height,
             parts=len(parts),
         ),
@@ -251,7 +251,7 @@ def known_metrics(command: str = "") -> Analysis:
         section=SECTION[0],
         title="Metrics that conditions may name",
         question="What can be checked?",
-        population=note("{rows} metric{rows||s}; a result has those whose table it has.", rows=len(rows)),
+        population=note("{rows:,} metric{rows||s}; a result has those whose table it has.", rows=len(rows)),
         notes=(
             note(
                 "Labels are written in braces: {{label=*}} means each value. Without braces the value that has "
@@ -356,7 +356,7 @@ def _standout(parts: Sequence[Part]) -> ResultTable:
         title="What stands out",
         question="What should be looked at first?",
         population=note(
-            "{found} finding{found||s} in {parts} result{parts||s}; rules with fixed thresholds chose them.",
+            "{found:,} finding{found||s} in {parts:,} result{parts||s}; rules with fixed thresholds chose them.",
             found=len(found),
             parts=len(parts),
         ),
@@ -402,7 +402,7 @@ def _metrics(
         title="Metrics",
         question="What do checks and comparisons go by?",
         population=note(
-            "{height} metric{height||s} of {measured} result{measured||s}, each one value of one result table.",
+            "{height:,} metric{height||s} of {measured:,} result{measured||s}, each one value of one result table.",
             height=frame.height,
             measured=len(measured),
         ),

@@ -78,7 +78,7 @@ def read_costs(path: Path | None = None) -> Costs:
         path: of a CSV; None: the table that comes with gpuctl.
 
     Raises:
-        InputError: it is none; a row is there twice; a layer's number or a kind is missing.
+        InputError: it is none; a row appears twice; a layer's number or a kind is missing.
     """
     place = LAYERS if path is None else path
     rows = read_rows(place, NEEDED, _row, _HINT)
@@ -93,7 +93,7 @@ def read_costs(path: Path | None = None) -> Costs:
         at = row["idx"], kinds.index(row["kind"])
         if not np.isnan(tables["compute_us"][row["model"]][at]):
             raise InputError(
-                f"{row['model']}, layer {row['idx']}, {row['kind']}: is there twice", path=str(place), line=line
+                f"{row['model']}, layer {row['idx']}, {row['kind']}: appears twice", path=str(place), line=line
             )  # fmt: skip
         for column in columns:
             tables[column][row["model"]][at] = row[column]

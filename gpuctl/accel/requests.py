@@ -65,14 +65,14 @@ def read_requests(path: Path, machine: Machine) -> Requests:
     """Read requests.
 
     Raises:
-        InputError: it is no such table; a request is there twice, or its model has no costs on this system.
+        InputError: it is no such table; a request appears twice, or its model has no costs on this system.
     """
     known: set[str] = set()
 
     def row_of(row: dict[str, str], _: int) -> Row:
         found, model = name(row, "request"), name(row, "model")
         if found in known:
-            raise ValueError(f"request {found[:40]!r} is there twice")
+            raise ValueError(f"request {found[:40]!r} appears twice")
         known.add(found)
         try:
             place = machine.model(model)

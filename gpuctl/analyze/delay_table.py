@@ -214,7 +214,9 @@ def _limits(table: pl.DataFrame) -> np.ndarray:
 
 def _quota_note(table: pl.DataFrame) -> Note:
     counts = table["quota_source"].drop_nulls().value_counts(sort=True).rows()
-    told = [note("{source} for {count} queue{count||s}", source=ours(source), count=count) for source, count in counts]
+    told = [
+        note("{source} for {count:,} queue{count||s}", source=ours(source), count=count) for source, count in counts
+    ]
     return together(", ", told) if told else note("none known")
 
 
@@ -224,7 +226,7 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:
     if inferred:
         warnings.append(
             note(
-                "the quotas of {inferred} queue{inferred||s} are inferred from what explains the waits and starts "
+                "the quotas of {inferred:,} queue{inferred||s} are inferred from what explains the waits and starts "
                 "best, which is a "
                 "guess (docs/analyses/delays.md). Give them with --quotas",
                 inferred=int(inferred),
@@ -269,7 +271,7 @@ def _limits_warning(store: Store) -> list[Note]:
         return []
     return [
         note(
-            "{named} attempt{named||s} waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P "
+            "{named:,} attempt{named||s} waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P "
             "show assoc "
             "> sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs",
             named=named,
@@ -306,7 +308,7 @@ def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
 def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     racks = machines["rack"].drop_nulls()
     return note(
-        "{racks} {source}, for {some} of {machines} machine{machines||s}",
+        "{racks} {source}, for {some:,} of {machines:,} machine{machines||s}",
         racks=racks.n_unique(),
         source=ours(source),
         some=racks.len(),
@@ -334,7 +336,7 @@ def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
         ]
     return [
         note(
-            "the {count} rack{count||s} {count|is|are} guesses (machines that share gangs); fragmentation and "
+            "the {count:,} rack{count||s} {count|is|are} guesses (machines that share gangs); fragmentation and "
             "locality rest on them. Give "
             "them with --racks",
             count=count,

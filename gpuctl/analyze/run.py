@@ -296,7 +296,8 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     warnings = [] if store.value("SELECT count(*) FROM base_jobs") else [_no_job(store, cluster)]
     warnings += [
         note(
-            "{rejected} of {rows} row{rows||s} of {path} were rejected; most often ({often}): {reason}",
+            "{rejected:,} of {rows:,} row{rows||s} of {path} {rejected|was|were} rejected; most often ({often:,}): "
+            "{reason}",
             rejected=row["rows_rejected"],
             rows=row["rows_in"],
             path=Named("path", row["path"]),
@@ -309,9 +310,9 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if sizeless["attempts"]:
         warnings.append(
             note(
-                "no source states how many GPUs {attempts} of {ran} attempt{ran||s} held, {hours:,.2f} hours in all: "
-                "GPU-hours "
-                "and occupancy exclude them and are lower bounds. docs/sources.md lists sources that do",
+                "no source states how many GPUs {attempts:,} of {ran:,} attempt{ran||s} held, {hours:,.2f} "
+                "hours in all: GPU-hours and occupancy exclude them and are lower bounds. docs/sources.md lists "
+                "sources that do",
                 **sizeless,
             )
         )
@@ -321,7 +322,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if inferred:
         warnings.append(
             note(
-                "the GPUs of {inferred} machine{inferred||s} are inferred: no source states them, so each counts "
+                "the GPUs of {inferred:,} machine{inferred||s} are inferred: no source states them, so each counts "
                 "with the "
                 "most that "
                 "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what "
@@ -333,7 +334,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if partitions:
         warnings.append(
             note(
-                "the machines of {partitions} partition{partitions||s} are inferred: those that their jobs ran on. "
+                "the machines of {partitions:,} partition{partitions||s} are inferred: those that their jobs ran on. "
                 "Load slurm.conf "
                 "or scontrol show partition",
                 partitions=partitions,
@@ -343,7 +344,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if twice["tasks"]:
         warnings.append(
             note(
-                "{tasks} array task{tasks||s} {tasks|is|are} counted twice: one source names them by JobID (12_3), "
+                "{tasks:,} array task{tasks||s} {tasks|is|are} counted twice: one source names them by JobID (12_3), "
                 "another one by JobIDRaw "
                 "(15). Leave one of the two out",
                 tasks=twice["tasks"],
@@ -353,7 +354,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
     if changed["attempts"]:
         warnings.append(
             note(
-                "{attempts} attempt{attempts||s} {attempts|spans|span} a change of the clock. The log's times carry "
+                "{attempts:,} attempt{attempts||s} {attempts|spans|span} a change of the clock. The log's times carry "
                 "no zone, so waits and run times "
                 "are differences of its wall clock, as in the published analyses: an hour off if it was changed",
                 attempts=changed["attempts"],

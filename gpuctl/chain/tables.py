@@ -83,9 +83,9 @@ def result(
     """Put the tables of `gpuctl.chain.evaluate.run` together as a result."""
     summary, outcomes, forecasts, frontier = frames
     population = note(
-        "{n:,} start{n||s}, every four hours; each has {warm} day{warm||s} of warm-up, {jobs} job{jobs||s} in a "
+        "{n:,} start{n||s}, every four hours; each has {warm:,} day{warm||s} of warm-up, {jobs:,} job{jobs||s} in a "
         "chain, and submissions "
-        "until {ahead} day{ahead||s} after the first of these.",
+        "until {ahead:,} day{ahead||s} after the first of these.",
         n=outcomes.height // max(len(asked.policies) * (asked.jobs - 1), 1),
         warm=ours(number(asked.warm_up_s / DAY_S)),
         jobs=asked.jobs,

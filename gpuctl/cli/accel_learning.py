@@ -12,7 +12,15 @@ import typer
 
 from gpuctl.cli.accel import KindsOption, ModelsOption, SystemOption, TablesOption, accel, announce, machine_for
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import FormatOption, JsonOption, OutputOption, ParquetOption, TableOption
+from gpuctl.cli.options import (
+    CsvOption,
+    FormatOption,
+    JsonOption,
+    OutputOption,
+    ParquetOption,
+    TableOption,
+    TrainingFolderOption,
+)
 from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption
@@ -47,7 +55,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         float,
         typer.Option(
             metavar="M",
-            help="Budget: so many generations as one core does in about that time, the same number on every machine.",
+            help="Budget: as many generations as one core does in about this time; the same number on every machine.",
         ),
     ] = 10.0,
     generations: Annotated[
@@ -64,10 +72,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     seed: Annotated[int, typer.Option(metavar="S", min=0, max=10**6, help="The same one gives the same model.")] = 1,
     models: ModelsOption = "all",
     tables: TablesOption = None,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder to keep the training in; after a stop it goes on from there."),
-    ] = None,
+    checkpoint: TrainingFolderOption = None,
 ) -> None:
     """Train a scheduler on requests that are drawn for it; gpuctl accel simulate runs it, without gpuctl[learn]."""
     given = settings(context)
@@ -119,7 +124,7 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     tables: TablesOption = None,
     kinds: KindsOption = None,
-    csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
+    csv: CsvOption = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
     output_format: FormatOption = None,

@@ -17,6 +17,7 @@ from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
     ClusterOption,
     ColumnsOption,
+    CsvOption,
     Filters,
     HtmlOption,
     KeepOption,
@@ -117,7 +118,7 @@ def analyze(
         ),
     ] = None,
     shown: Shown,
-    csv: Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")] = None,
+    csv: CsvOption = None,
     parquet: ParquetOption = None,
     html: HtmlOption = None,
     keep_as: KeepOption = None,

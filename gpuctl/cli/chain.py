@@ -21,6 +21,7 @@ from gpuctl.cli.options import (
     JsonOption,
     LogColumnsOption,
     LogFormatOption,
+    LogsStoreOption,
     LogTimezoneOption,
     OutputOption,
     ParquetOption,
@@ -47,7 +48,7 @@ if TYPE_CHECKING:
 PathsArgument = Annotated[
     list[Path] | None, typer.Argument(metavar="INPUT...", help="Slurm accounting, or one trace store (.duckdb).")
 ]
-DbOption = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")]
+DbOption = LogsStoreOption
 NodesOption = Annotated[int | None, typer.Option(metavar="N", min=1, help="Nodes of the cluster.")]
 JobNodesOption = Annotated[int, typer.Option(metavar="N", min=1, help="Nodes of each job of the chain.")]
 LimitOption = Annotated[str, typer.Option(metavar="TIME", help="Limit of each job: 48h, 90m, 2d.")]

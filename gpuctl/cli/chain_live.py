@@ -65,7 +65,7 @@ def advise(  # noqa: PLR0917 - Typer passes options by name
     as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Say whether to submit the successor of a running job now, and what is to be expected."""
+    """Say whether to submit the successor of a running job now, and what to expect."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
     check_outputs(context, {"--output": output})
@@ -192,7 +192,7 @@ def status(  # noqa: PLR0917 - Typer passes options by name
     as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Show the jobs of a chain as its journal has them, also while it is driven."""
+    """Show the jobs of a chain from its journal, even while it runs."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
     check_outputs(context, {"--output": output})

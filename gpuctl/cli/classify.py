@@ -37,7 +37,7 @@ def classify(
     learned: LearnedOption = True,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """Say why the programs failed that wrote these logs: reason, category, confidence, and the line that shows it.
+    """Say why the programs that wrote these logs failed: reason, category, confidence, and the line that shows it.
 
     Without an exit code, a log whose errors the program survived is not called a failure; where its last error may have
     been survived, too, failed is "perhaps" (null in JSON).

@@ -66,13 +66,17 @@ def print_json(value: object) -> None:
     sys.stdout.write(json.dumps(value, indent=2, ensure_ascii=True) + "\n")
 
 
-def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | int]], *, color: bool) -> None:
+def print_table(
+    columns: Sequence[str], rows: Sequence[Sequence[str | int]], *, color: bool, wide: str | None = None
+) -> None:
     """Print a small table to stdout: TSV into a pipe, aligned on a terminal; no cell is ever cut off.
 
     Args:
         columns: headings.
         rows: one cell a column; numbers are set to the right.
         color: bold headings on a terminal.
+        wide: the column that is read as text. On a terminal it gets at least `_READABLE` characters: others are left
+            out for it, from the last, but for the first column, and a line says which.
     """
     if not sys.stdout.isatty():
         for row in [columns, *rows]:
@@ -83,13 +87,39 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | int]], *, 
     from rich.table import Table
     from rich.text import Text
 
+    console = Console(markup=False, highlight=False, emoji=False, color_system="auto" if color else None)
+    shown = range(len(columns)) if wide is None else _fitting(columns, rows, wide, console.width)
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
-    for index, name in enumerate(columns):
+    for index in shown:
         right = any(isinstance(row[index], int) for row in rows)
-        table.add_column(Text(name), justify="right" if right else "left", overflow="fold")
+        whole = wide is not None and index == 0
+        table.add_column(Text(columns[index]), justify="right" if right else "left", overflow="fold", no_wrap=whole)
     for row in rows:
-        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else visible(cell)) for cell in row))
-    Console(markup=False, highlight=False, emoji=False, color_system="auto" if color else None).print(table)
+        cells = (row[index] for index in shown)
+        table.add_row(*(Text(f"{cell:,}" if isinstance(cell, int) else visible(cell)) for cell in cells))
+    console.print(table)
+    left = [name for index, name in enumerate(columns) if index not in shown]
+    if left:
+        console.print(Text(f"Not shown at this width: {', '.join(left)}; --json has all.", style="dim"))
+
+
+_READABLE = 32
+_WIDEST = 26
+"""A column other than the one that is read as text wraps beyond this many characters."""
+
+
+def _fitting(columns: Sequence[str], rows: Sequence[Sequence[str | int]], wide: str, width: int) -> list[int]:
+    """The columns that leave `wide` at least `_READABLE` characters of a line."""
+    cells = [[name, *(str(row[index]) for row in rows)] for index, name in enumerate(columns)]
+    sizes = [max(map(len, each)) for each in cells]
+    sizes = [size if index == 0 else min(size, _WIDEST) for index, size in enumerate(sizes)]
+    text = columns.index(wide)
+    sizes[text] = min(max(map(len, cells[text])), _READABLE)
+    shown = list(range(len(columns)))
+    others = [index for index in reversed(shown) if index not in {0, text}]
+    while others and sum(sizes[index] + 3 for index in shown) - 3 > width:
+        shown.remove(others.pop(0))
+    return shown
 
 
 def named_to_check(name: str | None, kind: str, usage: str) -> str:

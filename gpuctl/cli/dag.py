@@ -12,7 +12,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import FormatOption, JsonOption, OutputOption, ParquetOption, TableOption
+from gpuctl.cli.options import FormatOption, JobSeedOption, JsonOption, OutputOption, ParquetOption, TableOption
 from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import check_tables
@@ -85,9 +85,9 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     jobs: JobsOption = 25,
     executors: ExecutorsOption = 12,
     load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load, a share of the executors.")] = 0.7,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same jobs.")] = 1,
+    seed: JobSeedOption = 1,
 ) -> None:
-    """Make up jobs of stages."""
+    """Generate jobs with stages."""
     given = settings(context)
     check_outputs(context, {"--output": output})
     from gpuctl.dag import generate as of_seed

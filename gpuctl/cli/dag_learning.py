@@ -23,7 +23,16 @@ from gpuctl.cli.dag import (
     dag,
 )
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import FormatOption, JsonOption, OutputOption, ParquetOption, TableOption
+from gpuctl.cli.options import (
+    FormatOption,
+    JsonOption,
+    OutputOption,
+    ParquetOption,
+    RuleDepthOption,
+    RuleRowsOption,
+    RulesOption,
+    TableOption,
+)
 from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption, check_tables
@@ -54,9 +63,9 @@ def distil(  # noqa: PLR0917 - Typer passes options by name
         int,
         typer.Option(metavar="N", min=1, max=100, help="The first plays the teacher, later ones the tree so far."),
     ] = 3,
-    depth: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Conditions of a rule, at most.")] = 6,
-    leaf: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of a rule, at least.")] = 50,
-    leaves: Annotated[int, typer.Option(metavar="N", min=2, max=4096, help="Rules, at most.")] = 31,
+    depth: RuleDepthOption = 6,
+    leaf: RuleRowsOption = 50,
+    leaves: RulesOption = 31,
     limit: Annotated[
         LimitChoice,
         typer.Option(help="Executors that the tree gives to a job: up to its share, all that are free, or as it says."),
@@ -184,7 +193,7 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     as_json: JsonOption = False,
     output: OutputOption = None,
 ) -> None:
-    """Hold policies against each other on made-up sets of jobs, with paired intervals."""
+    """Compare policies on generated sets of jobs, with paired intervals."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
     check_outputs(context, {"--output": output}, {"--parquet": parquet})

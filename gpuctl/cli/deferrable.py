@@ -25,10 +25,11 @@ from gpuctl.cli.options import (
     OutputOption,
     ParquetOption,
     TableOption,
+    TrainingFolderOption,
 )
 from gpuctl.cli.output import chosen_format, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import ModelOption, check_tables
+from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
@@ -68,10 +69,7 @@ def _group() -> None:
 @deferrable.command(cls=WithExamples)
 def convert(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    paths: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
-    ] = None,
+    paths: LearntPathsArgument = None,
     output: FolderOption = None,
     slot: Annotated[str, typer.Option(metavar="TIME", help="Length of a slot: 30m, 1h.")] = "30m",
     share: Annotated[
@@ -247,7 +245,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     minutes: Annotated[
         float,
         typer.Option(
-            metavar="N", min=0.01, max=10_000, help="Budget: steps that take about so many minutes of one core."
+            metavar="N", min=0.01, max=10_000, help="Budget: as many steps as one core does in about this time."
         ),
     ] = 10.0,
     algo: Annotated[
@@ -259,10 +257,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of made-up cases.")] = "0.5,0.8,1.2",
     seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same model.")] = 1,
-    checkpoint: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Folder to keep the training in; after a stop it goes on from there."),
-    ] = None,
+    checkpoint: TrainingFolderOption = None,
 ) -> None:
     """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
     given = settings(context)

@@ -50,7 +50,7 @@ def formats(
         for f, whence in known
     ]
     columns = ("format", "what", "usual file names", "fills", "time zone", "tried on", "from")
-    print_table(columns, rows, color=options.color)
+    print_table(columns, rows, color=options.color, wide="what")
 
 
 def _all() -> list[tuple[Format, str]]:

@@ -362,7 +362,7 @@ def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool,
     others = [n for n in report.not_read if not n.failed]
     if brief:
         told = note(
-            "{others} of {files} file{files||s} not read: gpuctl ingest --notes says why",
+            "{others:,} of {files:,} file{files||s} not read: gpuctl ingest --notes says why",
             others=len(others),
             files=len(others) + len(report.sources),
         )

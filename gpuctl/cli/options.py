@@ -174,6 +174,16 @@ AllOption = Annotated[
     bool, typer.Option("--all", help="Print every table in place of the one screen; on a terminal, through a pager.")
 ]
 HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
+CsvOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")]
+LogsStoreOption = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")]
+TrainingFolderOption = Annotated[
+    Path | None,
+    typer.Option(metavar="DIR", help="Folder to keep the training in; after a stop it goes on from there."),
+]
+JobSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same jobs.")]
+RuleDepthOption = Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Conditions of a rule, at most.")]
+RuleRowsOption = Annotated[int, typer.Option(metavar="N", min=1, help="Rows of a rule, at least.")]
+RulesOption = Annotated[int, typer.Option(metavar="N", min=2, max=4096, help="Rules, at most.")]
 ParquetOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
 ]

@@ -32,7 +32,7 @@ def policies(
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List the policies that a replay can run; of one, show its parameters, source and what it is given."""
+    """List the policies that a replay can run, or show the parameters, source and inputs of one."""
     from gpuctl.replay.policies import find, origin
 
     options = settings(context)
@@ -48,7 +48,7 @@ def policies(
         print_json([_facts(kind, whence) for kind, whence in kinds])
         return
     rows = [(kind.name, _yes(kind.preempts), _yes(kind.oracle), whence, kind.title) for kind, whence in kinds]
-    print_table(("name", "preempts", "true run times", "from", "title"), rows, color=options.color)
+    print_table(("name", "preempts", "true run times", "from", "title"), rows, color=options.color, wide="title")
 
 
 def _all() -> Iterator[tuple[type[Policy], str]]:

@@ -328,7 +328,8 @@ def predictors(
     if as_json:
         print_json([{"name": key, "title": title, "from": whence} for key, title, whence in found])
     else:
-        print_table(("name", "method", "from"), [tuple(map(visible, row)) for row in found], color=options.color)
+        rows = [tuple(map(visible, row)) for row in found]
+        print_table(("name", "method", "from"), rows, color=options.color, wide="method")
 
 
 def _all() -> Iterator[tuple[str, str, str]]:

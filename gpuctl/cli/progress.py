@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 PATIENCE_S = 0.5
 """Nothing is shown before this many seconds have gone by."""
 _NAME_WIDTH = 40
+_ROOM_FOR_A_BAR = 76
 
 
 class Bar:
@@ -104,5 +105,7 @@ def _bar(*, color: bool, steps: bool) -> Progress:
 
     console = Console(stderr=True, markup=False, highlight=False, emoji=False, color_system="auto" if color else None)
     done = MofNCompleteColumn() if steps else DownloadColumn()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), done, TimeElapsedColumn())
+    what, time = TextColumn("{task.description}", markup=False), TimeElapsedColumn()
+    # on a narrow terminal, a bar would break the numbers beside it into lines
+    columns = (what, BarColumn(), done, time) if console.width >= _ROOM_FOR_A_BAR else (what, done, time)
     return Progress(*columns, console=console, transient=True)

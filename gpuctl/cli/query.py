@@ -82,9 +82,9 @@ def tables(
         print_json([_described(view) for view in chosen])
     elif name is None:
         rows = [(view.name, view.text, ", ".join(field.name for field in view.fields)) for view in chosen]
-        print_table(("table", "one row per", "columns"), rows, color=given.color)
+        print_table(("table", "one row per", "columns"), rows, color=given.color, wide="columns")
     else:
-        print_table(("column", "type", "what it is"), chosen[0].fields, color=given.color)
+        print_table(("column", "type", "what it is"), chosen[0].fields, color=given.color, wide="what it is")
 
 
 def _described(view: View) -> dict[str, object]:
@@ -143,10 +143,15 @@ def analyses(
         print_json([_told(query) for query in found])
     elif name is None:
         rows = [(q.name, q.section, visible(q.title), _kinds(q), visible(q.origin)) for q in found]
-        print_table(("table", "section", "title", "chart", "from"), rows, color=options.color)
+        print_table(("table", "section", "title", "chart", "from"), rows, color=options.color, wide="title")
         message(_OTHERS, quiet=options.quiet)
     else:
-        print_table(("column", "unit", "what it is"), [_words(c) for c in found[0].columns], color=options.color)
+        print_table(
+            ("column", "unit", "what it is"),
+            [_words(c) for c in found[0].columns],
+            color=options.color,
+            wide="what it is",
+        )
 
 
 _OTHERS = (

@@ -31,9 +31,9 @@ QUESTIONS: Final = {
         "chain": "When to submit the successor of a long job.",
         "deferrable": "Work that can wait, in leftover capacity.",
         "accel": "Layers of many networks on shared accelerators.",
-        "dag": "Jobs of stages: rules, a search, a tree made of it.",
-        "fit": "A model of a trace's workload, and how like the trace it is.",
-        "synth": "Jobs made from such a model.",
+        "dag": "Jobs with stages: rules, a search, a tree distilled from it.",
+        "fit": "A model of a trace's workload, and how close it comes.",
+        "synth": "Jobs generated from such a model.",
     },
     "What will happen": {
         "predict": "Run times, and the cost of suspending a job.",

@@ -44,7 +44,7 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
     *,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """Ask squeue and sinfo of a Slurm cluster again and again, into text files that ingest and analyze read.
+    """Poll squeue and sinfo of a Slurm cluster, and save the answers as text files that ingest and analyze read.
 
     Slurm keeps no history of why jobs waited: samples beside its accounting make reasons and GPUs in use exact.
     """

@@ -10,7 +10,16 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import FormatOption, JsonOption, OutputOption, TableOption, grouped
+from gpuctl.cli.options import (
+    FormatOption,
+    JsonOption,
+    OutputOption,
+    RuleDepthOption,
+    RuleRowsOption,
+    RulesOption,
+    TableOption,
+    grouped,
+)
 from gpuctl.cli.output import chosen_format, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.replay import models_of
@@ -36,9 +45,9 @@ def tree(
     param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the teacher; repeatable.")
     ] = None,
-    depth: Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Conditions of a rule, at most.")] = 6,
-    leaf: Annotated[int, typer.Option(metavar="N", min=1, help="Rows of a rule, at least.")] = 50,
-    leaves: Annotated[int, typer.Option(metavar="N", min=2, max=4096, help="Rules, at most.")] = 31,
+    depth: RuleDepthOption = 6,
+    leaf: RuleRowsOption = 50,
+    leaves: RulesOption = 31,
     test_share: Annotated[
         float, typer.Option(metavar="F", help="Share of the decisions, the last ones, used for scoring.")
     ] = 0.3,

@@ -17,6 +17,7 @@ from gpuctl.cli.inputs import opened
 from gpuctl.cli.options import (
     ClusterOption,
     FormatOption,
+    JobSeedOption,
     JsonOption,
     LogColumnsOption,
     LogFormatOption,
@@ -190,7 +191,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(help="time: divide the times between submissions; users: more users, and days keep their length."),
     ] = LoadBy.TIME,
     capacity: CapacityOption = None,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same jobs.")] = 0,
+    seed: JobSeedOption = 0,
     growth: Annotated[float, typer.Option(metavar="F", help="Jobs of the last week over those of the first.")] = 1.0,
     large: Annotated[
         str | None,
@@ -284,7 +285,7 @@ def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: S
 def _said(seeds: int, load: float | None) -> dict[str, Note]:
     from gpuctl.core.notes import note
 
-    told = {"compared": note("{seeds} synthetic trace{seeds||s}, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
+    told = {"compared": note("{seeds:,} synthetic trace{seeds||s}, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
     if load is not None:
         told["load of the replays"] = note("{load:.2f}", load=load)
     return told

@@ -268,7 +268,7 @@ def distilled(
     """Put a distillation together as a result."""
     rows = [(k, each.player, sets, each.decisions, each.rows, each.leaves) for k, (sets, each) in enumerate(rounds)]
     population = note(
-        "{sets:,} set{sets||s} of jobs in {rounds} round{rounds||s}.",
+        "{sets:,} set{sets||s} of jobs in {rounds:,} round{rounds||s}.",
         sets=sum(n for n, _ in rounds),
         rounds=len(rounds),
     )
@@ -286,7 +286,7 @@ def distilled(
     settings = {
         "teacher": named("policy", asked.teacher),
         **_setting(asked.executors, asked.delay_ms),
-        "tree": note("depth {depth}, {leaf} row{leaf||s} a leaf or more, leaves: {leaves}", depth=asked.depth,
+        "tree": note("depth {depth}, {leaf:,} row{leaf||s} a leaf or more, leaves: {leaves}", depth=asked.depth,
                      leaf=asked.leaf, leaves=leaves),
         "a job gets": _limit(asked.limit),
         **told,

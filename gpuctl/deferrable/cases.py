@@ -112,7 +112,7 @@ def _about(path: Path) -> Mapping[str, Any]:
     try:
         found = json.loads(read_whole(path, most=MOST_TABLE, hint="expected JSON"))
     except ValueError as error:
-        raise InputError(f"is no JSON: {error}", path=str(path), hint="convert the trace again") from None
+        raise InputError(f"is not JSON: {error}", path=str(path), hint="convert the trace again") from None
     numbers = {"slot_s": (1, DAY_S), "gpus": (1, MOST)}
     good = isinstance(found, dict) and all(
         isinstance(found.get(name), (int, float)) and low <= found[name] <= high
@@ -156,7 +156,7 @@ def _rows(path: Path, needed: Sequence[str], what: str) -> list[tuple[int, dict[
                 )
             rows.append((reader.line_num, dict(zip(header, (cell.strip() for cell in cells), strict=True))))
     except csv.Error as error:
-        raise InputError(f"is no CSV: {error}", path=str(path), line=reader.line_num, hint=hint) from None
+        raise InputError(f"is not a CSV file: {error}", path=str(path), line=reader.line_num, hint=hint) from None
     return rows
 
 

@@ -160,7 +160,7 @@ def _said(load: float, best: str, row: Sequence[Any]) -> Note:
         "score": ours(number(row[3])), "gain": ours(f"{mean:+.3f}"),
     }  # fmt: skip
     if low is None:
-        return note("Load {load}: {policy} scores {score}, {gain} to {rule}; one case tells no interval.", **how)
+        return note("Load {load}: {policy} scores {score}, {gain} to {rule}; one case gives no interval.", **how)
     how |= {"low": ours(f"{low:+.3f}"), "high": ours(f"{high:+.3f}")}
     if low > 0:
         return note(

@@ -61,7 +61,7 @@ def result(
     settings = {
         "teacher": named("policy", teacher),
         "fitted to": note(
-            "{rows:,} rows of {decisions:,} decisions before that second; one decision in {every} is kept",
+            "{rows:,} row{rows||s} of {decisions:,} decisions before that second; one decision in {every} is kept",
             rows=len(learnt.rows), decisions=learnt.at.size, every=learnt.thinned,
         ),
         "run it with": note(

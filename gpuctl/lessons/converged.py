@@ -62,7 +62,7 @@ def learn(case: Case) -> Finding:
     """Stop jobs by their losses, and replay what that leaves."""
     curves = read(case)
     if curves is None:
-        return Finding(warnings=(note("No job logs a loss at three points or more: nothing tells when to stop."),))
+        return Finding(warnings=(note("No job logs a loss at three points or more: nothing shows when to stop."),))
     return taught(case, curves)
 
 
@@ -209,7 +209,7 @@ def _table(case: Case, curves: Curves, found: Sequence[tuple[Rule, Stopped]]) ->
             "point is.",
             n=curves.job.size,
         ),
-        notes=(note("GPU-hours after the last logged point are not counted: no rule is told when training is over."),),
+        notes=(note("GPU-hours after the last logged point are not counted: no rule knows when training is over."),),
         columns=COLUMNS,
         frame=pl.DataFrame(rows, schema={c.name: kinds.get(c.name, pl.Float64) for c in COLUMNS}, orient="row"),
         key_columns=("rule", "online", "jobs", "gpu_hours_saved", "low", "high", "early_pct", "regret_mean_pct"),

@@ -39,7 +39,7 @@ def _rules() -> tuple[Rule, ...]:
         for minutes in MINUTES
     ]  # fmt: skip
     tries = [
-        Rule("tries", note("after {n} attempt{n||s} a level", n=count), {"tries": str(count)}, count)
+        Rule("tries", note("after {n:,} attempt{n||s} a level", n=count), {"tries": str(count)}, count)
         for count in ATTEMPTS
     ]
     return (
@@ -177,7 +177,7 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
     for size in SIZES:
         value, origin = speed_of(measured, size, 1)
         if origin == "extrapolated":
-            what = note("the same of gangs of {size} GPU{size||s}", size=ours(size))
+            what = note("the same of gangs of {size:,} GPU{size||s}", size=ours(size))
             low, high = (speed_of(measured, size, 1, end)[0] for end in ("low", "high"))
             basis = note("too few gangs of this size are spread: the ratio of all sizes")
             rows.append(Input(KEY, what, "-", Estimate(value, low, high), "extrapolated", basis))
@@ -186,7 +186,8 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
 
 def _basis(measured: Measured, ratio: Ratio) -> Note:
     return note(
-        "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} tell of it; taken for "
+        "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} with such attempts; "
+        "taken for "
         "speed",
         units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
     )  # fmt: skip

@@ -31,14 +31,14 @@ _SPEEDS = (
     Column("size_bucket", "-", "GPUs of the gang."),
     Column("placement", "-", "more servers: than the fewest that can hold it, in one rack; several racks."),
     Column("attempts", "attempts", "So placed, with like ones on the fewest servers: same user, name, GPUs."),
-    Column("clusters", "-", "Users (kinds of jobs, where users are few) that tell of it."),
+    Column("clusters", "-", "Users (kinds of jobs, where users are few) with such attempts."),
     Column("ratio", "-", "GPU utilization, for that on the fewest servers; taken for speed."),
     Column("ratio_low", "-", "Lower end of its 90 % interval."),
     Column("ratio_high", "-", "Upper end."),
     Column("origin", "-", "measured: on gangs of this size; extrapolated: replays use that of all sizes."),
 )
 _CURVE = (
-    Column("rule", "-", "time: so many minutes a level of locality; tries: so many failed attempts a level (philly: "
+    Column("rule", "-", "time: minutes a level of locality; tries: failed attempts a level (philly: "
            "three); retry, never, adaptive: see the policy philly."),
     Column("threshold", "-", "Minutes (time) or attempts (tries, philly); empty: it has none."),
     Column("size_bucket", "-", "GPUs of the job."),
@@ -87,12 +87,12 @@ def speeds(measured: Measured) -> ResultTable:
         title="Speed by number of servers",
         question="How much slower is a gang on more servers?",
         population=note(
-            "{gangs:,} attempt{gangs||s} of 2 GPUs and more with at least {least} sample{least||s} of telemetry, "
+            "{gangs:,} attempt{gangs||s} of 2 GPUs and more with at least {least:,} sample{least||s} of telemetry, "
             "{spread:,} of them on "
             "more servers than needed.",
             gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
         ),
-        notes=(note("Sizes and placements that no attempt with like ones tells of have no row."),),
+        notes=(note("Sizes and placements without an attempt that has like ones have no row."),),
         columns=_SPEEDS,
         frame=as_frame(rows, _SPEEDS, {"size_bucket", "placement", "origin"}, {"attempts", "clusters"}),
     )  # fmt: skip

@@ -159,7 +159,8 @@ def _inputs(measured: Measured) -> tuple[Input, ...]:
     rows = []
     if beside.estimate.value is not None:
         basis = note(
-            "GPU utilization of {units:,} attempts, while they had a neighbour and while they had none; taken for "
+            "GPU utilization of {units:,} attempt{units||s}, while they had a neighbour and while they had none; "
+            "taken for "
             "speed",
             units=beside.units,
         )

@@ -23,7 +23,7 @@ SECTION = "sharing"
 
 _INTERFERENCE = (
     Column("attempts", "attempts", "With samples both beside a neighbour and alone."),
-    Column("clusters", "-", "Users (attempts, where users are few) that tell of it."),
+    Column("clusters", "-", "Users (attempts, where users are few) with such attempts."),
     Column("ratio", "-", "GPU utilization beside a neighbour, for that alone; taken for speed."),
     Column("ratio_low", "-", "Lower end of its 90 % interval."),
     Column("ratio_high", "-", "Upper end."),
@@ -71,7 +71,7 @@ def interference(measured: Measured) -> ResultTable:
         section=SECTION,
         title="Speed beside a neighbour",
         question="How much slower is a job while another one has GPUs on its server?",
-        population=note("{n:,} attempts with telemetry.", n=measured.attempts),
+        population=note("{n:,} attempt{n||s} with telemetry.", n=measured.attempts),
         notes=(note("The same attempt before and after a neighbour came or left, whatever that neighbour is."),),
         columns=_INTERFERENCE,
         frame=as_frame(rows, _INTERFERENCE, set(), {"attempts", "clusters"}),

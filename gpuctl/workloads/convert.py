@@ -397,7 +397,7 @@ def inference_load(store: Store, cluster: str | None, servers: int, file: Binary
     free = pl.DataFrame({"time_s": (whole["bin"].cast(pl.Int64) - first) * STEP_S, "servers_free": servers - needed})
     free = free.filter((free["servers_free"] != free["servers_free"].shift(1)).fill_null(value=True))
     told = note(
-        "the busiest hundredth of 5-minute spans takes all {servers} server{servers||s}, with 2 % kept for "
+        "the busiest hundredth of 5-minute spans takes all {servers:,} server{servers||s}, with 2 % kept for "
         "headroom; the trace "
         "lasts {hours:.1f} h",
         servers=servers,

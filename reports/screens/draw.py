@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 WIDEST = 120
 """Lines grow no longer: beyond that the eye loses them."""
 _SENTENCE_LINES = 3
+_TITLE_LINES = 2
 _SUBTITLE_LINES = 2
 _NARROWEST_BARS = 12
 
@@ -91,7 +92,7 @@ def _without_last(grid: Grid) -> Grid:
 
 
 def _lines(screen: Screen, blocks: Iterable[Block], width: int, signs: Signs) -> list[Text]:
-    lines = [Text(_cut(screen.title, width), style="bold")]
+    lines = [Text(line, style="bold") for line in _wrapped(screen.title, width, _TITLE_LINES)]
     lines += [Text(line) for line in _wrapped(screen.subtitle, width, _SUBTITLE_LINES)] if screen.subtitle else []
     before: Block | None = None
     for block in blocks:
@@ -125,10 +126,11 @@ def _figures(block: Figures, width: int) -> list[Text]:
     lines = []
     for start in range(0, len(cells), columns):
         line = Text()
-        for label, text, size in cells[start : start + columns]:
+        some = cells[start : start + columns]
+        for number, (label, text, size) in enumerate(some, 1):
             line.append(f"{label} ", style="dim")
             line.append(text, style="bold")
-            line.append(" " * max(0, each - size))
+            line.append(" " * (max(0, each - size) if number < len(some) else 0))
         line.truncate(width, overflow="ellipsis")
         lines.append(line)
     return lines

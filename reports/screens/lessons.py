@@ -55,7 +55,7 @@ def _first(found: list[Row]) -> Line | None:
 
 def _answers(found: list[Row]) -> Block:
     if not found:
-        return Line("Answers", "none: this trace does not tell what its jobs would have saved", lines=2)
+        return Line("Answers", "none: this trace does not show what its jobs would have saved", lines=2)
     heads = (
         Head("What would be saved by", right=False), Head("GPU-hours", "90 %", right=False),
         Head("wait, h a job", "90 %", right=False), Head("%"), Head("GPU-hours", right=False),

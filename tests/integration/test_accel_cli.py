@@ -153,7 +153,7 @@ def test_wrong_wishes(gpuctl: Gpuctl, tiny: list[object], case: str) -> None:
 
 
 BAD = {
-    "twice": ("b,t,m,3,21\nb,t,m,3,21\n", ":3: request 'b' is there twice"),
+    "twice": ("b,t,m,3,21\nb,t,m,3,21\n", ":3: request 'b' appears twice"),
     "no number": ("b,t,m,3,soon\n", ":2: deadline_us is 'soon', expected a number"),
     "no model": ("b,t,mm,3,21\n", ":2: model 'mm' has no costs"),
     "too many cells": ("b,t,m,3,21,9\n", ":2: has more cells"),

@@ -141,7 +141,7 @@ def add_servers(cluster: Cluster, text: str) -> Cluster:
         what = "a pool of GPUs without servers" if cluster.pool else "a cluster without servers"
         raise UsageError(f"--add-servers {text!r}: there is no server to copy in {what}", hint=f"say {count}x8")
     if cluster.pool:
-        told = note("{gpus} GPU{gpus||s} added to the pool", gpus=count * size)
+        told = note("{gpus:,} GPU{gpus||s} added to the pool", gpus=count * size)
         return dataclasses.replace(cluster, gpus=cluster.gpus + count * size, notes=(*cluster.notes, told))
     kinds = Counter(zip(cluster.gpus.tolist(), cluster.gpu_type.tolist(), strict=True))
     (gpus, gpu_type), _ = max(kinds.items(), key=lambda kind: (kind[1], kind[0]), default=((size, -1), 0))
@@ -152,7 +152,10 @@ def add_servers(cluster: Cluster, text: str) -> Cluster:
     racks = cluster.racks if len(cluster.racks) == 1 else (*cluster.racks, _free_names(cluster.racks, ADDED_RACK, 1)[0])
     rack = Named("rack", repr(racks[-1]))
     told = note(
-        "{count} server{count||s} of {gpus} GPU{gpus||s} added, in the rack {rack}", count=count, gpus=gpus, rack=rack
+        "{count:,} server{count||s} of {gpus:,} GPU{gpus||s} added, in the rack {rack}",
+        count=count,
+        gpus=gpus,
+        rack=rack,
     )
     return dataclasses.replace(
         cluster,
@@ -218,7 +221,7 @@ def _pool(name: str, gpus: int, workload: Workload) -> Cluster:
         queue_servers=(None,) * len(workload.queues),
         notes=(
             note(
-                "{gpus} GPU{gpus||s} without places: racks, servers and fragmentation do not exist",
+                "{gpus:,} GPU{gpus||s} without places: racks, servers and fragmentation do not exist",
                 gpus=gpus,
             ),
         ),

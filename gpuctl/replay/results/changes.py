@@ -63,7 +63,7 @@ def changes(replays: Replays) -> ResultTable:
     drawn = [name for name in _events(replays.baseline) if name in there]
     return documented(
         "replay_changes", pl.concat(frames).with_columns(calendar(replays.workload)),
-        note("All {jobs:,} job{jobs||s}, {periods} equal period{periods||s}, the same for all policies.",
+        note("All {jobs:,} job{jobs||s}, {periods:,} equal period{periods||s}, the same for all policies.",
              jobs=replays.workload.size,
              periods=len(edges) - 1),
         section="replay_over_time", title="Loans, moves and packs over time", detail=True,

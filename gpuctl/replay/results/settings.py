@@ -115,7 +115,7 @@ def settings(replays: Replays) -> dict[str, Note]:
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
-            "95 %, bootstrap over days of submission (fewer than {days} day{days||s}: over up to {blocks} blocks of "
+            "95 %, bootstrap over days of submission (fewer than {days:,} day{days||s}: over up to {blocks} blocks of "
             "equally "
             "many jobs), {resamples:,} resample{resamples||s}, seed {seed}",
             days=comparison.ENOUGH_DAYS,

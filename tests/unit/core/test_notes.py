@@ -20,6 +20,28 @@ ROOT = Path(__file__).resolve().parents[3]
 MAKERS = {"note": 0, "together": 0, "counted": 1}
 """What makes sentences -> which argument has to be written out where it is called."""
 WORDS = {
+    "gpuctl/accel/evaluate_tables.py": {
+        "pays", "machine.system.text", "row['rule']", "more",
+        "f\"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us\"",
+    },
+    "gpuctl/accel/tables.py": {
+        "'dropped' if rules.drop else 'kept'", "machine.system.text",
+        "f\"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us\"",
+        "f'each {number(rules.period_us)} us' if rules.period_us else 'whenever one can start'",
+    },
+    "gpuctl/dag/tables.py": {"'' if limit is None else _LIMITS[limit.value]", "best"},
+    "gpuctl/dag/training.py": {"', '.join((f'{load:g}' for load in wanted.loads))"},
+    "gpuctl/deferrable/compare.py": {"f'{mean:+.3f}'", "f'{high:+.3f}'", "f'{low:+.3f}'"},
+    "gpuctl/deferrable/tables.py": {
+        "why", "'the latest start' if evict == 'newest' else 'the run that loses the fewest GPU-hours'",
+    },
+    "gpuctl/learn/imitation_tables.py": {"best.policy", "' --param tree.preempt=true' if preempts else ''"},
+    "gpuctl/lessons/locality.py": {
+        "level", "size", "measured.clusters",
+        "', '.join((f'{size} GPUs {one:.2f}' for size, (one, _) in zip(SIZES, pairs, strict=True)))",
+    },
+    "gpuctl/lessons/run.py": {"_BLOCKS[case.blocks()[1]]", "case.overhead"},
+    "reports/screens/lessons.py": {"column.description"},
     "gpuctl/analyze/delay_table.py": {"source"},
     "gpuctl/analyze/run.py": {"PODS.format(unit=unit)", "name", "options.definition", "bases.duration", "what"},
     "gpuctl/chain/live_tables.py": {"end"},

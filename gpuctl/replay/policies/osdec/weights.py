@@ -67,7 +67,9 @@ def _of_file(path: Path) -> Weights:
         w, b, v = (np.array(found[name], np.float64) for name in ("w", "b", "v"))
         v0 = np.array(found.get("v0", [0.0]), np.float64)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"is no JSON object with the arrays w, b and v: {error}", path=str(path), hint=HINT) from None
+        raise InputError(
+            f"is not a JSON object with the arrays w, b and v: {error}", path=str(path), hint=HINT
+        ) from None
     return _checked(path, (w, b, v, v0))
 
 
@@ -88,4 +90,4 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(data)
     except ValueError as error:
-        raise InputError(f"is no JSON: {error}", path=str(path), hint=HINT) from None
+        raise InputError(f"is not JSON: {error}", path=str(path), hint=HINT) from None

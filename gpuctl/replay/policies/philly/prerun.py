@@ -35,7 +35,7 @@ POOL = "(first runs)"
 
 PARAMETERS = (
     Parameter("prerun", 0.0, "seconds that each gang of 2 GPUs or more first runs on one GPU of a pool: a failure that "
-              "shows there ends the attempt; what passes begins anew on its gang; 0: no first runs"),
+              "shows there ends the attempt; what passes starts again on its gang; 0: no first runs"),
     Parameter("pool", 2.0, "GPUs set apart for first runs, of the smallest servers", least=1.0, most=1e6),
     Parameter("retry", 0.0, "a failure ends its job where no retry gets past its reason and the classifier is at least "
               "so sure of it; 0: as many attempts as recorded", most=1.0),
@@ -105,7 +105,7 @@ def catcher(
         several = workload.gpus > 1
         state.jobs.least[several] = 1
     if known is None and (first > 0 or sure > 0):
-        notes.append(note("philly: nothing tells why jobs failed: no failure shows early, and all are tried again"))
+        notes.append(note("philly: nothing states why jobs failed: no failure shows early, and all are tried again"))
     elif known is not None:
         alone = shown(workload, known)
         solo[alone] = workload.segment_s[alone]

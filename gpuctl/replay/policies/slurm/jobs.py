@@ -81,7 +81,7 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
     if strange:
         notes.append(
             note(
-                "{strange} queue{strange||s} {strange|is not a partition|are not partitions} of slurm.conf (such as "
+                "{strange:,} queue{strange||s} {strange|is not a partition|are not partitions} of slurm.conf (such as "
                 "{strange_2}): all nodes, no limits",
                 strange=len(strange),
                 strange_2=Named("queue", strange[0]),

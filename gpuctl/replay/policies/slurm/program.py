@@ -271,7 +271,7 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     if strange:
         notes.append(
             note(
-                "the servers replayed are not the nodes of {strange} partition{strange||s} (such as {strange_2}): "
+                "the servers replayed are not the nodes of {strange:,} partition{strange||s} (such as {strange_2}): "
                 "these have "
                 "all servers",
                 strange=len(strange),

@@ -253,7 +253,7 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
     if masters and case.params["masters"] == "none":
         notes.append(
             note(
-                "maxAMShare ({masters} queue{masters||s}) bounds nothing, as no job is a master; masters=first "
+                "maxAMShare ({masters:,} queue{masters||s}) bounds nothing, as no job is a master; masters=first "
                 "makes the "
                 "first of each application one",
                 masters=masters,
@@ -263,7 +263,7 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
     if without and case.whole[2]:
         notes.append(
             note(
-                "maxResources of {without} queue{without||s} {without|allows|allow} no GPUs (in a form that names "
+                "maxResources of {without:,} queue{without||s} {without|allows|allow} no GPUs (in a form that names "
                 "none of them, perhaps)",
                 without=without,
             )
