@@ -75,6 +75,10 @@ LESSONS = _all(
     ("sharing_rules", """ranges on=page name=chart-lessons-sharing x=rule
         y=wait_saved_h,wait_saved_low_h,wait_saved_high_h
         title="Waiting saved, by rule" """),
+    ("early_failure_rules", """ranges on=page name=chart-lessons-early x=rule y=gpu_hours_saved,low,high
+        title="GPU-hours saved by first runs and refused retries" """),
+    ("stopping_rules", """ranges on=page name=chart-lessons-stopping x=rule y=gpu_hours_saved,low,high
+        title="GPU-hours saved by stopping, less what runs again" """),
 )  # fmt: skip
 
 ACCELS = _all(
@@ -91,7 +95,12 @@ LEARNED = _all(
         title="Score beyond the best simple rule, by load and rule, with 95 % intervals" """),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS, DEFERRABLE, LEARNED)
+DAGS = _all(
+    ("dag_gains", """ranges x=case y=change_pct,change_low_pct,change_high_pct
+        title="Completion time against that under the best simple rule, with 95 % intervals" """),
+)  # fmt: skip
+
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS, DAGS, DEFERRABLE, LEARNED)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)

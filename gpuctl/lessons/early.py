@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import note
+from gpuctl.core.notes import note, ours
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.lessons import savings
 from gpuctl.lessons.early_costs import (
@@ -62,9 +62,14 @@ def learn(case: Case) -> Finding:
         return Finding(inputs=_inputs(case, known), warnings=(why,))
     rules = _rules(case, known)
     done = replayed(case, rules)
+    left = sorted({rule.pool for rule in rules} - {rule.pool for rule, _ in done})
     warnings: tuple[Note, ...] = ()
-    if not any(rule.first_s for rule, _ in done):
-        warnings = (note("The largest gang needs nearly all GPUs: no pool can be set apart for first runs."),)
+    if left:
+        sizes = ours(", ".join(map(str, left)))
+        text = note(
+            "Pools of {sizes} GPUs leave too few for the largest gang: these first runs are left out.", sizes=sizes
+        )
+        warnings = (text,)
     return Finding(
         answers=tuple(sorted((answer(case, *each) for each in done if each[0] in _usual(rules)), key=_best_first)),
         inputs=_inputs(case, known),
@@ -189,6 +194,7 @@ def _inputs(case: Case, known: Failures) -> tuple[Input, ...]:
 
 
 RULES = (
+    Column("rule", "-", "The rule in short; the next three columns are its numbers."),
     Column("first_run_min", "min", "Length of the first run on one GPU; 0: there is none."),
     Column("pool", "GPUs", "GPUs set apart for first runs."),
     Column("retry_sure", "-", "Confidence from which a reason that no retry gets past ends its job; 0: never."),
@@ -210,6 +216,12 @@ RULES = (
 )
 
 
+def _short(rule: Rule) -> str:
+    first = f"first run {rule.first_s / 60:g} min, pool {rule.pool}" if rule.first_s else ""
+    sure = f"no retry from {100 * rule.retry:g} %" if rule.retry else ""
+    return "; ".join(part for part in (first, sure) if part)
+
+
 def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTable:
     block = case.blocks()[0]
     span = float(np.ptp(case.workload.submit))
@@ -223,12 +235,13 @@ def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTabl
         busy = 100 * found.pool_gpu_s / (rule.pool * span) if rule.pool and span else None
         wait = savings.mean(found.saved_wait_s / HOUR, block)
         rows.append(
-            (rule.first_s / 60, rule.pool, rule.retry, hours.value, hours.low, hours.high, _share(case, hours.value),
+            (_short(rule), rule.first_s / 60, rule.pool,
+             rule.retry, hours.value, hours.low, hours.high, _share(case, hours.value),
              busy, some.size, late.value, late.low, late.high, *parts, wait.value, int(found.ended.sum()),
              int(found.again.sum()))
         )  # fmt: skip
     counts = {"pool", "gangs", "jobs_ended", "ended_that_passed"}
-    kinds = {c.name: pl.Int64 if c.name in counts else pl.Float64 for c in RULES}
+    kinds = {c.name: pl.Int64 if c.name in counts else pl.Float64 for c in RULES} | {"rule": pl.String}
     return ResultTable(
         name="early_failure_rules",
         section=KEY,
@@ -241,7 +254,7 @@ def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTabl
         ),
         columns=RULES,
         frame=pl.DataFrame(rows, schema=kinds, orient="row"),
-        key_columns=("first_run_min", "pool", "retry_sure", "gpu_hours_saved", "low", "high", "delay_mean_min",
+        key_columns=("rule", "gpu_hours_saved", "low", "high", "delay_mean_min",
                      "delay_p90_min"),
     )  # fmt: skip
 

@@ -26,7 +26,9 @@ _ROOM = 190.0
 
 
 def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
-    """Draw for each row a line from the lower to the upper end, and a tick at the value; the axis starts at 0.
+    """Draw for each row a line from the lower to the upper end, and a tick at the value.
+
+    The axis starts at 0, or at the least number below it; then a line marks 0.
 
     Args:
         chart: ``x`` names the rows; ``y`` are the value, the lower and the upper end.
@@ -53,17 +55,22 @@ def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units |
     ]
     certain = [None not in ends for ends in rows.select(lower, upper).iter_rows()]
     longest = max((b for _, _, b in numbers), default=0.0)
+    least = min((a for _, a, _ in numbers), default=0.0)
     figure, axes, _ = lanes(len(names), 1, longest, _ROOM)
+    if least < 0:
+        longest = max(longest, 0.0)
+        axes.set_xlim(least, longest)
+        axes.vlines(0, 0, len(names) * pitch(1), color=INK, linewidth=0.6)
     words = []
     for lane, (name, (v, a, b)) in enumerate(zip(names, numbers, strict=True)):
         top = lane * pitch(1)
         write(figure, 0, top + 12, counted(name, chart.each))
-        axes.hlines(top + _MIDDLE, 0, longest, color=INK, linewidth=0.3)
+        axes.hlines(top + _MIDDLE, min(least, 0.0), longest, color=INK, linewidth=0.3)
         if certain[lane]:
             axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
         axes.vlines(v, top + _MIDDLE - 7, top + _MIDDLE + 7, color=INK, linewidth=2.4)
-        middle, least, most = (shown(number, unit) for number in (v, a, b))
-        told = middle + behind + (f" ({least} to {most})" if certain[lane] else "")
+        middle, low, high = (shown(number, unit) for number in (v, a, b))
+        told = middle + behind + (f" ({low} to {high})" if certain[lane] else "")
         write(figure, WIDTH - _ROOM + 8, top + _MIDDLE + 4, told)
         words.append(f"{counted(name, chart.each)}: {told}.")
     keys = (Key(heads[value], "tick", 0), Key("interval", "bar", 1))

@@ -7,6 +7,7 @@ them.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,6 @@ from gpuctl.core.numbers import lasting
 from gpuctl.replay.results import timelines
 from gpuctl.replay.results.documented import documented
 from gpuctl.replay.results.settings import calendar, servers_note, span
-from gpuctl.replay.results.totals import listed, sum_of
 from gpuctl.replay.results.turns import of_pieces, spans
 
 if TYPE_CHECKING:
@@ -62,13 +62,14 @@ def gantt(replays: Replays) -> ResultTable:
     servers, there = _servers(replays)
     held = [_held(o, replays.cluster, servers) for o in replays.outcomes]
     most = max(1, min(BARS, ALL_BARS // len(held)))
-    window = _busiest(replays, held, most) if replays.window is None else _overlapping(replays, replays.window)
+    stays = [each.stays for each in held]
+    window = _busiest(replays, stays, most) if replays.window is None else _overlapping(replays, replays.window)
     frames: list[pl.DataFrame] = []
     cut: list[Note] = []
     place = pl.col("server").replace_strict(servers, range(len(servers)), return_dtype=pl.Int64)
     for outcome, every in zip(replays.outcomes, held, strict=True):
-        inside = every.filter((pl.col("t_end_s") > window[0]) & (pl.col("t_s") < window[1]))
-        jobs = _longest(inside, window, most)
+        inside = every.stays.filter((pl.col("t_end_s") > window[0]) & (pl.col("t_s") < window[1]))
+        jobs = every.told(_longest(inside, window, most))
         policy = Named("policy", outcome.policy)
         if jobs.height < inside.height:
             cut.append(note("{policy} {of:,} of {all:,}", policy=policy, of=jobs.height, all=inside.height))
@@ -130,13 +131,31 @@ def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
     return found + [(outcome.log.servers[server], t, outcome.end_s) for server, t in since.items()]
 
 
-def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFrame:
+@dataclass(frozen=True)
+class _Held:
     """All allocations on some servers; attempts that follow each other at once, on as many GPUs there, are one.
 
-    Returns:
-        ``row`` (of the first attempt) and ``last`` (of the last one), ``server``, ``gpus``, ``t_s``, ``t_end_s``,
-        ``gpu_s`` (GPU-seconds that counted for it).
+    Attributes:
+        stays: ``row`` (of the first attempt) and ``last`` (of the last one), ``server`` (its number), ``gpus``,
+            ``t_s``, ``t_end_s``, and which of `gpu_s` are of it: ``first`` and how many, ``pieces``.
+        gpu_s: GPU-seconds of each attempt there that counted for it.
+        servers: all names.
     """
+
+    stays: pl.DataFrame
+    gpu_s: Floats
+    servers: Sequence[str]
+
+    def told(self, stays: pl.DataFrame) -> pl.DataFrame:
+        """Some of the allocations, with names of servers, and the GPU-seconds that counted for each."""
+        sums = [
+            float(self.gpu_s[first : first + pieces].sum()) for first, pieces in stays["first", "pieces"].iter_rows()
+        ]
+        names = pl.Series("server", self.servers, dtype=pl.String).gather(stays["server"])
+        return stays.with_columns(names, pl.col("gpus").cast(pl.Int64), pl.Series("gpu_s", sums, pl.Float64))
+
+
+def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> _Held:
     cluster = outcome.used(given)
     held = timelines.attempts(outcome)
     row, server, gpus = timelines.pieces_of(outcome, cluster, held)
@@ -144,25 +163,28 @@ def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> pl.DataFr
     wanted = np.zeros(len(cluster.servers), dtype=bool)
     wanted[[number[name] for name in servers if name in number]] = True
     piece = np.flatnonzero(wanted[server] & (held.end > held.start)[row])
-    row, server, gpus = row[piece], server[piece], gpus[piece].astype(np.int64)
-    seconds = gpus * (held.end[row] - held.start[row]) if outcome.turns is None else _counted(outcome)[piece]
-    c = pl.col
-    own = outcome.attempts["shared"].to_numpy()[row]
-    frame = pl.DataFrame(
+    # columns one by one: of millions of attempts a frame of them, and its sorted copy, would take most of all memory
+    piece = piece[np.lexsort((row[piece], held.start[row[piece]], server[piece], held.job[row[piece]]))]
+    row, server, gpus = row[piece], server[piece], gpus[piece]
+    shared = outcome.attempts["shared"].to_numpy()
+    this, before = row[1:], row[:-1]
+    other = np.ones(row.size, dtype=bool)
+    other[1:] = held.job[this] != held.job[before]
+    other[1:] |= (server[1:] != server[:-1]) | (gpus[1:] != gpus[:-1])
+    other[1:] |= held.start[this] != held.end[before]
+    other[1:] |= shared[this] | shared[before]
+    first = np.flatnonzero(other)
+    after = np.append(first, row.size)[1:]
+    begins, ends = row[first], row[after - 1]
+    stays = pl.DataFrame(
         {
-            "row": row, "job": held.job[row], "server": server, "gpus": gpus,
-            "t_s": held.start[row], "t_end_s": held.end[row], "gpu_s": seconds, "shared": own,
+            "row": begins, "last": ends, "server": server[first].astype(np.int32), "gpus": gpus[first].astype(np.int32),
+            "t_s": held.start[begins], "t_end_s": held.end[ends],
+            "first": first.astype(np.uint32), "pieces": (after - first).astype(np.uint32),
         }
-    ).sort("job", "server", "t_s", "row")  # fmt: skip
-    same = [c(name) == c(name).shift(1) for name in ("job", "server", "gpus")]
-    goes_on = pl.all_horizontal(*same, c("t_s") == c("t_end_s").shift(1), ~c("shared"), ~c("shared").shift(1))
-    found = frame.group_by((~goes_on.fill_null(value=False)).cum_sum().alias("stay"), maintain_order=True).agg(
-        c("row").first(), c("row").last().alias("last"), c("server").first(), c("gpus").first(), c("t_s").first(),
-        c("t_end_s").last(), listed(c("gpu_s")),
     ).sort("t_s", "row")  # fmt: skip
-    found = sum_of(found, ["gpu_s"])
-    names = pl.Series(cluster.servers, dtype=pl.String)
-    return found.with_columns(names.gather(found["server"]).alias("server"))
+    seconds = gpus * (held.end[row] - held.start[row]) if outcome.turns is None else _counted(outcome)[piece]
+    return _Held(stays, seconds, cluster.servers)
 
 
 def _overlapping(replays: Replays, window: Window) -> Window:

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
+from gpuctl.core.memory import give_back
 from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
@@ -59,6 +60,9 @@ _PREEMPTED_SIZES = (
     ("of_5_to_8_gpus", "5-8"),
     ("of_9_gpus_and_more", ">8"),
 )
+
+MANY_JOBS = 10_000
+"""From so many jobs on, memory that was freed is worth giving back."""
 
 
 def result(
@@ -112,7 +116,7 @@ def result(
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
         cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
-        tables=tuple(make(replays) for make in wanted),
+        tables=tuple(_made(make, replays) for make in wanted),
         sections=tuple(s for s in SECTIONS if compared or s[0] != "replay_compared"),
         sources=sources,
         settings=settings(replays),
@@ -120,6 +124,13 @@ def result(
         version=version,
         warnings=warnings(replays, against_recorded=against_recorded),
     )
+
+
+def _made(make: Callable[[Replays], ResultTable], replays: Replays) -> ResultTable:
+    if replays.workload.size >= MANY_JOBS:
+        # what the one before it was made with
+        give_back()
+    return make(replays)
 
 
 def _summary(replays: Replays) -> ResultTable:

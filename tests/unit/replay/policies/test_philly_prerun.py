@@ -115,7 +115,7 @@ def test_what_the_classifier_doubts_shows_as_often_as_it_is_right() -> None:
 def test_without_reasons_nothing_shows_and_a_note_says_so() -> None:
     outcome = _replay(_tries([4], [[(40.0, True), (40.0, False)]]), {"prerun": "60", "retry": "0.5"})
     assert outcome.jobs["gpu_s"].to_list() == [60 + 4 * 80.0]
-    assert any("nothing tells why jobs failed" in str(line) for line in outcome.notes)
+    assert any("no failure shows early" in str(line) for line in outcome.notes)
 
 
 @pytest.mark.parametrize(("pool", "says"), [("1.5", "whole number"), ("16", "whole number"), ("9", "too few GPUs")])
@@ -133,6 +133,8 @@ def test_no_invariant_is_broken_and_nothing_is_foreseen() -> None:
         code = np.where(workload.segment_fails & (draw.random(size) < 0.8), draw.integers(0, 3, size), -1)
         workload = _failing(workload, code.tolist(), draw.choice([0.5, 0.9, 1.0], size).tolist())
         params = {"prerun": str((3, 10, 30)[seed % 3]), "pool": "1", "retry": ("0", "0.6")[seed % 2]}
+        # beside other rules of the same policy, whose timers are those of jobs, too
+        params |= {"relax": ("tries", "time", "adaptive")[seed % 3], "defragment": str(seed % 4 == 0).lower()}
         if cluster.total_gpus - int(workload.gpus.max()) < 1:
             continue
         outcome = run(find("philly")(params), workload, cluster, shared)

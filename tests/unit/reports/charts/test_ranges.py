@@ -52,6 +52,17 @@ def test_a_chart_has_the_unit_that_the_quantity_has_in_the_result() -> None:
     assert found == ["fifo: 2.5 h (2.22 to 2.75).", "fifo: 150 min (133 to 165)."]
 
 
+def test_what_is_below_0_is_drawn_beside_a_line_at_0() -> None:
+    found = drawn([("a", -30.0, -50.0, -10.0), ("b", 30.0, 10.0, 50.0)])
+    paths = [path.attrib["d"] for path in ET.fromstring(found.svg).iter("path") if "stroke" in path.attrib]
+    ends = [[float(x) for x in re.findall(r"[MHL ]?(-?[\d.]+)[ ,]", path)] for path in paths]
+    across = [line for line in ends if line]
+    # nothing lies outside of the figure
+    assert min(min(line) for line in across) >= -0.01
+    plain = drawn([("a", 30.0, 10.0, 50.0), ("b", 30.0, 10.0, 50.0)])
+    assert len(paths) == 1 + len([p for p in ET.fromstring(plain.svg).iter("path") if "stroke" in p.attrib])
+
+
 def test_lines_lie_where_the_numbers_say() -> None:
     found = drawn([("a", 60.0, 40.0, 100.0), ("b", 20.0, None, None)])
     lines = [
