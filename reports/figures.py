@@ -86,7 +86,12 @@ ACCELS = _all(
         title="Deadlines kept beyond the best rule, by load, with 95 % intervals" """),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS)
+DAGS = _all(
+    ("dag_gains", """ranges x=case y=change_pct,change_low_pct,change_high_pct
+        title="Completion time against that under the best simple rule, with 95 % intervals" """),
+)  # fmt: skip
+
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS, DAGS)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)

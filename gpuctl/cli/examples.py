@@ -44,10 +44,6 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
         ),
         ("A page without names, for a colleague", "gpuctl report site.duckdb --anonymise --html public.html"),
     ),
-    "lessons": (
-        ("Should gangs wait for locality, or start now?", "gpuctl lessons site.duckdb --lesson locality"),
-        ("All lessons on a page", "gpuctl lessons site.duckdb --html lessons.html"),
-    ),
     "query": (
         (
             "Which jobs waited longest?",

@@ -68,13 +68,9 @@ class User:
         return lines
 
     def run(
-        self,
-        command: str,
-        *words: str,
-        more: Iterable[object] = (),
-        instead: Mapping[str, object] | None = None,
+        self, command: str, *words: str, more: Iterable[object] = (), instead: Mapping[str, object] | None = None,
         code: int = 0,
-    ) -> subprocess.CompletedProcess[str]:
+    ) -> subprocess.CompletedProcess[str]:  # fmt: skip
         """Run an example, its last line with more options; words of it that are the site's own are replaced."""
         done = None
         lines = self.found(command, *words)
@@ -87,11 +83,7 @@ class User:
         return done
 
     def asked(
-        self,
-        command: str,
-        *words: str,
-        more: Iterable[object] = (),
-        instead: Mapping[str, object] | None = None,
+        self, command: str, *words: str, more: Iterable[object] = (), instead: Mapping[str, object] | None = None
     ) -> dict[str, Rows]:
         """The tables of an example's answer."""
         answer = json.loads(self.run(command, *words, more=[*more, "--json"], instead=instead).stdout)

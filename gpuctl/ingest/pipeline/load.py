@@ -16,7 +16,7 @@ from gpuctl.ingest.core.ledger import Entry
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers
 from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
 from gpuctl.ingest.pipeline.registry import all_formats, named, with_named
-from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport
+from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport, nothing_here
 from gpuctl.ingest.pipeline.small_files import groups
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import NotRead, Opener, clean, reason
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 TOP_REASONS = 5
 MEMORY_LIMIT = "600MB"
 """What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
-_SHOWN_WHEN_NOTHING_FITS = 12
 _SHOWN = 3
 _START = 60
 """Bytes of a file's first line that are shown where it is not what the user said it is."""
@@ -238,7 +237,7 @@ class _Run:
                 self.not_read.append(NotRead(earlier.candidate.shown, why))
             by_path[found.candidate.path] = found
         if not by_path:
-            raise _nothing(paths, self.not_read)
+            raise nothing_here(paths, self.not_read)
         self.findings = sorted(by_path.values(), key=_loading_order)
         self._check_lake(store)
         stored = ledger.formats_of(store, self.cluster) if store else []
@@ -598,15 +597,3 @@ def _report(finding: Finding, status: Status, sink: StoreSink | None = None, mes
         return SourceReport(*report, message=message)
     counts = (sink.rows_in, sink.rows_loaded, sink.rows_rejected)
     return SourceReport(*report, *counts, tuple(sink.reasons.most_common(TOP_REASONS)), message)
-
-
-def _nothing(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputError:
-    where = ", ".join(clean(p) for p in paths)
-    hint = "what gpuctl reads: gpuctl formats"
-    if not not_read:
-        return InputError("no file here", path=where, hint=hint)
-    shown = [f"  {n.shown}: {n.why}" for n in not_read[:_SHOWN_WHEN_NOTHING_FITS]]
-    more = len(not_read) - len(shown)
-    if more:
-        shown.append(f"  and {more} more")
-    return InputError("\n".join(["no known log here, only:", *shown]), path=where, hint=hint)

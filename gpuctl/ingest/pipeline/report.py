@@ -5,8 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from gpuctl.core.errors import InputError
+from gpuctl.ingest.read.files import clean
+
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
     from gpuctl.ingest.read.files import NotRead
+
+_SHOWN_WHEN_NOTHING_FITS = 12
 
 Status = Literal["loaded", "replaced", "unchanged", "failed", "interrupted", "new"]
 """``new`` only with ``dry_run``: it would be loaded."""
@@ -89,3 +97,16 @@ class IngestInterrupted(KeyboardInterrupt):
     def __init__(self, report: IngestReport) -> None:
         super().__init__("interrupted")
         self.report = report
+
+
+def nothing_here(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputError:
+    """The error that no file among these is a log of a known format, with why some of them are not."""
+    where = ", ".join(clean(p) for p in paths)
+    hint = "what gpuctl reads: gpuctl formats"
+    if not not_read:
+        return InputError("no file here", path=where, hint=hint)
+    shown = [f"  {n.shown}: {n.why}" for n in not_read[:_SHOWN_WHEN_NOTHING_FITS]]
+    more = len(not_read) - len(shown)
+    if more:
+        shown.append(f"  and {more} more")
+    return InputError("\n".join(["no known log here, only:", *shown]), path=where, hint=hint)
