@@ -57,6 +57,13 @@ class Teacher(StrEnum):
     SRPT = "srpt"
 
 
+class Weigh(StrEnum):
+    """How much a decision counts in training."""
+
+    EQUAL = "equal"
+    STAKE = "stake"
+
+
 LimitOption = Annotated[
     LimitChoice | None,
     typer.Option(

@@ -18,6 +18,7 @@ from gpuctl.cli.dag import (
     LimitOption,
     PatchOption,
     Teacher,
+    Weigh,
     command_line,
     dag,
 )
@@ -69,6 +70,10 @@ def distil(  # noqa: PLR0917 - Typer passes options by name
         LimitChoice,
         typer.Option(help="Executors that the tree gives to a job: up to its share, all that are free, or as it says."),
     ] = LimitChoice.FAIR,
+    weigh: Annotated[
+        Weigh,
+        typer.Option(help="Decisions count alike, or by what the search's best action saves on its worst (stake)."),
+    ] = Weigh.EQUAL,
     executors: ExecutorsOption = 12,
     delay: DelayOption = 2000,
     jobs: JobsOption = 25,
@@ -94,7 +99,11 @@ def distil(  # noqa: PLR0917 - Typer passes options by name
     check_tables(table or (), tables.DISTILLED)
     card.check_place(model)
     check_outputs(context, {"--output": output})
-    asked = of_teacher.Asked(teacher.value, executors, delay, Limit(limit.value), depth, leaf, leaves)
+    if weigh is Weigh.STAKE and teacher is not Teacher.ROLLOUT:
+        raise UsageError(f"--weigh stake: {teacher} does not say what an action costs", hint="--teacher rollout")
+    asked = of_teacher.Asked(
+        teacher.value, executors, delay, Limit(limit.value), depth, leaf, leaves, weigh is Weigh.STAKE
+    )
     wanted = training.Wanted(train, rounds, jobs, _loads(load), seed, test)
     begun = time.process_time()
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:

@@ -85,14 +85,6 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "train runtime": (
         ("How well can run times be predicted here?", "gpuctl train runtime site.duckdb --model run-times"),
     ),
-    "train tree": (
-        (
-            "A few rules that do nearly as SRTF, without knowing run times",
-            "gpuctl train tree site.duckdb --teacher srtf -o rules\n"
-            "gpuctl replay site.duckdb --policy fifo-skip,tree,srtf \\\n"
-            "    --param tree.file=rules --param tree.preempt=true",
-        ),
-    ),
     "predict runtime": (
         (
             "How long will my jobs run? (mine.csv: job_id,user,queue,gpus)",
@@ -141,44 +133,16 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "    --policy reactive,dependency",
         ),
     ),
-    "deferrable convert": (
-        (
-            "Which GPUs do on-demand jobs leave, half hour by half hour?",
-            "gpuctl deferrable convert site.duckdb -o slots",
-        ),
-    ),
     "deferrable simulate": (
         (
             "How much deferrable work fits in there, and what does it wait?",
             "gpuctl deferrable convert site.duckdb -o slots\ngpuctl deferrable simulate slots",
         ),
-        ("And at best, had all been known?", "gpuctl deferrable simulate slots --policy quantile:50,optimum"),
     ),
     "chain train": (
         (
             "Learn how long jobs wait here",
             "gpuctl chain train site.duckdb --nodes 16 --limit 24h -o chain-model",
-        ),
-    ),
-    "dag generate": (("Forty jobs of stages at 80 % load", "gpuctl dag generate --jobs 40 --load 0.8 -o stages.csv"),),
-    "dag simulate": (
-        (
-            "When are these jobs done under each rule, and when by a search that looks ahead?",
-            "gpuctl dag simulate stages.csv --executors 12 --policy fifo,fair,srpt,rollout \\\n    --csv done",
-        ),
-    ),
-    "dag distil": (
-        (
-            "A few rules that do nearly as the search, to read and to edit",
-            "gpuctl dag distil --teacher rollout --train 12 --rounds 3 --depth 6 -o tree\n"
-            "gpuctl dag rules tree -o rules.txt\n"
-            "gpuctl dag simulate stages.csv --policy srpt,tree:rules.txt --limit all",
-        ),
-    ),
-    "dag evaluate": (
-        (
-            "Does the tree pay, on jobs that it was not made from?",
-            "gpuctl dag evaluate --policy fifo,fair,wfair,srpt,rollout,tree:tree --limit all",
         ),
     ),
     "accel simulate": (

@@ -46,7 +46,9 @@ class Book(Bundle):
     """What is noted of decisions with a choice: rows of features, and what each watcher would do."""
 
     row = ints(2)  # features, with the amount last; then 1 where the first watcher chose it, then the decision
-    seen = ints(2)  # a decision: candidates, actions, then stage, amount and cost of each watcher
+    # a decision: candidates, actions, then stage, amount and cost of each watcher, and what its worst action costs more
+    # than its best one, where the first watcher is the search
+    seen = ints(2)
     watch = ints()  # policies that watch
     c = ints()  # rows, decisions with a choice; how many decisions may still be made; 1: a row an action; 1: costs
 
@@ -252,6 +254,11 @@ def _note(w, s, copy, rules, count, book, row):  # type: ignore[no-untyped-def]
     book.seen[d, 0], book.seen[d, 1] = count, s.c[ACTIONS]
     for k in range(book.watch.size):
         _choose(w, s, copy, rules, count, book.watch[k], row)
+        if k == 0 and book.watch[k] == ROLLOUT:
+            least, most = s.action_cost[0], s.action_cost[0]
+            for a in range(s.c[ACTIONS]):
+                least, most = min(least, s.action_cost[a]), max(most, s.action_cost[a])
+            book.seen[d, book.seen.shape[1] - 1] = most - least
         v, n = s.c[STAGE], min(s.c[AMOUNT], s.left[s.c[STAGE]], s.c[FREE])
         book.seen[d, 2 + 3 * k], book.seen[d, 3 + 3 * k] = v, n
         if book.c[COSTS] == 1:

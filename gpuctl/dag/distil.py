@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     Tell = Callable[[str, int, int], None]
 
 ROWS_AT_ONCE, DECISIONS_AT_ONCE = 20_000, 1_000
+MOST_STAKE = 1000
 REFERENCES = ("srpt", "fair")
 """Policies whose decisions are counted beside the tree's."""
 
@@ -44,6 +45,7 @@ class Asked:
         depth: questions on the longest way to a leaf.
         leaf: rows of a leaf, at least.
         leaves: at most; None: no limit.
+        by_stake: weigh decisions by what is at stake in them, as the search sees it.
     """
 
     teacher: str = "rollout"
@@ -53,6 +55,7 @@ class Asked:
     depth: int = 6
     leaf: int = 50
     leaves: int | None = 31
+    by_stake: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +66,8 @@ class Rows:
         features: in the order of `features_of` [rows, features].
         chosen: 1 where the teacher chose it [rows].
         decision: of each row, numbered within its set [rows].
-        seen: candidates, actions, then stage, amount and cost of each watcher [decisions, ...].
+        seen: candidates, actions, then stage, amount and cost of each watcher, and what the search's worst action costs
+            more than its best one [decisions, ...].
         job: of each stage.
     """
 
@@ -78,6 +82,12 @@ class Rows:
         """Of each row: the rows of its decision but one where it was chosen, 1 elsewhere [rows]."""
         count = np.bincount(self.decision)[self.decision]
         return np.where(self.chosen == 1, count - 1, 1)
+
+    @property
+    def stake(self) -> Ints:
+        """Of each row: 1, and 1 for each second that the search's worst action costs more than its best [rows]."""
+        seconds: Ints = np.minimum(self.seen[self.decision, -1] // 1000, MOST_STAKE)
+        return 1 + seconds
 
 
 def watch(
@@ -102,7 +112,7 @@ def watch(
     width = kernel.FEATURES + 1
     rows = max(ROWS_AT_ONCE, 2 * len(jobs))
     book = kernel.Book(
-        row=(rows, width + 2), seen=(DECISIONS_AT_ONCE, 2 + 3 * len(watchers)), watch=np.array(watchers), c=c
+        row=(rows, width + 2), seen=(DECISIONS_AT_ONCE, 3 + 3 * len(watchers)), watch=np.array(watchers), c=c
     )
     taken_rows, taken_seen, decisions, over = [], [], 0, False
     packed_rules = packed((rules or player).rules)
@@ -164,7 +174,7 @@ def distil(
             found = watch(jobs, player, [teacher.kind], asked)
             features.append(found.features)
             chosen.append(found.chosen)
-            weight.append(found.weight)
+            weight.append(found.weight * (found.stake if asked.by_stake else 1))
             decisions, rows = decisions + len(found.seen), rows + len(found.chosen)
             done += 1
         x, y, of = np.concatenate(features), np.concatenate(chosen), np.concatenate(weight)
@@ -222,9 +232,9 @@ def fidelity(
         tell("fidelity", done, len(sets))
         found = watch(jobs, policy, kinds, asked, costs=costs)
         seen = found.seen[found.seen[:, 0] > 1]
-        job = found.job[seen[:, 2::3]]
+        job = found.job[seen[:, 2:-1:3]]
         same.append(job[:, 1:] == job[:, :1])
-        loss.append(seen[:, 7::3] - seen[:, 4:5])
+        loss.append(seen[:, 7:-1:3] - seen[:, 4:5])
         chance.append(1 / seen[:, 0])
     agree, lost = np.concatenate(same), np.concatenate(loss)
     total = len(agree)

@@ -2,7 +2,8 @@
 
 Alibaba's ``batch_task.csv`` has no header: task_name, instance_num, job_name, task_type, status, start_time, end_time,
 plan_cpu, plan_mem; times in seconds. A name such as ``M2_1`` or ``J3_1_2`` says that task 2 comes after task 1, and
-task 3 after 1 and 2; other names stand for themselves. SWF has 18 columns, the 17th the job that must end before.
+task 3 after 1 and 2; other names stand for themselves. SWF has 18 columns, the 17th the job that must end before;
+Alea's files name several there, ``4&5&6``, and have a line of column names.
 """
 
 from __future__ import annotations
@@ -158,27 +159,39 @@ def _rows(text: str, path: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def _swf(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
-    """Jobs by the first of those that they come after, directly or not."""
+    """Jobs of a file, those together that come after one another; several preceding ones have & between them."""
     tasks: dict[int, _Task] = {}
     for line, row in enumerate(text.splitlines(), 1):
         cells = row.split()
-        if not cells or cells[0].startswith(";"):
+        if not cells or cells[0].startswith(";") or (not tasks and cells[0] in {"id", "job_id"}):
             continue
         found.rows += 1
         try:
-            number, submit, run, used, asked, before = (int(float(cells[k])) for k in (0, 1, 3, 4, 7, 16))
+            number, submit, run, used, asked = (int(float(cells[k])) for k in (0, 1, 3, 4, 7))
+            before = tuple(sorted({int(word) for word in cells[16].split("&")} - {-1, 0}))
+            if len(cells) < 18 or any(one < 0 for one in before):
+                raise ValueError(f"found {len(cells)} columns, and {cells[16][:40]} as the jobs before it")
         except (ValueError, IndexError, OverflowError) as error:
             raise InputError(f"is not a valid job: {error}", path=path, line=line, hint=_SWF_HINT) from error
         size = asked if asked > 0 else used
         if number in tasks:
             raise InputError(f"job {number} is in the file twice", path=path, line=line, hint=_SWF_HINT)
         why = "of jobs without a run time, a size or a submission" if run < 0 or size < 1 or submit < 0 else ""
-        tasks[number] = _Task(number, (before,) if before > 0 else (), max(size, 1), submit, max(run, 0), why)
+        tasks[number] = _Task(number, before, max(size, 1), submit, max(run, 0), why)
     groups: dict[str, list[_Task]] = {}
+    head = {number: number for number in tasks}
+
+    def of(number: int) -> int:
+        while head[number] != number:
+            head[number] = number = head[head[number]]
+        return number
+
     for number, task in tasks.items():
-        first, seen = task, {number}
-        while first.parents and first.parents[0] in tasks and first.parents[0] not in seen:
-            first = tasks[first.parents[0]]
-            seen.add(first.number)
-        groups.setdefault(str(first.number), []).append(task)
+        for parent in task.parents:
+            if parent in tasks:
+                # the job of the smallest number names them all
+                one, other = sorted((of(number), of(parent)))
+                head[other] = one
+    for number, task in tasks.items():
+        groups.setdefault(str(of(number)), []).append(task)
     return groups

@@ -89,7 +89,7 @@ def no_book() -> kernel.Book:
     """A book of nothing."""
     c = np.zeros(5, np.int64)
     c[kernel.BUDGET] = NO_LIMIT
-    return kernel.Book(row=(0, kernel.FEATURES + 3), seen=(0, 2), watch=0, c=c)
+    return kernel.Book(row=(0, kernel.FEATURES + 3), seen=(0, 3), watch=0, c=c)
 
 
 def simulate(

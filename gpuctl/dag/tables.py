@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 SECTION = "dag"
 HEADING = ((SECTION, "Jobs of stages"),)
 SIMULATED = ("summary", "jobs")
-EVALUATED = ("dag_policies", "dag_fidelity")
+EVALUATED = ("dag_gains", "dag_policies", "dag_fidelity")
 DISTILLED = ("dag_rounds", "dag_fidelity", "rules")
 _POLICY = Column("policy", "-", "Who decides.")
 _SUMMARY = (
@@ -59,6 +59,16 @@ _POLICIES = (
     Column("change_low_pct", "%", "Lower end of its 95 % interval, paired by set."),
     Column("change_high_pct", "%", "Upper end of it."),
 )  # fmt: skip
+_GAINS = (
+    Column("case", "-", "The search or a tree, and the load."),
+    Column("best_simple", "-", "The best of fifo, fair, wfair, cp and srpt at this load, of those that were run."),
+    Column(
+        "change_pct", "%", "How much longer jobs take than under that one, as in dag_policies; negative: sooner done."
+    ),
+    Column("change_low_pct", "%", "Lower end of its 95 % interval, paired by set."),
+    Column("change_high_pct", "%", "Upper end of it."),
+    Column("taught", "decisions", "Decisions for which its teacher was asked in training; empty: it learned nothing."),
+)
 _FIDELITY = (
     Column("load", "-", "Work that comes over what the executors can do; empty: files of the user."),
     Column("player", "-", "Whose decisions led to the states."),
@@ -153,7 +163,8 @@ def evaluated(
     policies: Sequence[Policy], command: str,
 ) -> Analysis:  # fmt: skip
     """Put means over sets together as a result, with a sentence for each policy that is not simple."""
-    rows, told = [], []
+    rows, told, gains = [], [], []
+    taught = {policy.name: _taught(policy) for policy in policies}
     for load, means in found.items():
         best = best_simple(dict(means))
         for name, values in means.items():
@@ -162,6 +173,8 @@ def evaluated(
             rows.append((load, name, len(values), mean, finite(low), finite(high), best, *map(finite, changes)))
             if best is not None and name not in PLAIN_NAMES and changes[1] is not None:
                 told.append(_verdict(load, name, best, changes))
+                case = f"{name} at load {load:g}"
+                gains.append((case, best, *map(finite, changes), taught[name]))
     population = note(
         "{sets:,} made-up sets of {jobs:,} job{jobs||s} at each of {loads} loads, seeds {first} to {last}; no tree "
         "whose card says so was trained on them.",
@@ -174,12 +187,18 @@ def evaluated(
             section=SECTION,
             title="Policies by load",
             columns=_POLICIES,
-            notes=tuple(told),
+            notes=(),
             frame=_frame(rows, _POLICIES),
-            question="Which policy has jobs done soonest, and is that certain?",
+            question="Which policy has jobs done soonest?",
             population=population,
         )
     ]
+    if gains:
+        first = ResultTable(
+            name="dag_gains", section=SECTION, title="Against the best simple rule", columns=_GAINS, notes=tuple(told),
+            frame=_frame(gains, _GAINS), question="Does the search pay, and does the tree?", population=population,
+        )  # fmt: skip
+        tables.insert(0, first)
     if any(fidelity.values()):
         tables.append(_fidelity(fidelity, population))
     settings = _setting(setting.executors, setting.delay_ms)
@@ -191,6 +210,13 @@ def evaluated(
 
 
 PLAIN_NAMES = ("fifo", "fair", "wfair", "cp", "srpt")
+
+
+def _taught(policy: Policy) -> int | None:
+    """Decisions for which the teacher was asked, as the card of a tree says; None: it has none."""
+    rounds = [] if policy.card is None else policy.card.get("rounds", [])
+    asked = [each.get("decisions") for each in rounds if isinstance(each, dict)] if isinstance(rounds, list) else []
+    return sum(each for each in asked if type(each) is int) or None
 
 
 def _verdict(load: float, name: str, best: str, changes: tuple[float | None, ...]) -> Note:

@@ -143,7 +143,7 @@ def save(path: Path, asked: Asked, made: Training) -> None:
         "training_seeds": list(made.seeds or ()),
         "executors": asked.executors,
         "delay_ms": asked.delay_ms,
-        "settings": {"depth": asked.depth, "leaf": asked.leaf, "leaves": asked.leaves},
+        "settings": {"depth": asked.depth, "leaf": asked.leaf, "leaves": asked.leaves, "by_stake": asked.by_stake},
         "rounds": [
             {"player": r.player, "sets": n, "decisions": r.decisions, "rows": r.rows, "leaves": r.leaves}
             for n, r in made.rounds

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -92,7 +92,9 @@ def test_a_tree_goes_from_the_teacher_to_text_and_back(stages: Path) -> None:
     held = json.loads(run("dag", "evaluate", "--policy", "srpt,tree:m", "--load", "0.9", "--seed", "1..3", "--jobs", 12,
                           "--json").out)["tables"]  # fmt: skip
     assert [row["best_simple"] for row in held["dag_policies"]["rows"]] == ["srpt", "srpt"]
-    assert any("the best simple rule" in note for note in held["dag_policies"]["notes"])
+    assert any("the best simple rule" in note for note in held["dag_gains"]["notes"])
+    asked = sum(row["decisions"] for row in first["dag_rounds"]["rows"])
+    assert [row["taught"] for row in held["dag_gains"]["rows"]] == [asked]
     assert held["dag_fidelity"]["rows"][0]["policy"] == "tree:m"
     seen = run("dag", "evaluate", "--policy", "tree:m", "--seed", "200000..200001", code=ExitCode.USAGE)
     assert "trained on sets of the seeds 200000 to 200003" in seen.err
@@ -113,8 +115,20 @@ def test_a_tree_learns_from_files_and_may_choose_amounts(stages: Path) -> None:
     assert json.loads(done.out)["tables"]["dag_rounds"]["rows"][0]["sets"] == 1
     assert json.loads((stages / "m" / "card.json").read_text())["limit"] == "tree"
     rows_of("s.csv", "tree:m")
+    staked = ["dag", "distil", "s.csv", "--rounds", 1, "--leaf", 5, "-o"]
+    run(*staked, "even")
+    run(*staked, "staked", "--weigh", "stake")
+    even, weighed = (json.loads((stages / name / "tree.json").read_text())["tree"] for name in ("even", "staked"))
+    assert total(even) < total(weighed)
+    refused = run(*staked, "no", "--weigh", "stake", "--teacher", "srpt", code=ExitCode.USAGE)
+    assert "--weigh stake: srpt" in refused.err
     wrong = run("dag", "simulate", "s.csv", "--policy", "tree:m", "--limit", "all", code=ExitCode.USAGE)
     assert "--limit" in wrong.err
+
+
+def total(tree: dict[str, Any]) -> int:
+    """The weight of all rows."""
+    return int(tree["pos"] + tree["neg"]) if "pos" in tree else total(tree["lo"]) + total(tree["hi"])
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,8 @@ def mean_jct(*words: object) -> dict[str, float]:
 def test_srtf_becomes_rules_that_replays_run(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     jobs = root / "sample_data" / "jobs.csv"
-    train = ["train", "tree", jobs, "--cluster", "4x8", "--teacher", "srtf", "--leaf", 20]
+    some = [jobs, "--cluster", "4x8", "--window", "0..100000"]
+    train = ["train", "tree", *some, "--teacher", "srtf", "--leaf", 20]
     found = json.loads(run(*train, "-o", "rules", "--json"))
     assert found["settings"]["run it with"] == "--policy tree --param tree.file=rules --param tree.preempt=true"
     scores = {row["policy"]: row["same_pct"] for row in found["tables"]["tree_fidelity"]["rows"]}
@@ -38,13 +39,13 @@ def test_srtf_becomes_rules_that_replays_run(root: Path, tmp_path: Path, monkeyp
     assert {f.name: f.read_bytes() for f in (tmp_path / "rules").iterdir()} == {
         f.name: f.read_bytes() for f in (tmp_path / "again").iterdir()
     }
-    mine = [jobs, "--cluster", "4x8", "--param", "tree.file=rules", "--param", "tree.preempt=true"]
+    mine = [*some, "--param", "tree.file=rules", "--param", "tree.preempt=true"]
     means = mean_jct(*mine, "--policy", "fifo-skip,tree,srtf,json=tree", "--param", "json.file=rules/tree.json")
     assert means["srtf"] <= means["tree"] < 0.9 * means["fifo-skip"]
     assert means["json"] == means["tree"]
     # by hand: the newest first; without a file: fifo-skip
     (tmp_path / "mine.txt").write_text("place <= 0 and jobs > 1 -> avoid\notherwise -> 50 %\n")
-    means = mean_jct(jobs, "--cluster", "4x8", "--policy", "fifo-skip,tree,mine=tree", "--param", "mine.file=mine.txt")
+    means = mean_jct(*some, "--policy", "fifo-skip,tree,mine=tree", "--param", "mine.file=mine.txt")
     assert means["tree"] == means["fifo-skip"] != means["mine"]
 
 

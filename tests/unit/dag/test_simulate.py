@@ -205,3 +205,15 @@ def test_jobs_of_swf_that_come_after_each_other_become_one(tmp_path: Path) -> No
     found = read_trace(path)
     assert found.jobs == [Job("1", 10_000, (Stage(4, 60_000), Stage(2, 30_000, (0,))))]
     assert (found.rows, list(found.left_out.values())) == (4, [2])
+    # as Alea writes them
+    path.write_text(
+        f"id submit ...\n1 0 0 2400 1 -1 -1 1 9 {tail} -1 0 DAG-1 1\n2 0 0 2400 1 -1 -1 1 9 {tail} -1 0 DAG-1 2\n"
+        f"3 0 0 5400 2 -1 -1 2 9 {tail} 1&2 0 DAG-1 3\n4 5 0 60 8 -1 -1 8 9 {tail} -1 0 DAG-2 1\n"
+    )
+    assert read_trace(path).jobs == [
+        Job("1", 0, (Stage(1, 2_400_000), Stage(1, 2_400_000), Stage(2, 5_400_000, (0, 1)))),
+        Job("4", 5000, (Stage(8, 60_000),)),
+    ]
+    path.write_text(f"1 0 0 2400 1 -1 -1 1 9 {tail} 1&x 0\n")
+    with pytest.raises(InputError, match=r"t\.swf:1"):
+        read_trace(path)

@@ -115,7 +115,7 @@ def test_what_the_classifier_doubts_shows_as_often_as_it_is_right() -> None:
 def test_without_reasons_nothing_shows_and_a_note_says_so() -> None:
     outcome = _replay(_tries([4], [[(40.0, True), (40.0, False)]]), {"prerun": "60", "retry": "0.5"})
     assert outcome.jobs["gpu_s"].to_list() == [60 + 4 * 80.0]
-    assert any("nothing tells why jobs failed" in str(line) for line in outcome.notes)
+    assert any("no failure shows early" in str(line) for line in outcome.notes)
 
 
 @pytest.mark.parametrize(("pool", "says"), [("1.5", "whole number"), ("16", "whole number"), ("9", "too few GPUs")])
