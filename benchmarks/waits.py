@@ -14,6 +14,8 @@ from gpuctl.waits import features, forward
 from gpuctl.waits.log import WaitLog, log_of
 
 SERVERS, WIDTH, STARTED, WAITING = 16, 8, 7000, 5000
+SIMULATED = 390
+"""Waiting, about the most behind which one more is simulated."""
 
 
 def site(waiting: int) -> WaitLog:
@@ -60,16 +62,14 @@ def main() -> None:
         took(
             f"{WAITING:,} waiting jobs, {order}", 1, lambda order=order: forward.of_waiting(large, order, None, SERVERS)
         )
-    for log, what in ((small, "20"), (large, f"{WAITING:,}")):
+    for log, what in ((small, "20"), (site(SIMULATED), f"{SIMULATED:,}"), (large, f"{WAITING:,}")):
         for count in (0, 20):
             at = np.full(count + 1, log.taken_s)
             rows = log.rows[np.arange(count + 1) * 97 % log.rows.height]
             asked = features.Asked(rows, at, np.full(count + 1, log.ready_s.size))
-            took(
-                f"{count + 1} answers, {what} waiting, log replayed",
-                1,
-                lambda a=asked, g=log: forward.of_asked(g, a, "fair-share"),
-            )
+            each = f"{count + 1} answers, {what} waiting, log replayed"
+            took(f"{each}, simulated", 1, lambda a=asked, g=log: forward.of_asked(g, a, "fair-share"))
+            took(f"{each}, what trees see", 1, lambda a=asked, g=log: features.of_asked(g, a))
 
 
 if __name__ == "__main__":

@@ -86,12 +86,21 @@ ACCELS = _all(
         title="Deadlines kept beyond the best rule, by load, with 95 % intervals" """),
 )  # fmt: skip
 
+DEFERRABLE = _all(
+    ("deferrable", """stacked x=policy y=useful_gpu_h,lost_gpu_h unit=GPU-h head=policy what=GPU-hours
+        title="GPU-hours of deferrable jobs, by policy" """),
+)  # fmt: skip
+LEARNED = _all(
+    ("deferrable_gains", """ranges x=rule y=gain,gain_low,gain_high
+        title="Score beyond the best simple rule, by load and rule, with 95 % intervals" """),
+)  # fmt: skip
+
 DAGS = _all(
     ("dag_gains", """ranges x=case y=change_pct,change_low_pct,change_high_pct
         title="Completion time against that under the best simple rule, with 95 % intervals" """),
 )  # fmt: skip
 
-GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS, DAGS)
+GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS, DAGS, DEFERRABLE, LEARNED)
 """The charts of each kind of result."""
 
 _OURS = tuple(chart for group in GROUPS for chart in group)

@@ -133,18 +133,11 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "    --policy reactive,dependency",
         ),
     ),
-    "deferrable convert": (
-        (
-            "Which GPUs do on-demand jobs leave, half hour by half hour?",
-            "gpuctl deferrable convert site.duckdb -o slots",
-        ),
-    ),
     "deferrable simulate": (
         (
             "How much deferrable work fits in there, and what does it wait?",
             "gpuctl deferrable convert site.duckdb -o slots\ngpuctl deferrable simulate slots",
         ),
-        ("And at best, had all been known?", "gpuctl deferrable simulate slots --policy quantile:50,optimum"),
     ),
     "chain train": (
         (

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-TABLES = ("deferrable_scores", "deferrable_seeds")
+TABLES = ("deferrable_scores", "deferrable_gains", "deferrable_seeds")
 RULES = ("asap", "latest", "quantile:10", "quantile:50", "quantile:70", "quantile:90", "clairvoyant")
 """The policies that a learned one stands beside."""
 
@@ -50,6 +50,14 @@ SCORES = (
     Column("train_cases", "cases", "Cases that were tried in its training, each one counted each time."),
     Column("oracle", "-", "1: it knows later load, as no scheduler does."),
 )
+GAINS = (
+    Column("rule", "-", "The load, and the learned rule."),
+    Column("best_rule", "-", "The best simple rule at this load, as in deferrable_scores."),
+    Column("gain", "-", "Mean of score - score of best_rule, case by case."),
+    Column("gain_low", "-", "Lower end of its 95 % interval, Student's t over cases."),
+    Column("gain_high", "-", "Upper end."),
+)
+_GAINS_OF = (pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64)
 BY_SEED = (
     Column("load", "-", "As in deferrable_scores."),
     Column("seed", "-", "Of the case."),
@@ -96,6 +104,7 @@ def result(
     """Put what `compare` found together as a result, with a sentence for each learned policy and load."""
     rows: list[list[Any]] = []
     said: list[Note] = []
+    gains: list[list[Any]] = []
     simple = [k for k, policy in enumerate(policies) if policy.rule is not None and not policy.oracle]
     for i, load in enumerate(loads):
         best = max(simple, key=lambda k, i=i: float(found[i, :, k].mean()), default=None)  # type: ignore[misc]
@@ -109,6 +118,7 @@ def result(
             ])  # fmt: skip
             if policy.model is not None and best is not None:
                 said.append(_said(load, policies[best].label, rows[-1]))
+                gains.append([f"{load:g}, {policy.label}", policies[best].label, *rows[-1][7:10]])
     schema: dict[str, Any] = {column.name: pl.Float64 for column in SCORES}
     schema |= {
         "policy": pl.String,
@@ -128,8 +138,13 @@ def result(
     tables = (
         ResultTable(
             name="deferrable_scores", section="deferrable_scores", title="Policies of deferrable jobs", columns=SCORES,
-            frame=pl.DataFrame(rows, schema=schema, orient="row"), notes=tuple(said), population=population,
+            frame=pl.DataFrame(rows, schema=schema, orient="row"), notes=(), population=population,
             question="Does learning pay, and how sure is that?", first_columns=10,
+        ),
+        ResultTable(
+            name="deferrable_gains", section="deferrable_scores", title="What learning gains", columns=GAINS,
+            frame=pl.DataFrame(gains, schema=dict(zip((c.name for c in GAINS), _GAINS_OF, strict=True)), orient="row"),
+            notes=tuple(said), population=population, question="How much does a learned rule gain, and is that sure?",
         ),
         ResultTable(
             name="deferrable_seeds", section="deferrable_scores", title="Scores case by case", columns=BY_SEED,

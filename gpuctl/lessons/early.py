@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import note, ours
+from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.lessons import savings
 from gpuctl.lessons.early_costs import (
@@ -65,10 +65,11 @@ def learn(case: Case) -> Finding:
     left = sorted({rule.pool for rule in rules} - {rule.pool for rule, _ in done})
     warnings: tuple[Note, ...] = ()
     if left:
-        sizes = ours(", ".join(map(str, left)))
         text = note(
-            "Pools of {sizes} GPUs leave too few for the largest gang: these first runs are left out.", sizes=sizes
-        )
+            "First runs on {pools:,} pool{pools||s} of {least:,} GPU{least||s} or more are left out: too few would "
+            "remain for the largest gang.",
+            pools=len(left), least=min(left),
+        )  # fmt: skip
         warnings = (text,)
     return Finding(
         answers=tuple(sorted((answer(case, *each) for each in done if each[0] in _usual(rules)), key=_best_first)),

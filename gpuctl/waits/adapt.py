@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
-STEP, MIDDLE = 0.01, 0.005
+STEP, MIDDLE = 0.0075, 0.005
 """How far one wait moves the outermost levels, and the one in the middle; those between in proportion."""
 LEAST, MOST = 0.005, 0.98
 """Levels stay between these: beyond, trees say nothing."""

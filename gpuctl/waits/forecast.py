@@ -121,7 +121,7 @@ def _with_queue(
         found = _followed(model, model.method, asked, at[order], log)
     method = np.full(order.size, model.method, object)
     left = np.flatnonzero(np.isnan(found[:, 0]))
-    if left.size and model.method in {learn.BLEND, learn.SIMULATED}:
+    if left.size and model.method == learn.BLEND:
         found[left] = _followed(model, learn.BOOSTED, asked[left.tolist()], at[order[left]], log)
         method[left] = learn.BOOSTED
     # `which` ascends, so the order of the numbers is the order of its jobs
@@ -157,8 +157,6 @@ def queue_curves(model: Model, method: str, log: WaitLog, asked: features.Asked)
         return model.boosted.curves(wide), load
     samples, plan = forward.of_asked(log, asked, model.order)
     simulated = forward.curves(samples)
-    if method == learn.SIMULATED:
-        return simulated, load
     trees = model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1))
     return forward.blended(trees, simulated), load
 

@@ -50,7 +50,8 @@ FOR_ORDER_SAMPLES = 8
 """Simulations of each."""
 BLEND, BOOSTED, SIMULATED, BOUND, JOB_ONLY = "blend", "boosted", "simulated", "bound", "job-only"
 PLAN = "plan"
-WITH_QUEUE = (BLEND, BOOSTED, SIMULATED, BOUND)
+WITH_QUEUE = (BLEND, BOOSTED, BOUND)
+"""One of which answers about one more job; simulations by themselves do not know how far they are off."""
 METHODS = {
     BLEND: "The middle between the simulated waits and quantiles by regression trees that see them and what boosted "
     "sees; far ends by the trees.",
@@ -154,7 +155,9 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     bounds = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
     middle, last = parts[2], parts[3]
     load = adapt.loads(log, log.ready_s)
-    levels, answers, tried = {}, {}, {BOUND: bounds[middle]}
+    levels: dict[str, adapt.Levels] = {}
+    answers: dict[str, Floats] = {}
+    tried = {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
         # each part is told by trees that know nothing of it; levels learnt on one go on into the next
         group = np.zeros_like(load) if name == JOB_ONLY else load

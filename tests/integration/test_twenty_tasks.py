@@ -544,15 +544,9 @@ def test_what_a_chain_learns_is_kept(user: User, sample_data: Path) -> None:
 
 
 def test_how_much_deferrable_work_fits(user: User) -> None:
-    user.run("deferrable convert", "half hour by half hour")
-    capacity, jobs = (pl.read_csv(user.folder / "slots" / f"{name}.csv") for name in ("capacity", "jobs"))
-    assert capacity["on_demand"].max() <= sum(job.gpus for job in user.made.jobs)
-    assert set(jobs["gpus"]) <= {job.gpus for job in user.made.jobs}
-    online = by(user.asked("deferrable simulate", "deferrable work fits")["deferrable"], "policy")
-    best = by(user.asked("deferrable simulate", "had all been known")["deferrable"], "policy")["optimum"]
-    assert {row["jobs"] for row in online.values()} == {best["jobs"]} == {jobs.height}
-    assert max(row["score"] for row in online.values()) <= best["score"] + 1e-9
-    assert sum(online["asap"][state] for state in ("done", "missed", "failed")) == jobs.height
+    rows = by(user.asked("deferrable simulate", "deferrable work fits")["deferrable"], "policy")
+    assert {row["jobs"] for row in rows.values()} == {pl.read_csv(user.folder / "slots" / "jobs.csv").height}
+    assert rows["clairvoyant"]["evictions"] == 0 < rows["asap"]["done"]
 
 
 def test_jobs_for_other_simulators(user: User) -> None:

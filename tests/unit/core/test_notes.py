@@ -40,7 +40,6 @@ WORDS = {
         "level", "size", "measured.clusters",
         "', '.join((f'{size} GPUs {one:.2f}' for size, (one, _) in zip(SIZES, pairs, strict=True)))",
     },
-    "gpuctl/lessons/early.py": {"', '.join(map(str, left))"},
     "gpuctl/lessons/run.py": {"_BLOCKS[case.blocks()[1]]", "case.overhead"},
     "reports/screens/lessons.py": {"column.description"},
     "gpuctl/analyze/delay_table.py": {"source"},

@@ -118,5 +118,7 @@ def test_scores_side_by_side_with_paired_intervals(tmp_path: Path, lessons: trai
         assert own[3]["diff_mean"] == pytest.approx((found[i, :, 3] - found[i, :, k]).mean())
         assert own[3]["train_minutes"] == pytest.approx(MINUTES)
         assert own[0]["train_minutes"] is None
-    assert len(told.tables[0].notes) == 2
-    assert all("pay" in note for note in told.tables[0].notes)
+    gains = told.tables[1]
+    assert gains.frame["gain"].to_list() == [row["diff_mean"] for row in rows if row["policy"].startswith("osdec")]
+    assert len(gains.notes) == 2
+    assert all("pay" in note for note in gains.notes)

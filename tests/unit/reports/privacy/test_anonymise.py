@@ -45,8 +45,9 @@ NUMBERS = frozenset(
     {
         "adjusted_p", "attempt", "bounded_slowdown_mean", "bounded_slowdown_p95", "confidence",
         "confidence_mean", "correlation", "difference", "early_p", "example_attempt", "first_loss", "gpus",
-        "has_log", "jain", "last_loss", "line_no", "lowest_loss", "machines", "of_1_gpu", "of_2_to_4_gpus",
-        "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "published",
+        "has_log", "jain", "last_loss", "line_no", "loss", "lowest_loss", "machines", "of_1_gpu", "of_2_to_4_gpus",
+        "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "point",
+        "published",
         "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "servers", "slowdown", "slowdown_mean",
         "slowdown_p50", "slowdown_p95", "alpha", "eff_cross", "eff_rack", "fungible", "grow", "mem", "rho", "rho_count",
         "rho_demand", "util", "backfilled", "migrated", "packed", "reclaimed", "resized", "rho_p50", "scale_ins",
