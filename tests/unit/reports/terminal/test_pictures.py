@@ -129,6 +129,10 @@ def sample() -> Analysis:
         table("replay_timeline", "replay", time, detail=True),
         table("replay_jct_cdf", "replay", jct, detail=True),
         table("replay_gantt", "replay", gantt(), detail=True),
+        table(
+            "deferrable", "deferrable",
+            pl.DataFrame({"policy": ["asap", "latest"], "useful_gpu_h": [30.0, 20.0], "lost_gpu_h": [8.0, 1.5]}),
+        ),
         table("replay_wait_cdf", "replay", jct.with_columns(pl.col("minutes") - 0.5 / 3), detail=True),
     )  # fmt: skip
     sections = (*make_analysis(points=3).sections, ("replay", "Replay"))
