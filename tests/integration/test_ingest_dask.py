@@ -31,13 +31,13 @@ pytestmark = [pytest.mark.slow, pytest.mark.skipif(_ABSENT, reason="no distribut
 
 @pytest.fixture(scope="module")
 def logs(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Also a file that is cut off, and one that is no telemetry past its header."""
+    """Also a file that is cut off, and one whose last row is no telemetry."""
     folder = tmp_path_factory.mktemp("logs") / "philly"
     shutil.copytree(sample_data / "philly", folder, ignore=shutil.ignore_patterns("truth"))
     whole = (folder / "cluster_gpu_util.gz").read_bytes()
     (folder / "cut_gpu_util.gz").write_bytes(whole[: len(whole) // 3])
-    first = gzip.decompress(whole).split(b"\n", 1)[0]
-    (folder / "bad_gpu_util").write_bytes(first + b"\nnothing,of,it\n")
+    first, row = gzip.decompress(whole).split(b"\n", 2)[:2]
+    (folder / "bad_gpu_util").write_bytes(first + b"\n" + row + b"\nnothing,of,it\n")
     return folder
 
 

@@ -74,7 +74,7 @@ def test_requests_of_a_trace_are_a_load(gpuctl: Gpuctl, root: Path, tmp_path: Pa
     gpuctl("ingest", tmp_path / "BurstGPT_1.csv", "--db", tmp_path / "llm.duckdb")
     command = ("replay", root / "sample_data/jobs.csv", *SERVERS, "--policy", "aryl", "--json", "--inference-load")
     found = gpuctl(*command, tmp_path / "llm.duckdb")
-    assert "is that of 1 services in 3 days of a trace" in found.stderr
+    assert "is that of 1 service in 3 days of a trace" in found.stderr
     # the same as a table: 9 servers at the peak, 1.02 x 9 / 10 of them at night
     lines = [f"{d * 86400 + h * 3600},{free}" for d in range(60) for h, free in ((0, 8), (8, 0), (20, 8))]
     (tmp_path / "load.csv").write_text("\n".join(["time_s,servers_free", *lines]))

@@ -51,7 +51,7 @@ def replay(gpuctl: Gpuctl, folder: Path, how: str, *more: str) -> subprocess.Com
     ("how", "starts", "note"),
     [
         # b2 has none: a year
-        ("asked", FIRST, "1 of 4 jobs have no time limit"),
+        ("asked", FIRST, "1 of 4 jobs has no time limit"),
         ("true", NEITHER, "of 4 jobs: true for 4"),
         # half an hour for all
         ("steps", BOTH, "of 4 jobs: steps for 4"),

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import InputError
+from gpuctl.ingest.core.job_rows import AGAIN
 from gpuctl.ingest.formats import slurm_sacct
 from gpuctl.ingest.formats.slurm_sacct import FORMAT, with_columns
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
-from gpuctl.ingest.slurm.attempts import AGAIN
 from gpuctl.ingest.slurm.layout import FIELDS
 from gpuctl.slurm.states import state_of
 from gpuctl.store.database import Store

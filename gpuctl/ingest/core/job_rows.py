@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
 DUPLICATE_JOB = "duplicate job: a job of this id is in the store already"
+AGAIN = "the same job and attempt was loaded before"
 
 _TEXT, _WHOLE, _REAL, _TIME, _TEXTS, _WHOLES = "text", "whole", "real", "time", "texts", "wholes"
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpuctl.core.errors import InputError
+from gpuctl.ingest.core.job_rows import AGAIN, DUPLICATE_JOB
 from gpuctl.ingest.read.files import clean
 
 if TYPE_CHECKING:
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.read.files import NotRead
 
+_THERE = frozenset({AGAIN, DUPLICATE_JOB})
+"""Why rows are rejected that the store has already."""
 _SHOWN_WHEN_NOTHING_FITS = 12
 
 Status = Literal["loaded", "replaced", "unchanged", "failed", "interrupted", "new"]
@@ -71,8 +74,11 @@ class IngestReport:
 
     @property
     def failed(self) -> bool:
-        """True where something that should have been read was not; a file whose rows were all rejected is such, too."""
-        lost = any(source.rows_in for source in self.rowless)
+        """True where something that should have been read was not.
+
+        A file whose rows were all rejected is such, too, unless the store has them from elsewhere.
+        """
+        lost = any(sum(rows for why, rows in s.reasons if why in _THERE) < s.rows_in for s in self.rowless)
         return lost or any(s.status == "failed" for s in self.sources) or any(n.failed for n in self.not_read)
 
     @property

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
+from gpuctl.ingest.core.job_rows import AGAIN
 from gpuctl.ingest.core.known_jobs import REPEAT
 from gpuctl.ingest.slurm.job_id_forms import join_names
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
     from gpuctl.ingest.core.known_jobs import KnownJobs
-
-AGAIN = "the same job and attempt was loaded before"
 
 # A row of jobs belongs to the attempt with its source and the number jobs.attempts - 1: so `Records` inserts them, one
 # for each attempt, and so they are left here, one for each job, that of its last attempt.

@@ -11,7 +11,7 @@ import pytest
 from gpuctl.chain import model, net_training, nets, policies
 from gpuctl.chain.episode import Pair
 from gpuctl.chain.evaluate import SAVED, Asked, Trial, policy_names, run
-from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.errors import DependencyError, InputError, UsageError
 from gpuctl.learn.environments import ENVIRONMENTS
 from gpuctl.learn.nets import initial
 from gpuctl.learn.saved import files_of
@@ -102,7 +102,7 @@ def test_a_saved_net_is_scored_without_pytorch(
     log: Log, trained: tuple[dict[str, Any], dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    with pytest.raises(UsageError, match="--policy pg needs torch"):
+    with pytest.raises(DependencyError, match="--policy pg needs torch"):
         policy_names("plan,pg")
     found = saved_net("pg", tmp_path / "pg", trained)
     model.check_use(found, ASKED)

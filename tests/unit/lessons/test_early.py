@@ -162,7 +162,7 @@ def test_what_becomes_of_retries() -> None:
 def test_a_pool_that_the_largest_gang_leaves_no_room_for_is_left_out() -> None:
     workload = _workload([(480, "unknown", [(50.0, False)]), *JOBS])
     found = early.learn(planted_check.case_of(workload))
-    assert "leave too few for the largest gang" in str(found.warnings[0])
+    assert "too few would remain for the largest gang" in str(found.warnings[0])
     assert [answer.rule for answer in found.answers] == [found.answers[0].rule]
     assert set(found.tables[0].frame["pool"]) == {0}
 

@@ -10,9 +10,9 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core import known_jobs, ledger
+from gpuctl.ingest.core.job_rows import AGAIN
 from gpuctl.ingest.core.known_jobs import REPEAT, KnownJobs
 from gpuctl.ingest.slurm import records
-from gpuctl.ingest.slurm.attempts import AGAIN
 from gpuctl.ingest.slurm.records import Records
 from tests.philly_log import new_store
 from tests.sacct import FIRST, PENDING, SECOND, ingest

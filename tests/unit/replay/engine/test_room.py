@@ -15,7 +15,7 @@ from gpuctl.replay.contract.conformance import random_case
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine import setup
 from gpuctl.replay.engine.simulation import Simulation
-from gpuctl.replay.engine.state import State, wanted
+from gpuctl.replay.engine.state import HELD, REJECTED, State, wanted
 from gpuctl.replay.policies import BUILT_IN, find
 from tests import replay_hostile
 from tests.replay_policies import Crowd, Packer
@@ -98,7 +98,11 @@ def test_what_is_promised_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) 
             assert written[0] <= some
             assert written[1] <= 4 * jobs_there
             assert written[2] <= 2 * int(case[1].total_gpus) + int(g.splits) + 4 * jobs_there
-        assert simulation.left == 0
+        # what a rejected job was to come before is never submitted
+        states = simulation.state.jobs["state"]
+        after = {job for job, first in case[0].depends.tolist() if states[first] in {HELD, REJECTED}}
+        assert simulation.left == int((states == HELD).sum())
+        assert {job for job, state in enumerate(states.tolist()) if state == HELD} <= after
 
 
 class Astray(PythonPolicy):
