@@ -13,6 +13,7 @@ from gpuctl.accel.metrics import by_group, figures
 from gpuctl.accel.requests import stream
 from gpuctl.accel.simulate import simulate
 from gpuctl.core.errors import UsageError
+from gpuctl.learn.repeated_runs import student_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -148,10 +149,8 @@ def interval(values: Floats, name: str) -> dict[str, float | None]:
     """The 95 % interval of a mean, by Student's t; empty where there are too few values."""
     if values.size < FEWEST:
         return {f"{name}_low": None, f"{name}_high": None}
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / np.sqrt(values.size))
-    return {f"{name}_low": float(values.mean()) - half, f"{name}_high": float(values.mean()) + half}
+    _, low, high = student_interval(values)
+    return {f"{name}_low": low, f"{name}_high": high}
 
 
 def gain_of(sla: dict[str, Floats], model: str) -> dict[str, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from gpuctl.accel.recorded import scaled
 from gpuctl.accel.rows import name, number, read_rows
 from gpuctl.core.errors import UsageError
 from gpuctl.core.spelling import meant
+from gpuctl.learn.repeated_runs import u
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -107,12 +107,6 @@ def csv_of(requests: Requests, machine: Machine) -> str:
             requests.deadline.tolist(), strict=True)
     )  # fmt: skip
     return text.getvalue()
-
-
-def u(seed: int, place: object, tag: str) -> float:
-    """A number from 0 to 1 that depends on its arguments alone, the same on every machine."""
-    hashed = zlib.crc32(f"{seed}:{place}:{tag}".encode())
-    return (hashed + 0.5) / 2.0**32
 
 
 def models_of(text: str, machine: Machine) -> list[int]:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.accel import state as s
-from gpuctl.accel.requests import Requests, u
+from gpuctl.accel.requests import Requests
 from gpuctl.accel.state import State
 from gpuctl.accel.world_kernel import run
 from gpuctl.compiled.jit import interpreted, is_compiled
+from gpuctl.learn.repeated_runs import u
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

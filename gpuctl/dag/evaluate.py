@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from gpuctl.dag.generate import generate
 from gpuctl.dag.simulate import simulate
+from gpuctl.learn.repeated_runs import student_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -66,20 +66,8 @@ def best_simple(means: dict[str, Floats]) -> str | None:
     return min((name for name in SIMPLE if name in means), key=lambda name: float(means[name].mean()), default=None)
 
 
-def interval(values: Floats) -> tuple[float, float, float]:
-    """Mean of values, and its 95 % interval by Student's t; not finite where there is but one."""
-    from scipy.special import stdtrit
-
-    n = len(values)
-    mean = float(values.mean())
-    if n < 2:
-        return mean, math.nan, math.nan
-    half = float(stdtrit(n - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(n)
-    return mean, mean - half, mean + half
-
-
 def change(mine: Floats, other: Floats) -> tuple[float, float, float]:
     """How much longer jobs take than under another policy, in % of its mean over all sets; paired by set."""
-    mean, low, high = interval(mine - other)
+    mean, low, high = student_interval(mine - other)
     whole = float(other.mean()) / 100
     return mean / whole, low / whole, high / whole

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import math
-from zlib import crc32
 
 from gpuctl.dag.jobs import Job, Stage
-
-
-def u(seed: int, place: int | str, tag: str) -> float:
-    """A number between 0 and 1, of the seed, a place and what it is for."""
-    return (crc32(f"{seed}:{place}:{tag}".encode()) + 0.5) / 2**32
+from gpuctl.learn.repeated_runs import u
 
 
 def generate(seed: int, jobs: int, executors: int, load: float) -> list[Job]:

@@ -9,7 +9,8 @@ import polars as pl
 from gpuctl import __version__
 from gpuctl.core.notes import Named, Note, named, note, ours
 from gpuctl.core.results import Analysis, Column, ResultTable
-from gpuctl.dag.evaluate import best_simple, change, interval
+from gpuctl.dag.evaluate import best_simple, change
+from gpuctl.learn.repeated_runs import student_interval
 from gpuctl.predictors.results import finite
 from gpuctl.trees.tables import rules_table
 
@@ -168,7 +169,7 @@ def evaluated(
     for load, means in found.items():
         best = best_simple(dict(means))
         for name, values in means.items():
-            mean, low, high = interval(values)
+            mean, low, high = student_interval(values)
             changes = (None,) * 3 if best in {None, name} else change(values, means[str(best)])
             rows.append((load, name, len(values), mean, finite(low), finite(high), best, *map(finite, changes)))
             if best is not None and name not in PLAIN_NAMES and changes[1] is not None:

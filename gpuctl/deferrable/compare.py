@@ -15,6 +15,7 @@ from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.deferrable.generator import Made, generate
 from gpuctl.deferrable.policies import run_one
 from gpuctl.deferrable.slots import score
+from gpuctl.learn.repeated_runs import student_interval
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -87,17 +88,6 @@ def compare(
     return found
 
 
-def interval(values: Floats) -> tuple[float, float, float]:
-    """Mean of some values, and its 95 % interval by Student's t; NaN for the ends of one value."""
-    mean = float(values.mean())
-    if values.size < 2:
-        return mean, math.nan, math.nan
-    from scipy.stats import t
-
-    half = float(t.ppf(0.975, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size))
-    return mean, mean - half, mean + half
-
-
 def result(
     found: Floats, policies: Sequence[Policy], loads: Sequence[float], seeds: Sequence[int], command: str
 ) -> Analysis:
@@ -110,9 +100,9 @@ def result(
         best = max(simple, key=lambda k, i=i: float(found[i, :, k].mean()), default=None)  # type: ignore[misc]
         for k, policy in enumerate(policies):
             budget = {} if policy.model is None else policy.model.card.get("budget", {})
-            diff = (None,) * 3 if best in {None, k} else interval(found[i, :, k] - found[i, :, best])
+            diff = (None,) * 3 if best in {None, k} else student_interval(found[i, :, k] - found[i, :, best])
             rows.append([
-                load, policy.label, len(seeds), *map(_known, interval(found[i, :, k])),
+                load, policy.label, len(seeds), *map(_known, student_interval(found[i, :, k])),
                 None if best is None else policies[best].label, *map(_known, diff), budget.get("minutes"),
                 budget.get("cases"), int(policy.oracle),
             ])  # fmt: skip

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
 
 from gpuctl.deferrable.cases import DAY_S, SEASON, Case
+from gpuctl.learn.repeated_runs import u
 
 ON_DEMAND_GPUS = (1, 1, 2, 4, 8, 8, 16)
 JOB_GPUS = (1, 2, 4, 4, 8, 8, 16, 32)
@@ -31,11 +31,6 @@ class Made:
     days: int = 14
     gpus: int = 256
     on_demand: float = 0.6
-
-
-def uniform(seed: int, number: int | str, tag: str) -> float:
-    """A number between 0 and 1 that depends on nothing else."""
-    return (zlib.crc32(f"{seed}:{number}:{tag}".encode()) + 0.5) / 2**32
 
 
 def generate(made: Made) -> Case:
@@ -61,10 +56,10 @@ def _on_demand(made: Made) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
         at, i = 0.0, 0
         while True:
             name = f"{h}.{i}"
-            at -= math.log(uniform(made.seed, name, "gap")) / rate
+            at -= math.log(u(made.seed, name, "gap")) / rate
             if at >= 1:
                 break
-            gpus = ON_DEMAND_GPUS[int(len(ON_DEMAND_GPUS) * uniform(made.seed, name, "g"))]
+            gpus = ON_DEMAND_GPUS[int(len(ON_DEMAND_GPUS) * u(made.seed, name, "g"))]
             length = max(1, round(math.exp(1.6 + _normal(made.seed, name, "n1", "n2"))))
             use[max(h, 0) : max(h + length, 0)] += gpus
             i += 1
@@ -73,7 +68,7 @@ def _on_demand(made: Made) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
 
 
 def _normal(seed: int, number: int | str, a: str, b: str) -> float:
-    return math.sqrt(-2 * math.log(uniform(seed, number, a))) * math.cos(2 * math.pi * uniform(seed, number, b))
+    return math.sqrt(-2 * math.log(u(seed, number, a))) * math.cos(2 * math.pi * u(seed, number, b))
 
 
 def _jobs(made: Made, volume: float, slots: int) -> list[tuple[int, int, int, int, int]]:
@@ -81,9 +76,9 @@ def _jobs(made: Made, volume: float, slots: int) -> list[tuple[int, int, int, in
     found, drawn, i = [], 0, 0
     while drawn < volume:
         length = min(max(round(math.exp(1.8 + 0.9 * _normal(made.seed, i, "k1", "k2"))), 1), SEASON)
-        gpus = JOB_GPUS[int(len(JOB_GPUS) * uniform(made.seed, i, "jg"))]
-        earliest = int(slots * uniform(made.seed, i, "e"))
-        latest = min(earliest + int(3 * length * uniform(made.seed, i, "w")) + 2, slots - length)
+        gpus = JOB_GPUS[int(len(JOB_GPUS) * u(made.seed, i, "jg"))]
+        earliest = int(slots * u(made.seed, i, "e"))
+        latest = min(earliest + int(3 * length * u(made.seed, i, "w")) + 2, slots - length)
         drawn += gpus * length
         if latest >= earliest:
             found.append((i, earliest, latest, gpus, length))

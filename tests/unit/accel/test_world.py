@@ -19,12 +19,13 @@ from gpuctl.accel.costs import Machine, machine_of, parse_system, read_costs
 from gpuctl.accel.offline import exhaustive, fair_speeds
 from gpuctl.accel.policies import NAMES, rule
 from gpuctl.accel.recorded import read_arrivals
-from gpuctl.accel.requests import Requests, capacity_us, csv_of, generate, models_of, read_requests, requests_of, u
+from gpuctl.accel.requests import Requests, capacity_us, csv_of, generate, models_of, read_requests, requests_of
 from gpuctl.accel.saved import SHAPES, small
 from gpuctl.accel.simulate import Outcome, Policy, Rules, simulate, state_of
 from gpuctl.accel.world_kernel import share
 from gpuctl.compiled.jit import interpreted
 from gpuctl.core.errors import UsageError
+from gpuctl.learn.repeated_runs import u
 from tests.examples import examples
 
 if TYPE_CHECKING:

@@ -13,11 +13,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.dag.generate import generate, u
+from gpuctl.dag.generate import generate
 from gpuctl.dag.imported import read as read_trace
 from gpuctl.dag.jobs import Job, Stage, in_order, read, write
 from gpuctl.dag.policies import PLAIN, Limit, Policy, by_rules, features_of, parse
 from gpuctl.dag.simulate import Outcome, simulate
+from gpuctl.learn.repeated_runs import u
 from gpuctl.trees.rules import read_text
 from tests.dag_reference import every_schedule, world
 

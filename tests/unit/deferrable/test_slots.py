@@ -17,11 +17,12 @@ from hypothesis import strategies as st
 from gpuctl.compiled import jit
 from gpuctl.deferrable.cases import Case, read_case
 from gpuctl.deferrable.conversion import Trace, convert, deferrable
-from gpuctl.deferrable.generator import Made, generate, uniform
+from gpuctl.deferrable.generator import Made, generate
 from gpuctl.deferrable.model import load
 from gpuctl.deferrable.optimum import optimum
 from gpuctl.deferrable.policies import Policy, parse, run_one
 from gpuctl.deferrable.slots import Outcome, Rule, begun, outcome, score, simulate, worth
+from gpuctl.learn.repeated_runs import u
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.replay.policies.osdec.forecasts import forecast, of_days, quantile
 
@@ -40,8 +41,8 @@ def case_of(leftover: list[int], jobs: list[tuple[int, int, int, int]], season: 
 
 def test_the_vectors_of_the_specification() -> None:
     assert [quantile(np.array([5, 1, 9, 3]), p) for p in (10, 50, 90)] == [1, 3, 5]
-    assert uniform(1, 0, "gap") == pytest.approx(0.411453451845, abs=1e-11)
-    assert uniform(1, 0, "model") == pytest.approx(0.841728916275, abs=1e-11)
+    assert u(1, 0, "gap") == pytest.approx(0.411453451845, abs=1e-11)
+    assert u(1, 0, "model") == pytest.approx(0.841728916275, abs=1e-11)
     trace = Trace(
         ["x1", "x2", "x3", "x4", "x5"], np.array([100.0, 1800, 2700, 0, 3600]),
         np.array([3600.0, 900, 900, 200_000, 1800]), np.array([4, 2, 8, 1, 2]),

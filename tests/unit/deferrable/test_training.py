@@ -9,11 +9,12 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.deferrable import training
-from gpuctl.deferrable.compare import compare, interval, result
+from gpuctl.deferrable.compare import compare, result
 from gpuctl.deferrable.generator import Made, generate
 from gpuctl.deferrable.model import KIND, load
 from gpuctl.deferrable.policies import parse
 from gpuctl.deferrable.slots import Rule, score, simulate
+from gpuctl.learn.repeated_runs import student_interval
 from gpuctl.predictors import card
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
 
@@ -99,7 +100,7 @@ def test_a_traces_last_part_is_not_looked_at() -> None:
 
 
 def test_scores_side_by_side_with_paired_intervals(tmp_path: Path, lessons: training.Lessons) -> None:
-    assert interval(np.array([1.0, 2.0, 3.0])) == pytest.approx((2, 2 - 2.4841, 2 + 2.4841), abs=1e-3)
+    assert student_interval(np.array([1.0, 2.0, 3.0])) == pytest.approx((2, 2 - 2.4841, 2 + 2.4841), abs=1e-3)
     fitted = training.train(lessons, MINUTES, 3)
     card.save_folder(tmp_path / "rule", KIND, *training.about(fitted, lessons, MINUTES, 3))
     policies = parse(["asap,quantile:50,clairvoyant", f"osdec:{tmp_path / 'rule'}"])

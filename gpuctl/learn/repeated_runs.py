@@ -1,0 +1,30 @@
+"""What made-up runs over several seeds have in common: numbers from a seed, and the interval of a mean."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+from zlib import crc32
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+def u(seed: int, place: object, tag: str) -> float:
+    """A number between 0 and 1 that depends on its arguments alone, the same on every machine.
+
+    CRC-32 is linear: the numbers of two seeds differ by one mask, so that they are no independent samples.
+    """
+    return (crc32(f"{seed}:{place}:{tag}".encode()) + 0.5) / 2**32
+
+
+def student_interval(values: NDArray[np.float64]) -> tuple[float, float, float]:
+    """Mean of some values, and the ends of its 95 % interval by Student's t; NaN for the ends of one value."""
+    mean = float(values.mean())
+    if values.size < 2:
+        return mean, math.nan, math.nan
+    from scipy.special import stdtrit
+
+    half = float(stdtrit(values.size - 1, 0.975)) * float(values.std(ddof=1)) / math.sqrt(values.size)
+    return mean, mean - half, mean + half
