@@ -50,6 +50,11 @@ RUN = {
 }
 _NAMES = ("train", "main", "run", "job", "step")
 _WORKERS = 6
+# Where there is no `ip`: the flags of `lo` with IFF_UP (SIOCSIFFLAGS).
+_LOOPBACK = (
+    "ip link set lo up 2>/dev/null || python3 -c 'import fcntl, socket, struct; "
+    'fcntl.ioctl(socket.socket(), 0x8914, struct.pack("16sh", b"lo", 1))\''
+)
 _KEPT = ("LD_LIBRARY_PATH", "CUDA_HOME")
 _PACKAGES = ("torch", "jax", "cupy-cuda13x", "numba", "numba-cuda", "triton", "nvidia-nccl-cu13", "transformers")
 
@@ -80,7 +85,7 @@ def run(name: str, kind: str, text: str) -> tuple[bytes, int]:
     if number % 2:
         environment["PYTHONUNBUFFERED"] = "1"
     with (folder / "out.txt").open("wb") as out:
-        shell = f"ip link set lo up 2>/dev/null; {command.format(file=file)}"
+        shell = f"{_LOOPBACK}; {command.format(file=file)}"
         command = ["timeout", "-k", "5", "120", "unshare", "-n", "bash", "-c", shell]
         done = subprocess.run(
             command,

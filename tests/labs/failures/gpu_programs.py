@@ -132,7 +132,7 @@ add(
 import torch
 x = torch.randn(1024, 1024, device="cuda")
 free, total = torch.cuda.mem_get_info()
-held = torch.empty(free - (1 << 20), dtype=torch.uint8, device="cuda")
+held = torch.empty(free - (600 << 20), dtype=torch.uint8, device="cuda")
 rest = []
 while True:
     try:
@@ -224,6 +224,8 @@ add(
     "gpu_out_of_memory",
     """
 import numpy as np
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack
 from numba import cuda
 blocks = []
 for i in range(100):
@@ -570,6 +572,8 @@ add(
     "invalid_memory_access",
     """
 import numpy as np
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack
 from numba import cuda
 @cuda.jit
 def push(x, n):
@@ -656,7 +660,7 @@ torch.cuda.set_device(rank)
 dist.init_process_group("nccl")
 print("rank", rank, "of", dist.get_world_size())
 END
-torchrun --standalone --nproc-per-node 4 ddp.py
+torchrun --master-addr 127.0.0.1 --nproc-per-node 4 ddp.py
 """,
     "cuda_failure",
     "wrong_arguments",
@@ -735,6 +739,8 @@ add(
 export CUDA_VISIBLE_DEVICES=
 python - <<'END'
 import numpy as np
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack
 from numba import cuda
 print("moving particles to the device")
 x = cuda.to_device(np.ones(10))
@@ -929,7 +935,10 @@ dist.destroy_process_group()
 END
 """
 add(
-    "nccl-fine", "sh", None, _RANKS % "" + "export NCCL_DEBUG=INFO\ntorchrun --standalone --nproc-per-node 2 ranks.py\n"
+    "nccl-fine",
+    "sh",
+    None,
+    _RANKS % "" + "export NCCL_DEBUG=INFO\ntorchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
 )
 add(
     "nccl-late",
@@ -942,7 +951,7 @@ if rank == 1:
 dist.all_reduce(x)
 torch.cuda.synchronize()
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
     "nccl_error",
 )
 add(
@@ -959,7 +968,7 @@ for step in range(3 if rank else 5):
 if rank == 1:
     time.sleep(60)
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
     "nccl_error",
 )
 add(
@@ -975,7 +984,7 @@ for step in range(100):
     dist.all_reduce(x)
     torch.cuda.synchronize()
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
 )
 add(
     "nccl-raises",
@@ -989,7 +998,7 @@ for step in range(100):
     dist.all_reduce(x)
     torch.cuda.synchronize()
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
 )
 add(
     "nccl-rank-oom",
@@ -1005,7 +1014,7 @@ for step in range(100):
     dist.all_reduce(x)
     torch.cuda.synchronize()
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
 )
 add(
     "nccl-rank-segv",
@@ -1019,7 +1028,7 @@ if rank == 1:
 dist.all_reduce(x)
 torch.cuda.synchronize()
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
     "invalid_memory_access",
 )
 add(
@@ -1027,7 +1036,7 @@ add(
     "sh",
     "nccl_error",
     (_RANKS % "").replace('os.environ["NCCL_HOSTID"]', "unused")
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
     "wrong_arguments",
     "launch_failed",
     "program_error",
@@ -1036,7 +1045,7 @@ add(
     "nccl-interface",
     "sh",
     "nccl_error",
-    _RANKS % "" + "export NCCL_SOCKET_IFNAME=ib7\ntorchrun --standalone --nproc-per-node 2 ranks.py\n",
+    _RANKS % "" + "export NCCL_SOCKET_IFNAME=ib7\ntorchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
     "network_error",
     "wrong_arguments",
 )
@@ -1049,7 +1058,7 @@ add(
 mask = torch.ones(4, dtype=torch.complex32, device="cuda") if rank < 2 else None
 dist.all_reduce(mask)
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
     "shape_error",
     "nccl_error",
     "incorrect_inputs",
@@ -1064,7 +1073,7 @@ add(
 stats = torch.tensor([1.0, 2.0])
 dist.all_reduce(stats)
 """
-    + "torchrun --standalone --nproc-per-node 2 ranks.py\n",
+    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
     "program_error",
     "nccl_error",
 )
@@ -1299,10 +1308,11 @@ add(
     "torch",
     "numerical_error",
     """
-import cupy as cp
+import cupy as cp, cupyx
 a = cp.array([[1.0, 2.0], [2.0, 4.0]])
 print("condition", float(cp.linalg.cond(a)))
-print(cp.linalg.cholesky(a - 3 * cp.eye(2)))
+with cupyx.errstate(linalg="raise"):
+    print(cp.linalg.cholesky(a - 3 * cp.eye(2)))
 """,
     "incorrect_inputs",
 )
@@ -1491,6 +1501,8 @@ add(
     "program_error",
     """
 import numpy as np
+if not hasattr(np, "row_stack"):
+    np.row_stack = np.vstack
 from numba import cuda
 @cuda.jit
 def k(x):
