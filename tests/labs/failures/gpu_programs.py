@@ -1050,21 +1050,6 @@ add(
     "wrong_arguments",
 )
 add(
-    "nccl-dtype",
-    "sh",
-    "program_error",
-    _RANKS
-    % """
-mask = torch.ones(4, dtype=torch.complex32, device="cuda") if rank < 2 else None
-dist.all_reduce(mask)
-"""
-    + "torchrun --master-addr 127.0.0.1 --nproc-per-node 2 ranks.py\n",
-    "shape_error",
-    "nccl_error",
-    "incorrect_inputs",
-    "wrong_arguments",
-)
-add(
     "nccl-cpu-tensor",
     "sh",
     "shape_error",
