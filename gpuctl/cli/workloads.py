@@ -22,7 +22,10 @@ from gpuctl.cli.options import (
     LogColumnsOption,
     LogFormatOption,
     LogTimezoneOption,
+    MapOption,
     OutputOption,
+    Site,
+    SwfUnitOption,
     TableOption,
 )
 from gpuctl.cli.output import chosen_format, print_result, tell_written
@@ -39,14 +42,6 @@ if TYPE_CHECKING:
     from gpuctl.workloads.jobs import Jobs
     from gpuctl.workloads.quality import Score
     from gpuctl.workloads.synth import Model
-
-
-class Unit(StrEnum):
-    """What sizes count."""
-
-    GPU = "gpu"
-    CPU = "cpu"
-    NODE = "node"
 
 
 class Method(StrEnum):
@@ -107,7 +102,12 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = Method.RESAMPLE,
     unit: Annotated[
-        Unit | None, typer.Option(help="What sizes count. Default: GPUs, or CPUs or nodes where no job has any.")
+        list[str] | None,
+        typer.Option(
+            metavar="UNIT",
+            help="What sizes count: gpu, cpu or node. Default: GPUs, or CPUs or nodes where no job has any. Or "
+            "OURS=UNIT, the unit of a column of --map, e.g. duration=min; repeatable.",
+        ),
     ] = None,
     near: Annotated[
         float | None,
@@ -132,6 +132,8 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
     timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
     columns: LogColumnsOption = None,
+    columns_map: MapOption = None,
+    swf_unit: SwfUnitOption = None,
     table: TableOption = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
@@ -153,9 +155,12 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
     if model is not None:
         card.check_place(model)
     check_outputs(context, {"--output": output})
+    sizes, units = _units(unit or ())
+    site = Site(map=columns_map, unit=units, swf_unit=swf_unit)
     trace, sources, failed = _read(
-        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, unit=unit
-    )
+        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, unit=sizes,
+        site=site,
+    )  # fmt: skip
     if capacity is not None:
         trace = replace(trace, capacity=capacity, capacity_from="given")
     made = _load(check) if check is not None else _fit(trace, method, near, arrivals, anonymous=anonymous)
@@ -241,6 +246,23 @@ def _check_unused(context: typer.Context, names: Sequence[str], why: str) -> Non
             raise UsageError(f"--{name.replace('_', '-')} {why}", hint="leave it out")
 
 
+def _units(words: Sequence[str]) -> tuple[str | None, list[str] | None]:
+    """What sizes count, and what is said of the units of columns: both are ``--unit``, told apart by the ``=``.
+
+    Raises:
+        UsageError: sizes would count two things.
+    """
+    from gpuctl.workloads.jobs import UNITS
+
+    sizes = [word for word in words if "=" not in word]
+    if len(sizes) > 1 or not UNITS.keys() >= set(sizes):
+        raise UsageError(
+            f"--unit {' --unit '.join(sizes)}: expected one of {', '.join(UNITS)}, or OURS=UNIT",
+            hint="--unit gpu says what sizes count; --unit duration=min, with --map, the unit of a column",
+        )
+    return (sizes[0] if sizes else None), [word for word in words if "=" in word] or None
+
+
 def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | None, *, anonymous: bool) -> Model:
     from gpuctl.workloads import learn, lublin, lublin_fit, resample
 
@@ -293,7 +315,7 @@ def _said(seeds: int, load: float | None) -> dict[str, Note]:
 
 def _read(
     paths: Sequence[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
-    columns: str | None, log_format: str | None, unit: Unit | None,
+    columns: str | None, log_format: str | None, unit: str | None, site: Site,
 ) -> tuple[Jobs, tuple[SourceInfo, ...], bool]:  # fmt: skip
     """The jobs, the files that they came from, and whether something of them could not be read."""
     absent = next((path for path in paths if not path.exists()), None)
@@ -306,7 +328,8 @@ def _read(
     from gpuctl.workloads.jobs import from_store
 
     with opened(
-        list(paths), db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="fit"
+        list(paths), db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="fit",
+        site=site,
     ) as (path, name, report), Store(path) as store:  # fmt: skip
-        jobs = from_store(store, name, None if unit is None else unit.value)
+        jobs = from_store(store, name, unit)
         return jobs, read_sources(store, jobs.name), report is not None and report.failed
