@@ -11,15 +11,13 @@ import typer
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.options import (
-    ClusterOption,
-    LogColumnsOption,
-    LogFormatOption,
-    LogTimezoneOption,
+    LogReading,
     MapOption,
     Site,
     SwfUnitOption,
     TracesArgument,
     UnitOption,
+    grouped,
 )
 from gpuctl.cli.output_paths import check_outputs
 
@@ -45,8 +43,10 @@ class To(StrEnum):
     INFERENCE_LOAD = "inference-load"
 
 
-def convert(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def convert(
     context: typer.Context,
+    *,
     paths: TracesArgument = None,
     to: Annotated[To, typer.Option("--to", help="The format; jobs-csv is what gpuctl replay reads.")] = To.JOBS_CSV,
     output: Annotated[
@@ -59,10 +59,7 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
     swf_unit: SwfUnitOption = None,
     columns_map: MapOption = None,
     unit: UnitOption = None,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
 ) -> None:
     """Write the jobs of a trace as other tools read them, or the load of services as gpuctl replay does.
 
@@ -86,8 +83,8 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
     def body(file: BinaryIO) -> None:
         with (
             opened(
-                paths or [], None, cluster, given, timezone=timezone, columns=columns, doing="convert", site=site,
-                log_format=log_format, brief=True,
+                paths or [], None, logs.cluster, given, timezone=logs.timezone, columns=logs.columns, doing="convert",
+                site=site, log_format=logs.log_format, brief=True,
             ) as (store_path, name, report),
             Store(store_path) as store,
         ):  # fmt: skip
