@@ -10,14 +10,7 @@ import typer
 
 from gpuctl.cli.accel import KindsOption, ModelsOption, SystemOption, TablesOption, accel, announce, machine_for
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import (
-    Answer,
-    CsvOption,
-    ParquetOption,
-    TableOption,
-    TrainingFolderOption,
-    grouped,
-)
+from gpuctl.cli.options import Answer, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
 from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption

@@ -13,14 +13,7 @@ import typer
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there
-from gpuctl.cli.options import (
-    Answer,
-    LogReading,
-    LogsStoreOption,
-    ParquetOption,
-    TableOption,
-    grouped,
-)
+from gpuctl.cli.options import Answer, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption

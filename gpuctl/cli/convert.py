@@ -10,15 +10,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
-from gpuctl.cli.options import (
-    LogReading,
-    MapOption,
-    Site,
-    SwfUnitOption,
-    TracesArgument,
-    UnitOption,
-    grouped,
-)
+from gpuctl.cli.options import LogReading, MapOption, Site, SwfUnitOption, TracesArgument, UnitOption, grouped
 from gpuctl.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:

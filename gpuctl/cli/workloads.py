@@ -12,15 +12,7 @@ import typer
 from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import settings
 from gpuctl.cli.inputs import check_there
-from gpuctl.cli.options import (
-    Answer,
-    FormatOption,
-    JobSeedOption,
-    JsonOption,
-    LogReading,
-    TableOption,
-    grouped,
-)
+from gpuctl.cli.options import Answer, FormatOption, JobSeedOption, JsonOption, LogReading, TableOption, grouped
 from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, check_tables
