@@ -9,8 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
+<<<<<<< HEAD
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.options import LogReading, MapOption, Site, SwfUnitOption, TracesArgument, UnitOption, grouped
+=======
+from gpuctl.cli.options import (
+    LogReading,
+    MapOption,
+    Site,
+    SwfUnitOption,
+    TracesArgument,
+    UnitOption,
+    grouped,
+)
+>>>>>>> dead
 from gpuctl.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:
@@ -74,12 +86,9 @@ def convert(
 
     def body(file: BinaryIO) -> None:
         with (
-            opened(
-                paths or [], None, logs.cluster, given, timezone=logs.timezone, columns=logs.columns, doing="convert",
-                site=site, log_format=logs.log_format, brief=True,
-            ) as (store_path, name, report),
+            logs.opened(paths or [], None, given, "convert", site=site, brief=True) as (store_path, name, report),
             Store(store_path) as store,
-        ):  # fmt: skip
+        ):
             faults.append(report is not None and report.failed)
             done.append(write(store, name, to.value, file, unit=swf_unit, servers=servers))
 

@@ -99,7 +99,13 @@ def opened(
     mapped, log_format = _mapped(site, log_format)
     tables = [path for path in paths if log_format is None and doing in _OF_STORES and is_jobs_csv(path)]
     if tables:
-        _check_alone(tables[0], paths, {"--db": db, "--timezone": timezone, "--columns": columns})
+        _check_alone(
+            tables[0], paths,
+            {
+                "--db": db, "--timezone": timezone, "--columns": columns,
+                "--swf-unit": site.swf_unit if site and doing != "convert" else None,
+            },
+        )  # fmt: skip
         from gpuctl.replay.inputs.job_csv import read_jobs
         from gpuctl.replay.inputs.jobs_store import write_jobs
 

@@ -283,14 +283,15 @@ class LogReading:
     columns: LogColumnsOption = None
 
     def opened(
-        self, paths: list[Path], db: Path | None, given: Settings, doing: str
-    ) -> AbstractContextManager[tuple[Path, str | None, IngestReport | None]]:
+        self, paths: list[Path], db: Path | None, given: Settings, doing: str, *, site: Site | None = None,
+        brief: bool = False,
+    ) -> AbstractContextManager[tuple[Path, str | None, IngestReport | None]]:  # fmt: skip
         """The store to work on, as `gpuctl.cli.inputs.opened` gives it."""
         from gpuctl.cli.inputs import opened
 
         return opened(
             paths, db, self.cluster, given, timezone=self.timezone, columns=self.columns, log_format=self.log_format,
-            doing=doing,
+            doing=doing, site=site, brief=brief,
         )  # fmt: skip
 
 

@@ -12,7 +12,18 @@ import typer
 from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import settings
 from gpuctl.cli.inputs import check_there
-from gpuctl.cli.options import Answer, FormatOption, JobSeedOption, JsonOption, LogReading, TableOption, grouped
+from gpuctl.cli.options import (
+    Answer,
+    FormatOption,
+    JobSeedOption,
+    JsonOption,
+    LogReading,
+    MapOption,
+    Site,
+    SwfUnitOption,
+    TableOption,
+    grouped,
+)
 from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, check_tables
@@ -27,14 +38,6 @@ if TYPE_CHECKING:
     from gpuctl.workloads.jobs import Jobs
     from gpuctl.workloads.quality import Score
     from gpuctl.workloads.synth import Model
-
-
-class Unit(StrEnum):
-    """What sizes count."""
-
-    GPU = "gpu"
-    CPU = "cpu"
-    NODE = "node"
 
 
 class Method(StrEnum):
@@ -97,7 +100,12 @@ def fit(
         ),
     ] = Method.RESAMPLE,
     unit: Annotated[
-        Unit | None, typer.Option(help="What sizes count. Default: GPUs, or CPUs or nodes where no job has any.")
+        list[str] | None,
+        typer.Option(
+            metavar="UNIT",
+            help="What sizes count: gpu, cpu or node. Default: GPUs, or CPUs or nodes where no job has any. Or "
+            "OURS=UNIT, the unit of a column of --map, e.g. duration=min; repeatable.",
+        ),
     ] = None,
     near: Annotated[
         float | None,
@@ -119,6 +127,8 @@ def fit(
     load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load of the replays that compare.")] = 0.8,
     no_replay: Annotated[bool, typer.Option("--no-replay", help="Compare without replays.")] = False,
     logs: LogReading,
+    columns_map: MapOption = None,
+    swf_unit: SwfUnitOption = None,
     table: TableOption = None,
     answer: Answer,
 ) -> None:
@@ -138,7 +148,9 @@ def fit(
     if model is not None:
         card.check_place(model)
     check_outputs(context, {"--output": answer.output})
-    trace, sources, failed = _read(paths or [], db, logs, given, unit)
+    sizes, units = _units(unit or ())
+    site = Site(map=columns_map, unit=units, swf_unit=swf_unit)
+    trace, sources, failed = _read(paths or [], db, logs, given, unit=sizes, site=site)
     if capacity is not None:
         trace = replace(trace, capacity=capacity, capacity_from="given")
     made = _load(check) if check is not None else _fit(trace, method, near, arrivals, anonymous=anonymous)
@@ -223,6 +235,23 @@ def _check_unused(context: typer.Context, names: Sequence[str], why: str) -> Non
             raise UsageError(f"--{name.replace('_', '-')} {why}", hint="leave it out")
 
 
+def _units(words: Sequence[str]) -> tuple[str | None, list[str] | None]:
+    """What sizes count, and what is said of the units of columns: both are ``--unit``, told apart by the ``=``.
+
+    Raises:
+        UsageError: sizes would count two things.
+    """
+    from gpuctl.workloads.jobs import UNITS
+
+    sizes = [word for word in words if "=" not in word]
+    if len(sizes) > 1 or not UNITS.keys() >= set(sizes):
+        raise UsageError(
+            f"--unit {' --unit '.join(sizes)}: expected one of {', '.join(UNITS)}, or OURS=UNIT",
+            hint="--unit gpu says what sizes count; --unit duration=min, with --map, the unit of a column",
+        )
+    return (sizes[0] if sizes else None), [word for word in words if "=" in word] or None
+
+
 def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | None, *, anonymous: bool) -> Model:
     from gpuctl.workloads import learn, lublin, lublin_fit, resample
 
@@ -274,7 +303,7 @@ def _said(seeds: int, load: float | None) -> dict[str, Note]:
 
 
 def _read(
-    paths: list[Path], db: Path | None, logs: LogReading, given: Settings, unit: Unit | None
+    paths: list[Path], db: Path | None, logs: LogReading, given: Settings, *, unit: str | None, site: Site
 ) -> tuple[Jobs, tuple[SourceInfo, ...], bool]:
     """The jobs, the files that they came from, and whether something of them could not be read."""
     check_there(paths, "logs, a trace store, or a CSV of jobs")
@@ -282,6 +311,6 @@ def _read(
     from gpuctl.store.sources import read_sources
     from gpuctl.workloads.jobs import from_store
 
-    with logs.opened(paths, db, given, "fit") as (path, name, report), Store(path) as store:
-        jobs = from_store(store, name, None if unit is None else unit.value)
+    with logs.opened(paths, db, given, "fit", site=site) as (path, name, report), Store(path) as store:
+        jobs = from_store(store, name, unit)
         return jobs, read_sources(store, jobs.name), report is not None and report.failed
