@@ -9,20 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-<<<<<<< HEAD
-from gpuctl.cli.inputs import opened
 from gpuctl.cli.options import LogReading, MapOption, Site, SwfUnitOption, TracesArgument, UnitOption, grouped
-=======
-from gpuctl.cli.options import (
-    LogReading,
-    MapOption,
-    Site,
-    SwfUnitOption,
-    TracesArgument,
-    UnitOption,
-    grouped,
-)
->>>>>>> dead
 from gpuctl.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:
