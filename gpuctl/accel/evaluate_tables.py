@@ -13,7 +13,7 @@ from gpuctl.core.results import Analysis, Column, ResultTable
 
 if TYPE_CHECKING:
     from gpuctl.accel.costs import Machine
-    from gpuctl.accel.evaluate import Asked, Scores
+    from gpuctl.accel.evaluate import Evaluation, Scores
     from gpuctl.core.notes import Note
 
 GAINS = (
@@ -83,7 +83,7 @@ def sentences(scores: Scores) -> tuple[Note, ...]:
 
 
 def result(
-    scores: Scores, machine: Machine, asked: Asked, about: dict[str, Any], curve: list[dict[str, float]], *,
+    scores: Scores, machine: Machine, asked: Evaluation, about: dict[str, Any], curve: list[dict[str, float]], *,
     command: str, warnings: tuple[Note, ...] = (),
 ) -> Analysis:  # fmt: skip
     """Put the scores of `gpuctl.accel.evaluate.run` together as a result."""

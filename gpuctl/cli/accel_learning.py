@@ -136,7 +136,7 @@ def evaluate(
     about = saved.card_of(model)
     machine = machine_for(system or saved.text_of(about, "system_text", "six"), tables, kinds)
     policy, _ = saved.load(model, "relmas", len(machine.system.kinds))
-    asked = scoring.Asked(wanted, streams, n, _models(models, about, machine, models_of), seed)
+    asked = scoring.Evaluation(wanted, streams, n, _models(models, about, machine, models_of), seed)
     scoring.check_unseen(about, asked)
     told = tuple(compare.strangers(model, about, machine))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:

@@ -17,7 +17,7 @@ from gpuctl.trees.tables import rules_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpuctl.dag.distil import Asked, Fidelity, Round
+    from gpuctl.dag.distil import Distillation, Fidelity, Round
     from gpuctl.dag.evaluate import Floats, Setting
     from gpuctl.dag.jobs import Job
     from gpuctl.dag.policies import Limit, Policy
@@ -263,8 +263,8 @@ def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[Column]) -> pl.
 
 
 def distilled(
-    asked: Asked, rounds: Sequence[tuple[int, Round]], fidelity: Mapping[float, Sequence[Fidelity]], rules: Rules, *,
-    told: Mapping[str, Note], command: str, cpu_s: float,
+    asked: Distillation, rounds: Sequence[tuple[int, Round]], fidelity: Mapping[float, Sequence[Fidelity]],
+    rules: Rules, *, told: Mapping[str, Note], command: str, cpu_s: float,
 ) -> Analysis:  # fmt: skip
     """Put a distillation together as a result."""
     rows = [(k, each.player, sets, each.decisions, each.rows, each.leaves) for k, (sets, each) in enumerate(rounds)]
