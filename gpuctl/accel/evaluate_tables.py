@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -120,7 +119,7 @@ def result(
             "training": _training(about),
             "intervals": ours("95 %, Student's t over streams; gains are paired by stream"),
         },
-        command=command, version=__version__, warnings=(*warnings, *sentences(scores)),
+        command=command, warnings=(*warnings, *sentences(scores)),
     )  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl import __version__
 from gpuctl.chain.episode import DAY_S
 from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Asked
 from gpuctl.core.notes import Named, note, ours
@@ -137,6 +136,5 @@ def result(
             "intervals": note("95 %, bootstrap over days of starts, {n:,} resample{n||s}", n=RESAMPLES),
         },
         command=command,
-        version=__version__,
         warnings=log.notes,
     )

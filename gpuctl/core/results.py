@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuctl import __version__
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -93,7 +95,7 @@ class Analysis:
         settings: the choices that shape the figures, by name (``definition``, ``quotas`` …); a name that is not only of
             our words is a note.
         command: the command line, as the user gave it.
-        version: gpuctl's version.
+        version: gpuctl's version that found it out.
         warnings: what a reader must know before trusting the figures.
     """
 
@@ -103,7 +105,7 @@ class Analysis:
     sources: tuple[SourceInfo, ...]
     settings: dict[str, Note]
     command: str
-    version: str
+    version: str = __version__
     warnings: tuple[Note, ...] = ()
 
     def table(self, name: str) -> ResultTable | None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, Note, named, note, ours
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.dag.evaluate import best_simple, change
@@ -156,7 +155,7 @@ def _analysis(
     cluster: Note, tables: tuple[ResultTable, ...], settings: dict[str, Note], command: str,
     warnings: tuple[Note, ...] = (),
 ) -> Analysis:  # fmt: skip
-    return Analysis(cluster, tables, HEADING, (), settings, command, __version__, warnings)
+    return Analysis(cluster, tables, HEADING, (), settings, command, warnings=warnings)
 
 
 def evaluated(

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -146,7 +145,6 @@ def result(
         sources=(),
         settings={"intervals": ours("95 %, Student's t; differences are paired, case by case")},
         command=command,
-        version=__version__,
     )
 
 
