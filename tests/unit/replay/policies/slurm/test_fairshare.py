@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.policies.slurm.fairshare import Classic, Tree, build_tree, classic_factor, fair_tree
-from gpuctl.replay.policies.slurm.usage import Usage, billable, next_reset, second_factor
+from gpuctl.replay.policies.slurm.fairshare import Tree, build_tree
+from gpuctl.replay.policies.slurm.usage import billable, next_reset, second_factor
 from gpuctl.slurm.associations import USE_PARENT, Association
+from tests.slurm_fairshare import Classic, Usage, classic_factor, fair_tree
 
 
 def _tree(*rows: tuple[str, str | None, str | None, int]) -> Tree:
