@@ -29,6 +29,21 @@ class Column:
     description: str
 
 
+def ends(name: str, unit: str, over: str = "", *, pct: int = 90) -> tuple[Column, Column]:
+    """The columns of the ends of an interval.
+
+    Args:
+        name: with ``{}`` in the place of ``low`` or ``high``.
+        unit: of both.
+        over: what it is an interval over, and when it is empty; begins with a comma or a semicolon.
+        pct: its level.
+    """
+    return (
+        Column(name.format("low"), unit, f"Lower end of its {pct} % interval{over}."),
+        Column(name.format("high"), unit, "Upper end."),
+    )
+
+
 @dataclass(frozen=True)
 class ResultTable:
     """One result table; the terminal, JSON, CSV, Parquet and HTML all render this same table.
