@@ -48,7 +48,7 @@ class Wanted:
 
 
 def synthesize(model: Model, wanted: Wanted) -> Jobs:
-    """Make jobs; the same model and the same wishes give the same jobs.
+    """Make jobs; the same model and settings give the same jobs.
 
     Submissions, run times and limits are whole seconds; with `Wanted.load` by time, the load is as asked for but for
     that rounding. The capacity of the result is that which its load is a share of.
