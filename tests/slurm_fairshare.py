@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from gpuctl.core.errors import UsageError
 from gpuctl.replay.policies.slurm import fairshare_kernel as kernel
-from gpuctl.replay.policies.slurm.usage import next_reset, second_factor
+from gpuctl.replay.policies.slurm.usage import second_factor
 from gpuctl.replay.policies.slurm.usage_kernel import charge, decayed_amount
 from gpuctl.slurm.associations import USE_PARENT
-from gpuctl.slurm.parameters import RESET_PERIODS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,43 +30,27 @@ class Usage:
     Attributes:
         parent: the association above each one, -1 for the root's.
         half_life_s: ``PriorityDecayHalfLife`` in seconds, 0 for none.
-        reset_period: ``PriorityUsageResetPeriod``.
         raw: billed seconds of each association, decayed.
         last_s: the last calculation, seconds since the epoch; None before the first.
-        last_reset_s: the last reset; None before the first calculation.
     """
 
     parent: Ints
     half_life_s: float
-    reset_period: str = "NONE"
     raw: Floats = field(default_factory=lambda: np.zeros(0))
     last_s: float | None = None
-    last_reset_s: float | None = None
 
     def __post_init__(self) -> None:
-        if self.reset_period not in RESET_PERIODS:
-            raise UsageError(
-                f"PriorityUsageResetPeriod={self.reset_period}: expected one of {', '.join(RESET_PERIODS)}"
-            )
         if not len(self.raw):
             self.raw = np.zeros(len(self.parent))
         self._second = second_factor(self.half_life_s)
 
     def decay(self, now_s: float) -> None:
-        """First half of a calculation: reset where it is due, then decay what was used before."""
-        self._reset(now_s)
+        """First half of a calculation: decay what was used before."""
         if self.last_s is not None and now_s > self.last_s and self._second != 1:
             self.raw *= max(self._second ** (now_s - self.last_s), sys.float_info.min)
 
     def charge_running(self, associations: Ints, starts_s: Floats, rates: Floats, now_s: float) -> None:
-        """Second half of a calculation: add what the jobs that still run have used since the last one.
-
-        Args:
-            associations: whom each job is charged to.
-            starts_s: when each started.
-            rates: what each is billed a second (`billable`), times its QOS' ``UsageFactor``.
-            now_s: the time of the calculation.
-        """
+        """Second half of a calculation: add what the jobs that still run have used since the last one."""
         since = -math.inf if self.last_s is None else self.last_s
         for of, start, rate in zip(associations, starts_s, rates, strict=True):
             self.charge(of, now_s - max(start, since), rate)
@@ -82,17 +64,6 @@ class Usage:
         """Add what a stretch of run time counts to an association and all above it."""
         if run_s > 0:
             charge(self.raw, self.parent, association, decayed_amount(run_s, rate, self._second))
-
-    def _reset(self, now_s: float) -> None:
-        if self.last_reset_s is None:
-            self.last_reset_s = now_s
-            if self.reset_period == "NOW":
-                self.raw[:] = 0
-        elif self.reset_period not in {"NONE", "NOW"}:
-            due = next_reset(self.reset_period, self.last_reset_s, now_s)
-            if now_s >= due:
-                self.raw[:] = 0
-                self.last_reset_s = due
 
 
 class FairTree(NamedTuple):
@@ -130,13 +101,7 @@ def norm_usage(raw: Floats) -> Floats:
 
 
 def classic_factor(effective: Floats, norm: Floats, dampening: int = 1) -> Floats:
-    """The classic factor ``2 ** -(effective usage / shares / dampening)``; 0 without shares.
-
-    Args:
-        effective: effective usage.
-        norm: normalized shares of the whole cluster.
-        dampening: ``FairShareDampeningFactor``.
-    """
+    """The classic factor ``2 ** -(effective usage / shares / dampening)``; 0 without shares."""
     factor = np.zeros(len(norm))
     some = norm > 0
     factor[some] = 2.0 ** -((effective[some] / norm[some]) / dampening)
@@ -164,16 +129,7 @@ class Classic:
     def calculate(
         self, usage: Usage, associations: Ints, runs: Bools, *, starts_s: Floats, rates: Floats, now_s: float
     ) -> None:
-        """One calculation: accounts first, by usage before decay; then decay; then the jobs, one after the other.
-
-        Args:
-            usage: is decayed and charged.
-            associations: each job's, in the order of Slurm's list, which is that of submission.
-            runs: whether it runs; the others wait.
-            starts_s: when it started.
-            rates: what it is billed a second, times its QOS' ``UsageFactor``.
-            now_s: the time of the calculation.
-        """
+        """One calculation: accounts first, by usage before decay; then decay; then the jobs in order of submission."""
         tree = self.tree
         kernel.classic_accounts(
             tree.shares, tree.level_shares, tree.is_user, tree.parent, tree.fair_parent, usage.raw,

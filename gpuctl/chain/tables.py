@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.chain.episode import DAY_S
-from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Asked
+from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Evaluation
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -74,7 +74,7 @@ FRONTIER = (
 
 def result(
     frames: Frames,
-    asked: Asked,
+    asked: Evaluation,
     log: Log,
     command: str,
     sources: tuple[SourceInfo, ...],

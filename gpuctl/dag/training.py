@@ -33,7 +33,7 @@ APART = 100_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TrainingSets:
     """Sets of jobs to learn from and to test on.
 
     Attributes:
@@ -79,7 +79,7 @@ class Training:
     seeds: tuple[int, int] | None
 
 
-def run(asked: Distillation, wanted: Wanted, paths: Sequence[Path], tell: Tell = lambda *_: None) -> Training:
+def run(asked: Distillation, wanted: TrainingSets, paths: Sequence[Path], tell: Tell = lambda *_: None) -> Training:
     """Distil a tree from files, or from made-up sets, and count its fidelity on other made-up sets.
 
     Files are all played in every round; the last fifth of the jobs of each, by arrival, is kept for the test where
