@@ -192,7 +192,8 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         wait: how long it waited, s; NaN where it never started.
         ran: how long it ran, s.
         asks: seconds, ascending [asks].
-        own: GPUs a node, nodes, class of limit and user of the jobs asked about [asks, 4], and the limit, s, behind.
+        own: of the jobs asked about: GPUs a node, nodes, class of limit, user, limit, s, queue, user in queue, and what
+            trees say of their run times, as `Queue.curve` [asks, 7 + LEVELS].
         own_job: which job of the log each is; the number of jobs where it is none [asks].
         wanted: which are answered [asks].
         samples: written, simulated waits, s; NaN: none [asks, simulations].
@@ -219,6 +220,7 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         s.per[jobs], s.count[jobs] = np.int64(own[n, 0]), np.int64(own[n, 1])
         s.kind[jobs], s.user[jobs], s.limit[jobs] = np.int64(own[n, 2]), np.int64(own[n, 3]), own[n, 4]
         s.queue[jobs], s.pair[jobs] = np.int64(own[n, 5]), np.int64(own[n, 6])
+        s.curve[jobs] = own[n, 7:]
         reorder(s, now)
         for number in range(PLAN, count):
             copy_to(s, f)

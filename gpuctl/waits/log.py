@@ -165,7 +165,7 @@ def log_of(
     times = kept.select(pl.max_horizontal("submit_s", "start_s", "end_s").max()).item()
     return WaitLog(
         name=name,
-        rows=rows.drop("name"),
+        rows=rows,
         ready_s=ready_s,
         leave_s=leave,
         end_s=np.where(ran_, np.maximum(end, leave), leave),

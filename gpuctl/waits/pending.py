@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuctl.core.notes import Note, note
 from gpuctl.predictors import job_table
-from gpuctl.waits import adapt, features, forward, learn, quantiles
+from gpuctl.waits import adapt, features, forward, learn, quantiles, run_times
 from gpuctl.waits.forecast import NONE_, TOLD, Forecast, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
 from gpuctl.waits.snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
@@ -39,7 +39,8 @@ def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list
     """
     told = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
     priority = _priorities(log.rows["job"].to_list(), told)
-    which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot))
+    told_runs, _ = run_times.of_asked(model.run_times, log)
+    which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot), said=told_runs)
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
     load = np.repeat(adapt.loads(log, np.array([log.taken_s])), which.size)
     said = adapt.looked_up(forward.curves(samples), model.levels[learn.SIMULATED], load)
