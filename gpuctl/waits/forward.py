@@ -137,17 +137,7 @@ def of_waiting(
         start within `HORIZON_S` has that many seconds.
     """
     now = log.taken_s
-    users, _ = _users(log, [])
-    curve = run_times.nothing(log.ready_s.size) if said is None else said
-    s, when, kind, of = empty(log, users, order, curve, servers or 1)
-    ran = _ran(log)
-    nobody, no = np.zeros((1, 7 + curve.shape[1])), np.zeros(1, np.bool_)
-    # what happened at the last instant is known, too
-    at = np.array([now + 0.5])
-    sweep(
-        s, twin(s), when, kind, of, log.ready_s, log.wait_s, ran, at, nobody, np.array([log.ready_s.size]), no,
-        np.empty((1, 1)), np.empty(1),
-    )  # fmt: skip
+    s = at_end(log, order, said, servers or 1)
     if servers is not None:
         held = s.piece_node[: _pieces(s)].max(initial=-1) + 1
         s.c[NODES] = max(servers, int(held))
@@ -170,6 +160,20 @@ def of_waiting(
         whole_line(s, twin(s), now, log.ready_s, int(np.searchsorted(log.ready_s, now, "right")), kept.size, begins)
     waits = np.minimum(begins - now, HORIZON_S)
     return s.line_job[: kept.size].copy(), np.sort(waits[1:], axis=0).T, waits[0]
+
+
+def at_end(log: WaitLog, order: str, said: Floats | None = None, least: int = 1) -> Queue:
+    """The queue at a log's last instant, on so many nodes at least; what happened then is known, too."""
+    curve = run_times.nothing(log.ready_s.size) if said is None else said
+    users, _ = _users(log, [])
+    s, when, kind, of = empty(log, users, order, curve, least)
+    nobody, no = np.zeros((1, 7 + curve.shape[1])), np.zeros(1, np.bool_)
+    at = np.array([log.taken_s + 0.5])
+    sweep(
+        s, twin(s), when, kind, of, log.ready_s, log.wait_s, _ran(log), at, nobody, np.array([log.ready_s.size]), no,
+        np.empty((1, 1)), np.empty(1),
+    )  # fmt: skip
+    return s
 
 
 def _pieces(queue: Queue) -> int:

@@ -64,7 +64,7 @@ def settings(trained: Trained) -> dict[str, Note]:
 
 RUN_TIMES = (
     "drawn from what the user's last jobs, and others with about such a limit, used up of theirs",
-    "half drawn from quantiles of the job's own, by trees that look at what those of train runtime do, half from the past",
+    "half drawn from quantiles of the job's own, by trees that see what those of train runtime do, half from the past",
 )
 """Without trees, and with them."""
 
