@@ -88,19 +88,22 @@ def load(path: Path) -> learn.Model:
         good = isinstance(rows, list) and len(rows) == adapt.LOADS and all(map(_rises, rows))
         checked("levels", good, f"{adapt.LOADS} times {_RISING}")
     only = checked("job_only_levels", _rises(found.get("job_only_levels")), _RISING)
-    names = found.get("run_times_from")
-    known = history.described()
-    good = isinstance(names, list) and all(isinstance(name, str) and name in known for name in names)
-    checked("run_times_from", good and len(set(names)) == len(names), "names of features, none twice")
+    checked("run_times_from", _names_features(found.get("run_times_from")), "names of features, none twice")
     forests = {name: _forests(folder, name) for name in _SETS}
     return learn.Model(
         blend=forests["blend"], boosted=forests["boosted"],
         job_only=replace(forests["job_only"], levels=tuple(map(float, only))),
         levels={name: tuple(tuple(map(float, row)) for row in rows) for name, rows in levels.items()},
-        order=found["order"], method=found["method"], run_times=_shares(folder, names),
+        order=found["order"], method=found["method"], run_times=_shares(folder, found["run_times_from"]),
         unit=found["unit"], zone=found["zone"], clock=found["clock"], unlimited=found["unlimited"],
         largest=float(found["largest"]), trained_s=float(found["trained_s"]),
     )  # fmt: skip
+
+
+def _names_features(names: Any) -> bool:
+    known = history.described()
+    told = isinstance(names, list) and all(isinstance(name, str) and name in known for name in names)
+    return told and len(set(names)) == len(names)
 
 
 def _run_times(level: float) -> str:

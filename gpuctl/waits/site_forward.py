@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from gpuctl.replay.engine.simulation import Simulation
     from gpuctl.replay.models.records import Cluster
-    from gpuctl.replay.run import Simulation
     from gpuctl.waits.forward_kernel import Queue
     from gpuctl.waits.log import WaitLog
 
