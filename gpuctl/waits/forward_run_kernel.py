@@ -173,7 +173,8 @@ def _take(s, event, j, when, wait, ended):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _delay(s, number):  # type: ignore[no-untyped-def]
+def delay(s, number):  # type: ignore[no-untyped-def]
+    """The delay of a pass, s: one of the last short waits."""
     known = min(s.delay_count[0], DELAYS)
     return s.delays[seeded(number, 11) % known] if known > 0 else 0.0
 
@@ -238,7 +239,7 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
             if number >= count:
                 samples[n, number] = samples[n, number % count]
             else:
-                samples[n, number] += _delay(s, number)
+                samples[n, number] += delay(s, number)
 
 
 @compiled
@@ -260,6 +261,6 @@ def whole_line(s, f, now, ready, entered, waiting, begins):  # type: ignore[no-u
         copy_to(s, f)
         begins[row, :] = now + HORIZON_S
         _forward(f, now, row - 1, ready, entered, waiting, begins[row])
-        delay = _delay(s, row) if row > 0 else 0.0
+        late = delay(s, row) if row > 0 else 0.0
         for k in range(waiting):
-            begins[row, k] += delay
+            begins[row, k] += late

@@ -118,6 +118,8 @@ class Trained:
         counts: started jobs of each part.
         digest: SHA-256 of what was learnt from.
         log: what it was trained on.
+        run_error_s: median's pinball loss of simulations of the second part that draw run times from the past, and by
+            trees; infinite: too few jobs for trees.
     """
 
     model: Model
@@ -127,6 +129,7 @@ class Trained:
     counts: tuple[int, ...]
     digest: str
     log: WaitLog = field(repr=False)
+    run_error_s: tuple[float, float]
 
 
 def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int, int], None] | None = None) -> Trained:
@@ -194,7 +197,7 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         wait_s=pl.Series(log.wait_s[last]),
     )
     digest = hashlib.sha256(seen[BOOSTED].tobytes() + log.wait_s.tobytes()).hexdigest()
-    return Trained(model, tested, answers, tuple(cuts), counts, digest, log)
+    return Trained(model, tested, answers, tuple(cuts), counts, digest, log, runs.error)
 
 
 WORK = features.ALL.index("waiting_work_h")

@@ -24,7 +24,7 @@ from gpuctl.replay.run import Models, begun
 from gpuctl.slurm.site import read_site
 from gpuctl.waits import features, forward
 from gpuctl.waits.forward_kernel import HORIZON_S, random, run_of, seeded
-from gpuctl.waits.forward_run_kernel import DAY_S, LOOKED_BACK_D
+from gpuctl.waits.forward_run_kernel import DAY_S, LOOKED_BACK_D, delay
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.engine.simulation import Simulation
     from gpuctl.replay.models.records import Cluster
+    from gpuctl.slurm.config import Site
     from gpuctl.waits.forward_kernel import Queue
     from gpuctl.waits.log import WaitLog
 
@@ -90,9 +91,15 @@ def of_waiting(
     waits = np.flatnonzero(~log.started & np.isinf(log.leave_s) & (log.ready_s <= log.taken_s))
     waits = waits[features.sizes(log.rows)[waits] > 0]
     whole = _workload(log)
-    cluster = _cluster(conf, log, whole)
+    site = read_site(conf)
+    cluster = _cluster(site, log, whole)
+    params = {"conf": os.pathsep.join(map(str, conf))}
     large = np.isin(np.arange(log.ready_s.size), unplaceable(whole, cluster))
     notes = [*cluster.notes]
+    if site.preemption.by == "qos" and not any(qos.preempts for qos in site.qos.values()):
+        params["preempt"] = "none"
+        notes.append(note("PreemptType is preempt/qos, but no QOS is known that preempts another one: nothing is "
+                          "preempted; sacctmgr -P show qos tells"))  # fmt: skip
     if large[runs].any():
         notes.append(note("{n:,} running job{n||s} {n|has|have} no room on the nodes of their partition: left out",
                           n=int(large[runs].sum())))  # fmt: skip
@@ -102,9 +109,11 @@ def of_waiting(
         return Found(waits, begins[1:].T, begins[0], tuple(notes))
     late = 0
     for number in range(-1, count):
-        world = _World(log, whole, cluster, conf, queue, runs, waits, large)
+        world = _World(log, whole, cluster, params, queue, runs, waits, large)
         simulation = world.begun(number)
         begins[number + 1], late_now = world.run(simulation)
+        if number >= 0:
+            begins[number + 1] = np.minimum(begins[number + 1] + delay(queue, number + 1), HORIZON_S)
         late = max(late, late_now)
         if number == 0:
             notes += getattr(simulation.program, "notes", ())
@@ -121,7 +130,7 @@ class _World:
     log: WaitLog
     whole: Workload
     cluster: Cluster
-    conf: Sequence[Path]
+    params: dict[str, str]
     queue: Queue
     runs: Ints
     waits: Ints
@@ -145,7 +154,7 @@ class _World:
         begin = float(submit.min())
         times = ((each[rows] - begin) for each in (submit, eligible))
         jobs = _gathered(self.whole, order[rows], rows, (*times, run[rows], limit[rows]))
-        simulation = begun(jobs, self.cluster, ("slurm", {"conf": os.pathsep.join(map(str, self.conf))}), Models())
+        simulation = begun(jobs, self.cluster, ("slurm", self.params), Models())
         place = np.empty(order.size, np.int64)
         place[rows] = np.arange(order.size)
         assert isinstance(simulation.program, SlurmProgram)  # noqa: S101 - its policy is that
@@ -215,9 +224,8 @@ class _World:
         return np.maximum(run - elapsed, 1.0), np.maximum(limit - elapsed, 60.0)
 
 
-def _cluster(conf: Sequence[Path], log: WaitLog, whole: Workload) -> Cluster:
+def _cluster(site: Site, log: WaitLog, whole: Workload) -> Cluster:
     """The nodes of a configuration; each counts as one where the log counts nodes."""
-    site = read_site(conf)
     if log.unit == "nodes":
         site = replace(site, nodes=tuple(replace(node, gpus=1, gpu_type=None) for node in site.nodes))
     return cluster_of(site, whole)
