@@ -202,6 +202,12 @@ def gpuctl(root: Path, _warm: Warm) -> Callable[..., subprocess.CompletedProcess
     return run
 
 
+@pytest.fixture(scope="module")
+def remember(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables for ``gpuctl(env=...)``: the same analysis of the same store is made once for all tests of a file."""
+    return {warm.REMEMBER: str(tmp_path_factory.mktemp("remember"))}
+
+
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of a Chromium to drive with playwright (``executable_path=``, ``args=["--no-sandbox"]``).

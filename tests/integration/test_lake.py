@@ -29,9 +29,9 @@ _COUNT = "SELECT count(*), count(DISTINCT machine), min(ts)::VARCHAR, sum(len(ut
 
 
 @pytest.fixture(scope="module")
-def logs(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logs(thin_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lake") / "philly"
-    shutil.copytree(sample_data / "philly", folder, ignore=shutil.ignore_patterns("truth"))
+    shutil.copytree(thin_data / "philly", folder, ignore=shutil.ignore_patterns("truth"))
     return folder
 
 
