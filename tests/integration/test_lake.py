@@ -29,9 +29,9 @@ _COUNT = "SELECT count(*), count(DISTINCT machine), min(ts)::VARCHAR, sum(len(ut
 
 
 @pytest.fixture(scope="module")
-def logs(thin_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def logs(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lake") / "philly"
-    shutil.copytree(thin_data / "philly", folder, ignore=shutil.ignore_patterns("truth"))
+    shutil.copytree(sample_data / "philly", folder, ignore=shutil.ignore_patterns("truth"))
     return folder
 
 
@@ -184,7 +184,7 @@ def test_doctor_tells_of_the_lake(gpuctl: Run, kept: Path) -> None:
         return next(row for row in rows if row["check"] == "store_lake")
 
     assert found(0)["status"] == "ok"
-    assert "20,651 rows" in found(0)["evidence"]
+    assert "60,259 rows" in found(0)["evidence"]
     assert "every byte as it was written" in found(0)["evidence"]
     path = lake / min(_files(lake))
     whole = path.read_bytes()
@@ -203,7 +203,7 @@ def test_doctor_tells_of_the_lake(gpuctl: Run, kept: Path) -> None:
     assert done.returncode == 4
     assert f"its lake {lake} cannot be read" in done.stderr
     path.write_bytes(whole[:-1])
-    assert f"1 of 3 files are missing or of another size ({rows:,} of 20,651 rows)" in found(1)["evidence"]
+    assert f"1 of 3 files are missing or of another size ({rows:,} of 60,259 rows)" in found(1)["evidence"]
     path.write_bytes(whole)
     lake.rename(kept.parent / "away")
     assert "which is not there" in found(1)["evidence"]
