@@ -96,10 +96,10 @@ def of_waiting(
     params = {"conf": os.pathsep.join(map(str, conf))}
     large = np.isin(np.arange(log.ready_s.size), unplaceable(whole, cluster))
     notes = [*cluster.notes]
-    if site.preemption.by == "qos" and not any(qos.preempts for qos in site.qos.values()):
+    if site.preemption.by == "qos" and not any(qos.preempts or qos.within for qos in site.qos.values()):
         params["preempt"] = "none"
         notes.append(note("PreemptType is preempt/qos, but no QOS is known that preempts another one: nothing is "
-                          "preempted; sacctmgr -P show qos tells"))  # fmt: skip
+                          "preempted; name the output of sacctmgr -P show qos, too"))  # fmt: skip
     if large[runs].any():
         notes.append(note("{n:,} running job{n||s} {n|has|have} no room on the nodes of their partition: left out",
                           n=int(large[runs].sum())))  # fmt: skip
@@ -118,8 +118,8 @@ def of_waiting(
         if number == 0:
             notes += getattr(simulation.program, "notes", ())
     if late:
-        notes.append(note("{n:,} running job{n||s} found no room at first in some simulations, as nodes are filled "
-                          "anew", n=late))  # fmt: skip
+        notes.append(note("{n:,} running job{n||s} found no room at first in some simulations: which nodes jobs hold "
+                          "is not known", n=late))  # fmt: skip
     return Found(waits, np.sort(begins[1:], axis=0).T, begins[0], tuple(dict.fromkeys(notes)))
 
 
