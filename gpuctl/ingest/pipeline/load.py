@@ -288,7 +288,7 @@ class _Run:
 
     def _ahead(self, store: Store, engine: Engine) -> Ahead:
         """Have workers read what need not be read here, but for files that the store may have."""
-        from gpuctl.ingest.pipeline.ahead import Ahead, Asked
+        from gpuctl.ingest.pipeline.ahead import Ahead, FileToRead
 
         asked = {}
         usual = {fmt.name: fmt for fmt in all_formats()}
@@ -300,7 +300,7 @@ class _Run:
             near = ledger.entries(store, self.cluster, found.path, found.size) if fmt.alone else []
             if fmt.alone and not finding.chosen and not any(entry.bytes == found.size for entry in near):
                 stamps = self.timezone is not None and bool(_STAMPED.intersection(fmt.fills))
-                asked[found.path] = Asked(found, fmt.name, self._timezone(fmt, store), stamps)
+                asked[found.path] = FileToRead(found, fmt.name, self._timezone(fmt, store), stamps)
         return Ahead(self.db_path, self.cluster, asked, self.opener.limits, engine=engine, tell=self.tell)
 
     def _take(self, group: list[Finding], store: Store | None) -> None:
