@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.chain import look_kernel
-from gpuctl.chain.policies import newsvendor, planned_ratio
+from gpuctl.chain.policies import enough, newsvendor, planned_ratio
 from gpuctl.core.errors import InputError
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def cost_within(name: str, learnt: Lessons, cost: float, bound_h: float, *, apar
         a_day: starts of a day.
 
     Raises:
-        InputError: no cost keeps it.
+        InputError: no cost keeps it, or there are too few starts to hold some out.
     """
     starts = int(learnt.load.size)
     first = starts - starts // HELD_OUT
@@ -56,12 +56,17 @@ def cost_within(name: str, learnt: Lessons, cost: float, bound_h: float, *, apar
     def upper(of: float) -> float:
         return _upper_end(overlaps(late, _leads(name, early, late, of / (1 + of))), a_day)
 
+    if name == "newsvendor" and not enough(early):
+        raise InputError(
+            f"--max-overlap: {starts:,} starts before the split are too few to try {name} on some of them",
+            hint="a longer log, a later --split, or --policy plan",
+        )
     if upper(cost) <= bound_h:
         return cost
     if upper(LEAST_COST) > bound_h:
         raise InputError(
             f"--max-overlap: {name} overlaps by more than {bound_h:g} h on held-out starts, whatever the outage cost",
-            hint="allow more, or give a longer log to learn from",
+            hint="allow more",
         )
     low, high = np.log(LEAST_COST), np.log(cost)
     for _ in range(STEPS):

@@ -237,6 +237,8 @@ def test_a_bound_on_the_overlap_is_kept_by_a_lower_outage_cost(calmer: Log) -> N
     assert row["cost_h"] == pytest.approx(9 * row["interruption_h"] + row["overlap_h"])
     with pytest.raises(InputError, match="whatever the outage cost"):
         upper(9.0, -0.1)
+    with pytest.raises(InputError, match="61 starts before the split are too few"):
+        bound.cost_within("newsvendor", learnt, 9.0, 0.5, apart=48, a_day=6)
 
 
 def test_a_policy_learns_from_nothing_after_the_split(log: Log) -> None:
