@@ -43,8 +43,8 @@ SUMMARY = (
     *(_figure(name) for name in FIGURES[:5]),
     Column("train_s", "s", "CPU seconds to train, its simulations included; empty: it learns nothing."),
     *(_figure(name) for name in FIGURES[5:]),
-    Column("aimed_cost", "-", "The outage cost that the rule goes by, below that of --outage-cost where --max-overlap "
-           "asks for it; empty: it goes by none."),
+    Column("aimed_cost", "-", "The outage cost that the rule uses: below that of --outage-cost where --max-overlap "
+           "asks for it; empty: it uses none."),
 )  # fmt: skip
 OUTCOMES = (
     Column("policy", "-", "The rule by which S is submitted."),

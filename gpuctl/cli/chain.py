@@ -140,7 +140,7 @@ def evaluate(
         typer.Option(
             metavar="TIME",
             help="Mean overlap that plan and newsvendor may cause; where held-out starts say that it could be more, "
-            "they go by a lower outage cost.",
+            "they use a lower outage cost.",
         ),
     ] = None,
     logs: LogReading,
