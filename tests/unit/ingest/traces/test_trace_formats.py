@@ -87,6 +87,29 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "fdata-jobs": ("SELECT job, gpus, nodes, cpus, state, epoch(submit_ts), run_sum_s FROM jobs ORDER BY job", [
         ("a1", 0.0, 2, 96, "completed", 1711929600.0, 3600.0), ("a2", 0.0, 2, 96, "failed", 1711929600.0, None),
     ]),
+    "eagle-jobs": (
+        "SELECT job, gpus, nodes, cpus, state, epoch(submit_ts), wait_s, run_sum_s, time_limit_s, quirks FROM jobs "
+        "ORDER BY job",
+        [("7", 4.0, 2, 72, "completed", 1546358155.0, 60.0, 600.0, 3600, []),
+         ("7/4", 4.0, 2, 72, "failed", 1546358155.0, 120.0, 60.0, 3600, ["task_of_an_array"]),
+         ("8", 0.0, 2, 72, "timeout", 1546358155.0, 60.0, 3600.0, 3600, []),
+         ("9", 1.0, 2, 72, "killed", 1546358155.0, None, None, 3600, [])],
+    ),
+    "lassen-jobs": (JOBS, [
+        ("11", "u1", "pbatch", 8.0, None, 2, "completed", 1551463200.0, 60.25, 3600.5, ["gpus_of_its_nodes"]),
+        ("12", "u1", "pbatch", 4.0, None, 1, "failed", 1551463200.0, 60.0, 60.0, ["gpus_of_its_nodes"]),
+    ]),
+    "adastra-jobs": ("SELECT job, gpus, nodes, state, wait_s, run_sum_s, time_limit_s FROM jobs ORDER BY job", [
+        ("1", None, 4, "completed", 30.0, 3600.0, 7200), ("2", None, 1, "timeout", 30.0, 7200.0, 7200),
+    ]),
+    "torque-accounting": (
+        'SELECT job, "user", account, gpus, nodes, cpus, state, epoch(submit_ts), wait_s, run_sum_s, time_limit_s '
+        "FROM jobs ORDER BY job",
+        [("11", "u1", "a1", 2.0, 2, 32, "completed", 1490660000.0, 1060.0, 600.0, 3600),
+         ("12[3]", "u1", "a1", 4.0, 3, 32, "timeout", 1490660000.0, 1060.0, 3600.0, 3600),
+         ("13", "u1", "a1", 0.0, 1, 32, "failed", 1490660000.0, 1060.0, 60.0, 86400)],
+    ),
+    "themis-jobs": (SIZES, [("1", 4.0, 0.0, 62.5, "pending", 0), ("2", 1.0, 60.5, 10.0, "pending", 0)]),
     "alcf-jobs": ("SELECT job, gpus, nodes, state, wait_s, run_sum_s FROM jobs ORDER BY job", [
         ("1001", None, 10, "completed", 600.0, 3600.0), ("1002", None, 4, "failed", 600.0, 3600.0),
     ]),
@@ -308,6 +331,34 @@ def test_a_second_variant_of_a_trace_adds_nothing(tmp_path: Path) -> None:
         ]
     with loaded(tmp_path, {"b.csv": untimed}, "b.duckdb") as store:
         assert store.value("SELECT count(*) FROM jobs WHERE submit_ts IS NULL AND quirks = ['no_times']") == 5
+
+
+def test_what_is_no_record_of_an_end_is_told(tmp_path: Path) -> None:
+    """Lines of other kinds are no rows, and neither is what is cut or has no time; a start without an end is kept."""
+    file, text = TRACES["torque-accounting"]
+    good = text.splitlines()[1]
+    lines = [
+        "no record", good.replace("ctime", "x").replace("qtime", "y"), good.replace("ctime=1490660000", "ctime=soon"),
+        good.replace(";11.bw;", ";.bw;"), good.replace(" end=1490661660", "").replace(";11.", ";14."), good,
+    ]  # fmt: skip
+    with loaded(tmp_path, {file: text + "\n".join(lines) + "\n"}) as store:
+        assert [reason for (reason,) in store.execute("SELECT reason FROM rejects ORDER BY line_no").fetchall()] == [
+            "not DATE;KIND;JOB;KEY=VALUE ...", "neither ctime nor qtime is there",
+            "ctime is no time: expected seconds from 1970", "no job",
+            "duplicate job: a job of this id is in the store already",
+        ]  # fmt: skip
+        assert store.execute("SELECT run_sum_s, state FROM jobs WHERE job = '14'").fetchall() == [(None, "completed")]
+    bad = [{"job_id": "1"}, 7, {"job_id": "", "start_time": 0}]
+    whole = [{"job_id": "3", "start_time": 0, "total_iterations": 1, "time_per_iteration": 1, "max_parallelism": n}
+             for n in (1, 0, [], "1e99")]  # fmt: skip
+    import json
+
+    with loaded(tmp_path, {"t.json": json.dumps([whole[0], *bad, *whole[1:]], indent=1)}, "t.duckdb") as store:
+        assert [reason for (reason,) in store.execute("SELECT reason FROM rejects ORDER BY line_no").fetchall()] == [
+            "start_time is not a number, 0 or more", "not a JSON object", "job_id is no printable text",
+            "max_parallelism is less than 1", "max_parallelism is not a number, 0 or more",
+            "max_parallelism is not a number, 0 or more",
+        ]  # fmt: skip
 
 
 def test_parquet_is_a_container(tmp_path: Path) -> None:
