@@ -176,6 +176,21 @@ TRACES: dict[str, tuple[str, str]] = {
             _GAVEL.format(steps=1000 * k, gpus=k) + f"static\t1\t-1.000000\t{100 * k}\t{10 * k}\n" for k in (1, 2, 4)
         ),
     ),
+    "gavel-speeds": (
+        "simulation_throughputs.json",
+        json.dumps(
+            {
+                "k80": {"('ResNet-18 (batch size 128)', 1)": {"null": 100.0, "('LM (batch size 5)', 1)": [1.5, 2.5]}},
+                "v100": {
+                    "('ResNet-18 (batch size 128)', 1)": {"null": 8},
+                    "('ResNet-18 (batch size 128)', 2)": {"null": 0.0},
+                },
+                "p100": {"('ResNet-18 (batch size 128)', 2)": {"null": 5.0}},
+                "v100_unconsolidated": {"('ResNet-18 (batch size 128)', 1)": {"null": 1.0}},
+            },
+            indent=4,
+        ),
+    ),
     "alibaba-spot-nodes": (
         "node_info_df.csv",
         "gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,4,192,0\nH800,8,192,1\n",
@@ -256,6 +271,29 @@ TRACES: dict[str, tuple[str, str]] = {
         "jid,usr,jnam,adt,sdt,edt,elpl,nnumr,nnuma,cnuma,ec,exit state\n"
         "a1,u1,j1,2024-04-01 09:00:00,2024-04-01 09:01:00,2024-04-01 10:01:00,7200,2,2,96,0,completed\n"
         "a2,u1,j1,2024-04-01 09:00:00,2024-04-01 09:01:00,2024-04-01 08:01:00,7200,2,2,96,9,failed\n",
+    ),
+    "borg-collections": (
+        "collection_events-000000000000.csv",
+        "time,type,collection_id,scheduling_class,missing_type,collection_type,priority,alloc_collection_id,user,"
+        "collection_name,collection_logical_name,parent_collection_id,max_per_machine,max_per_switch,vertical_scaling,"
+        "scheduler\n"
+        + "".join(
+            f"{at},{kind},{job},2,,0,{200 + job},0,u{job},n{job},l{job},,,,1,0\n"
+            for at, kind, job in (
+                (600_000_000, 0, 1),
+                (610_500_000, 3, 1),
+                (700_000_000, 6, 1),
+                (0, 0, 2),
+                (650_000_000, 3, 2),
+                (660_000_000, 4, 2),
+                (670_000_000, 3, 2),
+                (9223372036854775807, 10, 2),
+                (690_000_000, "KILL", 2),
+                (610_000_000, 0, 3),
+                (800_000_000, 0, 4),
+                (900_000_000, 3, 4),
+            )
+        ),
     ),
     "eagle-jobs": (
         "sample_eagle_data.csv",

@@ -69,7 +69,7 @@ def _seconds(told: dict[str, str], *names: str) -> int | None:
     if text is None:
         return None
     if not _WHOLE.fullmatch(text) or int(text) > _LATEST_S:
-        raise RowError(f"{names[0]} is no time: expected seconds from 1970")
+        raise RowError(f"{names[0]} is not in seconds from 1970")
     return int(text) or None
 
 
