@@ -212,7 +212,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
     from gpuctl.workloads import knobs, tables, write
-    from gpuctl.workloads.synth import MOST_JOBS, Wanted, synthesize
+    from gpuctl.workloads.synth import MOST_JOBS, Synthesis, synthesize
 
     if (jobs is None) == (days is None):
         raise UsageError("synth needs --jobs or --days, and not both", hint="--jobs 10000, or --days 28")
@@ -220,7 +220,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         _check_unused(context, ("load_by",), "is for --load")
     monday = write.start_of(start)
     check_outputs(context, {"--output": output})
-    wanted = Wanted(
+    wanted = Synthesis(
         MOST_JOBS if jobs is None else jobs,
         seed,
         load,
@@ -298,9 +298,9 @@ def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: S
     """Compare jobs of several seeds with the trace; without a load no replays."""
     from gpuctl.cli.progress import Bar
     from gpuctl.workloads import quality, replays
-    from gpuctl.workloads.synth import Wanted, synthesize
+    from gpuctl.workloads.synth import Synthesis, synthesize
 
-    drawn = [synthesize(model, Wanted(trace.count, seed)) for seed in range(seeds)]
+    drawn = [synthesize(model, Synthesis(trace.count, seed)) for seed in range(seeds)]
     found = quality.scores(trace, drawn)
     if load is not None:
         with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:

@@ -26,8 +26,8 @@ _OVER_LAID = 20.0
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked for.
+class Synthesis:
+    """Which jobs are made.
 
     Attributes:
         count: jobs; with `days`, the most.
@@ -55,10 +55,10 @@ class Wanted:
     users: int | None = None
 
 
-def synthesize(model: Model, wanted: Wanted) -> Jobs:
-    """Make jobs; the same model and the same wishes give the same jobs.
+def synthesize(model: Model, wanted: Synthesis) -> Jobs:
+    """Make jobs; the same model and settings give the same jobs.
 
-    Submissions, run times and limits are whole seconds; with `Wanted.load` by time, the load is as asked for but for
+    Submissions, run times and limits are whole seconds; with `Synthesis.load` by time, the load is as asked for but for
     that rounding. The capacity of the result is that which its load is a share of.
 
     Raises:
@@ -70,7 +70,7 @@ def synthesize(model: Model, wanted: Wanted) -> Jobs:
     return _drawn(model, wanted) if wanted.days is None else _within(model, wanted, wanted.days)
 
 
-def _within(model: Model, wanted: Wanted, days: float) -> Jobs:
+def _within(model: Model, wanted: Synthesis, days: float) -> Jobs:
     """The jobs of some days: of as many as it takes to fill these."""
     capacity = model.jobs_capacity if wanted.capacity is None else wanted.capacity
     faster = 1.0 if wanted.load is None else wanted.load / (model.offered / capacity)
@@ -96,7 +96,7 @@ def _of_users(model: Model, users: int, rng: Generator) -> Model:
     raise UsageError(f"--users {users:,}: the model has no users", hint="leave it out, or fit a trace that names users")
 
 
-def _drawn(model: Model, wanted: Wanted) -> Jobs:
+def _drawn(model: Model, wanted: Synthesis) -> Jobs:
     seeds = np.random.SeedSequence(wanted.seed).spawn(2)
     rng, change = (np.random.default_rng(seed) for seed in seeds)
     capacity = model.jobs_capacity if wanted.capacity is None else wanted.capacity
@@ -129,7 +129,7 @@ def _whole_seconds(jobs: Jobs) -> Jobs:
     return replace(jobs, submit_s=np.rint(jobs.submit_s), run_s=run, limit_s=limit)
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: Synthesis) -> None:
     if not 1 <= wanted.count <= MOST_JOBS:
         raise UsageError(f"--jobs {wanted.count:,}: expected 1 to {MOST_JOBS:,}")
     if wanted.days is not None and not 0 < wanted.days <= _MOST_DAYS:
