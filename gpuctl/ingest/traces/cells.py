@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuctl.ingest.read.pieces import count_of
 from gpuctl.slurm.times import instants
 
 if TYPE_CHECKING:
@@ -17,6 +16,7 @@ stamp or one with an offset from UTC; ``epoch``, seconds, counted from 1970."""
 
 MOST = 1e15
 """No count of a trace is larger."""
+_BLANK, _LAST = ord(" "), ord("~")
 LATEST_S = 7_258_118_400
 """Year 2200."""
 _EXPECTED = {
@@ -144,10 +144,16 @@ def is_plain(data: bytes, separator: str) -> bool:
     """Whether the cells of some lines have no blanks around them and no unprintable characters."""
     import numpy as np
 
-    between, cells = separator.encode(), np.frombuffer(data, np.uint8)
-    blank = (between + b" ", b" " + between, b" \n", b"\n ")
-    if data.startswith(b" ") or data.endswith(b" ") or any(pattern in data for pattern in blank):
+    between, end = ord(separator), ord("\n")
+    cells = np.frombuffer(data, np.uint8)
+    # others than printable ASCII may be blanks or controls; numbers below that of a blank become large ones
+    odd = int(np.count_nonzero(cells - np.uint8(_BLANK) > _LAST - _BLANK))
+    if odd != data.count(b"\n") + (data.count(b"\t") if separator == "\t" else 0):
         return False
-    # others than printable ASCII may be blanks or controls
-    odd = int(np.count_nonzero((cells < 32) | (cells > 126)))
-    return odd == count_of(data, b"\n") + (count_of(data, b"\t") if separator == "\t" else 0)
+    at = np.flatnonzero(cells == _BLANK)
+    if not len(at):
+        return True
+    if at[0] == 0 or at[-1] == len(cells) - 1:
+        return False
+    beside = np.concatenate([cells[at - 1], cells[at + 1]])
+    return not bool(((beside == between) | (beside == end)).any())

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.core.states import State
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues, known_jobs
 from gpuctl.ingest.core.known_jobs import KnownJobs
+from gpuctl.ingest.traces.marks import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
@@ -146,9 +147,9 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
         run_span_s=pl.coalesce(pl.when(ran >= 0).then(ran), *told("run_span_s")),
         released_ts=pl.when(~unfinished).then(pl.max_horizontal(start, end)),
     )
-    own = _words(rows, on_jobs)
+    own = words(rows, on_jobs)
     rows = rows.with_columns(
-        _words(rows, on_attempts).alias("attempt_quirks"),
+        words(rows, on_attempts).alias("attempt_quirks"),
         (rows["quirks"].list.concat(own) if "quirks" in rows.columns else own).alias("quirks"),
     )
     if "run_sum_s" in rows.columns:
@@ -158,13 +159,3 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _seconds(since: pl.Expr, until: pl.Expr) -> pl.Expr:
     return (until - since).dt.total_microseconds() / 1e6
-
-
-def _words(rows: pl.DataFrame, marks: Mapping[str, pl.Expr]) -> pl.Series:
-    """A list of the words whose conditions hold, for each row."""
-    import polars as pl
-
-    bits = [pl.when(condition).then(1 << bit).otherwise(0) for bit, condition in enumerate(marks.values())]
-    codes = rows.select(pl.sum_horizontal(bits).cast(pl.UInt32)).to_series()
-    lists = [[word for bit, word in enumerate(marks) if code >> bit & 1] for code in range(1 << len(bits))]
-    return pl.Series(lists, dtype=pl.List(pl.String)).gather(codes)

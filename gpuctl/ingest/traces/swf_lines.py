@@ -26,8 +26,7 @@ MORE = tuple(f"more_{k}" for k in range(1, 5))
 """Cells behind these, as text."""
 NUMBER, SHORT, LONG = "cell {n} is not a number", "not 18 cells", f"more than {len(CELLS) + len(MORE)} cells"
 LINE = "line"
-_BLANKS = re.compile(rb"[ \t]+")
-_EDGES = re.compile(rb"(?m)^ +| +$")
+_BLANK, _END = b" \n"
 _COMMENT = re.compile(rb"(?m)^[ \t]*[;#].*$")
 _KEY = re.compile(r";\s*([A-Za-z]{3,30})\s*:\s*(.*)")
 _HEADER = re.compile(rb"(?i)[ \t]*\"?(id|job|jobid|job_id|job_number)\"?[ \t,]+\"?submit")
@@ -83,8 +82,7 @@ def _piece(data: bytes, first: int) -> tuple[pl.DataFrame, list[Reject]]:
         data = data.replace(b"\r", b"")
     if b";" in data or b"#" in data:
         data = _COMMENT.sub(b"", data)
-    if b"\t" in data or b"  " in data or data.startswith(b" ") or b"\n " in data or b" \n" in data:
-        data = _EDGES.sub(b"", _BLANKS.sub(b" ", data))
+    data = _squeezed(data.replace(b"\t", b" "))
     if data.startswith(b"\n") or b"\n\n" in data:
         kept = data.split(b"\n")[:-1]
         numbers = numbers[np.array([bool(line) for line in kept], bool)]
@@ -97,6 +95,23 @@ def _piece(data: bytes, first: int) -> tuple[pl.DataFrame, list[Reject]]:
         if found is not None and found.height == len(numbers):
             return _numbered(found, numbers), []
     return _by_line(data, numbers.tolist())
+
+
+def _squeezed(data: bytes) -> bytes:
+    """Lines with one blank between cells, and none before or behind them."""
+    import numpy as np
+
+    cells = np.frombuffer(data, np.uint8)
+    blank, end = cells == _BLANK, cells == _END
+    # before another blank, or at the end of a line; then what is left at the beginning of one
+    odd = blank[:-1] & (blank[1:] | end[1:])
+    if odd.any():
+        cells = np.append(cells[:-1][~odd], cells[-1:])
+    elif not (data.startswith(b" ") or (end[:-1] & blank[1:]).any()):
+        return data
+    kept = cells != _BLANK
+    kept[1:] |= cells[:-1] != _END
+    return bytes(cells[kept])
 
 
 def _read(data: bytes, width: int) -> pl.DataFrame | None:
