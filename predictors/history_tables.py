@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 SECTIONS = (("run_times", "How near predictions come"), ("learning", "What was learnt from"))
 TABLES = ("runtime_predictors", "runtime_scores", "runtime_jobs", "runtime_features")
 
-MODEL = "history"
 _WIDE = (
     "median_ape_pct", "mae_s", "mean_abs_log_error", "within_10_pct", "within_50_pct", "rank_correlation", "pinball_s",
     "coverage_pct", "width_mean_s", "width_factor",

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import shlex
-import sys
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
 from gpuctl.cli.common import message
-from gpuctl.cli.output import for_people, print_result, tell_written
+from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.policy_choice import policies
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 from gpuctl.core.spelling import meant
@@ -297,7 +295,7 @@ def answer(  # noqa: PLR0917
     figures = _figures(base, plan, kept, engine, given)
     found = result(
         base, plan, figures, baseline or label(names[0][0]),
-        sources=source.sources, command="gpuctl " + shlex.join(sys.argv[1:]), locality=source.locality,
+        sources=source.sources, command=command_line(), locality=source.locality,
         measures=varied.measures,
     )  # fmt: skip
     places.write_tables(found, given)

@@ -93,8 +93,9 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     if inputs.inference_load is not None and inputs.inference is None:
         raise UsageError("--inference-load is for the servers of --inference", hint="add --inference 9x8")
     span = _from_to("--window", inputs.window)
+    told = inputs.columns_map or inputs.unit  # of columns, so that it is no CSV of ours
     wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names))
-    tables = [path for path in paths if inputs.log_format is None and is_jobs_csv(path)]
+    tables = [path for path in paths if inputs.log_format is None and not told and is_jobs_csv(path)]
     source = _from_csv(wishes, tables) if tables else _from_trace(wishes, given)
     workload, cluster = source.workload, source.cluster
     from gpuctl.replay.inputs import choose, clusters, run_time_estimates, time_limits, transforms
@@ -184,6 +185,7 @@ def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
     for option, value in (
         ("--db", inputs.db), ("--trace-cluster", inputs.trace_cluster), ("--timezone", inputs.timezone),
         ("--columns", inputs.columns), ("--work", inputs.work), ("--racks", inputs.racks),
+        ("--swf-unit", inputs.swf_unit),
     ):  # fmt: skip
         if value is not None:
             raise UsageError(f"{option} is for traces; {path} is a CSV of jobs", hint=f"leave {option} out")
@@ -228,7 +230,7 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
     with opened(
         wishes.paths, inputs.db, inputs.trace_cluster, given,
         timezone=inputs.timezone, columns=inputs.columns, log_format=inputs.log_format,
-        doing="replay",
+        doing="replay", site=inputs.site,
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         workload, own = read_trace(
             store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +13,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import Filters, Shown, grouped
-from gpuctl.cli.output import for_people, print_result, tell_written
+from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -103,7 +102,7 @@ def report(
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
     from gpuctl.reports.screens.report import screen as screen_of
 
-    command = "gpuctl " + shlex.join(sys.argv[1:])
+    command = command_line()
     written = {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}
     _check_listing(
         {"--metrics": metrics, "--list": list_kept}, {**written, "--fail-if": fail_if, "--baseline": baseline}

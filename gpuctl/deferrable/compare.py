@@ -31,9 +31,6 @@ TABLES = ("deferrable_scores", "deferrable_gains", "deferrable_seeds")
 RULES = ("asap", "latest", "quantile:10", "quantile:50", "quantile:70", "quantile:90", "clairvoyant")
 """The policies that a learned one stands beside."""
 
-SEEDS = "300..329"
-LOADS = "0.5,0.8,1.2"
-
 SCORES = (
     Column("load", "-", "Deferrable work over the capacity that on-demand jobs leave."),
     Column("policy", "-", "The policy."),

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuctl.core.errors import UsageError
 from gpuctl.workloads import knobs, lublin, parametric, resample
-from gpuctl.workloads.jobs import WEEK_S, Jobs
+from gpuctl.workloads.jobs import Jobs
 
 if TYPE_CHECKING:
     from gpuctl.workloads.jobs import Floats, Ints
@@ -98,8 +98,3 @@ def _check(wanted: Wanted) -> None:
         raise UsageError(f"--capacity {wanted.capacity:g}: expected at least 1")
     if not 0.05 <= wanted.growth <= 20:
         raise UsageError(f"--growth {wanted.growth:g}: expected 0.05 to 20", hint="2 doubles the jobs a week")
-
-
-def weeks_of(jobs: Jobs) -> float:
-    """Weeks from the first submission to the last one, at least a seventh."""
-    return max(jobs.span_s / WEEK_S, 1 / 7)

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from gpuctl.workloads.synth import Model, Wanted
 
 TABLES = ("fit_quality", "fit_jobs")
-SYNTHETIC = ("synthetic",)
 METHODS = {
     "users": "users with their weeks: each user's weeks are put into another order, hours and weekdays stay",
     "weeks": "weeks of all jobs: blocks of seven days are put into another order, hours and weekdays stay",
