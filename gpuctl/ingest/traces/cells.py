@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuctl.ingest.read.pieces import count_of
 from gpuctl.slurm.times import instants
 
 if TYPE_CHECKING:
@@ -148,7 +149,7 @@ def is_plain(data: bytes, separator: str) -> bool:
     cells = np.frombuffer(data, np.uint8)
     # others than printable ASCII may be blanks or controls; numbers below that of a blank become large ones
     odd = int(np.count_nonzero(cells - np.uint8(_BLANK) > _LAST - _BLANK))
-    if odd != data.count(b"\n") + (data.count(b"\t") if separator == "\t" else 0):
+    if odd != count_of(data, b"\n") + (count_of(data, b"\t") if separator == "\t" else 0):
         return False
     at = np.flatnonzero(cells == _BLANK)
     if not len(at):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import TYPE_CHECKING
 
@@ -122,7 +121,7 @@ def _read(data: bytes, width: int) -> pl.DataFrame | None:
     # a file without dependencies has numbers there, too
     schema = {name: pl.String if name in _TEXTS else pl.Float64 for name in names}
     try:
-        return pl.read_csv(io.BytesIO(data), has_header=False, quote_char=None, separator=" ", schema=schema)
+        return pl.read_csv(data, has_header=False, quote_char=None, separator=" ", schema=schema)
     except (pl.exceptions.ComputeError, pl.exceptions.SchemaError):
         return None
 
