@@ -211,8 +211,8 @@ def test_another_schema_version(store: Path, version: int) -> None:
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("DROP TABLE attempts", "no table attempts"),
-        ("ALTER TABLE jobs DROP COLUMN gpus", "no column gpus in jobs"),
+        ("DROP TABLE placements", "no table placements"),
+        ("ALTER TABLE containers DROP COLUMN gpus", "no column gpus in containers"),
         ("CREATE VIEW mine AS SELECT 1", "a view that gpuctl did not make: mine"),
         ("CREATE MACRO own(x) AS x + 1", "a macro that gpuctl did not make: own"),
     ],
@@ -309,7 +309,7 @@ def test_zones_that_are_not_known(store: Path, zone: str) -> None:
     ],
 )
 def test_clocks(store: Path, change_s: str, status: Status, evidence: str) -> None:
-    change(store, *(f"UPDATE {table} SET {change_s} WHERE job = 'j7'" for table in ("jobs", "attempts")))
+    change(store, *(f"UPDATE {table} SET {change_s} WHERE job = 'j7'" for table in ("job_rows", "attempt_rows")))
     found = look(store)["clocks"]
     assert found.status is status
     assert evidence in found.evidence
