@@ -57,7 +57,7 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
         if start is None and rows.height:
             start = _start(header, rows, sink)
         made = _jobs(rows, start or 0.0, unit, _names(header, "queue"))
-        lines = made.filter(made["fault"].is_not_null())[LINE].to_list()
+        lines = made[LINE].filter(made["fault"].is_not_null()).to_list()
         split = data.split(b"\n") if lines else []
         told = [
             (line, fault, split[line - first].decode("utf-8", "replace"))
@@ -65,7 +65,8 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
         ]
         for number, reason, raw in sorted([*rejects, *told]):
             sink.reject(number, reason, raw)
-        kept = jobs.add(made.filter(made["fault"].is_null()), partial(_raw, data, first))
+        sound = made.filter(made["fault"].is_null()) if lines else made
+        kept = jobs.add(sound, partial(_raw, data, first))
         placed |= _place(kept, sink, unit)
     jobs.finish()
     if not placed:

@@ -13,7 +13,7 @@ from gpuctl.core.local_time import check_timezone, has_local_times
 from gpuctl.core.paths import resolved
 from gpuctl.ingest.core import ledger
 from gpuctl.ingest.core.ledger import Entry
-from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers
+from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
 from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
 from gpuctl.ingest.pipeline.registry import all_formats, named, with_named
 from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport, nothing_here
@@ -199,6 +199,8 @@ class _Run:
     then: Callable[[Store, str], None] | None = None
     ahead: Ahead | None = None
     """What workers read."""
+    mixed: bool = False
+    """Whether jobs are told by a scheduler's logs and by something else, too."""
     derived: int = 0
     """Jobs whose zone follows from the log, where the user named one that does not fit."""
     remarks: list[str] = field(default_factory=list)
@@ -242,6 +244,8 @@ class _Run:
         self._check_lake(store)
         stored = ledger.formats_of(store, self.cluster) if store else []
         check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
+        told = [*(f.format for f in self.findings), *(f for f in self.formats if f.name in dict(stored))]
+        self.mixed = len({scheduler_of(fmt) is None for fmt in told if "jobs" in fmt.fills}) == 2
 
     def _check_lake(self, store: Store | None) -> None:
         """Refuse telemetry for a lake that is only read, before anything is loaded."""
@@ -504,6 +508,8 @@ class _Run:
     def _sink(self, fmt: Format, store: Store) -> StoreSink:
         from gpuctl.ingest.core.sink import StoreSink
 
+        if self.mixed and scheduler_of(fmt) is not None:
+            ledger.spread(store, self.cluster)
         return StoreSink(store, self.cluster, ledger.next_source(store), self._timezone(fmt, store))
 
     def _timezone(self, fmt: Format, store: Store) -> str:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import TYPE_CHECKING
 
 from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8
 from gpuctl.ingest.read.delimited import Reject
-from gpuctl.ingest.read.pieces import count_of, torn_off, whole_lines
+from gpuctl.ingest.read.pieces import blocks, count_of, torn_off, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +81,7 @@ def _piece(data: bytes, first: int) -> tuple[pl.DataFrame, list[Reject]]:
         data = data.replace(b"\r", b"")
     if b";" in data or b"#" in data:
         data = _COMMENT.sub(b"", data)
-    data = _squeezed(data.replace(b"\t", b" "))
+    data = b"".join(_squeezed(block) for block in blocks(data.replace(b"\t", b" ")))
     if data.startswith(b"\n") or b"\n\n" in data:
         kept = data.split(b"\n")[:-1]
         numbers = numbers[np.array([bool(line) for line in kept], bool)]
@@ -122,7 +121,7 @@ def _read(data: bytes, width: int) -> pl.DataFrame | None:
     # a file without dependencies has numbers there, too
     schema = {name: pl.String if name in _TEXTS else pl.Float64 for name in names}
     try:
-        return pl.read_csv(io.BytesIO(data), has_header=False, quote_char=None, separator=" ", schema=schema)
+        return pl.read_csv(data, has_header=False, quote_char=None, separator=" ", schema=schema)
     except (pl.exceptions.ComputeError, pl.exceptions.SchemaError):
         return None
 
