@@ -1,6 +1,6 @@
 """How often `gpuctl classify` is right on the recorded corpus, and how fast it reads.
 
-python benchmarks/failures.py [dev|heldout|fresh] [--wrong] [--speed]
+python benchmarks/failures.py [dev|heldout|fresh|gpu] [--wrong] [--speed]
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ _LINES = {
 
 if __name__ == "__main__":
     arguments = sys.argv[1:]
-    for chosen in [a for a in arguments if not a.startswith("-")] or ["dev", "heldout", "fresh"]:
+    for chosen in [a for a in arguments if not a.startswith("-")] or ["dev", "heldout", "fresh", "gpu"]:
         for with_facts in (True, False):
             accuracy(chosen, told=with_facts, show_wrong="--wrong" in arguments and chosen != "heldout")
     if "--speed" in arguments:

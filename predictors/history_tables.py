@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, named, note, ours
 from gpuctl.core.numbers import lasting, number, percent
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 SECTIONS = (("run_times", "How near predictions come"), ("learning", "What was learnt from"))
 TABLES = ("runtime_predictors", "runtime_scores", "runtime_jobs", "runtime_features")
 
-MODEL = "history"
 _WIDE = (
     "median_ape_pct", "mae_s", "mean_abs_log_error", "within_10_pct", "within_50_pct", "rank_correlation", "pinball_s",
     "coverage_pct", "width_mean_s", "width_factor",
@@ -53,7 +51,6 @@ def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Ana
         sources=tuple(sources),
         settings=settings(trained),
         command=command,
-        version=__version__,
         warnings=_warnings(trained),
     )
 

@@ -31,7 +31,6 @@ SHORTEST_S = 1.0
 
 TEXTS = ("user", "queue", "name")
 """What a job may be described with in words; an empty text is as none."""
-NUMBERS = ("size", "time_limit_s", "submit_s")
 
 _JOBS = """
     SELECT job, "user", queue, name, gpus, nodes, time_limit_s, state, run_sum_s AS run_s,

@@ -22,10 +22,8 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.predictors.series import Series
 
-COVERAGE = 0.8
-"""Share of jobs whose run time should lie between the bounds."""
 Z = 1.2816
-"""Standard errors to either side that hold so many of normal errors."""
+"""Standard errors to either side that hold 80 % of normal errors: as many run times should lie between the bounds."""
 ENOUGH_SEEN = 1.5
 """With so many epochs seen, a job's own traffic goes before other jobs, however alike those are."""
 HARDLY_BEGUN = 0.5

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-TERMS = ("step", "sample", "all-reduce", "epoch")
 ENOUGH = 4
 """Profiled jobs of a model that the abstract says suffice."""
 PRIOR = 0.01

@@ -9,6 +9,8 @@
 -- column: jobs_an_hour | jobs/h | mean over all days
 -- column: working_day | jobs/h | mean over Mondays to Fridays
 -- column: weekend | jobs/h | mean over Saturdays and Sundays
+-- chart: profile x=hour page.y=jobs_an_hour,working_day,weekend terminal.y="working_day:Monday to Friday,weekend:Saturday and Sunday" y_title="submissions"
+--   title="Submissions an hour, by hour of the day"
 WITH dated AS (
     SELECT * FROM base_workload WHERE NOT EXISTS (SELECT 1 FROM clusters WHERE cluster = $cluster AND epoch = 'relative')
 ),

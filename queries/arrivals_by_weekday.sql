@@ -8,6 +8,7 @@
 -- column: jobs_pct | % | share of all
 -- column: jobs_a_day | jobs/day | mean
 -- column: work_pct | % | share of the work
+-- chart: profile on=page x=weekday y=jobs_a_day y_title="submissions" title="Submissions a day, 1 Monday to 7 Sunday"
 WITH dated AS (
     SELECT * FROM base_workload WHERE NOT EXISTS (SELECT 1 FROM clusters WHERE cluster = $cluster AND epoch = 'relative')
 ),

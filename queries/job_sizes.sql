@@ -10,6 +10,7 @@
 -- column: work_h | h | hours of run time times size
 -- column: work_pct | % | share of the work
 -- column: run_p50_s | s | median run time
+-- chart: bars x=size y="jobs_pct:jobs,work_pct:work" title="Jobs and their work by size"
 WITH grouped AS (
     SELECT least(size, 65) AS slot, count(*) AS jobs, sum((size * run_s)::DECIMAL(38, 6))::DOUBLE / 3600 AS work_h, median(run_s) AS run_p50_s
     FROM base_workload WHERE size > 0 GROUP BY ALL

@@ -11,6 +11,7 @@
 -- column: run_p50_s | s | median run time
 -- column: run_p90_s | s | 90th percentile
 -- column: work_h | h | hours of run time times size
+-- chart: bars x=size_bucket y="run_p50_s:median,run_p90_s:90th percentile" where=state:all title="Run times by size"
 WITH timed AS (
     SELECT CASE WHEN size <= 1 THEN '1' WHEN size <= 4 THEN '2-4' WHEN size <= 8 THEN '5-8' ELSE '>8' END AS size_bucket, outcome, size, run_s
     FROM base_workload WHERE size > 0 AND run_s IS NOT NULL

@@ -47,7 +47,6 @@ class Costs:
         dram_bytes: traffic [layers, kinds].
         energy_uj: dynamic energy [layers, kinds].
         extra: other columns that are numbers, by name [layers, kinds]; for checks.
-        layer_types: the column ``type``, by model; empty where there is none.
     """
 
     path: str
@@ -57,7 +56,6 @@ class Costs:
     dram_bytes: dict[str, Floats]
     energy_uj: dict[str, Floats]
     extra: dict[str, dict[str, Floats]] = field(default_factory=dict)
-    layer_types: dict[str, tuple[str, ...]] = field(default_factory=dict)
 
     def digest(self) -> str:
         """A digest of all costs: results of one table mean nothing for another."""
@@ -98,11 +96,9 @@ def read_costs(path: Path | None = None) -> Costs:
         for column in columns:
             tables[column][row["model"]][at] = row[column]
     _check_gaps(place, models, kinds, tables["compute_us"])
-    types = {m: {row["idx"]: row["type"] for row in rows if row["model"] == m} for m in models}
     return Costs(
-        str(place), models, kinds, tables.pop("compute_us"), tables.pop("dram_bytes"), tables.pop("energy_uj"), tables,
-        {m: tuple(types[m].get(k, "") for k in range(size[m])) for m in models},
-    )  # fmt: skip
+        str(place), models, kinds, tables.pop("compute_us"), tables.pop("dram_bytes"), tables.pop("energy_uj"), tables
+    )
 
 
 def _row(row: dict[str, str], _: int) -> dict[str, Any]:
@@ -113,7 +109,7 @@ def _row(row: dict[str, str], _: int) -> dict[str, Any]:
     found["compute_us"] = number(row, "compute_us", above=0)
     found |= {column: number(row, column, least=0) for column in ("dram_bytes", "energy_uj")}
     found |= {column: number(row, column, least=0) if row.get(column) else None for column in CHECKED}
-    return found | {"type": row.get("type") or ""}
+    return found
 
 
 def _check_gaps(path: Path, models: Sequence[str], kinds: Sequence[str], compute: dict[str, Floats]) -> None:

@@ -34,7 +34,6 @@ QOS = {"high": 2, "medium": 4, "low": 8}
 TENANTS = 4
 QUIET, BUSY = 40, 20
 """Mean arrivals in a quiet and in a busy spell of ``burst``."""
-MOST_REQUESTS = 10_000_000
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -13,15 +12,16 @@ import typer
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
+    Answer,
     ClusterOption,
     FormatOption,
     JsonOption,
     OutputFormat,
-    OutputOption,
     ParquetOption,
     TableOption,
+    grouped,
 )
-from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
+from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
@@ -80,8 +80,10 @@ def _group() -> None:
 
 
 @accel.command(cls=WithExamples)
-def simulate(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def simulate(
     context: typer.Context,
+    *,
     requests: RequestsArgument,
     system: SystemOption = "six",
     policy: Annotated[
@@ -104,14 +106,12 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Simulate requests under policies: how many are in time, how fairly, how fast, with how much energy?"""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_outputs(context, {"--output": output, "--log": log}, {"--csv": csv, "--parquet": parquet})
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
     from gpuctl.accel import compare
     from gpuctl.accel import simulate as simulator
     from gpuctl.accel import tables as of_results
@@ -129,7 +129,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
         announce(bar, given, machine, asked)
         outcomes = compare.run(names, found, machine, asked, rules, bar.at)
     result = of_results.result(
-        outcomes, asked, machine, rules, log=log is not None, command="gpuctl " + shlex.join(sys.argv[1:]),
+        outcomes, asked, machine, rules, log=log is not None, command=command_line(),
         sources=(_source(requests, len(asked)),), warnings=tuple(told),
     )  # fmt: skip
     for each in told:
@@ -146,10 +146,7 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
             replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name in of_results.FILES
         )
         write_directory(replace(result, tables=called), csv, "csv", given)
-    if parquet is not None:
-        write_directory(result, parquet, "parquet", given)
-    print_result(result, shape, output, table, given)
-    tell_written((output, log, csv, parquet), given)
+    print_answer(result, shape, answer, table, given, parquet=parquet, also=(log, csv))
 
 
 @accel.command()
@@ -206,14 +203,16 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     if shape in {None, OutputFormat.CSV} and not given.spreadsheet:
         write_text(streams.csv_of(made, machine), output)
     else:
-        result = of_results.stream(made, machine, "gpuctl " + shlex.join(sys.argv[1:]))
+        result = of_results.stream(made, machine, command_line())
         print_result(result, shape or OutputFormat.CSV, output, ["accel_stream"], given)
     tell_written((output,), given)
 
 
 @accel.command("tables")
-def list_tables(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def list_tables(
     context: typer.Context,
+    *,
     path: Annotated[
         Path | None, typer.Argument(metavar="[LAYERS.csv]", help="CSV of costs. Default: gpuctl's own.")
     ] = None,
@@ -222,14 +221,12 @@ def list_tables(  # noqa: PLR0917 - Typer passes options by name
     ] = False,
     tables: TablesOption = None,
     kinds: KindsOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """List what models take on each kind of sub-accelerator, by a table of costs."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
-    check_outputs(context, {"--output": output})
+    shape = answer.shape(given)
+    check_outputs(context, {"--output": answer.output})
     from gpuctl.accel import check as of_costs
     from gpuctl.accel import tables as of_results
     from gpuctl.accel.costs import read_costs
@@ -239,10 +236,9 @@ def list_tables(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError("two tables of costs are named", hint="leave --tables out")
     costs = read_costs(path or tables)
     wrong = of_costs.violations(costs, kinds) if check else []
-    command = "gpuctl " + shlex.join(sys.argv[1:])
     warnings = tuple(foreign(each) for each in wrong)
-    print_result(of_results.models(of_costs.overview(costs), costs.path, command, warnings), shape, output, None, given)
-    tell_written((output,), given)
+    result = of_results.models(of_costs.overview(costs), costs.path, command_line(), warnings)
+    print_answer(result, shape, answer, None, given)
     for each in wrong:
         message(f"wrong: {each}")
     if check:

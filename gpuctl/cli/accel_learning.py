@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -12,16 +10,8 @@ import typer
 
 from gpuctl.cli.accel import KindsOption, ModelsOption, SystemOption, TablesOption, accel, announce, machine_for
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import (
-    CsvOption,
-    FormatOption,
-    JsonOption,
-    OutputOption,
-    ParquetOption,
-    TableOption,
-    TrainingFolderOption,
-)
-from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
+from gpuctl.cli.options import Answer, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
+from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import UsageError
@@ -109,8 +99,10 @@ def train(  # noqa: PLR0917 - Typer passes options by name
 
 
 @accel.command()
-def evaluate(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def evaluate(
     context: typer.Context,
+    *,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl accel train wrote.")],
     loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the streams of requests.")] = ".6,.8,1,1.2",
     streams: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Streams at each load.")] = 40,
@@ -127,14 +119,12 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Score a learned scheduler against rules on requests that it has not seen, load by load, with intervals."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_outputs(context, {"--output": output}, {"--csv": csv, "--parquet": parquet})
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output}, {"--csv": csv, "--parquet": parquet})
     from gpuctl.accel import compare, evaluate_tables, saved
     from gpuctl.accel import evaluate as scoring
     from gpuctl.accel.requests import models_of
@@ -146,22 +136,17 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     about = saved.card_of(model)
     machine = machine_for(system or saved.text_of(about, "system_text", "six"), tables, kinds)
     policy, _ = saved.load(model, "relmas", len(machine.system.kinds))
-    asked = scoring.Asked(wanted, streams, n, _models(models, about, machine, models_of), seed)
+    asked = scoring.Evaluation(wanted, streams, n, _models(models, about, machine, models_of), seed)
     scoring.check_unseen(about, asked)
     told = tuple(compare.strangers(model, about, machine))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         announce(bar, given, machine)
         scores = scoring.run(machine, policy, asked, bar.at)
     result = evaluate_tables.result(
-        scores, machine, asked, about, saved.curve_of(model), command="gpuctl " + shlex.join(sys.argv[1:]),
+        scores, machine, asked, about, saved.curve_of(model), command=command_line(),
         warnings=told,
     )  # fmt: skip
-    if csv is not None:
-        write_directory(result, csv, "csv", given)
-    if parquet is not None:
-        write_directory(result, parquet, "parquet", given)
-    print_result(result, shape, output, table, given)
-    tell_written((output, csv, parquet), given)
+    print_answer(result, shape, answer, table, given, csv=csv, parquet=parquet)
 
 
 def _models(text: str | None, about: dict[str, Any], machine: Machine, models_of: Any) -> tuple[int, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -30,7 +28,7 @@ from gpuctl.cli.options import (
     TracesArgument,
     grouped,
 )
-from gpuctl.cli.output import for_people, print_result, print_screen, tell_written, write_directory
+from gpuctl.cli.output import command_line, for_people, print_result, print_screen, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
 from gpuctl.queries.sections import REFERENCES, SECTIONS
@@ -156,7 +154,7 @@ def analyze(
         sections=tuple(section or ()),
         tables=_wanted(table or (), first=first, whole=whole and not section, drawing=people and shape is None),
         own=own,
-        command="gpuctl " + shlex.join(sys.argv[1:]),
+        command=command_line(),
     )
     with opened(
         paths or [],

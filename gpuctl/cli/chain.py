@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from functools import partial
@@ -14,29 +12,18 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import opened
-from gpuctl.cli.options import (
-    ClusterOption,
-    FormatOption,
-    JsonOption,
-    LogColumnsOption,
-    LogFormatOption,
-    LogsStoreOption,
-    LogTimezoneOption,
-    OutputOption,
-    ParquetOption,
-    TableOption,
-)
-from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
+from gpuctl.cli.inputs import check_there
+from gpuctl.cli.options import Answer, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption
-from gpuctl.core.errors import ExitCode, InputError, UsageError
+from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpuctl.chain.episode import Pair
-    from gpuctl.chain.evaluate import Asked
+    from gpuctl.chain.evaluate import Evaluation
     from gpuctl.chain.log import Log
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
@@ -93,8 +80,10 @@ def _group() -> None:
 
 
 @chain.command(cls=WithExamples)
-def evaluate(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def evaluate(
     context: typer.Context,
+    *,
     paths: PathsArgument = None,
     db: DbOption = None,
     cases: Annotated[
@@ -139,22 +128,17 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     train_from: TrainFromOption = None,
     outage_cost: OutageCostOption = 1.0,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Simulate chains of jobs among those of a log: how long are gaps and overlaps, for each way to submit?"""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_outputs(context, {"--output": output}, {"--parquet": parquet})
-    command = "gpuctl " + shlex.join(sys.argv[1:])
-    reader = partial(_read, paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format)
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output}, {"--parquet": parquet})
+    command = command_line()
+    reader = partial(_read, paths or [], db, logs, given)
     if cases is not None:
         if compat is None or nodes is not None or split is not None or model is not None:
             raise UsageError(
@@ -165,26 +149,25 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     else:
         if nodes is None or split is None:
             raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
-        from gpuctl.chain.evaluate import Asked, policy_names
+        from gpuctl.chain.evaluate import Evaluation, policy_names
 
         check_cost(outage_cost)
-        wishes = Asked(
+        asked = Evaluation(
             nodes, _pair(nodes, job_nodes, limit, ends_after), policy_names(policy), _date("--split", split),
             -1 if train_from is None else _date("--train-from", train_from), outage_cost,
             _warm_up(warm_up), jobs, compat is not None,
         )  # fmt: skip
-        result, failed = _policies(wishes, model, reader, table, given=given, command=command)
-    if parquet is not None:
-        write_directory(result, parquet, "parquet", given)
-    print_result(result, shape, output, table, given)
-    tell_written((output, parquet), given)
+        result, failed = _policies(asked, model, reader, table, given=given, command=command)
+    print_answer(result, shape, answer, table, given, parquet=parquet)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 @chain.command(cls=WithExamples)
-def train(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def train(
     context: typer.Context,
+    *,
     model: ModelOption,
     paths: PathsArgument = None,
     db: DbOption = None,
@@ -207,10 +190,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         Path | None,
         typer.Option(metavar="DIR", help="Folder to keep the net's training in; after a stop it goes on from there."),
     ] = None,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
 ) -> None:
     """Learn from a log how long a job will wait, for gpuctl chain advise and run."""
     given = settings(context)
@@ -235,10 +215,8 @@ def train(  # noqa: PLR0917 - Typer passes options by name
 
         needed("torch", f"--policy {net}")
     card.check_place(model)
-    log, sources, failed = _read(
-        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="train"
-    )
-    asked = of_log.Asked(
+    log, sources, failed = _read(paths or [], db, logs, given, doing="train")
+    asked = of_log.Evaluation(
         nodes, pair, ("newsvendor",), last, of_log.next_midnight(log.first_start_s) if since is None else since,
         outage_cost, warm_up_s,
     )  # fmt: skip
@@ -303,7 +281,7 @@ def _warm_up(text: str) -> int:
 
 
 def _policies(
-    asked: Asked, model: Path | None, reader: Reader, table: list[str] | None, *, given: Settings, command: str
+    asked: Evaluation, model: Path | None, reader: Reader, table: list[str] | None, *, given: Settings, command: str
 ) -> tuple[Analysis, bool]:
     from gpuctl.chain import evaluate as of_log
     from gpuctl.chain import model as of_model
@@ -343,20 +321,15 @@ def _date(option: str, text: str) -> int:
 
 
 def _read(
-    paths: list[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
-    columns: str | None, log_format: str | None, doing: str = "evaluate",
-) -> tuple[Log, tuple[SourceInfo, ...], bool]:  # fmt: skip
+    paths: list[Path], db: Path | None, logs: LogReading, given: Settings, *, doing: str = "evaluate"
+) -> tuple[Log, tuple[SourceInfo, ...], bool]:
     """The jobs, the files that they came from, and whether something of them could not be read."""
-    absent = next((path for path in paths if not path.exists()), None)
-    if absent is not None:
-        raise InputError("no such file or directory", path=str(absent), hint="name Slurm accounting, or a trace store")
+    check_there(paths, "Slurm accounting, or a trace store")
     from gpuctl.chain.log import from_store
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
-    with opened(
-        paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing=doing
-    ) as (path, name, report), Store(path) as store:  # fmt: skip
+    with logs.opened(paths, db, given, doing) as (path, name, report), Store(path) as store:
         log = from_store(store, name)
         for each in log.notes:
             message(f"note: {each}", quiet=given.quiet)

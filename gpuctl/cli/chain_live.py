@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
-import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,8 +12,8 @@ import typer
 from gpuctl.cli.chain import chain, check_cost
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import FormatOption, JsonOption, OutputOption
-from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.options import Answer, grouped
+from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
@@ -37,8 +35,10 @@ JournalOption = Annotated[
 
 
 @chain.command(cls=WithExamples)
-def advise(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def advise(
     context: typer.Context,
+    *,
     model: ModelArgument,
     job: Annotated[str, typer.Option(metavar="ID", help="The running job whose successor is asked about.")],
     squeue: Annotated[
@@ -61,14 +61,12 @@ def advise(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = None,
     timeout: TimeoutOption = 60.0,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Say whether to submit the successor of a running job now, and what to expect."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
-    check_outputs(context, {"--output": output})
+    shape = answer.shape(given)
+    check_outputs(context, {"--output": answer.output})
     if outage_cost is not None:
         check_cost(outage_cost)
     from gpuctl.chain import advice, live_tables
@@ -78,9 +76,8 @@ def advise(  # noqa: PLR0917 - Typer passes options by name
     cost = outage_cost or trained.cost
     queue, second, accrues = _queue(squeue, at, timeout, given)
     found = advice.advise(trained, queue, job, second, cost=cost, size=nodes)
-    result = live_tables.advice(found, accrues, "gpuctl " + shlex.join(sys.argv[1:]))
-    print_result(result, shape, output, None, given)
-    tell_written((output,), given)
+    result = live_tables.advice(found, accrues, command_line())
+    print_answer(result, shape, answer, None, given)
 
 
 def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tuple[list[QueuedJob], int, bool | None]:
@@ -184,23 +181,22 @@ def _journal(path: Path, journal: Path | None) -> Path:
 
 
 @chain.command(cls=WithExamples)
-def status(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def status(
     context: typer.Context,
+    *,
     path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file of the chain.")],
     journal: JournalOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Show the jobs of a chain from its journal, even while it runs."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
-    check_outputs(context, {"--output": output})
+    shape = answer.shape(given)
+    check_outputs(context, {"--output": answer.output})
     from gpuctl.chain import live_tables
     from gpuctl.chain.journal import read
 
     told = read(_journal(path, journal))
     if not told.events:
         raise InputError("has no events yet", path=str(_journal(path, journal)), hint="start gpuctl chain run")
-    print_result(live_tables.status(told, "gpuctl " + shlex.join(sys.argv[1:])), shape, output, None, given)
-    tell_written((output,), given)
+    print_answer(live_tables.status(told, command_line()), shape, answer, None, given)

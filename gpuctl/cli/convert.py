@@ -9,18 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.inputs import opened
-from gpuctl.cli.options import (
-    ClusterOption,
-    LogColumnsOption,
-    LogFormatOption,
-    LogTimezoneOption,
-    MapOption,
-    Site,
-    SwfUnitOption,
-    TracesArgument,
-    UnitOption,
-)
+from gpuctl.cli.options import LogReading, MapOption, Site, SwfUnitOption, TracesArgument, UnitOption, grouped
 from gpuctl.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:
@@ -45,8 +34,10 @@ class To(StrEnum):
     INFERENCE_LOAD = "inference-load"
 
 
-def convert(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def convert(
     context: typer.Context,
+    *,
     paths: TracesArgument = None,
     to: Annotated[To, typer.Option("--to", help="The format; jobs-csv is what gpuctl replay reads.")] = To.JOBS_CSV,
     output: Annotated[
@@ -59,10 +50,7 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
     swf_unit: SwfUnitOption = None,
     columns_map: MapOption = None,
     unit: UnitOption = None,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
 ) -> None:
     """Write the jobs of a trace as other tools read them, or the load of services as gpuctl replay does.
 
@@ -85,12 +73,9 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
 
     def body(file: BinaryIO) -> None:
         with (
-            opened(
-                paths or [], None, cluster, given, timezone=timezone, columns=columns, doing="convert", site=site,
-                log_format=log_format, brief=True,
-            ) as (store_path, name, report),
+            logs.opened(paths or [], None, given, "convert", site=site, brief=True) as (store_path, name, report),
             Store(store_path) as store,
-        ):  # fmt: skip
+        ):
             faults.append(report is not None and report.failed)
             done.append(write(store, name, to.value, file, unit=swf_unit, servers=servers))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +10,8 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import FormatOption, JobSeedOption, JsonOption, OutputOption, ParquetOption, TableOption
-from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
+from gpuctl.cli.options import Answer, JobSeedOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import check_tables
 
@@ -126,8 +124,10 @@ def _write(jobs: Sequence[Job], output: Path) -> None:
 
 
 @dag.command(cls=WithExamples)
-def simulate(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def simulate(
     context: typer.Context,
+    *,
     path: Annotated[
         Path,
         typer.Argument(metavar="STAGES", help="CSV: job,arrival_ms,stage,tasks,task_ms,parents."),
@@ -147,14 +147,12 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     csv: Annotated[Path | None, typer.Option("--csv", metavar="DIR", help="Write jobs.csv and summary.csv.")] = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Run the jobs of a file under each policy: when is each done?"""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_outputs(context, {"--output": output, "--log": log}, {"--csv": csv, "--parquet": parquet})
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
     from gpuctl.cli.progress import Bar
     from gpuctl.dag import jobs as of_file
     from gpuctl.dag import simulate as of_jobs
@@ -178,14 +176,4 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     result = tables.simulated(
         jobs, outcomes, str(path), executors=executors, delay_ms=delay, command=command_line(), limits=policies
     )
-    if csv is not None:
-        write_directory(result, csv, "csv", given)
-    if parquet is not None:
-        write_directory(result, parquet, "parquet", given)
-    print_result(result, shape, output, table, given)
-    tell_written((output, log, csv, parquet), given)
-
-
-def command_line() -> str:
-    """The command as the user gave it."""
-    return "gpuctl " + shlex.join(sys.argv[1:])
+    print_answer(result, shape, answer, table, given, csv=csv, parquet=parquet, also=(log,))

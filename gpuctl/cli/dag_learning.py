@@ -19,21 +19,21 @@ from gpuctl.cli.dag import (
     PatchOption,
     Teacher,
     Weigh,
-    command_line,
     dag,
 )
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
+    Answer,
     FormatOption,
     JsonOption,
-    OutputOption,
     ParquetOption,
     RuleDepthOption,
     RuleRowsOption,
     RulesOption,
     TableOption,
+    grouped,
 )
-from gpuctl.cli.output import chosen_format, print_result, tell_written, write_directory
+from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption, check_tables
 from gpuctl.core.errors import UsageError
@@ -50,8 +50,10 @@ LoadsOption = Annotated[
 
 
 @dag.command(cls=WithExamples)
-def distil(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def distil(
     context: typer.Context,
+    *,
     model: ModelOption,
     paths: Annotated[
         list[Path] | None,
@@ -83,13 +85,11 @@ def distil(  # noqa: PLR0917 - Typer passes options by name
         int, typer.Option(metavar="N", min=0, max=1000, help="Other made-up sets of each load, to count fidelity on.")
     ] = 4,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Distil a tree of a few rules from a teacher, and count how often it does as that does."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shape = answer.shape(given, table)
     from gpuctl.cli.progress import Bar
     from gpuctl.dag import distil as of_teacher
     from gpuctl.dag import tables, training
@@ -98,13 +98,13 @@ def distil(  # noqa: PLR0917 - Typer passes options by name
 
     check_tables(table or (), tables.DISTILLED)
     card.check_place(model)
-    check_outputs(context, {"--output": output})
+    check_outputs(context, {"--output": answer.output})
     if weigh is Weigh.STAKE and teacher is not Teacher.ROLLOUT:
         raise UsageError(f"--weigh stake: {teacher} does not say what an action costs", hint="--teacher rollout")
-    asked = of_teacher.Asked(
+    asked = of_teacher.Distillation(
         teacher.value, executors, delay, Limit(limit.value), depth, leaf, leaves, weigh is Weigh.STAKE
     )
-    wanted = training.Wanted(train, rounds, jobs, _loads(load), seed, test)
+    wanted = training.TrainingSets(train, rounds, jobs, _loads(load), seed, test)
     begun = time.process_time()
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         made = training.run(asked, wanted, paths or [], bar.at)
@@ -113,8 +113,7 @@ def distil(  # noqa: PLR0917 - Typer passes options by name
         asked, made.rounds, made.fidelity, made.rules, told=made.told, command=command_line(),
         cpu_s=time.process_time() - begun,
     )  # fmt: skip
-    print_result(result, shape, output, table, given)
-    tell_written((output, model), given)
+    print_answer(result, shape, answer, table, given, also=(model,))
 
 
 def _loads(text: str) -> tuple[float, ...]:
@@ -172,8 +171,10 @@ def _write(text: str, file: BinaryIO) -> None:
 
 
 @dag.command(cls=WithExamples)
-def evaluate(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def evaluate(
     context: typer.Context,
+    *,
     policy: Annotated[
         str,
         typer.Option(metavar="A,B", help="Who decides; as in simulate. tree:MODEL with the others shows its worth."),
@@ -189,14 +190,12 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     delay: DelayOption = 2000,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Compare policies on generated sets of jobs, with paired intervals."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_outputs(context, {"--output": output}, {"--parquet": parquet})
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output}, {"--parquet": parquet})
     from gpuctl.cli.progress import Bar
     from gpuctl.dag import evaluate as of_seeds
     from gpuctl.dag import tables, training
@@ -210,10 +209,7 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
         found = of_seeds.run(setting, policies, bar.at)
         fidelity = training.fidelity_of(policies, setting, bar.at)
     result = tables.evaluated(setting, found, fidelity, policies, command_line())
-    if parquet is not None:
-        write_directory(result, parquet, "parquet", given)
-    print_result(result, shape, output, table, given)
-    tell_written((output, parquet), given)
+    print_answer(result, shape, answer, table, given, parquet=parquet)
 
 
 def _seeds(text: str) -> tuple[int, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -14,20 +12,17 @@ import typer
 from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import is_jobs_csv, opened
+from gpuctl.cli.inputs import check_there, is_jobs_csv
 from gpuctl.cli.options import (
-    ClusterOption,
-    FormatOption,
-    JsonOption,
-    LogColumnsOption,
-    LogFormatOption,
-    LogTimezoneOption,
-    OutputOption,
+    Answer,
+    LogReading,
+    OutputFormat,
     ParquetOption,
     TableOption,
     TrainingFolderOption,
+    grouped,
 )
-from gpuctl.cli.output import chosen_format, for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output import command_line, for_people, print_answer, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables
 from gpuctl.core.errors import ExitCode, InputError, UsageError
@@ -67,8 +62,10 @@ def _group() -> None:
 
 
 @deferrable.command(cls=WithExamples)
-def convert(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def convert(
     context: typer.Context,
+    *,
     paths: LearntPathsArgument = None,
     output: FolderOption = None,
     slot: Annotated[str, typer.Option(metavar="TIME", help="Length of a slot: 30m, 1h.")] = "30m",
@@ -84,10 +81,7 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(metavar="NAME", help="Deferrable jobs are those of this queue or quality of service; repeatable."),
     ] = None,
     db: DbOption = None,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
 ) -> None:
     """Cut a trace into slots: the capacity that on-demand jobs leave, and deferrable jobs with their windows.
 
@@ -102,9 +96,7 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.deferrable.conversion import convert as cut
 
     slot_s = _seconds("--slot", slot)
-    trace, failed = _read(
-        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, queues=queue or []
-    )
+    trace, failed = _read(paths or [], db, logs, given, queue or [])
     case = cut(trace, slot_s, share, gpus)
     write_case(case, output)
     left = case.about["left_out_too_late"] + case.about["left_out_too_large"]
@@ -121,8 +113,10 @@ def convert(  # noqa: PLR0917 - Typer passes options by name
 
 
 @deferrable.command(cls=WithExamples)
-def simulate(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def simulate(
     context: typer.Context,
+    *,
     capacity: Annotated[
         Path, typer.Argument(metavar="DIR|CAPACITY.csv", help="What convert wrote; or a CSV with slot,leftover.")
     ],
@@ -152,14 +146,12 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Start deferrable jobs by a policy, slot by slot: how many run, what they wait, what evictions lose."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_outputs(context, {"--output": output}, {"--csv": csv, "--parquet": parquet})
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output}, {"--csv": csv, "--parquet": parquet})
     from gpuctl.cli.progress import Bar
     from gpuctl.deferrable import tables
     from gpuctl.deferrable.cases import read_case
@@ -173,8 +165,8 @@ def simulate(  # noqa: PLR0917 - Typer passes options by name
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         ran = run(case, policies, evict.value, limit_s=time_limit, tell=bar.at)
     name = capacity.resolve().name if capacity.is_dir() else capacity.name
-    result = tables.result(case, ran, evict.value, name, "gpuctl " + shlex.join(sys.argv[1:]))
-    _print(result, given, csv=csv, parquet=parquet, shape=shape, output=output, table=table)
+    result = tables.result(case, ran, evict.value, name, command_line())
+    _print(result, shape, answer, table, given, csv=csv, parquet=parquet)
 
 
 @deferrable.command(cls=WithExamples)
@@ -304,8 +296,10 @@ def train(  # noqa: PLR0917 - Typer passes options by name
 
 
 @deferrable.command(cls=WithExamples)
-def evaluate(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def evaluate(
     context: typer.Context,
+    *,
     models: Annotated[
         list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders that gpuctl deferrable train wrote.")
     ] = None,
@@ -314,14 +308,12 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
         str, typer.Option(metavar="N..M", help="Seeds of the cases; none of them was learnt from.")
     ] = "300..329",
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Score learned rules beside simple ones on made-up cases: does learning pay? With paired intervals."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
-    check_outputs(context, {"--output": output})
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output})
     from gpuctl.cli.progress import Bar
     from gpuctl.deferrable import compare
     from gpuctl.deferrable.policies import parse
@@ -331,9 +323,8 @@ def evaluate(  # noqa: PLR0917 - Typer passes options by name
     wanted, cases = _loads(loads), _seeds(seeds)
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         found = compare.compare(policies, wanted, cases, bar.at)
-    result = compare.result(found, policies, wanted, cases, "gpuctl " + shlex.join(sys.argv[1:]))
-    print_result(result, shape, output, table, given)
-    tell_written((output,), given)
+    result = compare.result(found, policies, wanted, cases, command_line())
+    print_answer(result, shape, answer, table, given)
 
 
 def _loads(text: str) -> tuple[float, ...]:
@@ -363,25 +354,23 @@ def _seeds(text: str) -> tuple[int, ...]:
 
 
 def _print(
-    result: Analysis, given: Settings, *, csv: Path | None, parquet: Path | None, shape: object, output: Path | None,
-    table: list[str] | None,
+    result: Analysis, shape: OutputFormat | None, answer: Answer, table: list[str] | None, given: Settings, *,
+    csv: Path | None, parquet: Path | None,
 ) -> None:  # fmt: skip
-    from gpuctl.cli.options import OutputFormat
     from gpuctl.deferrable.tables import SHORT_FILES
 
-    kind = shape if isinstance(shape, OutputFormat) else None
     short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
     if csv is not None:
         write_directory(short, csv, "csv", given)
     if parquet is not None:
         write_directory(short, parquet, "parquet", given)
     screen = None
-    if for_people(kind, output) and not table:
+    if for_people(shape, answer.output) and not table:
         from gpuctl.reports.screens.deferrable import screen as screen_of
 
         screen = screen_of(result)
-    print_result(result, kind, output, table, given, screen=screen, notes=False)
-    tell_written((output, csv, parquet), given)
+    print_result(result, shape, answer.output, table, given, screen=screen, notes=False)
+    tell_written((answer.output, csv, parquet), given)
 
 
 def _seconds(option: str, text: str) -> int:
@@ -394,20 +383,18 @@ def _seconds(option: str, text: str) -> int:
 
 
 def _read(
-    paths: list[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
-    columns: str | None, log_format: str | None, queues: list[str],
-) -> tuple[Trace, bool]:  # fmt: skip
+    paths: list[Path], db: Path | None, logs: LogReading, given: Settings, queues: list[str]
+) -> tuple[Trace, bool]:
     """The jobs, and whether something of them could not be read."""
-    absent = next((path for path in paths if not path.exists()), None)
-    if absent is not None:
-        raise InputError("no such file or directory", path=str(absent), hint="name logs, a trace store, or a CSV")
+    check_there(paths, "logs, a trace store, or a CSV")
     from gpuctl.deferrable.conversion import trace_of
 
     failed = False
-    if len(paths) == 1 and log_format is None and is_jobs_csv(paths[0]):
+    if len(paths) == 1 and logs.log_format is None and is_jobs_csv(paths[0]):
         from gpuctl.replay.inputs.job_csv import read_jobs
 
-        for option, value in (("--db", db), ("--cluster", cluster), ("--timezone", timezone), ("--columns", columns)):
+        told = {"--db": db, "--cluster": logs.cluster, "--timezone": logs.timezone, "--columns": logs.columns}
+        for option, value in told.items():
             if value is not None:
                 raise UsageError(f"{option} is for logs; {paths[0]} is a CSV of jobs", hint=f"leave {option} out")
         workload: Workload = read_jobs(paths[0])
@@ -415,9 +402,7 @@ def _read(
         from gpuctl.replay.inputs.trace import read_trace
         from gpuctl.store.database import Store
 
-        with opened(
-            paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="replay"
-        ) as (path, name, report), Store(path) as store:  # fmt: skip
+        with logs.opened(paths, db, given, "replay") as (path, name, report), Store(path) as store:
             workload, _ = read_trace(store, name, own_cluster=False)
             failed = report is not None and report.failed
     for each in workload.notes:

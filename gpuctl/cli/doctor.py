@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import FormatOption, JsonOption, OutputFormat, OutputOption, TableOption
-from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.options import Answer, OutputFormat, TableOption, grouped
+from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 TABLES = ("checks", "ledger")
 
 
-def doctor(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def doctor(
     context: typer.Context,
+    *,
     db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to check.")] = None,
     model: Annotated[
         list[Path] | None,
@@ -29,16 +29,14 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
         Path | None, typer.Option(metavar="DIR", help="Directory for reports. Default: the current directory.")
     ] = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Check the installation, the machine, a trace store and saved models; say what is wrong and what to do.
 
     Exits with 1 where a check fails; warnings do not change the exit code.
     """
     options = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or options.json, output=output, tables=table)
+    shape = answer.shape(options, table)
     unknown = next((name for name in table or () if name not in TABLES), None)
     if unknown is not None:
         raise UsageError(f"--table {unknown}: no such table", hint=f"known: {', '.join(TABLES)}")
@@ -60,12 +58,11 @@ def doctor(  # noqa: PLR0917 - Typer passes options by name
                 message(f"{one.check}: {one.status}: {one.evidence}; {one.fix}")
         message(f"gpuctl: no table can be printed: {error}")
         raise typer.Exit(ExitCode.CHECK_FAILED) from None
-    check_outputs(context, {"--output": output})
+    check_outputs(context, {"--output": answer.output})
     # a store that could not be read has no ledger
-    result = analysis(given, found, rows, "gpuctl " + shlex.join(sys.argv[1:]))
+    result = analysis(given, found, rows, command_line())
     wanted = [name for name in table or ("checks",) if result.table(name)]
-    print_result(result, shape, output, None if shape is OutputFormat.JSON and not table else wanted, options)
-    tell_written((output,), options)
+    print_answer(result, shape, answer, None if shape is OutputFormat.JSON and not table else wanted, options)
     if failed:
         message(f"gpuctl: {len(failed)} of {len(found)} checks failed: {', '.join(dict.fromkeys(failed))}")
         raise typer.Exit(ExitCode.CHECK_FAILED)

@@ -21,7 +21,7 @@ from gpuctl.cli.options import (
     TracesArgument,
     grouped,
 )
-from gpuctl.cli.output import tell_written
+from gpuctl.cli.output import command_line, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -80,7 +80,7 @@ def explain(
     options = Options(
         **site.settings(),
         filter=filters.parsed(),
-        command="gpuctl " + shlex.join(sys.argv[1:]),
+        command=command_line(),
     )
     with opened(
         paths or [],

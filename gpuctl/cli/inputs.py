@@ -24,6 +24,21 @@ _OF_STORES = frozenset({"analyze", "convert", "explain", "fit", "learn from", "r
 """What is done with any trace, one that is only a CSV of jobs too; the others read such a file their own way."""
 
 
+def check_there(paths: Sequence[Path], expected: str) -> None:
+    """See that all that is named is there.
+
+    Args:
+        paths: what is named.
+        expected: what to name instead, for the hint.
+
+    Raises:
+        InputError: something is not there.
+    """
+    absent = next((path for path in paths if not path.exists()), None)
+    if absent is not None:
+        raise InputError("no such file or directory", path=str(absent), hint=f"name {expected}")
+
+
 @contextmanager
 def opened(
     paths: list[Path],
@@ -84,7 +99,13 @@ def opened(
     mapped, log_format = _mapped(site, log_format)
     tables = [path for path in paths if log_format is None and doing in _OF_STORES and is_jobs_csv(path)]
     if tables:
-        _check_alone(tables[0], paths, {"--db": db, "--timezone": timezone, "--columns": columns})
+        _check_alone(
+            tables[0], paths,
+            {
+                "--db": db, "--timezone": timezone, "--columns": columns,
+                "--swf-unit": site.swf_unit if site and doing != "convert" else None,
+            },
+        )  # fmt: skip
         from gpuctl.replay.inputs.job_csv import read_jobs
         from gpuctl.replay.inputs.jobs_store import write_jobs
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,7 +25,7 @@ from gpuctl.cli.options import (
     TimezoneOption,
     grouped,
 )
-from gpuctl.cli.output import for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output import command_line, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, check_tables
 from gpuctl.core.errors import ExitCode, UsageError
@@ -140,4 +138,4 @@ def _result(
             reasons=not wanted or "failures" in wanted,
         )
         sources = read_sources(store, case.cluster)
-        return result(case, wanted, sources, "gpuctl " + shlex.join(sys.argv[1:]), reference)
+        return result(case, wanted, sources, command_line(), reference)

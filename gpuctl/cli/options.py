@@ -18,10 +18,12 @@ import typer
 from gpuctl.cli import complete
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+    from contextlib import AbstractContextManager
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.job_filter import JobFilter
+    from gpuctl.ingest.pipeline.report import IngestReport
 
 
 class OutputFormat(StrEnum):
@@ -269,6 +271,47 @@ class Filters:
             user=self.user or (), queue=self.queue or (), account=self.account or (), state=self.state or (),
             gpus=self.gpus, since=self.since, until=self.until,
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LogReading:
+    """How logs are read, and which cluster of a store."""
+
+    cluster: ClusterOption = None
+    timezone: LogTimezoneOption = None
+    log_format: LogFormatOption = None
+    columns: LogColumnsOption = None
+
+    def opened(
+        self, paths: list[Path], db: Path | None, given: Settings, doing: str, *, site: Site | None = None,
+        brief: bool = False,
+    ) -> AbstractContextManager[tuple[Path, str | None, IngestReport | None]]:  # fmt: skip
+        """The store to work on, as `gpuctl.cli.inputs.opened` gives it."""
+        from gpuctl.cli.inputs import opened
+
+        return opened(
+            paths, db, self.cluster, given, timezone=self.timezone, columns=self.columns, log_format=self.log_format,
+            doing=doing, site=site, brief=brief,
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Answer:
+    """In which format an answer is printed, and where."""
+
+    output_format: FormatOption = None
+    as_json: JsonOption = False
+    output: OutputOption = None
+
+    def shape(self, given: Settings, tables: Sequence[str] | None = None) -> OutputFormat | None:
+        """The format of the output; None for what suits where it goes.
+
+        Raises:
+            UsageError: the options contradict each other.
+        """
+        from gpuctl.cli.output import chosen_format
+
+        return chosen_format(self.output_format, as_json=self.as_json or given.json, output=self.output, tables=tables)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -16,10 +17,16 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpuctl.cli.common import Settings
+    from gpuctl.cli.options import Answer
     from gpuctl.cli.pager import Show
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
     from gpuctl.reports.terminal.printer import Painter
+
+
+def command_line() -> str:
+    """The command as the user gave it, for results."""
+    return "gpuctl " + shlex.join(sys.argv[1:])
 
 
 def chosen_format(
@@ -134,6 +141,30 @@ def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
         page(show)
     else:
         show(sys.stdout)
+
+
+def print_answer(
+    result: Analysis, shape: OutputFormat | None, answer: Answer, tables: list[str] | None, given: Settings, *,
+    csv: Path | None = None, parquet: Path | None = None, also: Iterable[Path | None] = (),
+) -> None:  # fmt: skip
+    """Print an answer, write all its tables to folders, and say on stderr what was written.
+
+    Args:
+        result: its tables.
+        shape: of `answer`.
+        answer: where it goes.
+        tables: only these are printed.
+        given: the global options.
+        csv: a folder for its tables.
+        parquet: likewise.
+        also: what has been written before.
+    """
+    if csv is not None:
+        write_directory(result, csv, "csv", given)
+    if parquet is not None:
+        write_directory(result, parquet, "parquet", given)
+    print_result(result, shape, answer.output, tables, given)
+    tell_written((answer.output, *also, csv, parquet), given)
 
 
 def tell_written(places: Iterable[Path | None], given: Settings) -> None:

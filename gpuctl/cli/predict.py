@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
@@ -14,20 +13,17 @@ from gpuctl.cli.common import message, named_to_check, print_json, print_table, 
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
+    Answer,
     ClusterOption,
     CumulativeOption,
-    FormatOption,
-    JsonOption,
     KeepOption,
-    LogColumnsOption,
-    LogFormatOption,
-    LogTimezoneOption,
+    LogReading,
     NotesOption,
     OutputFormat,
-    OutputOption,
     PlainJsonOption,
+    grouped,
 )
-from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.output import command_line, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 
@@ -44,8 +40,10 @@ predict = typer.Typer(
 
 
 @predict.command(cls=WithExamples)
-def runtime(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def runtime(
     context: typer.Context,
+    *,
     paths: Annotated[
         list[Path] | None,
         typer.Argument(
@@ -79,30 +77,30 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     cluster: ClusterOption = None,
     cumulative: CumulativeOption = False,
     notes: NotesOption = False,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
     keep_as: KeepOption = None,
 ) -> None:
     """Predict run times from a job's storage traffic, other jobs of its model, or history."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
-    from gpuctl.cli.profiles import Asked, predict_runtime
+    shape = answer.shape(given, ["predictions"])
+    from gpuctl.cli.profiles import RuntimeOptions, predict_runtime
     from gpuctl.reports.screens.predict import runtime_screen
 
-    check_outputs(context, {"--output": output})
+    check_outputs(context, {"--output": answer.output})
     kept = keeping_place(keep_as, paths or [], db)
-    asked = Asked(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
-    result, failed = predict_runtime(asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
-    _write(result, runtime_screen, shape, output, given, notes=notes)
+    asked = RuntimeOptions(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
+    result, failed = predict_runtime(asked, given, command_line())
+    _write(result, runtime_screen, shape, answer.output, given, notes=notes)
     keep(result, keep_as, kept, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 @predict.command()
-def overhead(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def overhead(
     context: typer.Context,
+    *,
     epoch_s: Annotated[
         float | None,
         typer.Option(metavar="S", min=0.0, help="Length of an epoch in seconds. Default: the job has no epochs."),
@@ -141,14 +139,12 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     ] = None,
     db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store for --keep.")] = None,
     notes: NotesOption = False,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
     keep_as: KeepOption = None,
 ) -> None:
     """Predict the cost of suspending a job: time until its GPUs are free, time to resume, and time lost."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["overhead"])
+    shape = answer.shape(given, ["overhead"])
     sizes = {
         "--epoch-s": epoch_s, "--phase-s": phase_s, "--checkpoint-bytes": checkpoint_bytes,
         "--first-bytes": first_bytes, "--bandwidth": bandwidth,
@@ -168,17 +164,19 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.predictors.overhead_tables import Suspension, predict_overhead
     from gpuctl.reports.screens.predict import overhead_screen
 
-    check_outputs(context, {"--output": output})
+    check_outputs(context, {"--output": answer.output})
     kept = keeping_place(keep_as, [], db)
     asked = Suspension(epoch_s, phase_s, left, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
-    result = predict_overhead(asked, model, "gpuctl " + shlex.join(sys.argv[1:]))
-    _write(result, overhead_screen, shape, output, given, notes=notes)
+    result = predict_overhead(asked, model, command_line())
+    _write(result, overhead_screen, shape, answer.output, given, notes=notes)
     keep(result, keep_as, kept, context, given)
 
 
 @predict.command(cls=WithExamples)
-def wait(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def wait(
     context: typer.Context,
+    *,
     model: Annotated[Path, typer.Option(metavar="DIR", help="Model saved by gpuctl train wait.")],
     paths: Annotated[
         list[Path] | None,
@@ -222,18 +220,13 @@ def wait(  # noqa: PLR0917 - Typer passes options by name
         float | None,
         typer.Option(metavar="SECONDS", help="When --squeue FILE was so, in seconds since 1970, if it does not say."),
     ] = None,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
     notes: NotesOption = False,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Forecast how long jobs will wait: quantiles of the time from when a job can first start to its start."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["predictions"])
+    shape = answer.shape(given, ["predictions"])
     one = {"gpus": gpus, "nodes": nodes, "limit": limit, "queue": queue, "user": user, "at": at}
     if every + (jobs is not None) + (gpus is not None or nodes is not None) != 1:
         hint = "--gpus 8 --limit 24h"
@@ -244,16 +237,16 @@ def wait(  # noqa: PLR0917 - Typer passes options by name
         raise UsageError("--sinfo and --taken go with --squeue", hint="name the queue with --squeue FILE")
     if squeue is not None and not every and not paths:
         raise UsageError("--squeue without accounting is for --all", hint="name accounting or a store, too")
-    check_outputs(context, {"--output": output})
+    check_outputs(context, {"--output": answer.output})
     from gpuctl.cli.waits import OneJob, Queue, Source, predict_wait
     from gpuctl.reports.screens.predict import wait_screen
 
     asked = None if every else OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
     live = None if squeue is None else Queue(squeue, None if sinfo is None else str(sinfo), taken)
-    source = Source(paths or [], None, cluster, timezone, log_format, columns, live)
-    result, failed = predict_wait(source, model, asked, given, "gpuctl " + shlex.join(sys.argv[1:]))
-    _write(result, wait_screen, shape, output, given, notes=notes)
-    tell_written((output,), given)
+    source = Source(paths or [], None, logs, live)
+    result, failed = predict_wait(source, model, asked, given, command_line())
+    _write(result, wait_screen, shape, answer.output, given, notes=notes)
+    tell_written((answer.output,), given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

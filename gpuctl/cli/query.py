@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -13,7 +11,7 @@ import typer
 from gpuctl.cli import complete
 from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
-from gpuctl.cli.output import chosen_format, print_result
+from gpuctl.cli.output import chosen_format, command_line, print_result
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -93,7 +91,6 @@ def _described(view: View) -> dict[str, object]:
 
 
 def _as_result(found: pl.DataFrame) -> Analysis:
-    from gpuctl import __version__
     from gpuctl.core.notes import note
     from gpuctl.core.results import Analysis, Column, ResultTable
     from gpuctl.core.text import plural
@@ -108,8 +105,8 @@ def _as_result(found: pl.DataFrame) -> Analysis:
         columns=tuple(Column(name, "-", "") for name in found.columns),
         frame=found,
     )
-    command = "gpuctl " + shlex.join(sys.argv[1:])
-    return Analysis(note("query"), (table,), (("query", "Query"),), (), {}, command, __version__)
+    command = command_line()
+    return Analysis(note("query"), (table,), (("query", "Query"),), (), {}, command)
 
 
 def analyses(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +12,7 @@ import typer
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
-from gpuctl.cli.output import for_people, print_result, tell_written
+from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -63,7 +61,7 @@ def replay(
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_servers=None)
     else:
-        _check_wishes(compared, shown.table or (), several=len(names) > 1)
+        _check_options(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
     from gpuctl.replay.results.settings import policy_notes
@@ -126,7 +124,7 @@ def _screen(result: Analysis, told: Sequence[str]) -> Screen:
     return screen(result, told)
 
 
-def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -> None:
+def _check_options(compared: Compared, tables: Sequence[str], *, several: bool) -> None:
     """See that the result will have the tables asked for."""
     from gpuctl.core.spelling import meant
 
@@ -232,7 +230,7 @@ def _result(
         source.cluster,
         baseline=baseline,
         against_recorded=compared.against is not None,
-        command="gpuctl " + shlex.join(sys.argv[1:]),
+        command=command_line(),
         version=__version__,
         warmup=compared.warmup,
         sources=source.sources,

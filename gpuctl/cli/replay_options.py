@@ -18,7 +18,11 @@ from gpuctl.cli.options import (
     LogColumnsOption,
     LogFormatOption,
     LogTimezoneOption,
+    MapOption,
     Shown,
+    Site,
+    SwfUnitOption,
+    UnitOption,
 )
 
 if TYPE_CHECKING:
@@ -178,6 +182,9 @@ class Inputs:
     timezone: LogTimezoneOption = None
     log_format: LogFormatOption = None
     columns: LogColumnsOption = None
+    columns_map: MapOption = None
+    unit: UnitOption = None
+    swf_unit: SwfUnitOption = None
     quotas: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota."),
@@ -200,6 +207,11 @@ class Inputs:
         Work | None,
         typer.Option(help="A job's run time: sum of its attempts, unless given; its last one; last end - first start."),
     ] = None
+
+    @property
+    def site(self) -> Site:
+        """What the user says of how the logs are to be read."""
+        return Site(map=self.columns_map, unit=self.unit, swf_unit=self.swf_unit)
 
 
 @dataclass(frozen=True)

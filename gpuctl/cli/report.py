@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from contextlib import suppress
 from dataclasses import replace
@@ -14,7 +13,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import Filters, Shown, grouped
-from gpuctl.cli.output import for_people, print_result, tell_written
+from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -103,7 +102,7 @@ def report(
     from gpuctl.reports.report import earlier, failed, known_metrics, labelled, summarize
     from gpuctl.reports.screens.report import screen as screen_of
 
-    command = "gpuctl " + shlex.join(sys.argv[1:])
+    command = command_line()
     written = {"--html": html, "--output": output, "--markdown": markdown, "--junit": junit}
     _check_listing(
         {"--metrics": metrics, "--list": list_kept}, {**written, "--fail-if": fail_if, "--baseline": baseline}
@@ -113,7 +112,7 @@ def report(
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
-    from gpuctl.cli.report_inputs import Wanted, gather, strangers
+    from gpuctl.cli.report_inputs import Selection, gather, strangers
     from gpuctl.store.contents import listing
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
@@ -127,7 +126,7 @@ def report(
     if pseudonyms is not None:
         given = replace(given, hide=partial(_told, pseudonyms))
     conditions = [parse(text) for text in fail_if or ()]
-    found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command, filters.parsed()), given)
+    found = gather(paths, Selection(tuple(cluster or ()), tuple(only or ()), command, filters.parsed()), given)
     old = [read_document(path) for path in baseline] if baseline else None
     with strangers(read=old is not None or any(one.read for one in found)):
         if pseudonyms is None:

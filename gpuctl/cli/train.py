@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,22 +9,12 @@ import typer
 
 from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import is_jobs_csv, opened
+from gpuctl.cli.inputs import check_there, is_jobs_csv
 from gpuctl.cli.keep import keep, keeping_place, traces_db
-from gpuctl.cli.options import (
-    ClusterOption,
-    FormatOption,
-    JsonOption,
-    KeepOption,
-    LogColumnsOption,
-    LogFormatOption,
-    LogTimezoneOption,
-    OutputOption,
-    TableOption,
-)
-from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.options import Answer, ClusterOption, KeepOption, LogReading, TableOption, grouped
+from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.core.errors import ExitCode, InputError, UsageError
+from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -62,15 +50,14 @@ TestShareOption = Annotated[
 
 
 @train.command(cls=WithExamples)
-def runtime(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def runtime(
     context: typer.Context,
+    *,
     model: ModelOption,
     paths: LearntPathsArgument = None,
     db: LearntDbOption = None,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
     test_share: TestShareOption = 0.2,
     quantiles: Annotated[
         str, typer.Option(metavar="A,B,C", help="Quantiles for the lower end, the prediction and the upper end.")
@@ -83,14 +70,12 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
     keep_as: KeepOption = None,
 ) -> None:
     """Train a model of run times on a log, and score it beside simple rules on the log's last jobs."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shape = answer.shape(given, table)
     shares = _numbers(quantiles)
     from gpuctl.predictors import card, history, history_folder, history_tables
     from gpuctl.predictors.registry import find
@@ -99,27 +84,26 @@ def runtime(  # noqa: PLR0917 - Typer passes options by name
     others = [find(name) for name in dict.fromkeys(predictor or ())]
     card.check_place(model)
     kept = keeping_place(keep_as, paths or [], db)
-    check_outputs(context, {"--output": output})
+    check_outputs(context, {"--output": answer.output})
     logs_in = traces_db(paths or [], db, keep_as)
-    jobs, sources, failed = _read(
-        paths or [], logs_in, cluster, given, timezone=timezone, columns=columns, log_format=log_format
-    )
+    jobs, sources, failed = _read(paths or [], logs_in, logs, given)
     from gpuctl.cli.progress import Bar
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         trained = history.train(jobs, test_share=test_share, quantiles=shares, others=others, tell=bar.at)
     history_folder.save(model, trained.model, history_tables.about(trained, sources))
-    result = history_tables.result(trained, sources, "gpuctl " + shlex.join(sys.argv[1:]))
-    print_result(result, shape, output, table, given)
-    tell_written((output, model), given)
+    result = history_tables.result(trained, sources, command_line())
+    print_answer(result, shape, answer, table, given, also=(model,))
     keep(result, keep_as, kept, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 @train.command()
-def overhead(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def overhead(
     context: typer.Context,
+    *,
     model: ModelOption,
     paths: Annotated[
         list[Path] | None,
@@ -132,61 +116,53 @@ def overhead(  # noqa: PLR0917 - Typer passes options by name
         typer.Option("--db", metavar="FILE", help="Trace store to keep what is read; all of it is used."),
     ] = None,
     cluster: ClusterOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
     keep_as: KeepOption = None,
 ) -> None:
     """Train a model of suspend and resume costs on measured suspensions, and score it."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
+    shape = answer.shape(given)
     from gpuctl.cli.profiles import train_overhead
     from gpuctl.predictors import card
 
     card.check_place(model)
     kept = keeping_place(keep_as, paths or [], db)
-    check_outputs(context, {"--output": output})
-    command = "gpuctl " + shlex.join(sys.argv[1:])
-    result, failed = train_overhead(paths or [], model, given, db=db, cluster=cluster, command=command)
-    print_result(result, shape, output, None, given)
-    tell_written((output, model), given)
+    check_outputs(context, {"--output": answer.output})
+    result, failed = train_overhead(paths or [], model, given, db=db, cluster=cluster, command=command_line())
+    print_answer(result, shape, answer, None, given, also=(model,))
     keep(result, keep_as, kept, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
 @train.command(cls=WithExamples)
-def wait(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def wait(
     context: typer.Context,
+    *,
     model: ModelOption,
     paths: Annotated[
         list[Path] | None, typer.Argument(metavar="INPUT...", help="Accounting logs, or one trace store (.duckdb).")
     ] = None,
     db: LearntDbOption = None,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
     test_share: TestShareOption = 0.25,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Train a model of waits on a log, and score it beside simple rules on the log's last jobs."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shape = answer.shape(given, table)
     from gpuctl.cli.waits import Source, train_wait
     from gpuctl.predictors import card
     from gpuctl.waits.tables import TABLES
 
     check_tables(table or (), TABLES)
     card.check_place(model)
-    check_outputs(context, {"--output": output})
-    source = Source(paths or [], db, cluster, timezone, log_format, columns)
-    result, failed = train_wait(source, model, test_share, given, "gpuctl " + shlex.join(sys.argv[1:]))
-    print_result(result, shape, output, table, given)
-    tell_written((output, model), given)
+    check_outputs(context, {"--output": answer.output})
+    source = Source(paths or [], db, logs)
+    result, failed = train_wait(source, model, test_share, given, command_line())
+    print_answer(result, shape, answer, table, given, also=(model,))
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -210,15 +186,11 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 
 def _read(
-    paths: list[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
-    columns: str | None, log_format: str | None,
-) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:  # fmt: skip
+    paths: list[Path], db: Path | None, logs: LogReading, given: Settings
+) -> tuple[JobTable, tuple[SourceInfo, ...], bool]:
     """The jobs, the files that they came from, and whether something of them could not be read."""
-    absent = next((path for path in paths if not path.exists()), None)
-    if absent is not None:
-        hint = "name logs, a trace store, or a CSV of jobs"
-        raise InputError("no such file or directory", path=str(absent), hint=hint)
-    tables = [path for path in paths if log_format is None and is_jobs_csv(path)]
+    check_there(paths, "logs, a trace store, or a CSV of jobs")
+    tables = [path for path in paths if logs.log_format is None and is_jobs_csv(path)]
     if tables:
         if len(paths) > 1 or db is not None:
             raise UsageError(f"{tables[0]} is a CSV of jobs; it must be the only input", hint="name it alone")
@@ -234,9 +206,7 @@ def _read(
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
-    check_named(paths, [QUEUED], columns=columns)
-    with opened(
-        paths, db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="learn from"
-    ) as (path, name, report), Store(path) as store:  # fmt: skip
+    check_named(paths, [QUEUED], columns=logs.columns)
+    with logs.opened(paths, db, given, "learn from") as (path, name, report), Store(path) as store:
         jobs = from_store(store, name)
         return jobs, read_sources(store, jobs.name), fell_short(report, paths)

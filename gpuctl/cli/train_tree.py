@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from typing import Annotated
 
 import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import (
-    FormatOption,
-    JsonOption,
-    OutputOption,
-    RuleDepthOption,
-    RuleRowsOption,
-    RulesOption,
-    TableOption,
-    grouped,
-)
-from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.options import Answer, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
+from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.replay import models_of
 from gpuctl.cli.replay_options import Inputs, Rules
@@ -52,13 +41,11 @@ def tree(
         float, typer.Option(metavar="F", help="Share of the decisions, the last ones, used for scoring.")
     ] = 0.3,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Distil a policy's decisions in a replay into a few rules over what is known without an oracle."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shape = answer.shape(given, table)
     if not 0.05 <= test_share <= 0.95:
         raise UsageError(f"--test-share {test_share:g}: expected a share from 0.05 to 0.95")
     from gpuctl.cli.policy_choice import policies
@@ -76,7 +63,7 @@ def tree(
         raise UsageError(f"--teacher {teacher}: expected one policy")
     preempts = find(names[0][0])(names[0][1]).preempts
     card.check_place(model)
-    check_outputs(context, {"--output": output})
+    check_outputs(context, {"--output": answer.output})
     source, models = by_traits(read(paths or [], inputs, JobFilter(), rules, (), given), models_of(rules), names)
     skip = models.pop("skip_unplaceable")
     models["seed"] = _seed(rules.seed)
@@ -93,11 +80,10 @@ def tree(
     scores = imitation.fidelity(tested, made)
     imitation_tables.save(model, teacher, made, learnt, scores, preempts=preempts)
     result = imitation_tables.result(
-        teacher, made, learnt, tested, scores, sources=source.sources, command="gpuctl " + shlex.join(sys.argv[1:]),
+        teacher, made, learnt, tested, scores, sources=source.sources, command=command_line(),
         preempts=preempts, model=str(model),
     )  # fmt: skip
-    print_result(result, shape, output, table, given)
-    tell_written((output, model), given)
+    print_answer(result, shape, answer, table, given, also=(model,))
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.common import message
-from gpuctl.cli.inputs import opened
+from gpuctl.cli.inputs import check_there
+from gpuctl.cli.options import LogReading
 from gpuctl.core.errors import InputError, UsageError
 
 if TYPE_CHECKING:
@@ -26,10 +27,7 @@ class Source:
 
     paths: list[Path]
     db: Path | None
-    cluster: str | None
-    timezone: str | None
-    log_format: str | None
-    columns: str | None
+    logs: LogReading
     queue: Queue | None = None
 
 
@@ -188,16 +186,11 @@ def _read(
     source: Source, given: Settings, queue: Snapshot | None = None
 ) -> tuple[WaitLog, tuple[Note, ...], tuple[SourceInfo, ...], bool]:
     """The jobs, what was found, the files that they came from, and whether something of them could not be read."""
-    absent = next((path for path in source.paths if not path.exists()), None)
-    if absent is not None:
-        raise InputError("no such file or directory", path=str(absent), hint="name accounting logs, or a trace store")
+    check_there(source.paths, "accounting logs, or a trace store")
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
     from gpuctl.waits.log import from_store
 
-    with opened(
-        source.paths, source.db, source.cluster, given, timezone=source.timezone, columns=source.columns,
-        log_format=source.log_format, doing="learn from",
-    ) as (path, name, report), Store(path) as store:  # fmt: skip
+    with source.logs.opened(source.paths, source.db, given, "learn from") as (path, name, report), Store(path) as store:
         log, notes = from_store(store, name, queue)
         return log, notes, read_sources(store, log.name), report is not None and report.failed

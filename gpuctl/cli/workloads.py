@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
@@ -13,22 +11,23 @@ import typer
 
 from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import settings
-from gpuctl.cli.inputs import opened
+from gpuctl.cli.inputs import check_there
 from gpuctl.cli.options import (
-    ClusterOption,
+    Answer,
     FormatOption,
     JobSeedOption,
     JsonOption,
-    LogColumnsOption,
-    LogFormatOption,
-    LogTimezoneOption,
-    OutputOption,
+    LogReading,
+    MapOption,
+    Site,
+    SwfUnitOption,
     TableOption,
+    grouped,
 )
-from gpuctl.cli.output import chosen_format, print_result, tell_written
+from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, check_tables
-from gpuctl.core.errors import ExitCode, InputError, UsageError
+from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -39,14 +38,6 @@ if TYPE_CHECKING:
     from gpuctl.workloads.jobs import Jobs
     from gpuctl.workloads.quality import Score
     from gpuctl.workloads.synth import Model
-
-
-class Unit(StrEnum):
-    """What sizes count."""
-
-    GPU = "gpu"
-    CPU = "cpu"
-    NODE = "node"
 
 
 class Method(StrEnum):
@@ -92,8 +83,10 @@ CapacityOption = Annotated[
 ]
 
 
-def fit(  # noqa: PLR0917 - Typer passes options by name
+@grouped
+def fit(
     context: typer.Context,
+    *,
     paths: LearntPathsArgument = None,
     model: Annotated[
         Path | None, typer.Option("--model", "-o", metavar="DIR", help="Folder for the new model; replaces one there.")
@@ -107,7 +100,12 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = Method.RESAMPLE,
     unit: Annotated[
-        Unit | None, typer.Option(help="What sizes count. Default: GPUs, or CPUs or nodes where no job has any.")
+        list[str] | None,
+        typer.Option(
+            metavar="UNIT",
+            help="What sizes count: gpu, cpu or node. Default: GPUs, or CPUs or nodes where no job has any. Or "
+            "OURS=UNIT, the unit of a column of --map, e.g. duration=min; repeatable.",
+        ),
     ] = None,
     near: Annotated[
         float | None,
@@ -128,18 +126,15 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Synthetic traces to compare.")] = 20,
     load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load of the replays that compare.")] = 0.8,
     no_replay: Annotated[bool, typer.Option("--no-replay", help="Compare without replays.")] = False,
-    cluster: ClusterOption = None,
-    timezone: LogTimezoneOption = None,
-    log_format: LogFormatOption = None,
-    columns: LogColumnsOption = None,
+    logs: LogReading,
+    columns_map: MapOption = None,
+    swf_unit: SwfUnitOption = None,
     table: TableOption = None,
-    output_format: FormatOption = None,
-    as_json: JsonOption = False,
-    output: OutputOption = None,
+    answer: Answer,
 ) -> None:
     """Fit a model of a trace's workload, and say how like the trace the jobs are that it makes."""
     given = settings(context)
-    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=table)
+    shape = answer.shape(given, table)
     if (model is None) == (check is None):
         raise UsageError("fit needs -o for a new model, or --check for one to compare, and not both", hint="-o model")
     if check is not None:
@@ -152,10 +147,10 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
     check_tables(table or (), tables.TABLES)
     if model is not None:
         card.check_place(model)
-    check_outputs(context, {"--output": output})
-    trace, sources, failed = _read(
-        paths or [], db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, unit=unit
-    )
+    check_outputs(context, {"--output": answer.output})
+    sizes, units = _units(unit or ())
+    site = Site(map=columns_map, unit=units, swf_unit=swf_unit)
+    trace, sources, failed = _read(paths or [], db, logs, given, unit=sizes, site=site)
     if capacity is not None:
         trace = replace(trace, capacity=capacity, capacity_from="given")
     made = _load(check) if check is not None else _fit(trace, method, near, arrivals, anonymous=anonymous)
@@ -164,7 +159,7 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
             f"the model counts {made.unit}s, the trace {trace.unit}s", hint=f"--unit {made.unit}, or another model"
         )
     scores = _compare(made, trace, seeds, None if no_replay else load, given)
-    command = "gpuctl " + shlex.join(sys.argv[1:])
+    command = command_line()
     result = tables.fitted(
         made, trace, scores, _said(seeds, None if no_replay else load), sources=sources, command=command
     )
@@ -172,8 +167,7 @@ def fit(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.workloads import folder
 
         folder.save(model, made, tables.about(made, trace, scores, sources, anonymous=anonymous))
-    print_result(result, shape, output, table, given)
-    tell_written((output, model), given)
+    print_answer(result, shape, answer, table, given, also=(model,))
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -211,13 +205,13 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
     from gpuctl.workloads import knobs, tables, write
-    from gpuctl.workloads.synth import Wanted, synthesize
+    from gpuctl.workloads.synth import Synthesis, synthesize
 
     if load is None:
         _check_unused(context, ("load_by",), "is for --load")
     monday = write.start_of(start)
     check_outputs(context, {"--output": output})
-    wanted = Wanted(
+    wanted = Synthesis(
         jobs, seed, load, load_by.value, capacity, growth, knobs.parse_large(large) if large is not None else None, tail
     )
     found = _load(model)
@@ -229,7 +223,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.core.files import write_atomically
 
         write_atomically(output, lambda file: write.csv(made, file) if kind == "csv" else write.swf(made, monday, file))
-    result = tables.made(found, made, wanted, (), "gpuctl " + shlex.join(sys.argv[1:]))
+    result = tables.made(found, made, wanted, (), command_line())
     print_result(result, shape, None, None, given)
     tell_written((output,), given)
 
@@ -239,6 +233,23 @@ def _check_unused(context: typer.Context, names: Sequence[str], why: str) -> Non
         source = context.get_parameter_source(name)
         if source is not None and source.name == "COMMANDLINE":
             raise UsageError(f"--{name.replace('_', '-')} {why}", hint="leave it out")
+
+
+def _units(words: Sequence[str]) -> tuple[str | None, list[str] | None]:
+    """What sizes count, and what is said of the units of columns: both are ``--unit``, told apart by the ``=``.
+
+    Raises:
+        UsageError: sizes would count two things.
+    """
+    from gpuctl.workloads.jobs import UNITS
+
+    sizes = [word for word in words if "=" not in word]
+    if len(sizes) > 1 or not UNITS.keys() >= set(sizes):
+        raise UsageError(
+            f"--unit {' --unit '.join(sizes)}: expected one of {', '.join(UNITS)}, or OURS=UNIT",
+            hint="--unit gpu says what sizes count; --unit duration=min, with --map, the unit of a column",
+        )
+    return (sizes[0] if sizes else None), [word for word in words if "=" in word] or None
 
 
 def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | None, *, anonymous: bool) -> Model:
@@ -269,9 +280,9 @@ def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: S
     """Compare jobs of several seeds with the trace; without a load no replays."""
     from gpuctl.cli.progress import Bar
     from gpuctl.workloads import quality, replays
-    from gpuctl.workloads.synth import Wanted, synthesize
+    from gpuctl.workloads.synth import Synthesis, synthesize
 
-    drawn = [synthesize(model, Wanted(trace.count, seed)) for seed in range(seeds)]
+    drawn = [synthesize(model, Synthesis(trace.count, seed)) for seed in range(seeds)]
     found = quality.scores(trace, drawn)
     if load is not None:
         with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
@@ -292,21 +303,14 @@ def _said(seeds: int, load: float | None) -> dict[str, Note]:
 
 
 def _read(
-    paths: Sequence[Path], db: Path | None, cluster: str | None, given: Settings, *, timezone: str | None,
-    columns: str | None, log_format: str | None, unit: Unit | None,
-) -> tuple[Jobs, tuple[SourceInfo, ...], bool]:  # fmt: skip
+    paths: list[Path], db: Path | None, logs: LogReading, given: Settings, *, unit: str | None, site: Site
+) -> tuple[Jobs, tuple[SourceInfo, ...], bool]:
     """The jobs, the files that they came from, and whether something of them could not be read."""
-    absent = next((path for path in paths if not path.exists()), None)
-    if absent is not None:
-        raise InputError(
-            "no such file or directory", path=str(absent), hint="name logs, a trace store, or a CSV of jobs"
-        )
+    check_there(paths, "logs, a trace store, or a CSV of jobs")
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
     from gpuctl.workloads.jobs import from_store
 
-    with opened(
-        list(paths), db, cluster, given, timezone=timezone, columns=columns, log_format=log_format, doing="fit"
-    ) as (path, name, report), Store(path) as store:  # fmt: skip
-        jobs = from_store(store, name, None if unit is None else unit.value)
+    with logs.opened(paths, db, given, "fit", site=site) as (path, name, report), Store(path) as store:
+        jobs = from_store(store, name, unit)
         return jobs, read_sources(store, jobs.name), report is not None and report.failed

@@ -136,6 +136,16 @@ def when_compiling(what: Callable[[], None]) -> None:
     what()
 
 
+def let_compiler_rest() -> None:
+    """Give the system back the memory in which the compiler's own code lies, some 70 MB: only compiled code runs now.
+
+    It may be called at any time; where something is compiled after all, its pages are read again.
+    """
+    from gpuctl.core.memory import give_back_library
+
+    give_back_library("libllvmlite")
+
+
 def load_compiler() -> None:
     """Import Numba, and tell it what the loops call."""
     global _WAITING  # once a process

@@ -25,6 +25,7 @@ KINDS = {
     "gantt": MEDIA,
     "ranges": ("page",),
     "bands": MEDIA,
+    "profile": MEDIA,
     "tradeoff": MEDIA,
 }
 """What charts there are, and where each can be drawn."""
@@ -48,6 +49,7 @@ _NEEDS = {
     "gantt": ("x", "end", "y", "series", "facet"),
     "ranges": ("x", "y"),
     "bands": ("x", "y", "series"),
+    "profile": ("x", "y"),
     "tradeoff": ("x", "y", "series"),
 }
 _MOST_Y = {
@@ -71,8 +73,8 @@ class Chart:
         kind: a key of `KINDS`: ``cdf`` (cumulative distributions), ``time`` (levels over time), ``lines`` (levels over
             time, one line a series), ``stacked`` (parts of a whole), ``bars`` (bars side by side), ``grouped`` (means
             by group), ``heat`` (a heat map), ``gantt`` (who held what of whom, from when to when), ``ranges`` (values
-            with their intervals), ``bands`` (means over a number that varies, with their intervals) or ``tradeoff``
-            (what is had at the price of what).
+            with their intervals), ``bands`` (means over a number that varies, with their intervals), ``profile``
+            (values over a number, one line a column) or ``tradeoff`` (what is had at the price of what).
         title: its heading.
         medium: ``page`` or ``terminal``.
         x: the column along the figure: values, times, or names of bars.

@@ -4,6 +4,13 @@ from __future__ import annotations
 
 import ctypes
 from contextlib import suppress
+from pathlib import Path
+
+MANY_JOBS = 10_000
+"""From so many jobs on, memory that is not needed any more is worth giving back."""
+
+_DONTNEED = 4
+"""``MADV_DONTNEED`` of Linux."""
 
 
 def give_back() -> None:
@@ -13,3 +20,34 @@ def give_back() -> None:
     """
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+def give_back_library(name: str) -> None:
+    """Give the system back the pages of a library that is not needed for now; what is used again is read again.
+
+    Only pages that are as they stand in the library's file: its code and constants. Elsewhere than on Linux nothing is
+    done.
+
+    Args:
+        name: what the name of the library's file begins with.
+    """
+    with suppress(AttributeError, OSError):
+        advise = ctypes.CDLL(None).madvise
+        advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+        for begin, end in _unchanged(name):
+            advise(begin, end - begin, _DONTNEED)
+
+
+def _unchanged(name: str) -> list[tuple[int, int]]:
+    """From where to where the library lies in memory, but for what can be written to or has been."""
+    found: list[tuple[int, int]] = []
+    place = None
+    for line in Path("/proc/self/smaps").read_text(encoding="utf-8", errors="replace").splitlines():
+        first, *rest = line.split(maxsplit=5)
+        if not first.endswith(":"):
+            mine = len(rest) == 5 and rest[4].rpartition("/")[2].startswith(name) and "w" not in rest[0]
+            place = first if mine else None
+        elif place is not None and first == "Anonymous:" and rest[0] == "0":
+            begin, _, end = place.partition("-")
+            found.append((int(begin, 16), int(end, 16)))
+    return found

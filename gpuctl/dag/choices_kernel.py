@@ -27,7 +27,6 @@ from gpuctl.dag.loop_kernel import (
 FIFO, FAIR, WFAIR, CP, SRPT, ROLLOUT, TREE_FAIR, TREE_ALL, TREE_AMOUNT = range(9)
 FEATURES = 11
 AVOIDED, JUDGED, PREFERRED = range(3)
-LABELS = 4
 
 
 class Rules(Bundle):

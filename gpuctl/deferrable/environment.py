@@ -26,10 +26,9 @@ if TYPE_CHECKING:
 
     Seen = dict[str, NDArray[np.float32]]
 
-COLUMNS = 8
+SURVIVED, WAITING_NEXT = 6, 7
 """What becomes known later of a step, for auxiliary tasks: leftover capacity of the next six slots, whether a run that
 started then survived, GPUs that wait in the next slot; all over the cluster's GPUs, but for the second."""
-SURVIVED, WAITING_NEXT = 6, 7
 
 
 class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]

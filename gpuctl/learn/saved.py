@@ -18,12 +18,9 @@ if TYPE_CHECKING:
 _HINT = "train the model again, or ask its author for the whole folder"
 
 
-def files_of(net: Net, name: str = "net") -> dict[str, Any]:
+def files_of(net: Net) -> dict[str, Any]:
     """The files that hold a net, for `gpuctl.predictors.card.save_folder`."""
-    return {
-        f"{name}.json": {"inputs": list(net.inputs), "layers": list(net.layers)},
-        f"{name}.npy": flat(net.weights),
-    }
+    return {"net.json": {"inputs": list(net.inputs), "layers": list(net.layers)}, "net.npy": flat(net.weights)}
 
 
 def flat(weights: Weights) -> NDArray[np.float32]:
@@ -45,25 +42,24 @@ def unflat(row: NDArray[np.float32], inputs: tuple[int, ...], layers: list[dict[
     return {name: part.reshape(shape) for (name, shape), part in zip(expected.items(), parts, strict=True)}
 
 
-def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int | tuple[int, ...], name: str = "net") -> Net:
+def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int | tuple[int, ...]) -> Net:
     """The net of a saved model, checked.
 
     Args:
         folder: of the model.
         inputs: shape of one input that the net must take.
         outputs: numbers that it must answer, or their shape.
-        name: of the net in it.
 
     Raises:
         InputError: there is none, its layers do not fit each other or what is asked for, or a weight is not finite.
     """
-    found = folder.json(f"{name}.json")
-    path = str(folder.path / f"{name}.json")
+    found = folder.json("net.json")
+    path = str(folder.path / "net.json")
     layers = found.get("layers") if isinstance(found, dict) else None
     if not isinstance(layers, list) or found.get("inputs") != list(inputs):
         raise InputError(f"expected layers, and inputs of the shape {list(inputs)}", path=path, hint=_HINT)
     try:
-        weights = unflat(folder.array(f"{name}.npy", "float32"), inputs, layers)
+        weights = unflat(folder.array("net.npy", "float32"), inputs, layers)
         answer = shapes(inputs, layers)[1]
     except (ShapeError, AttributeError, TypeError) as error:
         raise InputError(f"its layers do not fit: {error}", path=path, hint=_HINT) from None
@@ -71,5 +67,5 @@ def net_of(folder: Folder, inputs: tuple[int, ...], outputs: int | tuple[int, ..
     if answer != wanted:
         raise InputError(f"answers {list(answer)} numbers, expected {list(wanted)}", path=path, hint=_HINT)
     if not all(np.isfinite(each).all() for each in weights.values()):
-        raise InputError("a weight is not finite", path=str(folder.path / f"{name}.npy"), hint=_HINT)
+        raise InputError("a weight is not finite", path=str(folder.path / "net.npy"), hint=_HINT)
     return Net(inputs, tuple(layers), weights)

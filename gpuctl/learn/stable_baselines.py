@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     Scale = dict[str, NDArray[np.float32]]
 
 _WHAT = "learning in an environment"
-ALGORITHMS = ("ppo", "dqn", "ddpg")
 _BUFFER = ("observations", "next_observations", "actions", "rewards", "dones", "timeouts")
 _MOMENTS = ("exp_avg", "exp_avg_sq")
 
@@ -39,7 +38,7 @@ class Learning:
     """How a policy is learnt.
 
     Attributes:
-        algorithm: one of `ALGORITHMS`.
+        algorithm: ``ppo``, ``dqn`` or ``ddpg``.
         rounds: that it takes.
         steps: of the environment, in each round.
         hidden: outputs of the hidden layers; those of ppo have tanh, of the others relu.

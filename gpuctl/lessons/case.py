@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Outcome, Workload
     from gpuctl.store.database import Store
 
-BASELINE: dict[str, str] = {}
 """Parameters of the policy `philly` that every rule is compared with: its own defaults."""
 ENOUGH = 5
 """Blocks below which shorter ones are resampled."""
@@ -154,8 +153,3 @@ def blocks_of(workload: Workload) -> tuple[Ints, str]:
             return block.astype(np.int64), name
     count = min(FEW, workload.size)
     return np.arange(workload.size, dtype=np.int64) * count // max(workload.size, 1), "jobs"
-
-
-def narrowed(workload: Workload, **changed: Any) -> Workload:
-    """The same jobs with other arrays."""
-    return replace(workload, **changed)

@@ -183,11 +183,6 @@ class Site:
         """Whether no two jobs share a node (``select/linear``)."""
         return self.select == "select/linear"
 
-    @property
-    def counts_memory(self) -> bool:
-        """Whether memory is a resource that jobs are given (``CR_..._Memory``)."""
-        return any("MEMORY" in word for word in self.select_parameters)
-
     def nodes_of(self, partition: Partition) -> tuple[str, ...]:
         """Names of a partition's nodes; all of the cluster's where it says ``ALL``."""
         return tuple(node.name for node in self.nodes) if partition.all_nodes else partition.nodes

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from gpuctl.workloads.jobs import Jobs
 
-FORMATS = ("csv", "swf", "db")
 SUFFIXES = {".swf": "swf", ".duckdb": "db", ".db": "db"}
 _DONE = {"completed": 1, "failed": 0, "killed": 5, "timeout": 0, "node_fail": 0, "out_of_memory": 0}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -86,20 +87,44 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
         if np.isfinite(least).any():
             curves[-1]["low"], curves[-1]["high"] = _ends(least), _ends(most)
         words.append(f"{label}: from {shown(float(middle[0]))} at {shown(float(at[0]))} to {shown(float(middle[-1]))}.")
-    write(figure, 0, 14, f"{heads[mean]}, {unit}" if unit not in {"", "-"} else heads[mean])
+    title = chart.y_title or heads[mean]
+    write(figure, 0, 14, f"{title}, {unit}" if unit not in {"", "-"} else title)
     write(figure, box[0] + box[2] / 2, _HEIGHT - 6, chart.x_title or heads[chart.x], ha="center")
     panel = Panel(
         title="", box=box, scale="number", x=across, y=(bottom, top), unit="" if unit == "-" else unit, curves=curves
     )
     keys = tuple(Key(short(str(name)), "line", k, DASHES[k - 1]) for k, name in enumerate(drawn, 1))
-    remarks = _remarks(frame.height - rows.height, len(names) - len(drawn), kept[low].null_count())
+    alone = None if chart.kind == "profile" else kept[low].null_count()
+    remarks = _remarks(frame.height - rows.height, len(names) - len(drawn), alone)
     return Sketch(figure, keys, " ".join(words), remarks, (panel,), ("", chart.series, chart.x, mean))
 
 
-def _remarks(without: int, more: int, alone: int) -> tuple[str, ...]:
+def profile(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
+    """Draw one line a column of ``chart.y``, over the numbers in ``chart.x``; the columns have one unit.
+
+    Args:
+        chart: ``y_title`` stands over the axis.
+        table: for the headings and the unit of its columns.
+        frame: the rows to draw; those without a value are not drawn.
+        units: of the result that the table is of; None: of the table alone.
+    """
+    import polars as pl
+
+    heads = {column.name: heading(column)[0] for column in table.columns}
+    first, line = chart.y[0], "line"
+    ends = [pl.lit(None, pl.Float64).alias(end) for end in ("low", "high")]
+    parts = [frame.select(pl.col(chart.x), pl.lit(heads[c]).alias(line), pl.col(c).alias(first)) for c in chart.y]
+    rows = pl.concat(parts).with_columns(ends)
+    return bands(replace(chart, y=(first, "low", "high"), series=line), table, rows, units)
+
+
+def _remarks(without: int, more: int, alone: int | None) -> tuple[str, ...]:
     remarks = [f"{plural(without, 'row')} without a value not drawn."] if without else []
     remarks += [f"{plural(more, 'more line')} not drawn; --csv DIR has all."] if more else []
-    remarks.append("One seed: there is no interval." if alone else "Bands: 95 % interval of the mean over the seeds.")
+    if alone is not None:
+        remarks.append(
+            "One seed: there is no interval." if alone else "Bands: 95 % interval of the mean over the seeds."
+        )
     return tuple(remarks)
 
 

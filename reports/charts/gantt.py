@@ -39,7 +39,6 @@ LABEL = 10
 _RIGHT, _TOP, _BETWEEN, _BOTTOM = 16.0, 26.0, 38.0, 48.0
 _CHARACTER = 9.0
 """Wide, in user units, on a phone."""
-_GAP = 0.6
 _SERVERS = ("server", "lent")
 _TALL, _PITCH = 240.0, (20.0, 64.0)
 _THIN = 0.45
@@ -261,12 +260,6 @@ def _runs(lanes: list[int]) -> list[tuple[int, int]]:
         else:
             found.append((lane, lane + 1))
     return found
-
-
-def _apart(rect: Rect, unit: float) -> Rect:
-    """A bar a little smaller than it is, so that its neighbours are seen to be others."""
-    a, b, y, h = rect
-    return a, b - min(_GAP * unit, 0.3 * (b - a)), y, h - min(_GAP, 0.3 * h)
 
 
 def _patch(axes: Axes, rects: list[Rect], color: str, strength: float, *, gid: str = "") -> None:

@@ -32,9 +32,10 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "grouped": bars.grouped,
     "ranges": ranges.ranges,
     "bands": bands.bands,
+    "profile": bands.profile,
     "tradeoff": tradeoff.tradeoff,
 }
-_IN_UNITS = {"ranges": ranges.ranges, "bands": bands.bands}
+_IN_UNITS = {"ranges": ranges.ranges, "bands": bands.bands, "profile": bands.profile}
 """Kinds that draw durations in the unit that the result shows them in."""
 
 
@@ -134,7 +135,13 @@ def _untold(chart: Chart, frame: pl.DataFrame) -> str:
         whole = (chart.x, chart.series, chart.facet, *((*chart.y, chart.limit) if chart.kind == "lines" else ()))
         lacking = [c for c in whole if c and frame[c].null_count()]
         return f"Not every row of the table {chart.table} has {' and '.join(lacking)}." if lacking else ""
-    values = chart.levels if chart.kind in {"time", "bars"} else chart.y[:1] if chart.kind in {"cdf", "grouped"} else ()
+    values = (
+        chart.levels
+        if chart.kind in {"time", "bars", "profile"}
+        else chart.y[:1]
+        if chart.kind in {"cdf", "grouped"}
+        else ()
+    )
     places = [c for c in (chart.x, chart.series if chart.kind == "grouped" else "") if c]
     placed = frame.drop_nulls([c for c in places if chart.kind == "grouped" or frame[c].dtype != pl.String])
     if placed.height == 0:

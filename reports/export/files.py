@@ -118,14 +118,7 @@ def _no_directory(what: str) -> UsageError:
     return UsageError(f"{what}: a file, expected a directory to write tables to", hint="name another place")
 
 
-def write_dir(
-    analysis: Analysis,
-    directory: Path,
-    format: DirFormat,
-    *,
-    names: Sequence[str] | None = None,
-    spreadsheet: bool = False,
-) -> tuple[Path, ...]:
+def write_dir(analysis: Analysis, directory: Path, format: DirFormat, *, spreadsheet: bool = False) -> tuple[Path, ...]:
     """Write every table of an analysis, detail tables too, to a file ``<table>.<format>`` of its own.
 
     Each file appears whole or not at all (written beside its place, then renamed). Files of the same
@@ -135,26 +128,23 @@ def write_dir(
         analysis: what to write.
         directory: created where it is absent.
         format: ``csv`` or ``parquet``.
-        names: only these tables; None means all.
         spreadsheet: for CSV, as in `values.lines`.
 
     Returns:
         The files, in the order of the analysis.
 
     Raises:
-        UsageError: the directory is a file, cannot be made or written to, or no such format or table.
+        UsageError: the directory is a file, cannot be made or written to, or no such format.
     """
     if format not in get_args(DirFormat):
         raise UsageError(f"there is no directory format {format!r}", hint="known: csv, parquet")
     if directory.exists() and not directory.is_dir():
         raise _no_directory(str(directory))
-    everything = tuple(t.name for t in analysis.tables)
-    chosen, _ = choose_tables(analysis, everything if names is None else names)
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="name another place") from error
-    return tuple(_write_one(analysis, table, directory, format, spreadsheet=spreadsheet) for table in chosen)
+    return tuple(_write_one(analysis, table, directory, format, spreadsheet=spreadsheet) for table in analysis.tables)
 
 
 def _write_one(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import timed, unit_of
@@ -21,6 +22,7 @@ MARKS = "ABCDEFGHIJ"
 BAR, BASE = "|", "-"
 """What an interval, and the axis, are made of; not of block characters, which leave no gaps between lines."""
 
+_LINE, _VALUE, _LOW, _HIGH = "line", "value", "low", "high"
 _LABELLED = (0, HEIGHT // 2, HEIGHT - 1)
 Point = tuple[float, float | None, float | None]
 
@@ -72,10 +74,28 @@ def error_bars(rule: Chart, frame: pl.DataFrame, width: int) -> tuple[tuple[str,
     lines.append(" " * (before + 2) + "".join(tick.ljust(step) for tick in ticks).rstrip())
     keys = ", ".join(f"{mark} {name}" for mark, name in zip(MARKS, drawn, strict=False))
     more = f" {plural(len(names) - len(drawn), 'more row')} not drawn." if len(names) > len(drawn) else ""
+    if rule.kind == "profile":
+        return tuple(lines), f"{keys}{f' in {unit}' if unit else ''}, by {rule.x}.{more} From {rule.table}."
     told = f" ({unit})" if unit else ""
     return tuple(
         lines
     ), f"{mean.removesuffix('_s')}{told} over {rule.x}: {keys}; {BAR} spans the 95 % interval.{more} From {rule.table}."
+
+
+def profile(rule: Chart, frame: pl.DataFrame, width: int) -> tuple[tuple[str, ...], str] | None:
+    """Draw the columns of ``y`` over the numbers of ``x``; None as `error_bars`.
+
+    Returns:
+        The lines, and a caption that says which mark is which column.
+    """
+    import polars as pl
+
+    known = [(c, words) for c, words in zip(rule.y, rule.words, strict=True) if frame[c].null_count() < frame.height]
+    if not known:
+        return None
+    parts = [frame.select(pl.col(rule.x), pl.lit(words).alias(_LINE), pl.col(c).alias(_VALUE)) for c, words in known]
+    rows = pl.concat(parts).with_columns(pl.lit(None, pl.Float64).alias(end) for end in (_LOW, _HIGH))
+    return error_bars(replace(rule, y=(_VALUE, _LOW, _HIGH), series=_LINE), rows, width)
 
 
 def _stood(column: list[str], mark: str, point: Point, span: tuple[float, float]) -> list[str]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.text import plural
-from gpuctl.reports.terminal.error_bars import error_bars
+from gpuctl.reports.terminal.error_bars import error_bars, profile
 from gpuctl.reports.terminal.gantt import gantt
 from gpuctl.reports.terminal.scatter import scatter
 from gpuctl.reports.terminal.text_graphics import (
@@ -111,8 +111,8 @@ def draw(rule: Chart, table: ResultTable, width: int, signs: Signs) -> Picture |
         return _over_time(rule, frame, width, signs)
     if rule.kind in _BESIDE:
         return (_stacked if rule.kind == "stacked" else _bars)(rule, frame, width, signs)
-    if rule.kind == "bands":
-        drawn = error_bars(rule, frame, width)
+    if rule.kind in {"bands", "profile"}:
+        drawn = (error_bars if rule.kind == "bands" else profile)(rule, frame, width)
         return drawn and Picture(rule.title, *drawn)
     if rule.kind == "tradeoff":
         drawn = scatter(rule, frame, width)

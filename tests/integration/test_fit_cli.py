@@ -87,6 +87,48 @@ def test_jobs_come_out_as_csv_swf_and_store(gpuctl: Gpuctl, model: Path, tmp_pat
     assert json.loads(replayed.stdout)["tables"]["replay_summary"]["rows"][0]["jobs_finished"] == 400
 
 
+def test_any_csv_goes_in_with_a_map(gpuctl: Gpuctl, trace: Path, tmp_path: Path) -> None:
+    """The trace under other names, in minutes and hundredths of GPUs, is the same trace to fit and replay."""
+    other, kept = tmp_path / "theirs.csv", tmp_path / "theirs.toml"
+    pl.read_csv(trace).select(
+        pl.col("job_id").alias("id"), pl.col("submit_time").alias("came"), (pl.col("duration") / 60).alias("minutes"),
+        (pl.col("num_gpus") * 100).alias("share"), pl.col("user").alias("who"), pl.col("requested_time").alias("limit"),
+    ).write_csv(other)  # fmt: skip
+    names = "id=job_id,came=submit_time,minutes=duration,share=num_gpus,who=user,limit=requested_time"
+    told = ["--map", names, "--unit", "duration=min", "--unit", "num_gpus=percent"]
+    ours = ["--quiet", "replay", trace, "--cluster", "8x8", "--policy", "fifo", "--json", "--table"]
+    theirs = [other if word is trace else word for word in ours]
+    columns = ["job", "submit_s", "start_s", "end_s", "gpus"]
+
+    def jobs_of(words: list[object]) -> pl.DataFrame:
+        rows = json.loads(gpuctl(*words).stdout)["tables"]["replay_jobs"]["rows"]
+        return pl.DataFrame(rows, infer_schema_length=None).select(columns).sort("job")
+
+    expected = jobs_of([*ours, "replay_jobs"])
+    found = jobs_of([*theirs, "replay_jobs", *told])
+    since = expected["submit_s"].min()  # a CSV counts from its own second 0, a store from its first job
+    shifted = expected.with_columns(pl.col("submit_s", "start_s", "end_s") - since)
+    assert found.with_columns(pl.col("submit_s", "start_s", "end_s").round(3)).equals(shifted)
+    gpuctl("--quiet", "ingest", other, *told, "--save-map", kept, "--db", tmp_path / "s.duckdb")
+    for words in ([other, *told, "--unit", "gpu"], [other, "--map", kept]):
+        gpuctl("--quiet", "fit", *words, "-o", tmp_path / "m", "--seeds", "1", "--no-replay")
+        card = json.loads((tmp_path / "m" / "card.json").read_text())
+        assert (card["population"]["jobs"], card["unit"]) == (576, "GPUs")
+    refused = [
+        (
+            ["fit", other, *told, "--unit", "gpu", "--unit", "cpu", "-o", tmp_path / "x"],
+            "expected one of gpu, cpu, node",
+        ),
+        (["fit", tmp_path / "s.duckdb", *told, "-o", tmp_path / "x"], "--map says how to read logs"),
+        (["replay", tmp_path / "s.duckdb", *told, "--policy", "fifo"], "--map says how to read logs"),
+        (["replay", trace, "--swf-unit", "gpu", "--cluster", "8x8", "--policy", "fifo"], "--swf-unit is for traces"),
+        (["fit", trace, "--swf-unit", "gpu", "-o", tmp_path / "x"], "--swf-unit is for logs"),
+    ]
+    for words, why in refused:
+        done = gpuctl(*words, check=False)
+        assert (done.returncode, why in done.stderr) == (ExitCode.USAGE, True), done.stderr
+
+
 def test_a_model_is_compared_with_another_trace(gpuctl: Gpuctl, model: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.csv"
     gpuctl("--quiet", "synth", model, "--jobs", "300", "--tail", "1.5", "-o", other)

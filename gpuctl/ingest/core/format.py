@@ -127,11 +127,11 @@ class Format:
     fills: tuple[str, ...]
     file_names: tuple[str, ...]
     order: int
-    timezone: str
-    clock: Literal["wall", "utc"]
-    parser_version: int
     sniff: Callable[[str, bytes], str | None]
     load: Callable[[BinaryIO, Sink], None]
+    timezone: str = "UTC"
+    clock: Literal["wall", "utc"] = "utc"
+    parser_version: int = 1
     settle: Callable[[Sink], None] | None = None
     zoned: bool = False
     claims: Callable[[Place, bytes], str | None] | None = None

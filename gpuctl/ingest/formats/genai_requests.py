@@ -42,7 +42,6 @@ FORMAT = Format(
     order=30,
     timezone="Asia/Shanghai",
     clock="wall",
-    parser_version=1,
     sniff=TABLE.sniff,
     load=TABLE.load,
     epoch="shifted",

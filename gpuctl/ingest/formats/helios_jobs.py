@@ -37,7 +37,6 @@ FORMAT = Format(
     order=20,
     timezone="Asia/Shanghai",
     clock="wall",
-    parser_version=1,
     verified="documentation",
     sniff=TABLE.sniff,
     load=TABLE.load,

@@ -97,7 +97,6 @@ FORMAT = Format(
     order=15,
     timezone="Asia/Shanghai",
     clock="wall",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

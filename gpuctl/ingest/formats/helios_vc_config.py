@@ -50,7 +50,6 @@ FORMAT = Format(
     timezone="Asia/Shanghai",
     zoned=True,
     clock="wall",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -43,7 +43,6 @@ FORMAT = Format(
     order=20,
     timezone="America/Los_Angeles",
     clock="wall",
-    parser_version=1,
     sniff=TABLE.sniff,
     load=TABLE.load,
 )

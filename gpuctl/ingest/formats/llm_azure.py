@@ -26,9 +26,6 @@ FORMAT = Format(
     fills=("service_load",),
     file_names=("AzureLLMInferenceTrace_code.csv", "AzureLLMInferenceTrace_conv.csv"),
     order=30,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=TABLE.sniff,
     load=TABLE.load,
 )

@@ -47,7 +47,6 @@ FORMAT = Format(
     order=40,
     timezone="America/Los_Angeles",
     clock="wall",
-    parser_version=1,
     sniff=sniff,
     load=load,
     alone=True,

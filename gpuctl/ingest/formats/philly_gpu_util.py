@@ -56,7 +56,6 @@ FORMAT = Format(
     order=30,
     timezone="America/Los_Angeles",
     clock="wall",
-    parser_version=1,
     sniff=sniff,
     load=load,
     alone=True,

@@ -316,7 +316,6 @@ FORMAT = Format(
     order=20,
     timezone="America/Los_Angeles",
     clock="wall",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

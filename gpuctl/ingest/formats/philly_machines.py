@@ -132,7 +132,6 @@ FORMAT = Format(
     order=10,
     timezone="America/Los_Angeles",
     clock="wall",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

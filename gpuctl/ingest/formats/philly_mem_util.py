@@ -54,7 +54,6 @@ FORMAT = Format(
     order=50,
     timezone="America/Los_Angeles",
     clock="wall",
-    parser_version=1,
     sniff=sniff,
     load=load,
     alone=True,

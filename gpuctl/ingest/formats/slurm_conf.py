@@ -130,9 +130,6 @@ FORMAT = Format(
     fills=("machines", "queues", "queue_machines", "settings"),
     file_names=("slurm.conf",),
     order=10,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=recognise.conf,
     load=load,
 )

@@ -45,9 +45,6 @@ FORMAT = Format(
     fills=("settings",),
     file_names=("scontrol_config.txt",),
     order=12,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=recognise.running_config,
     load=load,
 )

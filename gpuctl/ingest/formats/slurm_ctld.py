@@ -351,9 +351,6 @@ FORMAT = Format(
     fills=("job_events", "machine_events"),
     file_names=("slurmctld.log",),
     order=55,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

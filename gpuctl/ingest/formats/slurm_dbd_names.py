@@ -88,9 +88,6 @@ FORMAT = Format(
     fills=("settings",),
     file_names=("tres_table.tsv", "qos_table.tsv", "assoc_table.tsv", _MAPPING_FILE),
     order=15,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -105,9 +105,6 @@ FORMAT = Format(
     fills=("machines",),
     file_names=("gres.conf",),
     order=16,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

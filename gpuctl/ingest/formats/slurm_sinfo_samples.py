@@ -73,10 +73,7 @@ FORMAT = Format(
     fills=("machine_samples",),
     file_names=("sinfo-2026-11-20.txt", "sinfo_samples.txt"),
     order=50,
-    timezone="UTC",
     zoned=True,
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -89,10 +89,7 @@ FORMAT = Format(
     fills=("queue_samples",),
     file_names=("squeue-2026-11-20.txt", "squeue_samples.txt"),
     order=50,
-    timezone="UTC",
     zoned=True,
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -48,9 +48,6 @@ FORMAT = Format(
     fills=("machines",),
     file_names=("topology.conf", "scontrol_topology.txt"),
     order=18,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=recognise.topology,
     load=load,
 )

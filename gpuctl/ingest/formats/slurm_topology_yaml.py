@@ -108,9 +108,6 @@ FORMAT = Format(
     fills=("machines",),
     file_names=("topology.yaml",),
     order=18,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

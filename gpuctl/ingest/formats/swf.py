@@ -268,10 +268,7 @@ FORMAT = Format(
     fills=("jobs", "attempts", "placements", "queues", "machines"),
     file_names=("*.swf",),
     order=20,
-    timezone="UTC",
     zoned=True,
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -67,10 +67,7 @@ FORMAT = Format(
     fills=("traffic",),
     file_names=("profile.csv",),
     order=40,
-    timezone="UTC",
     zoned=True,
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -115,9 +115,6 @@ FORMAT = Format(
     fills=("traffic",),
     file_names=("flows.csv",),
     order=40,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -125,9 +125,6 @@ FORMAT = Format(
     fills=("traffic",),
     file_names=("mountstats.txt",),
     order=40,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

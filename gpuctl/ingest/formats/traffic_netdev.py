@@ -65,9 +65,6 @@ FORMAT = Format(
     fills=("traffic",),
     file_names=("netdev.txt",),
     order=40,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

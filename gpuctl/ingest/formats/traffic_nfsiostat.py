@@ -175,9 +175,6 @@ FORMAT = Format(
     fills=("traffic",),
     file_names=("nfsiostat.txt",),
     order=40,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

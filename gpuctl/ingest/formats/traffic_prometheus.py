@@ -133,10 +133,7 @@ FORMAT = Format(
     fills=("traffic",),
     file_names=("*.json",),
     order=40,
-    timezone="UTC",
     zoned=True,
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -130,9 +130,6 @@ FORMAT = Format(
     fills=("machines", "machine_samples"),
     file_names=("*nodes*.json",),
     order=10,
-    timezone="UTC",
-    clock="utc",
-    parser_version=1,
     sniff=sniff,
     load=load,
 )

@@ -15,8 +15,6 @@ from gpuctl.ingest.slurm.json_fields import clock
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-Cells = dict[str, str | None]
-
 _NUMBERS = frozenset(
     {
         *("deleted", "id_job", "state", "id_assoc", "id_user", "id_qos", "id_array_job", "id_array_task"),

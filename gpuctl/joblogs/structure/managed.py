@@ -12,7 +12,6 @@ if TYPE_CHECKING:
 
 _STACK = re.compile(r"\s{1,8}(?:at |\.\.\. \d{1,6} more)")
 _CAUSED = re.compile(r"(?:Caused by: |\s{0,4}---> )")
-_BRACE = re.compile(r"\s{1,8}(?:\[?\w+\]?: |[}\]])|\}")
 _ABOVE = 6
 
 

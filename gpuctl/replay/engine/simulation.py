@@ -11,6 +11,7 @@ import polars as pl
 
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.memory import MANY_JOBS
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
@@ -136,8 +137,13 @@ class Simulation:
         size = self.workload.size
         most = MOST_DECISIONS * size + 1_000_000
         moved, decided = (self.now, 0), (self.now, 0, 0)
+        compiler_there = size >= MANY_JOBS
         for until in (float(self.workload.submit.max(initial=0.0)), np.inf):
             while self.advance(until):
+                if compiler_there and not self.interpreted:
+                    # all that runs from here on is loaded
+                    jit.let_compiler_rest()
+                    compiler_there = False
                 instants, log = int(self.state.g[0].instants), int(self.state.g[0].log)
                 if log > most:
                     self._stop(

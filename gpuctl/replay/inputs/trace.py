@@ -71,12 +71,19 @@ def read_trace(
     log was taken runs as long as it had run by then. Attempts of unknown length or of 0 s are left out. A job is left
     out where the log has no start, submission or length of it, or where its GPUs are not a whole number of at least 1.
 
+    GPUs of a server are the larger of its label and the highest index seen in use + 1; where the log tells neither, the
+    most that jobs held there at once. Racks are those given, else the log's, where servers without one are racks of
+    their own; where nothing is known all servers are in one rack. Quotas are those given, then those configured; where
+    there is neither and no queue has servers of its own, the most GPUs that each queue held at once (``inferred``, a
+    lower bound). Queues may use the servers that the configuration says; of Slurm partitions, where it is not loaded,
+    those that their jobs ran on. A server is down while the log says that it was not to be had.
+
     Args:
         store: an open store.
         cluster_name: which cluster of it; may be None where it has only one.
         work: what a job's run time is.
-        quotas: see `cluster_from_store`.
-        racks: see `cluster_from_store`.
+        quotas: GPUs by queue, as the user gave them.
+        racks: rack by machine, as the user gave them.
         own_cluster: leave out jobs whose gang is larger than all servers of the trace that it may use. Say no to keep
             them where the jobs are to be replayed on other servers.
         resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and servers
@@ -112,38 +119,6 @@ def read_trace(
             if not workload.size:
                 raise InputError(f"{trace.name}: every job is larger than the servers that the log names")
     return workload, cluster
-
-
-def cluster_from_store(
-    store: Store,
-    cluster_name: str | None,
-    workload: Workload,
-    *,
-    quotas: Mapping[str, float] | None = None,
-    racks: Mapping[str, str] | None = None,
-) -> Cluster:
-    """Return the servers of one cluster of a store.
-
-    GPUs of a server are the larger of its label and the highest index seen in use + 1; where the log tells neither, the
-    most that jobs held there at once. Racks are those given, else the log's, where servers without one are racks of
-    their own; where nothing is known all servers are in one rack. Quotas are those given, then those configured; where
-    there is neither and no queue has servers of its own, the most GPUs that each queue held at once (``inferred``, a
-    lower bound). Queues may use the servers that the configuration says; of Slurm partitions, where it is not loaded,
-    those that their jobs ran on. A server is down while the log says that it was not to be had.
-
-    Args:
-        store: an open store.
-        cluster_name: which cluster of it; may be None where it has only one.
-        workload: from `read_trace` on the same cluster: its queues, GPU types and second 0 are referred to.
-        quotas: GPUs by queue, as the user gave them.
-        racks: rack by machine, as the user gave them.
-
-    Raises:
-        UsageError: the store has no such cluster, or several and none is named.
-    """
-    trace = read_rows(store, cluster_name, NO_QUEUE)
-    machines, notes = _machines(trace)
-    return _cluster(trace, machines, notes, workload, (quotas or {}, racks or {}))
 
 
 def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.DataFrame, list[Note]]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Ints = NDArray[np.int64]
 
-BATCH = 200_000
+BATCH = 25_000
 
 BACKFILLED = "by a pass of backfill, from behind the head of the queue"
 """The reason of a policy that says which jobs a pass of backfill has started from behind others."""

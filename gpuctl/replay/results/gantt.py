@@ -60,10 +60,12 @@ def gantt(replays: Replays) -> ResultTable:
         UsageError: the window that was asked for lies outside of the replay.
     """
     servers, there = _servers(replays)
+    # before there is anything else of as many rows as attempts
+    middle = _busiest_moment(replays) if replays.window is None else 0.0
     held = [_held(o, replays.cluster, servers) for o in replays.outcomes]
     most = max(1, min(BARS, ALL_BARS // len(held)))
     stays = [each.stays for each in held]
-    window = _busiest(replays, stays, most) if replays.window is None else _overlapping(replays, replays.window)
+    window = _around(middle, replays, stays, most) if replays.window is None else _overlapping(replays, replays.window)
     frames: list[pl.DataFrame] = []
     cut: list[Note] = []
     place = pl.col("server").replace_strict(servers, range(len(servers)), return_dtype=pl.Int64)
@@ -197,13 +199,16 @@ def _overlapping(replays: Replays, window: Window) -> Window:
     return max(begin, window[0]), min(end, window[1])
 
 
-def _busiest(replays: Replays, held: Sequence[pl.DataFrame], most: int) -> Window:
+def _busiest_moment(replays: Replays) -> float:
+    """The second from which on running and waiting jobs ask for most GPUs under the baseline."""
+    exact = timelines.exact_levels(replays.baseline, replays.cluster)
+    return float(exact.times[(exact["gpus_waiting"] + exact["gpus_busy"]).argmax()])
+
+
+def _around(middle: float, replays: Replays, held: Sequence[pl.DataFrame], most: int) -> Window:
+    """The longest window around a second in which no policy has more allocations than are shown."""
     begin, end = span(replays)
     end = max(end, begin + 1.0)
-    cluster = replays.baseline.used(replays.cluster)
-    exact = timelines.levels(replays.baseline, cluster, only=("gpus_waiting", "gpus_busy"))
-    asks = (exact["gpus_waiting"] + exact["gpus_busy"]).to_numpy()
-    middle = float(exact["t_s"][int(asks.argmax())]) if asks.size else begin
     ends = [(np.sort(f["t_s"].to_numpy()), np.sort(f["t_end_s"].to_numpy())) for f in held]
 
     def around(half: float) -> Window:

@@ -121,8 +121,7 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
     """
     cluster = outcome.used(cluster)
     begin, end = window(outcome)
-    held = spans(outcome)
-    busy = float((held.gpus * (held.end.clip(begin, end) - held.start.clip(begin, end))).sum())
+    busy = _busy(outcome, begin, end)
     available = _available(cluster, begin, end)
     overhead, lost = (total(outcome.jobs[c]) for c in ("overhead_gpu_s", "lost_gpu_s"))
     useful = busy - overhead - lost
@@ -141,6 +140,14 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
         "work_finished_gpu_h": total(finished["work_s"] * finished["gpus"]) / 3600,
         "idle_despite_wait_s": idle_despite_wait(outcome, cluster),
     }
+
+
+def _busy(outcome: Outcome, begin: float, end: float) -> float:
+    """GPU-seconds that count for somebody within a window."""
+    held = spans(outcome)
+    seconds = held.end.clip(begin, end)
+    seconds -= held.start.clip(begin, end)
+    return float((held.gpus * seconds).sum())
 
 
 def goodput_loaded(outcome: Outcome, cluster: Cluster) -> float | None:

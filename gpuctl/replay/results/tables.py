@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.memory import give_back
+from gpuctl.core.memory import MANY_JOBS, give_back
 from gpuctl.core.notes import Named, Note, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
@@ -60,9 +60,6 @@ _PREEMPTED_SIZES = (
     ("of_5_to_8_gpus", "5-8"),
     ("of_9_gpus_and_more", ">8"),
 )
-
-MANY_JOBS = 10_000
-"""From so many jobs on, memory that was freed is worth giving back."""
 
 
 def result(
@@ -328,7 +325,7 @@ def _timeline(replays: Replays) -> ResultTable:
     begin, end = span(replays)
     edges = timelines.bin_edges(begin, end, timelines.BINS)
     frames = [
-        timelines.binned(timelines.levels(o, replays.cluster, until=end), edges).insert_column(
+        timelines.binned(timelines.exact_levels(o, replays.cluster, until=end), edges).insert_column(
             0, pl.lit(o.policy).alias("policy")
         )
         for o in replays.outcomes

@@ -14,7 +14,7 @@ import polars as pl
 from gpuctl.replay.results.turns import of_pieces, spans
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -105,10 +105,25 @@ def down_times(cluster: Cluster, begin: float, end: float) -> tuple[Ints, Floats
     return rows[at, 0].astype(np.int64), rows[at, 1], until
 
 
-def levels(
-    outcome: Outcome, cluster: Cluster, *, until: float | None = None, only: Sequence[str] = LEVELS
-) -> pl.DataFrame:
-    """Return the exact levels over time, one row an instant at which one of them changes.
+@dataclass(frozen=True)
+class Levels:
+    """The exact levels over time. Each is made when it is asked for: of millions of attempts it takes tens of MB.
+
+    Attributes:
+        times: seconds at which one of them changes; a level holds from one to the next, the last ends the window.
+        made: what makes each of `LEVELS`, shape (times,).
+    """
+
+    times: Floats
+    made: Mapping[str, Callable[[], Any]]
+
+    def __getitem__(self, name: str) -> Any:
+        """One of `LEVELS` at all times: whole numbers, but for parts of GPUs."""
+        return self.made[name]()
+
+
+def exact_levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) -> Levels:
+    """Return the exact levels over time.
 
     A job waits from the instant at which it may start (submission, or the end of a hold, begin time or dependency) to
     its end, whenever it holds no GPUs; jobs that were rejected, could never be placed or were held to the end do not
@@ -119,11 +134,6 @@ def levels(
         outcome: of the replay.
         cluster: for the GPUs that are up.
         until: the last instant, in seconds; None for the end of `window`, after which no job runs or waits.
-        only: which of `LEVELS`.
-
-    Returns:
-        ``t_s`` and these columns; a row holds from its ``t_s`` to the next one's, the last row ends the
-        window.
     """
     cluster = outcome.used(cluster)
     begin, own_end = window(outcome)
@@ -135,38 +145,51 @@ def levels(
     own = np.where(inside, outcome.jobs["gpus"].to_numpy(), 0).astype(np.int32)[held.job]
     server, down, up = down_times(cluster, begin, end)
     size = np.asarray(cluster.gpus, dtype=np.int64)[server]
-    busy = spans(outcome)
-    changes = [np.array([begin, end]), held.start, held.own, held.end, arrive, leave, down, up]
-    changes += [] if outcome.turns is None else [busy.start]
-    # each by itself first: attempts begin and end at the same instants as others do
-    times = np.unique(np.concatenate([np.unique(change.clip(begin, end)) for change in changes]))
-    found: dict[str, Callable[[], Ints]] = {
-        "running_jobs": lambda: _steps(times, held.start, held.end),
-        "waiting_jobs": lambda: _steps(times, arrive, leave) - _steps(times, held.start, held.end, mine),
-        "gpus_waiting": lambda: _steps(times, arrive, leave, gang) - _steps(times, held.start, held.end, own),
-        "gpus_busy": lambda: _steps(times, busy.start, busy.end, busy.gpus),
-        "gpus_available": lambda: cluster.total_gpus - _steps(times, down, up, size),
+    changes = [held.start, held.end, arrive, leave, down, up]
+    changes += [] if np.array_equal(held.own, held.start) else [held.own]
+    changes += [] if outcome.turns is None else [spans(outcome).start]
+    times = np.array([begin, end])
+    for change in changes:
+        # each by itself first: attempts begin and end at the same instants as others do
+        times = _distinct(np.concatenate([times, _distinct(change.clip(begin, end))]))
+
+    def busy() -> Any:
+        found = spans(outcome)
+        return _steps(times, (1, found.start, found.end, found.gpus))
+
+    made: dict[str, Callable[[], Any]] = {
+        "running_jobs": lambda: _steps(times, (1, held.start, held.end, None)),
+        "waiting_jobs": lambda: _steps(times, (1, arrive, leave, None), (-1, held.start, held.end, mine)),
+        "gpus_waiting": lambda: _steps(times, (1, arrive, leave, gang), (-1, held.start, held.end, own)),
+        "gpus_busy": busy,
+        "gpus_available": lambda: cluster.total_gpus + _steps(times, (-1, down, up, size)),
     }
-    return pl.DataFrame({"t_s": times, **{name: found[name]() for name in only}})
+    return Levels(times, made)
 
 
-def binned(exact: pl.DataFrame, edges: Floats) -> pl.DataFrame:
+def levels(outcome: Outcome, cluster: Cluster, *, until: float | None = None) -> pl.DataFrame:
+    """Return `exact_levels` as a table: ``t_s`` and all of `LEVELS`, one row for each of its times."""
+    exact = exact_levels(outcome, cluster, until=until)
+    return pl.DataFrame({"t_s": exact.times, **{name: exact[name] for name in LEVELS}})
+
+
+def binned(exact: Levels, edges: Floats) -> pl.DataFrame:
     """Return the mean over time of each level in each bin: sums of mean x width are the integrals of the levels.
 
     Args:
-        exact: from `levels`; a bin that begins before its first row or ends after its last has nothing there.
+        exact: a bin that begins before its first instant or ends after its last has nothing there.
         edges: rising seconds, shape (bins + 1,).
 
     Returns:
         ``t_s`` and ``t_end_s`` of each bin, and the means.
     """
-    at = exact["t_s"].to_numpy()
-    width = np.diff(edges)
+    width, length = np.diff(edges), np.diff(exact.times)
     columns: dict[str, Floats] = {"t_s": edges[:-1], "t_end_s": edges[1:]}
+    area = np.zeros(exact.times.size)
     for name in LEVELS:
-        values = exact[name].to_numpy().astype(np.float64)
-        area = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(at))))
-        columns[name] = np.diff(np.interp(edges, at, area)) / width
+        np.multiply(exact[name][:-1], length, out=area[1:])
+        np.cumsum(area[1:], out=area[1:])
+        columns[name] = np.diff(np.interp(edges, exact.times, area)) / width
     return pl.DataFrame(columns)
 
 
@@ -185,18 +208,14 @@ def idle_despite_wait(outcome: Outcome, cluster: Cluster) -> float:
     """
     begin, end = window(outcome)
     held = attempts(outcome)
-    exact = levels(outcome, cluster, only=("gpus_busy", "gpus_available"))
-    times = exact["t_s"].to_numpy()
-    free = (exact["gpus_available"] - exact["gpus_busy"]).to_numpy()
-    del exact
+    exact = exact_levels(outcome, cluster)
+    times, free = exact.times, exact["gpus_available"] - exact["gpus_busy"]
     inside, arrive, leave, gang = _in_system(outcome, held, end)
     own = np.where(inside, outcome.jobs["gpus"].to_numpy(), -1).astype(np.int32)[held.job]
     idle = np.zeros(len(times), dtype=bool)
     for size in np.unique(gang):
-        here, ran = gang == size, own == size
-        present = _steps(times, arrive[here], leave[here])
-        served = _steps(times, held.start[ran], held.end[ran])
-        idle |= (present > served) & (free >= size)
+        waiting = _steps(times, (1, arrive, leave, gang == size), (-1, held.start, held.end, own == size))
+        idle |= (waiting > 0) & (free >= size)
     return float(np.diff(times)[idle[:-1]].sum()) if end > begin else 0.0
 
 
@@ -230,14 +249,15 @@ def occupancy(
     held = attempts(outcome)
     if outcome.turns is None:
         piece, server, got = pieces_of(outcome, cluster, held)
-        busy = _areas(line[server], (held.own[piece], held.end[piece]), got, edges, lines)
+        busy = _areas((line, server), ((held.own, piece), (held.end, piece)), got, edges, lines)
     else:
         found = spans(outcome)
         span, piece, counted = of_pieces(outcome, found)
         server = outcome.pieces["server"].to_numpy()[piece]
-        busy = _areas(line[server], (found.start[span], found.end[span]), counted, edges, lines)
+        busy = _areas((line, server), ((found.start, span), (found.end, span)), counted, edges, lines)
     down_server, down, up = down_times(cluster, float(edges[0]), float(edges[-1]))
-    lost = _areas(line[down_server], (down, up), gpus[down_server], edges, lines)
+    every = np.arange(down.size)
+    lost = _areas((line, down_server), ((down, every), (up, every)), gpus[down_server], edges, lines)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = [np.where(capacity[:, None] > 0, 100 * a / capacity[:, None], 0.0).ravel() for a in (busy, lost)]
     frame = pl.DataFrame(
@@ -285,36 +305,63 @@ def _in_system(outcome: Outcome, held: Attempts, end: float) -> tuple[NDArray[np
     return inside, arrive[inside], leave[inside], gang[inside]
 
 
-def _steps(times: Floats, start: Floats, end: Floats, weight: NDArray[Any] | None = None) -> Any:
-    """Sum of the weights (none: 1) of the intervals that hold at each of the change points; exact: whole numbers.
+def _distinct(values: Floats) -> Floats:
+    """The values in order, each once; sorts its argument where it lies, so that millions are not copied."""
+    values.sort()
+    new = np.ones(values.size, dtype=bool)
+    np.not_equal(values[1:], values[:-1], out=new[1:])
+    return values[new]
+
+
+def _steps(times: Floats, *intervals: tuple[int, Floats, Floats, NDArray[Any] | None]) -> Any:
+    """Sum of the weights of the intervals that hold at each of the change points; exact: whole numbers.
 
     Parts of GPUs are no whole numbers: their sums are rounded to milliardths.
+
+    Args:
+        times: the change points, in order.
+        intervals: several at a time: their sign, begins, ends, and weights (none: 1) or which of them count.
     """
     last = len(times) - 1
-    parts = weight is not None and weight.dtype.kind == "f"
+    parts = any(weight is not None and weight.dtype.kind == "f" for *_, weight in intervals)
     change = np.zeros(len(times), dtype=np.float64 if parts else np.int64)
-    for begin in range(0, len(start), BATCH):
-        part = slice(begin, begin + BATCH)
-        some = 1 if weight is None else weight[part]
-        np.add.at(change, np.minimum(np.searchsorted(times, start[part]), last), some)
-        np.subtract.at(change, np.minimum(np.searchsorted(times, end[part]), last), some)
+    for sign, start, end, weight in intervals:
+        for begin in range(0, len(start), BATCH):
+            part = slice(begin, begin + BATCH)
+            first, after = start[part], end[part]
+            some: Any = sign
+            if weight is not None and weight.dtype.kind == "b":
+                first, after = first[weight[part]], after[weight[part]]
+            elif weight is not None:
+                some = sign * weight[part]
+            np.add.at(change, np.minimum(np.searchsorted(times, first), last), some)
+            np.subtract.at(change, np.minimum(np.searchsorted(times, after), last), some)
     np.cumsum(change, out=change)
     return change.round(9) if parts else change
 
 
-def _areas(line: Ints, ends: tuple[Floats, Floats], weight: Floats | Ints, edges: Floats, lines: int) -> Floats:
+def _areas(
+    line: tuple[Ints, Ints], ends: Sequence[tuple[Floats, Ints]], weight: Floats | Ints, edges: Floats, lines: int
+) -> Floats:
     """Integral of weighted intervals over each (line, bin), linear in intervals plus cells; shape (lines, bins).
 
     They are gone through in batches, so that few arrays as long as all of them are made.
+
+    Args:
+        line: lines of servers, and the server of each interval.
+        ends: begins of something, and of which of them each interval has its begin; the same of ends.
+        weight: of each interval.
+        edges: rising seconds of equal bins.
+        lines: how many there are.
     """
     bins, width = len(edges) - 1, float(edges[1] - edges[0])
     own, later = np.zeros(lines * bins), np.zeros(lines * bins)
-    for instants, sign in zip(ends, (1.0, -1.0), strict=True):
-        for begin in range(0, line.size, BATCH):
+    for (instants, of), sign in zip(ends, (1.0, -1.0), strict=True):
+        for begin in range(0, of.size, BATCH):
             part = slice(begin, begin + BATCH)
-            at = instants[part].clip(edges[0], edges[-1])
+            at = instants[of[part]].clip(edges[0], edges[-1])
             bin_ = np.minimum(((at - edges[0]) / width).astype(np.int64), bins - 1)
-            cell = line[part] * bins + bin_
+            cell = line[0][line[1][part]] * bins + bin_
             # A step at some instant counts for the rest of its bin, and wholly in all later ones.
             np.add.at(own, cell, sign * weight[part] * (edges[0] + (bin_ + 1) * width - at))
             np.add.at(later, cell, sign * weight[part])

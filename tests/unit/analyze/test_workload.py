@@ -22,7 +22,7 @@ from tests.tables import table_of
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 TABLES = (
     "workload", "arrivals_by_hour", "arrivals_by_weekday", "job_sizes", "runtime_by_outcome", "user_concentration",
-    "job_repetition", "arrival_correlation",
+    "user_shares", "job_repetition", "arrival_correlation",
 )  # fmt: skip
 
 
@@ -77,6 +77,11 @@ def test_figures_of_six_jobs(tmp_path: Path) -> None:
     assert (whole["completed_pct"], whole["killed_pct"], whole["failed_pct"]) == (40, 20, 40)
     assert whole["failed_work_pct"] == pytest.approx(100 * 190 / sum(work))
     assert whole["load_mean"] == pytest.approx(sum(work) / (2 * 86_400))
+    # half of two users is one, and so is each smaller share
+    shares = [(row["users_pct"], row["users"], row["jobs_pct"], row["work_pct"]) for row in found["user_shares"]]
+    assert shares[0] == (1, 1, 75, pytest.approx(100 * 4250 / 4410))
+    assert [users for _, users, _, _ in shares] == [1] * 8 + [2] * 5
+    assert shares[-1] == (100, 2, 100, 100)
     [users] = found["user_concentration"]
     assert users["users"] == 2
     assert users["gini_jobs"] == pytest.approx(0.25)

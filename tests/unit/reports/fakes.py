@@ -215,6 +215,21 @@ SECTIONS = (
 )
 
 
+def workload() -> dict[str, pl.DataFrame]:
+    """The tables of the section ``workload`` that are drawn."""
+    hours = {name: [1.0 + hour % 7 for hour in range(24)] for name in ("jobs_an_hour", "working_day", "weekend")}
+    shares = {"jobs_pct": [60.0, 40.0], "work_pct": [20.0, 80.0]}
+    return {
+        "arrivals_by_hour": pl.DataFrame({"hour": list(range(24)), **hours}),
+        "arrivals_by_weekday": pl.DataFrame({"weekday": list(range(1, 8)), "jobs_a_day": [9.0] * 5 + [3.0, 2.0]}),
+        "job_sizes": pl.DataFrame({"size": ["1", "8"], **shares}),
+        "runtime_by_outcome": pl.DataFrame(
+            {"size_bucket": ["1", ">8"], "state": ["all", "all"], "run_p50_s": [60.0, 600.0], "run_p90_s": [1e3, 1e4]}
+        ),
+        "user_shares": pl.DataFrame({"users_pct": [1, 100], **shares}),
+    }
+
+
 def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names: tuple[str, ...] = HOSTILE) -> Analysis:
     """An analysis with every table that a chart reads.
 
@@ -256,6 +271,7 @@ def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names:
             ),
         ),
         table("host_util_cdf", "utilization", host_cdf(), detail=True),
+        *(table(name, "workload", frame) for name, frame in workload().items()),
         table("reasons", "failures", reasons(rows)),
         table("failure_reasons", "failures", failure_reasons()),
         table(

@@ -187,9 +187,7 @@ def test_partitions_nodes_and_preemption() -> None:
     assert [node.usable for node in found.nodes] == [True, False, True, False, False]
     assert [node.weight for node in found.nodes] == [1, 1, 9, 1, 1]
     assert found.preemption == config.Preemption("partition", "SUSPEND", gang=True, exempt_s=90)
-    assert (found.whole_nodes, found.counts_memory, found.limits_hold, found.enforce_part_limits) == (
-        True, True, True, "ALL",
-    )  # fmt: skip
+    assert (found.whole_nodes, found.limits_hold, found.enforce_part_limits) == (True, True, "ALL")
     assert found.enforce == {"safe", "qos", "limits", "associations"}
     assert (found.over_time_min, found.kill_wait_s, found.requeue) == (5, 60, False)
     given_ = found.parameters

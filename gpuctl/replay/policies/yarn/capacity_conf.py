@@ -26,7 +26,6 @@ MOST_COUNT = 1e12
 """The largest number that a setting may have: milliseconds, MB, applications."""
 
 _MONITOR = "yarn.resourcemanager.monitor.capacity.preemption."
-_ORDERS = {"fifo": 0, "fair": 1}
 _OF_QUEUE = {
     "queues", "capacity", "maximum-capacity", "state", "user-limit-factor", "minimum-user-limit-percent",
     "maximum-applications", "max-parallel-apps", "maximum-am-resource-percent", "ordering-policy",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.compiled.jit import inner
-from gpuctl.replay.engine.instant_kernel import named_timer
 
 NEAR = 1e-7
 """Seconds."""
@@ -33,9 +32,3 @@ def beat_from(t, nodes, interval):  # type: ignore[no-untyped-def]
     while beat_time(number, nodes, interval) < t - NEAR:
         number += 1
     return number
-
-
-@inner
-def wait_for(s, timer, number, nodes, interval):  # type: ignore[no-untyped-def]
-    """Wake up at a beat."""
-    named_timer(s, timer, max(beat_time(number, nodes, interval), s.g[0].now))

@@ -11,7 +11,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.formats import philly_jobs
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.replay.inputs.check import check, unplaceable
-from gpuctl.replay.inputs.trace import cluster_from_store, read_trace
+from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.replay.inputs.transforms import offered_gpus
 from gpuctl.replay.results.comparison import recorded
 from gpuctl.store.database import Store
@@ -148,7 +148,7 @@ def test_quotas_and_racks_that_the_user_gives(sample: Store, sample_data: Path) 
     assert dict(zip(jobs.queues, cluster.quota.tolist(), strict=True)) == given
     assert {name: cluster.racks[r] for name, r in zip(cluster.servers, cluster.rack, strict=True)} == racks
     assert cluster.notes == ("quotas of queues that no job is in: nobody",)
-    again = cluster_from_store(sample, None, jobs, racks=racks)
+    _, again = read_trace(sample, racks=racks)
     assert (again.servers, again.racks, again.quota_source) == (cluster.servers, cluster.racks, "inferred")
 
 

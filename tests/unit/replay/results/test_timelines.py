@@ -27,7 +27,7 @@ def test_two_jobs_on_paper() -> None:
 
 
 def test_bins_are_means_over_time() -> None:
-    means = timelines.binned(timelines.levels(FIFO, FOUR), np.array([0.0, 50.0, 100.0, 200.0]))
+    means = timelines.binned(timelines.exact_levels(FIFO, FOUR), np.array([0.0, 50.0, 100.0, 200.0]))
     assert means["gpus_busy"].to_list() == [4, 4, 1]
     assert means["waiting_jobs"].to_list() == pytest.approx([0.8, 1, 0])
 
@@ -99,7 +99,7 @@ def test_no_time_at_all() -> None:
     workload = make_workload([5], [0], [1])
     outcome = make_outcome(workload, [[(5, 5, "finished")]])
     edges = timelines.bin_edges(*timelines.window(outcome), timelines.BINS)
-    means = timelines.binned(timelines.levels(outcome, FOUR), edges)
+    means = timelines.binned(timelines.exact_levels(outcome, FOUR), edges)
     assert means["gpus_busy"].to_list() == [0]
     assert timelines.idle_despite_wait(outcome, FOUR) == 0
 
@@ -112,7 +112,7 @@ def test_integrals_are_kept(seed: int, count: int, servers: int, bins: int) -> N
     cluster = make_cluster(servers, 8)
     exact = timelines.levels(outcome, cluster)
     edges = timelines.bin_edges(*timelines.window(outcome), bins)
-    means = timelines.binned(exact, edges)
+    means = timelines.binned(timelines.exact_levels(outcome, cluster), edges)
     queued = outcome.jobs.filter(~pl.col("state").is_in(list(timelines.NEVER_QUEUED)))
     for name, total in (
         ("gpus_busy", float(outcome.jobs["gpu_s"].sum())),

@@ -53,3 +53,16 @@ def test_names_are_text(name: str) -> None:
     found = drawn((1, name, 1, 1, 1), (2, name, 1, 1, 1))
     assert found.svg
     ET.fromstring(found.svg)
+
+
+def test_a_profile_has_a_line_a_column_and_no_interval() -> None:
+    [chart, _] = declared("sweep", "profile x=load y=wait_s,low_s y_title=waits", "Waits")
+    frame = pl.DataFrame({"load": [2, 1], "wait_s": [9.0, 4.0], "low_s": [5.0, None]})
+    with drawing_settings():
+        found = draw(chart, table("sweep", "overview", frame))
+    [panel] = found.panels
+    assert [(c["name"], c["x"], c["y"]) for c in panel["curves"]] == [("wait", [1, 2], [4, 9]), ("low", [2], [5])]
+    assert found.remarks == ("1 row without a value not drawn.",)
+    assert "waits" in found.svg
+    empty = frame.with_columns(pl.lit(None, pl.Float64).alias(name) for name in ("wait_s", "low_s"))
+    assert draw(chart, table("sweep", "overview", empty)).missing

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 
 from gpuctl.core.charts import declared
-from gpuctl.reports.terminal.error_bars import HEIGHT, error_bars
+from gpuctl.reports.terminal.error_bars import HEIGHT, error_bars, profile
 
 RULE = next(
     chart
@@ -46,3 +46,16 @@ def test_what_has_no_room_is_not_drawn_and_counted() -> None:
     assert max(map(len, narrow[0])) <= 16
     assert error_bars(RULE, frame(), 5) is None
     assert error_bars(RULE, frame().filter(load=1.0), 80) is None
+
+
+def test_a_profile_has_a_mark_a_column() -> None:
+    [_, rule] = declared("t", 'profile x=hour y="work:working days,rest:weekend,none:nothing" title=t', "t")
+    empty = pl.Series([None, None], dtype=pl.Float64)
+    rows = pl.DataFrame({"hour": [0, 1], "work": [0.0, 11.0], "rest": [11.0, None], "none": empty})
+    found = profile(rule, rows, 40)
+    assert found is not None
+    lines, caption = found
+    assert lines[0].partition("|")[2] == "  B A"
+    assert [line.partition("|")[2] for line in lines[1:HEIGHT]] == [""] * (HEIGHT - 2) + [" A"]
+    assert caption == "A working days, B weekend, by hour. From t."
+    assert profile(rule, rows.select("hour", work=empty, rest=empty, none=empty), 40) is None

@@ -36,15 +36,27 @@ from gpuctl.reports.terminal.pictures import of_analysis, of_results
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, UNKNOWN, Signs
 from tests.tables import table_of
-from tests.unit.reports.fakes import HOSTILE, SIZES, by_hour, curves, delays, make_analysis, occupancy, table, totals
+from tests.unit.reports.fakes import (
+    HOSTILE,
+    SIZES,
+    by_hour,
+    curves,
+    delays,
+    make_analysis,
+    occupancy,
+    table,
+    totals,
+    workload,
+)
 from tests.unit.reports.test_golden import compare
 
 if TYPE_CHECKING:
     from gpuctl.core.charts import Chart
     from gpuctl.core.results import Analysis
 
-# that of chains is in tests/unit/reports/charts/test_tradeoff.py
-RULES = tuple(rule for rule in on(itertools.chain.from_iterable(GROUPS), "terminal") if rule.kind != "tradeoff")
+# that of chains is in tests/unit/reports/charts/test_tradeoff.py, profiles are in test_error_bars.py
+ELSEWHERE = ("tradeoff", "profile")
+RULES = tuple(rule for rule in on(itertools.chain.from_iterable(GROUPS), "terminal") if rule.kind not in ELSEWHERE)
 POLICIES = ("fifo", "srtf", "a policy with a name that is much too long for its column")
 
 
@@ -125,6 +137,7 @@ def sample() -> Analysis:
             pl.DataFrame({"measure": ["cpu"] * 3, "util_pct": [0.0, 20.0, 70.0], "cdf_pct": [5.0, 60.0, 100.0]}),
         ),
         table("gpu_hours_lost", "failures", lost),
+        *(table(name, "workload", workload()[name]) for name in ("job_sizes", "runtime_by_outcome")),
         table("replay_summary", "replay", uses),
         table("replay_timeline", "replay", time, detail=True),
         table("replay_jct_cdf", "replay", jct, detail=True),

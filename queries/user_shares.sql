@@ -1,0 +1,26 @@
+-- title: Users, and their share of the jobs and the work
+-- section: workload
+-- order: 65
+-- question: What share of the jobs and of the work have the most active users?
+-- population: Users with a job that has a submission and a size above 0; jobs without a user are left out. Work is size times run time. The share of users is rounded up to whole users; those with most jobs, and those with most work, are counted apart.
+-- column: users_pct | % | this share of the users, those with most
+-- column: users | users | how many these are
+-- column: jobs_pct | % | share of the jobs, of those with most jobs
+-- column: work_pct | % | share of the work, of those with most work
+-- chart: profile x=users_pct y="jobs_pct:jobs,work_pct:work" y_title="share of all" title="Share of the jobs and the work that the most active users have"
+WITH each AS (
+    SELECT "user", count(*) AS jobs, coalesce(sum((size * run_s)::DECIMAL(38, 6)), 0) AS work FROM base_workload WHERE size > 0 AND "user" IS NOT NULL GROUP BY ALL
+),
+ranked AS (
+    SELECT row_number() OVER by_jobs AS place_by_jobs, sum(jobs) OVER by_jobs AS jobs, row_number() OVER by_work AS place_by_work, sum(work) OVER by_work AS work
+    FROM each
+    WINDOW by_jobs AS (ORDER BY jobs DESC, "user" DESC), by_work AS (ORDER BY work DESC, "user" DESC)
+),
+whole AS (SELECT count(*) AS n, max(jobs)::DOUBLE AS jobs, max(work)::DOUBLE AS work FROM ranked),
+points AS (
+    SELECT users_pct, ceil(users_pct * n / 100)::BIGINT AS users, jobs AS all_jobs, work AS all_work
+    FROM whole, (SELECT unnest([1, 2, 5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100]) AS users_pct) WHERE n > 0
+)
+SELECT users_pct, users, 100 * j.jobs / all_jobs AS jobs_pct, 100 * w.work::DOUBLE / nullif(all_work, 0) AS work_pct
+FROM points JOIN ranked AS j ON j.place_by_jobs = users JOIN ranked AS w ON w.place_by_work = users
+ORDER BY users_pct
