@@ -17,6 +17,9 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/
 	--disable-pip-version-check --quiet --no-input
 INSTALL := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python tools/pip_progress.py
 
+# Bytecode is kept: without it collecting takes twice as long, and so does each start of the program.
+export PYTHONDONTWRITEBYTECODE =
+
 # One worker takes a whole file: what its tests share (a browser, a Slurm) is made once. Marks of groups have no effect
 # in pytest-xdist 3.8 with pytest 9.2. In the order of the folders the long files come first.
 SPREAD := --dist loadfile --no-loadscope-reorder
@@ -53,8 +56,6 @@ report: $(VENV)/.installed-dev kernels ## the report of sample_data/ as build/re
 
 check: lint typecheck imports ## the checks that run no tests
 
-# Bytecode is kept: without it collecting takes twice as long, and so does each start of the program.
-unit: export PYTHONDONTWRITEBYTECODE =
 unit: $(VENV)/.installed-dev chromium slurm kernels ## the tests alone; PYTEST="-k name -x" passes options on
 	@$(BIN)/python -m pytest -n $(WORKERS) $(SPREAD) $(PYTEST)
 
@@ -138,9 +139,13 @@ $(VENV)/.installed-run: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@$(INSTALL) install --editable .
 	@touch $@
 
-# pip would compile all modules, those of others' tests among them, on one core
+# One pip uses one core: most is unpacked by several, each its share of the pinned releases. Where one of these does not
+# fit this machine, the pip after them finds another. pip would compile all modules, those of others' tests among them;
+# a fifth is of packages that nothing imports, or that run as machine code.
 $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing gpuctl, what it needs and what its tests need into $(VENV)" >&2
+	@grep -v '^#' $(CONSTRAINTS) | xargs -P 2 -n 16 $(BIN)/python -m pip --disable-pip-version-check --quiet --no-input \
+		install --no-deps --no-compile 2>/dev/null || true
 	@$(INSTALL) install --no-compile --editable '.[dev]'
-	@$(BIN)/python -m compileall -qq -j 0 -x '/tests?/' "$(VENV)/lib" || true
+	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|mypyc?|setuptools|fontTools|pygments/lexers)/' "$(VENV)/lib" || true
 	@touch $(VENV)/.installed-run $@

@@ -217,18 +217,6 @@ def predict(model: Model, jobs: pl.DataFrame) -> pl.DataFrame:
     return _predicted(rows, features.of_new(rows, model.state), model)
 
 
-def predict_log(model: Model, table: JobTable) -> pl.DataFrame:
-    """Predict every job of a log from what that log knew at its submission, as `predict` does for one.
-
-    Jobs that the model was fitted on are predicted better than new ones would be.
-
-    Returns:
-        One row a job, in the order of ``table.rows``.
-    """
-    known, _ = features.of_log(table)
-    return _predicted(table.rows, known, model)
-
-
 def described() -> dict[str, str]:
     """What each feature is that a model may look at."""
     own = features.described()

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, named, note, ours
 from gpuctl.core.numbers import lasting, number, percent
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -52,7 +51,6 @@ def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Ana
         sources=tuple(sources),
         settings=settings(trained),
         command=command,
-        version=__version__,
         warnings=_warnings(trained),
     )
 

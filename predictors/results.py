@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, Note, counted, note
 from gpuctl.core.results import Analysis, ResultTable, SourceInfo
 
@@ -47,6 +46,5 @@ def analysis_of(
         sources=sources,
         settings=settings,
         command=command,
-        version=__version__,
         warnings=(*warnings, *rejected),
     )

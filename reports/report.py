@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import Named, counted, foreign, named, note, together
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
@@ -124,7 +123,6 @@ def summarize(
             for k, v in part.analysis.settings.items()
         },
         command=command,
-        version=__version__,
         warnings=tuple(dict.fromkeys(w for part in parts for w in part.analysis.warnings)),
     )
 
@@ -267,7 +265,7 @@ def known_metrics(command: str = "") -> Analysis:
         ),
         frame=pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"),
     )
-    return Analysis(note("metrics"), (table,), (SECTION,), (), {}, command, __version__)
+    return Analysis(note("metrics"), (table,), (SECTION,), (), {}, command)
 
 
 def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | None:

@@ -91,12 +91,11 @@ def _values(key: str, tables: Sequence[ResultTable]) -> Iterator[float]:
 
 
 def _of(key: str, table: ResultTable) -> Iterator[float]:
-    for column in table.columns:
-        dtype = table.frame.schema.get(column.name)
-        if dtype is not None and dtype.is_numeric() and _is_duration(column) and _quantity(table, column) == key:
-            values = table.frame[column.name]
+    asked = [column for column in table.columns if _is_duration(column) and _quantity(table, column) == key]
+    for column in asked:
+        values = table.frame[column.name] if column.name in table.frame.columns else None
+        if values is not None and values.dtype.is_numeric():
             step = max(1, len(values) // _SAMPLE)
             scale = UNITS[column.unit].seconds
-            yield from (
-                v * scale for v in values.gather_every(step).to_list() if v is not None and math.isfinite(v) and v
-            )
+            some = values if step == 1 else values.gather_every(step)
+            yield from (v * scale for v in some.to_list() if v is not None and math.isfinite(v) and v)

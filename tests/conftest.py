@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 ROOT = Path(__file__).resolve().parent.parent
+SERVER = "TESTS_SERVER"
+"""A variable that tells workers the folder of their server of forks."""
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
@@ -45,7 +48,7 @@ if settings.default is not None and settings.default.derandomize:
 _DEFAULT_SIGNALS = (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD, signal.SIGALRM)
 
 
-def pytest_configure() -> None:
+def pytest_configure(config: pytest.Config) -> None:
     """Make signals, new files and what subprocesses print the same wherever the tests are started from.
 
     Whoever starts them hands on which signals are ignored or blocked, and a script's background makes all that it
@@ -68,6 +71,20 @@ def pytest_configure() -> None:
     typer.main.get_command = functools.cache(typer.main.get_command)
     # threads that wait for others would spin, on cores that other tests need
     os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    if not hasattr(config, "workerinput"):
+        os.environ.pop(SERVER, None)
+        if config.getoption("numprocesses", None):
+            _begin_for_all_workers(config)
+
+
+def _begin_for_all_workers(config: pytest.Config) -> None:
+    """Begin the one server of forks that all workers use, while they collect."""
+    folder = Path(tempfile.mkdtemp(prefix="gpuctl-tests-"))
+    os.environ[SERVER] = str(folder)
+    server = Warm(folder, ROOT)
+    server.begin()
+    config.add_cleanup(lambda: shutil.rmtree(folder))
+    config.add_cleanup(server.stop)
 
 
 def pytest_collection() -> None:
@@ -125,8 +142,12 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
 @pytest.fixture(scope="session")
 def _warm(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Warm]:
-    """The server of this worker that has imported the program (tests/warm.py)."""
+    """The server that has imported the program (tests/warm.py): one for all workers."""
+    if SERVER in os.environ:
+        yield Warm(Path(os.environ[SERVER]), root)
+        return
     server = Warm(tmp_path_factory.mktemp("warm"), root)
+    server.begin()
     yield server
     server.stop()
 
@@ -179,6 +200,12 @@ def gpuctl(root: Path, _warm: Warm) -> Callable[..., subprocess.CompletedProcess
         return done
 
     return run
+
+
+@pytest.fixture(scope="module")
+def remember(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Variables for ``gpuctl(env=...)``: the same analysis of the same store is made once for all tests of a file."""
+    return {warm.REMEMBER: str(tmp_path_factory.mktemp("remember"))}
 
 
 @pytest.fixture(scope="session")

@@ -10,10 +10,12 @@ from typing import BinaryIO
 
 import numpy as np
 
-from gpuctl.replay.policies.slurm import fairshare, priority
-from gpuctl.replay.policies.slurm.usage import Usage, billable
+from gpuctl.replay.policies.slurm import priority
+from gpuctl.replay.policies.slurm.fairshare import Tree, build_tree
+from gpuctl.replay.policies.slurm.usage import billable
 from gpuctl.slurm import accounts, config
 from gpuctl.slurm.units import minutes, tres_amounts
+from tests.slurm_fairshare import Classic, Usage, fair_tree, norm_usage
 
 FIXTURES = Path(__file__).parent / "fixtures" / "slurm" / "priority"
 VARIANTS = ("classic", "fair_tree", "relative", "upward")
@@ -54,7 +56,7 @@ class Recording:
     name: str
     site: config.Site
     running: config.Site
-    tree: fairshare.Tree
+    tree: Tree
     qos: dict[str, accounts.Qos]
     nodes: int
     cpus: int
@@ -72,7 +74,7 @@ def read(folder: Path) -> Recording:
     with opened("slurm.conf") as conf, opened("config.txt") as running, opened("partitions.txt") as partitions:
         site, in_force = config.read_conf(conf), config.read_running(running, partitions)
     with opened("dump.cfg") as dump, opened("qos.txt") as qos:
-        tree, levels = fairshare.build_tree(accounts.read_dump(dump)), accounts.read_qos(qos)
+        tree, levels = build_tree(accounts.read_dump(dump)), accounts.read_qos(qos)
     nodes = (folder / "nodes.txt").read_text("utf-8")
     cpus = [int(number) for number in re.findall(r"CPUTot=(\d+)", nodes)]
     snapshots = [_snapshot(number, path) for number, path in enumerate(sorted(folder.glob("snapshot_*.txt")))]
@@ -126,7 +128,7 @@ def _replay(recording: Recording) -> None:
     tree, last = recording.tree, recording.snapshots[-1].jobs
     usage = Usage(tree.parent, settings.half_life_s)
     now = usage.last_s = float(recording.snapshots[0].last_ran)
-    classic = None if settings.fair_tree else fairshare.Classic(tree)
+    classic = None if settings.fair_tree else Classic(tree)
     tick = Ours(*(np.zeros(len(tree.parent)) for _ in range(5)))
     rates = {job: _rate(recording, row) for job, row in last.items()}
     ended: set[str] = set()
@@ -152,8 +154,8 @@ def _replay(recording: Recording) -> None:
             else:
                 usage.decay(now)
                 usage.charge_running(who[runs], starts[runs], rate[runs], now)
-                tick.norm_usage = fairshare.norm_usage(usage.raw)
-                tick.effective, tick.level, tick.factor = fairshare.fair_tree(tree, usage.raw)
+                tick.norm_usage = norm_usage(usage.raw)
+                tick.effective, tick.level, tick.factor = fair_tree(tree, usage.raw)
         elif recording.snapshots[int(number)].last_ran > recording.snapshots[0].last_ran:
             assert recording.snapshots[int(number)].last_ran == now
             if classic is not None:
@@ -243,6 +245,19 @@ _COLUMNS = {
 }  # fmt: skip
 
 
+def age_factor(now_s: float, accrues_s: np.ndarray, max_age_s: float) -> np.ndarray:
+    """How long jobs have waited, as a part of ``PriorityMaxAge``.
+
+    Args:
+        now_s: the time of the calculation, whole seconds.
+        accrues_s: since when each has been eligible, or, with ``ACCRUE_ALWAYS``, submitted; NaN for one that is not
+            eligible yet: it has no age.
+        max_age_s: ``PriorityMaxAge`` in seconds.
+    """
+    waited = np.nan_to_num(np.maximum(now_s - accrues_s, 0.0))
+    return np.where(waited < max_age_s, waited / max_age_s, 1.0)
+
+
 def ours_of(
     of: Recording, one: Snapshot, before: np.ndarray | None = None
 ) -> tuple[dict[str, np.ndarray], np.ndarray, dict[str, np.ndarray]]:
@@ -266,7 +281,7 @@ def ours_of(
         for name in settings.weight_tres
     }
     factors = priority.Factors(
-        age=priority.age_factor(one.last_ran, accrues, settings.max_age_s),
+        age=age_factor(one.last_ran, accrues, settings.max_age_s),
         association=priority.normalized(given[who], given.max(), as_they_are="NO_NORMAL_ASSOC" in flags),
         fair_share=of.ours[one.number].factor[who],
         size=priority.size_factor(

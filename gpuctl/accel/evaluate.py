@@ -31,8 +31,8 @@ FEWEST = 2
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What is wanted.
+class Evaluation:
+    """What a policy is evaluated on.
 
     Attributes:
         loads: of the streams.
@@ -68,7 +68,7 @@ def loads_of(text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def check_unseen(about: dict[str, Any], asked: Asked) -> None:
+def check_unseen(about: dict[str, Any], asked: Evaluation) -> None:
     """See that a model has not learnt from what it is to be scored on.
 
     Raises:
@@ -100,7 +100,7 @@ class Scores:
 
 
 def run(
-    machine: Machine, policy: Policy, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None
+    machine: Machine, policy: Policy, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None
 ) -> Scores:
     """Score a policy and rules on the same streams; the same call gives the same figures, but for ``decision_us``."""
     every = [*(policies.rule(name) for name in RULES), policy]

@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
 
 if TYPE_CHECKING:
     from gpuctl.accel.costs import Machine
-    from gpuctl.accel.evaluate import Asked, Scores
+    from gpuctl.accel.evaluate import Evaluation, Scores
     from gpuctl.core.notes import Note
 
 GAINS = (
@@ -83,7 +82,7 @@ def sentences(scores: Scores) -> tuple[Note, ...]:
 
 
 def result(
-    scores: Scores, machine: Machine, asked: Asked, about: dict[str, Any], curve: list[dict[str, float]], *,
+    scores: Scores, machine: Machine, asked: Evaluation, about: dict[str, Any], curve: list[dict[str, float]], *,
     command: str, warnings: tuple[Note, ...] = (),
 ) -> Analysis:  # fmt: skip
     """Put the scores of `gpuctl.accel.evaluate.run` together as a result."""
@@ -120,7 +119,7 @@ def result(
             "training": _training(about),
             "intervals": ours("95 %, Student's t over streams; gains are paired by stream"),
         },
-        command=command, version=__version__, warnings=(*warnings, *sentences(scores)),
+        command=command, warnings=(*warnings, *sentences(scores)),
     )  # fmt: skip
 
 

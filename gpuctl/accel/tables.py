@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.accel.metrics import BYTE_PJ, MAC_PJ, by_group, figures
 from gpuctl.accel.state import FIXED
 from gpuctl.core.notes import Named, note, ours
@@ -129,7 +128,7 @@ def result(
             "decisions": ours(f"each {number(rules.period_us)} us" if rules.period_us else "whenever one can start"),
             "late requests": ours("dropped" if rules.drop else "kept"),
         },
-        command=command, version=__version__, warnings=warnings,
+        command=command, warnings=warnings,
     )  # fmt: skip
 
 
@@ -178,7 +177,7 @@ def models(rows: list[dict[str, Any]], path: str, command: str, warnings: tuple[
     table = _table("accel_models", note("All models of {path}.", path=Named("path", path)), MODELS, rows)
     return Analysis(
         cluster=ours("costs"), tables=(table,), sections=(("accel", "Accelerators"),), sources=(), settings={},
-        command=command, version=__version__, warnings=warnings,
+        command=command, warnings=warnings,
     )  # fmt: skip
 
 
@@ -202,5 +201,5 @@ def stream(requests: Requests, machine: Machine, command: str) -> Analysis:
     table = _table("accel_stream", note("{n:,} request{n||s}.", n=len(requests)), STREAM, frame)
     return Analysis(
         cluster=note("{name}", name=Named("cluster", machine.system.text)), tables=(table,),
-        sections=(("accel", "Accelerators"),), sources=(), settings={}, command=command, version=__version__,
+        sections=(("accel", "Accelerators"),), sources=(), settings={}, command=command,
     )  # fmt: skip

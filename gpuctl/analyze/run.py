@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-import gpuctl
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
 from gpuctl.analyze.units import PODS, of_units
@@ -141,7 +140,6 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         sources=read_sources(store, cluster),
         settings=settings,
         command=options.command,
-        version=gpuctl.__version__,
         warnings=(*(site.warnings if site else ()), *warnings),
     )
 

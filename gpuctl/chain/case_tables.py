@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl import __version__
 from gpuctl.chain.baselines import PROBES
 from gpuctl.chain.cases import STATE_COLUMNS
 from gpuctl.core.notes import Named, note, ours
@@ -94,6 +93,5 @@ def result(
         sources=sources,
         settings={"rules": ours("Mirage's authors' simulator's (--compat mirage)")},
         command=command,
-        version=__version__,
         warnings=log.notes,
     )

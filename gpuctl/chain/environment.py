@@ -13,7 +13,7 @@ import gymnasium
 import numpy as np
 
 from gpuctl.chain.episode import DAY_S, Pair
-from gpuctl.chain.evaluate import EVERY_S, Asked, Trial, minutes, next_midnight
+from gpuctl.chain.evaluate import EVERY_S, Evaluation, Trial, minutes, next_midnight
 from gpuctl.chain.log import Log, check_size, from_store, log_of
 from gpuctl.chain.nets import SEEN, costs, seen_choice
 from gpuctl.chain.policies import look
@@ -75,7 +75,7 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         check_size(found, nodes)
         pair = Pair(job_nodes, minutes("limit", limit))
         first = next_midnight(found.first_start_s) if begin is None else begin
-        asked = Asked(nodes, pair, (), 0, first, outage_cost, 60 * minutes("warm_up", warm_up))
+        asked = Evaluation(nodes, pair, (), 0, first, outage_cost, 60 * minutes("warm_up", warm_up))
         last = int(found.submit_s[-1]) if end is None else end
         self.begins = range(first, last - asked.arrivals_s + 1, EVERY_S)
         if not self.begins:

@@ -10,14 +10,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import Bundle, ints
 from gpuctl.compiled.jit import compiled, inner
-from gpuctl.replay.policies.mirage.slots_kernel import (
-    LONGEST_LINE,
-    SLOT_MIN,
-    SLOTS,
-    first_slot,
-    free_by_slot,
-    reserve,
-)
+from gpuctl.replay.policies.mirage.slots_kernel import LONGEST_LINE, SLOT_MIN, SLOTS, first_slot, free_by_slot, reserve
 
 NOW, WAITING, RUNNING, FREE, NEXT, CHANGED, STARTED, P_START, S_START, P_BACKFILLED, S_BACKFILLED, SIZE = range(12)
 COUNTERS = 12

@@ -53,7 +53,7 @@ AHEAD_S = 3 * DAY_S
 
 
 @dataclass(frozen=True)
-class Asked:
+class Evaluation:
     """What is to be evaluated.
 
     Attributes:
@@ -101,7 +101,7 @@ def policy_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def starts(asked: Asked, log: Log) -> tuple[list[int], list[int]]:
+def starts(asked: Evaluation, log: Log) -> tuple[list[int], list[int]]:
     """Seconds of the starts to learn from, and of those for the score.
 
     Those to learn from end, with the last submission, before the split. Those for the score have their P two days
@@ -162,7 +162,7 @@ def found_of(outcomes: list[list[Outcome]], train_s: float | None) -> Found:
 class Trial:
     """Starts of a log, as they are wanted."""
 
-    def __init__(self, log: Log, asked: Asked) -> None:
+    def __init__(self, log: Log, asked: Evaluation) -> None:
         self.log, self.asked = log, asked
         self.history = History(log)
 
@@ -203,9 +203,9 @@ Frames = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]
 
 
 def run(
-    log: Log, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None, saved: Model | None = None
+    log: Log, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, saved: Model | None = None
 ) -> Frames:  # fmt: skip
-    """Evaluate; the same log and wishes give the same figures, but for ``train_s``.
+    """Evaluate; the same log and settings give the same figures, but for ``train_s``.
 
     Args:
         log: the trace.

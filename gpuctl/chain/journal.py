@@ -16,7 +16,6 @@ from gpuctl.core.files import MOST_TABLE, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 BEGUN, SUBMITTING, SUBMITTED, ENDED, STOPPED, DONE, NOTED = (
     "begun", "submitting", "submitted", "ended", "stopped", "done", "noted",
@@ -127,9 +126,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._file >= 0:
             os.close(self._file)
 

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.chain import journal
 from gpuctl.chain.policies import QUANTILES
 from gpuctl.core.notes import Named, Note, note, ours
@@ -104,5 +103,5 @@ def status(told: Told, command: str) -> Analysis:
 def _result(table: ResultTable, what: Note, command: str, warnings: tuple[Note, ...]) -> Analysis:
     return Analysis(
         cluster=what, tables=(table,), sections=(("chain", "Chains of jobs"),), sources=(), settings={},
-        command=command, version=__version__, warnings=warnings,
+        command=command, warnings=warnings,
     )  # fmt: skip

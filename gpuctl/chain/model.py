@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuctl import __version__
 from gpuctl.chain import look_kernel, net_training, nets, policies
-from gpuctl.chain.evaluate import EVERY_S, FEWEST_STARTS, Asked, Trial
+from gpuctl.chain.evaluate import EVERY_S, FEWEST_STARTS, Evaluation, Trial
 from gpuctl.chain.log import check_size
 from gpuctl.chain.nets import Brain
 from gpuctl.chain.past import KINDS_MIN, PAST, POOL, Drawn
@@ -143,7 +143,7 @@ def digest(user: str) -> int:
     return int.from_bytes(hashlib.sha256(user.encode("utf-8", "surrogateescape")).digest()[:7], "big")
 
 
-def check_use(model: Model, asked: Asked) -> None:
+def check_use(model: Model, asked: Evaluation) -> None:
     """See that a model fits what is to be evaluated, and has not seen what is scored.
 
     Raises:
@@ -188,7 +188,7 @@ def _check_brain(brain: Brain, cost: float, *, one_look: bool = True) -> None:
 
 
 def train(
-    log: Log, asked: Asked, tell: Callable[[str, int, int], None] = lambda *_: None, *, net: str | None = None,
+    log: Log, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, *, net: str | None = None,
     kept: Path | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """Learn from all starts of a log.

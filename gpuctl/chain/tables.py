@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl import __version__
 from gpuctl.chain.episode import DAY_S
-from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Asked
+from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Evaluation
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -75,7 +74,7 @@ FRONTIER = (
 
 def result(
     frames: Frames,
-    asked: Asked,
+    asked: Evaluation,
     log: Log,
     command: str,
     sources: tuple[SourceInfo, ...],
@@ -137,6 +136,5 @@ def result(
             "intervals": note("95 %, bootstrap over days of starts, {n:,} resample{n||s}", n=RESAMPLES),
         },
         command=command,
-        version=__version__,
         warnings=log.notes,
     )

@@ -10,14 +10,7 @@ import typer
 
 from gpuctl.cli.accel import KindsOption, ModelsOption, SystemOption, TablesOption, accel, announce, machine_for
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import (
-    Answer,
-    CsvOption,
-    ParquetOption,
-    TableOption,
-    TrainingFolderOption,
-    grouped,
-)
+from gpuctl.cli.options import Answer, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
 from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption
@@ -143,7 +136,7 @@ def evaluate(
     about = saved.card_of(model)
     machine = machine_for(system or saved.text_of(about, "system_text", "six"), tables, kinds)
     policy, _ = saved.load(model, "relmas", len(machine.system.kinds))
-    asked = scoring.Asked(wanted, streams, n, _models(models, about, machine, models_of), seed)
+    asked = scoring.Evaluation(wanted, streams, n, _models(models, about, machine, models_of), seed)
     scoring.check_unseen(about, asked)
     told = tuple(compare.strangers(model, about, machine))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:

@@ -13,14 +13,7 @@ import typer
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there
-from gpuctl.cli.options import (
-    Answer,
-    LogReading,
-    LogsStoreOption,
-    ParquetOption,
-    TableOption,
-    grouped,
-)
+from gpuctl.cli.options import Answer, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption
@@ -30,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpuctl.chain.episode import Pair
-    from gpuctl.chain.evaluate import Asked
+    from gpuctl.chain.evaluate import Evaluation
     from gpuctl.chain.log import Log
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
@@ -156,15 +149,15 @@ def evaluate(
     else:
         if nodes is None or split is None:
             raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
-        from gpuctl.chain.evaluate import Asked, policy_names
+        from gpuctl.chain.evaluate import Evaluation, policy_names
 
         check_cost(outage_cost)
-        wishes = Asked(
+        asked = Evaluation(
             nodes, _pair(nodes, job_nodes, limit, ends_after), policy_names(policy), _date("--split", split),
             -1 if train_from is None else _date("--train-from", train_from), outage_cost,
             _warm_up(warm_up), jobs, compat is not None,
         )  # fmt: skip
-        result, failed = _policies(wishes, model, reader, table, given=given, command=command)
+        result, failed = _policies(asked, model, reader, table, given=given, command=command)
     print_answer(result, shape, answer, table, given, parquet=parquet)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
@@ -223,7 +216,7 @@ def train(
         needed("torch", f"--policy {net}")
     card.check_place(model)
     log, sources, failed = _read(paths or [], db, logs, given, doing="train")
-    asked = of_log.Asked(
+    asked = of_log.Evaluation(
         nodes, pair, ("newsvendor",), last, of_log.next_midnight(log.first_start_s) if since is None else since,
         outage_cost, warm_up_s,
     )  # fmt: skip
@@ -288,7 +281,7 @@ def _warm_up(text: str) -> int:
 
 
 def _policies(
-    asked: Asked, model: Path | None, reader: Reader, table: list[str] | None, *, given: Settings, command: str
+    asked: Evaluation, model: Path | None, reader: Reader, table: list[str] | None, *, given: Settings, command: str
 ) -> tuple[Analysis, bool]:
     from gpuctl.chain import evaluate as of_log
     from gpuctl.chain import model as of_model

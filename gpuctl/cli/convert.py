@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import (
-    LogReading,
-    MapOption,
-    Site,
-    SwfUnitOption,
-    TracesArgument,
-    UnitOption,
-    grouped,
-)
+from gpuctl.cli.options import LogReading, MapOption, Site, SwfUnitOption, TracesArgument, UnitOption, grouped
 from gpuctl.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:

@@ -101,10 +101,10 @@ def distil(
     check_outputs(context, {"--output": answer.output})
     if weigh is Weigh.STAKE and teacher is not Teacher.ROLLOUT:
         raise UsageError(f"--weigh stake: {teacher} does not say what an action costs", hint="--teacher rollout")
-    asked = of_teacher.Asked(
+    asked = of_teacher.Distillation(
         teacher.value, executors, delay, Limit(limit.value), depth, leaf, leaves, weigh is Weigh.STAKE
     )
-    wanted = training.Wanted(train, rounds, jobs, _loads(load), seed, test)
+    wanted = training.TrainingSets(train, rounds, jobs, _loads(load), seed, test)
     begun = time.process_time()
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         made = training.run(asked, wanted, paths or [], bar.at)

@@ -111,7 +111,7 @@ def _taken(given: Sequence[str], param: str, conf: Mapping[str, Sequence[Path]])
     return True
 
 
-class Asked(NamedTuple):
+class ExperimentOptions(NamedTuple):
     """The policies, each with its parameters as texts, what varies, and the other options, a file's put among them."""
 
     names: Named
@@ -122,7 +122,7 @@ class Asked(NamedTuple):
     compared: Compared
 
 
-def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]) -> Asked:
+def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]) -> ExperimentOptions:
     """Return what the options, or ``--experiment`` and the options beside it, say.
 
     Raises:
@@ -140,7 +140,7 @@ def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, pa
     if inputs.add_servers is not None:
         factors["add_servers"] = values(inputs.add_servers, "--add-servers")
     varied = Experiment(factors | params, _seeds(values(rules.seed, "--seed"), "--seed"))
-    return Asked(names, varied, paths, inputs, rules, compared)
+    return ExperimentOptions(names, varied, paths, inputs, rules, compared)
 
 
 def _of_model(chosen: Policies) -> list[str]:
@@ -175,7 +175,7 @@ def _seeds(given: Sequence[str], what: str) -> tuple[int, ...]:
 
 def _asked_in_file(
     path: Path, chosen: Policies, *, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]
-) -> Asked:
+) -> ExperimentOptions:
     from gpuctl.replay.experiments.file import read
 
     file = read(path)
@@ -204,7 +204,7 @@ def _asked_in_file(
         seeds = _seeds(file.seeds or values(rules.seed, "--seed"), "seeds:" if file.seeds else "--seed")
     except UsageError as error:
         raise InputError(error.message, path=str(file.path), hint=error.hint) from None
-    return Asked(
+    return ExperimentOptions(
         names,
         Experiment(factors | params, seeds, file.measures, from_file=True),
         list(file.inputs) or paths,

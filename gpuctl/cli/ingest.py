@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
-from gpuctl.cli.live import Asked, Brought, Scheduler, fetch, plan
+from gpuctl.cli.live import Brought, LiveOptions, Scheduler, fetch, plan
 from gpuctl.cli.options import (
     LOG_FORMAT_HELP,
     ColumnsOption,
@@ -153,7 +153,7 @@ def ingest(
         raise UsageError("--log-format is for files", hint=f"leave it out: what --from {source} asks for is known")
     elif paths:
         raise UsageError(f"--from {source} reads no files: leave {paths[0]} out")
-    asked = Asked(source, since, until, clusters, sacct, url, timeout) if source else None
+    asked = LiveOptions(source, since, until, clusters, sacct, url, timeout) if source else None
     if asked and dry_run:
         print_table(["command"], [[command] for command in plan(asked, store)], color=options.color)
         return
@@ -285,7 +285,7 @@ def _sum(sources: list[SourceReport]) -> SourceReport:
     )
 
 
-def _idle(report: IngestReport, asked: Asked | None) -> bool:
+def _idle(report: IngestReport, asked: LiveOptions | None) -> bool:
     """Whether a scheduler was asked that had nothing to tell, which is no fault."""
     return asked is not None and not any(source.rows_in for source in report.sources)
 

@@ -28,7 +28,7 @@ class Scheduler(StrEnum):
 
 
 @dataclass(frozen=True)
-class Asked:
+class LiveOptions:
     """The options that say what to ask for.
 
     Attributes:
@@ -63,7 +63,7 @@ class Brought:
     cluster: str | None
 
 
-def fetch(asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[Brought]:
+def fetch(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[Brought]:
     """Ask, and keep what was said beside the store, in ``STORE.sacct/CLUSTER`` or ``STORE.yarn/CLUSTER``.
 
     Args:
@@ -79,7 +79,7 @@ def fetch(asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bo
     return [_from_sacct(slurm, asked, store, cluster, bar, quiet=quiet) for slurm in _clusters(asked, cluster)]
 
 
-def plan(asked: Asked, store: Path) -> list[str]:
+def plan(asked: LiveOptions, store: Path) -> list[str]:
     """Return what `fetch` would do: the command lines for the job records, or the addresses."""
     _check(asked)
     if asked.source is Scheduler.YARN:
@@ -95,7 +95,7 @@ def plan(asked: Asked, store: Path) -> list[str]:
     return commands
 
 
-def _check(asked: Asked) -> None:
+def _check(asked: LiveOptions) -> None:
     check_timeout(asked.timeout_s)
     of_slurm = {"--since": asked.since, "--until": asked.until, "--clusters": asked.clusters, "--sacct": asked.sacct}
     wrong = {"--url": asked.url} if asked.source is Scheduler.SACCT else of_slurm
@@ -119,7 +119,9 @@ def check_timeout(timeout_s: float | None) -> None:
         )
 
 
-def _from_sacct(slurm: Slurm, asked: Asked, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> Brought:
+def _from_sacct(
+    slurm: Slurm, asked: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool
+) -> Brought:
     from gpuctl.ingest.slurm.live import cluster_name
     from gpuctl.ingest.slurm.live import fetch as fetch_days
 
@@ -135,7 +137,7 @@ def _from_sacct(slurm: Slurm, asked: Asked, store: Path, cluster: str | None, ba
     return Brought(found.files, cluster or name)
 
 
-def _from_yarn(asked: Asked, store: Path, cluster: str | None, bar: Bar) -> Brought:
+def _from_yarn(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar) -> Brought:
     from urllib.parse import urlsplit
 
     from gpuctl.ingest.yarn.live import address
@@ -148,7 +150,7 @@ def _from_yarn(asked: Asked, store: Path, cluster: str | None, bar: Bar) -> Brou
     return Brought(fetch_answers(url, folder, timeout_s=asked.timeout_s), name)
 
 
-def _clusters(asked: Asked, cluster: str | None) -> list[Slurm]:
+def _clusters(asked: LiveOptions, cluster: str | None) -> list[Slurm]:
     from gpuctl.ingest.slurm.live import Slurm
 
     program = asked.sacct or "sacct"

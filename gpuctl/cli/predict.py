@@ -83,12 +83,12 @@ def runtime(
     """Predict run times from a job's storage traffic, other jobs of its model, or history."""
     given = settings(context)
     shape = answer.shape(given, ["predictions"])
-    from gpuctl.cli.profiles import Asked, predict_runtime
+    from gpuctl.cli.profiles import RuntimeOptions, predict_runtime
     from gpuctl.reports.screens.predict import runtime_screen
 
     check_outputs(context, {"--output": answer.output})
     kept = keeping_place(keep_as, paths or [], db)
-    asked = Asked(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
+    asked = RuntimeOptions(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
     result, failed = predict_runtime(asked, given, command_line())
     _write(result, runtime_screen, shape, answer.output, given, notes=notes)
     keep(result, keep_as, kept, context, given)

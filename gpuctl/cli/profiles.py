@@ -29,7 +29,7 @@ PROMISED = {"predictions": "predictions", "overhead": None}
 
 
 @dataclass(frozen=True)
-class Asked:
+class RuntimeOptions:
     """The options of ``predict runtime``."""
 
     paths: list[Path]
@@ -42,7 +42,7 @@ class Asked:
     cumulative: bool
 
 
-def predict_runtime(asked: Asked, given: Settings, command: str) -> tuple[Analysis, bool]:
+def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tuple[Analysis, bool]:
     """Predict the run times of the jobs that the inputs name; also tells whether some input could not be read.
 
     Raises:

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from gpuctl.cli.common import message, visible
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from rich.progress import Progress, TaskID
 
 PATIENCE_S = 0.5
@@ -50,9 +48,7 @@ class Bar:
             self._timer.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._timer.cancel()
         with self._lock:
             self._begun = False

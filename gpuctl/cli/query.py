@@ -91,7 +91,6 @@ def _described(view: View) -> dict[str, object]:
 
 
 def _as_result(found: pl.DataFrame) -> Analysis:
-    from gpuctl import __version__
     from gpuctl.core.notes import note
     from gpuctl.core.results import Analysis, Column, ResultTable
     from gpuctl.core.text import plural
@@ -107,7 +106,7 @@ def _as_result(found: pl.DataFrame) -> Analysis:
         frame=found,
     )
     command = command_line()
-    return Analysis(note("query"), (table,), (("query", "Query"),), (), {}, command, __version__)
+    return Analysis(note("query"), (table,), (("query", "Query"),), (), {}, command)
 
 
 def analyses(

@@ -61,7 +61,7 @@ def replay(
         experiment.refuse(places, compared)
         inputs = replace(inputs, scale_load=None, add_servers=None)
     else:
-        _check_wishes(compared, shown.table or (), several=len(names) > 1)
+        _check_options(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
     from gpuctl.replay.results.settings import policy_notes
@@ -124,7 +124,7 @@ def _screen(result: Analysis, told: Sequence[str]) -> Screen:
     return screen(result, told)
 
 
-def _check_wishes(compared: Compared, tables: Sequence[str], *, several: bool) -> None:
+def _check_options(compared: Compared, tables: Sequence[str], *, several: bool) -> None:
     """See that the result will have the tables asked for."""
     from gpuctl.core.spelling import meant
 

@@ -31,8 +31,8 @@ BY_TRAITS = "each job by its own efficiency, given (eff_rack, eff_cross) or assu
 
 
 @dataclass(frozen=True)
-class _Wishes:
-    """What is wanted: the options that say it, and what was made of some of them."""
+class _ReplayOptions:
+    """The options that say what is replayed, and what was made of some of them."""
 
     paths: list[Path]
     inputs: Inputs
@@ -94,9 +94,11 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         raise UsageError("--inference-load is for the servers of --inference", hint="add --inference 9x8")
     span = _from_to("--window", inputs.window)
     told = inputs.columns_map or inputs.unit  # of columns, so that it is no CSV of ours
-    wishes = _Wishes(paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names))
+    options = _ReplayOptions(
+        paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names)
+    )
     tables = [path for path in paths if inputs.log_format is None and not told and is_jobs_csv(path)]
-    source = _from_csv(wishes, tables) if tables else _from_trace(wishes, given)
+    source = _from_csv(options, tables) if tables else _from_trace(options, given)
     workload, cluster = source.workload, source.cluster
     from gpuctl.replay.inputs import choose, clusters, run_time_estimates, time_limits, transforms
 
@@ -116,7 +118,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     if inputs.inference is not None:
         cluster = dataclasses.replace(cluster, inference=_inference(inputs.inference, inputs.inference_load, workload))
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
-    workload, cluster = resources.tell(workload, cluster, wishes.resources, per_gpu)
+    workload, cluster = resources.tell(workload, cluster, options.resources, per_gpu)
     chose = rules.speeds is not None or rules.locality is not None
     return dataclasses.replace(source, workload=workload, cluster=cluster, chosen=chosen, speeds_chosen=chose)
 
@@ -177,10 +179,10 @@ def _from_to(option: str, text: str | None) -> tuple[str | None, str | None] | N
     return start.strip() or None, end.strip() or None
 
 
-def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
-    inputs = wishes.inputs
+def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
+    inputs = options.inputs
     [path, *_] = tables
-    if len(wishes.paths) > 1:
+    if len(options.paths) > 1:
         raise UsageError(f"{path} is a CSV of jobs; it must be the only input", hint="name it alone")
     for option, value in (
         ("--db", inputs.db), ("--trace-cluster", inputs.trace_cluster), ("--timezone", inputs.timezone),
@@ -189,7 +191,7 @@ def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
     ):  # fmt: skip
         if value is not None:
             raise UsageError(f"{option} is for traces; {path} is a CSV of jobs", hint=f"leave {option} out")
-    if inputs.cluster is None and not wishes.slurm_conf:
+    if inputs.cluster is None and not options.slurm_conf:
         raise UsageError(
             f"{path} is a CSV of jobs, which names no servers",
             hint="add --cluster 64x8 (servers x GPUs of each), --cluster pool:512, or --cluster FILE.toml; with "
@@ -198,13 +200,13 @@ def _from_csv(wishes: _Wishes, tables: list[Path]) -> Source:
     from gpuctl.replay.inputs.job_csv import read_jobs
     from gpuctl.store.sources import jobs_csv
 
-    workload = read_jobs(path, wishes.resources)
-    cluster = _given_cluster(wishes, workload)
+    workload = read_jobs(path, options.resources)
+    cluster = _given_cluster(options, workload)
     sources = (jobs_csv(path, workload.size, workload.size),)
-    return Source(workload, cluster, sources, *_speeds(wishes, cluster, "off: a CSV does not record where jobs ran"))
+    return Source(workload, cluster, sources, *_speeds(options, cluster, "off: a CSV does not record where jobs ran"))
 
 
-def _from_trace(wishes: _Wishes, given: Settings) -> Source:
+def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     from gpuctl.analyze.failed_attempts import failed_attempts
     from gpuctl.analyze.run import Options
     from gpuctl.analyze.site_files import read_quotas, read_racks
@@ -213,11 +215,11 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
-    inputs = wishes.inputs
+    inputs = options.inputs
 
     if inputs.cluster is not None and inputs.racks is not None:
         raise UsageError("--racks is for the trace's own servers", hint="with --cluster, put racks into a TOML file")
-    absent = next((path for path in wishes.paths if not exists(path)), None)
+    absent = next((path for path in options.paths if not exists(path)), None)
     if absent is not None:
         raise InputError(
             "no such file or directory",
@@ -228,25 +230,25 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
     racks = read_racks(inputs.racks) if inputs.racks else {}
     work: Literal["sum", "last", "span"] = inputs.work.value if inputs.work else "sum"
     with opened(
-        wishes.paths, inputs.db, inputs.trace_cluster, given,
+        options.paths, inputs.db, inputs.trace_cluster, given,
         timezone=inputs.timezone, columns=inputs.columns, log_format=inputs.log_format,
         doing="replay", site=inputs.site,
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         workload, own = read_trace(
             store, name, work, quotas=quotas, racks=racks, own_cluster=inputs.cluster is None,
-            resources=wishes.resources, failures=failed_attempts(store, Options(name)) if wishes.reasons else None,
+            resources=options.resources, failures=failed_attempts(store, Options(name)) if options.reasons else None,
         )  # fmt: skip
         sources = read_sources(store, workload.name)
     failed = report is not None and report.failed
     if inputs.cluster is not None:
         workload = forget_placement(workload)
-        cluster = _given_cluster(wishes, workload)
+        cluster = _given_cluster(options, workload)
         why = "off: these are not the servers that the jobs ran on"
-        return Source(workload, cluster, sources, *_speeds(wishes, cluster, why), failed)
-    if wishes.slurm_conf and not own.listed and inputs.racks is None and _has_nodes(wishes):
+        return Source(workload, cluster, sources, *_speeds(options, cluster, why), failed)
+    if options.slurm_conf and not own.listed and inputs.racks is None and _has_nodes(options):
         from gpuctl.replay.policies.slurm.cluster import on_nodes
 
-        workload, own = on_nodes(workload, own, _given_cluster(wishes, workload))
+        workload, own = on_nodes(workload, own, _given_cluster(options, workload))
     if not own.total_gpus:
         raise UsageError(
             f"{workload.name}: the log names no servers with GPUs",
@@ -254,9 +256,9 @@ def _from_trace(wishes: _Wishes, given: Settings) -> Source:
         )
     if not workload.piece_server.size:
         why = "off: the trace does not record where its jobs ran"
-        return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
+        return Source(workload, own, sources, *_speeds(options, own, why), failed)
     why = "on: the trace records where its jobs ran, and these are its servers"
-    return Source(workload, own, sources, *_speeds(wishes, own, why), failed)
+    return Source(workload, own, sources, *_speeds(options, own, why), failed)
 
 
 def _asks_why(names: Sequence[tuple[str, dict[str, str]]]) -> bool:
@@ -265,25 +267,25 @@ def _asks_why(names: Sequence[tuple[str, dict[str, str]]]) -> bool:
     return any(find(name)(params).asks_why() for name, params in names)
 
 
-def _has_nodes(wishes: _Wishes) -> bool:
+def _has_nodes(options: _ReplayOptions) -> bool:
     """Whether --slurm-conf names nodes; scontrol's settings alone do not."""
     from gpuctl.slurm.site import read_site
 
-    return bool(read_site(wishes.slurm_conf).nodes)
+    return bool(read_site(options.slurm_conf).nodes)
 
 
-def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
+def _given_cluster(options: _ReplayOptions, workload: Workload) -> Cluster:
     """The servers of --cluster, or else of --slurm-conf, with the quotas of --quotas."""
     from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 
-    inputs = wishes.inputs
+    inputs = options.inputs
 
     if inputs.cluster is None:
         from gpuctl.replay.policies.slurm.cluster import cluster_of
         from gpuctl.replay.results.settings import servers_note
         from gpuctl.slurm.site import read_site
 
-        cluster = cluster_of(read_site(wishes.slurm_conf), workload, wishes.resources)
+        cluster = cluster_of(read_site(options.slurm_conf), workload, options.resources)
         told = note(
             "replayed on {name}: {servers:,} server{servers||s}, {total_gpus:,} GPU{total_gpus||s}",
             name=servers_note(cluster),
@@ -321,22 +323,22 @@ def _given_cluster(wishes: _Wishes, workload: Workload) -> Cluster:
     return dataclasses.replace(cluster, quota=quota, quota_source=source, notes=(*cluster.notes, *notes))
 
 
-def _speeds(wishes: _Wishes, cluster: Cluster, otherwise: str) -> tuple[str | SpeedTable, str]:
+def _speeds(options: _ReplayOptions, cluster: Cluster, otherwise: str) -> tuple[str | SpeedTable, str]:
     """The speed model and whether and why scattered jobs run slower."""
-    if wishes.rules.speeds is not None:
+    if options.rules.speeds is not None:
         from gpuctl.replay.models.speed_table import read_speeds
 
-        if wishes.rules.locality is not None:
+        if options.rules.locality is not None:
             raise UsageError(
                 "--speeds and --locality or --no-locality: the table already gives the speed of scattered jobs",
                 hint="give one of them",
             )
-        table = read_speeds(wishes.rules.speeds)
+        table = read_speeds(options.rules.speeds)
         return table, f"as {table.name} says"
     if cluster.pool:
-        if wishes.rules.locality:
+        if options.rules.locality:
             raise UsageError("--locality: a pool of GPUs has no places", hint="give servers: --cluster 64x8")
         return "recorded", "off: a pool has no places"
-    if wishes.rules.locality is None:
+    if options.rules.locality is None:
         return "locality" if otherwise.startswith("on") else "recorded", otherwise
-    return ("locality", "on: --locality") if wishes.rules.locality else ("recorded", "off: --no-locality")
+    return ("locality", "on: --locality") if options.rules.locality else ("recorded", "off: --no-locality")

@@ -112,7 +112,7 @@ def report(
         return
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
-    from gpuctl.cli.report_inputs import Wanted, gather, strangers
+    from gpuctl.cli.report_inputs import Selection, gather, strangers
     from gpuctl.store.contents import listing
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
@@ -126,7 +126,7 @@ def report(
     if pseudonyms is not None:
         given = replace(given, hide=partial(_told, pseudonyms))
     conditions = [parse(text) for text in fail_if or ()]
-    found = gather(paths, Wanted(tuple(cluster or ()), tuple(only or ()), command, filters.parsed()), given)
+    found = gather(paths, Selection(tuple(cluster or ()), tuple(only or ()), command, filters.parsed()), given)
     old = [read_document(path) for path in baseline] if baseline else None
     with strangers(read=old is not None or any(one.read for one in found)):
         if pseudonyms is None:

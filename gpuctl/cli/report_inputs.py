@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is wanted of the stores that are named.
+class Selection:
+    """What of the stores that are named is reported.
 
     Attributes:
         clusters: names; their analyses.
@@ -52,7 +52,7 @@ class Found:
     read: bool = True
 
 
-def gather(paths: Sequence[Path], wanted: Wanted, given: Settings) -> list[Found]:
+def gather(paths: Sequence[Path], wanted: Selection, given: Settings) -> list[Found]:
     """One result a document, those that stores have, and one of all logs together, in the order of the paths.
 
     Of a store all kept results and every cluster's analysis are taken, or those that are wanted by name.
@@ -134,7 +134,7 @@ def _is_document(path: Path) -> bool:
         return False
 
 
-def _of_store(path: Path, wanted: Wanted, given: Settings) -> list[Found]:
+def _of_store(path: Path, wanted: Selection, given: Settings) -> list[Found]:
     from gpuctl.analyze.run import Options, analyze
     from gpuctl.cli.progress import Bar
     from gpuctl.reports.export.document import parse_document

@@ -11,14 +11,7 @@ from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, is_jobs_csv
 from gpuctl.cli.keep import keep, keeping_place, traces_db
-from gpuctl.cli.options import (
-    Answer,
-    ClusterOption,
-    KeepOption,
-    LogReading,
-    TableOption,
-    grouped,
-)
+from gpuctl.cli.options import Answer, ClusterOption, KeepOption, LogReading, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError

@@ -8,14 +8,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import (
-    Answer,
-    RuleDepthOption,
-    RuleRowsOption,
-    RulesOption,
-    TableOption,
-    grouped,
-)
+from gpuctl.cli.options import Answer, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.replay import models_of

@@ -205,13 +205,13 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
     from gpuctl.workloads import knobs, tables, write
-    from gpuctl.workloads.synth import Wanted, synthesize
+    from gpuctl.workloads.synth import Synthesis, synthesize
 
     if load is None:
         _check_unused(context, ("load_by",), "is for --load")
     monday = write.start_of(start)
     check_outputs(context, {"--output": output})
-    wanted = Wanted(
+    wanted = Synthesis(
         jobs, seed, load, load_by.value, capacity, growth, knobs.parse_large(large) if large is not None else None, tail
     )
     found = _load(model)
@@ -280,9 +280,9 @@ def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: S
     """Compare jobs of several seeds with the trace; without a load no replays."""
     from gpuctl.cli.progress import Bar
     from gpuctl.workloads import quality, replays
-    from gpuctl.workloads.synth import Wanted, synthesize
+    from gpuctl.workloads.synth import Synthesis, synthesize
 
-    drawn = [synthesize(model, Wanted(trace.count, seed)) for seed in range(seeds)]
+    drawn = [synthesize(model, Synthesis(trace.count, seed)) for seed in range(seeds)]
     found = quality.scores(trace, drawn)
     if load is not None:
         with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:

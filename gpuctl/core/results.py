@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from gpuctl import __version__
+
 if TYPE_CHECKING:
     import polars as pl
 
@@ -25,6 +27,21 @@ class Column:
     name: str
     unit: str
     description: str
+
+
+def ends(name: str, unit: str, over: str = "", *, pct: int = 90) -> tuple[Column, Column]:
+    """The columns of the ends of an interval.
+
+    Args:
+        name: with ``{}`` in the place of ``low`` or ``high``.
+        unit: of both.
+        over: what it is an interval over, and when it is empty; begins with a comma or a semicolon.
+        pct: its level.
+    """
+    return (
+        Column(name.format("low"), unit, f"Lower end of its {pct} % interval{over}."),
+        Column(name.format("high"), unit, "Upper end."),
+    )
 
 
 @dataclass(frozen=True)
@@ -93,7 +110,7 @@ class Analysis:
         settings: the choices that shape the figures, by name (``definition``, ``quotas`` …); a name that is not only of
             our words is a note.
         command: the command line, as the user gave it.
-        version: gpuctl's version.
+        version: gpuctl's version that found it out.
         warnings: what a reader must know before trusting the figures.
     """
 
@@ -103,7 +120,7 @@ class Analysis:
     sources: tuple[SourceInfo, ...]
     settings: dict[str, Note]
     command: str
-    version: str
+    version: str = __version__
     warnings: tuple[Note, ...] = ()
 
     def table(self, name: str) -> ResultTable | None:

@@ -34,7 +34,7 @@ REFERENCES = ("srpt", "fair")
 
 
 @dataclass(frozen=True)
-class Asked:
+class Distillation:
     """What a tree is distilled from.
 
     Attributes:
@@ -91,7 +91,7 @@ class Rows:
 
 
 def watch(
-    jobs: Sequence[Job], player: Policy, watchers: Sequence[int], asked: Asked, rules: Policy | None = None, *,
+    jobs: Sequence[Job], player: Policy, watchers: Sequence[int], asked: Distillation, rules: Policy | None = None, *,
     costs: bool = False,
 ) -> Rows:  # fmt: skip
     """Let a policy play, and note what others would do at each decision with a choice.
@@ -150,7 +150,7 @@ class Round:
 
 
 def distil(
-    rounds: Sequence[Sequence[Sequence[Job]]], asked: Asked, tell: Tell = lambda *_: None
+    rounds: Sequence[Sequence[Sequence[Job]]], asked: Distillation, tell: Tell = lambda *_: None
 ) -> tuple[Tree, list[Round]]:
     """Distil a tree: round 0 plays the teacher, later ones the tree so far; the teacher says what was right.
 
@@ -210,7 +210,7 @@ class Fidelity:
 
 
 def fidelity(
-    sets: Sequence[Sequence[Job]], policy: Policy, asked: Asked, tell: Tell = lambda *_: None
+    sets: Sequence[Sequence[Job]], policy: Policy, asked: Distillation, tell: Tell = lambda *_: None
 ) -> list[Fidelity]:
     """Count, while a policy plays, how often it and others choose the teacher's job, and what their actions cost.
 

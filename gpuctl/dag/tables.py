@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, Note, named, note, ours
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.dag.evaluate import best_simple, change
@@ -17,7 +16,7 @@ from gpuctl.trees.tables import rules_table
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from gpuctl.dag.distil import Asked, Fidelity, Round
+    from gpuctl.dag.distil import Distillation, Fidelity, Round
     from gpuctl.dag.evaluate import Floats, Setting
     from gpuctl.dag.jobs import Job
     from gpuctl.dag.policies import Limit, Policy
@@ -156,7 +155,7 @@ def _analysis(
     cluster: Note, tables: tuple[ResultTable, ...], settings: dict[str, Note], command: str,
     warnings: tuple[Note, ...] = (),
 ) -> Analysis:  # fmt: skip
-    return Analysis(cluster, tables, HEADING, (), settings, command, __version__, warnings)
+    return Analysis(cluster, tables, HEADING, (), settings, command, warnings=warnings)
 
 
 def evaluated(
@@ -263,8 +262,8 @@ def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[Column]) -> pl.
 
 
 def distilled(
-    asked: Asked, rounds: Sequence[tuple[int, Round]], fidelity: Mapping[float, Sequence[Fidelity]], rules: Rules, *,
-    told: Mapping[str, Note], command: str, cpu_s: float,
+    asked: Distillation, rounds: Sequence[tuple[int, Round]], fidelity: Mapping[float, Sequence[Fidelity]],
+    rules: Rules, *, told: Mapping[str, Note], command: str, cpu_s: float,
 ) -> Analysis:  # fmt: skip
     """Put a distillation together as a result."""
     rows = [(k, each.player, sets, each.decisions, each.rows, each.leaves) for k, (sets, each) in enumerate(rounds)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import listed, note, ours
 from gpuctl.dag import model
-from gpuctl.dag.distil import Asked, Fidelity, Round, distil, fidelity
+from gpuctl.dag.distil import Distillation, Fidelity, Round, distil, fidelity
 from gpuctl.dag.generate import generate
 from gpuctl.dag.jobs import read
 from gpuctl.dag.policies import PLAIN, Limit, by_rules, features_of
@@ -33,7 +33,7 @@ APART = 100_000
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TrainingSets:
     """Sets of jobs to learn from and to test on.
 
     Attributes:
@@ -79,7 +79,7 @@ class Training:
     seeds: tuple[int, int] | None
 
 
-def run(asked: Asked, wanted: Wanted, paths: Sequence[Path], tell: Tell = lambda *_: None) -> Training:
+def run(asked: Distillation, wanted: TrainingSets, paths: Sequence[Path], tell: Tell = lambda *_: None) -> Training:
     """Distil a tree from files, or from made-up sets, and count its fidelity on other made-up sets.
 
     Files are all played in every round; the last fifth of the jobs of each, by arrival, is kept for the test where
@@ -133,7 +133,7 @@ def _parted(jobs: list[Job]) -> tuple[list[Job], list[Job]]:
     return ordered[:cut], ordered[cut:]
 
 
-def save(path: Path, asked: Asked, made: Training) -> None:
+def save(path: Path, asked: Distillation, made: Training) -> None:
     """Save a tree with a card; the same training gives the same bytes."""
     about: dict[str, Any] = {
         "title": "A tree that gives executors to jobs of stages",
@@ -182,7 +182,7 @@ def fidelity_of(policies: Sequence[Policy], setting: Setting, tell: Tell) -> dic
         teacher = "rollout" if policy.card is None else str(policy.card.get("teacher"))
         if teacher not in PLAIN:
             raise InputError(f"{policy.name}: teacher of its card: found {teacher[:40]!r}, expected {', '.join(PLAIN)}")
-        asked = Asked(teacher, setting.executors, setting.delay_ms, policy.limit or Limit.FAIR)
+        asked = Distillation(teacher, setting.executors, setting.delay_ms, policy.limit or Limit.FAIR)
         for load in setting.loads:
             sets = [generate(seed, setting.jobs, setting.executors, load) for seed in setting.seeds]
             found.setdefault(load, []).extend(fidelity(sets, policy, asked, tell))

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
-from gpuctl.core.results import Analysis, Column, ResultTable
+from gpuctl.core.results import Analysis, Column, ResultTable, ends
 from gpuctl.deferrable.generator import Made, generate
 from gpuctl.deferrable.policies import run_one
 from gpuctl.deferrable.slots import score
@@ -36,14 +35,12 @@ SCORES = (
     Column("policy", "-", "The policy."),
     Column("cases", "cases", "Made-up cases, one a seed; all policies have the same."),
     Column("score_mean", "-", "Mean score, as in gpuctl deferrable simulate."),
-    Column("score_low", "-", "Lower end of its 95 % interval, Student's t over cases."),
-    Column("score_high", "-", "Upper end."),
+    *ends("score_{}", "-", ", Student's t over cases", pct=95),
     Column(
         "best_rule", "-", "The rule with the highest mean score at this load that is neither learned nor an oracle."
     ),
     Column("diff_mean", "-", "Mean of score - score of best_rule, case by case."),
-    Column("diff_low", "-", "Lower end of its 95 % interval, Student's t over cases."),
-    Column("diff_high", "-", "Upper end."),
+    *ends("diff_{}", "-", ", Student's t over cases", pct=95),
     Column("train_minutes", "min", "Budget of its training, nominal minutes; empty: it learns nothing."),
     Column("train_cases", "cases", "Cases that were tried in its training, each one counted each time."),
     Column("oracle", "-", "1: it knows later load, as no scheduler does."),
@@ -52,8 +49,7 @@ GAINS = (
     Column("rule", "-", "The load, and the learned rule."),
     Column("best_rule", "-", "The best simple rule at this load, as in deferrable_scores."),
     Column("gain", "-", "Mean of score - score of best_rule, case by case."),
-    Column("gain_low", "-", "Lower end of its 95 % interval, Student's t over cases."),
-    Column("gain_high", "-", "Upper end."),
+    *ends("gain_{}", "-", ", Student's t over cases", pct=95),
 )
 _GAINS_OF = (pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64)
 BY_SEED = (
@@ -146,7 +142,6 @@ def result(
         sources=(),
         settings={"intervals": ours("95 %, Student's t; differences are paired, case by case")},
         command=command,
-        version=__version__,
     )
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
@@ -116,7 +115,6 @@ def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) 
             ),
         },
         command=command,
-        version=__version__,
         warnings=_warnings(case),
     )
 

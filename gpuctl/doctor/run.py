@@ -70,7 +70,6 @@ def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, 
         rows: the store's ledger (`gpuctl.doctor.rows.ledger`).
         command: the command line, as the user gave it.
     """
-    from gpuctl import __version__
     from gpuctl.core.results import Analysis
 
     tables = (_checks(given, found, more=rows is not None),) + (() if rows is None else (_ledger(rows),))
@@ -81,7 +80,6 @@ def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, 
         sources=(),
         settings={},
         command=command,
-        version=__version__,
     )
 
 

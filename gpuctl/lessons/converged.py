@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuctl.analyze.run import analyze
 from gpuctl.core.notes import note
-from gpuctl.core.results import Column, ResultTable
+from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
 from gpuctl.lessons.case import jobs_of
 from gpuctl.lessons.finding import UNKNOWN, Answer, Estimate, Finding, Input
@@ -174,8 +174,7 @@ COLUMNS = (
     Column("jobs", "jobs", "Jobs with a loss curve."),
     Column("stopped", "jobs", "Stopped before their last point."),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours after the stop, less what jobs stopped too early had spent."),
-    Column("low", "GPU-h", "Lower end of its 90 % interval."),
-    Column("high", "GPU-h", "Upper end."),
+    *ends("{}", "GPU-h"),
     Column("saved_pct", "%", "Share of the GPU-hours of these jobs."),
     Column("well_gpu_hours", "GPU-h", "Of this, after the stop of jobs within 0.1 % of their lowest loss."),
     Column("early_gpu_hours", "GPU-h", "And spent by jobs stopped too early, which run again."),

@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note
-from gpuctl.core.results import Column, ResultTable
+from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
 from gpuctl.lessons.early_costs import (
     ALONE,
@@ -200,14 +200,12 @@ RULES = (
     Column("pool", "GPUs", "GPUs set apart for first runs."),
     Column("retry_sure", "-", "Confidence from which a reason that no retry gets past ends its job; 0: never."),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours that jobs hold less, first runs counted."),
-    Column("low", "GPU-h", "Lower end of its 90 % interval."),
-    Column("high", "GPU-h", "Upper end."),
+    *ends("{}", "GPU-h"),
     Column("saved_pct", "%", "Share of the GPU-hours of all attempts."),
     Column("pool_busy_pct", "%", "Share of the pool's GPU time in use, from the first submission to the last."),
     Column("gangs", "jobs", "Gangs of 2 GPUs or more that start under this rule and without it."),
     Column("delay_mean_min", "min", "By how much later they start on all of their GPUs, mean."),
-    Column("delay_low_min", "min", "Lower end of its 90 % interval."),
-    Column("delay_high_min", "min", "Upper end."),
+    *ends("delay_{}_min", "min"),
     Column("delay_p50_min", "min", "Median."),
     Column("delay_p90_min", "min", "90th percentile."),
     Column("delay_p99_min", "min", "99th percentile."),
@@ -266,8 +264,7 @@ FAILED = (
     Column("gpu_hours", "GPU-h", "Held by them, as recorded."),
     Column("caught", "attempts", "Ended by a first run."),
     Column("saved_gpu_hours", "GPU-h", "Saved by that: the other GPUs of the gang."),
-    Column("saved_low", "GPU-h", "Lower end of its 90 % interval."),
-    Column("saved_high", "GPU-h", "Upper end."),
+    *ends("saved_{}", "GPU-h"),
     Column("late_gpu_hours", "GPU-h", "Held by what slips through: fails later than the first run."),
     Column("several_gpu_hours", "GPU-h", "Needs several GPUs to show."),
     Column("machine_gpu_hours", "GPU-h", "A machine or a service failed, which a first run does not foresee."),
@@ -324,8 +321,7 @@ RETRIED = (
     Column("refused", "attempts", "Failures at which the job ends in place of a retry."),
     Column("refused_passed", "jobs", "Of these, jobs that did not fail in the end: submitted again, nothing is saved."),
     Column("saved_gpu_hours", "GPU-h", "All later attempts of the others."),
-    Column("saved_low", "GPU-h", "Lower end of its 90 % interval."),
-    Column("saved_high", "GPU-h", "Upper end."),
+    *ends("saved_{}", "GPU-h"),
     Column("may_pass_gpu_hours", "GPU-h", "Held by retries that are made: the reason may pass (a machine, a service)."),
     Column("unsure_gpu_hours", "GPU-h", "No retry gets past the reason, but the classifier is not sure enough of it."),
     Column("unknown_gpu_hours", "GPU-h", "The reason is not known."),

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.notes import note
-from gpuctl.core.results import Column, ResultTable
+from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
 from gpuctl.lessons.measure import BUCKETS, ENOUGH_UNITS, LEVELS, Measured, bucket, speed_of
 from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_saved
@@ -33,8 +33,7 @@ _SPEEDS = (
     Column("attempts", "attempts", "So placed, with like ones on the fewest servers: same user, name, GPUs."),
     Column("clusters", "-", "Users (kinds of jobs, where users are few) with such attempts."),
     Column("ratio", "-", "GPU utilization, for that on the fewest servers; taken for speed."),
-    Column("ratio_low", "-", "Lower end of its 90 % interval."),
-    Column("ratio_high", "-", "Upper end."),
+    *ends("ratio_{}", "-"),
     Column("origin", "-", "measured: on gangs of this size; extrapolated: replays use that of all sizes."),
 )
 _CURVE = (
@@ -47,14 +46,11 @@ _CURVE = (
     Column("run_h", "h", "Mean run time, at the speed of its places."),
     Column("gpu_hours", "GPU-h", "GPU-hours held."),
     Column("jct_h", "h", "Mean time from submission to end."),
-    Column("jct_low_h", "h", "Lower end of its 90 % interval, over resampled weeks."),
-    Column("jct_high_h", "h", "Upper end."),
+    *ends("jct_{}_h", "h", ", over resampled weeks"),
     Column("wait_saved_h", "h", "Mean hours of waiting saved, job by job, against philly."),
-    Column("wait_saved_low_h", "h", "Lower end of its 90 % interval."),
-    Column("wait_saved_high_h", "h", "Upper end."),
+    *ends("wait_saved_{}_h", "h"),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours saved, job by job, against philly."),
-    Column("gpu_hours_saved_low", "GPU-h", "Lower end of its 90 % interval, at the measured speeds."),
-    Column("gpu_hours_saved_high", "GPU-h", "Upper end."),
+    *ends("gpu_hours_saved_{}", "GPU-h", ", at the measured speeds"),
     Column("spread_pct", "%", "Attempts of gangs on more than the fewest servers, all sizes."),
 )  # fmt: skip
 _BEST = (

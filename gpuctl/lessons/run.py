@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuctl.analyze.run import analyze
 from gpuctl.core.notes import Named, note, ours
-from gpuctl.core.results import Column, ResultTable
+from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import converged, early, locality, sharing
 from gpuctl.lessons.names import LESSONS as TITLES
 from gpuctl.predictors.results import analysis_of
@@ -50,13 +50,11 @@ _ANSWERS = (
     Column("baseline", "-", "What it is compared with, job by job."),
     Column("jobs", "jobs", "Jobs compared: they end under both."),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours that the jobs hold less, over the whole trace."),
-    Column("gpu_hours_saved_low", "GPU-h", "Lower end of its 90 % interval, over resampled weeks and measured inputs."),
-    Column("gpu_hours_saved_high", "GPU-h", "Upper end."),
+    *ends("gpu_hours_saved_{}", "GPU-h", ", over resampled weeks and measured inputs"),
     Column("gpu_hours_saved_pct", "%", "The same as a share of the baseline's GPU-hours."),
     Column("gpu_hours", "-", "saves, costs: the whole interval says so; no saving shown; not known."),
     Column("wait_saved_h", "h", "Hours that a job waits less, mean of the jobs compared."),
-    Column("wait_saved_low_h", "h", "Lower end of its 90 % interval."),
-    Column("wait_saved_high_h", "h", "Upper end."),
+    *ends("wait_saved_{}_h", "h"),
     Column("waiting", "-", "As gpu_hours, of waiting."),
     Column("because", "-", "What it rests on."),
 )
@@ -64,8 +62,7 @@ _INPUTS = (
     Column("lesson", "-", "Which lesson uses it."),
     Column("what", "-", "What it is."),
     Column("value", "-", "Its value, in the unit beside it."),
-    Column("low", "-", "Lower end of its 90 % interval; empty: it has none."),
-    Column("high", "-", "Upper end."),
+    *ends("{}", "-", "; empty: it has none"),
     Column("unit", "-", "Unit of the value and its interval; -: a ratio."),
     Column("origin", "-", "measured in this trace, recorded as such, inferred by a rule, assumed, extrapolated, or "
            "unknown."),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.notes import note
-from gpuctl.core.results import Column, ResultTable
+from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
 from gpuctl.lessons.locality_tables import as_frame, population
 from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_saved
@@ -25,8 +25,7 @@ _INTERFERENCE = (
     Column("attempts", "attempts", "With samples both beside a neighbour and alone."),
     Column("clusters", "-", "Users (attempts, where users are few) with such attempts."),
     Column("ratio", "-", "GPU utilization beside a neighbour, for that alone; taken for speed."),
-    Column("ratio_low", "-", "Lower end of its 90 % interval."),
-    Column("ratio_high", "-", "Upper end."),
+    *ends("ratio_{}", "-"),
 )
 _RULES = (
     Column("rule", "-", "philly: the baseline; small: jobs of one GPU apart from gangs; server: a server for each job; "
@@ -40,11 +39,9 @@ _RULES = (
     Column("migrations_per_day", "1/day", "Jobs moved a day."),
     Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours held less, job by job, against philly, by placement alone."),
-    Column("gpu_hours_saved_low", "GPU-h", "Lower end of its 90 % interval, over resampled weeks."),
-    Column("gpu_hours_saved_high", "GPU-h", "Upper end."),
+    *ends("gpu_hours_saved_{}", "GPU-h", ", over resampled weeks"),
     Column("wait_saved_h", "h", "Mean hours of waiting saved, job by job, against philly."),
-    Column("wait_saved_low_h", "h", "Lower end of its 90 % interval."),
-    Column("wait_saved_high_h", "h", "Upper end."),
+    *ends("wait_saved_{}_h", "h"),
 )  # fmt: skip
 _MIGRATION = (
     Column("cost_s", "s", "What a migration costs a job, on all its GPUs; empty: by the cost model (--overhead)."),
@@ -52,12 +49,10 @@ _MIGRATION = (
     Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
     Column("locality_wait_h", "h", "Mean wait for locality alone."),
     Column("waited_gpu_hours_saved", "GPU-h", "Hours of waiting saved times GPUs asked for, all jobs, against philly."),
-    Column("waited_gpu_hours_saved_low", "GPU-h", "Lower end of its 90 % interval, over resampled weeks."),
-    Column("waited_gpu_hours_saved_high", "GPU-h", "Upper end."),
+    *ends("waited_gpu_hours_saved_{}", "GPU-h", ", over resampled weeks"),
     Column("break_even_s", "s", "Cost of a migration at which these moves cost as much GPU time as they spare gangs of "
            "waiting."),
-    Column("break_even_low_s", "s", "Lower end of its 90 % interval."),
-    Column("break_even_high_s", "s", "Upper end."),
+    *ends("break_even_{}_s", "s"),
 )  # fmt: skip
 
 

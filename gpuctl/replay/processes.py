@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
     from multiprocessing.connection import Connection
     from multiprocessing.context import SpawnProcess
-    from types import FrameType, TracebackType
+    from types import FrameType
 
     from gpuctl.replay.engine.simulation import Simulation
     from gpuctl.replay.models.records import Outcome, Workload
@@ -61,9 +61,7 @@ class CtrlC:
             signal.signal(signal.SIGINT, self._answer)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         if self._before is not None:
             signal.signal(signal.SIGINT, self._before)
 

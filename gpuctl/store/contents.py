@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl import __version__
 from gpuctl.core.notes import note
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.store import kept_results
@@ -56,4 +55,4 @@ def listing(paths: Sequence[Path], command: str) -> Analysis:
         columns=columns,
         frame=pl.DataFrame(rows, schema=schema, orient="row"),
     )
-    return Analysis(note("kept"), (table,), (("report", "Report"),), (), {}, command, __version__)
+    return Analysis(note("kept"), (table,), (("report", "Report"),), (), {}, command)

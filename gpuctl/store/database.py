@@ -19,7 +19,6 @@ from gpuctl.store.uninterrupted import uninterrupted
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from pathlib import Path
-    from types import TracebackType
 
     import polars as pl
 
@@ -40,6 +39,7 @@ _OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
 """Errors that a file or, where it is only read, its rows make; all others are of a statement's making."""
 _PARQUET = re.compile("parquet|zstd", re.IGNORECASE)
 """In what DuckDB says of a file in the lake that it cannot read."""
+_MEMORY = re.compile("memory_limit|max_memory", re.IGNORECASE)
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
@@ -104,6 +104,7 @@ class Store:
         self.path = path
         self._write = write
         self._memory_limit = memory_limit
+        self._limited = False
         self._given_lake = lake_place.given(lake) if lake is not None else None
         self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
@@ -120,9 +121,7 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -146,6 +145,7 @@ class Store:
                 done = self._con.execute(sql, params) if params else self._con.execute(sql)
                 return Rows(done.fetchall())
 
+        self._limited = self._limited or _MEMORY.search(sql) is not None
         if sql == "ROLLBACK":
             # what has failed may have ended the transaction, or the whole database
             with suppress(StoreError, duckdb.Error):
@@ -314,7 +314,9 @@ class Store:
 
     def restore_memory_limit(self) -> None:
         """Give DuckDB the memory again that the store was opened with: a loader may have taken it less."""
-        self.execute(f"SET memory_limit = '{self._memory_limit}'")
+        if self._limited:
+            self.execute(f"SET memory_limit = '{self._memory_limit}'")
+            self._limited = False
 
     def _open(self, *, write: bool, temp_dir: Path | None) -> None:
         self._connect(self._given_lake, write=write, temp_dir=temp_dir)

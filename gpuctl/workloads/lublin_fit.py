@@ -10,15 +10,7 @@ from scipy.optimize import minimize
 from scipy.stats import gamma
 
 from gpuctl.workloads.jobs import DAY_S
-from gpuctl.workloads.lublin import (
-    BUCKETS,
-    LONGEST,
-    PUBLISHED,
-    WIDEST,
-    Laws,
-    cycle,
-    for_machine,
-)
+from gpuctl.workloads.lublin import BUCKETS, LONGEST, PUBLISHED, WIDEST, Laws, cycle, for_machine
 
 if TYPE_CHECKING:
     from gpuctl.workloads.jobs import Floats, Jobs

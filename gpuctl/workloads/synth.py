@@ -22,8 +22,8 @@ _OVER_LAID = 20.0
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What is asked for.
+class Synthesis:
+    """Which jobs are made.
 
     Attributes:
         count: jobs.
@@ -47,10 +47,10 @@ class Wanted:
     tail: float = 1.0
 
 
-def synthesize(model: Model, wanted: Wanted) -> Jobs:
-    """Make jobs; the same model and the same wishes give the same jobs.
+def synthesize(model: Model, wanted: Synthesis) -> Jobs:
+    """Make jobs; the same model and settings give the same jobs.
 
-    Submissions, run times and limits are whole seconds; with `Wanted.load` by time, the load is as asked for but for
+    Submissions, run times and limits are whole seconds; with `Synthesis.load` by time, the load is as asked for but for
     that rounding. The capacity of the result is that which its load is a share of.
 
     Raises:
@@ -89,7 +89,7 @@ def _whole_seconds(jobs: Jobs) -> Jobs:
     return replace(jobs, submit_s=np.rint(jobs.submit_s), run_s=run, limit_s=limit)
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: Synthesis) -> None:
     if not 1 <= wanted.count <= MOST_JOBS:
         raise UsageError(f"--jobs {wanted.count:,}: expected 1 to {MOST_JOBS:,}")
     if wanted.load is not None and not 0 < wanted.load <= 100:

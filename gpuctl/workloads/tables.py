@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Analysis, SourceInfo
     from gpuctl.workloads.jobs import Jobs
     from gpuctl.workloads.quality import Score
-    from gpuctl.workloads.synth import Model, Wanted
+    from gpuctl.workloads.synth import Model, Synthesis
 
 TABLES = ("fit_quality", "fit_jobs")
 METHODS = {
@@ -271,7 +271,7 @@ _LAWS = (
 )
 
 
-def made(model: Model, jobs: Jobs, wanted: Wanted, sources: Sequence[SourceInfo], command: str) -> Analysis:
+def made(model: Model, jobs: Jobs, wanted: Synthesis, sources: Sequence[SourceInfo], command: str) -> Analysis:
     """What was made."""
     load = jobs.load()
     users = int(np.unique(jobs.user[jobs.user >= 0]).size)
@@ -318,7 +318,7 @@ def made(model: Model, jobs: Jobs, wanted: Wanted, sources: Sequence[SourceInfo]
     return analysis_of(name, (table,), said, command, tuple(sources), warnings=_made_warnings(model, jobs, wanted))
 
 
-def _made_warnings(model: Model, jobs: Jobs, wanted: Wanted) -> tuple[Note, ...]:
+def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, ...]:
     told = []
     if jobs.unit != "gpu":
         told.append(note("The column num_gpus counts {unit}.", unit=ours(UNITS[jobs.unit])))

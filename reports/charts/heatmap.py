@@ -7,16 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.text import plural
-from gpuctl.reports.charts.chart import (
-    WIDTH,
-    Cells,
-    Sketch,
-    add_axes,
-    blank_figure,
-    short,
-    shortened_remark,
-    write,
-)
+from gpuctl.reports.charts.chart import WIDTH, Cells, Sketch, add_axes, blank_figure, short, shortened_remark, write
 from gpuctl.reports.charts.curves import elapsed_axis, time_axis
 from gpuctl.reports.charts.levels import is_dated, seconds_of, span_of, span_title
 from gpuctl.reports.charts.svg import INK, SERIES

@@ -32,6 +32,8 @@ STAND_INS = {
 """What the documents call the reader's own files, and what stands in for them."""
 PLAIN = re.compile(r"""gpuctl(?: +(?:[\w./:=,+@%-]+|'[^'\\\n]*'|"[^"\\$`!\n]*"))*(?: +#.*)?""")
 """A command line of which a shell makes nothing but words, and leaves out a comment."""
+RUN_BEFORE: set[tuple[str, ...]] = set()
+"""Command lines that ran on nothing but what all documents have, and left nothing behind."""
 DERIVED = """timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-09 07:01:55,66.0,1,66.0,vc1
 2017-10-09 07:13:03,2951.0,4,11804.0,vc1
@@ -63,6 +65,10 @@ def by_shell(line: str, folder: Path, env: dict[str, str]) -> CompletedProcess[s
     )  # fmt: skip
 
 
+def contents(folder: Path) -> set[str]:
+    return {each.name for each in folder.iterdir()}
+
+
 def named(path: Path) -> str:
     return path.relative_to(ROOT).as_posix()
 
@@ -71,8 +77,9 @@ def named(path: Path) -> str:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_line_runs(
-    document: Path, tmp_path: Path, stand_in: Path, thin_data: Path, gpuctl: Callable[..., CompletedProcess[str]]
-) -> None:
+    document: Path, tmp_path: Path, stand_in: Path, thin_data: Path, remember: dict[str, str],
+    gpuctl: Callable[..., CompletedProcess[str]],
+) -> None:  # fmt: skip
     """In order, in one folder, so that a later one may use what an earlier one made."""
     (tmp_path / "sample_data").symlink_to(thin_data)
     for folder in ("docs", "examples", "tests"):
@@ -83,14 +90,20 @@ def test_every_command_line_runs(
     installed = Path(sys.executable).parent
     # the installed program itself is run by test_editable.py and, in an empty environment, by test_wheel.py
     path = os.pathsep.join([str(stand_in.parent), str(installed), os.environ["PATH"]])
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
+    env = {**os.environ, **remember, "PYTHONPATH": str(ROOT), "PATH": path}
+    given = contents(tmp_path)
     for number, language, text in blocks(document):
         for line in shell_lines(language, text):
             if line.startswith((*RUN_ELSEWHERE, *NOT_RUN.get(named(document), ()))):
                 continue
+            words = shlex.split(line, comments=True) if PLAIN.fullmatch(line) else []
+            own = contents(tmp_path) - given
+            alone = bool(words) and not any(name in word for name in own for word in words)
+            if alone and tuple(words) in RUN_BEFORE:
+                continue
             done = (
-                gpuctl(*shlex.split(line, comments=True)[1:], cwd=tmp_path, check=False, timeout_s=400)
-                if PLAIN.fullmatch(line)
+                gpuctl(*words[1:], cwd=tmp_path, env=remember, check=False, timeout_s=400)
+                if words
                 else by_shell(line, tmp_path, env)
             )
             expected = re.search(r"# exits with (\d+)", line)
@@ -98,6 +111,8 @@ def test_every_command_line_runs(
                 f"{named(document)}:{number}: {line}\n{done.stdout}\n{done.stderr}"
             )
             assert "Traceback" not in done.stderr
+            if alone and done.returncode == 0 and contents(tmp_path) == own | given:
+                RUN_BEFORE.add(tuple(words))
 
 
 def test_lines_that_are_not_run_are_there_and_no_document_talks_of_tests() -> None:

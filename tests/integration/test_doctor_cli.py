@@ -8,11 +8,12 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from tests.held_store import held_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,24 +87,11 @@ def test_a_store_that_is_cut_off(gpuctl: Gpuctl, store: Path, tmp_path: Path) ->
 
 def test_a_store_that_is_being_written_to(gpuctl: Gpuctl, store: Path, root: Path, tmp_path: Path) -> None:
     db = Path(shutil.copy(store, tmp_path / "held.duckdb"))
-    hold = (
-        "import sys; from pathlib import Path; from gpuctl.store.database import Store\n"
-        "with Store(Path(sys.argv[1]), write=True):\n    print('open', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", hold, str(db)],
-        env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "open\n"
+    with held_open(db, root) as holder:
         done = gpuctl("doctor", "--db", db, "--json", check=False)
-        process.communicate("")
     assert done.returncode == 1
     assert checks(done)["store_lock"]["status"] == "fail"
-    assert f"process {process.pid} has this store open (" in checks(done)["store_lock"]["evidence"]
+    assert f"process {holder} has this store open (" in checks(done)["store_lock"]["evidence"]
     assert gpuctl("doctor", "--db", db).returncode == 0
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.pipeline.ahead import Ahead, Asked
+from gpuctl.ingest.pipeline.ahead import Ahead, FileToRead
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import Candidate, Opener, walk
 from gpuctl.spread.engine import parse
@@ -57,7 +57,7 @@ def test_the_store_has_the_same_contents(gpuctl: Run, cluster: Cluster, logs: Pa
 
 def test_workers_do_read_the_files(cluster: Cluster, logs: Path, tmp_path: Path) -> None:
     asked = {
-        found.path: Asked(found, "philly-gpu-util", "America/Los_Angeles", stamps=True)
+        found.path: FileToRead(found, "philly-gpu-util", "America/Los_Angeles", stamps=True)
         for found in walk([logs], Opener())
         if isinstance(found, Candidate) and found.name.endswith("gpu_util")
     }

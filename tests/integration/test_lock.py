@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fake_format import contents
+from tests.held_store import held_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-_HOLD = (
-    "import sys; from pathlib import Path; from gpuctl.store.database import Store\n"
-    "with Store(Path(sys.argv[1]), write=True):\n    print('open', flush=True); sys.stdin.read()"
-)
 
 
 @pytest.fixture
@@ -27,17 +23,8 @@ def held(
     """A store with contents, and the number of the process that has it open for writing."""
     db = tmp_path / "held.duckdb"
     gpuctl("ingest", root / "sample_data" / "philly" / "cluster_machine_list", "--db", db)
-    with subprocess.Popen(
-        [sys.executable, "-c", _HOLD, str(db)],
-        env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "open\n"
-        yield db, process.pid
-        process.communicate("")
+    with held_open(db, root) as holder:
+        yield db, holder
 
 
 @pytest.mark.parametrize("more", [[], ["--dry-run"]])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -114,9 +115,13 @@ def test_every_format_refuses_what_is_not_its_own_and_never_fails(tmp_path: Path
         paths.append(tmp_path / str(at) / name)
         paths[-1].parent.mkdir()
         paths[-1].write_bytes(data)
+    kinds = Counter[str]()
     for fmt in all_formats():
-        report = ingest(paths, tmp_path / f"{fmt.name}.duckdb", log_format=fmt.name)
-        assert len(report.sources) == len(paths)
+        # traces that are declared are read by four loaders: of each two meet all files, the others one of each kind
+        kinds[fmt.load.__qualname__] += 1
+        some = paths if fmt.load.__qualname__ == "load" or kinds[fmt.load.__qualname__] <= 2 else paths[-5:]
+        report = ingest(some, tmp_path / f"{fmt.name}.duckdb", log_format=fmt.name)
+        assert len(report.sources) == len(some)
         for source in report.sources:
             if source.status == "failed":
                 assert f"not read as {fmt.name}" in source.message, source

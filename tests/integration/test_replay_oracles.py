@@ -22,17 +22,7 @@ from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.order.order_kernel import gittins
 from tests.backfill_reference import Easy, Site
-from tests.replay_reference import (
-    Attempts,
-    Job,
-    LevelLists,
-    Live,
-    Preemptive,
-    attempts,
-    cluster,
-    simulate,
-    workload,
-)
+from tests.replay_reference import Attempts, Job, LevelLists, Live, Preemptive, attempts, cluster, simulate, workload
 from tests.replay_reference import gittins as gittins_by_definition
 
 if TYPE_CHECKING:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.store.database import Store
 from tests import warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from pathlib import Path
 
     Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -121,6 +122,23 @@ def test_what_is_read_at_the_start_needs_a_process(name: str) -> None:
     assert warm.can_run({**server, "COLUMNS": "1", "TZ": "Asia/Kolkata", "PATH": ""}, server)
     assert not warm.can_run({**server, name: "7"}, server)
     assert not warm.can_run(server, {**server, name: "7"})
+
+
+def test_what_is_remembered_is_what_would_be_found(
+    gpuctl: Run, inside: Callable[[], Path], remember: dict[str, str]
+) -> None:
+    place = inside()
+    gpuctl("ingest", "logs/sacct.txt", "--db", "s.duckdb", cwd=place)
+
+    def told(env: dict[str, str]) -> str:
+        return gpuctl("analyze", "s.duckdb", "--section", "overview", "--json", cwd=place, env=env).stdout
+
+    plain = told({})
+    assert [told(remember), told(remember)] == [plain, plain]
+    with Store(place / "s.duckdb", write=True) as store:
+        store.execute("DELETE FROM jobs WHERE job = (SELECT min(job) FROM jobs)")
+    assert told(remember) == told({}) != plain
+    assert len(list(Path(remember[warm.REMEMBER]).iterdir())) == 2
 
 
 def test_too_long_is_ended(gpuctl: Run, sample_data: Path, tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ _REJECTS = 20_000
 
 
 @dataclass(frozen=True)
-class Asked:
+class FileToRead:
     """A file to be read."""
 
     candidate: Candidate
@@ -128,7 +128,7 @@ class _Said(logging.Handler):
         self.lines.append((record.name, record.levelno, record.getMessage()))
 
 
-def read(shared: tuple[str, str, Limits], asked: Asked) -> Read:
+def read(shared: tuple[str, str, Limits], asked: FileToRead) -> Read:
     """What a worker does: read one file."""
     folder, cluster, limits = Path(shared[0]), shared[1], shared[2]
     sink, opener, local = _Kept(folder, asked.timezone, cluster), Opener(limits), None
@@ -169,7 +169,7 @@ class Ahead:
         self,
         store: Path,
         cluster: str,
-        asked: Mapping[str, Asked],
+        asked: Mapping[str, FileToRead],
         limits: Limits,
         *,
         engine: Engine,

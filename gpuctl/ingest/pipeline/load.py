@@ -15,7 +15,7 @@ from gpuctl.ingest.core import ledger
 from gpuctl.ingest.core.ledger import Entry
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
 from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
-from gpuctl.ingest.pipeline.registry import all_formats, named, with_named
+from gpuctl.ingest.pipeline.registry import all_formats, built_in, named, with_named
 from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport, nothing_here
 from gpuctl.ingest.pipeline.small_files import groups
 from gpuctl.ingest.read.codecs import Limits
@@ -292,19 +292,19 @@ class _Run:
 
     def _ahead(self, store: Store, engine: Engine) -> Ahead:
         """Have workers read what need not be read here, but for files that the store may have."""
-        from gpuctl.ingest.pipeline.ahead import Ahead, Asked
+        from gpuctl.ingest.pipeline.ahead import Ahead, FileToRead
 
         asked = {}
-        built_in = {fmt.name: fmt for fmt in all_formats()}
+        usual = {fmt.name: fmt for fmt in all_formats()}
         for finding in self.findings:
             found, fmt = finding.candidate, finding.format
-            if built_in.get(fmt.name) is not fmt:
+            if usual.get(fmt.name) is not fmt:
                 # with options of this run, or the user's own
                 continue
             near = ledger.entries(store, self.cluster, found.path, found.size) if fmt.alone else []
             if fmt.alone and not finding.chosen and not any(entry.bytes == found.size for entry in near):
                 stamps = self.timezone is not None and bool(_STAMPED.intersection(fmt.fills))
-                asked[found.path] = Asked(found, fmt.name, self._timezone(fmt, store), stamps)
+                asked[found.path] = FileToRead(found, fmt.name, self._timezone(fmt, store), stamps)
         return Ahead(self.db_path, self.cluster, asked, self.opener.limits, engine=engine, tell=self.tell)
 
     def _take(self, group: list[Finding], store: Store | None) -> None:
@@ -335,16 +335,17 @@ class _Run:
         return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run, tuple(self._warnings()))
 
     def _conclude(self, store: Store | None) -> None:
-        """Let formats put right what only all sources together tell."""
-        for fmt in self.formats:
-            if fmt.conclude is None:
-                continue
-            if store is None or self.dry_run:
-                self.remarks += fmt.conclude(None)
-                continue
+        """Let formats put right what only all sources together tell: built-in ones in one transaction."""
+        asked = [fmt for fmt in self.formats if fmt.conclude is not None]
+        if store is None or self.dry_run:
+            self.remarks += [text for fmt in asked if fmt.conclude for text in fmt.conclude(None)]
+            return
+        ours = [fmt for fmt in asked if fmt.name in {each.name for each in built_in()}]
+        for group in filter(None, (ours, *([fmt] for fmt in asked if fmt not in ours))):
             with self._all_or_nothing(store) as sinks:
-                sinks.append(sink := self._sink(fmt, store))
-                self.remarks += fmt.conclude(sink)
+                sinks.append(sink := self._sink(group[0], store))
+                for fmt in group:
+                    self.remarks += fmt.conclude(sink) if fmt.conclude else ()
 
     def _warnings(self) -> Iterator[str]:
         yield from self.remarks

@@ -15,7 +15,6 @@ from gpuctl.ingest.traffic.series import increase
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from types import TracebackType
 
 HEADER = ("job_id", "t", "bytes")
 _PROC = Path("/proc")
@@ -52,9 +51,7 @@ class Counters:
     def __enter__(self) -> Counters:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._file.close()
 
     def read(self) -> dict[str, int]:

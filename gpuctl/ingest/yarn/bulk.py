@@ -91,10 +91,10 @@ class Bulk:
 
         of_containers = [frame for frame in self._frames if "container" in frame.columns]
         others = [frame for frame in self._frames if "container" not in frame.columns]
+        if of_containers:
+            others.append(_condensed(pl.concat(of_containers, how="diagonal")))
         if others:
             self._sink.insert("yarn_facts", pl.concat(others, how="diagonal"))
-        if of_containers:
-            self._sink.insert("yarn_facts", _condensed(pl.concat(of_containers, how="diagonal")))
         self._frames, self._rows = [], 0
 
     def _transitions(self, records: pl.DataFrame) -> pl.Series:

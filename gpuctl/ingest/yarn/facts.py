@@ -99,10 +99,13 @@ class Facts:
 
     def flush(self) -> None:
         """Write what has been gathered; of what is added to later there will be a second row."""
-        for origin, table in self._tables.items():
-            if table:
-                self._sink.insert("yarn_facts", _arrow(origin, table))
-                table.clear()
+        import pyarrow as pa
+
+        if self._count:
+            tables = [_arrow(origin, table) for origin, table in self._tables.items() if table]
+            self._sink.insert("yarn_facts", pa.concat_tables(tables))
+        for table in self._tables.values():
+            table.clear()
         self._count, self.many = 0, False
 
 

@@ -53,20 +53,21 @@ def add_machines(sink: Sink, machines: Mapping[str, Machine]) -> None:
     }
     sql = "SELECT machine FROM machines WHERE cluster = $cluster"
     known = set(sink.query(sql, {"cluster": sink.cluster})["machine"])
-    sink.execute(
-        """
-        UPDATE machines SET gpus_labelled = greatest(machines.gpus_labelled, told.gpus),
-                            cpus = greatest(machines.cpus, told.cpus),
-                            mem_mb = greatest(machines.mem_mb, told.mem_mb),
-                            rack = least(machines.rack, told.rack),
-                            partition = least(machines.partition, told.partition)
-        FROM (SELECT unnest($machine::VARCHAR[]) AS machine, unnest($gpus_labelled::INTEGER[]) AS gpus,
-                     unnest($cpus::INTEGER[]) AS cpus, unnest($mem_mb::BIGINT[]) AS mem_mb,
-                     unnest($rack::VARCHAR[]) AS rack, unnest($partition::VARCHAR[]) AS partition) AS told
-        WHERE machines.cluster = $cluster AND machines.machine = told.machine
-        """,
-        {"cluster": sink.cluster, **{name: cells.to_list() for name, cells in columns.items()}},
-    )
+    if not known.isdisjoint(names):
+        sink.execute(
+            """
+            UPDATE machines SET gpus_labelled = greatest(machines.gpus_labelled, told.gpus),
+                                cpus = greatest(machines.cpus, told.cpus),
+                                mem_mb = greatest(machines.mem_mb, told.mem_mb),
+                                rack = least(machines.rack, told.rack),
+                                partition = least(machines.partition, told.partition)
+            FROM (SELECT unnest($machine::VARCHAR[]) AS machine, unnest($gpus_labelled::INTEGER[]) AS gpus,
+                         unnest($cpus::INTEGER[]) AS cpus, unnest($mem_mb::BIGINT[]) AS mem_mb,
+                         unnest($rack::VARCHAR[]) AS rack, unnest($partition::VARCHAR[]) AS partition) AS told
+            WHERE machines.cluster = $cluster AND machines.machine = told.machine
+            """,
+            {"cluster": sink.cluster, **{name: cells.to_list() for name, cells in columns.items()}},
+        )
     fresh = pl.DataFrame(columns).filter(~pl.col("machine").is_in(sorted(known)))
     if fresh.height:
         sink.insert("machines", fresh)

@@ -39,7 +39,8 @@ def refresh(sink: Sink) -> None:
     restarts = [stamp.isoformat() for stamp in sink.query(sql.RESTARTS, cluster)["ts"]]
     context = json.dumps([clock.zone, offsets, clock.assumed, sorted(paths.items()), restarts])
     sink.execute(sql.STALE, {**cluster, "context": context})
-    if not sink.query("SELECT 1 AS one FROM yarn_stale LIMIT 1").height:
+    [(stale, manager, several)] = sink.query(sql.STATE).rows()
+    if not stale:
         sink.execute("DROP TABLE yarn_stale")
         return
     for table in sql.FORGET:
@@ -51,9 +52,11 @@ def refresh(sink: Sink) -> None:
     _gather(sink, clock)
     sink.execute(sql.INSERT_CONTAINERS, cluster)
     sink.execute(sql.PLACEMENTS, cluster)
-    sink.execute(sql.FIELD_SOURCES, cluster)
+    if several:
+        sink.execute(sql.FIELD_SOURCES, cluster)
     sink.execute(sql.SEEN_MACHINES, cluster)
-    _tell_machine_events(sink)
+    if manager:
+        _tell_machine_events(sink)
     attempts = attempt_rows(sink.query(sql.ATTEMPT_ROWS))
     jobs = job_rows(sink.query(sql.JOB_ROWS), attempts, paths, clock.quirk)
     sink.insert("attempts", attempts.select(ATTEMPT_COLUMNS))
@@ -80,11 +83,9 @@ def _gather(sink: Sink, clock: Clock) -> None:
 
 
 def _tell_machine_events(sink: Sink) -> None:
-    """Make the machine events of the cluster anew where what is said of its machines or its clock has changed."""
+    """Make the machine events of the cluster anew: what is said of its machines or its clock has changed."""
     import polars as pl
 
-    if not sink.query(f"SELECT 1 AS one FROM yarn_stale WHERE {sql.MANAGER}").height:  # noqa: S608
-        return
     sink.execute("DELETE FROM machine_events WHERE cluster = $cluster", {"cluster": sink.cluster})
     events = machine_events(Change(*row) for row in sink.query(sql.CHANGES).iter_rows())
     if events:

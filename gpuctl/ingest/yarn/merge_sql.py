@@ -67,9 +67,13 @@ def facts(*, zone: bool, offsets: int) -> str:
 
 
 def _pick(column: str, rank: str, *, keep: str = "") -> str:
-    """The value of a column from the best place, and where it came from as ``column_from``."""
-    best = f"min({{'r': {rank}, 'v': {column}, 's': source}}) FILTER ({column} IS NOT NULL{keep})"
-    return f"({best}).v AS {column}, ({best}).s AS {column.strip(chr(34))}_from"
+    """The value of a column from the best place, and where it came from: what `_picked` takes apart."""
+    return f"min({{'r': {rank}, 'v': {column}, 's': source}}) FILTER ({column} IS NOT NULL{keep}) AS {column}"
+
+
+def _picked(*columns: str) -> str:
+    """Of each `_pick` its value, and where it came from as ``column_from``."""
+    return ", ".join(f"{one}.v AS {one}, {one}.s AS {one.strip(chr(34))}_from" for one in columns)
 
 
 _SOURCES, _TIMES_END, _NUMBERS_END = 2**31, 2**53, "1e12"
@@ -96,15 +100,17 @@ def _state(order: tuple[str, ...]) -> str:
     """The latest state that any place tells of."""
     states = f"[{', '.join(repr(s) for s in order)}]"
     one = f"{{'r': -list_position({states}, state), 'o': app_rank, 'v': state, 's': source}}"
-    best = f"min({one}) FILTER (state IS NOT NULL)"
-    return f"({best}).v AS state, ({best}).s AS state_from"
+    return f"min({one}) FILTER (state IS NOT NULL) AS state"
 
 
 TOLD = f"""
     CREATE OR REPLACE TEMP TABLE yarn_told AS
-    SELECT job, attempt, {_pick("allocated_ts", "rank")}, {_pick("launch_ts", "rank")}, {_pick("end_ts", "rank")},
-           {_pick("exit_code", "exit_rank")}, {_pick("reason", "exit_rank")}, {_state(ATTEMPT_STATES)}
-    FROM yarn_seen WHERE attempt IS NOT NULL AND container IS NULL GROUP BY job, attempt
+    WITH best AS (
+        SELECT job, attempt, {_pick("allocated_ts", "rank")}, {_pick("launch_ts", "rank")}, {_pick("end_ts", "rank")},
+               {_pick("exit_code", "exit_rank")}, {_pick("reason", "exit_rank")}, {_state(ATTEMPT_STATES)}
+        FROM yarn_seen WHERE attempt IS NOT NULL AND container IS NULL GROUP BY job, attempt
+    )
+    SELECT job, attempt, {_picked("allocated_ts", "launch_ts", "end_ts", "exit_code", "reason", "state")} FROM best
 """  # noqa: S608
 """What is said of attempts as such."""
 
@@ -256,9 +262,13 @@ ATTEMPTS = """
     LEFT JOIN yarn_told AS t USING (job, attempt)
 """
 
+_OF_JOBS = (
+    *("name", '"user"', "queue", "final_status", "priority", "submit_ts", "launch_ts", "end_ts", "gpu_seconds"),
+    *("reason", "machine", "state"),
+)
 JOBS = f"""
     CREATE OR REPLACE TEMP TABLE yarn_jobs AS
-    WITH merged AS (
+    WITH best AS (
         SELECT job, {_pick("name", "app_rank")}, {_pick('"user"', "app_rank")},
                {_pick("queue", "(CASE WHEN contains(queue, '.') THEN 0 ELSE 10 END + app_rank)")},
                {_pick("final_status", "app_rank", keep=" AND state IN ('FINISHED', 'FAILED', 'KILLED')")},
@@ -267,11 +277,18 @@ JOBS = f"""
                {_pick("machine", "app_rank")}, max(gpus) AS gpus, {_state(APP_STATES)}
         FROM yarn_seen WHERE attempt IS NULL AND container IS NULL GROUP BY job
     ),
+    merged AS (SELECT job, gpus, {_picked(*_OF_JOBS)} FROM best),
     stamped AS (SELECT job, bool_or("local") AS stamped FROM yarn_seen GROUP BY job)
     SELECT s.job, sources, stamped, merged.* EXCLUDE (job)
     FROM yarn_stale AS s JOIN stamped USING (job) LEFT JOIN merged USING (job) WHERE NOT s.{MANAGER}
 """  # noqa: S608
 
+STATE = f"""
+    SELECT count(*) AS jobs, coalesce(bool_or({MANAGER}), false) AS manager,
+           coalesce(bool_or(len(sources) > 1), false) AS several
+    FROM yarn_stale
+"""  # noqa: S608
+"""How many jobs are stale, whether the ResourceManager stands among them, and whether one has several sources."""
 ATTEMPT_ROWS = "SELECT * FROM yarn_attempts ORDER BY job, attempt"
 JOB_ROWS = "SELECT * FROM yarn_jobs ORDER BY job"
 PLACEMENTS = """

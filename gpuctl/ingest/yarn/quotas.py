@@ -11,6 +11,10 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.core.format import Sink
 
+_TOLD = """
+    SELECT DISTINCT origin FROM yarn_facts
+    WHERE cluster = $cluster AND origin IN ('capacity', 'limit', 'log_capacity')
+"""
 _FILL = """
     UPDATE queues SET quota_gpus = share * offered, quota_source = 'configured'
     FROM (SELECT queue, max(gpus) AS share FROM yarn_facts
@@ -66,5 +70,8 @@ def fill_quotas(sink: Sink) -> None:
 
     Both are configured, the share in the scheduler and the GPUs on the machines, so the source is ``configured``.
     """
-    for statement in (_FILL, _LIMIT, _FROM_LOG):
-        sink.execute(statement, {"cluster": sink.cluster})
+    here: dict[str, object] = {"cluster": sink.cluster}
+    told = set(sink.query(_TOLD, here)["origin"])
+    for statement, of in ((_FILL, "capacity"), (_LIMIT, "limit"), (_FROM_LOG, "log_capacity")):
+        if of in told:
+            sink.execute(statement, here)

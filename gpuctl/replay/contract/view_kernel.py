@@ -20,34 +20,15 @@ from gpuctl.replay.engine.instant_kernel import (
     resize,
     room,
 )
-from gpuctl.replay.engine.job_life_kernel import (
-    launch,
-    note,
-)
+from gpuctl.replay.engine.job_life_kernel import launch, note
 from gpuctl.replay.engine.loan_kernel import lend
 from gpuctl.replay.engine.placement_kernel import choose, hide, set_free, suits
 from gpuctl.replay.engine.preemption_kernel import preempt
 from gpuctl.replay.engine.resource_kernel import find_units, lend_own, needs_met
 from gpuctl.replay.engine.rounds_kernel import rounds
-from gpuctl.replay.engine.sharing_kernel import (
-    covers_guests,
-    extend,
-    guests_on,
-    lay_out,
-    own_on,
-    regrow,
-    share,
-)
+from gpuctl.replay.engine.sharing_kernel import covers_guests, extend, guests_on, lay_out, own_on, regrow, share
 from gpuctl.replay.engine.speed_curve_kernel import scale
-from gpuctl.replay.engine.state import (
-    D_RESERVE,
-    E_QUEUED,
-    NO_ROOM,
-    RUNNING,
-    STEPPED,
-    WAITING,
-    state_at,
-)
+from gpuctl.replay.engine.state import D_RESERVE, E_QUEUED, NO_ROOM, RUNNING, STEPPED, WAITING, state_at
 
 
 @inner

@@ -29,7 +29,7 @@ _HINT = "docs/replay.md#an-experiment-file has an example"
 
 
 @dataclass(frozen=True)
-class Wanted:
+class ListedPolicy:
     """One policy of a file.
 
     Attributes:
@@ -68,7 +68,7 @@ class ExperimentFile:
     cluster: str | None
     inference: str | None
     inference_load: Path | None
-    policies: tuple[Wanted, ...]
+    policies: tuple[ListedPolicy, ...]
     factors: dict[str, tuple[str, ...]]
     seeds: tuple[str, ...]
     blocks: str | None
@@ -115,14 +115,14 @@ def read(path: Path) -> ExperimentFile:
     )
 
 
-def _policy(of: _Reader, found: Mapping[str, Any], number: int) -> Wanted:
+def _policy(of: _Reader, found: Mapping[str, Any], number: int) -> ListedPolicy:
     place = f"policies[{number}]"
     of.known(found, _POLICY_KEYS, f"{place}.")
     name, label = of.text(found, "policy", f"{place}."), of.text(found, "label", f"{place}.")
     if name is None or "," in name:
         raise of.wrong(f"{place}.policy", repr(name) if name else "nothing", "the name of one policy")
     params = of.table(found, "params", f"{place}.")
-    return Wanted(
+    return ListedPolicy(
         name if label is None else f"{label}={name}",
         label or name,
         {key: of.params(value, f"{place}.params.{key}") for key, value in params.items()},

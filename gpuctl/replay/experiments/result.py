@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuctl import __version__
 from gpuctl.core.notes import Named, listed, note, ours
 from gpuctl.core.results import Analysis
 from gpuctl.replay.experiments.table import tables
@@ -88,6 +87,5 @@ def result(
             "locality": ours(locality),
         },
         command=command,
-        version=__version__,
         warnings=(*base.workload.notes, *base.cluster.notes, *warnings),
     )

@@ -11,9 +11,7 @@ import numpy as np
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import named_timer
-from gpuctl.replay.engine.job_life_kernel import (
-    launch,
-)
+from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, find, hide
 from gpuctl.replay.engine.preemption_kernel import goal_at, must_go_on, preempt

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 SERVER: Final = "10.77.0.1"
 CLIENT: Final = "10.77.0.2"
@@ -80,9 +80,7 @@ class Net:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def inside(self, *command: str | Path) -> list[str]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 HERE = Path(__file__).resolve().parent
 PROGRAMS = ("slurmctld", "slurmd", "slurmdbd", "mariadbd", "munged")
@@ -56,9 +56,7 @@ class Lab:
         record.chmod(0o666)
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def stop(self) -> None:

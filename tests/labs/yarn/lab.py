@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from tests.labs.yarn import conf, jars, manifest, workload
 
 if TYPE_CHECKING:
-    from types import TracebackType
+    pass
 
 LIFE_S = 900
 _START_S = 90
@@ -66,9 +66,7 @@ class Lab:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     # ---- start and stop

@@ -89,7 +89,7 @@ def test_the_same_seed_gives_the_same_model_after_a_stop(
 
 
 def test_a_model_is_scored_against_the_best_rule(machine: Machine, some: tuple[int, ...]) -> None:
-    asked = evaluate.Asked((0.8, 1.4), 3, 20, some, 1)
+    asked = evaluate.Evaluation((0.8, 1.4), 3, 20, some, 1)
     twin = rule("sjf-eft")
     scores = evaluate.run(machine, Policy("relmas", twin.order, twin.place), asked)
     by = {(row["load"], row["policy"]): row["sla"] for row in scores.loads}

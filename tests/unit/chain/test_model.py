@@ -13,7 +13,7 @@ from gpuctl.chain import episode_kernel as kernel
 from gpuctl.chain import look_kernel, model
 from gpuctl.chain.advice import advise
 from gpuctl.chain.episode import Pair, Situation
-from gpuctl.chain.evaluate import Asked
+from gpuctl.chain.evaluate import Evaluation
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import QUANTILES, look, start_of, wait_at
 from gpuctl.chain.queue_now import QueuedJob, now_of, read_queue, when
@@ -32,7 +32,9 @@ BASE_S = 1_700_000_040 // 60 * 60
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model of fifteen days of submissions."""
     place = tmp_path_factory.mktemp("model") / "wait"
-    about, files = model.train(busy(15, 4000), Asked(6, Pair(1, 1440), ("newsvendor",), 99 * DAY_S, 5 * DAY_S, 1.0))
+    about, files = model.train(
+        busy(15, 4000), Evaluation(6, Pair(1, 1440), ("newsvendor",), 99 * DAY_S, 5 * DAY_S, 1.0)
+    )
     card.save_folder(place, model.KIND, about, files)
     return place
 

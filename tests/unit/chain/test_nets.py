@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.chain import model, net_training, nets, policies
 from gpuctl.chain.episode import Pair
-from gpuctl.chain.evaluate import SAVED, Asked, Trial, policy_names, run
+from gpuctl.chain.evaluate import SAVED, Evaluation, Trial, policy_names, run
 from gpuctl.core.errors import DependencyError, InputError, UsageError
 from gpuctl.learn.environments import ENVIRONMENTS
 from gpuctl.learn.nets import initial
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from gpuctl.chain.log import Log
 
-ASKED = Asked(6, Pair(1, 1440), ("reactive", "plan"), 18 * DAY_S, 5 * DAY_S, 3.0)
+ASKED = Evaluation(6, Pair(1, 1440), ("reactive", "plan"), 18 * DAY_S, 5 * DAY_S, 3.0)
 
 
 @pytest.fixture(scope="module")

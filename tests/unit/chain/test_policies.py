@@ -14,7 +14,7 @@ import pytest
 from gpuctl.chain import evaluate, look_kernel
 from gpuctl.chain.baselines import LOOK_MIN
 from gpuctl.chain.episode import Pair, Situation
-from gpuctl.chain.evaluate import Asked, minutes, policy_names, run
+from gpuctl.chain.evaluate import Evaluation, minutes, policy_names, run
 from gpuctl.chain.log import Log, log_of
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import Rule, _first, due, hourly, lessons, look, quantile_line, start_of, trained
@@ -118,7 +118,7 @@ def test_run_times_are_drawn_from_what_had_ended(log: Log) -> None:
 
 def test_a_later_link_of_a_chain_is_where_the_link_before_left_it(log: Log) -> None:
     """S of one pair is P of the next: it starts at the same minute, under all that was submitted."""
-    asked = Asked(6, Pair(2, 600, 420), ("reactive",), 8 * DAY_S, 4 * DAY_S, 1.0, jobs=5)
+    asked = Evaluation(6, Pair(2, 600, 420), ("reactive",), 8 * DAY_S, 4 * DAY_S, 1.0, jobs=5)
     trial = evaluate.Trial(log, asked)
     begin = 9 * DAY_S
     for name in ("avg", "plan", "dependency"):
@@ -133,7 +133,7 @@ def test_a_later_link_of_a_chain_is_where_the_link_before_left_it(log: Log) -> N
 
 def test_age_that_counts_while_a_job_depends_is_worth_a_chain_without_gaps(calmer: Log) -> None:
     """The head of the queue takes P's nodes as they come free, once it is older than all that wait."""
-    asked = Asked(6, Pair(1, 1440), ("reactive", "dependency", "asap", "best"), 20 * DAY_S, 5 * DAY_S, 3.0)
+    asked = Evaluation(6, Pair(1, 1440), ("reactive", "dependency", "asap", "best"), 20 * DAY_S, 5 * DAY_S, 3.0)
     rows = {row["policy"]: row for row in run(calmer, asked)[0].filter(level="all").to_dicts()}
     assert rows["reactive"]["interruption_h"] > 1
     # but for jobs that have waited longer than P ran
@@ -145,7 +145,7 @@ def test_age_that_counts_while_a_job_depends_is_worth_a_chain_without_gaps(calme
 
 
 def test_on_the_grid_the_end_is_noticed_late_and_warm_up_keeps_the_starts(calmer: Log) -> None:
-    asked = Asked(6, Pair(1, 1435), ("avg",), 20 * DAY_S, 8 * DAY_S, 1.0, grid=True)
+    asked = Evaluation(6, Pair(1, 1435), ("avg",), 20 * DAY_S, 8 * DAY_S, 1.0, grid=True)
     trial = evaluate.Trial(calmer, asked)
     late, asleep = [], Rule(lambda start: start.p_end + 1000)
     for day in (9, 11, 13):
@@ -169,7 +169,9 @@ def test_a_quantile_line_has_its_share_of_the_points_below_it() -> None:
 
 
 def test_figures_are_those_of_the_starts(calmer: Log) -> None:
-    asked = Asked(6, Pair(1, 1440), ("reactive", "plan", "newsvendor", "forest", "boost"), 18 * DAY_S, 6 * DAY_S, 3.0)
+    asked = Evaluation(
+        6, Pair(1, 1440), ("reactive", "plan", "newsvendor", "forest", "boost"), 18 * DAY_S, 6 * DAY_S, 3.0
+    )
     table, each, forecasts, frontier = run(calmer, asked)
     again, _, _, _ = run(calmer, asked)
     assert table.drop("train_s").equals(again.drop("train_s"))
@@ -203,20 +205,20 @@ def test_figures_are_those_of_the_starts(calmer: Log) -> None:
 
 
 def test_a_policy_learns_from_nothing_after_the_split(log: Log) -> None:
-    asked = Asked(6, Pair(1, 1440), ("plan",), 16 * DAY_S, 5 * DAY_S, 1.0)
+    asked = Evaluation(6, Pair(1, 1440), ("plan",), 16 * DAY_S, 5 * DAY_S, 1.0)
     past, later = evaluate.starts(asked, log)
     assert max(past) + 5 * DAY_S <= asked.split_s <= min(later)
     assert max(later) + 5 * DAY_S <= log.submit_s[-1]
 
 
 def test_what_makes_no_sense_is_refused(log: Log) -> None:
-    asked = Asked(6, Pair(1, 1440), ("plan",), 40 * DAY_S, 5 * DAY_S, 1.0)
+    asked = Evaluation(6, Pair(1, 1440), ("plan",), 40 * DAY_S, 5 * DAY_S, 1.0)
     with pytest.raises(InputError, match="5 days of submissions after it"):
         run(log, asked)
     with pytest.raises(InputError, match="to learn from"):
-        run(log, Asked(6, Pair(1, 1440), ("plan",), 10 * DAY_S, 5 * DAY_S, 1.0))
+        run(log, Evaluation(6, Pair(1, 1440), ("plan",), 10 * DAY_S, 5 * DAY_S, 1.0))
     with pytest.raises(InputError, match=r"ask for more than 2 nodes: \d+ \(3 nodes\)"):
-        run(log, Asked(2, Pair(1, 1440), ("plan",), 16 * DAY_S, 5 * DAY_S, 1.0))
+        run(log, Evaluation(2, Pair(1, 1440), ("plan",), 16 * DAY_S, 5 * DAY_S, 1.0))
     with pytest.raises(UsageError, match="no chain policy 'qbets'"):
         policy_names("plan,qbets")
     assert [minutes("--limit", text) for text in ("48h", "90m", "2d")] == [2880, 90, 2880]

@@ -136,9 +136,9 @@ def test_a_path_that_no_system_takes() -> None:
 
 def call(**options: Any) -> int:
     context = typer.Context(typer.main.get_command(typer.Typer(callback=lambda: None)))
-    given: dict[str, Any] = {"db": None, "model": None, "reports": None}
+    given: dict[str, Any] = {"db": None, "model": None, "reports": None, "output_format": None, "as_json": False}
     try:
-        doctor.doctor(context, **{**given, **options})
+        doctor.doctor(context=context, **{**given, "output": None, **options})
     except typer.Exit as end:
         return end.exit_code
     return 0

@@ -18,6 +18,7 @@ from gpuctl.doctor.check import Finding, Given, Opened, Status
 from gpuctl.store import schema
 from gpuctl.store.database import Store
 from gpuctl.store.schema import MIGRATIONS
+from tests.held_store import held_open
 from tests.made_store import JOBS, NOW, change, make_store
 
 if TYPE_CHECKING:
@@ -26,10 +27,6 @@ if TYPE_CHECKING:
 IDS = (
     "store_file", "store_lock", "store_schema", "ledger", "parsers", "clusters", "clocks", "gpu_counts", "submit_times",
 )  # fmt: skip
-_HOLD = (
-    "import sys; from pathlib import Path; from gpuctl.store.database import Store\n"
-    "with Store(Path(sys.argv[1]), write=True):\n    print('open', flush=True); sys.stdin.read()"
-)
 
 
 @pytest.fixture(scope="session")
@@ -76,21 +73,12 @@ def test_no_store_no_findings() -> None:
 
 
 def test_a_store_that_another_process_writes_to(store: Path, root: Path) -> None:
-    with subprocess.Popen(
-        [sys.executable, "-c", _HOLD, str(store)],
-        env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdout is not None
-        assert process.stdout.readline() == "open\n"
+    with held_open(store, root) as holder:
         found = look(store)
-        process.communicate("")
     (only,) = found.values()
     assert (only.check, only.status) == ("store_lock", Status.FAIL)
     name = Path(sys.executable).resolve().name
-    assert f"process {process.pid} has this store open" in only.evidence
+    assert f"process {holder} has this store open" in only.evidence
     assert f"({name[:15]})" in only.evidence or "(python" in only.evidence
     assert look(store)["store_lock"].status is Status.OK
 

@@ -194,7 +194,7 @@ def test_predictions_are_ordered_and_of_one_row_a_job(trained: history.Trained) 
 
 def test_predictions_for_a_log_are_those_that_were_scored(trained: history.Trained) -> None:
     """LightGBM scored them while training; the loaded trees must say the same."""
-    found = history.predict_log(trained.model, trained.table)
+    found = history._predicted(trained.table.rows, features.of_log(trained.table)[0], trained.model)
     submit, known = (trained.table.rows[name].to_numpy() for name in ("submit_s", "known"))
     test = known & (submit >= np.quantile(submit[known], 0.8))
     run = trained.table.rows["run_s"].to_numpy()[test]

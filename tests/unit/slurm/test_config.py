@@ -269,11 +269,6 @@ def test_priorities_are_cut_and_kept_in_bounds() -> None:
     assert _priority(weights, np.array([700]), age=0.5) == 500
 
 
-def test_age() -> None:
-    found = priority.age_factor(1000.0, np.array([900.0, 0.0, 1000.0, 2000.0, np.nan]), 400.0)
-    assert found.tolist() == [0.25, 1.0, 0.0, 0.0, 0.0]
-
-
 def test_sizes_of_jobs() -> None:
     nodes, cpus, limits = np.array([1, 4, 2]), np.array([8, 64, 0]), np.array([1.0, 1.0, 10.0])
 

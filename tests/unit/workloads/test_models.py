@@ -14,7 +14,7 @@ import pytest
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.workloads import folder, knobs, learn, lublin, lublin_fit, quality, replays, resample, tables
 from gpuctl.workloads.jobs import DAY_S, HOUR_S, WEEK_S, Jobs, jobs_of, most_at_once
-from gpuctl.workloads.synth import Wanted, synthesize
+from gpuctl.workloads.synth import Synthesis, synthesize
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -96,7 +96,7 @@ def test_a_model_survives_its_folder_and_a_seed_gives_the_same_jobs(trace: Jobs,
     folder.save(tmp_path / "m", model, tables.about(model, trace, (), (), anonymous=False))
     again, card = folder.load(tmp_path / "m")
     assert tables.method_of(again) == card["method"] == method
-    wanted = Wanted(500, seed=5, load=0.7)
+    wanted = Synthesis(500, seed=5, load=0.7)
     one, other = synthesize(model, wanted), synthesize(again, wanted)
     for name in ("submit_s", "size", "limit_s", "user"):
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
@@ -104,29 +104,29 @@ def test_a_model_survives_its_folder_and_a_seed_gives_the_same_jobs(trace: Jobs,
     np.testing.assert_allclose(one.run_s, other.run_s, rtol=1e-3, atol=2)
     assert one.count == 500
     assert one.load() == pytest.approx(0.7, rel=0.02)
-    assert not np.array_equal(synthesize(model, Wanted(500, seed=6, load=0.7)).submit_s, one.submit_s)
+    assert not np.array_equal(synthesize(model, Synthesis(500, seed=6, load=0.7)).submit_s, one.submit_s)
 
 
 def test_knobs_do_what_they_say(trace: Jobs) -> None:
     model = resample.fit(trace)
-    plain = synthesize(model, Wanted(3_000))
-    large = synthesize(model, Wanted(3_000, large=knobs.Large(0.5, 16)))
+    plain = synthesize(model, Synthesis(3_000))
+    large = synthesize(model, Synthesis(3_000, large=knobs.Large(0.5, 16)))
     assert (plain.size >= 16).mean() < 0.3
     assert (large.size >= 16).mean() == pytest.approx(0.5, abs=0.01)
     assert quality.autocorrelation(np.log(large.size), 1) > 0.5
-    tail = synthesize(model, Wanted(3_000, tail=1.5))
+    tail = synthesize(model, Synthesis(3_000, tail=1.5))
     cut = np.quantile(plain.run_s, 0.9)
     np.testing.assert_array_equal(tail.run_s[plain.run_s < cut - 1], plain.run_s[plain.run_s < cut - 1])
     assert np.log(tail.run_s.max() / cut) == pytest.approx(1.5 * np.log(plain.run_s.max() / cut), rel=0.01)
-    grown = synthesize(model, Wanted(3_000, growth=4))
+    grown = synthesize(model, Synthesis(3_000, growth=4))
     weekly = np.bincount((grown.submit_s // WEEK_S).astype(int))
     assert 2 < weekly[-4:-1].mean() / weekly[:3].mean() < 6
-    by_users = synthesize(model, Wanted(3_000, load=2 * trace.load(), load_by="users"))
+    by_users = synthesize(model, Synthesis(3_000, load=2 * trace.load(), load_by="users"))
     assert by_users.load() == pytest.approx(2 * trace.load(), rel=0.25)
     hour = np.bincount((by_users.submit_s // HOUR_S).astype(int) % 24, minlength=24)
     assert hour[8:19].sum() > 0.98 * hour.sum()
     with pytest.raises(UsageError, match="no job has 1000"):
-        synthesize(model, Wanted(10, large=knobs.Large(0.5, 1000)))
+        synthesize(model, Synthesis(10, large=knobs.Large(0.5, 1000)))
 
 
 def test_laws_find_again_what_made_a_trace(trace: Jobs) -> None:
@@ -139,13 +139,13 @@ def test_laws_find_again_what_made_a_trace(trace: Jobs) -> None:
     assert rate[:5, 9:17].sum() > 0.97 * rate.sum()
     # sessions of one size after another look alike by chance, and their run times do not
     assert 0.1 < found.within < 0.3
-    drawn = synthesize(found, Wanted(20_000))
+    drawn = synthesize(found, Synthesis(20_000))
     assert np.log(drawn.run_s).mean() == pytest.approx(7, abs=0.15)
     assert np.log(drawn.run_s).std() == pytest.approx(1.5, abs=0.15)
     # jobs of one law of sizes, one rate, and no memory are told apart from the trace
     alone = learn.fit(trace, "poisson")
     scores = {
-        s.measure: s for s in quality.scores(trace, [synthesize(alone, Wanted(trace.count, k)) for k in range(3)])
+        s.measure: s for s in quality.scores(trace, [synthesize(alone, Synthesis(trace.count, k)) for k in range(3)])
     }
     assert scores["index of dispersion of arrivals, 1 h"].verdict == quality.UNLIKE
     assert scores["jobs in the busiest 8 hours of the day, share"].verdict == quality.UNLIKE
@@ -216,7 +216,7 @@ def test_replays_compare_at_one_load() -> None:
 
 def test_lublins_laws_are_those_of_the_authors_program() -> None:
     """Statistics of the authors' own output for 256 processors, and of ours."""
-    drawn = synthesize(lublin.Lublin(lublin.for_machine(lublin.PUBLISHED, 256), "cpu", 256.0), Wanted(40_000))
+    drawn = synthesize(lublin.Lublin(lublin.for_machine(lublin.PUBLISHED, 256), "cpu", 256.0), Synthesis(40_000))
     parallel = drawn.size[drawn.size > 1]
     assert (drawn.size == 1).mean() == pytest.approx(0.249, abs=0.01)
     assert (np.log2(parallel) % 1 == 0).mean() == pytest.approx(0.815, abs=0.01)
@@ -228,7 +228,7 @@ def test_lublins_laws_are_those_of_the_authors_program() -> None:
 
 def test_lublins_laws_are_found_again() -> None:
     laws = lublin.for_machine(lublin.PUBLISHED, 256)
-    found = lublin_fit.fit(synthesize(lublin.Lublin(laws, "cpu", 256.0), Wanted(20_000, seed=5)))
+    found = lublin_fit.fit(synthesize(lublin.Lublin(laws, "cpu", 256.0), Synthesis(20_000, seed=5)))
     for name, value in vars(laws).items():
         assert getattr(found, name) == pytest.approx(value, rel=0.1), name
 
@@ -280,7 +280,7 @@ def test_waits_of_published_logs(name: str, zone_s: int, capacity: int) -> None:
     assert own == pytest.approx({240: 13.4, 128: 58.3}[capacity], abs=0.06)
     model = resample.fit(trace)
     waits = [
-        replays.waits(synthesize(model, Wanted(trace.count, seed)), capacity, 0.8, ["fifo"])["fifo"]["mean wait, h"]
+        replays.waits(synthesize(model, Synthesis(trace.count, seed)), capacity, 0.8, ["fifo"])["fifo"]["mean wait, h"]
         for seed in range(12)
     ]
     assert own / 1.5 < float(np.median(waits)) < own * 1.5

@@ -20,14 +20,7 @@ from gpuctl.replay.engine.placement_kernel import choose, set_free
 from gpuctl.replay.engine.reasons import R_FIRST, REASONS
 from gpuctl.replay.engine.resource_kernel import find_for
 from gpuctl.replay.engine.running_jobs_kernel import back_to_now, remember, runs, runs_no_more
-from gpuctl.replay.engine.state import (
-    D_RESERVE,
-    E_FINISHED,
-    E_QUEUED,
-    E_SERVER_DOWN,
-    E_SERVER_UP,
-    WAITING,
-)
+from gpuctl.replay.engine.state import D_RESERVE, E_FINISHED, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, WAITING
 from gpuctl.replay.policies.backfill.compress_kernel import compress_counts
 from gpuctl.replay.policies.backfill.profile_kernel import earliest, forget, step_at
 from gpuctl.replay.policies.backfill.reservation_kernel import (

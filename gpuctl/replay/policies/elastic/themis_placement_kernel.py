@@ -8,14 +8,7 @@ from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.placement_kernel import choose, find, free_for, set_free, suits
 from gpuctl.replay.engine.reshuffle_kernel import drop, is_there, lift, lower, relocate
 from gpuctl.replay.engine.state import NEAR
-from gpuctl.replay.policies.elastic.themis_app_kernel import (
-    R_LEASE,
-    R_LOSES,
-    R_WINS,
-    gather,
-    lift_app,
-    share_out,
-)
+from gpuctl.replay.policies.elastic.themis_app_kernel import R_LEASE, R_LOSES, R_WINS, gather, lift_app, share_out
 
 
 @inner

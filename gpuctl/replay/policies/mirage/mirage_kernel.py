@@ -17,13 +17,7 @@ from gpuctl.replay.engine.reasons import R_FIRST, REASONS
 from gpuctl.replay.engine.resource_kernel import find_for
 from gpuctl.replay.engine.state import E_QUEUED, E_TIMER, RUNNING, WAITING
 from gpuctl.replay.models.decision_log import BACKFILLED
-from gpuctl.replay.policies.mirage.slots_kernel import (
-    LONGEST_LINE,
-    SLOT_MIN,
-    first_slot,
-    free_by_slot,
-    reserve,
-)
+from gpuctl.replay.policies.mirage.slots_kernel import LONGEST_LINE, SLOT_MIN, first_slot, free_by_slot, reserve
 
 OWN_REASONS = (BACKFILLED,)
 R_BACKFILLED = len(REASONS)

@@ -8,34 +8,16 @@ from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import job_timer, named_timer
-from gpuctl.replay.engine.job_life_kernel import (
-    launch,
-    note,
-)
+from gpuctl.replay.engine.job_life_kernel import launch, note
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, largest, set_free, suits
 from gpuctl.replay.engine.preemption_kernel import preempt
 from gpuctl.replay.engine.reasons import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_MOVED, R_QUOTA, R_RECLAIM
-from gpuctl.replay.engine.state import (
-    D_GATHER,
-    D_GIVE_UP,
-    E_QUEUED,
-    RUNNING,
-    SUSPENDING,
-    WAITING,
-)
+from gpuctl.replay.engine.state import D_GATHER, D_GIVE_UP, E_QUEUED, RUNNING, SUSPENDING, WAITING
 from gpuctl.replay.order.waiting_kernel import insert, pop
 from gpuctl.replay.policies.philly.moves_kernel import LOOK_S, make_room
 from gpuctl.replay.policies.philly.places_kernel import may_use, paint, seek
-from gpuctl.replay.policies.philly.prerun_kernel import (
-    ALONE,
-    NOT,
-    first_alone,
-    left_pool,
-    no_retry,
-    passed,
-    run_alone,
-)
+from gpuctl.replay.policies.philly.prerun_kernel import ALONE, NOT, first_alone, left_pool, no_retry, passed, run_alone
 from gpuctl.replay.policies.philly.rules_kernel import (
     ADAPTIVE,
     LEVELS,

@@ -6,14 +6,14 @@ Plugin*; what they leave open, and where they are wrong, was seen in slurmctld 2
 Fair Tree, beside what its page says:
 
 - the page says that sibling accounts with the same level fair-share have their children merged. slurmctld does not: it
-  visits the second account after the first, and only its first child is tied with the child before it. ``merge_tied``
-  gives what the page says;
+  visits the second account after the first, and only its first child is tied with the child before it. ``merge`` of
+  `fairshare_kernel.fair_tree` gives what the page says;
 - an association with ``Fairshare=parent`` has no level of its own: a user ranks highest in its account, an account's
   children compete with the account's siblings;
 - shares of 0 give the level 0, the lowest, whatever was used; no usage with shares gives the highest, infinity.
 
 Classic: effective usage of accounts is what it was before the decay of the last calculation, that of a user what it
-was when the user's first waiting job was looked at in it: see `Classic`.
+was when the user's first waiting job was looked at in it.
 
 ``DEPTH_OBLIVIOUS`` is not modelled.
 """
@@ -21,13 +21,11 @@ was when the user's first waiting job was looked at in it: see `Classic`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.replay.policies.slurm import fairshare_kernel as kernel
-from gpuctl.replay.policies.slurm.usage import second_factor
 from gpuctl.slurm.associations import USE_PARENT, Association
 
 if TYPE_CHECKING:
@@ -36,7 +34,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.replay.models.records import Floats, Ints
-    from gpuctl.replay.policies.slurm.usage import Usage
 
     Bools = NDArray[np.bool_]
 
@@ -148,112 +145,3 @@ def _ordered(associations: Sequence[Association]) -> list[Association]:
     if left:
         raise InputError(f"account {left[0]} has members but is not among the associations")
     return ordered
-
-
-class FairTree(NamedTuple):
-    """What Fair Tree gives: arrays over associations.
-
-    Attributes:
-        effective: usage among siblings (``EffectvUsage``).
-        level: level fair-share (``LevelFS``), infinity where nothing was used.
-        factor: ``FairShare`` of users, from above 0 to 1; 0 for accounts, which have none.
-    """
-
-    effective: Floats
-    level: Floats
-    factor: Floats
-
-
-def fair_tree(tree: Tree, raw: Floats, *, merge_tied: bool = False) -> FairTree:
-    """Fair Tree's ranks of all users.
-
-    Args:
-        tree: the associations.
-        raw: usage of each one, that of its children included.
-        merge_tied: merge the children of sibling accounts with the same level, as its page says and slurmctld does not.
-    """
-    found = FairTree(*(np.zeros(len(tree.parent)) for _ in range(3)))
-    kernel.fair_tree(
-        tree.first, tree.children, tree.shares, tree.is_user, tree.fair_parent, tree.level_norm, merge_tied, raw, *found
-    )
-    return found
-
-
-def norm_usage(raw: Floats) -> Floats:
-    """Usage of each association as a part of all usage (``NormUsage``)."""
-    return np.minimum(raw / raw[0], 1.0) if raw[0] else np.zeros(len(raw))
-
-
-def classic_factor(effective: Floats, norm: Floats, dampening: int = 1) -> Floats:
-    """The classic factor ``2 ** -(effective usage / shares / dampening)``; 0 without shares.
-
-    Args:
-        effective: effective usage.
-        norm: normalized shares of the whole cluster.
-        dampening: ``FairShareDampeningFactor``.
-    """
-    factor = np.zeros(len(norm))
-    some = norm > 0
-    factor[some] = 2.0 ** -((effective[some] / norm[some]) / dampening)
-    return factor
-
-
-class Classic:
-    """The classic algorithm's effective usage, which slurmctld works out in parts and at several moments.
-
-    A calculation is `calculate`. In between, and for what no waiting job has asked for, `user` works out what is stale.
-
-    Attributes:
-        tree: the associations.
-        norm_usage: usage as a part of all usage, of the moment when it was worked out.
-        effective: effective usage of that moment.
-        stale: users whose values are of an earlier calculation.
-    """
-
-    def __init__(self, tree: Tree) -> None:
-        self.tree = tree
-        self.norm_usage = np.zeros(len(tree.parent))
-        self.effective = np.zeros(len(tree.parent))
-        self.stale = np.zeros(len(tree.parent), bool)
-
-    def calculate(
-        self, usage: Usage, associations: Ints, runs: Bools, *, starts_s: Floats, rates: Floats, now_s: float
-    ) -> None:
-        """One calculation: accounts first, by usage before decay; then decay; then the jobs, one after the other.
-
-        Args:
-            usage: is decayed and charged.
-            associations: each job's, in the order of Slurm's list, which is that of submission.
-            runs: whether it runs; the others wait.
-            starts_s: when it started.
-            rates: what it is billed a second, times its QOS' ``UsageFactor``.
-            now_s: the time of the calculation.
-        """
-        tree = self.tree
-        kernel.classic_accounts(
-            tree.shares, tree.level_shares, tree.is_user, tree.parent, tree.fair_parent, usage.raw,
-            self.norm_usage, self.effective, self.stale,
-        )  # fmt: skip
-        usage.decay(now_s)
-        since = -np.inf if usage.last_s is None else float(usage.last_s)
-        kernel.classic_jobs(
-            tree.shares, tree.level_shares, tree.parent, tree.fair_parent, usage.raw, self.norm_usage, self.effective,
-            self.stale, associations, runs, starts_s, rates, since, float(now_s), second_factor(usage.half_life_s),
-        )  # fmt: skip
-        usage.last_s = now_s
-
-    def user(self, association: int, raw: Floats) -> None:
-        """Work out a user's effective usage from the usage of now, where it is stale."""
-        tree = self.tree
-        kernel.classic_user(
-            association, tree.shares, tree.level_shares, tree.fair_parent, raw,
-            self.norm_usage, self.effective, self.stale,
-        )  # fmt: skip
-
-    def factors(self, dampening: int = 1) -> Floats:
-        """``FairShare`` of all associations by what is known; users with ``Fairshare=parent`` have the parent's."""
-        tree = self.tree
-        source = np.arange(len(tree.parent))
-        follows = (tree.shares == USE_PARENT) & tree.is_user
-        source[follows] = tree.fair_parent[follows]
-        return classic_factor(self.effective, tree.norm, dampening)[source]

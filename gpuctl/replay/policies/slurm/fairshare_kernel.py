@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from gpuctl.compiled.jit import compiled, inner
-from gpuctl.replay.policies.slurm.usage_kernel import charge, decayed_amount
 from gpuctl.slurm.associations import USE_PARENT
 
 NO_LEVEL = 4294967294.0
@@ -147,23 +146,3 @@ def classic_user(of, shares, level_shares, fair_parent, raw, norm_usage, effecti
     if stale[of]:
         _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective)
         stale[of] = False
-
-
-@compiled
-def classic_jobs(  # type: ignore[no-untyped-def]
-    shares, level_shares, parent, fair_parent, raw, norm_usage, effective, stale,
-    associations, runs, starts, rates, since, until, second_factor,
-):  # fmt: skip
-    """Go through all jobs in the order of Slurm's list: running ones are charged, waiting ones look at their user.
-
-    So a user's effective usage is that of the moment when their first waiting job is reached, amid the charges.
-    """
-    for job in range(len(associations)):
-        of = associations[job]
-        if runs[job]:
-            run_s = until - max(starts[job], since)
-            if run_s > 0:
-                charge(raw, parent, of, decayed_amount(run_s, rates[job], second_factor))
-        elif shares[of] != USE_PARENT and stale[of]:
-            _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective)
-            stale[of] = False

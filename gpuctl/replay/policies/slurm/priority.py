@@ -54,19 +54,6 @@ class Factors:
     nice: Ints
 
 
-def age_factor(now_s: float, accrues_s: Floats, max_age_s: float) -> Floats:
-    """How long jobs have waited, as a part of ``PriorityMaxAge``.
-
-    Args:
-        now_s: the time of the calculation, whole seconds.
-        accrues_s: since when each has been eligible, or, with ``ACCRUE_ALWAYS``, submitted; NaN for one that is not
-            eligible yet: it has no age.
-        max_age_s: ``PriorityMaxAge`` in seconds.
-    """
-    waited = np.nan_to_num(np.maximum(now_s - accrues_s, 0.0))
-    return np.where(waited < max_age_s, waited / max_age_s, 1.0)
-
-
 def size_factor(
     nodes: Ints, cpus: Ints, limit_min: Floats, *, all_nodes: int, all_cpus: int, settings: Multifactor
 ) -> Floats:

@@ -16,21 +16,15 @@ Slurm adds up in 80-bit numbers, this module in 64-bit ones: they agree to about
 from __future__ import annotations
 
 import math
-import sys
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from gpuctl.core.errors import UsageError
-from gpuctl.replay.policies.slurm import usage_kernel
 from gpuctl.slurm.parameters import RESET_PERIODS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuctl.replay.models.records import Floats, Ints
 
 _LN2 = 0.693
 """Slurm's own rounding of ln 2."""
@@ -94,71 +88,3 @@ def next_reset(period: str, last: float, now: float) -> float:
         raise UsageError(f"PriorityUsageResetPeriod={period}: expected one of {', '.join(RESET_PERIODS)}")
     at_month = (day.month - 1) // months * months + months
     return day.replace(year=day.year + at_month // 12, month=at_month % 12 + 1, day=1).timestamp()
-
-
-@dataclass
-class Usage:
-    """Raw usage of every association, kept as slurmctld keeps it.
-
-    Attributes:
-        parent: the association above each one, -1 for the root's.
-        half_life_s: ``PriorityDecayHalfLife`` in seconds, 0 for none.
-        reset_period: ``PriorityUsageResetPeriod``.
-        raw: billed seconds of each association, decayed.
-        last_s: the last calculation, seconds since the epoch; None before the first.
-        last_reset_s: the last reset; None before the first calculation.
-    """
-
-    parent: Ints
-    half_life_s: float
-    reset_period: str = "NONE"
-    raw: Floats = field(default_factory=lambda: np.zeros(0))
-    last_s: float | None = None
-    last_reset_s: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.reset_period not in RESET_PERIODS:
-            raise UsageError(
-                f"PriorityUsageResetPeriod={self.reset_period}: expected one of {', '.join(RESET_PERIODS)}"
-            )
-        if not len(self.raw):
-            self.raw = np.zeros(len(self.parent))
-        self._second = second_factor(self.half_life_s)
-
-    def decay(self, now_s: float) -> None:
-        """First half of a calculation: reset where it is due, then decay what was used before."""
-        self._reset(now_s)
-        if self.last_s is not None and now_s > self.last_s and self._second != 1:
-            self.raw *= max(self._second ** (now_s - self.last_s), sys.float_info.min)
-
-    def charge_running(self, associations: Ints, starts_s: Floats, rates: Floats, now_s: float) -> None:
-        """Second half of a calculation: add what the jobs that still run have used since the last one.
-
-        Args:
-            associations: whom each job is charged to.
-            starts_s: when each started.
-            rates: what each is billed a second (`billable`), times its QOS' ``UsageFactor``.
-            now_s: the time of the calculation.
-        """
-        since = -math.inf if self.last_s is None else self.last_s
-        usage_kernel.charge_running(
-            self.raw, self.parent, associations, starts_s, rates, since, float(now_s), self._second
-        )
-        self.last_s = now_s
-
-    def end(self, association: int, start_s: float, end_s: float, rate: float) -> None:
-        """A job ends: add what it has used since the last calculation."""
-        run_s = end_s - (start_s if self.last_s is None else max(start_s, self.last_s))
-        if run_s > 0:
-            usage_kernel.charge_end(self.raw, self.parent, association, float(run_s), float(rate), self._second)
-
-    def _reset(self, now_s: float) -> None:
-        if self.last_reset_s is None:
-            self.last_reset_s = now_s
-            if self.reset_period == "NOW":
-                self.raw[:] = 0
-        elif self.reset_period not in {"NONE", "NOW"}:
-            due = next_reset(self.reset_period, self.last_reset_s, now_s)
-            if now_s >= due:
-                self.raw[:] = 0
-                self.last_reset_s = due

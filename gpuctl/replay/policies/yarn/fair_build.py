@@ -26,18 +26,7 @@ from gpuctl.replay.policies.yarn.fair_conf import (
     shown,
 )
 from gpuctl.replay.policies.yarn.fair_file import read_conf
-from gpuctl.replay.policies.yarn.fair_state import (
-    APP,
-    CPU,
-    FAIR_REASONS,
-    GPU,
-    MEM,
-    NODE,
-    PARAMS,
-    TASK,
-    UNBOUNDED,
-    Fair,
-)
+from gpuctl.replay.policies.yarn.fair_state import APP, CPU, FAIR_REASONS, GPU, MEM, NODE, PARAMS, TASK, UNBOUNDED, Fair
 from gpuctl.replay.policies.yarn.fair_tree import tree
 from gpuctl.replay.policies.yarn.linked_lists_kernel import empty_lists, fill
 

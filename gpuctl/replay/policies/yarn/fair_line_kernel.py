@@ -9,12 +9,7 @@ from gpuctl.replay.engine.instant_kernel import job_timer
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.state import RUNNING
 from gpuctl.replay.policies.yarn.fair_order_kernel import app_first, is_none
-from gpuctl.replay.policies.yarn.fair_state import (
-    ABSENT,
-    HELD_BACK,
-    OVER,
-    RUNNABLE,
-)
+from gpuctl.replay.policies.yarn.fair_state import ABSENT, HELD_BACK, OVER, RUNNABLE
 from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, BEFORE, first, last, put_after, put_last, take_out
 
 MOMENT = 1.0 / (1 << 20)

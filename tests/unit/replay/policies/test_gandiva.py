@@ -14,16 +14,7 @@ from gpuctl.replay.policies.elastic.crowding_kernel import MEMBER, Crowding, pai
 from gpuctl.replay.results.metrics import use
 from gpuctl.replay.results.timelines import levels, occupancy
 from gpuctl.replay.results.turns import spans
-from tests.elastic_cases import (
-    CLUSTERS,
-    ORACLES,
-    agrees,
-    disagreements,
-    random_jobs,
-    servers_of,
-    simulated,
-    slow,
-)
+from tests.elastic_cases import CLUSTERS, ORACLES, agrees, disagreements, random_jobs, servers_of, simulated, slow
 
 if TYPE_CHECKING:
     from pathlib import Path

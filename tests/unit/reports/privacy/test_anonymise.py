@@ -21,15 +21,7 @@ from gpuctl.reports.ci import write_junit, write_markdown
 from gpuctl.reports.conditions import parse, rekeyed, relabelled
 from gpuctl.reports.export.document import document, parse_document
 from gpuctl.reports.html import render_report
-from gpuctl.reports.privacy.anonymise import (
-    Pseudonyms,
-    anonymised,
-    command,
-    hide,
-    pseudonymous,
-    random_key,
-    read_key,
-)
+from gpuctl.reports.privacy.anonymise import Pseudonyms, anonymised, command, hide, pseudonymous, random_key, read_key
 from gpuctl.reports.privacy.names import KEPT, LINES, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import labelled, summarize
 from tests.tables import table_of

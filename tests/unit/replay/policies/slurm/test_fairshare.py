@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.policies.slurm.fairshare import Classic, Tree, build_tree, classic_factor, fair_tree
-from gpuctl.replay.policies.slurm.usage import Usage, billable, next_reset, second_factor
+from gpuctl.replay.policies.slurm.fairshare import Tree, build_tree
+from gpuctl.replay.policies.slurm.usage import billable, next_reset, second_factor
 from gpuctl.slurm.associations import USE_PARENT, Association
+from tests.slurm_fairshare import Classic, Usage, classic_factor, fair_tree
 
 
 def _tree(*rows: tuple[str, str | None, str | None, int]) -> Tree:
@@ -225,20 +226,9 @@ def test_when_usage_is_reset(period: str, last: str, now: str, due: str) -> None
     assert next_reset(period, _utc(last), _utc(now)) == _utc(due)
 
 
-def test_a_reset_clears_usage_once() -> None:
-    usage = Usage(np.array([-1]), 0.0, "DAILY", raw=np.array([7.0]))
-    usage.decay(_utc("2026-03-05T10:00:00"))
-    assert usage.raw[0] == 7
-    usage.decay(_utc("2026-03-06T00:00:01"))
-    assert usage.raw[0] == 0
-    usage.raw[0] = 5
-    usage.decay(_utc("2026-03-06T23:59:59"))
-    assert usage.raw[0] == 5
-    now = Usage(np.array([-1]), 0.0, "NOW", raw=np.array([7.0]))
-    now.decay(1.0)
-    assert now.raw[0] == 0
+def test_no_other_period_is_known() -> None:
     with pytest.raises(UsageError, match="HOURLY"):
-        Usage(np.array([-1]), 0.0, "HOURLY")
+        next_reset("HOURLY", 0.0, 0.0)
 
 
 # ---- the examples of SchedMD's page Multifactor Priority Plugin: a node of 16 CPUs and 64 GB

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import pytest
@@ -41,6 +43,7 @@ def simulated(
     qos: str = "",
     resources: tuple[str, ...] = GPUS_ONLY,
     more: str = "",
+    origin: datetime | None = None,
     **params: str,
 ) -> Simulation:
     (folder / "slurm.conf").write_text(BEGIN + conf)
@@ -49,7 +52,7 @@ def simulated(
         (folder / "qos.txt").write_text(qos)
         paths.append(folder / "qos.txt")
     (folder / "jobs.csv").write_text("\n".join([HEADER, *(row + "," * (11 - row.count(",")) for row in rows)]) + "\n")
-    work = read_jobs(folder / "jobs.csv", resources)
+    work = replace(read_jobs(folder / "jobs.csv", resources), origin=origin)
     cluster = cluster_of(read_site(paths), work, resources)
     if more:
         cluster = add_servers(cluster, more)
@@ -196,6 +199,18 @@ def test_who_has_used_less_goes_first(tmp_path: Path) -> None:
     assert starts(replayed(tmp_path, fair, *rows)) == {"x": 0, "theirs": 400, "mine": 410}
     assert starts(replayed(tmp_path, fair, *rows, fair_share="none")) == {"x": 0, "mine": 400, "theirs": 410}
     assert starts(replayed(tmp_path, fair, *rows, calc_period="450"))["mine"] == 400
+
+
+def test_usage_is_cleared_when_the_site_says(tmp_path: Path) -> None:
+    fair = "PriorityType=priority/multifactor\nPriorityWeightFairshare=1000\n" + TWO + ALL
+    rows = ["x,0,3000,8,,all,u", "y,3700,400,8,,all,v", "theirs,3750,10,8,,all,v", "mine,3800,10,8,,all,u"]
+    # 3600 is midnight. At 4100 u has used 3000 s before it, v 200 s by the calculation at 3900
+    kept = {"x": 0, "y": 3700, "theirs": 4100, "mine": 4110}
+    for period, expected in (("MONTHLY", kept), ("DAILY", kept | {"mine": 4100, "theirs": 4110})):
+        conf = f"PriorityUsageResetPeriod={period}\n{fair}"
+        done = simulated(tmp_path, conf, *rows, origin=datetime(2026, 3, 5, 23, tzinfo=UTC))
+        assert starts(done.outcome()) == expected, period
+        assert starts(replayed(tmp_path, conf, *rows)) == kept  # without a calendar nothing is cleared
 
 
 # ---- limits
