@@ -156,8 +156,8 @@ def train(
     run = np.maximum(table.rows["run_s"].to_numpy(), job_table.SHORTEST_S)
     typical = float(np.median(run[parts.fit]))
     told = features.told(table.rows)
-    names = [*told, *_relative(told)]
-    matrix, base = _columns(table.rows, known, names, typical)
+    names = [*told, *relative(told)]
+    matrix, base = columns(table.rows, known, names, typical)
     target = np.log(run) - base
     fitted = []
     for number, quantile in enumerate((lower, middle, upper), 1):
@@ -222,16 +222,16 @@ def described() -> dict[str, str]:
     own = features.described()
     return own | {
         name: _RULE if name == LAST_TWO else f"{own[name.removesuffix(_TO)]}, less {LAST_TWO}"
-        for name in _relative(list(own))
+        for name in relative(list(own))
     }
 
 
-def _relative(names: list[str]) -> list[str]:
+def relative(names: list[str]) -> list[str]:
     """Features that say how others differ from the last two rule, and that rule itself."""
     return [LAST_TWO, *(f"{name}{_TO}" for name in names if name == "limit" or name.endswith(_COMPARED))]
 
 
-def _columns(rows: pl.DataFrame, known: Features, names: Sequence[str], typical_s: float) -> tuple[Singles, Floats]:
+def columns(rows: pl.DataFrame, known: Features, names: Sequence[str], typical_s: float) -> tuple[Singles, Floats]:
     """The features of these names, shape (jobs, names), and the logarithm of the last two rule, shape (jobs,)."""
     said = last_two(rows, known)
     base = np.log(np.where(np.isnan(said), typical_s, said))
@@ -244,7 +244,7 @@ def _columns(rows: pl.DataFrame, known: Features, names: Sequence[str], typical_
 
 
 def _predicted(rows: pl.DataFrame, known: Features, model: Model) -> pl.DataFrame:
-    matrix, base = _columns(rows, known, model.features, model.typical_s)
+    matrix, base = columns(rows, known, model.features, model.typical_s)
     matrix = np.where(np.isnan(matrix), model.fill.astype(np.float32), matrix)
     answers = np.sort([forest.answer(matrix) for forest in model.forests], axis=0)
     lower, middle, upper = interval(answers + base, model.widen)

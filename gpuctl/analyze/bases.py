@@ -18,7 +18,7 @@ from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping
 
     from gpuctl.analyze.delay_table import Site
     from gpuctl.analyze.run import Options
@@ -39,6 +39,11 @@ _FRAGMENTATION_NEEDS = (
 _FAILURES = ("failed", "failures")
 _WIDE = frozenset({"attempts", "jobs", "placements"})
 """Shared tables of which only those columns are made that something may read: of a million jobs, each costs time."""
+MADE_OF = {
+    **dict.fromkeys(("job_use", "util_histogram", "attempt_use"), "gpu_samples"),
+    **dict.fromkeys(("progress", "training"), "progress"),
+}
+"""Shared tables without a row where a table of the store has none of the cluster: ``<name>_none`` stands for them."""
 _KEYS = frozenset({"job", "attempt", "number", "machine"})
 """Columns of these that are always made."""
 _OWNERS = ("user", "queue", "account")
@@ -63,8 +68,19 @@ class Bases:
         options: Options,
         tell: Callable[[str], None],
         statements: Iterable[str] | None = None,
+        *,
+        numbers: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """Make none yet; `statements`: all that will be asked, so that no column is made in vain; None: anything."""
+        """Make none yet.
+
+        Args:
+            store: open.
+            cluster: its name in the store.
+            options: the choices that shape the figures.
+            tell: called with what is being done.
+            statements: all that will be asked, so that no column is made in vain; None: anything.
+            numbers: those that `scalars` will be asked for, by the file that they are of.
+        """
         self.site: Site | None = None
         self._store, self.cluster, self._options, self._tell = store, cluster, options, tell
         self._notebook = options.definition == "notebook"
@@ -79,6 +95,8 @@ class Bases:
             "until": None,
         }
         self._made: set[str] = set()
+        self._numbers = numbers or {}
+        self._there: dict[str, bool] = {}
         self._instead = {"waits": "waits_notebook"} if self._notebook else {}
         if options.brief:
             self._instead["job_use"] = "job_use_none"
@@ -108,10 +126,16 @@ class Bases:
         return self._store.frame(made, self.chosen(made)).to_dicts()
 
     def scalars(self, name: str, wanted: Iterable[str], *, whole: bool = False) -> dict[str, Any]:
-        """Numbers of ``queries/base/<name>.sql``, each asked for once: many tables speak of the same population."""
+        """Numbers of ``queries/base/<name>.sql``, each asked for once: many tables speak of the same population.
+
+        With them come those that will be asked for and whose tables are made: a statement costs more than a number.
+        """
         wanted = list(wanted)
         missing = [key for key in wanted if (name, key, whole) not in self._scalars]
         if missing:
+            if whole or self.kept is None:
+                left = (key for key in self._numbers.get(name, ()) if (name, key, whole) not in self._scalars)
+                missing = [*{*missing, *(key for key in left if query.reads(name)[key] <= self._made)}]
             [row] = self.ask(query.scalars(name, missing), whole=whole)
             self._scalars |= {(name, key, whole): value for key, value in row.items()}
         return {key: self._scalars[name, key, whole] for key in wanted}
@@ -213,7 +237,16 @@ class Bases:
         owner, _, kind = name.partition("_")
         if owner in _OWNERS and kind in {"figures", "activity"}:
             return query.base_sql(f"owner_{kind}"), {"owner": owner}
+        if name in MADE_OF and not self._has_rows(MADE_OF[name]):
+            return query.base_sql(f"{name}_none"), {}
         return query.base_sql(self._instead.get(name, name)), {}
+
+    def _has_rows(self, table: str) -> bool:
+        if table not in self._there:
+            # one of the names above
+            sql = f"SELECT EXISTS (FROM {table} WHERE cluster = $cluster)"
+            self._there[table] = bool(self._store.value(sql, {"cluster": self.cluster}))
+        return self._there[table]
 
     def chosen(self, sql: str, **more: str) -> dict[str, Any]:
         """The values of the parameters of a statement, among them `more`."""

@@ -50,6 +50,12 @@ def _scalars(name: str) -> dict[str, str]:
     return {key: sql for sql, key in _SCALAR.findall(_COMMENT.sub("", base_sql(name)))}
 
 
+@cache
+def reads(name: str) -> dict[str, frozenset[str]]:
+    """Of each number of ``queries/base/<name>.sql`` the shared tables that it is counted in."""
+    return {key: frozenset({*uses(sql, "base"), *uses(sql, "unfiltered")}) for key, sql in _scalars(name).items()}
+
+
 def scalars(name: str, wanted: Collection[str]) -> str:
     """The statement of ``queries/base/<name>.sql``, a list of ``(SELECT ...) AS number``, with the wanted ones alone.
 

@@ -21,7 +21,7 @@ from gpuctl.store.sources import JOBS_CSV, read_sources
 from gpuctl.store.views import as_plain
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Collection, Mapping, Sequence
     from pathlib import Path
 
     from gpuctl.core.notes import Note
@@ -109,7 +109,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     tell("reading jobs")
     if options.brief and store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
         store.execute(f"SET memory_limit = '{_BRIEF_MEMORY}'")
-    bases = Bases(store, cluster, options, tell, _statements(asked))
+    counted = _counted(asked)
+    bases = Bases(store, cluster, options, tell, _statements(asked, counted), numbers=counted)
     found: dict[str, ResultTable] = {}
     warnings = _warnings(store, bases, cluster)
     warnings += [ours(PODS.format(unit=unit))] if unit else []
@@ -144,15 +145,19 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     )
 
 
-def _statements(asked: Sequence[Query]) -> list[str] | None:
+def _counted(asked: Sequence[Query]) -> dict[str, frozenset[str]]:
+    """The numbers that tables' sentences and notes are filled with, by the file that they are of."""
+    told = frozenset(name for one in asked for name in fields(one.population))
+    needs = frozenset(one.needs.replace(" ", "_") for one in asked if one.needs)
+    return {"population": told & query.numbers("population"), "counts": needs & query.numbers("counts")}
+
+
+def _statements(asked: Sequence[Query], counted: Mapping[str, Collection[str]]) -> list[str] | None:
     """What will be asked of the shared tables; None where others' analyses are among it, which may read anything."""
     if any(one.origin != BUILT_IN for one in asked):
         return None
-    told = {name for one in asked for name in fields(one.population)}
-    counted = [("population", told & query.numbers("population"))]
-    counted += [("counts", {one.needs.replace(" ", "_")}) for one in asked if one.needs]
-    numbers = [query.scalars(kind, names) for kind, names in counted if names]
-    if told & set(registry.SITE_NOTES):
+    numbers = [query.scalars(kind, names) for kind, names in counted.items() if names]
+    if any(fields(one.population) & set(registry.SITE_NOTES) for one in asked):
         numbers.append("FROM base_delays")
     return [*(one.sql for one in asked), *numbers, _SIZELESS, *(query.base_sql(name) for name in _WARNED_OF)]
 

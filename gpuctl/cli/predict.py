@@ -220,6 +220,14 @@ def wait(
         float | None,
         typer.Option(metavar="SECONDS", help="When --squeue FILE was so, in seconds since 1970, if it does not say."),
     ] = None,
+    slurm_conf: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="PATH",
+            help="With --all: the site's own rules, slurm.conf and what sacctmgr dump and show print, or a directory "
+            "of them; repeatable.",
+        ),
+    ] = None,
     logs: LogReading,
     notes: NotesOption = False,
     answer: Answer,
@@ -237,6 +245,8 @@ def wait(
         raise UsageError("--sinfo and --taken go with --squeue", hint="name the queue with --squeue FILE")
     if squeue is not None and not every and not paths:
         raise UsageError("--squeue without accounting is for --all", hint="name accounting or a store, too")
+    if slurm_conf and not (every and paths):
+        raise UsageError("--slurm-conf is for --all, with accounting", hint="name accounting or a store, and --all")
     check_outputs(context, {"--output": answer.output})
     from gpuctl.cli.waits import OneJob, Queue, Source, predict_wait
     from gpuctl.reports.screens.predict import wait_screen
@@ -244,7 +254,8 @@ def wait(
     asked = None if every else OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
     live = None if squeue is None else Queue(squeue, None if sinfo is None else str(sinfo), taken)
     source = Source(paths or [], None, logs, live)
-    result, failed = predict_wait(source, model, asked, given, command_line())
+    rules = tuple(slurm_conf or ())
+    result, failed = predict_wait(source, model, asked, given, command_line(), slurm_conf=rules)
     _write(result, wait_screen, shape, answer.output, given, notes=notes)
     tell_written((answer.output,), given)
     if failed:

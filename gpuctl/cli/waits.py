@@ -71,7 +71,13 @@ def train_wait(source: Source, place: Path, test_share: float, given: Settings, 
 
 
 def predict_wait(
-    source: Source, place: Path, asked: OneJob | Path | None, given: Settings, command: str
+    source: Source,
+    place: Path,
+    asked: OneJob | Path | None,
+    given: Settings,
+    command: str,
+    *,
+    slurm_conf: tuple[Path, ...] = (),
 ) -> tuple[Analysis, bool]:
     """Forecast waits of the jobs of a CSV, of one job, or of all that wait; also: could some input not be read?
 
@@ -81,9 +87,11 @@ def predict_wait(
         asked: the jobs; None: all that wait.
         given: the global options.
         command: the command line.
+        slurm_conf: files of the site's configuration, for all that wait; empty: the model's order, on all nodes.
 
     Raises:
-        InputError: the model, the jobs or the queue cannot be read, or the log counts jobs in another unit.
+        InputError: the model, the jobs, the configuration or the queue cannot be read, or the log counts jobs in
+            another unit.
     """
     from gpuctl.core.notes import named, note, ours
     from gpuctl.core.text import storable
@@ -107,7 +115,8 @@ def predict_wait(
         text = "note: no accounting is named, so the past is not known; each forecast uses the job alone"
         message(text, quiet=given.quiet)
     if asked is None and log is not None:
-        found = pending.of_all(trained, log, now)
+        found, more = pending.of_all(trained, log, now, slurm_conf)
+        notes = (*notes, *more)
     elif asked is None and now is not None:
         found = pending.without_accounting(trained, now)
     elif asked is None:
@@ -121,6 +130,7 @@ def predict_wait(
         "queue": note("as squeue reports it") if now is not None and (log is not None or asked is None)
         else note("as the log shows it") if log is not None else note("not known"),
         "counted in": ours(trained.unit),
+        **({"rules of the queue": note("the site's own, by the policy slurm of a replay")} if slurm_conf else {}),
     }  # fmt: skip
     if now is not None and now.cut:
         notes = (*notes, note("Of {n:,} array{n||s} the queue names only the first tasks (...): the others are not "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl.core.errors import InputError
-from gpuctl.predictors import trees
+from gpuctl.predictors import history, limit_share, trees
 from gpuctl.predictors.card import load_folder, save_folder
 from gpuctl.waits import adapt, features, forward, learn, quantiles
 from gpuctl.waits.quantiles import Forests
@@ -44,12 +44,15 @@ def save(path: Path, model: learn.Model, about: Mapping[str, Any]) -> None:
         "job_only_levels": list(model.job_only.levels),
         "method": model.method, "order": model.order, "unit": model.unit, "zone": model.zone, "clock": model.clock,
         "unlimited": model.unlimited, "largest": model.largest, "trained_s": model.trained_s,
+        "run_times_from": [] if model.run_times is None else list(model.run_times.features),
     }  # fmt: skip
     texts = {
         f"{name}_{round(100 * level):02}.txt": text
         for name, each in forests.items()
         for level, text in zip(quantiles.LEVELS, each.texts, strict=True)
     }
+    if model.run_times is not None:
+        texts |= dict(zip(map(_run_times, limit_share.LEVELS), model.run_times.texts, strict=True))
     save_folder(path, learn.KIND, about, {SETTINGS: settings, **texts})
 
 
@@ -85,15 +88,36 @@ def load(path: Path) -> learn.Model:
         good = isinstance(rows, list) and len(rows) == adapt.LOADS and all(map(_rises, rows))
         checked("levels", good, f"{adapt.LOADS} times {_RISING}")
     only = checked("job_only_levels", _rises(found.get("job_only_levels")), _RISING)
+    checked("run_times_from", _names_features(found.get("run_times_from")), "names of features, none twice")
     forests = {name: _forests(folder, name) for name in _SETS}
     return learn.Model(
         blend=forests["blend"], boosted=forests["boosted"],
         job_only=replace(forests["job_only"], levels=tuple(map(float, only))),
         levels={name: tuple(tuple(map(float, row)) for row in rows) for name, rows in levels.items()},
-        order=found["order"], method=found["method"],
+        order=found["order"], method=found["method"], run_times=_shares(folder, found["run_times_from"]),
         unit=found["unit"], zone=found["zone"], clock=found["clock"], unlimited=found["unlimited"],
         largest=float(found["largest"]), trained_s=float(found["trained_s"]),
     )  # fmt: skip
+
+
+def _names_features(names: Any) -> bool:
+    known = history.described()
+    told = isinstance(names, list) and all(isinstance(name, str) and name in known for name in names)
+    return told and len(set(names)) == len(names)
+
+
+def _run_times(level: float) -> str:
+    return f"run_times_{round(100 * level):02}.txt"
+
+
+def _shares(folder: Folder, names: list[str]) -> limit_share.Shares | None:
+    """Trees that tell run times; None: there are none, these are drawn from the past alone."""
+    if not names:
+        return None
+    files = tuple(map(_run_times, limit_share.LEVELS))
+    texts = tuple(map(folder.text, files))
+    parsed = tuple(trees.parse(text, names, str(folder.path / file)) for text, file in zip(texts, files, strict=True))
+    return limit_share.Shares(tuple(names), parsed, texts)
 
 
 def _forests(folder: Folder, name: str) -> Forests:

@@ -12,7 +12,7 @@ import polars as pl
 from gpuctl.core.notes import NONE, Note, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.predictors import job_table
-from gpuctl.waits import adapt, bound, features, forward, learn, quantiles
+from gpuctl.waits import adapt, bound, features, forward, learn, quantiles, run_times
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -155,7 +155,8 @@ def queue_curves(model: Model, method: str, log: WaitLog, asked: features.Asked)
     load = adapt.loads(log, asked.ready_s)
     if method == learn.BOOSTED:
         return model.boosted.curves(wide), load
-    samples, plan = forward.of_asked(log, asked, model.order)
+    said = run_times.of_asked(model.run_times, log, asked)
+    samples, plan = forward.of_asked(log, asked, model.order, said=said)
     simulated = forward.curves(samples)
     trees = model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1))
     return forward.blended(trees, simulated), load

@@ -1,4 +1,4 @@
-"""Waits by simulation: the queue as it is, run forward many times with run times and submissions drawn from the past.
+"""Waits by simulation: the queue as it is, run forward many times with drawn run times and submissions of the past.
 
 What decides is said in `gpuctl.waits.forward_kernel`. Known are, at each instant: what waits and runs, how long jobs
 that had ended by then ran, which jobs had come. Nodes are as many as were ever held at once by then.
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuctl.waits import features, quantiles
+from gpuctl.waits import features, quantiles, run_times
 from gpuctl.waits.forward_kernel import (
     AGE,
     CLASSES,
@@ -65,7 +65,13 @@ ORDERS_SAID = {
 
 
 def of_asked(
-    log: WaitLog, asked: Asked, order: str, wanted: Mask | None = None, count: int = SAMPLES
+    log: WaitLog,
+    asked: Asked,
+    order: str,
+    wanted: Mask | None = None,
+    count: int = SAMPLES,
+    *,
+    said: tuple[Floats, Floats] | None = None,
 ) -> tuple[Floats, Floats]:
     """Simulated waits of jobs that come to a queue, of the log or not, each from what was known when it came.
 
@@ -75,18 +81,22 @@ def of_asked(
         order: one of `ORDERS`.
         wanted: which of them are simulated; None: all.
         count: simulations of each.
+        said: what trees say of run times of the log's jobs, and of those asked about, as `run_times.of_asked` tells
+            it. None: run times are drawn from the past alone.
 
     Returns:
         seconds, in ascending order, and those of a plan in which limits are used up and nobody else comes; NaN: not
         simulated, of no size, or larger than all nodes [asks, count], [asks].
     """
-    own = np.empty((asked.ready_s.size, 7))
+    curve, own_curve = said or (run_times.nothing(log.ready_s.size), run_times.nothing(asked.ready_s.size))
+    own = np.empty((asked.ready_s.size, 7 + own_curve.shape[1]))
+    own[:, 7:] = own_curve
     per, nodes = shapes(features.sizes(asked.rows), log.width)
     limit = features.limits(asked.rows)
     own[:, 0], own[:, 1], own[:, 2], own[:, 4] = per, nodes, limit_class(limit), limit
     users, own[:, 3] = _users(log, asked.rows["user"].to_list())
     own[:, 5], own[:, 6] = _limited(log, asked.rows)
-    s, when, kind, of = empty(log, users, order)
+    s, when, kind, of = empty(log, users, order, curve)
     f = twin(s)
     out, plan = np.full((asked.ready_s.size, count), np.nan), np.full(asked.ready_s.size, np.nan)
     told = np.ones(asked.ready_s.size, np.bool_) if wanted is None else wanted
@@ -95,14 +105,22 @@ def of_asked(
     return np.sort(out, axis=1), plan
 
 
-def of_log(log: WaitLog, order: str, wanted: Mask | None = None, count: int = SAMPLES) -> tuple[Floats, Floats]:
-    """The same of every job of a log [jobs, count], [jobs]."""
+def of_log(
+    log: WaitLog, order: str, wanted: Mask | None = None, count: int = SAMPLES, *, said: Floats | None = None
+) -> tuple[Floats, Floats]:
+    """The same of every job of a log [jobs, count], [jobs]; said: what trees say of run times of its jobs."""
     asked = features.Asked(log.rows, log.ready_s, np.arange(log.ready_s.size))
-    return of_asked(log, asked, order, wanted, count)
+    return of_asked(log, asked, order, wanted, count, said=None if said is None else (said, said))
 
 
 def of_waiting(
-    log: WaitLog, order: str, priority: Floats | None = None, servers: int | None = None, count: int = SAMPLES
+    log: WaitLog,
+    order: str,
+    priority: Floats | None = None,
+    servers: int | None = None,
+    count: int = SAMPLES,
+    *,
+    said: Floats | None = None,
 ) -> tuple[Ints, Floats, Floats]:
     """Simulated waits, from the log's last instant on, of all that wait then.
 
@@ -112,22 +130,14 @@ def of_waiting(
         priority: of each job of the log, as Slurm has it; it goes before `order`. None: it is not told.
         servers: how many nodes are up; None: as many as were held at once.
         count: simulations.
+        said: what trees say of run times of the log's jobs; None: they are drawn from the past alone.
 
     Returns:
         which jobs of the log they are; seconds, in ascending order [jobs, count]; those of a plan [jobs]. What does not
         start within `HORIZON_S` has that many seconds.
     """
     now = log.taken_s
-    users, _ = _users(log, [])
-    s, when, kind, of = empty(log, users, order, servers or 1)
-    ran = _ran(log)
-    nobody, no = np.zeros((1, 7)), np.zeros(1, np.bool_)
-    # what happened at the last instant is known, too
-    at = np.array([now + 0.5])
-    sweep(
-        s, twin(s), when, kind, of, log.ready_s, log.wait_s, ran, at, nobody, np.array([log.ready_s.size]), no,
-        np.empty((1, 1)), np.empty(1),
-    )  # fmt: skip
+    s = at_end(log, order, said, servers or 1)
     if servers is not None:
         held = s.piece_node[: _pieces(s)].max(initial=-1) + 1
         s.c[NODES] = max(servers, int(held))
@@ -150,6 +160,20 @@ def of_waiting(
         whole_line(s, twin(s), now, log.ready_s, int(np.searchsorted(log.ready_s, now, "right")), kept.size, begins)
     waits = np.minimum(begins - now, HORIZON_S)
     return s.line_job[: kept.size].copy(), np.sort(waits[1:], axis=0).T, waits[0]
+
+
+def at_end(log: WaitLog, order: str, said: Floats | None = None, least: int = 1) -> Queue:
+    """The queue at a log's last instant, on so many nodes at least; what happened then is known, too."""
+    curve = run_times.nothing(log.ready_s.size) if said is None else said
+    users, _ = _users(log, [])
+    s, when, kind, of = empty(log, users, order, curve, least)
+    nobody, no = np.zeros((1, 7 + curve.shape[1])), np.zeros(1, np.bool_)
+    at = np.array([log.taken_s + 0.5])
+    sweep(
+        s, twin(s), when, kind, of, log.ready_s, log.wait_s, _ran(log), at, nobody, np.array([log.ready_s.size]), no,
+        np.empty((1, 1)), np.empty(1),
+    )  # fmt: skip
+    return s
 
 
 def _pieces(queue: Queue) -> int:
@@ -198,7 +222,7 @@ def described(samples: Floats, plan: Floats) -> Floats:
     return np.concatenate([levels, np.log1p(np.stack([samples.mean(axis=1), plan], axis=1)), short[:, None]], axis=1)
 
 
-def empty(log: WaitLog, users: Ints, order: str, least: int = 1) -> tuple[Queue, Floats, Ints, Ints]:
+def empty(log: WaitLog, users: Ints, order: str, curve: Floats, least: int = 1) -> tuple[Queue, Floats, Ints, Ints]:
     """An empty cluster for a log's jobs, of so many nodes at least; the log's events in order: when, kind, job."""
     jobs = log.ready_s.size
     when = np.concatenate([log.ready_s, log.leave_s, log.end_s])
@@ -231,7 +255,8 @@ def empty(log: WaitLog, users: Ints, order: str, least: int = 1) -> tuple[Queue,
     queue = Queue(
         per=np.append(per, 0), count=np.append(nodes, 0), limit=np.append(limit, 1.0),
         kind=np.append(limit_class(limit), 0), user=np.append(users, 0),
-        queue=np.append(of_queue, 0), pair=np.append(of_pair, 0), own=(height, OWN), own_count=height,
+        queue=np.append(of_queue, 0), pair=np.append(of_pair, 0), curve=np.concatenate([curve, curve[:1]]),
+        own=(height, OWN), own_count=height,
         pool=(CLASSES, POOL), pool_count=CLASSES, delays=DELAYS, delay_count=1, weights=weights,
         free=np.full(count, log.width), taken=count, gain=count, c=COUNTERS, t=clocks, **floats,
     )  # fmt: skip
@@ -246,7 +271,7 @@ def twin(queue: Queue) -> Queue:
 
 _SHARED = frozenset(
     ("per", "count", "limit", "kind", "user", "own", "own_count", "pool", "pool_count", "delays", "delay_count",
-     "weights", "queue", "pair", "peak", "cap", "reached")
+     "curve", "weights", "queue", "pair", "peak", "cap", "reached")
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import Bundle, floats, ints
 from gpuctl.compiled.jit import inner
+from gpuctl.predictors.limit_share import LEVELS
 
 NODES, PIECES, WAITING, USERS = range(4)
 COUNTERS = 4
@@ -26,6 +27,11 @@ PLAN = -1
 OWN, POOL, CLASSES, DELAYS = 32, 512, 8, 256
 """Latest run times of a user, and of jobs of about such a limit; latest short waits."""
 TRIES = 24
+SHARED = 2
+"""One run time in so many is drawn by trees, where these say something of the job: they know more, but are too sure."""
+STEPS = np.array([0.0, *LEVELS, 1.0])
+BEYOND = 1.0
+"""How far the ends of a distribution lie beyond the outermost levels that trees say, in the logarithm."""
 MOST_TESTED = 500
 """Jobs that a pass looks at (``bf_max_job_test``)."""
 WINDOW_S = 86_400.0
@@ -53,6 +59,7 @@ class Queue(Bundle):
     pair = ints()  # number of its user in its queue
     own = floats(2)  # shares of limits that jobs of each user ran for, a ring [users + 1, OWN]
     own_count = ints()  # how many there were
+    curve = floats(2)  # logarithms of shares of limits, by trees, at their levels; NaN: none [jobs + 1, LEVELS]
     pool = floats(2)  # the same of all jobs, by class of limit [CLASSES, POOL]
     pool_count = ints()
     delays = floats()  # short waits, a ring [DELAYS]
@@ -114,8 +121,39 @@ def seeded(number, job):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _knot(s, job, k):  # type: ignore[no-untyped-def]
+    """The logarithm of the share at one of `STEPS`."""
+    last = s.curve.shape[1] - 1
+    if k == 0:
+        return s.curve[job, 0] - BEYOND
+    return min(s.curve[job, last] + BEYOND, 0.0) if k > last + 1 else s.curve[job, k - 1]
+
+
+@inner
+def _told(s, job, least, x):  # type: ignore[no-untyped-def]
+    """The logarithm of the share of its limit that a job uses up, by trees, given that it is more than `least`."""
+    level = x / 2147483647.0
+    top = STEPS.size - 1
+    if least >= _knot(s, job, top):
+        return least + BEYOND * level
+    k = 0
+    if least > _knot(s, job, 0):
+        while _knot(s, job, k + 1) <= least:
+            k += 1
+        low, high = _knot(s, job, k), _knot(s, job, k + 1)
+        passed = STEPS[k] + (STEPS[k + 1] - STEPS[k]) * (least - low) / (high - low)
+        level = passed + (1.0 - passed) * level
+    while STEPS[k + 1] < level:
+        k += 1
+    low, high = _knot(s, job, k), _knot(s, job, k + 1)
+    return low + (high - low) * (level - STEPS[k]) / (STEPS[k + 1] - STEPS[k])
+
+
+@inner
 def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
-    """How long a job runs, s, given that it has run for so long: a share of its limit, of its user's past or of all.
+    """How long a job runs, s, given that it has run for so long: a share of its limit.
+
+    Half of them are as trees say, where these say something; others are of its user's past, or of all jobs'.
 
     Args:
         s: the queue.
@@ -127,6 +165,11 @@ def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
     least = elapsed / limit
     own = min(s.own_count[s.user[job]], OWN)
     known = min(s.pool_count[s.kind[job]], POOL)
+    if not np.isnan(s.curve[job, 0]):
+        x = random(x)
+        if x % SHARED == 0:
+            share = np.exp(_told(s, job, np.log(least) if least > 0 else -np.inf, random(x)))
+            return max(min(share, 1.0) * limit, elapsed + 1.0)
     for attempt in range(TRIES):
         x = random(x)
         from_own = x % (own + 4) < own and attempt < TRIES // 2

@@ -173,7 +173,8 @@ def _take(s, event, j, when, wait, ended):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _delay(s, number):  # type: ignore[no-untyped-def]
+def delay(s, number):  # type: ignore[no-untyped-def]
+    """The delay of a pass, s: one of the last short waits."""
     known = min(s.delay_count[0], DELAYS)
     return s.delays[seeded(number, 11) % known] if known > 0 else 0.0
 
@@ -192,7 +193,8 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         wait: how long it waited, s; NaN where it never started.
         ran: how long it ran, s.
         asks: seconds, ascending [asks].
-        own: GPUs a node, nodes, class of limit and user of the jobs asked about [asks, 4], and the limit, s, behind.
+        own: of the jobs asked about: GPUs a node, nodes, class of limit, user, limit, s, queue, user in queue, and what
+            trees say of their run times, as `Queue.curve` [asks, 7 + LEVELS].
         own_job: which job of the log each is; the number of jobs where it is none [asks].
         wanted: which are answered [asks].
         samples: written, simulated waits, s; NaN: none [asks, simulations].
@@ -219,6 +221,7 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         s.per[jobs], s.count[jobs] = np.int64(own[n, 0]), np.int64(own[n, 1])
         s.kind[jobs], s.user[jobs], s.limit[jobs] = np.int64(own[n, 2]), np.int64(own[n, 3]), own[n, 4]
         s.queue[jobs], s.pair[jobs] = np.int64(own[n, 5]), np.int64(own[n, 6])
+        s.curve[jobs] = own[n, 7:]
         reorder(s, now)
         for number in range(PLAN, count):
             copy_to(s, f)
@@ -236,7 +239,7 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
             if number >= count:
                 samples[n, number] = samples[n, number % count]
             else:
-                samples[n, number] += _delay(s, number)
+                samples[n, number] += delay(s, number)
 
 
 @compiled
@@ -258,6 +261,6 @@ def whole_line(s, f, now, ready, entered, waiting, begins):  # type: ignore[no-u
         copy_to(s, f)
         begins[row, :] = now + HORIZON_S
         _forward(f, now, row - 1, ready, entered, waiting, begins[row])
-        delay = _delay(s, row) if row > 0 else 0.0
+        late = delay(s, row) if row > 0 else 0.0
         for k in range(waiting):
-            begins[row, k] += delay
+            begins[row, k] += late

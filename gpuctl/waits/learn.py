@@ -17,14 +17,16 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.predictors import limit_share
 from gpuctl.predictors.time_split import weights
-from gpuctl.waits import adapt, bound, features, forward, quantiles, scores
+from gpuctl.waits import adapt, bound, features, forward, quantiles, run_times, scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from gpuctl.predictors.limit_share import Shares
     from gpuctl.waits.log import WaitLog
     from gpuctl.waits.quantiles import Forests
 
@@ -78,6 +80,8 @@ class Model:
         job_only: looks at the job.
         levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a load.
         order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
+        run_times: what tells the run times that simulations draw; None: they are drawn from the past alone, which came
+            nearer.
         method: which of `WITH_QUEUE` answers where the queue is known: the best one in calibration.
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
         zone: IANA zone of hours and weekdays.
@@ -92,6 +96,7 @@ class Model:
     job_only: Forests
     levels: dict[str, adapt.Levels]
     order: str
+    run_times: Shares | None
     method: str
     unit: str
     zone: str
@@ -113,6 +118,8 @@ class Trained:
         counts: started jobs of each part.
         digest: SHA-256 of what was learnt from.
         log: what it was trained on.
+        run_error_s: median's pinball loss of simulations of the second part that draw run times from the past, and by
+            trees; infinite: too few jobs for trees.
     """
 
     model: Model
@@ -122,6 +129,7 @@ class Trained:
     counts: tuple[int, ...]
     digest: str
     log: WaitLog = field(repr=False)
+    run_error_s: tuple[float, float]
 
 
 def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int, int], None] | None = None) -> Trained:
@@ -144,9 +152,9 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     parts = _parts(log, cuts)
     counts = tuple(int(part.sum()) for part in parts)
     say("replaying the log", 0, 7)
-    order = _order(log, parts[1])
+    order, runs = _simulated_as(log, parts[1], cuts)
     say("simulating", 1, 7)
-    seen = _seen(log, order, cuts[1])
+    seen = _seen(log, order, cuts[1], runs.said)
     early = [_fitted(log, seen, cut, partial(say, f"fitting, {k} of 3", k + 1, 7)) for k, cut in enumerate(cuts[1:], 1)]
     whole = _fitted(log, seen, log.taken_s + 1, partial(say, "fitting, 3 of 3", 4, 7))
     say("scoring", 5, 7)
@@ -173,6 +181,7 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         job_only=replace(_forests(whole[JOB_ONLY]), levels=levels.pop(JOB_ONLY)[0]),
         levels=levels,
         order=order,
+        run_times=runs.kept(log),
         method=method,
         unit=log.unit,
         zone=log.zone,
@@ -188,7 +197,7 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         wait_s=pl.Series(log.wait_s[last]),
     )
     digest = hashlib.sha256(seen[BOOSTED].tobytes() + log.wait_s.tobytes()).hexdigest()
-    return Trained(model, tested, answers, tuple(cuts), counts, digest, log)
+    return Trained(model, tested, answers, tuple(cuts), counts, digest, log, runs.error)
 
 
 WORK = features.ALL.index("waiting_work_h")
@@ -213,28 +222,67 @@ def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
     return parts
 
 
-def _order(log: WaitLog, part: Mask) -> str:
-    """The order of the queue whose simulations come nearer to the waits of some jobs of a part."""
+@dataclass(frozen=True)
+class Runs:
+    """What tells run times to simulations: trees, by part, or nothing.
+
+    Attributes:
+        said: `limit_share.LEVELS` of each job, by trees that knew nothing of it [jobs, levels]; None: not by trees.
+        names: of what trees look at.
+        seen: what that is of each job.
+        error: of the simulations' medians on some jobs of the second part, s: without trees, and with them.
+    """
+
+    said: Floats | None
+    names: tuple[str, ...]
+    seen: NDArray[np.float32]
+    error: tuple[float, float]
+
+    def kept(self, log: WaitLog) -> Shares | None:
+        """Trees fitted on the whole log."""
+        return None if self.said is None else run_times.fit(log, self.seen, self.names, np.inf)
+
+
+def _simulated_as(log: WaitLog, part: Mask, cuts: list[float]) -> tuple[str, Runs]:
+    """The order of the queue, and the run times, whose simulations come nearer to the waits of some jobs of a part."""
     of = np.flatnonzero(part)
     some = np.zeros(part.size, np.bool_)
     some[of[np.linspace(0, of.size - 1, min(FOR_ORDER, of.size)).astype(np.int64)]] = True
-    error = {}
-    for order in forward.ORDERS:
-        found, _ = forward.of_log(log, order, some, FOR_ORDER_SAMPLES)
+
+    def off(order: str, said: Floats | None = None) -> float:
+        found, _ = forward.of_log(log, order, some, FOR_ORDER_SAMPLES, said=said)
         told = some & ~np.isnan(found[:, 0])
-        error[order] = scores.pinball(np.median(found[told], axis=1), log.wait_s[told], 0.5) if told.any() else 0.0
-    return min(error, key=lambda name: error[name])
+        return scores.pinball(np.median(found[told], axis=1), log.wait_s[told], 0.5) if told.any() else 0.0
+
+    error = {order: off(order) for order in forward.ORDERS}
+    order = min(error, key=lambda name: error[name])
+    rows = run_times.rows_of(log)
+    names = limit_share.names(rows)
+    seen = limit_share.seen(rows, names)
+    fitted = [run_times.fit(log, seen, names, cuts[0])]
+    by_trees = off(order, run_times.by_part(log, seen, fitted, cuts[:1])) if fitted[0] is not None else np.inf
+    if by_trees >= error[order]:
+        return order, Runs(None, names, seen, (error[order], by_trees))
+    fitted += [run_times.fit(log, seen, names, cut) for cut in cuts[1:]]
+    return order, Runs(run_times.by_part(log, seen, fitted, cuts), names, seen, (error[order], by_trees))
 
 
-def _seen(log: WaitLog, order: str, half: float) -> dict[str, Floats]:
-    """What each method looks at, of every job as it came; half: second at which the third part begins."""
+def _seen(log: WaitLog, order: str, half: float, said: Floats | None) -> dict[str, Floats]:
+    """What each method looks at, of every job as it came.
+
+    Args:
+        log: of one cluster.
+        order: of the queue.
+        half: second at which the third part begins.
+        said: what trees say of run times.
+    """
     wide = features.of_log(log)
     wanted = np.zeros(log.ready_s.size, np.bool_)
     wanted[-MOST_SIMULATED:] = True
     early = np.flatnonzero(wanted & (log.ready_s < half))
     wanted[early] = False
     wanted[early[np.linspace(0, early.size - 1, min(EARLY_SIMULATED, early.size)).astype(np.int64)]] = True
-    samples, plan = forward.of_log(log, order, wanted)
+    samples, plan = forward.of_log(log, order, wanted, said=said)
     return {
         BLEND: np.concatenate([wide, forward.described(samples, plan)], axis=1),
         BOOSTED: wide,

@@ -140,7 +140,9 @@ def log_of(
     told = jobs.with_columns(ready=ready, ran=ran.fill_null(value=False), gone=gone, waiting=waiting)
     submitted = pl.col("submit_s").is_not_null()
     fate = pl.col("ran") | pl.col("gone") | pl.col("waiting")
-    kept = told.filter(submitted & fate).sort("ready", "submit_s", "job")
+    # of jobs that came within one second the one with the lower number came first
+    number = pl.col("job").str.extract(r"^(\d{1,18})(?:\D|$)").cast(pl.Int64)
+    kept = told.filter(submitted & fate).sort("ready", "submit_s", number, "job")
     unit = "nodes" if "gpus" not in jobs.columns or jobs["gpus"].is_null().all() else "GPUs"
     rows = job_table.describe(kept, size="nodes" if unit == "nodes" else "gpus", zone=zone, clock=clock)
     ran_, gone_ = kept["ran"].to_numpy(), kept["gone"].to_numpy()
@@ -165,7 +167,7 @@ def log_of(
     times = kept.select(pl.max_horizontal("submit_s", "start_s", "end_s").max()).item()
     return WaitLog(
         name=name,
-        rows=rows.drop("name"),
+        rows=rows,
         ready_s=ready_s,
         leave_s=leave,
         end_s=np.where(ran_, np.maximum(end, leave), leave),

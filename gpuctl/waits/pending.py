@@ -10,13 +10,14 @@ import polars as pl
 
 from gpuctl.core.notes import Note, note
 from gpuctl.predictors import job_table
-from gpuctl.waits import adapt, features, forward, learn, quantiles
+from gpuctl.waits import adapt, features, forward, learn, quantiles, run_times
 from gpuctl.waits.forecast import NONE_, TOLD, Forecast, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
 from gpuctl.waits.snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from numpy.typing import NDArray
 
@@ -29,17 +30,31 @@ if TYPE_CHECKING:
 _COLUMNS = [quantiles.ANSWERED.index(level) for level in TOLD.values()]
 
 
-def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list[Forecast]:
+def of_all(
+    model: Model, log: WaitLog, snapshot: Snapshot | None = None, conf: Sequence[Path] = ()
+) -> tuple[list[Forecast], tuple[Note, ...]]:
     """Forecast the waits of all that waits at a log's last instant, from when each could start, waited time included.
 
     Args:
         model: trained or loaded.
         log: of the cluster, up to now, merged with the queue of now where there is one.
         snapshot: the queue of now: says which jobs wait for something else, and what Slurm itself estimates.
+        conf: files of the site's configuration; empty: the queue goes on in the model's order, on nodes all alike.
+
+    Returns:
+        the forecasts, and what of the configuration or the queue is taken for something else.
     """
     told = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
-    priority = _priorities(log.rows["job"].to_list(), told)
-    which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot))
+    runs, _ = run_times.of_asked(model.run_times, log)
+    notes: tuple[Note, ...] = ()
+    if conf:
+        from gpuctl.waits.site_forward import of_waiting
+
+        ruled = of_waiting(log, conf, model.order, runs)
+        which, samples, notes = ruled.which, ruled.samples, ruled.notes
+    else:
+        priority = _priorities(log.rows["job"].to_list(), told)
+        which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot), said=runs)
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
     load = np.repeat(adapt.loads(log, np.array([log.taken_s])), which.size)
     said = adapt.looked_up(forward.curves(samples), model.levels[learn.SIMULATED], load)
@@ -60,8 +75,8 @@ def of_all(model: Model, log: WaitLog, snapshot: Snapshot | None = None) -> list
         method = learn.SIMULATED if answers else NONE_
         found[names[j]] = Forecast(names[j], float(log.ready_s[j]), answers, method, why, waited)
     if snapshot is None:
-        return list(found.values())
-    return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting]
+        return list(found.values()), notes
+    return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting], notes
 
 
 def _priorities(jobs: Sequence[str], told: Mapping[str, Waiting]) -> Floats | None:

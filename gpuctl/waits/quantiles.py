@@ -83,12 +83,12 @@ def fit(rows: Floats, wait_s: Floats, weight: Floats, features: Sequence[str], r
     target = np.log1p(wait_s)
     names = list(features)
     texts = []
+    data = lightgbm.Dataset(rows, target, weight=weight, feature_name=names, params=given).construct()
     for level in LEVELS:
-        asked = {**given, "alpha": level}
-        data = lightgbm.Dataset(rows, target, weight=weight, feature_name=names, params=asked, free_raw_data=True)
-        texts.append(trees.strip(lightgbm.train(asked, data, num_boost_round=rounds).model_to_string()))
-    fitted = tuple(trees.parse(text, names, "what LightGBM wrote") for text in texts)
-    return Forests(tuple(names), fitted, tuple(texts))
+        fitted = lightgbm.train({**given, "alpha": level}, data, num_boost_round=rounds)
+        texts.append(trees.strip(fitted.model_to_string()))
+    parsed = tuple(trees.parse(text, names, "what LightGBM wrote") for text in texts)
+    return Forests(tuple(names), parsed, tuple(texts))
 
 
 def at_levels(curves: Floats, levels: Sequence[float]) -> Floats:

@@ -54,11 +54,27 @@ def settings(trained: Trained) -> dict[str, Note]:
         "size": trained.log.unit,
         "answers where the queue is known": trained.model.method,
         "order of the simulated queue": forward.ORDERS_SAID[trained.model.order],
+        "run times of the simulated queue": _run_times(trained),
         "parts begin at": cuts,
         "submitted, fit": f"{_date(float(trained.log.ready_s[0]))} to {_date(trained.log.taken_s)}",
         "interval": "10 % to 90 % quantile",
     }
     return {name: ours(text) for name, text in told.items()}
+
+
+RUN_TIMES = (
+    "drawn from what the user's last jobs, and others with about such a limit, used up of theirs",
+    "half drawn from quantiles of the job's own, by trees that see what those of train runtime do, half from the past",
+)
+"""Without trees, and with them."""
+
+
+def _run_times(trained: Trained) -> str:
+    past, trees = trained.run_error_s
+    told = RUN_TIMES[trained.model.run_times is not None]
+    if trees == float("inf"):
+        return f"{told}; too few jobs for trees"
+    return f"{told}; pinball loss on the second part {past:,.0f} s from the past, {trees:,.0f} s by trees"
 
 
 def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:

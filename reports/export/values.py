@@ -129,27 +129,36 @@ def _iso(times: pl.Series) -> pl.Series:
 def _joined(frame: pl.DataFrame, separator: str, *, spreadsheet: bool) -> pl.Series:
     import polars as pl
 
-    texts = pl.DataFrame([_as_text(frame[name]) for name in frame.columns])
-    fields = []
+    fields, made = [], []
     for name, dtype in frame.schema.items():
         text = pl.col(name)
-        if spreadsheet and dtype in {pl.String, pl.Enum, pl.Categorical}:
+        if dtype.is_float():
+            text = text.fill_nan(None)
+        if dtype.is_integer() or dtype.is_float() or dtype == pl.Boolean:
+            fields.append(text.cast(pl.String).fill_null(""))
+            continue
+        if not _is_text(dtype):
+            made.append(_as_text(frame[name]))
+        text = text.cast(pl.String)
+        if spreadsheet and _is_text(dtype):
             # a spreadsheet looks past blanks
             formula = text.str.contains(r"^\s*[=+\-@]|^[\t\r\n]")
             text = pl.when(formula).then("'" + text).otherwise(text)
         fields.append(_quoted(text, separator))
-    return texts.select(pl.concat_str(fields, separator=separator).alias("line"))["line"]
+    return frame.with_columns(made).select(pl.concat_str(fields, separator=separator).alias("line"))["line"]
+
+
+def _is_text(dtype: pl.DataType) -> bool:
+    import polars as pl
+
+    return dtype in {pl.String, pl.Enum, pl.Categorical}
 
 
 def _as_text(series: pl.Series) -> pl.Series:
+    """Times and whatever else is neither text nor a number."""
     import polars as pl
 
-    dtype = series.dtype
-    if dtype.is_float():
-        return series.fill_nan(None).cast(pl.String)
-    if dtype.is_integer() or dtype in {pl.String, pl.Boolean, pl.Enum, pl.Categorical}:
-        return series.cast(pl.String)
-    if isinstance(dtype, pl.Datetime):
+    if isinstance(series.dtype, pl.Datetime):
         return _iso(series)
     texts = [None if v is None else _scalar_text(v) for v in series.to_list()]
     return pl.Series(series.name, texts, dtype=pl.String)

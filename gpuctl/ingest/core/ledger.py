@@ -142,6 +142,9 @@ def remove_all(store: Store, sources: Sequence[int]) -> None:
 
 def spread(store: Store, cluster: str) -> None:
     """Give the jobs of a cluster that are stored once rows of their own, as what changes single attempts wants them."""
+    some = "SELECT 1 FROM trace_jobs WHERE cluster = $cluster LIMIT 1"
+    if not store.execute(some, {"cluster": cluster}).fetchall():
+        return
     # the names are those of this function: no part of this text is input
     theirs = "WHERE cluster = $cluster AND job IN (SELECT job FROM trace_jobs WHERE cluster = $cluster)"
     for view in STORED:

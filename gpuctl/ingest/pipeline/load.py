@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.local_time import check_timezone, has_local_times
 from gpuctl.core.paths import resolved
+from gpuctl.core.text import plural
 from gpuctl.ingest.core import ledger
 from gpuctl.ingest.core.ledger import Entry
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
@@ -161,11 +162,6 @@ def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
     return re.sub(r"[^A-Za-z0-9._-]+", "-", clean(name)).strip("-.")[:64] or "cluster"
 
 
-def plural(count: int, word: str) -> str:
-    """Return ``1 file``, ``2 files``."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
-
-
 def _family(format_name: str) -> str:
     """The software whose logs a format reads; all of its logs have the clock of one site."""
     return format_name.partition("-")[0]
@@ -199,8 +195,6 @@ class _Run:
     then: Callable[[Store, str], None] | None = None
     ahead: Ahead | None = None
     """What workers read."""
-    mixed: bool = False
-    """Whether jobs are told by a scheduler's logs and by something else, too."""
     derived: int = 0
     """Jobs whose zone follows from the log, where the user named one that does not fit."""
     remarks: list[str] = field(default_factory=list)
@@ -244,8 +238,6 @@ class _Run:
         self._check_lake(store)
         stored = ledger.formats_of(store, self.cluster) if store else []
         check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
-        told = [*(f.format for f in self.findings), *(f for f in self.formats if f.name in dict(stored))]
-        self.mixed = len({scheduler_of(fmt) is None for fmt in told if "jobs" in fmt.fills}) == 2
 
     def _check_lake(self, store: Store | None) -> None:
         """Refuse telemetry for a lake that is only read, before anything is loaded."""
@@ -509,7 +501,7 @@ class _Run:
     def _sink(self, fmt: Format, store: Store) -> StoreSink:
         from gpuctl.ingest.core.sink import StoreSink
 
-        if self.mixed and scheduler_of(fmt) is not None:
+        if scheduler_of(fmt) is not None:
             ledger.spread(store, self.cluster)
         return StoreSink(store, self.cluster, ledger.next_source(store), self._timezone(fmt, store))
 

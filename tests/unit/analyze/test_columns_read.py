@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.analyze import registry
-from gpuctl.analyze.bases import Bases
+from gpuctl.analyze.bases import MADE_OF, Bases
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
@@ -53,3 +53,25 @@ def test_no_column_is_made_that_nothing_reads(store: Store) -> None:
 def test_without_statements_every_column_is_made(store: Store) -> None:
     Bases(store, "c", Options(), lambda _text: None).need(("attempts",))
     assert {"am_start_ts", "exit_signal", "priority"} <= set(store.frame("DESCRIBE base_attempts")["column_name"])
+
+
+def test_what_stands_for_a_table_without_rows_is_as_that_table(store: Store) -> None:
+    for name in MADE_OF:
+        whole, none = (Bases(store, "c", Options(), lambda _text: None) for _ in range(2))
+        whole._there = dict.fromkeys(MADE_OF.values(), True)
+        made = []
+        for bases in (whole, none):
+            bases.need((name,))
+            made.append(store.frame(f"DESCRIBE base_{name}").select("column_name", "column_type"))
+            assert store.value(f"SELECT count(*) FROM base_{name}") == 0
+        assert made[0].rows() == made[1].rows(), name
+
+
+def test_numbers_whose_tables_are_made_are_asked_for_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    ask = Bases.ask
+    monkeypatch.setattr(Bases, "ask", lambda self, sql, **more: (asked.append(sql), ask(self, sql, **more))[1])
+    analyze(store, Options(sections=("failures",)))
+    numbers = [sql for sql in asked if sql.startswith("SELECT (SELECT count")]
+    assert sum(sql.count(" AS attempts_killed") for sql in numbers) == 1
+    assert len(numbers) < sum(sql.count("FROM base_") for sql in numbers) / 2

@@ -9,11 +9,13 @@ import polars as pl
 import pytest
 
 from gpuctl.compiled.jit import interpreted
+from gpuctl.predictors import limit_share
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
-from gpuctl.waits import forward, quantiles
+from gpuctl.waits import forward, quantiles, run_times
 from gpuctl.waits.features import Asked
+from gpuctl.waits.forward_kernel import run_of, seeded
 from gpuctl.waits.log import WaitLog, log_of
 
 if TYPE_CHECKING:
@@ -71,7 +73,7 @@ def test_the_plan_is_what_the_policy_slurm_does_where_limits_are_used_up(tmp_pat
 
 
 def test_nothing_that_comes_later_is_known(tmp_path: Path) -> None:
-    log = replayed(tmp_path / "jobs.csv", 3, 40)
+    log, told = replayed(tmp_path / "jobs.csv", 3, 40), []
     half = float(log.ready_s[20])
     rows = log.rows.select("job", "user", "queue", "time_limit_s", gpus="size").with_columns(
         submit_s=log.ready_s, start_s=log.leave_s, end_s=log.end_s, state=pl.lit("passed"),
@@ -85,9 +87,37 @@ def test_nothing_that_comes_later_is_known(tmp_path: Path) -> None:
     with interpreted():
         one, other = (forward.of_log(log_of("made up", each), "fair-share", None, 2) for each in (rows, later))
     came = int((log.ready_s <= half).sum())
+    # nor do trees that tell run times know of later ends, or look at them
+    for each, cut in ((rows, half), (later, half), (later, np.inf)):
+        it = log_of("made up", each)
+        names = limit_share.names(run_times.rows_of(it))
+        seen = limit_share.seen(run_times.rows_of(it), names)
+        fitted = run_times.fit(it, seen, names, cut, fewest=1)
+        assert fitted is not None
+        told.append((fitted.texts, seen[:came].tobytes()))
+    assert told[0] == told[1]
+    assert told[1][0] != told[2][0]
     for before, after in zip(one, other, strict=True):
         assert np.array_equal(before[:came], after[:came], equal_nan=True)
     assert np.isfinite(one[0][:came]).any()
+
+
+def test_run_times_are_drawn_as_trees_tell_them_given_how_long_a_job_has_run(tmp_path: Path) -> None:
+    log = replayed(tmp_path / "jobs.csv", 1, 3)
+    curve = np.tile(np.log(np.linspace(0.05, 0.55, len(limit_share.LEVELS))), (3, 1))
+    queue, *_ = forward.empty(log, np.zeros(3, np.int64), "age", curve)
+    numbers = [seeded(k, 5) for k in range(4000)]
+    limit = queue.limit[0]
+    with interpreted():
+        drawn, left = (np.array([run_of(queue, 0, s, x) for x in numbers]) / limit for s in (0.0, 0.25 * limit))
+    # half are drawn from the past, of which nothing is known: these use up their limits
+    by_trees = drawn[drawn < 1]
+    assert by_trees.size / drawn.size == pytest.approx(0.5, abs=0.03)
+    assert np.quantile(by_trees, limit_share.LEVELS) == pytest.approx(np.exp(curve[0]), abs=0.02)
+    # a quarter of the limit was reached by 0.4 of the jobs
+    rest = left[left < 1]
+    assert rest.min() > 0.25
+    assert np.quantile(rest, [0.5, 5 / 6]) == pytest.approx(np.exp(curve[0])[[7, 9]], abs=0.02)
 
 
 def test_no_user_runs_more_jobs_at_once_than_any_has_where_three_have_come_to_as_many() -> None:

@@ -52,3 +52,11 @@ def test_a_log_without_starts_is_refused() -> None:
     frame = pl.DataFrame([JOBS[5]], schema=COLUMNS, orient="row").with_columns(nodes=1, time_limit_s=60)
     with pytest.raises(InputError, match="no job has a known wait"):
         log_of("made up", frame)
+
+
+def test_jobs_of_one_second_came_in_the_order_of_their_numbers() -> None:
+    """As Slurm starts them; 100 comes before 99 only where numbers are taken for words."""
+    jobs = ["100", "7_12", "99", "7_2", "x1"]
+    told = {"job": jobs, "submit_s": [5.0] * 5, "start_s": [9.0] * 5, "end_s": [10.0] * 5, "state": ["passed"] * 5}
+    log = log_of("made up", pl.DataFrame(told).with_columns(gpus=pl.lit(1.0)))
+    assert log.rows["job"].to_list()[-2:] == ["99", "100"]

@@ -94,6 +94,25 @@ class SlurmProgram:
             script_kind=np.array([SCRIPTED[kind] for _, kind in passes], np.int64),
         )
 
+    def begin_within(self, ended: Ints, ran_s: Floats, ago_s: Floats) -> None:
+        """Begin in the middle of a site's life: jobs age from their submissions on, and users have used something.
+
+        Args:
+            ended: jobs of the workload that stand for those that ended before its first instant: what each is billed.
+            ran_s: how long each ran.
+            ago_s: how long before that instant each ended; below 0: after it, which nothing decays meanwhile.
+        """
+        f = self._slurm
+        f.p[0].accrue_always = 1
+        second, at = float(f.p[0].second), f.x.assoc[ended]
+        # a job that ran for long was charged bit by bit, each bit decayed since
+        held = ran_s if second == 1 else (1 - second**ran_s) / -np.log(second)
+        amount = f.x.rate[ended] * held * second**ago_s
+        while at.size:
+            np.add.at(f.raw, at, amount)
+            at = f.parent[at]
+            at, amount = at[at >= 0], amount[at >= 0]
+
     def priorities(self) -> dict[int, int]:
         """Waiting jobs in the order in which they are looked at, and their priorities."""
         line = self._slurm.line[: int(self._slurm.p[0].waiting)]

@@ -1,0 +1,115 @@
+"""Run times that simulations draw: the shares of limits that trees expect of jobs, as known when each came."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.predictors import limit_share
+from gpuctl.predictors.time_split import weights
+from gpuctl.waits import features
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.predictors.limit_share import Shares
+    from gpuctl.waits.features import Asked
+    from gpuctl.waits.log import WaitLog
+
+    Floats = NDArray[np.float64]
+    Singles = NDArray[np.float32]
+    Mask = NDArray[np.bool_]
+
+FEWEST = 100
+"""Ended jobs from which trees are fitted."""
+LOOKED_BACK_S = 15 * 86_400.0
+"""Jobs that came, and ended, longer ago are not drawn again."""
+
+
+def rows_of(log: WaitLog) -> pl.DataFrame:
+    """A log's jobs as `limit_share.seen` takes them, each submitted when it could first start."""
+    ended = _ended(log)
+    run = np.where(ended, log.end_s - log.leave_s, np.nan)
+    return log.rows.with_columns(submit_s=log.ready_s, end_s=log.end_s, run_s=run, known=ended)
+
+
+def fit(log: WaitLog, seen: Singles, names: Sequence[str], cut: float, fewest: int = FEWEST) -> Shares | None:
+    """Trees from jobs that had ended at an instant; None: too few had.
+
+    Args:
+        log: of the cluster.
+        seen: what was known of each of its jobs [jobs, names].
+        names: of its columns.
+        cut: s.
+        fewest: ended jobs from which trees are fitted.
+    """
+    ended = _ended(log) & (log.end_s < cut)
+    if ended.sum() < fewest:
+        return None
+    part = log.started & (log.ready_s < cut)
+    run, limit = (log.end_s - log.leave_s)[ended], features.limits(log.rows)[ended]
+    return limit_share.fit(seen[ended], run, limit, weights(log.ready_s, log.end_s, ended, part, cut), names)
+
+
+def by_part(log: WaitLog, seen: Singles, fitted: Sequence[Shares | None], cuts: Sequence[float]) -> Floats:
+    """What trees say of a log's jobs, those of each part by trees of their own [jobs, levels]; NaN: none says anything.
+
+    Args:
+        log: of the cluster.
+        seen: what was known of each of its jobs.
+        fitted: trees, one a cut.
+        cuts: from which second on each answers, ascending.
+    """
+    said = nothing(log.ready_s.size)
+    for shares, first, end in zip(fitted, cuts, [*cuts[1:], np.inf], strict=True):
+        part = (log.ready_s >= first) & (log.ready_s < end)
+        if shares is not None and part.any():
+            said[part] = shares.answer(seen[part])
+    return said
+
+
+def of_asked(shares: Shares | None, log: WaitLog, asked: Asked | None = None) -> tuple[Floats, Floats]:
+    """What trees say of the jobs of a log that may matter, and of jobs that come to it.
+
+    Args:
+        shares: fitted on earlier jobs; None: nothing is said.
+        log: of the cluster.
+        asked: the jobs that come; None: none.
+
+    Returns:
+        `limit_share.LEVELS` of the logarithm of the share of its limit that each uses up [jobs, levels], [asks, levels]
+        NaN: nothing is said.
+    """
+    jobs, asks = log.ready_s.size, 0 if asked is None else asked.ready_s.size
+    if shares is None:
+        return nothing(jobs), nothing(asks)
+    rows = rows_of(log)
+    place = np.arange(jobs)
+    if asked is not None:
+        new = asked.rows.select(log.rows.columns).with_columns(
+            submit_s=asked.ready_s, end_s=pl.lit(np.nan), run_s=pl.lit(np.nan), known=pl.lit(value=False)
+        )
+        order = np.argsort(np.concatenate([log.ready_s, asked.ready_s]), kind="stable")
+        rows = pl.concat([rows, new.select(rows.columns)])[order.tolist()]
+        place = np.empty(order.size, np.int64)
+        place[order] = np.arange(order.size)
+    now = log.taken_s if asked is None or not asks else float(asked.ready_s[0])
+    matter = np.ones(place.size, np.bool_)
+    matter[:jobs] = (log.end_s >= now) | (log.ready_s >= now - LOOKED_BACK_S)
+    said = nothing(place.size)
+    said[matter] = shares.answer(limit_share.seen(rows, shares.features)[place[matter]])
+    return said[:jobs], said[jobs:]
+
+
+def nothing(jobs: int) -> Floats:
+    """What is said of so many jobs where no trees are asked."""
+    return np.full((jobs, len(limit_share.LEVELS)), np.nan)
+
+
+def _ended(log: WaitLog) -> Mask:
+    found: Mask = log.started & np.isfinite(log.end_s)
+    return found

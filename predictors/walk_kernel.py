@@ -1,0 +1,32 @@
+"""The compiled walk of rows through regression trees."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import compiled
+
+
+@compiled
+def walk(rows, root, feature, threshold, nan_left, left, right, value, total):  # type: ignore[no-untyped-def]
+    """Add up what trees say of each row, one tree after the other, as LightGBM adds them.
+
+    Args:
+        rows: shape (rows, features); NaN is what is not known.
+        root: first node of each tree; it and what follows are as `gpuctl.predictors.trees.Trees` has them.
+        feature: column that a node looks at.
+        threshold: a value up to this one goes left.
+        nan_left: whether a value that is not known goes left.
+        left: node that follows; a leaf follows itself.
+        right: node that follows.
+        value: of a leaf.
+        total: written, shape (rows,); zeros at first.
+    """
+    for k in range(root.size):
+        for row in range(rows.shape[0]):
+            node = root[k]
+            while left[node] != node:
+                seen = rows[row, feature[node]]
+                goes_left = nan_left[node] if np.isnan(seen) else seen <= threshold[node]
+                node = left[node] if goes_left else right[node]
+            total[row] += value[node]
