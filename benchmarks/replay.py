@@ -12,6 +12,9 @@ end must agree to the second, or it ends there.
 Then: larger workloads, made of days of the trace drawn at random and put one after the other, so that the load stays
 what it is; the peak of memory that a simulation adds to the process, without and with its tables; and the first run
 without compiled code.
+
+Before that, CPU seconds by part: reading the file, making the simulation's arrays, the compiled loop, what else runs
+until the last instant, the outcome's tables, and the result tables; and the peak of memory of the whole command.
 """
 
 from __future__ import annotations
@@ -23,9 +26,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,14 +43,18 @@ from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import BUILT_IN, find
+from gpuctl.replay.results.tables import result
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from gpuctl.replay.models.records import Workload
 
 HERE = Path(__file__).resolve().parent
 PHILLY = HERE.parent.parent / "shared" / "data" / "philly" / "sia_philly.csv"
 CLUSTERS = ("pool:512", "64x8", "83x2+469x8")
 IN_CPP = ("fifo", "sjf", "srtf", "tiresias")
+IN_PARTS = ("fifo", "easy", "philly", "srtf", "tiresias")
 GROWING = ("fifo", "srtf", "tiresias")
 SIZES = (125_000, 250_000, 500_000, 1_000_000)
 DAY_S = 86_400
@@ -68,6 +76,11 @@ done = replay.run(work, "pool:512", {policy!r})
 simulated = kib("VmHWM")
 outcome = done.outcome()
 print(simulated - before, kib("VmHWM") - before)
+"""
+PEAK = """
+import resource, subprocess, sys
+subprocess.run([sys.executable, "-m", "gpuctl", *sys.argv[1:]], check=True, stdout=subprocess.DEVNULL)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)
 """
 COLD = """
 import sys, time
@@ -176,6 +189,52 @@ def compare(program: Path, jobs: Path, repeats: int) -> None:
             print(f"{line} {theirs:8.3f} {ours / theirs:6.2f} {work.size / ours:8.0f}", flush=True)
 
 
+def parts(jobs: Path, repeats: int) -> None:
+    """Print CPU seconds of each part of a replay on 64x8, and the peak of memory of the command with all tables."""
+    spent: dict[str, float] = {}
+
+    def timed(name: str, do: Callable[[], Any]) -> Any:
+        begin = time.process_time()
+        done = do()
+        spent[name] = time.process_time() - begin
+        return done
+
+    print(f"\n{'policy':<10} {'input':>8} {'setup':>8} {'loop':>8} {'rest':>8} {'outcome':>8} {'tables':>8}  peak MB")
+    for policy in IN_PARTS:
+        least: dict[str, float] = {}
+        for _ in range(repeats + 1):  # the first one warms the compiled code
+            work = timed("input", lambda: read_jobs(jobs))
+            cluster = parse_cluster("64x8", work)
+            settings = Settings(rates("recorded", work, cluster), overhead("none", work, cluster))
+            done = timed("setup", lambda: Simulation(work, cluster, find(policy)(), settings))  # noqa: B023
+            advance, loop = done.program.advance, [0.0]
+
+            def counted(*given: Any) -> int:
+                begin = time.process_time()
+                status: int = advance(*given)  # noqa: B023
+                loop[0] += time.process_time() - begin  # noqa: B023
+                return status
+
+            done.program.advance = counted
+            timed("rest", done.run)
+            spent["loop"] = loop[0]
+            spent["rest"] -= loop[0]
+            outcome = timed("outcome", done.outcome)
+            timed("tables", lambda: result([outcome], work, cluster))  # noqa: B023
+            least = {name: min(least.get(name, math.inf), value) for name, value in spent.items()}
+        names = ("input", "setup", "loop", "rest", "outcome", "tables")
+        print(f"{policy:<10} {' '.join(f'{least[name]:8.4f}' for name in names)} {peak(jobs, policy):8.0f}", flush=True)
+
+
+def peak(jobs: Path, policy: str) -> float:
+    """MB of memory that the command with all tables has at its peak."""
+    command = ["replay", str(jobs), "--cluster", "64x8", "--policy", policy, "--limits-from", "true"]
+    done = subprocess.run(
+        [sys.executable, "-c", PEAK, *command], check=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+    return float(done.stdout.splitlines()[-1]) * 1024 / 1e6
+
+
 def grow(program: Path, rows: Rows, folder: Path) -> None:
     """Print how seconds and memory grow with the number of jobs."""
     small = write(folder / "small.csv", rows[:1000])
@@ -221,6 +280,7 @@ def main() -> None:
         hours = sum(duration * gpus for _, duration, gpus in rows) / 3600
         print(f"{len(rows)} jobs, {hours:.0f} GPU-hours, smallest of {repeats} runs each")
         compare(program, jobs, repeats)
+        parts(jobs, repeats)
         grow(program, rows, folder)
         first_run(folder)
 

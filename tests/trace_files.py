@@ -23,6 +23,12 @@ ALEA = (
     "1\t0\t0\t2400\t1\t-1\t18\t1\t2400\t18\t1\t1\t1\t1\t1\t1\t-1\t0\tDAG-1\t1\r\n"
     "2\t0\t0\t2400\t1\t-1\t18\t1\t2400\t18\t1\t1\t1\t1\t1\t1\t1&4\t0\tDAG-1\t2\r\n"
 )
+_TORQUE = (
+    "03/28/2017 01:00:00;E;{job};user=u1 group=g1 account=a1 jobname=n1 queue=normal ctime=1490660000 qtime=1490660000 "
+    "etime=1490660400 start=1490661060 owner=u1@login exec_host=7/0-15 Resource_List.neednodes={nodes} "
+    "Resource_List.nodect={count} Resource_List.walltime={limit} total_execution_slots=32 unique_node_count={count} "
+    "end={end} Exit_status={code} resources_used.walltime=00:10:00\n"
+)
 _HEX = "abcdef0123456789abcdef0{}"
 PODS = (
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,pod_phase,creation_time,deletion_time,scheduled_time\n"
@@ -170,6 +176,21 @@ TRACES: dict[str, tuple[str, str]] = {
             _GAVEL.format(steps=1000 * k, gpus=k) + f"static\t1\t-1.000000\t{100 * k}\t{10 * k}\n" for k in (1, 2, 4)
         ),
     ),
+    "gavel-speeds": (
+        "simulation_throughputs.json",
+        json.dumps(
+            {
+                "k80": {"('ResNet-18 (batch size 128)', 1)": {"null": 100.0, "('LM (batch size 5)', 1)": [1.5, 2.5]}},
+                "v100": {
+                    "('ResNet-18 (batch size 128)', 1)": {"null": 8},
+                    "('ResNet-18 (batch size 128)', 2)": {"null": 0.0},
+                },
+                "p100": {"('ResNet-18 (batch size 128)', 2)": {"null": 5.0}},
+                "v100_unconsolidated": {"('ResNet-18 (batch size 128)', 1)": {"null": 1.0}},
+            },
+            indent=4,
+        ),
+    ),
     "alibaba-spot-nodes": (
         "node_info_df.csv",
         "gpu_model,gpu_capacity_num,cpu_num,node_name\nA10,4,192,0\nH800,8,192,1\n",
@@ -250,6 +271,93 @@ TRACES: dict[str, tuple[str, str]] = {
         "jid,usr,jnam,adt,sdt,edt,elpl,nnumr,nnuma,cnuma,ec,exit state\n"
         "a1,u1,j1,2024-04-01 09:00:00,2024-04-01 09:01:00,2024-04-01 10:01:00,7200,2,2,96,0,completed\n"
         "a2,u1,j1,2024-04-01 09:00:00,2024-04-01 09:01:00,2024-04-01 08:01:00,7200,2,2,96,9,failed\n",
+    ),
+    "borg-collections": (
+        "collection_events-000000000000.csv",
+        "time,type,collection_id,scheduling_class,missing_type,collection_type,priority,alloc_collection_id,user,"
+        "collection_name,collection_logical_name,parent_collection_id,max_per_machine,max_per_switch,vertical_scaling,"
+        "scheduler\n"
+        + "".join(
+            f"{at},{kind},{job},2,,0,{200 + job},0,u{job},n{job},l{job},,,,1,0\n"
+            for at, kind, job in (
+                (600_000_000, 0, 1),
+                (610_500_000, 3, 1),
+                (700_000_000, 6, 1),
+                (0, 0, 2),
+                (650_000_000, 3, 2),
+                (660_000_000, 4, 2),
+                (670_000_000, 3, 2),
+                (9223372036854775807, 10, 2),
+                (690_000_000, "KILL", 2),
+                (610_000_000, 0, 3),
+                (800_000_000, 0, 4),
+                (900_000_000, 3, 4),
+            )
+        ),
+    ),
+    "eagle-jobs": (
+        "sample_eagle_data.csv",
+        "job_id,user,account,partition,qos,wallclock_req,nodes_req,processors_req,gpus_req,mem_req,submit_time,"
+        "start_time,end_time,run_time,state,name,work_dir,submit_line\n"
+        + "".join(
+            f"{job},u1,a1,p1,normal,3600.0,2,72,{gpus},0.0,2019-01-01 08:55:55,{start},{end},600.0,{state},n1,w,s\n"
+            for job, gpus, start, end, state in (
+                (7, 4, "2019-01-01 08:56:55", "2019-01-01 09:06:55", "COMPLETED"),
+                (8, 0, "2019-01-01 08:56:55", "2019-01-01 09:56:55", "TIMEOUT"),
+                (7, 4, "2019-01-01 08:57:55", "2019-01-01 08:58:55", "FAILED"),
+                (9, 1, "", "2019-01-01 08:58:55", "CANCELLED"),
+            )
+        ),
+    ),
+    "lassen-jobs": (
+        "final_csm_allocation_history_hashed.csv",
+        "allocation_id,primary_job_id,launch_node_name,isolated_cores,user_flags,num_nodes,num_processors,num_gpus,"
+        "type,job_type,hashed_user_id,hashed_user_group_id,begin_time,end_time,exit_status,job_submit_time,queue,"
+        "time_limit\n"
+        "11,501,n1,0,,2,88,0,pbatch,batch,u1,g1,2019-03-01 10:01:00.250000,2019-03-01 11:01:00.75,0,"
+        "2019-03-01 10:00:00,pbatch,720\n"
+        "12,501,n1,0,,1,44,0,pbatch,batch,u1,g1,2019-03-01 10:01:00,2019-03-01 10:02:00,137,2019-03-01 10:00:00,"
+        "pbatch,720\n",
+    ),
+    "adastra-jobs": (
+        "AdastaJobsMI250_15days.csv",
+        "job_id,user_id,job_state,submit_time,start_time,end_time,run_time,num_nodes_alloc,time_limit,priority\n"
+        "1,7,COMPLETED,2024-09-01 10:00:00,2024-09-01 10:00:30,2024-09-01 11:00:30,3600,4,7200,10\n"
+        "2,7,TIMEOUT,2024-09-01 10:00:00,2024-09-01 10:00:30,2024-09-01 12:00:30,7200,1,7200,10\n",
+    ),
+    "torque-accounting": (
+        "20170328",
+        "03/28/2017 00:00:01;Q;11.bw;queue=normal\n"
+        + _TORQUE.format(job="11.bw", nodes="2:ppn=16:xk", count=2, limit="01:00:00", end=1490661660, code=0)
+        + _TORQUE.format(
+            job="12[3].bw", nodes="1:ppn=8:gpus=4+2:ppn=8", count=3, limit="3600", end=1490664660, code=271
+        )
+        + _TORQUE.format(job="13.bw", nodes="nid7", count=1, limit="1:00:00:00", end=1490661120, code=-11),
+    ),
+    "themis-jobs": (
+        "nsdi_debug.json",
+        json.dumps(
+            [
+                {
+                    "job_group_id": "1",
+                    "job_id": "1",
+                    "start_time": "0",
+                    "total_iterations": "100",
+                    "time_per_iteration": "2.5",
+                    "max_parallelism": "4",
+                    "random_seed": "7",
+                },
+                {
+                    "job_group_id": "1",
+                    "job_id": 2,
+                    "start_time": 60.5,
+                    "total_iterations": 10,
+                    "time_per_iteration": 1,
+                    "max_parallelism": 1,
+                },
+            ],
+            indent=1,
+        ),
     ),
     "alcf-jobs": (
         "ANL-ALCF-DJC-POLARIS_20230101_20231231.csv",

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.chain import net_training
+from gpuctl.chain.bound import BOUNDED, cost_within
 from gpuctl.chain.episode import DAY_S, WARM_UP_S, Link, Outcome, Pair, Situation
 from gpuctl.chain.log import check_size
 from gpuctl.chain.nets import NETS, OF_COST, OF_WAIT, rule_of
@@ -66,6 +67,7 @@ class Evaluation:
         warm_up_s: from the empty cluster to P's submission.
         jobs: of each chain.
         grid: whether models are asked, and P's end is noticed, each ten minutes only, as by Mirage's authors.
+        max_overlap_h: hours of overlap that policies of `bound.BOUNDED` may cause in the mean; None: no bound.
     """
 
     size: int
@@ -77,11 +79,25 @@ class Evaluation:
     warm_up_s: int = WARM_UP_S
     jobs: int = 2
     grid: bool = False
+    max_overlap_h: float | None = None
 
     @property
     def arrivals_s(self) -> int:
         """From the empty cluster to the last submission."""
         return self.warm_up_s + AHEAD_S + (self.jobs - 2) * 60 * self.pair.limit_min
+
+
+def check_bound(max_overlap_h: float, policies: Sequence[str]) -> None:
+    """See that a policy is to keep the bound.
+
+    Raises:
+        UsageError: none does.
+    """
+    if not set(policies) & set(BOUNDED):
+        raise UsageError(
+            f"--max-overlap {max_overlap_h:g}h: none of these policies keeps a bound",
+            hint=f"--policy {','.join(BOUNDED)}",
+        )
 
 
 def policy_names(text: str) -> tuple[str, ...]:
@@ -232,11 +248,13 @@ def run(
 
     found: dict[str, Found] = {}
     priced: dict[str, Callable[[float], Rule]] = {}
+    aimed: dict[str, float] = {}
     for done, name in enumerate(dict.fromkeys(("reactive", *asked.policies))):
         tell(name, done, len(asked.policies) + 1)
         begin = time.process_time()
         priced[name] = _priced(name, learnt, asked.outage_cost, saved, tell)
-        rule = priced[name](asked.outage_cost)
+        aimed[name] = _aimed(name, learnt, asked)
+        rule = priced[name](aimed[name])
         took = None
         if name in {*LEARN, *NETS} and learnt is not None:
             took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name in FORESEE else 0)
@@ -245,21 +263,23 @@ def run(
     days = (np.array(later) - later[0]) // DAY_S
     of_level = {level: (reactive.down_h > low) & (reactive.down_h <= high) for level, low, high in LEVELS}
     table = [
-        {"policy": name, "level": level} | _figures(found[name], reactive, days, asked.outage_cost, at)
+        {"policy": name, "level": level}
+        | _figures(found[name], reactive, days, asked.outage_cost, at)
+        | {"aimed_cost": aimed[name] if name in PRICED else None}
         for name in asked.policies
         for level, at in of_level.items()
     ]
     forecast = [
         {"policy": name, "level": level} | row
         for name in asked.policies
-        for level, row in _forecast_rows(priced[name](asked.outage_cost), scored, of_level).items()
+        for level, row in _forecast_rows(priced[name](aimed[name]), scored, of_level).items()
     ]
     frontier: list[dict[str, Any]] = []
     of_cost = [name for name in asked.policies if name in GO_BY_COST or (name == SAVED and saved and not saved.priced)]
     for done, name in enumerate(of_cost):
         tell("other outage costs", done, len(of_cost))
-        for cost in sorted({*COSTS, asked.outage_cost}):
-            each = found[name] if cost == asked.outage_cost else tried(name, priced[name](cost), None)
+        for cost in sorted({*COSTS, aimed[name]}):
+            each = found[name] if cost == aimed[name] else tried(name, priced[name](cost), None)
             frontier += _points(name, cost, each, of_level)
     for name in asked.policies:
         if name not in {*of_cost, "asap"}:
@@ -279,6 +299,14 @@ GO_BY_COST = ("plan", "newsvendor", *OF_WAIT, "best")
 """Policies that go by the outage cost, and need no training for another one but for trees."""
 
 PRICED = (*GO_BY_COST, *OF_COST, SAVED)
+
+
+def _aimed(name: str, learnt: Lessons | None, asked: Evaluation) -> float:
+    """The outage cost that a policy goes by: that of the user, or less where the overlap has a bound."""
+    if asked.max_overlap_h is None or name not in BOUNDED or learnt is None:
+        return asked.outage_cost
+    apart = -(-asked.arrivals_s // EVERY_S)
+    return cost_within(name, learnt, asked.outage_cost, asked.max_overlap_h, apart=apart, a_day=DAY_S // EVERY_S)
 
 
 def _priced(

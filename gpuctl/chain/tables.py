@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.chain.episode import DAY_S
 from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Evaluation
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import Named, Note, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
 
@@ -42,6 +42,8 @@ SUMMARY = (
     *(_figure(name) for name in FIGURES[:5]),
     Column("train_s", "s", "CPU seconds to train, its simulations included; empty: it learns nothing."),
     *(_figure(name) for name in FIGURES[5:]),
+    Column("aimed_cost", "-", "The outage cost that the rule uses: below that of --outage-cost where --max-overlap "
+           "asks for it; empty: it uses none."),
 )  # fmt: skip
 OUTCOMES = (
     Column("policy", "-", "The rule by which S is submitted."),
@@ -70,6 +72,13 @@ FRONTIER = (
     Column("overlap_h", "h", "Mean overlap over the starts."),
     Column("interruption_h", "h", "Mean interruption over the starts."),
 )
+
+
+def _bound(asked: Evaluation) -> dict[str, Note]:
+    if asked.max_overlap_h is None:
+        return {}
+    told = note("{hours} h, on the last fifth of the starts before the split", hours=ours(number(asked.max_overlap_h)))
+    return {"largest mean overlap": told}
 
 
 def result(
@@ -133,6 +142,7 @@ def result(
             "outage cost": note(
                 "{cost} h of overlap for an hour of interruption", cost=ours(number(asked.outage_cost))
             ),
+            **_bound(asked),
             "intervals": note("95 %, bootstrap over days of starts, {n:,} resample{n||s}", n=RESAMPLES),
         },
         command=command,

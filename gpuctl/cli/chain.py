@@ -128,6 +128,14 @@ def evaluate(
     ] = None,
     train_from: TrainFromOption = None,
     outage_cost: OutageCostOption = 1.0,
+    max_overlap: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Mean overlap that plan and newsvendor may cause; where held-out starts say that it could be more, "
+            "they use a lower outage cost.",
+        ),
+    ] = None,
     logs: LogReading,
     parquet: ParquetOption = None,
     table: TableOption = None,
@@ -140,22 +148,25 @@ def evaluate(
     command = command_line()
     reader = partial(_read, paths or [], db, logs, given)
     if cases is not None:
-        if compat is None or nodes is not None or split is not None or model is not None:
+        if compat is None or any(each is not None for each in (nodes, split, model, max_overlap)):
             raise UsageError(
-                "--cases goes with --compat mirage, and without --nodes, --split and --model",
+                "--cases goes with --compat mirage, and without --nodes, --split, --model and --max-overlap",
                 hint="docs/chain.md has examples of both ways",
             )
         result, failed = _cases(cases, reader, table, given, command)
     else:
         if nodes is None or split is None:
             raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
-        from gpuctl.chain.evaluate import Evaluation, policy_names
+        from gpuctl.chain.evaluate import Evaluation, check_bound, minutes, policy_names
 
         check_cost(outage_cost)
+        bound_h = None if max_overlap is None else minutes("--max-overlap", max_overlap) / 60
+        if bound_h is not None:
+            check_bound(bound_h, policy_names(policy))
         asked = Evaluation(
             nodes, _pair(nodes, job_nodes, limit, ends_after), policy_names(policy), _date("--split", split),
             -1 if train_from is None else _date("--train-from", train_from), outage_cost,
-            _warm_up(warm_up), jobs, compat is not None,
+            _warm_up(warm_up), jobs, compat is not None, bound_h,
         )  # fmt: skip
         result, failed = _policies(asked, model, reader, table, given=given, command=command)
     print_answer(result, shape, answer, table, given, parquet=parquet)

@@ -176,7 +176,14 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl fit wrote.")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the jobs.")],
-    jobs: Annotated[int, typer.Option("--jobs", metavar="N", min=1, help="Jobs to make.")],
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Jobs to make.")] = None,
+    days: Annotated[float | None, typer.Option(metavar="D", help="In place of --jobs: all jobs of D days.")] = None,
+    users: Annotated[
+        int | None,
+        typer.Option(
+            metavar="U", help="Users: fewer or more than the trace has, some then several times. Default: its own."
+        ),
+    ] = None,
     load: Annotated[
         float | None, typer.Option(metavar="L", help="Load, a share of the capacity. Default: the model's own.")
     ] = None,
@@ -205,14 +212,25 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
     from gpuctl.workloads import knobs, tables, write
-    from gpuctl.workloads.synth import Synthesis, synthesize
+    from gpuctl.workloads.synth import MOST_JOBS, Synthesis, synthesize
 
+    if (jobs is None) == (days is None):
+        raise UsageError("synth needs --jobs or --days, and not both", hint="--jobs 10000, or --days 28")
     if load is None:
         _check_unused(context, ("load_by",), "is for --load")
     monday = write.start_of(start)
     check_outputs(context, {"--output": output})
     wanted = Synthesis(
-        jobs, seed, load, load_by.value, capacity, growth, knobs.parse_large(large) if large is not None else None, tail
+        MOST_JOBS if jobs is None else jobs,
+        seed,
+        load,
+        load_by.value,
+        capacity,
+        growth,
+        knobs.parse_large(large) if large is not None else None,
+        tail,
+        days,
+        users,
     )
     found = _load(model)
     made = synthesize(found, wanted)

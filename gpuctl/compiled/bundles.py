@@ -68,6 +68,17 @@ def records(size: int, dtype: np.dtype[Any]) -> Any:
     return as_records(np.zeros(size, dtype))
 
 
+CACHE_LINE = 64
+"""Bytes that come into a processor's cache at a time."""
+
+
+def aligned_records(size: int, dtype: np.dtype[Any]) -> Any:
+    """The same from the begin of a line of the processor's cache on: as long as some, each record lies on no more."""
+    room = np.zeros(size * dtype.itemsize + CACHE_LINE, np.uint8)
+    first = -room.ctypes.data % CACHE_LINE
+    return as_records(room[first : first + size * dtype.itemsize].view(dtype))
+
+
 class _Field:
     """One array of a bundle, as its class declares it."""
 

@@ -84,6 +84,27 @@ def _runs_of_equal_jobs(jobs: Jobs) -> Ints:
     return numbers
 
 
+def with_users(jobs: Jobs, users: int, rng: Generator) -> Jobs:
+    """The trace of so many users: some of its own at random, or all of them and some several times, as others.
+
+    Jobs without a user stay as they are. There are the more jobs, the more users.
+
+    Args:
+        jobs: at least one of which has a user.
+        users: at least 1.
+        rng: draws them.
+    """
+    known = np.unique(jobs.user[jobs.user >= 0])
+    times = np.full(known.size, users // known.size)
+    times[rng.permutation(known.size)[: users % known.size]] += 1
+    again = np.where(jobs.user < 0, 1, times[np.searchsorted(known, np.maximum(jobs.user, known[0]))])
+    rows = np.repeat(np.arange(jobs.count), again)
+    number = np.arange(rows.size) - np.repeat(np.cumsum(again) - again, again)
+    made = jobs.take(rows)
+    user = np.where(made.user < 0, -1, made.user + number * (int(known[-1]) + 1))
+    return replace(made, user=np.unique(user, return_inverse=True)[1] - int((user < 0).any()))
+
+
 def heavier(jobs: Jobs, factor: float) -> Jobs:
     """Stretch the tail of run times: beyond the 90 % quantile ``q`` a run time ``r`` becomes ``q (r / q) ** factor``.
 

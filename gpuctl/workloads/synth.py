@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,17 @@ import numpy as np
 
 from gpuctl.core.errors import UsageError
 from gpuctl.workloads import knobs, lublin, parametric, resample
-from gpuctl.workloads.jobs import Jobs
+from gpuctl.workloads.jobs import DAY_S, Jobs
 
 if TYPE_CHECKING:
+    from numpy.random import Generator
+
     from gpuctl.workloads.jobs import Floats, Ints
 
     Model = resample.Resampled | parametric.Parametric | lublin.Lublin
 
 MOST_JOBS = 50_000_000
+_MOST_DAYS, _MOST_USERS = 36_525, 1_000_000
 _OVER_LAID = 20.0
 """A load is made of at most so many traces laid over one another."""
 
@@ -26,7 +30,7 @@ class Synthesis:
     """Which jobs are made.
 
     Attributes:
-        count: jobs.
+        count: jobs; with `days`, the most.
         seed: of all that is drawn.
         load: share of the capacity; None: as it comes.
         load_by: ``time``: all times between submissions are divided by one number; ``users``: more users, or more
@@ -35,6 +39,8 @@ class Synthesis:
         growth: the last week's jobs over the first one's.
         large: share of large gangs; None: as it comes.
         tail: see `gpuctl.workloads.knobs.heavier`.
+        days: all jobs that are submitted within so many days, from 00:00 of that of the first one on; None: `count`.
+        users: so many users; None: the model's.
     """
 
     count: int
@@ -45,6 +51,8 @@ class Synthesis:
     growth: float = 1.0
     large: knobs.Large | None = None
     tail: float = 1.0
+    days: float | None = None
+    users: int | None = None
 
 
 def synthesize(model: Model, wanted: Synthesis) -> Jobs:
@@ -57,6 +65,38 @@ def synthesize(model: Model, wanted: Synthesis) -> Jobs:
         UsageError: a wish is out of bounds, or the model cannot do it.
     """
     _check(wanted)
+    if wanted.users is not None:
+        model = _of_users(model, wanted.users, np.random.default_rng(np.random.SeedSequence(wanted.seed).spawn(3)[2]))
+    return _drawn(model, wanted) if wanted.days is None else _within(model, wanted, wanted.days)
+
+
+def _within(model: Model, wanted: Synthesis, days: float) -> Jobs:
+    """The jobs of some days: of as many as it takes to fill these."""
+    capacity = model.jobs_capacity if wanted.capacity is None else wanted.capacity
+    faster = 1.0 if wanted.load is None else wanted.load / (model.offered / capacity)
+    count = math.ceil(1.2 * model.jobs_a_week * faster * days / 7) + 50
+    while True:
+        jobs = _drawn(model, replace(wanted, count=min(count, wanted.count)))
+        first = math.floor(jobs.submit_s[0] / DAY_S) * DAY_S if jobs.count else 0.0
+        inside = jobs.submit_s < first + days * DAY_S
+        # with fewer than asked for, the model has no more
+        if not inside.all() or jobs.count < min(count, wanted.count):
+            return jobs.take(inside)
+        if count >= wanted.count:
+            raise UsageError(f"--days {days:g}: these have more than {wanted.count:,} jobs", hint="ask for fewer days")
+        count *= 2
+
+
+def _of_users(model: Model, users: int, rng: Generator) -> Model:
+    """The model with so many users: its own, some of them left out or taken several times, or its law of users."""
+    if isinstance(model, parametric.Parametric) and model.users:
+        return replace(model, users=users)
+    if isinstance(model, resample.Resampled) and (model.jobs.user >= 0).any():
+        return replace(model, jobs=knobs.with_users(model.jobs, users, rng))
+    raise UsageError(f"--users {users:,}: the model has no users", hint="leave it out, or fit a trace that names users")
+
+
+def _drawn(model: Model, wanted: Synthesis) -> Jobs:
     seeds = np.random.SeedSequence(wanted.seed).spawn(2)
     rng, change = (np.random.default_rng(seed) for seed in seeds)
     capacity = model.jobs_capacity if wanted.capacity is None else wanted.capacity
@@ -92,6 +132,10 @@ def _whole_seconds(jobs: Jobs) -> Jobs:
 def _check(wanted: Synthesis) -> None:
     if not 1 <= wanted.count <= MOST_JOBS:
         raise UsageError(f"--jobs {wanted.count:,}: expected 1 to {MOST_JOBS:,}")
+    if wanted.days is not None and not 0 < wanted.days <= _MOST_DAYS:
+        raise UsageError(f"--days {wanted.days:g}: expected a number above 0, at most {_MOST_DAYS:,}")
+    if wanted.users is not None and not 1 <= wanted.users <= _MOST_USERS:
+        raise UsageError(f"--users {wanted.users:,}: expected 1 to {_MOST_USERS:,}")
     if wanted.load is not None and not 0 < wanted.load <= 100:
         raise UsageError(f"--load {wanted.load:g}: expected a number above 0", hint="0.8 offers 80 % of the capacity")
     if wanted.capacity is not None and not 1 <= wanted.capacity <= 1e9:

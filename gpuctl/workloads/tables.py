@@ -322,7 +322,7 @@ def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, .
     told = []
     if jobs.unit != "gpu":
         told.append(note("The column num_gpus counts {unit}.", unit=ours(UNITS[jobs.unit])))
-    if jobs.count < wanted.count:
+    if wanted.days is None and jobs.count < wanted.count:
         told.append(
             note("{n:,} job{n||s} in place of {wanted:,}: the model has no more.", n=jobs.count, wanted=wanted.count)
         )

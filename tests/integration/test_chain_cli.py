@@ -68,6 +68,8 @@ def test_wishes_that_make_no_sense_are_refused(gpuctl: Callable[..., Any]) -> No
         (("--nodes", "16", "--split", "2026-03-16", "--policy", "oracle"), "no chain policy"),
         (("--nodes", "16", "--split", "2026-03-16", "--job-nodes", "17"), "the cluster has 16"),
         (("--nodes", "16", "--split", "2026-03-16", "--outage-cost", "nan"), "--outage-cost"),
+        (("--nodes", "16", "--split", "2026-03-16", "--max-overlap", "0h"), "--max-overlap 0h"),
+        (("--nodes", "16", "--split", "2026-03-16", "--policy", "avg", "--max-overlap", "2h"), "keeps a bound"),
         (("--nodes", "16", "--split", "2026-03-16", "--cases", CASES), "--cases goes with"),
     ):
         done = gpuctl("chain", "evaluate", LOG, *words, check=False)

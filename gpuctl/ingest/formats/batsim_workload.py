@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
 from gpuctl.core.states import State
-from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.traces.jobs import LINE, Jobs
+from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
+from gpuctl.ingest.traces.records import JobRecords
 from gpuctl.ingest.traces.requests import count
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    pass
 
 MOST = 512 << 20
 """Bytes of a workload: jobs come before their profiles, so that all of it is held."""
@@ -38,17 +38,14 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         raise InputError(
             "no jobs or no profiles in it", hint="expected an object with jobs and profiles, as Batsim reads"
         )
-    texts: dict[int, str] = {}
-    rows: list[dict[str, Any]] = []
+    records = JobRecords(sink)
     for number, job in enumerate(jobs, 1):
         sink.seen()
         try:
-            rows.append(_row(job, profiles) | {LINE: number})
+            records.add(number, _row(job, profiles), json.dumps(job)[:RAW_LIMIT])
         except RowError as bad:
-            sink.reject(number, str(bad), json.dumps(job)[:500])
-            continue
-        texts[number] = json.dumps(job)[:500]
-    _write(rows, texts, sink)
+            sink.reject(number, str(bad), json.dumps(job)[:RAW_LIMIT])
+    records.finish()
 
 
 def _whole(stream: BinaryIO) -> dict[str, Any]:
@@ -89,34 +86,9 @@ def _row(job: object, profiles: dict[str, Any]) -> dict[str, Any]:
         run, quirks = limit, ["killed_at_limit"]
     return {
         "job": str(name), "submit_ts": submit, "cpus": int(size), "gpus": 0.0, "name": str(told),
-        "time_limit_s": None if limit is None else round(limit), "run_sum_s": run, "quirks": quirks,
+        "time_limit_s": None if limit is None else round(limit), "run_sum_s": run, "run_last_s": run, "quirks": quirks,
+        "state": State.PENDING.value, "attempts": 0,
     }  # fmt: skip
-
-
-def _write(rows: list[dict[str, Any]], texts: dict[int, str], sink: Sink) -> None:
-    import polars as pl
-
-    if not rows:
-        return
-    kinds: dict[str, Any] = {
-        "time_limit_s": pl.Int64,
-        "run_sum_s": pl.Float64,
-        "submit_ts": pl.Float64,
-        "quirks": pl.List(pl.String),
-    }
-    frame = pl.DataFrame(rows, schema_overrides=kinds).with_columns(
-        submit_ts=(pl.col("submit_ts") * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")),
-        run_last_s="run_sum_s",
-        state=pl.lit(State.PENDING.value),
-        attempts=pl.lit(0, pl.Int32),
-    )
-    jobs = Jobs(sink)
-
-    def raw(lines: Sequence[int]) -> list[str]:
-        return [texts[line] for line in lines]
-
-    jobs.add(frame, raw)
-    jobs.finish()
 
 
 def sniff(name: str, head: bytes) -> str | None:

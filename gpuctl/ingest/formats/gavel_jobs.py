@@ -2,7 +2,7 @@
 
 12 cells are Shockwave's, with a known run time; 11 the same without it; 10 Gavel's; 7 those of its folder ``msr``,
 which it does not read itself any more. Elsewhere than in Shockwave's the work is in steps: how long it takes depends
-on the GPUs, and is not told. Seconds count from a start of the file's own; a job is
+on the GPUs, and is not told, but for what ``gavel-speeds`` say. Seconds count from a start of the file's own; a job is
 named after its place in the file, from 0.
 """
 
@@ -14,6 +14,8 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.traces import gavel
+from gpuctl.ingest.traces.jobs import Jobs
 from gpuctl.ingest.traces.table import Column, JobTable
 from gpuctl.ingest.traces.to_come import numbered, to_come
 
@@ -98,7 +100,12 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             line=1,
             hint="expected 7, 10, 11 or 12 cells with tabs between them",
         )
-    table.load(again, sink)
+    jobs = Jobs(sink)
+    for rows, raw in table.rows(again, sink):
+        kept = jobs.add(rows, raw)
+        if "duration" not in table.names:
+            gavel.insert_steps(sink, kept)
+    jobs.finish()
 
 
 FORMAT = Format(

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuctl.compiled.bundles import records
+from gpuctl.compiled.bundles import aligned_records, records
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note, ours, together
 from gpuctl.core.numbers import lasting
@@ -195,7 +195,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
 
 
 def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> Any:
-    jobs = records(workload.size, JOB)
+    jobs = aligned_records(workload.size, JOB)
     jobs.submit = workload.submit
     first = workload.segment_start[:-1]
     jobs.segment = first
@@ -321,5 +321,6 @@ def _longer(array: Any, needed: int) -> Any:
     if needed <= array.size:
         return array
     longer = records(max(needed, array.size * 3 // 2), array.dtype)
-    longer[: array.size] = array
+    # as bytes: NumPy copies records field by field
+    longer.view(np.ndarray).view(np.uint8)[: array.nbytes] = array.view(np.ndarray).view(np.uint8)
     return longer

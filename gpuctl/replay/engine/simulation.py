@@ -11,7 +11,6 @@ import polars as pl
 
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.memory import MANY_JOBS
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
@@ -53,6 +52,9 @@ STANDS_STILL = 40_000
 
 UNDECIDED = 20_000_000
 """Instants in a row at which nothing is decided, after which a replay is taken to look too often."""
+
+MANY_LINES = 500_000
+"""Decisions from which on memory counts more than the hundredth of a second that it takes to give some back."""
 
 STEPS = 20_000
 """Instants between two looks at the clock, the progress bar and Ctrl-C."""
@@ -137,14 +139,13 @@ class Simulation:
         size = self.workload.size
         most = MOST_DECISIONS * size + 1_000_000
         moved, decided = (self.now, 0), (self.now, 0, 0)
-        compiler_there = size >= MANY_JOBS
+        compiler_there = True
         for until in (float(self.workload.submit.max(initial=0.0)), np.inf):
             while self.advance(until):
-                if compiler_there and not self.interpreted:
-                    # all that runs from here on is loaded
+                instants, log = int(self.state.g[0].instants), int(self.state.g[0].log)
+                if log > MANY_LINES and compiler_there and not self.interpreted:
                     jit.let_compiler_rest()
                     compiler_there = False
-                instants, log = int(self.state.g[0].instants), int(self.state.g[0].log)
                 if log > most:
                     self._stop(
                         f"more than {MOST_DECISIONS} decisions a job",
@@ -174,13 +175,14 @@ class Simulation:
         """GPU-seconds of work done by a second after the last instant and before the next one."""
         s = self.state
         jobs = s.jobs
-        until = np.full(jobs.size, at)
+        done, states = jobs.done.copy(), jobs.state.copy()
+        on = np.flatnonzero((states == RUNNING) | (states == SUSPENDING))
+        until = np.full(on.size, at)
         # no progress while a checkpoint is written
-        node = s.node_at[: jobs.size]
-        stops = (jobs.state == SUSPENDING) & (node >= 0)
-        until[stops] = np.minimum(at, s.heap_t[node[stops]] - jobs.stopping[stops])
-        on = (jobs.state == RUNNING) | (jobs.state == SUSPENDING)
-        done = jobs.done + np.where(on, np.maximum(until - jobs.last, 0.0) * jobs.rate, 0.0)
+        node = s.node_at[on]
+        stops = (states[on] == SUSPENDING) & (node >= 0)
+        until[stops] = np.minimum(at, s.heap_t[node[stops]] - jobs.stopping[on[stops]])
+        done[on] += np.maximum(until - jobs.last[on], 0.0) * jobs.rate[on]
         whole = np.cumsum(np.concatenate([[0.0], self.workload.segment_s]))
         first, later = self.workload.segment_start[:-1], self.workload.segment_start[1:]
         left = jobs.work - done + whole[later] - whole[jobs.segment + 1]

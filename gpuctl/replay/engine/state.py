@@ -55,71 +55,81 @@ NAMED_TIMERS = 64
 """Timers that a policy may have beside one a job."""
 
 JOB = np.dtype(
+    # Each line is one of the processor's cache (64 bytes): what is read and written together lies together, and what
+    # most policies never look at comes last.
     [
-        ("submit", "f8"),
-        ("work", "f8"),  # of the segment, seconds at reference speed
-        ("done", "f8"),  # of it, up to `last`
-        ("tenth", "f8"),  # what `done` is when a tenth of all its work is done; inf: it is
-        ("t10", "f8"),  # when it was
-        ("rate", "f8"),  # reference seconds a second
-        ("last", "f8"),  # progress is counted up to here; later than now: overhead until then
-        ("attained", "f8"),  # GPU-seconds on GPUs, up to `seen`; of a shared GPU an equal part
-        ("seen", "f8"),
-        ("ran", "f8"),  # seconds on GPUs, up to `seen`
+        # ---- when it comes and waits
+        ("state", "i8"),
+        ("parents", "i8"),  # jobs that must end before it may start
+        ("eligible", "i8"),  # its time has come, but for its parents
         ("queued", "f8"),  # when it was queued last
         ("ready", "f8"),  # when it was queued first
-        ("first_start", "f8"),
+        ("seen", "f8"),
+        ("attempts", "i8"),
+        ("gpus", "i8"),
+        # ---- when it starts
+        ("mask", "u8"),  # classes of servers that suit it
+        ("queue", "i8"),
+        ("share", "i8"),  # whose share of the GPUs its own count in: a queue or a user
+        ("row", "i8"),  # of its present attempt
+        ("held", "i8"),
+        ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
+        ("pace", "f8"),  # what turns and company on crowded servers leave of its speed
+        ("level", "i8"),  # of its placement: one server, one rack, several
+        # ---- when it runs
         ("start", "f8"),  # of the present or last attempt
+        ("first_start", "f8"),
+        ("last", "f8"),  # progress is counted up to here; later than now: overhead until then
+        ("work", "f8"),  # of the segment, seconds at reference speed
+        ("done", "f8"),  # of it, up to `last`
+        ("rate", "f8"),  # reference seconds a second
+        ("speed0", "f8"),  # speed on one server, in one rack, across racks
+        ("peak", "i8"),  # the most GPUs that it has held
+        # ---- when it stops
+        ("host", "i8"),  # the job whose GPUs it shares; -1 none
+        ("guest", "i8"),  # first of the jobs that share its GPUs, the smallest first; -1 none
+        ("sharers", "i8"),  # jobs on its GPUs beside itself, where it is the host
+        ("preempts", "i8"),
+        ("ran", "f8"),  # seconds on GPUs, up to `seen`
+        ("attained", "f8"),  # GPU-seconds on GPUs, up to `seen`; of a shared GPU an equal part
+        ("tenth", "f8"),  # what `done` is when a tenth of all its work is done; inf: it is
+        ("t10", "f8"),  # when it was
+        # ---- when it ends
+        ("segment", "i8"),
+        ("last_segment", "i8"),
+        ("lease", "f8"),  # until when; inf
         ("end", "f8"),
         ("overhead", "f8"),  # GPU-seconds held without progress
+        ("stopping", "f8"),  # seconds of overhead of the suspension under way
+        ("speed1", "f8"),
+        ("speed2", "f8"),
+        # ---- preemption
         ("lost", "f8"),  # GPU-seconds whose progress was lost
-        ("limit", "f8"),  # seconds of run time asked for; inf
         ("epoch", "f8"),  # seconds of progress between checkpoints; inf: none
         ("suspend", "f8"),  # seconds of overhead …
         ("resume", "f8"),
-        ("move", "f8"),  # … of a migration or resize
         ("charge", "f8"),  # seconds of work that a preemption adds
-        ("goal", "f8"),  # work left that its turns must come down to to be worth their cost
         ("bytes", "f8"),  # of its checkpoint, written when it is suspended and read when it resumes …
         ("link", "f8"),  # … at so many bytes a second, where the storage gives them
         ("moved", "f8"),  # when the last such transfer ends
-        ("stopping", "f8"),  # seconds of overhead of the suspension under way
-        ("lease", "f8"),  # until when; inf
-        ("speed0", "f8"),  # speed on one server, in one rack, across racks
-        ("speed1", "f8"),
-        ("speed2", "f8"),
+        # ---- other sizes and places
+        ("move", "f8"),  # seconds of overhead of a migration or resize
+        ("changes", "i8"),  # times it went from some GPUs to others
         ("alpha", "f8"),  # how badly it scales
-        ("pack", "f8"),  # speed beside a job on the same GPUs
-        ("pace", "f8"),  # what turns and company on crowded servers leave of its speed
-        ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
-        ("mask", "u8"),  # classes of servers that suit it
-        ("gpus", "i8"),
         ("least", "i8"),  # GPUs that it may run on, its gang's number among them …
         ("most", "i8"),  # … to
         ("curve", "i8"),  # first of its speeds in `curves` …
         ("points", "i8"),  # … and how many they are; 0: as `alpha` says
-        ("held", "i8"),
-        ("queue", "i8"),
-        ("share", "i8"),  # whose share of the GPUs its own count in: a queue or a user
-        ("row", "i8"),  # of its present attempt
-        ("attempts", "i8"),
-        ("preempts", "i8"),
-        ("changes", "i8"),  # times it went from some GPUs to others
-        ("peak", "i8"),  # the most GPUs that it has held
+        ("row_of_speeds", "i8"),  # its class in `by_type` and `by_pair`
+        # ---- what is asked for seldom
+        ("submit", "f8"),
+        ("limit", "f8"),  # seconds of run time asked for; inf
+        ("goal", "f8"),  # work left that its turns must come down to to be worth their cost
         ("turns", "i8"),  # ended by preemption, of those that the goal is for
         ("goal_of", "i8"),  # the segment whose work the goal is in; -1 none yet
-        ("segment", "i8"),
-        ("last_segment", "i8"),
-        ("parents", "i8"),  # jobs that must end before it may start
-        ("host", "i8"),  # the job whose GPUs it shares; -1 none
-        ("guest", "i8"),  # first of the jobs that share its GPUs, the smallest first; -1 none
+        ("pack", "f8"),  # speed beside a job on the same GPUs
         ("next_guest", "i8"),
-        ("sharers", "i8"),  # jobs on its GPUs beside itself, where it is the host
-        ("state", "i8"),
         ("sliced", "i8"),  # as a host: time slices rather than packed
-        ("level", "i8"),  # of its placement: one server, one rack, several
-        ("eligible", "i8"),  # its time has come, but for its parents
-        ("row_of_speeds", "i8"),  # its class in `by_type` and `by_pair`
     ],
     align=True,
 )

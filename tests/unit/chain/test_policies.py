@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuctl.chain import evaluate, look_kernel
+from gpuctl.chain import bound, evaluate, look_kernel
 from gpuctl.chain.baselines import LOOK_MIN
 from gpuctl.chain.episode import Pair, Situation
 from gpuctl.chain.evaluate import Evaluation, minutes, policy_names, run
@@ -204,6 +204,45 @@ def test_figures_are_those_of_the_starts(calmer: Log) -> None:
     assert each.filter(policy="reactive").select((pl.col("s_submit_s") == pl.col("p_end_s")).all()).item()
 
 
+def test_a_bound_on_the_overlap_is_kept_by_a_lower_outage_cost(calmer: Log) -> None:
+    """Overlaps held out are those of single submissions; the cost is the largest whose interval keeps the bound."""
+    asked = Evaluation(6, Pair(1, 1440), ("plan",), 20 * DAY_S, 5 * DAY_S, 9.0, max_overlap_h=0.5)
+    trial = evaluate.Trial(calmer, asked)
+    begins = evaluate.starts(asked, calmer)[0]
+    starts = list(map(trial.start, begins))
+    learnt = lessons(starts, False)
+    first = len(begins) - len(begins) // 5
+    late = bound.part(learnt, first, len(begins))
+    lead_h = 0.4 * late.rows[:, look_kernel.PLANNED]
+    real = []
+    for k, start in enumerate(starts[first:]):
+        at, lead = hourly(start), lead_h[late.start == k]
+        minute = next((max(int(t), start.p_end - int(60 * h)) for t, h in zip(at, lead, strict=True)
+                       if start.p_end - int(60 * h) < t + 60), start.p_end)  # fmt: skip
+        outcome = start.situation.outcome(start.situation.begun(), min(minute, start.p_end))
+        real.append(max(-outcome.interruption_s, 0) / 3600)
+    assert max(real) > 1
+    assert np.abs(bound.overlaps(late, lead_h) - real).max() < 0.2
+
+    def upper(cost: float, bound_h: float) -> float:
+        return bound.cost_within("plan", learnt, cost, bound_h, apart=30, a_day=6)
+
+    assert upper(9.0, 9.0) == 9.0
+    found = upper(9.0, 0.5)
+    assert 0.01 < found < upper(9.0, 1.0) <= 9.0
+    assert upper(found, 0.5) == found
+    assert upper(1.3 * found, 0.5) < 1.3 * found
+    later = replace(learnt, waits_h=np.where(learnt.start >= first, learnt.waits_h, 7 * learnt.waits_h))
+    assert bound.cost_within("plan", later, 9.0, 0.5, apart=30, a_day=6) != found
+    row = run(calmer, asked)[0].filter(level="all").to_dicts()[0]
+    assert row["aimed_cost"] == pytest.approx(found)
+    assert row["cost_h"] == pytest.approx(9 * row["interruption_h"] + row["overlap_h"])
+    with pytest.raises(InputError, match="whatever the outage cost"):
+        upper(9.0, -0.1)
+    with pytest.raises(InputError, match="61 starts before the split are too few"):
+        bound.cost_within("newsvendor", learnt, 9.0, 0.5, apart=48, a_day=6)
+
+
 def test_a_policy_learns_from_nothing_after_the_split(log: Log) -> None:
     asked = Evaluation(6, Pair(1, 1440), ("plan",), 16 * DAY_S, 5 * DAY_S, 1.0)
     past, later = evaluate.starts(asked, log)
@@ -219,6 +258,8 @@ def test_what_makes_no_sense_is_refused(log: Log) -> None:
         run(log, Evaluation(6, Pair(1, 1440), ("plan",), 10 * DAY_S, 5 * DAY_S, 1.0))
     with pytest.raises(InputError, match=r"ask for more than 2 nodes: \d+ \(3 nodes\)"):
         run(log, Evaluation(2, Pair(1, 1440), ("plan",), 16 * DAY_S, 5 * DAY_S, 1.0))
+    with pytest.raises(UsageError, match="keeps a bound"):
+        evaluate.check_bound(2, ("reactive", "best"))
     with pytest.raises(UsageError, match="no chain policy 'qbets'"):
         policy_names("plan,qbets")
     assert [minutes("--limit", text) for text in ("48h", "90m", "2d")] == [2880, 90, 2880]

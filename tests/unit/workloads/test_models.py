@@ -129,6 +129,35 @@ def test_knobs_do_what_they_say(trace: Jobs) -> None:
         synthesize(model, Synthesis(10, large=knobs.Large(0.5, 1000)))
 
 
+def test_days_in_place_of_jobs_and_other_users(trace: Jobs) -> None:
+    model = resample.fit(trace)
+    found = synthesize(model, Synthesis(10**6, days=14))
+    # nobody works on weekends here
+    assert int(found.submit_s[-1] // DAY_S - found.submit_s[0] // DAY_S) == 11
+    whole = synthesize(model, Synthesis(trace.count))
+    np.testing.assert_array_equal(found.submit_s, whole.submit_s[whole.submit_s < 14 * DAY_S])
+    assert found.count > 100
+    loaded = synthesize(model, Synthesis(10**6, days=14, load=2 * trace.load()))
+    assert loaded.load() == pytest.approx(2 * trace.load(), rel=0.35)
+    assert int(loaded.submit_s[-1] // DAY_S - loaded.submit_s[0] // DAY_S) in {11, 12, 13}
+    with pytest.raises(UsageError, match="more than 10 jobs"):
+        synthesize(model, Synthesis(10, days=14))
+
+    def by_user(jobs: Jobs) -> list[tuple[float, ...]]:
+        return [tuple(jobs.run_s[jobs.user == user].tolist()) for user in range(int(jobs.user.max()) + 1)]
+
+    own = by_user(trace)
+    some = by_user(knobs.with_users(trace, 7, np.random.default_rng(1)))
+    assert len(some) == 7 == len(set(some) & set(own))
+    more = by_user(knobs.with_users(trace, 2 * len(own) + 3, np.random.default_rng(1)))
+    assert sorted(more.count(one) for one in own) == [2] * (len(own) - 3) + [3] * 3
+    few = synthesize(model, Synthesis(500, users=4))
+    assert set(few.user) == {0, 1, 2, 3}
+    assert np.unique(synthesize(learn.fit(trace), Synthesis(500, users=4)).user).size == 4
+    with pytest.raises(UsageError, match="the model has no users"):
+        synthesize(lublin.Lublin(lublin.for_machine(lublin.PUBLISHED, 64), "gpu", 64.0), Synthesis(10, users=4))
+
+
 def test_laws_find_again_what_made_a_trace(trace: Jobs) -> None:
     found = learn.fit(a_trace(users=60, weeks=12))
     assert found.users == 60

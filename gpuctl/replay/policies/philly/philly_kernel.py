@@ -225,7 +225,8 @@ def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
         # the server with the most free GPUs, among those that keep the locality asked for
         best, free = -1, 0
         for number in range(s.servers.size):
-            if not suits(s, number, job.mask):
+            # most have no more, and need no other look
+            if s.servers[number].free <= free or not suits(s, number, job.mask):
                 continue
             mine = f.hold[queue, number] > 0
             if level < 2 and rack >= 0 and s.servers[number].rack != rack:
@@ -234,7 +235,7 @@ def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
                 continue
             if level == 0 and s.servers[number].cap < min(job.gpus, most):
                 continue
-            if s.servers[number].free > free and (mine or may_use(s, r, j, number)):
+            if mine or may_use(s, r, j, number):
                 best, free = number, s.servers[number].free
         if best < 0:
             break

@@ -62,6 +62,10 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
         ("0", 1.0, 10.0, 100.0, "pending", 0), ("1", 2.0, 20.0, 200.0, "pending", 0),
         ("2", 4.0, 40.0, 400.0, "pending", 0),
     ]),
+    "gavel-speeds": ("SELECT gpu_type, name, gpus, instances FROM trace_parts ORDER BY ALL", [
+        ("k80", "ResNet-18 (batch size 128)", 1.0, 100.0), ("p100", "ResNet-18 (batch size 128)", 2.0, 5.0),
+        ("v100", "ResNet-18 (batch size 128)", 1.0, 8.0), ("v100", "ResNet-18 (batch size 128)", 2.0, 0.0),
+    ]),
     "alibaba-spot-nodes": (MACHINES, [("0", 4, "A10", 192, None), ("1", 8, "H800", 192, None)]),
     "alibaba-spot-jobs": (SIZES, [("1", 2.0, 0.0, 2764799.0, "pending", 0), ("2", 0.5, 60.0, 600.0, "pending", 0)]),
     "alibaba-dlrm": (JOBS, [
@@ -90,6 +94,37 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
     "fdata-jobs": ("SELECT job, gpus, nodes, cpus, state, epoch(submit_ts), run_sum_s FROM jobs ORDER BY job", [
         ("a1", 0.0, 2, 96, "completed", 1711929600.0, 3600.0), ("a2", 0.0, 2, 96, "failed", 1711929600.0, None),
     ]),
+    "borg-collections": (
+        'SELECT job, "user", name, priority, gpus, state, epoch(submit_ts), wait_s, run_sum_s, attempts, quirks '
+        "FROM jobs ORDER BY job",
+        [("1", "u1", "l1", 201, 0.0, "completed", 600.0, 10.5, 89.5, 1, []),
+         ("2", "u2", "l2", 202, 0.0, "killed", None, None, 40.0, 1, ["created_before_trace", "evicted"]),
+         ("3", "u3", "l3", 203, 0.0, "pending", 610.0, None, None, 0, []),
+         ("4", "u4", "l4", 204, 0.0, "running", 800.0, 100.0, None, 1, [])],
+    ),
+    "eagle-jobs": (
+        "SELECT job, gpus, nodes, cpus, state, epoch(submit_ts), wait_s, run_sum_s, time_limit_s, quirks FROM jobs "
+        "ORDER BY job",
+        [("7", 4.0, 2, 72, "completed", 1546358155.0, 60.0, 600.0, 3600, []),
+         ("7/4", 4.0, 2, 72, "failed", 1546358155.0, 120.0, 60.0, 3600, ["task_of_an_array"]),
+         ("8", 0.0, 2, 72, "timeout", 1546358155.0, 60.0, 3600.0, 3600, []),
+         ("9", 1.0, 2, 72, "killed", 1546358155.0, None, None, 3600, [])],
+    ),
+    "lassen-jobs": (JOBS, [
+        ("11", "u1", "pbatch", 8.0, None, 2, "completed", 1551463200.0, 60.25, 3600.5, ["gpus_of_its_nodes"]),
+        ("12", "u1", "pbatch", 4.0, None, 1, "failed", 1551463200.0, 60.0, 60.0, ["gpus_of_its_nodes"]),
+    ]),
+    "adastra-jobs": ("SELECT job, gpus, nodes, state, wait_s, run_sum_s, time_limit_s FROM jobs ORDER BY job", [
+        ("1", None, 4, "completed", 30.0, 3600.0, 7200), ("2", None, 1, "timeout", 30.0, 7200.0, 7200),
+    ]),
+    "torque-accounting": (
+        'SELECT job, "user", account, gpus, nodes, cpus, state, epoch(submit_ts), wait_s, run_sum_s, time_limit_s '
+        "FROM jobs ORDER BY job",
+        [("11", "u1", "a1", 2.0, 2, 32, "completed", 1490660000.0, 1060.0, 600.0, 3600),
+         ("12[3]", "u1", "a1", 4.0, 3, 32, "timeout", 1490660000.0, 1060.0, 3600.0, 3600),
+         ("13", "u1", "a1", 0.0, 1, 32, "failed", 1490660000.0, 1060.0, 60.0, 86400)],
+    ),
+    "themis-jobs": (SIZES, [("1", 4.0, 0.0, 62.5, "pending", 0), ("2", 1.0, 60.5, 10.0, "pending", 0)]),
     "alcf-jobs": ("SELECT job, gpus, nodes, state, wait_s, run_sum_s FROM jobs ORDER BY job", [
         ("1001", None, 10, "completed", 600.0, 3600.0), ("1002", None, 4, "failed", 600.0, 3600.0),
     ]),
@@ -318,6 +353,78 @@ def test_a_second_variant_of_a_trace_adds_nothing(tmp_path: Path) -> None:
         ]
     with loaded(tmp_path, {"b.csv": untimed}, "b.duckdb") as store:
         assert store.value("SELECT count(*) FROM jobs WHERE submit_ts IS NULL AND quirks = ['no_times']") == 5
+
+
+def test_what_is_no_record_of_an_end_is_told(tmp_path: Path) -> None:
+    """Lines of other kinds are no rows, and neither is what is cut or has no time; a start without an end is kept."""
+    file, text = TRACES["torque-accounting"]
+    good = text.splitlines()[1]
+    lines = [
+        "no record", good.replace("ctime", "x").replace("qtime", "y"), good.replace("ctime=1490660000", "ctime=soon"),
+        good.replace(";11.bw;", ";.bw;"), good.replace(" end=1490661660", "").replace(";11.", ";14."), good,
+    ]  # fmt: skip
+    with loaded(tmp_path, {file: text + "\n".join(lines) + "\n"}) as store:
+        assert [reason for (reason,) in store.execute("SELECT reason FROM rejects ORDER BY line_no").fetchall()] == [
+            "not DATE;KIND;JOB;KEY=VALUE ...", "neither ctime nor qtime is there",
+            "ctime is not in seconds from 1970", "no job",
+            "duplicate job: a job of this id is in the store already",
+        ]  # fmt: skip
+        assert store.execute("SELECT run_sum_s, state FROM jobs WHERE job = '14'").fetchall() == [(None, "completed")]
+    bad = [{"job_id": "1"}, 7, {"job_id": "", "start_time": 0}]
+    whole = [{"job_id": "3", "start_time": 0, "total_iterations": 1, "time_per_iteration": 1, "max_parallelism": n}
+             for n in (1, 0, [], "1e99")]  # fmt: skip
+    import json
+
+    with loaded(tmp_path, {"t.json": json.dumps([whole[0], *bad, *whole[1:]], indent=1)}, "t.duckdb") as store:
+        assert [reason for (reason,) in store.execute("SELECT reason FROM rejects ORDER BY line_no").fetchall()] == [
+            "start_time is not a number, 0 or more", "not a JSON object", "job_id is no printable text",
+            "max_parallelism is less than 1", "max_parallelism is not a number, 0 or more",
+            "max_parallelism is not a number, 0 or more",
+        ]  # fmt: skip
+
+
+def test_events_of_borg_in_several_files_are_of_one_job(tmp_path: Path) -> None:
+    text = TRACES["borg-collections"][1]
+    head, *rows = text.splitlines(keepends=True)
+    odd = (
+        head
+        + rows[0].replace(",2,,0,", ",2,,1,")
+        + rows[0].replace(",0,1,", ",12,1,", 1)
+        + rows[0].replace(",0,1,", ",,1,", 1)
+    )
+    parts = {"a.csv": head + "".join(rows[::2]), "b.csv": head + "".join(rows[1::2]), "c.csv": odd}
+    sql, expected = EXPECTED["borg-collections"]
+    with loaded(tmp_path, parts) as store:
+        assert store.execute(sql).fetchall() == expected
+        assert store.value("SELECT count(*) FROM attempts") == 3
+        assert [reason for (reason,) in store.execute("SELECT reason FROM rejects ORDER BY line_no").fetchall()] == [
+            "an alloc set, a reservation and no job", "type is no event of a collection", "type is empty",
+        ]  # fmt: skip
+
+
+def test_steps_of_gavel_have_a_length_where_speeds_are_there(tmp_path: Path) -> None:
+    """On V100s, else on the fastest type that runs the job at all, whatever is loaded first, and once more the same."""
+    file, speeds = TRACES["gavel-speeds"]
+    job = "ResNet-18 (batch size 128)\tpython3 main.py\tcifar10\t--num_steps\t1\t{steps}\t{gpus}\t1\t-1.000000\t{at}\n"
+    trace = "".join(job.format(steps=1000 * k, gpus=k, at=10 * k) for k in (1, 2, 4))
+    sql = "SELECT job, run_sum_s, run_last_s, quirks FROM jobs ORDER BY job"
+    known = [("0", 125.0, 125.0, ["run_time_of_steps"]), ("1", 400.0, 400.0, ["run_time_of_steps"]),
+             ("2", None, None, ["work_in_steps"])]  # fmt: skip
+    with loaded(tmp_path, {"a.trace": trace, file: speeds}) as store:
+        assert store.execute(sql).fetchall() == known
+    with loaded(tmp_path, {"a.trace": trace}, "later.duckdb") as store:
+        assert [run for _, run, _, _ in store.execute(sql).fetchall()] == [None] * 3
+    (tmp_path / file).write_text(speeds)
+    for _ in range(2):
+        ingest([tmp_path / file], tmp_path / "later.duckdb", cluster="later-duckdb")
+        with Store(tmp_path / "later.duckdb") as store:
+            assert store.execute(sql).fetchall() == known
+    bad = {"v100": {"('a', 0)": {"null": 1.0}, "a": {"null": 1.0}, "('a', 1)": {"x": 1.0}, "('b', 1)": {"null": 2.0}}}
+    import json
+
+    (tmp_path / "bad.json").write_text(json.dumps(bad).replace('{"v100": {', '{"v100": {"(\'c\', 1)": {"null": 1.0}, '))
+    report = ingest([tmp_path / "bad.json"], tmp_path / "bad.duckdb")
+    assert [(s.rows_in, s.rows_loaded, s.rows_rejected) for s in report.sources] == [(5, 2, 3)]
 
 
 def test_parquet_is_a_container(tmp_path: Path) -> None:
