@@ -31,15 +31,15 @@ def make_store(path: Path) -> Path:
             [FORMAT],
         )
         store.execute(
-            "INSERT INTO jobs BY NAME SELECT 'west' AS cluster, 'j' || i AS job, 'passed' AS state, 1 AS attempts, "
+            "INSERT INTO job_rows BY NAME SELECT 'west' AS cluster, 'j' || i AS job, 'passed' AS state, 1 AS attempts, "
             "1.0 AS gpus, to_timestamp(1690000000 + 100 * i) AS submit_ts, "
             "to_timestamp(1690000060 + 100 * i) AS start_ts, to_timestamp(1690000600 + 100 * i) AS end_ts, "
             "[]::VARCHAR[] AS quirks, 1 AS source FROM range(?) AS t(i)",
             [JOBS],
         )
         store.execute(
-            "INSERT INTO attempts BY NAME SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts, "
-            "state, gpus, 1 AS servers, quirks, source FROM jobs"
+            "INSERT INTO attempt_rows BY NAME SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, "
+            "end_ts, state, gpus, 1 AS servers, quirks, source FROM jobs"
         )
     return path
 

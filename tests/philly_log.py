@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.ingest.core.format import RAW_LIMIT
 from gpuctl.ingest.core.sink import WITH_SOURCE
 from gpuctl.store.database import Store
+from gpuctl.store.schema import STORED
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -87,7 +88,7 @@ class OneFile(Kept):
         own = {"cluster": self.cluster, **({"source": self.source} if table in WITH_SOURCE else {})}
         values = {name: value for name, value in own.items() if name not in names}
         added = "".join(f", ${name} AS {name}" for name in values)
-        self.store.execute(f"INSERT INTO {table} BY NAME SELECT *{added} FROM incoming", values)
+        self.store.execute(f"INSERT INTO {STORED.get(table, table)} BY NAME SELECT *{added} FROM incoming", values)
         self.store.drop_view("incoming")
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:

@@ -28,8 +28,11 @@ MIGRATIONS = (
     "0008_lake.sql",
     "0009_traces.sql",
     "0010_telemetry_summary.sql",
+    "0011_trace_jobs.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
+STORED = {"jobs": "job_rows", "attempts": "attempt_rows"}
+"""Of the names that are views of several tables, the table that rows are written to."""
 _VERSIONS = "gpuctl_schema"
 SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)"
 _SHOWN = 4

@@ -51,7 +51,7 @@ _JOBS = """
            epoch(submit_ts) AS submit_s, epoch(start_ts) AS start_s, wait_s,
            coalesce(run_sum_s, run_span_s, run_last_s) AS run_s,
            strftime(timezone($zone, submit_ts), '%Y-%m-%d %H:%M:%S') AS submitted
-    FROM jobs WHERE cluster = $cluster ORDER BY submit_ts, rowid
+    FROM numbered_jobs WHERE cluster = $cluster ORDER BY submit_ts, number
 """
 _ATTEMPTS = """
     SELECT job, attempt, strftime(timezone($zone, start_ts), '%Y-%m-%d %H:%M:%S') AS start_time,

@@ -131,7 +131,7 @@ def test_other_forms_give_the_same_jobs(store: Store, tmp_path: Path, name: str)
         assert sink.rejects == []
         assert sum("mended" in row["quirks"] for row in rows(store, "jobs")) == 8
         read(other, "sacct_XD_P_delim.txt")
-        other.execute("DELETE FROM jobs WHERE attempts > 1")
+        other.execute("DELETE FROM job_rows WHERE attempts > 1")
         once = {row["job"]: row for row in view(other)}
         ours = {row["job"]: row for row in view(store)}
         assert len(ours) == 459

@@ -136,7 +136,7 @@ def test_what_is_remembered_is_what_would_be_found(
     plain = told({})
     assert [told(remember), told(remember)] == [plain, plain]
     with Store(place / "s.duckdb", write=True) as store:
-        store.execute("DELETE FROM jobs WHERE job = (SELECT min(job) FROM jobs)")
+        store.execute("DELETE FROM job_rows WHERE job = (SELECT min(job) FROM jobs)")
     assert told(remember) == told({}) != plain
     assert len(list(Path(remember[warm.REMEMBER]).iterdir())) == 2
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuctl.ingest.core.sink import WITH_SOURCE
+from gpuctl.store.schema import STORED
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -134,9 +135,24 @@ def remove_all(store: Store, sources: Sequence[int]) -> None:
     """Delete several sources and every row that came from them."""
     if sources:
         for table in [*sorted(WITH_SOURCE), "lake_files", "rejects", "sources"]:
-            sql = f"DELETE FROM trace.main.{table} WHERE source IN (SELECT unnest($sources))"  # noqa: S608
+            sql = f"DELETE FROM trace.main.{STORED.get(table, table)} WHERE source IN (SELECT unnest($sources))"  # noqa: S608
             store.execute(sql, {"sources": list(sources)}).fetchall()
         store.refresh_lake()
+
+
+def spread(store: Store, cluster: str) -> None:
+    """Give the jobs of a cluster that are stored once rows of their own, as what changes single attempts wants them."""
+    some = "SELECT 1 FROM trace_jobs WHERE cluster = $cluster LIMIT 1"
+    if not store.execute(some, {"cluster": cluster}).fetchall():
+        return
+    # the names are those of this function: no part of this text is input
+    theirs = "WHERE cluster = $cluster AND job IN (SELECT job FROM trace_jobs WHERE cluster = $cluster)"
+    for view in STORED:
+        store.execute(f"CREATE TEMP TABLE spread_{view} AS FROM {view} {theirs}", {"cluster": cluster})
+    store.execute("DELETE FROM trace_jobs WHERE cluster = $cluster", {"cluster": cluster})
+    for view, table in STORED.items():
+        store.execute(f"INSERT INTO {table} BY NAME FROM spread_{view}")
+        store.execute(f"DROP TABLE spread_{view}")
 
 
 def stale(store: Store, cluster: str, version: str) -> set[int]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.ingest.core.rejects import Rejects
 from gpuctl.store import lake
 from gpuctl.store.database import ROW_GROUP
+from gpuctl.store.schema import STORED
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -35,6 +36,7 @@ WITH_SOURCE = frozenset(
         *("machine_events", "machine_samples", "containers", "field_sources"),
         *("exact_placements", "job_events", "gpu_limits", "settings"),
         "yarn_facts",
+        "trace_jobs",
         *("profiles", "suspensions", "traffic_averages"),
         *("service_load", "quota_history", "trace_parts", "machine_averages"),
     }
@@ -106,7 +108,7 @@ class StoreSink:
             values["cluster"] = self.cluster
         if "source" not in columns and table in WITH_SOURCE:
             values["source"] = self.source
-        self.touched.add(table)
+        self.touched.update(("jobs", "attempts") if table == "trace_jobs" else (table,))
         if hasattr(rows, "read_next_batch"):
             self._append(table, rows, values)
             return
@@ -155,7 +157,7 @@ class StoreSink:
             if self._store.lake is not None and table in lake.TABLES:
                 self._store.lake.append(table, found, values, self.cluster, self.source)
             else:
-                self._store.execute(f"INSERT INTO {table} BY NAME {found}", values)
+                self._store.execute(f"INSERT INTO {STORED.get(table, table)} BY NAME {found}", values)
         except Exception as error:
             # DuckDB turns what a stream of batches raises into text; the format's own error says more
             if faults:

@@ -50,7 +50,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def _forget_exit_codes(sink: Sink) -> None:
-    for table in ("jobs", "attempts"):
+    for table in ("job_rows", "attempt_rows"):
         sink.execute(f"UPDATE {table} {_NOT_TOLD} WHERE {_FAILED}", {"cluster": sink.cluster, "source": sink.source})
 
 

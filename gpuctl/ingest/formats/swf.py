@@ -22,6 +22,7 @@ from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traces import swf_lines
 from gpuctl.ingest.traces.jobs import Jobs
+from gpuctl.ingest.traces.marks import words
 from gpuctl.ingest.traces.swf_lines import CELLS, LINE, MORE
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
         if start is None and rows.height:
             start = _start(header, rows, sink)
         made = _jobs(rows, start or 0.0, unit, _names(header, "queue"))
-        lines = made.filter(made["fault"].is_not_null())[LINE].to_list()
+        lines = made[LINE].filter(made["fault"].is_not_null()).to_list()
         split = data.split(b"\n") if lines else []
         told = [
             (line, fault, split[line - first].decode("utf-8", "replace"))
@@ -64,7 +65,8 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
         ]
         for number, reason, raw in sorted([*rejects, *told]):
             sink.reject(number, reason, raw)
-        kept = jobs.add(made.filter(made["fault"].is_null()), partial(_raw, data, first))
+        sound = made.filter(made["fault"].is_null()) if lines else made
+        kept = jobs.add(sound, partial(_raw, data, first))
         placed |= _place(kept, sink, unit)
     jobs.finish()
     if not placed:
@@ -132,7 +134,7 @@ def _jobs(rows: pl.DataFrame, start: float, unit: Unit, queues: Mapping[str, str
     sound = pl.all_horizontal(pl.col(n).is_between(-1e15, 1e15) for n in CELLS if n != "preceding")
     late = (submit + start + pl.coalesce(wait, 0) + pl.coalesce(run, 0)) > _LATEST_S
     huge = pl.max_horizontal(procs, cell["asked_procs"]) > 2**31 - 1
-    return rows.with_columns(**extra.get("columns", {})).with_columns(
+    return rows.with_columns(**extra.get("columns", {}), quirks=words(rows, _quirks(cell))).with_columns(
         job=_label("job"),
         submit_ts=_instant(submit, start),
         start_ts=_instant(begin, start),
@@ -147,7 +149,6 @@ def _jobs(rows: pl.DataFrame, start: float, unit: Unit, queues: Mapping[str, str
         mem_mb=(pl.coalesce(cell["memory"], cell["asked_memory"]) * procs / 1024).round().cast(pl.Int64, strict=False),
         time_limit_s=cell["asked_time"].round().cast(pl.Int64, strict=False),
         **sizes,
-        quirks=_quirks(cell),
         fault=pl.when(pl.col("job").is_null() | (pl.col("job") < 0)).then(pl.lit("no job number"))
         .when(~sound).then(pl.lit("a number is out of range"))
         .when(submit.is_null()).then(pl.lit("no submission"))
@@ -173,11 +174,11 @@ def _instant(seconds: pl.Expr, start: float) -> pl.Expr:
     return pl.when(sound).then(micros).cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
 
 
-def _quirks(cell: Mapping[str, pl.Expr]) -> pl.Expr:
-    """Words for what does not fit together; nothing of it is refused."""
+def _quirks(cell: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
+    """Words for what does not fit together, and where; nothing of it is refused."""
     import polars as pl
 
-    marks = {
+    return {
         "no_wait": cell["wait"].is_null(),
         "no_run_time": cell["run"].is_null(),
         "size_not_as_asked": cell["procs"] != cell["asked_procs"],
@@ -185,7 +186,6 @@ def _quirks(cell: Mapping[str, pl.Expr]) -> pl.Expr:
         "cpu_time_over_run": cell["cpu_time"] > cell["run"],
         "partial_record": pl.col("status").is_in([2.0, 3.0, 4.0]),
     }
-    return pl.concat_list([pl.when(c).then(pl.lit(word)) for word, c in marks.items()]).list.drop_nulls()
 
 
 def _extras(rows: pl.DataFrame) -> dict[str, dict[str, pl.Expr]]:

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.local_time import check_timezone, has_local_times
 from gpuctl.core.paths import resolved
+from gpuctl.core.text import plural
 from gpuctl.ingest.core import ledger
 from gpuctl.ingest.core.ledger import Entry
-from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers
+from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
 from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
 from gpuctl.ingest.pipeline.registry import all_formats, built_in, named, with_named
 from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport, nothing_here
@@ -159,11 +160,6 @@ def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
     if not first.is_dir():
         name = _ARCHIVE.sub("", name) if _ARCHIVE.search(name) else first.parent.name
     return re.sub(r"[^A-Za-z0-9._-]+", "-", clean(name)).strip("-.")[:64] or "cluster"
-
-
-def plural(count: int, word: str) -> str:
-    """Return ``1 file``, ``2 files``."""
-    return f"{count} {word}" if count == 1 else f"{count} {word}s"
 
 
 def _family(format_name: str) -> str:
@@ -505,6 +501,8 @@ class _Run:
     def _sink(self, fmt: Format, store: Store) -> StoreSink:
         from gpuctl.ingest.core.sink import StoreSink
 
+        if scheduler_of(fmt) is not None:
+            ledger.spread(store, self.cluster)
         return StoreSink(store, self.cluster, ledger.next_source(store), self._timezone(fmt, store))
 
     def _timezone(self, fmt: Format, store: Store) -> str:

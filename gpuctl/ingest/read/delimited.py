@@ -103,7 +103,7 @@ class Delimited:
         for data, more in chain([self._begun], self._lines):
             whole, torn = (data, b"") if more else torn_off(data, self._stream)
             piece = self._piece(whole, line)
-            line += whole.count(b"\n")
+            line += count_of(whole, b"\n")
             if torn:
                 piece.rejects.append(Reject(line, CUT_OFF, torn.decode("utf-8", "replace")))
             yield piece

@@ -11,6 +11,8 @@ if TYPE_CHECKING:
 
 PIECE = 4 << 20
 """Bytes of text parsed at a time."""
+BLOCK = 1 << 18
+"""Bytes looked at at a time."""
 
 
 def whole_lines(stream: BinaryIO, head: bytes) -> Iterator[tuple[bytes, bool]]:
@@ -53,8 +55,18 @@ def torn_off(data: bytes, stream: BinaryIO) -> tuple[bytes, bytes]:
     return data[:cut], data[cut:]
 
 
+def blocks(data: bytes) -> Iterator[bytes]:
+    """Yield whole lines, about `BLOCK` bytes at a time: what NumPy makes of so many stays in the processor's cache."""
+    at = 0
+    while at < len(data):
+        cut = data.rfind(b"\n", at, at + BLOCK) + 1 or data.find(b"\n", at + BLOCK) + 1 or len(data)
+        yield data[at:cut]
+        at = cut
+
+
 def count_of(data: bytes, byte: bytes) -> int:
     """How often a byte occurs."""
     import numpy as np
 
-    return int(np.count_nonzero(np.frombuffer(data, np.uint8) == byte[0]))
+    cells, one = np.frombuffer(data, np.uint8), byte[0]
+    return sum(int(np.count_nonzero(cells[at : at + BLOCK] == one)) for at in range(0, len(cells), BLOCK))

@@ -88,15 +88,15 @@ _ORDER = """
 _DROP_LOSERS = tuple(
     f"DELETE FROM {table} AS t USING slurm_told AS o "  # noqa: S608
     f"WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND {number} = o.attempt AND o.choice > 1"
-    for table, number in (("attempts", "t.attempt"), ("placements", "t.attempt"), ("jobs", "t.attempts - 1"))
+    for table, number in (("attempt_rows", "t.attempt"), ("placements", "t.attempt"), ("job_rows", "t.attempts - 1"))
 )
 _DROP_EARLIER = """
-    DELETE FROM jobs AS t USING slurm_order AS o
+    DELETE FROM job_rows AS t USING slurm_order AS o
     WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND t.attempts - 1 = o.attempt
         AND o.number < o.attempts - 1
 """
 _ATTEMPTS = """
-    UPDATE attempts AS t SET
+    UPDATE attempt_rows AS t SET
         attempt = o.number,
         state = CASE WHEN o.progress < 2 AND o.next_since IS NOT NULL THEN 'unknown' ELSE t.state END,
         quirks = CASE
@@ -116,7 +116,7 @@ _PLACEMENTS = """
     WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND t.attempt = o.attempt
 """
 _ORPHANS = """
-    INSERT INTO jobs BY NAME
+    INSERT INTO job_rows BY NAME
     SELECT a.cluster, a.job, a.queued_ts AS submit_ts, a.start_ts, a.end_ts, a.state, a.source_state, a.gpus,
            a.servers AS nodes, a.exit_code, a.exit_signal, a.reason, o.attempt + 1 AS attempts, a.run_s AS run_last_s,
            ['job_row_lost'] AS quirks, a.source
@@ -133,7 +133,7 @@ _TOTALS = """
     FROM attempts AS a WHERE a.cluster = $cluster AND a.job IN (SELECT job FROM slurm_touched) GROUP BY a.job
 """
 _JOBS = """
-    UPDATE jobs AS t SET
+    UPDATE job_rows AS t SET
         attempts = o.attempts, submit_ts = o.submit_ts, eligible_ts = o.eligible_ts, start_ts = o.start_ts,
         wait_s = CASE WHEN o.start_ts >= o.submit_ts THEN epoch(o.start_ts) - epoch(o.submit_ts) END,
         run_span_s = CASE WHEN o.span_s >= 0 THEN o.span_s END,
@@ -141,7 +141,7 @@ _JOBS = """
     FROM slurm_totals AS o WHERE t.cluster = $cluster AND t.job = o.job
 """
 _RESTARTS = """
-    UPDATE jobs AS t SET quirks = list_append(t.quirks, 'attempts_missing')
+    UPDATE job_rows AS t SET quirks = list_append(t.quirks, 'attempts_missing')
     FROM (SELECT unnest($jobs::VARCHAR[]) AS job, unnest($restarts::INTEGER[]) AS restarts) AS r
     WHERE t.cluster = $cluster AND t.job = r.job AND t.attempts <= r.restarts
         AND NOT list_contains(t.quirks, 'attempts_missing')

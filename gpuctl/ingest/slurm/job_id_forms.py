@@ -56,11 +56,11 @@ _OWN_NAMES = """
 """
 _RENAME = tuple(
     f"UPDATE {table} SET job = r.new FROM slurm_renamed AS r WHERE {table}.cluster = $cluster AND {table}.job = r.old"  # noqa: S608
-    for table in ("attempts", "placements", "jobs")
+    for table in ("attempt_rows", "placements", "job_rows")
 )
 # what one source knows of a job's names, all of its rows get: the row that stands in the end may be another one's
 _SPREAD = """
-    UPDATE jobs AS t SET array_job = o.array_job, array_task = o.array_task, het_job = o.het_job,
+    UPDATE job_rows AS t SET array_job = o.array_job, array_task = o.array_task, het_job = o.het_job,
         het_offset = o.het_offset
     FROM (
         SELECT job, min(array_job) AS array_job, min(array_task) AS array_task, min(het_job) AS het_job,
@@ -100,7 +100,7 @@ _UNJOINED = f"""
 _DROP = tuple(
     f"DELETE FROM {table} AS t USING slurm_unjoined AS u "  # noqa: S608
     "WHERE t.cluster = $cluster AND t.job = u.job AND t.source = u.source"
-    for table in ("attempts", "placements", "jobs")
+    for table in ("attempt_rows", "placements", "job_rows")
 )
 # named tasks left, and jobs with a later number that may be them: one of both has no dates, and nothing contradicts
 _DOUBTFUL = f"""

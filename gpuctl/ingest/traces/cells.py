@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpuctl.ingest.read.pieces import count_of
+from gpuctl.ingest.read.pieces import blocks
 from gpuctl.slurm.times import instants
 
 if TYPE_CHECKING:
@@ -17,8 +17,11 @@ stamp or one with an offset from UTC; ``epoch``, seconds, counted from 1970."""
 
 MOST = 1e15
 """No count of a trace is larger."""
+_BLANK, _LAST = ord(" "), ord("~")
 LATEST_S = 7_258_118_400
 """Year 2200."""
+_FEW_HOURS = 20_000
+"""Spans of times so long are looked at hour by hour, for changes of a zone's clock."""
 _EXPECTED = {
     "text": "printable",
     "number": "a number, 0 or more",
@@ -132,22 +135,53 @@ def _usual_times(cells: pl.Series, timezone: str) -> pl.Series | None:
         return None
     if timezone == "UTC":
         return naive.dt.replace_time_zone("UTC")
+    offset = _offset(first, last, timezone)
+    if offset is not None:
+        return (naive - offset).dt.replace_time_zone("UTC")
     try:
-        utc = naive.dt.replace_time_zone(timezone, ambiguous="null", non_existent="null").dt.convert_time_zone("UTC")
+        utc = _utc(naive, timezone)
     except pl.exceptions.ComputeError:
         # a zone that Python knows and Polars does not
         return None
     return utc if utc.null_count() == cells.null_count() else None
 
 
+def _utc(naive: pl.Series, timezone: str) -> pl.Series:
+    return naive.dt.replace_time_zone(timezone, ambiguous="null", non_existent="null").dt.convert_time_zone("UTC")
+
+
+def _offset(first: datetime, last: datetime, timezone: str) -> timedelta | None:
+    """By how much a zone is ahead of UTC, where that is the same from an hour before to an hour after two times."""
+    import polars as pl
+
+    hour = timedelta(hours=1)
+    if last - first > _FEW_HOURS * hour:
+        return None
+    hours = pl.datetime_range(first - hour, last + 2 * hour, "1h", time_unit="us", eager=True)
+    try:
+        ahead = hours - _utc(hours, timezone).dt.replace_time_zone(None)
+    except pl.exceptions.ComputeError:
+        return None
+    offset = ahead[0]
+    return offset if isinstance(offset, timedelta) and ahead.null_count() == 0 and ahead.n_unique() == 1 else None
+
+
 def is_plain(data: bytes, separator: str) -> bool:
     """Whether the cells of some lines have no blanks around them and no unprintable characters."""
     import numpy as np
 
-    between, cells = separator.encode(), np.frombuffer(data, np.uint8)
-    blank = (between + b" ", b" " + between, b" \n", b"\n ")
-    if data.startswith(b" ") or data.endswith(b" ") or any(pattern in data for pattern in blank):
-        return False
-    # others than printable ASCII may be blanks or controls
-    odd = int(np.count_nonzero((cells < 32) | (cells > 126)))
-    return odd == count_of(data, b"\n") + (count_of(data, b"\t") if separator == "\t" else 0)
+    between, end = ord(separator), ord("\n")
+    for block in blocks(data):
+        cells = np.frombuffer(block, np.uint8)
+        edge, blank = (cells == between) | (cells == end), cells == _BLANK
+        # others than printable ASCII may be blanks or controls; numbers below that of a blank become large ones
+        odd = cells - np.uint8(_BLANK) > _LAST - _BLANK
+        if (
+            blank[0]
+            or blank[-1]
+            or (odd & ~edge).any()
+            or (blank[1:] & edge[:-1]).any()
+            or (blank[:-1] & edge[1:]).any()
+        ):
+            return False
+    return True

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.core.states import State
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues, known_jobs
 from gpuctl.ingest.core.known_jobs import KnownJobs
+from gpuctl.ingest.traces.marks import words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     import polars as pl
 
@@ -26,6 +27,16 @@ JOB_COLUMNS = (
     *("gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s", "priority", "qos", "reason", "attempts", "wait_s"),
     *("run_span_s", "run_sum_s", "run_last_s", "quirks"),
 )
+ONCE = {
+    **{name: name for name in ("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state")},
+    **{
+        name: name for name in ("source_state", "gpus", "gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s", "quirks")
+    },
+    **{"wait_s": "told_wait_s", "run_span_s": "told_run_s"},
+}
+"""What the table ``trace_jobs`` has of these, by its own names."""
+_MORE = frozenset({"priority", "qos", "reason", "attempts", "run_sum_s", "run_last_s"})
+"""Jobs that have any of these have rows of their own in ``jobs`` and ``attempts``."""
 _ATTEMPT = {
     **{name: name for name in ("job", "attempt", "start_ts", "end_ts", "released_ts", "state", "source_state", "gpus")},
     **{"submit_ts": "queued_ts", "servers": "servers", "wait_s": "wait_s", "run_span_s": "run_s"},
@@ -81,10 +92,19 @@ class Jobs:
 
         if not self._waiting:
             return
-        made = _settled(pl.concat(self._waiting, how="diagonal").rechunk())
+        rows = pl.concat(self._waiting, how="diagonal")
         self._waiting, self._rows = [], 0
-        if "queue" in made.columns:
-            self._queues.update(made["queue"].drop_nulls().unique())
+        if "queue" in rows.columns:
+            self._queues.update(rows["queue"].drop_nulls().unique())
+        if _MORE.isdisjoint(rows.columns):
+            self._sink.insert("trace_jobs", _once(rows))
+        else:
+            self._insert(_settled(rows))
+        self._sink.loaded(rows.height)
+
+    def _insert(self, made: pl.DataFrame) -> None:
+        import polars as pl
+
         there = set(made.columns)
         tried = made.filter(made["attempts"] > 0)
         attempts = tried.select(pl.col(name).alias(to) for name, to in _ATTEMPT.items() if name in there)
@@ -94,7 +114,6 @@ class Jobs:
         ):
             if frame.height:
                 self._sink.insert(table, frame)
-        self._sink.loaded(made.height)
 
     def _fresh(self, rows: pl.DataFrame, raw: Callable[[Sequence[int]], list[str]]) -> pl.DataFrame:
         """Leave out the jobs that are known already, and reject their rows."""
@@ -114,14 +133,37 @@ class Jobs:
         return rows.filter(~again)
 
 
-def _settled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add what follows from a job's times and state: waits, run times, quirks."""
+def _once(rows: pl.DataFrame) -> pl.DataFrame:
+    """Jobs of which all else follows, as the store's views ``jobs`` and ``attempts`` tell it."""
+    made = rows.with_columns(_quirks(_complete(rows)))
+    return made.select(made[name].alias(to) for name, to in ONCE.items() if name in made.columns)
+
+
+def _complete(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add the columns that are looked at, where a source has none of them."""
     import polars as pl
 
     time = pl.Datetime("us", "UTC")
     kinds: dict[str, Any] = {**dict.fromkeys(("submit_ts", "start_ts", "end_ts"), time), "nodes": pl.Int32}
-    absent = [pl.lit(None, kind).alias(name) for name, kind in kinds.items() if name not in rows.columns]
-    rows = rows.with_columns(absent)
+    return rows.with_columns(pl.lit(None, kind).alias(name) for name, kind in kinds.items() if name not in rows.columns)
+
+
+def _quirks(rows: pl.DataFrame) -> pl.Series:
+    """What is odd about jobs: what the source says of it, and what their times and states tell."""
+    import polars as pl
+
+    late, unknown = pl.col("start_ts") < pl.col("submit_ts"), pl.col("state") == State.UNKNOWN.value
+    own = words(rows, {"start_before_submit": late, "unknown_state": unknown}).alias("quirks")
+    if "quirks" not in rows.columns:
+        return own
+    return rows["quirks"].list.concat(own) if own.list.len().max() else rows["quirks"]
+
+
+def _settled(rows: pl.DataFrame) -> pl.DataFrame:
+    """Add what follows from a job's times and state: waits, run times, quirks."""
+    import polars as pl
+
+    rows = _complete(rows)
     submit, start, end, state = (pl.col(name) for name in ("submit_ts", "start_ts", "end_ts", "state"))
     unfinished = state.is_in(_UNFINISHED)
     waited, ran = _seconds(submit, start), _seconds(start, end)
@@ -131,7 +173,6 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
         "end_before_start": end < start,
         "nodes_unknown": pl.lit(value=True),
     }
-    on_jobs = {"start_before_submit": start < submit, "unknown_state": state == State.UNKNOWN.value}
 
     def told(name: str) -> list[str]:
         """A length that the source itself tells, for where no times do."""
@@ -146,11 +187,7 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
         run_span_s=pl.coalesce(pl.when(ran >= 0).then(ran), *told("run_span_s")),
         released_ts=pl.when(~unfinished).then(pl.max_horizontal(start, end)),
     )
-    own = _words(rows, on_jobs)
-    rows = rows.with_columns(
-        _words(rows, on_attempts).alias("attempt_quirks"),
-        (rows["quirks"].list.concat(own) if "quirks" in rows.columns else own).alias("quirks"),
-    )
+    rows = rows.with_columns(words(rows, on_attempts).alias("attempt_quirks"), _quirks(rows))
     if "run_sum_s" in rows.columns:
         return rows
     return rows.with_columns(run_sum_s="run_span_s", run_last_s="run_span_s")
@@ -158,13 +195,3 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
 
 def _seconds(since: pl.Expr, until: pl.Expr) -> pl.Expr:
     return (until - since).dt.total_microseconds() / 1e6
-
-
-def _words(rows: pl.DataFrame, marks: Mapping[str, pl.Expr]) -> pl.Series:
-    """A list of the words whose conditions hold, for each row."""
-    import polars as pl
-
-    bits = [pl.when(condition).then(1 << bit).otherwise(0) for bit, condition in enumerate(marks.values())]
-    codes = rows.select(pl.sum_horizontal(bits).cast(pl.UInt32)).to_series()
-    lists = [[word for bit, word in enumerate(marks) if code >> bit & 1] for code in range(1 << len(bits))]
-    return pl.Series(lists, dtype=pl.List(pl.String)).gather(codes)

@@ -33,8 +33,12 @@ _THEIRS = """source IN (
     SELECT source FROM sources
     WHERE cluster = $cluster AND format IN ('pai-jobs', 'pai-tasks', 'pai-instances', 'pai-groups'))"""
 """Rows of these tables: a cluster may have jobs of other files, too."""
-_JOBS = f"""
-INSERT INTO jobs BY NAME
+_STATES = ", ".join(
+    f"coalesce(bool_or(state = '{state}'), false) AS {state}"
+    for state in ("failed", "running", "unknown", "completed", "pending")
+)
+_MADE = f"""
+CREATE TEMP TABLE pai_made AS
 WITH listed AS (
     SELECT job, any_value(instance) AS instance, any_value("user") AS "user", any_value(state) AS state,
            any_value(source_state) AS source_state, min(start_ts) AS submit_ts, max(end_ts) AS end_ts,
@@ -44,13 +48,12 @@ WITH listed AS (
 tasks AS (
     SELECT job, sum(instances * gpus) AS gpus, sum(instances * cpus) AS cpus, sum(instances * mem_mb) AS mem_mb,
            string_agg(DISTINCT gpu_type, '|' ORDER BY gpu_type) AS gpu_type, min(start_ts) AS start_ts,
-           max(end_ts) AS end_ts, list(DISTINCT state) AS states, max(source) AS source
+           max(end_ts) AS end_ts, {_STATES}, max(source) AS source
     FROM trace_parts WHERE cluster = $cluster AND kind = 'task' GROUP BY job
 ),
 ran AS (
     SELECT job, min(running_ts) AS start_ts, CASE WHEN count(*) = count(end_ts) THEN max(end_ts) END AS end_ts,
-           list(DISTINCT state) AS states, count(DISTINCT machine) AS nodes, count(*) AS instances,
-           max(source) AS source
+           {_STATES}, count(DISTINCT machine) AS nodes, max(source) AS source
     FROM containers
     WHERE cluster = $cluster AND container IS NOT NULL AND state IS NOT NULL AND {_THEIRS}
     GROUP BY job
@@ -63,11 +66,11 @@ made AS (
     SELECT job, l."user", g."group" AS account, g.name, l.submit_ts, coalesce(r.start_ts, t.start_ts) AS start_ts,
            coalesce(l.end_ts, if(r.job IS NULL, t.end_ts, r.end_ts)) AS last_ts,
            coalesce(l.state, CASE
-               WHEN list_contains(coalesce(t.states, r.states), 'failed') THEN 'failed'
-               WHEN list_contains(coalesce(t.states, r.states), 'running') THEN 'running'
-               WHEN list_contains(coalesce(t.states, r.states), 'unknown') THEN 'unknown'
-               WHEN list_contains(coalesce(t.states, r.states), 'completed')
-                   THEN if(list_contains(coalesce(t.states, r.states), 'pending'), 'running', 'completed')
+               WHEN coalesce(t.failed, r.failed) THEN 'failed'
+               WHEN coalesce(t.running, r.running) THEN 'running'
+               WHEN coalesce(t.unknown, r.unknown) THEN 'unknown'
+               WHEN coalesce(t.completed, r.completed)
+                   THEN if(coalesce(t.pending, r.pending), 'running', 'completed')
                ELSE 'pending' END) AS state,
            l.source_state, t.gpus, coalesce(t.gpu_type, g.gpu_type) AS gpu_type, nullif(r.nodes, 0)::INTEGER AS nodes,
            ceil(t.cpus)::INTEGER AS cpus, round(t.mem_mb)::BIGINT AS mem_mb,
@@ -88,17 +91,20 @@ SELECT $cluster AS cluster, job, "user", account, name, submit_ts, start_ts,
        source
 FROM made
 """  # noqa: S608
-_ATTEMPTS = f"""
-INSERT INTO attempts BY NAME
-SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts,
-       CASE WHEN state NOT IN ('running', 'pending') THEN greatest(start_ts, end_ts) END AS released_ts, state,
-       source_state, gpus, nodes AS servers, wait_s, run_span_s AS run_s,
-       CASE WHEN start_ts IS NULL AND state IN ('completed', 'failed') THEN ['no_start'] ELSE [] END
-           || CASE WHEN end_ts IS NULL AND start_ts IS NOT NULL AND state <> 'running' THEN ['no_end'] ELSE [] END
-           || CASE WHEN end_ts < start_ts THEN ['end_before_start'] ELSE [] END AS quirks,
-       source
-FROM jobs WHERE cluster = $cluster AND attempts > 0 AND {_THEIRS}
-"""  # noqa: S608
+# one that waits may have an attempt, or none: all others have one, and all of it follows
+_ONCE = """
+INSERT INTO trace_jobs BY NAME
+SELECT * EXCLUDE (attempts, wait_s, run_span_s, run_sum_s, run_last_s), true AS placed
+FROM pai_made WHERE state <> 'pending'
+"""
+_WAITING = "INSERT INTO job_rows BY NAME FROM pai_made WHERE state = 'pending'"
+_ATTEMPTS = """
+INSERT INTO attempt_rows BY NAME
+SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts, state, source_state, gpus,
+       nodes AS servers, wait_s, run_span_s AS run_s,
+       CASE WHEN start_ts IS NOT NULL THEN ['no_end'] ELSE [] END AS quirks, source
+FROM pai_made WHERE state = 'pending' AND attempts > 0
+"""
 _SIZES = f"""
 UPDATE containers SET gpus = t.gpus, cpus = ceil(t.cpus)::INTEGER, mem_mb = round(t.mem_mb)::BIGINT
 FROM (SELECT job, task, any_value(gpus) AS gpus, any_value(cpus) AS cpus, any_value(mem_mb) AS mem_mb
@@ -136,9 +142,9 @@ def conclude(sink: Sink | None) -> list[str]:
     )
     if not sink.query(known, here).item():
         return []
-    for table in ("jobs", "attempts", "placements"):
+    for table in ("trace_jobs", "job_rows", "attempt_rows", "placements"):
         # the names stand in this line
         sink.execute(f"DELETE FROM {table} WHERE cluster = $cluster AND {_THEIRS}", here)  # noqa: S608
-    for sql in (_SIZES, _JOBS, _ATTEMPTS, _PLACEMENTS, _SPAN):
-        sink.execute(sql, here)
+    for sql in (_SIZES, _MADE, _ONCE, _WAITING, _ATTEMPTS, "DROP TABLE pai_made", _PLACEMENTS, _SPAN):
+        sink.execute(sql, here if "$cluster" in sql else None)
     return []

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import re
 from typing import TYPE_CHECKING
 
 from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8
 from gpuctl.ingest.read.delimited import Reject
-from gpuctl.ingest.read.pieces import count_of, torn_off, whole_lines
+from gpuctl.ingest.read.pieces import blocks, count_of, torn_off, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,8 +25,7 @@ MORE = tuple(f"more_{k}" for k in range(1, 5))
 """Cells behind these, as text."""
 NUMBER, SHORT, LONG = "cell {n} is not a number", "not 18 cells", f"more than {len(CELLS) + len(MORE)} cells"
 LINE = "line"
-_BLANKS = re.compile(rb"[ \t]+")
-_EDGES = re.compile(rb"(?m)^ +| +$")
+_BLANK, _END = b" \n"
 _COMMENT = re.compile(rb"(?m)^[ \t]*[;#].*$")
 _KEY = re.compile(r";\s*([A-Za-z]{3,30})\s*:\s*(.*)")
 _HEADER = re.compile(rb"(?i)[ \t]*\"?(id|job|jobid|job_id|job_number)\"?[ \t,]+\"?submit")
@@ -83,8 +81,7 @@ def _piece(data: bytes, first: int) -> tuple[pl.DataFrame, list[Reject]]:
         data = data.replace(b"\r", b"")
     if b";" in data or b"#" in data:
         data = _COMMENT.sub(b"", data)
-    if b"\t" in data or b"  " in data or data.startswith(b" ") or b"\n " in data or b" \n" in data:
-        data = _EDGES.sub(b"", _BLANKS.sub(b" ", data))
+    data = b"".join(_squeezed(block) for block in blocks(data.replace(b"\t", b" ")))
     if data.startswith(b"\n") or b"\n\n" in data:
         kept = data.split(b"\n")[:-1]
         numbers = numbers[np.array([bool(line) for line in kept], bool)]
@@ -99,6 +96,23 @@ def _piece(data: bytes, first: int) -> tuple[pl.DataFrame, list[Reject]]:
     return _by_line(data, numbers.tolist())
 
 
+def _squeezed(data: bytes) -> bytes:
+    """Lines with one blank between cells, and none before or behind them."""
+    import numpy as np
+
+    cells = np.frombuffer(data, np.uint8)
+    blank, end = cells == _BLANK, cells == _END
+    # before another blank, or at the end of a line; then what is left at the beginning of one
+    odd = blank[:-1] & (blank[1:] | end[1:])
+    if odd.any():
+        cells = np.append(cells[:-1][~odd], cells[-1:])
+    elif not (data.startswith(b" ") or (end[:-1] & blank[1:]).any()):
+        return data
+    kept = cells != _BLANK
+    kept[1:] |= cells[:-1] != _END
+    return bytes(cells[kept])
+
+
 def _read(data: bytes, width: int) -> pl.DataFrame | None:
     """Read lines of one width; None where some are of another, or have something else than numbers."""
     import polars as pl
@@ -107,7 +121,7 @@ def _read(data: bytes, width: int) -> pl.DataFrame | None:
     # a file without dependencies has numbers there, too
     schema = {name: pl.String if name in _TEXTS else pl.Float64 for name in names}
     try:
-        return pl.read_csv(io.BytesIO(data), has_header=False, quote_char=None, separator=" ", schema=schema)
+        return pl.read_csv(data, has_header=False, quote_char=None, separator=" ", schema=schema)
     except (pl.exceptions.ComputeError, pl.exceptions.SchemaError):
         return None
 

@@ -13,6 +13,7 @@ from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.delimited import Delimited, header
 from gpuctl.ingest.traces.cells import Kind, dtype, expected, is_plain, typed
 from gpuctl.ingest.traces.jobs import LINE, Jobs
+from gpuctl.ingest.traces.marks import words
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -154,18 +155,16 @@ class Table:
 
         if "source_state" in rows.columns:
             states = {word: state.value for word, state in self.states.items()}
-            words = rows["source_state"].str.to_uppercase()
-            state = words.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
+            told = rows["source_state"].str.to_uppercase()
+            state = told.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
             rows = rows.with_columns(state.alias("state"))
         derived = self.derive()
         if derived:
             rows = rows.with_columns(**derived)
         faults += [pl.when(where).then(pl.lit(reason)) for reason, where in self.faults().items()]
-        more = {_FAULT: pl.coalesce(faults) if faults else pl.lit(None, pl.String)}
-        if self.quirks:
-            marks = [pl.when(where()).then(pl.lit(word)) for word, where in self.quirks.items()]
-            more["quirks"] = pl.concat_list(marks).list.drop_nulls()
-        return rows.with_columns(**more)
+        fault = pl.coalesce(faults) if faults else pl.lit(None, pl.String)
+        marked = {"quirks": words(rows, {word: where() for word, where in self.quirks.items()})} if self.quirks else {}
+        return rows.with_columns(fault.alias(_FAULT), **marked)
 
 
 @dataclass(frozen=True)

@@ -324,7 +324,7 @@ CHANGES = """
     SELECT DISTINCT submit_ts AS ts, machine, state, reason, source FROM yarn_seen
     WHERE origin = 'node' AND submit_ts IS NOT NULL AND machine IS NOT NULL
 """
-FORGET = ("jobs", "attempts", "containers", "placements", "field_sources", "yarn_built")
+FORGET = ("job_rows", "attempt_rows", "containers", "placements", "field_sources", "yarn_built")
 BUILT = """
     INSERT INTO yarn_built BY NAME
     SELECT $cluster AS cluster, job, sources, $context AS context FROM yarn_stale WHERE sources IS NOT NULL

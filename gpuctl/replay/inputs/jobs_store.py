@@ -64,7 +64,7 @@ def write_jobs(place: Path, workload: Workload, path: Path) -> str:
         "rows_in": w.size, "rows_loaded": w.size, "rows_rejected": 0, "parser_version": READER_VERSION,
     }  # fmt: skip
     with Store(place, write=True) as store:
-        for table, frame in (("clusters", pl.DataFrame({**about, **span})), ("jobs", rows)):
+        for table, frame in (("clusters", pl.DataFrame({**about, **span})), ("job_rows", rows)):
             store.view("csv_rows", frame)
             # the name is one of this function's own
             store.execute(f"INSERT INTO {table} BY NAME SELECT * FROM csv_rows")  # noqa: S608

@@ -19,28 +19,28 @@ EPOCH = datetime(1970, 1, 1)
 """Second 0 of a clock that names no zone."""
 
 _JOBS = """
-    SELECT rowid AS job, job AS name, queue, "user", state, gpus, gpu_type, time_limit_s, source, cpus, mem_mb,
+    SELECT number AS job, job AS name, queue, "user", state, gpus, gpu_type, time_limit_s, source, cpus, mem_mb,
            account, qos, nodes,
            run_sum_s, run_last_s, run_span_s,
            epoch(timezone($zone, submit_ts)) AS submit_c, epoch(timezone($zone, eligible_ts)) AS eligible_c,
            epoch(timezone($zone, start_ts)) AS start_c, epoch(timezone($zone, end_ts)) AS end_c
-    FROM jobs WHERE cluster = $cluster
+    FROM numbered_jobs WHERE cluster = $cluster
 """
 _ATTEMPTS = """
-    SELECT j.rowid AS job, a.attempt, a.state, a.gpus, a.run_s, a.end_ts IS NULL AS endless,
+    SELECT j.number AS job, a.attempt, a.state, a.gpus, a.run_s, a.end_ts IS NULL AS endless,
            a.released_ts = a.end_ts AS whole, epoch(timezone($zone, a.start_ts)) AS start_c,
            epoch(timezone($zone, a.end_ts)) AS end_c, epoch(timezone($zone, a.released_ts)) AS released_c,
            epoch(timezone($zone, least(a.allocated_ts, a.start_ts))) AS held_from_c,
            epoch(timezone($zone, greatest(e.end_ts, s.seen_ts))) AS shown_c
-    FROM attempts AS a JOIN jobs AS j USING (cluster, job)
+    FROM attempts AS a JOIN numbered_jobs AS j USING (cluster, job)
     LEFT JOIN source_ends AS e ON e.source = a.source LEFT JOIN last_samples AS s ON s.job = a.job
     WHERE cluster = $cluster
 """
 _SHOWN = f"WITH source_ends AS ({SOURCE_ENDS}), last_samples AS ({LAST_SAMPLES})"
 _PLACEMENTS = """
-    SELECT j.rowid AS job, p.attempt, p.machine, sum(p.gpus) AS gpus,
+    SELECT j.number AS job, p.attempt, p.machine, sum(p.gpus) AS gpus,
            bool_or(coalesce(p.estimated, false)) AS estimated
-    FROM placements AS p JOIN jobs AS j USING (cluster, job) WHERE cluster = $cluster GROUP BY ALL
+    FROM placements AS p JOIN numbered_jobs AS j USING (cluster, job) WHERE cluster = $cluster GROUP BY ALL
 """
 _MACHINES = "SELECT machine, rack, gpu_type, gpus, cpus, mem_mb FROM machines WHERE cluster = $cluster"
 _EVENTS = """

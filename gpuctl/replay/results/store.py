@@ -173,8 +173,8 @@ def _write(store: Store, part: _Part) -> None:
     _insert(store, "queues", _queues(part))
     _insert(store, "queue_machines", _queue_machines(part))
     _insert(store, "machine_events", _machine_events(part))
-    _insert(store, "jobs", jobs)
-    _insert(store, "attempts", attempts)
+    _insert(store, "job_rows", jobs)
+    _insert(store, "attempt_rows", attempts)
     _insert(store, "placements", _placements(part))
     digest, length = hashlib.sha256(), 0
     for lines in part.outcome.log.json_lines():

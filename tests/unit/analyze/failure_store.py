@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.store.database import Store
+from gpuctl.store.schema import STORED
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -56,7 +57,7 @@ class Site:
     def _insert(self, table: str, **values: Any) -> None:
         names = ", ".join(f'"{name}"' for name in values)
         marks = ", ".join(f"${name}" for name in values)
-        self.store.execute(f"INSERT INTO {table} ({names}) VALUES ({marks})", values)
+        self.store.execute(f"INSERT INTO {STORED.get(table, table)} ({names}) VALUES ({marks})", values)
 
     def machine(self, name: str, gpus: int = 8) -> None:
         """A machine."""

@@ -199,7 +199,7 @@ def test_two_clusters_with_such_a_job(tmp_path: Path, signatures: Path) -> None:
         opened.execute("INSERT INTO clusters SELECT * REPLACE ('d' AS cluster) FROM clusters")
     assert told(path, "gang", signatures).cluster == "c"
     with Store(path, write=True) as opened:
-        opened.execute("INSERT INTO jobs SELECT * REPLACE ('d' AS cluster) FROM jobs WHERE job = 'gang'")
+        opened.execute("INSERT INTO job_rows SELECT * REPLACE ('d' AS cluster) FROM jobs WHERE job = 'gang'")
     with pytest.raises(UsageError, match="2 clusters"):
         told(path, "gang", signatures)
 

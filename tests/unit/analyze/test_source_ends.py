@@ -90,7 +90,7 @@ def test_daemons_that_write_on_without_an_end_show_that_it_runs(tmp_path: Path) 
                 "INSERT INTO sources VALUES (?, 'c', 'p', 'yarn-rm-log', 's', 1, 1, 1, 0, 1, now())", [source]
             ).fetchall()
             opened.execute(
-                "INSERT INTO jobs (cluster, job, submit_ts, end_ts, state, attempts, quirks, source) "
+                "INSERT INTO job_rows (cluster, job, submit_ts, end_ts, state, attempts, quirks, source) "
                 "VALUES ('c', ?, ?, ?, 'completed', 1, [], ?)",
                 [str(source), origin + timedelta(days=first), origin + timedelta(days=last), source],
             ).fetchall()

@@ -30,7 +30,7 @@ class Made:
 
     def job(self, name: str, state: str, gpus: float, *times: tuple[str, str]) -> None:
         self.store.execute(
-            "INSERT INTO jobs (cluster, job, state, gpus, attempts, submit_ts, start_ts, end_ts, quirks, source)"
+            "INSERT INTO job_rows (cluster, job, state, gpus, attempts, submit_ts, start_ts, end_ts, quirks, source)"
             " VALUES ('c', $job, $state, $gpus, $attempts, $start::TIMESTAMPTZ, $start::TIMESTAMPTZ,"
             " $end::TIMESTAMPTZ, [], 1)",
             {"job": name, "state": state, "gpus": gpus, "attempts": len(times)}
@@ -38,9 +38,9 @@ class Made:
         )
         for number, (start, end) in enumerate(times):
             self.store.execute(
-                "INSERT INTO attempts (cluster, job, attempt, queued_ts, start_ts, end_ts, released_ts, state, gpus,"
-                " servers, run_s, quirks, source) VALUES ('c', $job, $n, $start::TIMESTAMPTZ, $start::TIMESTAMPTZ,"
-                " $end::TIMESTAMPTZ, $end::TIMESTAMPTZ, $state, $gpus, 1, 0, [], 1)",
+                "INSERT INTO attempt_rows (cluster, job, attempt, queued_ts, start_ts, end_ts, released_ts, state, "
+                "gpus, servers, run_s, quirks, source) VALUES ('c', $job, $n, $start::TIMESTAMPTZ, "
+                "$start::TIMESTAMPTZ, $end::TIMESTAMPTZ, $end::TIMESTAMPTZ, $state, $gpus, 1, 0, [], 1)",
                 {"job": name, "n": number, "start": f"{DAY}{start}+00", "end": f"{DAY}{end}+00"}
                 | {"state": state, "gpus": gpus},
             )

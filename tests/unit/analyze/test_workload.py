@@ -45,7 +45,7 @@ def a_store(path: Path, jobs: list[dict[str, Any]], zone: str = "UTC") -> Path:
             {"zone": zone},
         )
         store.view("csv_rows", frame)
-        store.execute("INSERT INTO jobs BY NAME SELECT * FROM csv_rows")
+        store.execute("INSERT INTO job_rows BY NAME SELECT * FROM csv_rows")
         store.drop_view("csv_rows")
     return path
 

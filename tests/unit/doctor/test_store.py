@@ -199,8 +199,8 @@ def test_another_schema_version(store: Path, version: int) -> None:
 @pytest.mark.parametrize(
     ("statement", "told"),
     [
-        ("DROP TABLE attempts", "no table attempts"),
-        ("ALTER TABLE jobs DROP COLUMN gpus", "no column gpus in jobs"),
+        ("DROP TABLE placements", "no table placements"),
+        ("ALTER TABLE containers DROP COLUMN gpus", "no column gpus in containers"),
         ("CREATE VIEW mine AS SELECT 1", "a view that gpuctl did not make: mine"),
         ("CREATE MACRO own(x) AS x + 1", "a macro that gpuctl did not make: own"),
     ],
@@ -217,7 +217,7 @@ def test_what_a_killed_writer_left(store: Path, root: Path) -> None:
     program = (
         "import os, sys; from pathlib import Path; from gpuctl.store.database import Store\n"
         "store = Store(Path(sys.argv[1]), write=True)\n"
-        "store.execute('UPDATE jobs SET gpus = NULL')\nos.kill(os.getpid(), 9)\n"
+        "store.execute('UPDATE job_rows SET gpus = NULL')\nos.kill(os.getpid(), 9)\n"
     )
     subprocess.run([sys.executable, "-c", program, str(store)], env={"PYTHONPATH": str(root)}, check=False)
     beside = {path.name: path.read_bytes() for path in store.parent.iterdir()}
@@ -297,7 +297,7 @@ def test_zones_that_are_not_known(store: Path, zone: str) -> None:
     ],
 )
 def test_clocks(store: Path, change_s: str, status: Status, evidence: str) -> None:
-    change(store, *(f"UPDATE {table} SET {change_s} WHERE job = 'j7'" for table in ("jobs", "attempts")))
+    change(store, *(f"UPDATE {table} SET {change_s} WHERE job = 'j7'" for table in ("job_rows", "attempt_rows")))
     found = look(store)["clocks"]
     assert found.status is status
     assert evidence in found.evidence
@@ -306,7 +306,7 @@ def test_clocks(store: Path, change_s: str, status: Status, evidence: str) -> No
 @pytest.mark.parametrize(("column", "check"), [("gpus", "gpu_counts"), ("submit_ts", "submit_times")])
 @pytest.mark.parametrize(("lacking", "status"), [(2, Status.OK), (3, Status.WARN), (JOBS, Status.WARN)])
 def test_columns_that_are_missing(store: Path, column: str, check: str, lacking: int, status: Status) -> None:
-    change(store, f"UPDATE jobs SET {column} = NULL WHERE job IN (SELECT job FROM jobs LIMIT {lacking})")
+    change(store, f"UPDATE job_rows SET {column} = NULL WHERE job IN (SELECT job FROM jobs LIMIT {lacking})")
     found = look(store)
     assert found[check].status is status
     number = f"{JOBS - lacking} of {JOBS}" if status is Status.OK else f"west: {lacking} of {JOBS} jobs"

@@ -70,8 +70,8 @@ CRAFTED = {
         "its gpuctl_schema is not as gpuctl made it",
     ),
     "a column of another type": (
-        "ALTER TABLE jobs ALTER gpus TYPE VARCHAR",
-        "column jobs.gpus is VARCHAR, expected DOUBLE",
+        "ALTER TABLE machine_samples ALTER gpus_used TYPE VARCHAR",
+        "column machine_samples.gpus_used is VARCHAR, expected DOUBLE",
     ),
     "one column more": ("ALTER TABLE queues ADD COLUMN more INTEGER", "a column that gpuctl did not make: queues.more"),
     "one column less": ("ALTER TABLE queues DROP COLUMN parent", "no column parent in queues"),

@@ -152,8 +152,8 @@ def test_places_of_philly_stay(tmp_path: Path) -> None:
 def test_what_philly_has_no_word_for_is_left_out(tmp_path: Path) -> None:
     db = store_of(tmp_path, *TRACES["openb-pods"])
     with Store(db, write=True) as store:
-        store.execute("UPDATE jobs SET gpus = 1")
-        store.execute("DELETE FROM attempts WHERE job = 'pod-2'")
+        store.execute("UPDATE job_rows SET gpus = 1")
+        store.execute("DELETE FROM attempt_rows WHERE job = 'pod-2'")
     data, done = written(db, "philly")
     assert [(job["jobid"], job["status"]) for job in json.loads(data)] == [("pod-1", "Pass")]
     assert [str(n) for n in done.notes[:3]] == [

@@ -67,19 +67,19 @@ _NOTE = """
     WHERE e.cluster = $cluster
 """
 _ALLOCATED = """
-    UPDATE attempts SET allocated_ts = e.since_ts
+    UPDATE attempt_rows AS t SET allocated_ts = e.since_ts
     FROM job_events AS e
-    WHERE attempts.cluster = $cluster AND e.cluster = $cluster AND e.job = attempts.job AND e.event = 'configured'
-          AND e.since_ts < attempts.start_ts AND abs(epoch(e.ts) - epoch(attempts.start_ts)) < 2
-          AND attempts.allocated_ts IS DISTINCT FROM e.since_ts
+    WHERE t.cluster = $cluster AND e.cluster = $cluster AND e.job = t.job AND e.event = 'configured'
+          AND e.since_ts < t.start_ts AND abs(epoch(e.ts) - epoch(t.start_ts)) < 2
+          AND t.allocated_ts IS DISTINCT FROM e.since_ts
 """
 _PREEMPTED = """
-    UPDATE attempts SET preempted_by = e.other_job
+    UPDATE attempt_rows AS t SET preempted_by = e.other_job
     FROM job_events AS e
-    WHERE attempts.cluster = $cluster AND e.cluster = $cluster AND e.job = attempts.job AND e.event = 'preempted'
-          AND e.other_job IS NOT NULL AND attempts.start_ts <= e.ts
-          AND (attempts.end_ts IS NULL OR attempts.end_ts >= e.ts - INTERVAL 2 SECOND)
-          AND attempts.preempted_by IS DISTINCT FROM e.other_job
+    WHERE t.cluster = $cluster AND e.cluster = $cluster AND e.job = t.job AND e.event = 'preempted'
+          AND e.other_job IS NOT NULL AND t.start_ts <= e.ts
+          AND (t.end_ts IS NULL OR t.end_ts >= e.ts - INTERVAL 2 SECOND)
+          AND t.preempted_by IS DISTINCT FROM e.other_job
 """
 # an array's last task keeps the array's own id, so only tasks with an id of their own change
 _TASKS = """

@@ -331,7 +331,7 @@ def add_job(db: Path, job: str, cluster: str = "c", **more: object) -> None:
     with Store(db, write=True) as store:
         values = {"cluster": cluster, "job": job, "state": "failed", "attempts": 1, "quirks": [], "source": 0, **more}
         names = ", ".join(values)
-        store.execute(f"INSERT INTO jobs ({names}) VALUES ({', '.join(f'${n}' for n in values)})", values)
+        store.execute(f"INSERT INTO job_rows ({names}) VALUES ({', '.join(f'${n}' for n in values)})", values)
 
 
 def test_stamps_are_in_the_zone_of_the_cluster(logs: Path, db: Path) -> None:

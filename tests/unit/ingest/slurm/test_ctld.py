@@ -155,8 +155,8 @@ def test_however_the_bytes_come(end: str) -> None:
 
 
 ATTEMPT = (
-    "INSERT INTO attempts (cluster, job, attempt, queued_ts, start_ts, end_ts, state, gpus, servers, quirks, source) "
-    "VALUES ('{cluster}', '{job}', {attempt}, '{queued}', '{start}', '{end}', 'completed', 4, 1, [], 9)"
+    "INSERT INTO attempt_rows (cluster, job, attempt, queued_ts, start_ts, end_ts, state, gpus, servers, quirks, "
+    "source) VALUES ('{cluster}', '{job}', {attempt}, '{queued}', '{start}', '{end}', 'completed', 4, 1, [], 9)"
 )
 
 

@@ -81,7 +81,7 @@ def test_records_that_cannot_be_read(old: str, new: str, reason: str) -> None:
 
 def estimates(store: Store, *placed: tuple[str, float], start: str = "21:05:54", gpus: float = 6) -> None:
     store.execute(
-        "INSERT INTO attempts (cluster, job, attempt, queued_ts, start_ts, state, gpus, servers, quirks, source) "
+        "INSERT INTO attempt_rows (cluster, job, attempt, queued_ts, start_ts, state, gpus, servers, quirks, source) "
         "VALUES "
         f"('{CLUSTER}', '123', 0, '2026-11-20 21:04:00+00', '2026-11-20 21:04:10+00', 'preempted', {gpus}, 2, [], 9), "
         f"('{CLUSTER}', '123', 1, '2026-11-20 21:05:08+00', '2026-11-20 {start}+00', 'completed', {gpus}, 2, [], 9)"

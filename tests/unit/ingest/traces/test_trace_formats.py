@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+import re
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import built_in
+from gpuctl.ingest.traces.swf_lines import _squeezed
 from gpuctl.store.database import Store
 from tests.trace_files import ALEA, FRONTIER, KUBE, METACENTRUM, PODS, SWF, TRACES, VOLCANO_JOB
 
@@ -247,6 +250,13 @@ def test_extensions_of_swf_are_told_by_their_shape(tmp_path: Path) -> None:
         assert store.execute("SELECT job, cpus, run_sum_s FROM jobs ORDER BY job").fetchall() == [
             ("1", 1, 2400.0), ("2", 1, 2400.0),
         ]  # fmt: skip
+
+
+def test_blanks_of_swf_are_squeezed_as_a_regular_expression_does() -> None:
+    rng = random.Random(1)
+    for _ in range(3000):
+        data = bytes(rng.choices(b"  \n1a", k=rng.randrange(14))) + b"\n"
+        assert _squeezed(data) == re.sub(rb"(?m)^ +| +$", b"", re.sub(b" +", b" ", data))
 
 
 def test_rows_of_swf_that_are_none(tmp_path: Path) -> None:

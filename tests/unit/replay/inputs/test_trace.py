@@ -15,6 +15,7 @@ from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.replay.inputs.transforms import offered_gpus
 from gpuctl.replay.results.comparison import recorded
 from gpuctl.store.database import Store
+from gpuctl.store.schema import STORED
 from tests.philly_log import attempt, job, load, log
 
 if TYPE_CHECKING:
@@ -36,7 +37,9 @@ def sample(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
 def fill(store: Store, table: str, *rows: dict[str, Any]) -> None:
     for row in rows:
         names = ", ".join(f'"{name}"' for name in row)
-        store.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+        store.execute(
+            f"INSERT INTO {STORED.get(table, table)} ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values())
+        )
 
 
 def at(second: float) -> str:
