@@ -18,7 +18,7 @@ EVENTS = frozenset((*_NAMES, *map(str, range(len(_NAMES)))))
 _NUMBERED = " ".join(f"WHEN '{number}' THEN '{name}'" for number, name in enumerate(_NAMES))
 _THEIRS = "source IN (SELECT source FROM sources WHERE cluster = $cluster AND format = 'borg-collections')"
 _JOBS = f"""
-INSERT INTO jobs BY NAME
+INSERT INTO job_rows BY NAME
 WITH events AS (
     SELECT job, "user", name, task, "group", start_ts AS ts, source,
            CASE source_state {_NUMBERED} ELSE upper(source_state) END AS kind
@@ -48,7 +48,7 @@ SELECT $cluster AS cluster, job, "user", name, priority, qos, submit_ts, start_t
 FROM told
 """  # noqa: S608
 _ATTEMPTS = f"""
-INSERT INTO attempts BY NAME
+INSERT INTO attempt_rows BY NAME
 SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts,
        CASE WHEN state NOT IN ('running', 'pending') THEN greatest(start_ts, end_ts) END AS released_ts, state,
        source_state, gpus, 0 AS servers, wait_s, run_span_s AS run_s,
@@ -69,7 +69,7 @@ def conclude(sink: Sink | None) -> list[str]:
     known = "SELECT count(*) > 0 FROM sources WHERE cluster = $cluster AND format = 'borg-collections'"
     if sink is None or not sink.query(known, here).item():
         return []
-    for table in ("jobs", "attempts"):
+    for table in ("job_rows", "attempt_rows"):
         # the names stand in this line
         sink.execute(f"DELETE FROM {table} WHERE cluster = $cluster AND {_THEIRS}", here)  # noqa: S608
     for sql in (_JOBS, _ATTEMPTS, _SPAN):

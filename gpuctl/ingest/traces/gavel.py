@@ -13,8 +13,8 @@ STEPS, SPEEDS = "gavel-steps", "gavel-speeds"
 """Kinds of rows of ``trace_parts``: the steps of a job (``instances``); steps a second (``instances``) of a job type
 (``name``) on so many GPUs (``gpus``) of a type."""
 _TIMED = f"""
-UPDATE jobs SET run_sum_s = t.run_s, run_last_s = t.run_s,
-       quirks = list_append(list_filter(jobs.quirks, lambda q: q NOT IN ('work_in_steps', 'run_time_of_steps')),
+UPDATE job_rows AS j SET run_sum_s = t.run_s, run_last_s = t.run_s,
+       quirks = list_append(list_filter(j.quirks, lambda q: q NOT IN ('work_in_steps', 'run_time_of_steps')),
                             'run_time_of_steps')
 FROM (
     SELECT p.job, p.instances / first(s.instances ORDER BY lower(s.gpu_type) = 'v100' DESC, s.instances DESC) AS run_s
@@ -23,8 +23,8 @@ FROM (
     WHERE p.cluster = $cluster AND p.kind = '{STEPS}'
     GROUP BY p.job, p.instances
 ) AS t
-WHERE jobs.cluster = $cluster AND jobs.job = t.job AND jobs.attempts = 0
-      AND (list_contains(jobs.quirks, 'work_in_steps') OR list_contains(jobs.quirks, 'run_time_of_steps'))
+WHERE j.cluster = $cluster AND j.job = t.job AND j.attempts = 0
+      AND (list_contains(j.quirks, 'work_in_steps') OR list_contains(j.quirks, 'run_time_of_steps'))
 """  # noqa: S608
 _KNOWN = f"SELECT count(*) > 0 FROM trace_parts WHERE cluster = $cluster AND kind = '{SPEEDS}'"  # noqa: S608
 
