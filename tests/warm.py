@@ -25,9 +25,13 @@ if False:  # typing.TYPE_CHECKING: stand-ins start a hundred times
 
 _READ_AT_THE_START = (
     "ARROW", "DUCKDB", "GOTO", "HOME", "KMP", "LANG", "LC_", "LD_", "MALLOC", "MKL", "MPL", "NPY", "NUMBA",
-    "OMP", "OPENBLAS", "POLARS", "PYTHON", "RAYON", "VECLIB", "XDG", "_RJEM",
+    "OMP", "OPENBLAS", "POLARS", "PYTHON", "RAYON", "VECLIB", "XDG",
 )  # fmt: skip
-"""What the variables begin with that the interpreter or a library reads once, at its start."""
+"""What the variables begin with that the interpreter or a library reads once, at its start.
+
+Not _RJEM_MALLOC_CONF: Polars sets it where it is imported, in a worker that has collected tests, but not in the process
+that began the server.
+"""
 _HEAVY = (
     "duckdb", "hyperscan", "jinja2", "lightgbm", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
     "matplotlib.figure", "networkx", "numba", "numpy", "polars", "pyarrow.parquet", "rich.progress", "rich.table",

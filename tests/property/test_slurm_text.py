@@ -37,7 +37,7 @@ def store() -> Iterator[Store]:
 
 def fresh(store: Store) -> Store:
     """The store, empty again."""
-    for table in ("jobs", "attempts", "placements", "queues", "rejects"):
+    for table in ("job_rows", "attempt_rows", "placements", "queues", "rejects"):
         store.execute(f"DELETE FROM {table}")
     return store
 
