@@ -47,11 +47,19 @@ def of_all(
     told = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
     runs, _ = run_times.of_asked(model.run_times, log)
     notes: tuple[Note, ...] = ()
+    if not run_times.hold(log, runs):
+        runs = run_times.nothing(log.ready_s.size)
+        notes = (
+            note(
+                "The model's run times are off for the jobs that ended last: run times are drawn from the past alone. "
+                "If that lasts, train the model anew."
+            ),
+        )
     if conf:
         from gpuctl.waits.site_forward import of_waiting
 
         ruled = of_waiting(log, conf, model.order, runs)
-        which, samples, notes = ruled.which, ruled.samples, ruled.notes
+        which, samples, notes = ruled.which, ruled.samples, (*notes, *ruled.notes)
     else:
         priority = _priorities(log.rows["job"].to_list(), told)
         which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot), said=runs)

@@ -8,6 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.predictors import limit_share
+from gpuctl.predictors.job_table import SHORTEST_S
 from gpuctl.predictors.time_split import weights
 from gpuctl.waits import features
 
@@ -28,6 +29,13 @@ FEWEST = 100
 """Ended jobs from which trees are fitted."""
 LOOKED_BACK_S = 15 * 86_400.0
 """Jobs that came, and ended, longer ago are not drawn again."""
+LATEST = 200
+"""Jobs that ended last: on them trees must come as near as the past does."""
+FEWEST_LATEST = 20
+"""Of fewer it is not known how near trees come: they stay."""
+OF_USER, OF_ALL = 32, 512
+"""Jobs that stand for the past: the user's last, or where these are fewer than `FEWEST_OF_USER` the last of all."""
+FEWEST_OF_USER = 8
 
 
 def rows_of(log: WaitLog) -> pl.DataFrame:
@@ -103,6 +111,41 @@ def of_asked(shares: Shares | None, log: WaitLog, asked: Asked | None = None) ->
     said = nothing(place.size)
     said[matter] = shares.answer(limit_share.seen(rows, shares.features)[place[matter]])
     return said[:jobs], said[jobs:]
+
+
+def hold(log: WaitLog, said: Floats) -> bool:
+    """Whether trees tell the run times of the jobs that ended last at least as well as the past did when each came.
+
+    A model may be asked about another cluster, or long after it was trained; the past follows what runs now.
+
+    Args:
+        log: of the cluster, up to now.
+        said: what trees say of its jobs, as `of_asked` has it.
+    """
+    ended = np.flatnonzero(_ended(log))
+    if ended.size < FEWEST_LATEST:
+        return True
+    ended = ended[np.argsort(log.end_s[ended], kind="stable")]
+    run, limit = (log.end_s - log.leave_s)[ended], features.limits(log.rows)[ended]
+    share = np.minimum(np.log(np.maximum(run, SHORTEST_S) / limit), 0.0)
+    users, at = log.rows["user"].to_numpy()[ended], log.end_s[ended]
+    trees, past = 0.0, 0.0
+    for k in range(max(ended.size - LATEST, 0), ended.size):
+        before = int(np.searchsorted(at, log.ready_s[ended[k]]))
+        own = np.flatnonzero(users[:before] == users[k])[-OF_USER:]
+        drawn = share[own] if own.size >= FEWEST_OF_USER else share[max(before - OF_ALL, 0) : before]
+        if not drawn.size:  # it came before any had ended: held against the others
+            drawn = np.delete(share, k)[:OF_ALL]
+        if np.isfinite(said[ended[k]]).all():
+            trees += _loss(said[ended[k]], share[k])
+            past += _loss(np.quantile(drawn, limit_share.LEVELS), share[k])
+    return trees <= past
+
+
+def _loss(levels: Floats, came: float) -> float:
+    """Quantile loss of `limit_share.LEVELS`, where this came."""
+    off = came - levels
+    return float(np.maximum(np.multiply(limit_share.LEVELS, off), np.subtract(limit_share.LEVELS, 1.0) * off).sum())
 
 
 def nothing(jobs: int) -> Floats:

@@ -11,7 +11,8 @@ import polars as pl
 import pytest
 
 from gpuctl.compiled.jit import interpreted
-from gpuctl.waits import forward, pending, site_forward, snapshot
+from gpuctl.predictors import limit_share
+from gpuctl.waits import forward, pending, run_times, site_forward, snapshot
 from gpuctl.waits.log import log_of
 
 RECORDED = Path(__file__).resolve().parents[2] / "fixtures" / "slurm" / "waits"
@@ -62,3 +63,16 @@ def test_a_recorded_queue_is_forecast_within_seconds() -> None:
 @pytest.mark.parametrize("name", ["sacct.txt", "later.txt"])
 def test_the_record_is_whole(name: str) -> None:
     assert accounting(name).drop("eligible_s", "start_s", "end_s").null_count().sum_horizontal().item() == 0
+
+
+def test_trees_of_another_cluster_are_not_asked_for_run_times() -> None:
+    taken = float((RECORDED / "taken.txt").read_text())
+    log = log_of("lab", accounting("later.txt"), taken_s=taken + 86_400.0)
+    ended = np.isfinite(log.end_s) & log.started
+    assert ended.sum() > run_times.FEWEST_LATEST
+    shares = np.full((log.ready_s.size, len(limit_share.LEVELS)), np.nan)
+    shares[ended] = np.log((log.end_s - log.leave_s)[ended, None] / 120.0)
+    assert run_times.hold(log, shares)
+    # by other jobs, all shares of the limit are as likely: here jobs use up a quarter of it at most
+    assert not run_times.hold(log, np.tile(np.log(limit_share.LEVELS), (log.ready_s.size, 1)))
+    assert run_times.hold(log, run_times.nothing(log.ready_s.size))
