@@ -52,7 +52,7 @@ def of_all(
         notes = (
             note(
                 "The model's run times are off for the jobs that ended last: run times are drawn from the past alone. "
-                "If that lasts, train the model anew."
+                "If that lasts, train a new model."
             ),
         )
     if conf:
