@@ -72,6 +72,12 @@ def seen(rows: pl.DataFrame, wanted: Sequence[str]) -> Singles:
     return matrix
 
 
+def share(run_s: Floats, limit_s: Floats) -> Floats:
+    """The logarithm of the share of its limit that each job used up, none above 0."""
+    found: Floats = np.minimum(np.log(np.maximum(run_s, SHORTEST_S) / limit_s), 0.0)
+    return found
+
+
 def fit(rows: Singles, run_s: Floats, limit_s: Floats, weight: Floats, wanted: Sequence[str]) -> Shares:
     """Fit all levels; the same jobs give the same bytes.
 
@@ -89,7 +95,7 @@ def fit(rows: Singles, run_s: Floats, limit_s: Floats, weight: Floats, wanted: S
     given: dict[str, Any] = {
         **history.PARAMETERS, **sample, "objective": "quantile", "num_threads": 1, "verbose": -1
     }  # fmt: skip
-    target = np.minimum(np.log(np.maximum(run_s, SHORTEST_S) / limit_s), 0.0)
+    target = share(run_s, limit_s)
     data = lightgbm.Dataset(rows, target, weight=weight, feature_name=list(wanted), params=given).construct()
     texts = tuple(
         trees.strip(lightgbm.train({**given, "alpha": level}, data, num_boost_round=TREES).model_to_string())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from gpuctl.predictors import limit_share
-from gpuctl.predictors.job_table import SHORTEST_S
 from gpuctl.predictors.time_split import weights
-from gpuctl.waits import features
+from gpuctl.waits import features, scores
+from gpuctl.waits.forward_kernel import OWN, POOL
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from gpuctl.waits.log import WaitLog
 
     Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
     Singles = NDArray[np.float32]
     Mask = NDArray[np.bool_]
 
@@ -33,15 +34,15 @@ LATEST = 200
 """Jobs that ended last: on them trees must come as near as the past does."""
 FEWEST_LATEST = 20
 """Of fewer it is not known how near trees come: they stay."""
-OF_USER, OF_ALL = 32, 512
-"""Jobs that stand for the past: the user's last, or where these are fewer than `FEWEST_OF_USER` the last of all."""
 FEWEST_OF_USER = 8
+"""Where fewer jobs of a user have ended, the last of all users stand for the past."""
 
 
 def rows_of(log: WaitLog) -> pl.DataFrame:
     """A log's jobs as `limit_share.seen` takes them, each submitted when it could first start."""
     ended = _ended(log)
-    run = np.where(ended, log.end_s - log.leave_s, np.nan)
+    run = np.full(ended.size, np.nan)
+    run[ended] = _run_s(log, ended)
     return log.rows.with_columns(submit_s=log.ready_s, end_s=log.end_s, run_s=run, known=ended)
 
 
@@ -59,7 +60,7 @@ def fit(log: WaitLog, seen: Singles, names: Sequence[str], cut: float, fewest: i
     if ended.sum() < fewest:
         return None
     part = log.started & (log.ready_s < cut)
-    run, limit = (log.end_s - log.leave_s)[ended], features.limits(log.rows)[ended]
+    run, limit = _run_s(log, ended), features.limits(log.rows)[ended]
     return limit_share.fit(seen[ended], run, limit, weights(log.ready_s, log.end_s, ended, part, cut), names)
 
 
@@ -126,31 +127,38 @@ def hold(log: WaitLog, said: Floats) -> bool:
     if ended.size < FEWEST_LATEST:
         return True
     ended = ended[np.argsort(log.end_s[ended], kind="stable")]
-    run, limit = (log.end_s - log.leave_s)[ended], features.limits(log.rows)[ended]
-    share = np.minimum(np.log(np.maximum(run, SHORTEST_S) / limit), 0.0)
-    users, at = log.rows["user"].to_numpy()[ended], log.end_s[ended]
-    trees, past = 0.0, 0.0
-    for k in range(max(ended.size - LATEST, 0), ended.size):
-        before = int(np.searchsorted(at, log.ready_s[ended[k]]))
-        own = np.flatnonzero(users[:before] == users[k])[-OF_USER:]
-        drawn = share[own] if own.size >= FEWEST_OF_USER else share[max(before - OF_ALL, 0) : before]
-        if not drawn.size:  # it came before any had ended: held against the others
-            drawn = np.delete(share, k)[:OF_ALL]
-        if np.isfinite(said[ended[k]]).all():
-            trees += _loss(said[ended[k]], share[k])
-            past += _loss(np.quantile(drawn, limit_share.LEVELS), share[k])
-    return trees <= past
+    latest = np.arange(max(ended.size - LATEST, 0), ended.size)
+    latest = latest[np.isfinite(said[ended[latest]]).all(axis=1)]
+    if not latest.size:
+        return True
+    came = limit_share.share(_run_s(log, ended), features.limits(log.rows)[ended])
+    users, before = log.rows["user"].to_numpy()[ended], np.searchsorted(log.end_s[ended], log.ready_s[ended])
+    past = [np.quantile(_drawn(came, users, k, before[k]), limit_share.LEVELS) for k in latest.tolist()]
+    return _loss(said[ended[latest]], came[latest]) <= _loss(np.stack(past), came[latest])
 
 
-def _loss(levels: Floats, came: float) -> float:
-    """Quantile loss of `limit_share.LEVELS`, where this came."""
-    off = came - levels
-    return float(np.maximum(np.multiply(limit_share.LEVELS, off), np.subtract(limit_share.LEVELS, 1.0) * off).sum())
+def _drawn(came: Floats, users: NDArray[Any], k: int, before: int) -> Floats:
+    """The shares that stand for the past of a job: of the first so many, its user's last, or the last of all."""
+    if not before:  # it came before any had ended: held against the others
+        return np.delete(came, k)[:POOL]
+    own = np.flatnonzero(users[:before] == users[k])[-OWN:]
+    return came[own] if own.size >= FEWEST_OF_USER else came[max(before - POOL, 0) : before]
+
+
+def _loss(said: Floats, came: Floats) -> float:
+    """Quantile loss over `limit_share.LEVELS` [jobs, levels], where this came of them [jobs]."""
+    return sum(scores.pinball(said[:, k], came, level) for k, level in enumerate(limit_share.LEVELS))
 
 
 def nothing(jobs: int) -> Floats:
     """What is said of so many jobs where no trees are asked."""
     return np.full((jobs, len(limit_share.LEVELS)), np.nan)
+
+
+def _run_s(log: WaitLog, ended: Mask | Ints) -> Floats:
+    """How long jobs that have ended ran: of others both times may be infinite."""
+    found: Floats = log.end_s[ended] - log.leave_s[ended]
+    return found
 
 
 def _ended(log: WaitLog) -> Mask:

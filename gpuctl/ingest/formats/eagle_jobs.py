@@ -79,7 +79,6 @@ FORMAT = Format(
     order=20,
     timezone="America/Denver",
     clock="wall",
-    parser_version=1,
     sniff=TABLE.sniff,
     load=load,
     verified="sample",

@@ -84,7 +84,6 @@ FORMAT = Format(
     order=20,
     timezone="America/Los_Angeles",
     clock="wall",
-    parser_version=1,
     sniff=TABLE.sniff,
     load=TABLE.load,
     passes_over=passes_over,

@@ -86,9 +86,9 @@ def run(name: str, kind: str, text: str) -> tuple[bytes, int]:
         environment["PYTHONUNBUFFERED"] = "1"
     with (folder / "out.txt").open("wb") as out:
         shell = f"{_LOOPBACK}; {command.format(file=file)}"
-        command = ["timeout", "-k", "5", "120", "unshare", "-n", "bash", "-c", shell]
+        alone = ["timeout", "-k", "5", "120", "unshare", "-n", "bash", "-c", shell]
         done = subprocess.run(
-            command,
+            alone,
             cwd=folder,
             env=environment,
             stdin=subprocess.DEVNULL,

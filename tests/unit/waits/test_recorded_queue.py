@@ -76,3 +76,10 @@ def test_trees_of_another_cluster_are_not_asked_for_run_times() -> None:
     # by other jobs, all shares of the limit are as likely: here jobs use up a quarter of it at most
     assert not run_times.hold(log, np.tile(np.log(limit_share.LEVELS), (log.ready_s.size, 1)))
     assert run_times.hold(log, run_times.nothing(log.ready_s.size))
+
+
+def test_jobs_that_have_not_ended_warn_of_no_infinite_time() -> None:
+    log = log_of("lab", accounting("sacct.txt"), taken_s=float((RECORDED / "taken.txt").read_text()))
+    with np.errstate(invalid="raise"):
+        assert run_times.rows_of(log)["run_s"].is_nan().any()
+        assert run_times.hold(log, np.tile(np.log(limit_share.LEVELS), (log.ready_s.size, 1))) in {True, False}
