@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -346,6 +347,8 @@ class Store:
                     "autoload_known_extensions": "false",
                 },
             )
+            if write and self._new:
+                _make(self._con, self.path)
             self._con.execute(_attach(self.path, write=write))
             if lake is not None:
                 allow(self._con, lake)
@@ -462,6 +465,26 @@ def _wrong_version(path: Path, version: int) -> WrongSchemaError:
         f"{path}: schema version {version}, this gpuctl wants {len(MIGRATIONS)}",
         hint="bring it up to date with: gpuctl ingest --db FILE (no directory needed)",
     )
+
+
+def _make(con: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """Put an empty database at a path in one step.
+
+    DuckDB makes a file and then writes its headers: whoever is killed between the two leaves one that nothing opens.
+    Where another process was quicker, its file stays.
+    """
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    with suppress(OSError):
+        unfinished.unlink(missing_ok=True)
+    try:
+        con.execute(_attach(unfinished, write=True))
+        con.execute("DETACH trace")
+        # on a file system without hard links, DuckDB has to make it in its place
+        with suppress(OSError):
+            os.link(unfinished, path)
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
 
 
 def _attach(path: Path, *, write: bool) -> str:

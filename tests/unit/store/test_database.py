@@ -51,6 +51,32 @@ def test_what_is_no_sound_store_is_told_in_our_words(store: Path, tmp_path: Path
             assert "location" not in error.value.message
 
 
+@pytest.mark.parametrize("error", [None, FileExistsError, PermissionError])
+def test_a_store_is_whole_as_soon_as_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: type[OSError] | None
+) -> None:
+    """Whoever is killed while DuckDB writes the headers of a new file must not leave one that nothing opens."""
+    path = tmp_path / "s.duckdb"
+    link, linked = os.link, []
+
+    def watched(made: Path, place: Path) -> None:
+        linked.append(place)
+        duckdb.connect(str(made), read_only=True).close()
+        if error is FileExistsError:
+            # another process was quicker
+            made.rename(place)
+        if error is not None:
+            raise error
+        link(made, place)
+
+    monkeypatch.setattr(os, "link", watched)
+    Store(path, write=True).close()
+    assert linked == [path]
+    with Store(path) as again:
+        assert again.execute("SELECT count(*) FROM jobs").fetchall() == [(0,)]
+    assert list(tmp_path.iterdir()) == [path]
+
+
 CRAFTED = {
     "a view in a table's place": (
         "DROP TABLE clusters; CREATE VIEW clusters AS SELECT * FROM read_csv('SECRET')",
