@@ -44,6 +44,8 @@ WITH_SOURCE = frozenset(
 """Tables whose rows say which source they came from."""
 TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
 """The only tables a format may insert into."""
+BESIDE = frozenset({"trace_jobs", "containers"})
+"""Tables whose rows are written while the caller makes the next: what it asks of the store then waits for them."""
 REASONS_KEPT = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""
 
@@ -108,12 +110,14 @@ class StoreSink:
             values["cluster"] = self.cluster
         if "source" not in columns and table in WITH_SOURCE:
             values["source"] = self.source
-        self.touched.update(("jobs", "attempts") if table == "trace_jobs" else (table,))
+        # the times of the attempts there are those of their jobs
+        self.touched.add("jobs" if table == "trace_jobs" else table)
         if hasattr(rows, "read_next_batch"):
             self._append(table, rows, values)
-            return
-        with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
-            self._append(table, _forgettable(rows), values)
+        elif table in BESIDE and len(rows) >= ROW_GROUP:
+            self._store.beside(lambda: self._write(table, rows, values))
+        else:
+            self._write(table, rows, values)
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already, rows of this source included."""
@@ -144,6 +148,10 @@ class StoreSink:
     def close(self) -> None:
         """Give up the space that rejects took."""
         self._rejects.close()
+
+    def _write(self, table: str, rows: pl.DataFrame | pa.Table, values: dict[str, Any]) -> None:
+        with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
+            self._append(table, _forgettable(rows), values)
 
     def _append(self, table: str, rows: Any, values: dict[str, Any]) -> None:
         casts = {"cluster": "$cluster::VARCHAR AS cluster", "source": "$source::INTEGER AS source"}

@@ -9,7 +9,7 @@ from gpuctl.core.lines import LINE_LIMIT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PIECE = 4 << 20
+PIECE = 8 << 20
 """Bytes of text parsed at a time."""
 BLOCK = 1 << 18
 """Bytes looked at at a time."""

@@ -24,6 +24,8 @@ def words(rows: pl.DataFrame, marks: Mapping[str, pl.Expr]) -> pl.Series:
     bits = [pl.when(condition).then(1 << bit).otherwise(0) for bit, condition in enumerate(marks.values())]
     # with the rows beside them: a condition may be the same for all
     codes = rows.with_columns(pl.sum_horizontal(bits).cast(pl.UInt32).alias(_CODES))[_CODES]
+    if codes.max() == 0:
+        return pl.Series([[]], dtype=pl.List(pl.String)).new_from_index(0, codes.len())
     # a list for each sum of bits that occurs: lists made row by row take a second for a million rows
     there = codes.unique().sort()
     lists = [[word for bit, word in enumerate(marks) if code >> bit & 1] for code in there]
