@@ -57,12 +57,12 @@ def test_what_follows_from_a_job_is_as_if_it_were_stored(tmp_path: Path) -> None
             ]
             told.append([frame.to_dicts() for frame in both])
         assert (
-            store.value("SELECT count(*) FROM trace_jobs") == store.value("SELECT count(*) FROM job_rows") == len(rows)
+            store.value("SELECT count(*) FROM all_trace_jobs") == store.value("SELECT count(*) FROM job_rows") == len(rows)
         )
         for once, each in zip(told[0], told[1], strict=True):
             assert once == each
         ledger.spread(store, "once")
-        assert store.value("SELECT count(*) FROM trace_jobs") == 0
+        assert store.value("SELECT count(*) FROM all_trace_jobs") == 0
         again = store.frame("SELECT * EXCLUDE (cluster) FROM attempts WHERE cluster = 'once' ORDER BY job").to_dicts()
         assert again == told[0][1]
 
@@ -78,4 +78,4 @@ def test_a_scheduler_s_log_beside_a_trace_tells_no_job_twice(tmp_path: Path) -> 
         for table in ("jobs", "attempts"):
             names = [row[0] for row in store.execute(f"SELECT job FROM {table} ORDER BY job").fetchall()]
             assert names == ["100", "101", "102", "103", "104"]
-        assert store.value("SELECT count(*) FROM trace_jobs") == 0
+        assert store.value("SELECT count(*) FROM all_trace_jobs") == 0
