@@ -130,9 +130,14 @@ class Store:
 
     def close(self) -> None:
         """Close the file and give up its lock."""
+
+        def end() -> None:
+            self._beside.end()
+            self._con.close()
+
         with suppress(duckdb.Error):
             # what could not be written was told when it was written
-            uninterrupted(lambda: (self._beside.end(), self._con.close()))
+            uninterrupted(end)
             if self._write:
                 written_stores.note(self.path, len(MIGRATIONS))
 
