@@ -9,7 +9,7 @@ from gpuctl.core.lines import LINE_LIMIT
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-PIECE = 4 << 20
+PIECE = 8 << 20
 """Bytes of text parsed at a time."""
 BLOCK = 1 << 18
 """Bytes looked at at a time."""
@@ -70,3 +70,15 @@ def count_of(data: bytes, byte: bytes) -> int:
 
     cells, one = np.frombuffer(data, np.uint8), byte[0]
     return sum(int(np.count_nonzero(cells[at : at + BLOCK] == one)) for at in range(0, len(cells), BLOCK))
+
+
+def has_twice(data: bytes, byte: bytes) -> bool:
+    """Whether a byte occurs twice in a row: several times as fast as to look for the two."""
+    import numpy as np
+
+    cells, one = np.frombuffer(data, np.uint8), byte[0]
+    for at in range(0, len(cells), BLOCK):
+        there = cells[at : at + BLOCK + 1] == one
+        if (there[1:] & there[:-1]).any():
+            return True
+    return False
