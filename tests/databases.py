@@ -3,8 +3,9 @@
 A store is a file that the program attaches to an empty database in memory, which it makes for it alone. The tests open
 thousands of stores: here the database of a store that was closed serves the next one, through a connection of its own,
 which has temporary tables and settings of its own. What it may reach is fixed as the program fixes it, but once: the
-folders of tests, and nothing else. Whatever cannot be had so has a database of its own: a store elsewhere, one with a
-lake, one that cannot be opened, one whose statements change other settings than those that are put back.
+folders of tests, and nothing else (a test of what a store may reach asks for `own_databases`). Whatever cannot be had
+so has a database of its own: a store elsewhere, one with a lake, one that cannot be opened, one whose statements change
+other settings than those that are put back.
 
 Forks of the server (tests/warm.py) take one that their parent made: it is the fork's own, and nothing is fixed in it.
 """
