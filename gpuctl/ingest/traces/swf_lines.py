@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8
 from gpuctl.ingest.read.delimited import Reject
-from gpuctl.ingest.read.pieces import blocks, count_of, has_twice, torn_off, whole_lines
+from gpuctl.ingest.read.pieces import LARGE_PIECE, blocks, count_of, has_twice, torn_off, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def rows(stream: BinaryIO, header: dict[str, list[str]]) -> Iterator[tuple[pl.Da
         are no rows; the lines themselves; and the number of the first of them.
     """
     first, header_row = 1, True
-    for data, more in whole_lines(stream, b""):
+    for data, more in whole_lines(stream, b"", LARGE_PIECE):
         whole, torn = (data, b"") if more else torn_off(data, stream)
         whole = whole if not whole or whole.endswith(b"\n") else whole + b"\n"
         keys(whole, header)
