@@ -30,8 +30,12 @@ class Beside:
         self._thread = threading.Thread(target=run)
         self._thread.start()
 
+    def is_here(self) -> bool:
+        """Whether it is what asks."""
+        return self._thread is threading.current_thread()
+
     def wait(self, interrupt: Callable[[], None]) -> None:
-        """Wait until it is done; not where it asks itself.
+        """Wait until it is done.
 
         Args:
             interrupt: makes it end early, called on Ctrl-C.
@@ -40,7 +44,7 @@ class Beside:
             KeyboardInterrupt: Ctrl-C; it has ended.
             BaseException: what it raised.
         """
-        if self._thread is None or self._thread is threading.current_thread():
+        if self._thread is None:
             return
         uninterrupted(self._thread.join, interrupt)
         if fault := self.end():

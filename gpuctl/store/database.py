@@ -109,6 +109,7 @@ class Store:
         self._memory_limit = memory_limit
         self._limited = False
         self._beside = Beside()
+        self._one_thread = False
         self._given_lake = lake_place.given(lake) if lake is not None else None
         self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
@@ -160,17 +161,25 @@ class Store:
             with suppress(StoreError, duckdb.Error):
                 uninterrupted(lambda: (self._beside.end(), run()))
                 self._con.execute("RESET threads")
+                self._one_thread = False
                 self.refresh_lake()
             return Rows([])
         return self._run(run, None if sql in _TRANSACTION else self._con.interrupt)
 
     def beside(self, work: Callable[[], None]) -> None:
-        """Do `work`, which runs statements of this store, while the caller goes on.
+        """Do `work`, which runs statements of this store in one thread of DuckDB, while the caller goes on.
 
         The caller's next statement waits until it is done, and raises what it has raised.
         """
-        self.wait()
-        self._beside.start(work)
+
+        def run() -> None:
+            if not self._one_thread:
+                self.execute("SET threads = 1")
+                self._one_thread = True
+            work()
+
+        self._beside.wait(self._con.interrupt)
+        self._beside.start(run)
 
     def wait(self) -> None:
         """Wait for what runs beside.
@@ -179,7 +188,13 @@ class Store:
             KeyboardInterrupt: Ctrl-C; it was stopped.
             Exception: what it raised.
         """
+        if self._beside.is_here():
+            return
         self._beside.wait(self._con.interrupt)
+        if self._one_thread:
+            # a fault ends the transaction, which then takes no setting: what rolls it back resets this, too
+            uninterrupted(lambda: self._con.execute("RESET threads"))
+            self._one_thread = False
 
     def _run(self, work: Callable[[], _T], interrupt: Callable[[], None] | None = None) -> _T:
         self.wait()
@@ -368,8 +383,8 @@ class Store:
 
     def _connect(self, lake: lake_place.Place | None, *, write: bool, temp_dir: Path | None) -> None:
         try:
-            self._con = duckdb.connect(
-                config={
+            self._con = _database(
+                {
                     "memory_limit": self._memory_limit,
                     "temp_directory": str(temp_dir or self.path.with_name(self.path.name + ".tmp")),
                     "autoinstall_known_extensions": "false",
@@ -446,6 +461,11 @@ class Store:
             self._con.execute(schema.migration(name))
             self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
         self.execute("COMMIT")
+
+
+def _database(config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, to which one store is attached."""
+    return duckdb.connect(config=dict(config))
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:

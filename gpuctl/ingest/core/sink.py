@@ -46,6 +46,8 @@ TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
 """The only tables a format may insert into."""
 BESIDE = frozenset({*TRACE_JOBS, "containers"})
 """Tables whose rows are written while the caller makes the next: what it asks of the store then waits for them."""
+MANY = 10_000
+"""Fewer rows than these are written at once: a thread of their own would cost more than it saves."""
 REASONS_KEPT = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""
 
@@ -114,10 +116,11 @@ class StoreSink:
         self.touched.add("jobs" if table in TRACE_JOBS else table)
         if hasattr(rows, "read_next_batch"):
             self._append(table, rows, values)
-        elif table in BESIDE and len(rows) >= ROW_GROUP:
-            self._store.beside(lambda: self._write(table, rows, values))
+        elif table in BESIDE and len(rows) >= MANY:
+            self._store.beside(lambda: self._append(table, _forgettable(rows), values))
         else:
-            self._write(table, rows, values)
+            with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
+                self._append(table, _forgettable(rows), values)
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already, rows of this source included."""
@@ -148,10 +151,6 @@ class StoreSink:
     def close(self) -> None:
         """Give up the space that rejects took."""
         self._rejects.close()
-
-    def _write(self, table: str, rows: pl.DataFrame | pa.Table, values: dict[str, Any]) -> None:
-        with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
-            self._append(table, _forgettable(rows), values)
 
     def _append(self, table: str, rows: Any, values: dict[str, Any]) -> None:
         casts = {"cluster": "$cluster::VARCHAR AS cluster", "source": "$source::INTEGER AS source"}

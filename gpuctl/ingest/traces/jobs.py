@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 LINE = "line"
 """The column that `Jobs.add` wants beside those of the store."""
 
-BATCH = 122_880
-"""Rows given to the store at a time: two of its row groups."""
+BATCH = 61_440
+"""Rows given to the store at a time, at least: one of its row groups."""
 
 JOB_COLUMNS = (
     *("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus"),
