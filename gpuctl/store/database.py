@@ -383,8 +383,8 @@ class Store:
 
     def _connect(self, lake: lake_place.Place | None, *, write: bool, temp_dir: Path | None) -> None:
         try:
-            self._con = duckdb.connect(
-                config={
+            self._con = _database(
+                {
                     "memory_limit": self._memory_limit,
                     "temp_directory": str(temp_dir or self.path.with_name(self.path.name + ".tmp")),
                     "autoinstall_known_extensions": "false",
@@ -461,6 +461,11 @@ class Store:
             self._con.execute(schema.migration(name))
             self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
         self.execute("COMMIT")
+
+
+def _database(config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, to which one store is attached."""
+    return duckdb.connect(config=dict(config))
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
