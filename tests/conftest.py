@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
-from tests import new_stores, small_samples, warm
+from tests import databases, new_stores, small_samples, warm
 from tests.warm import Warm
 
 if TYPE_CHECKING:
@@ -138,6 +138,14 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
     with Store(tmp_path / "gpuctl.duckdb", write=True) as opened:
         yield opened
+
+
+@pytest.fixture
+def own_databases() -> Iterator[None]:
+    """Have stores make databases for themselves, which reach nothing beside them (tests/databases.py)."""
+    databases.make()
+    yield
+    databases.share()
 
 
 @pytest.fixture(scope="session")

@@ -132,7 +132,7 @@ def _import_all() -> None:
 def _prepare(folder: Path) -> None:
     """Make what every command makes for itself and none changes: Numba's types, loaded code, templates, tables.
 
-    No data frame and no database: a fork would have locks of their threads, and not the threads.
+    No data frame, and no database that has threads: a fork would have locks of theirs, and not the threads.
     """
     import ast
     import functools
@@ -149,7 +149,7 @@ def _prepare(folder: Path) -> None:
     from gpuctl.replay.policies import installed as installed_policies
     from gpuctl.reports import html
     from gpuctl.store import schema
-    from tests import new_stores, remembered  # noqa: F401 - children find it among the modules
+    from tests import databases, new_stores, remembered  # noqa: F401 - children find it among the modules
 
     _load_code()
     table.load()
@@ -166,6 +166,7 @@ def _prepare(folder: Path) -> None:
     schema.ours = functools.cache(lambda version: known if version == newest else made(version))
     _told_by_a_child(lambda: new_stores.empty(folder / "empty.duckdb"))
     new_stores.copy(folder / "empty.duckdb")
+    databases.hand_down(3)
     for template in (Path(html.__file__).parent / "templates").glob("*.html*"):
         html._environment().get_template(template.name)
     figure = Figure()
