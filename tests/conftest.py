@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,6 +27,9 @@ from tests.warm import Warm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from gpuctl.core.charts import Chart
+    from gpuctl.core.results import ResultTable
+    from gpuctl.reports.units import Units
     from gpuctl.store.database import Store
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -146,6 +151,27 @@ def own_databases() -> Iterator[None]:
     databases.make()
     yield
     databases.share()
+
+
+@pytest.fixture(scope="module")
+def drawn_once() -> Iterator[None]:
+    """Draw the same chart of the same table once for all pages of a file of tests: a tenth of what they take."""
+    from gpuctl.reports.charts import registry
+
+    draw, known = registry.draw, dict[str, registry.Drawing]()
+
+    def remembered(chart: Chart, table: ResultTable | None, units: Units | None = None) -> registry.Drawing:
+        if table is None or chart.kind in registry._IN_UNITS:
+            return draw(chart, table, units)
+        rows = table.frame.schema, table.frame.rows()
+        told = hashlib.sha256(repr((chart, replace(table, frame=None), rows)).encode()).hexdigest()  # type: ignore[arg-type]
+        if told not in known:
+            known[told] = draw(chart, table, units)
+        return known[told]
+
+    registry.draw = remembered
+    yield
+    registry.draw = draw
 
 
 @pytest.fixture(scope="session")
