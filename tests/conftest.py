@@ -25,6 +25,9 @@ from tests.warm import Warm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
+
     from gpuctl.store.database import Store
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -85,6 +88,20 @@ def _begin_for_all_workers(config: pytest.Config) -> None:
     server.begin()
     config.add_cleanup(lambda: shutil.rmtree(folder))
     config.add_cleanup(server.stop)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """With ``--dist loadfile`` have one worker run all browser tests: they share a browser and its open pages."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneBrowser(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+
+    return OneBrowser(config, log)
 
 
 def pytest_collection() -> None:
