@@ -236,10 +236,15 @@ def gpuctl(root: Path, _warm: Warm) -> Callable[..., subprocess.CompletedProcess
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def remember(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables for ``gpuctl(env=...)``: the same analysis of the same store is made once for all tests of a file."""
-    return {warm.REMEMBER: str(tmp_path_factory.mktemp("remember"))}
+    """Variables for ``gpuctl(env=...)``: what is dear is made once for all commands that have them, in all workers.
+
+    For tests of what commands take and write, not of what they find (tests/remembered.py).
+    """
+    shared = Path(os.environ[SERVER], "remembered") if SERVER in os.environ else tmp_path_factory.mktemp("remembered")
+    shared.mkdir(exist_ok=True)
+    return {warm.REMEMBER: str(shared)}
 
 
 @pytest.fixture(scope="session")
