@@ -27,6 +27,9 @@ from tests.warm import Warm
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
+
     from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
     from gpuctl.reports.units import Units
@@ -90,6 +93,20 @@ def _begin_for_all_workers(config: pytest.Config) -> None:
     server.begin()
     config.add_cleanup(lambda: shutil.rmtree(folder))
     config.add_cleanup(server.stop)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """With ``--dist loadfile`` have one worker run all browser tests: they share a browser and its open pages."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneBrowser(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+
+    return OneBrowser(config, log)
 
 
 def pytest_collection() -> None:

@@ -91,10 +91,15 @@ def several(count: int) -> list[Analysis]:
 
 @pytest.fixture(scope="session")
 def several_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of two results, as `several` makes them, with a check that fails."""
+    """A page of two results, as `several` makes them but for the second's states, with a check that fails."""
 
     def make(place: Path) -> None:
-        parts = labelled(several(2))
+        first, second = several(2)
+        lower = [
+            replace(t, frame=t.frame.with_columns(pl.col("jobs_pct") / 2)) if t.name == "status" else t
+            for t in second.tables
+        ]
+        parts = labelled([first, replace(second, tables=tuple(lower))])
         failing = [parse("overview.jobs_pct{state=failed} > 5")]
         write_page(render_report(parts, summarize(parts, failing, command=f"gpuctl report {HOSTILE[2]}")), place)
 
