@@ -27,12 +27,14 @@ def begin(folder: Path) -> None:
 
 
 def _analyses(folder: Path) -> None:
-    """Analyses of the same bytes with the same options: they only read the store."""
+    """Analyses of the same bytes with the same options: they only read the store, where they read nothing beside it."""
     from gpuctl.analyze import run
 
     made = run.analyze
 
     def analyze(store: Any, options: Any, progress: Any = None) -> Any:
+        if store.lake is not None or options.signatures:
+            return made(store, options, progress)
         asked = (store.path.read_bytes(), repr(replace(options, command="", cluster=store.cluster(options.cluster))))
         found = _kept(folder, asked, lambda: made(store, options, progress))
         return replace(found, command=options.command)
