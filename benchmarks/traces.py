@@ -39,9 +39,12 @@ store.execute(f"CREATE TABLE t AS SELECT * FROM read_csv(?{how})", [path]).fetch
 store.execute("CHECKPOINT").fetchall()
 """
 GPUCTL = """
-import os, time, polars, duckdb
+import os, time, polars, duckdb, numpy, pyarrow
 from pathlib import Path
+from gpuctl.ingest.core import sink
 from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.ingest.pipeline.registry import all_formats
+all_formats()
 before, began = sum(os.times()[:2]), time.perf_counter()
 report = ingest([Path(path)], Path(out), cluster="c")
 assert not report.failed and not report.sources[0].rows_rejected, report

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import gc
+import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,12 +21,18 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
-from tests import new_stores, small_samples, warm
+from tests import databases, new_stores, small_samples, warm
 from tests.warm import Warm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
+
+    from gpuctl.core.charts import Chart
+    from gpuctl.core.results import ResultTable
+    from gpuctl.reports.units import Units
     from gpuctl.store.database import Store
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,6 +95,20 @@ def _begin_for_all_workers(config: pytest.Config) -> None:
     config.add_cleanup(server.stop)
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    """With ``--dist loadfile`` have one worker run all browser tests: they share a browser and its open pages."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    from xdist.scheduler import LoadFileScheduling
+
+    class OneBrowser(LoadFileScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            return "tests/browser" if nodeid.startswith("tests/browser/") else super()._split_scope(nodeid)
+
+    return OneBrowser(config, log)
+
+
 def pytest_collection() -> None:
     """Collect without looking for garbage: thousands of tests are made, and all of them stay."""
     gc.disable()
@@ -138,6 +160,35 @@ def store(tmp_path: Path) -> Iterator[Store]:
 
     with Store(tmp_path / "gpuctl.duckdb", write=True) as opened:
         yield opened
+
+
+@pytest.fixture
+def own_databases() -> Iterator[None]:
+    """Have stores make databases for themselves, which reach nothing beside them (tests/databases.py)."""
+    databases.make()
+    yield
+    databases.share()
+
+
+@pytest.fixture(scope="module")
+def drawn_once() -> Iterator[None]:
+    """Draw the same chart of the same table once for all pages of a file of tests: a tenth of what they take."""
+    from gpuctl.reports.charts import registry
+
+    draw, known = registry.draw, dict[str, registry.Drawing]()
+
+    def remembered(chart: Chart, table: ResultTable | None, units: Units | None = None) -> registry.Drawing:
+        if table is None or chart.kind in registry._IN_UNITS:
+            return draw(chart, table, units)
+        rows = table.frame.schema, table.frame.rows()
+        told = hashlib.sha256(repr((chart, replace(table, frame=None), rows)).encode()).hexdigest()  # type: ignore[arg-type]
+        if told not in known:
+            known[told] = draw(chart, table, units)
+        return known[told]
+
+    registry.draw = remembered
+    yield
+    registry.draw = draw
 
 
 @pytest.fixture(scope="session")
@@ -202,10 +253,15 @@ def gpuctl(root: Path, _warm: Warm) -> Callable[..., subprocess.CompletedProcess
     return run
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def remember(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Variables for ``gpuctl(env=...)``: the same analysis of the same store is made once for all tests of a file."""
-    return {warm.REMEMBER: str(tmp_path_factory.mktemp("remember"))}
+    """Variables for ``gpuctl(env=...)``: what is dear is made once for all commands that have them, in all workers.
+
+    For tests of what commands take and write, not of what they find (tests/remembered.py).
+    """
+    shared = Path(os.environ[SERVER], "remembered") if SERVER in os.environ else tmp_path_factory.mktemp("remembered")
+    shared.mkdir(exist_ok=True)
+    return {warm.REMEMBER: str(shared)}
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,22 +74,14 @@ def lines(count: int, *, bad: int = 0) -> bytes:
 
 def contents(db: Path, *, without: tuple[str, ...] = ("loaded_at",)) -> dict[str, list[tuple[object, ...]]]:
     """Every row of every table of a store, sorted; times as text."""
-    import duckdb
-
-    with duckdb.connect(str(db), read_only=True) as con:
-        con.execute("SET TimeZone = 'UTC'")
-        tables = [
-            row[0]
-            for row in con.execute("SELECT table_name FROM duckdb_tables() WHERE NOT temporary ORDER BY 1").fetchall()
-        ]
+    asked = """
+        SELECT table_name, list(column_name ORDER BY column_index)
+        FROM duckdb_tables() JOIN duckdb_columns() USING (database_name, schema_name, table_name)
+        WHERE NOT temporary GROUP BY ALL ORDER BY 1
+    """
+    with Store(db) as store:
         found = {}
-        for table in tables:
-            names = [
-                row[0]
-                for row in con.execute(
-                    "SELECT column_name FROM duckdb_columns() WHERE table_name = ? ORDER BY column_index", [table]
-                ).fetchall()
-            ]
+        for table, names in store.execute(asked).fetchall():
             shown = ", ".join(f'"{name}"::VARCHAR' for name in names if name not in without)
-            found[table] = con.execute(f"SELECT {shown} FROM {table} ORDER BY ALL").fetchall()
+            found[table] = store.execute(f"SELECT {shown} FROM trace.main.{table} ORDER BY ALL").fetchall()
         return found

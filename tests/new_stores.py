@@ -17,6 +17,7 @@ from typing import Any
 
 from gpuctl.store import written_stores
 from gpuctl.store.database import MIGRATIONS, Store
+from tests import databases
 
 as_the_program_does = Store._open
 
@@ -37,17 +38,19 @@ def copy(template: Path | None = None) -> None:
         as_the_program_does(self, write=write, temp_dir=temp_dir)
 
     _set(_open)
+    databases.share()
 
 
 def make() -> None:
     """Have them made as the program does."""
     _set(as_the_program_does)
+    databases.make()
 
 
 def empty(path: Path) -> None:
     """Make an empty store as the program does."""
     opened = Store._open
-    make()
+    _set(as_the_program_does)
     Store(path, write=True).close()
     _set(opened)
 

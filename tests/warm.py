@@ -40,7 +40,7 @@ _HEAVY = (
 GARBAGE = 50_000, 20, 100
 """How rarely Python looks for garbage in tests and their commands; memory is not short."""
 REMEMBER = "TESTS_REMEMBER"
-"""A variable that names a folder where analyses are kept for commands that ask for the same one of the same store."""
+"""A variable that names a folder for what is made once of the same inputs (tests/remembered.py)."""
 _LONGEST_START_S = 200
 MAKE_STORES = "TESTS_MAKE_STORES"
 """A variable that has a command make its store as the program does, not as a copy (tests/new_stores.py)."""
@@ -132,7 +132,7 @@ def _import_all() -> None:
 def _prepare(folder: Path) -> None:
     """Make what every command makes for itself and none changes: Numba's types, loaded code, templates, tables.
 
-    No data frame and no database: a fork would have locks of their threads, and not the threads.
+    No data frame, and no database that has threads: a fork would have locks of theirs, and not the threads.
     """
     import ast
     import functools
@@ -149,7 +149,7 @@ def _prepare(folder: Path) -> None:
     from gpuctl.replay.policies import installed as installed_policies
     from gpuctl.reports import html
     from gpuctl.store import schema
-    from tests import new_stores
+    from tests import databases, new_stores, remembered  # noqa: F401 - children find it among the modules
 
     _load_code()
     table.load()
@@ -166,6 +166,7 @@ def _prepare(folder: Path) -> None:
     schema.ours = functools.cache(lambda version: known if version == newest else made(version))
     _told_by_a_child(lambda: new_stores.empty(folder / "empty.duckdb"))
     new_stores.copy(folder / "empty.duckdb")
+    databases.hand_down(3)
     for template in (Path(html.__file__).parent / "templates").glob("*.html*"):
         html._environment().get_template(template.name)
     figure = Figure()
@@ -269,34 +270,10 @@ def _child(told: dict[str, list[str] | dict[str, str] | str], streams: list[int]
         if os.environ.pop(MAKE_STORES, ""):
             sys.modules["tests.new_stores"].make()
         if REMEMBER in os.environ:
-            _remember(Path(os.environ.pop(REMEMBER)))
+            sys.modules["tests.remembered"].begin(Path(os.environ.pop(REMEMBER)))
         code = _as_the_interpreter_ends(sys.modules["gpuctl.cli.main"].main)
     finally:
         os._exit(code)
-
-
-def _remember(folder: Path) -> None:
-    """Have the same analysis of the same bytes made once, by whichever command comes first: it only reads the store."""
-    import hashlib
-    import pickle  # noqa: TID251 - of a folder that this run made
-    from dataclasses import replace
-    from typing import Any
-
-    from gpuctl.analyze import run
-
-    made = run.analyze
-
-    def analyze(store: Any, options: Any, progress: Any = None) -> Any:
-        asked = hashlib.sha256(store.path.read_bytes())
-        asked.update(repr(replace(options, command="")).encode())
-        kept = folder / asked.hexdigest()
-        if not kept.exists():
-            part = kept.with_suffix(f".{os.getpid()}")
-            part.write_bytes(pickle.dumps(made(store, options, progress)))
-            part.rename(kept)
-        return replace(pickle.loads(kept.read_bytes()), command=options.command)
-
-    run.analyze = analyze
 
 
 def _opened_anew(stream: TextIO) -> TextIO:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 KEPT = 4
-"""So many databases are kept: each table that is used has one."""
+"""So many databases are kept, those that were used last: each table has one."""
 
 
 def database(patterns: Sequence[bytes], flags: Sequence[int]) -> hyperscan.Database:
@@ -68,6 +68,9 @@ def _load(path: Path) -> hyperscan.Database | None:
     except hyperscan.error:
         # compiled on another kind of processor
         return None
+    # those that are used stay, however many tables are tried
+    with contextlib.suppress(OSError):
+        os.utime(path)
     return found
 
 

@@ -6,23 +6,25 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
 from gpuctl.core.text import plural
 from gpuctl.store import lake_place, schema, written_stores
+from gpuctl.store.beside import Beside
 from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
 from gpuctl.store.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     import polars as pl
 
+_T = TypeVar("_T")
 ROW_GROUP = 61_440
 """Rows that one thread of DuckDB compresses and writes together: half of its own choice, so that a loader needs to
 hold fewer."""
@@ -106,6 +108,8 @@ class Store:
         self._write = write
         self._memory_limit = memory_limit
         self._limited = False
+        self._beside = Beside()
+        self._one_thread = False
         self._given_lake = lake_place.given(lake) if lake is not None else None
         self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
@@ -127,9 +131,14 @@ class Store:
 
     def close(self) -> None:
         """Close the file and give up its lock."""
+
+        def end() -> None:
+            self._beside.end()
+            self._con.close()
+
         with suppress(duckdb.Error):
             # what could not be written was told when it was written
-            uninterrupted(self._con.close)
+            uninterrupted(end)
             if self._write:
                 written_stores.note(self.path, len(MIGRATIONS))
 
@@ -150,11 +159,46 @@ class Store:
         if sql == "ROLLBACK":
             # what has failed may have ended the transaction, or the whole database
             with suppress(StoreError, duckdb.Error):
-                uninterrupted(run)
+                uninterrupted(lambda: (self._beside.end(), run()))
                 self._con.execute("RESET threads")
+                self._one_thread = False
                 self.refresh_lake()
             return Rows([])
-        return uninterrupted(run, None if sql in _TRANSACTION else self._con.interrupt)
+        return self._run(run, None if sql in _TRANSACTION else self._con.interrupt)
+
+    def beside(self, work: Callable[[], None]) -> None:
+        """Do `work`, which runs statements of this store in one thread of DuckDB, while the caller goes on.
+
+        The caller's next statement waits until it is done, and raises what it has raised.
+        """
+
+        def run() -> None:
+            if not self._one_thread:
+                self.execute("SET threads = 1")
+                self._one_thread = True
+            work()
+
+        self._beside.wait(self._con.interrupt)
+        self._beside.start(run)
+
+    def wait(self) -> None:
+        """Wait for what runs beside.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; it was stopped.
+            Exception: what it raised.
+        """
+        if self._beside.is_here():
+            return
+        self._beside.wait(self._con.interrupt)
+        if self._one_thread:
+            # a fault ends the transaction, which then takes no setting: what rolls it back resets this, too
+            uninterrupted(lambda: self._con.execute("RESET threads"))
+            self._one_thread = False
+
+    def _run(self, work: Callable[[], _T], interrupt: Callable[[], None] | None = None) -> _T:
+        self.wait()
+        return uninterrupted(work, interrupt)
 
     def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """Run a query and return its rows; times come back as UTC.
@@ -167,7 +211,7 @@ class Store:
             with self._told():
                 return _rows(self._con, sql, dict(params) if params else None)
 
-        found = uninterrupted(run, self._con.interrupt)
+        found = self._run(run, self._con.interrupt)
         self._check_times(found)
         return found
 
@@ -209,7 +253,7 @@ class Store:
                     raise _unusable(error, self.path, write=False) from error
                 raise UsageError(_first_line(error), hint="gpuctl tables lists tables and columns") from error
 
-        return uninterrupted(run, self._con.interrupt)
+        return self._run(run, self._con.interrupt)
 
     @contextmanager
     def _told(self) -> Iterator[None]:
@@ -288,11 +332,11 @@ class Store:
 
     def view(self, name: str, data: Any) -> None:
         """Let SQL read an Arrow table, a record-batch reader or a Polars frame under ``name``."""
-        uninterrupted(lambda: self._con.register(name, data))
+        self._run(lambda: self._con.register(name, data))
 
     def drop_view(self, name: str) -> None:
         """Forget what ``view`` registered."""
-        uninterrupted(lambda: self._con.unregister(name))
+        self._run(lambda: self._con.unregister(name))
 
     @contextmanager
     def one_thread(self) -> Iterator[None]:
@@ -339,8 +383,8 @@ class Store:
 
     def _connect(self, lake: lake_place.Place | None, *, write: bool, temp_dir: Path | None) -> None:
         try:
-            self._con = duckdb.connect(
-                config={
+            self._con = _database(
+                {
                     "memory_limit": self._memory_limit,
                     "temp_directory": str(temp_dir or self.path.with_name(self.path.name + ".tmp")),
                     "autoinstall_known_extensions": "false",
@@ -417,6 +461,11 @@ class Store:
             self._con.execute(schema.migration(name))
             self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
         self.execute("COMMIT")
+
+
+def _database(config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    """An empty database in memory, to which one store is attached."""
+    return duckdb.connect(config=dict(config))
 
 
 def _rows(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:

@@ -33,6 +33,8 @@ MIGRATIONS = (
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 STORED = {"jobs": "job_rows", "attempts": "attempt_rows"}
 """Of the names that are views of several tables, the table that rows are written to."""
+TRACE_JOBS = ("trace_jobs", "trace_jobs_short")
+"""Tables of jobs of which those views make an attempt, too."""
 _VERSIONS = "gpuctl_schema"
 SCHEMA_TABLE = "CREATE TABLE IF NOT EXISTS gpuctl_schema (version INTEGER NOT NULL, migration VARCHAR NOT NULL)"
 _SHOWN = 4

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -17,7 +19,7 @@ from tests.unit.reports.fakes import HOSTILE, make_analysis
 
 if TYPE_CHECKING:
     import subprocess
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Generator, Iterator
     from pathlib import Path
 
     from playwright.sync_api import Browser, BrowserContext, Page
@@ -41,11 +43,22 @@ def browser(chromium: str) -> Iterator[Browser]:
         running.close()
 
 
+def once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A page that whichever worker needs it first has made: ``make`` writes it to the path that it gets."""
+    folder = factory.getbasetemp()
+    folder = (folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder) / name
+    folder.mkdir(exist_ok=True)
+    with (folder / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / "made").exists():
+            make(folder / "report.html")
+            (folder / "made").touch()
+    return folder / "report.html"
+
+
 @pytest.fixture(scope="session")
 def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("report") / "report.html"
-    write_html(make_analysis(points=2000, rows=60), place)
-    return place
+    return once(tmp_path_factory, "report", lambda place: write_html(make_analysis(points=2000, rows=60), place))
 
 
 def replayed() -> tuple[list[Outcome], Workload, Cluster]:
@@ -59,9 +72,10 @@ def replayed() -> tuple[list[Outcome], Workload, Cluster]:
 
 @pytest.fixture(scope="session")
 def replay_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("replay") / "replay.html"
-    write_html(result(*replayed(), against_recorded=True, command="gpuctl replay", version="0"), place)
-    return place
+    def make(place: Path) -> None:
+        write_html(result(*replayed(), against_recorded=True, command="gpuctl replay", version="0"), place)
+
+    return once(tmp_path_factory, "replay", make)
 
 
 FOLDED = ("four", "several")
@@ -77,12 +91,19 @@ def several(count: int) -> list[Analysis]:
 
 @pytest.fixture(scope="session")
 def several_report(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of two results, as `several` makes them, with a check that fails."""
-    parts = labelled(several(2))
-    summary = summarize(parts, [parse("overview.jobs_pct{state=failed} > 5")], command=f"gpuctl report {HOSTILE[2]}")
-    place = tmp_path_factory.mktemp("several") / "report.html"
-    write_page(render_report(parts, summary), place)
-    return place
+    """A page of two results, as `several` makes them but for the second's states, with a check that fails."""
+
+    def make(place: Path) -> None:
+        first, second = several(2)
+        lower = [
+            replace(t, frame=t.frame.with_columns(pl.col("jobs_pct") / 2)) if t.name == "status" else t
+            for t in second.tables
+        ]
+        parts = labelled([first, replace(second, tables=tuple(lower))])
+        failing = [parse("overview.jobs_pct{state=failed} > 5")]
+        write_page(render_report(parts, summarize(parts, failing, command=f"gpuctl report {HOSTILE[2]}")), place)
+
+    return once(tmp_path_factory, "several", make)
 
 
 @pytest.fixture(scope="session")
@@ -90,16 +111,18 @@ def sample_report(
     gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """A page of logs, of a replay and of predictions, as users make it."""
-    folder = tmp_path_factory.mktemp("sample")
     commands = {
         "logs": ("analyze", sample_data / "failures" / "sacct.txt"),
         "replay": ("replay", sample_data / "jobs.csv", "--policy", "fifo,srtf", "--cluster", "16x8"),
         "predictions": ("predict", "runtime", sample_data / "pickyman" / "traffic.csv", "--epochs", "5"),
     }
-    for name, made in commands.items():
-        (folder / f"{name}.json").write_text(gpuctl(*made, "--json", "-q").stdout)
-    gpuctl("report", *(folder / f"{name}.json" for name in commands), "-q", "--html", folder / "report.html")
-    return folder / "report.html"
+
+    def make(place: Path) -> None:
+        for name, made in commands.items():
+            place.with_name(f"{name}.json").write_text(gpuctl(*made, "--json", "-q").stdout)
+        gpuctl("report", *(place.with_name(f"{name}.json") for name in commands), "-q", "--html", place)
+
+    return once(tmp_path_factory, "sample", make)
 
 
 @pytest.fixture(scope="session")
@@ -107,9 +130,8 @@ def explain_report(
     gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:
     """The page of one job."""
-    place = tmp_path_factory.mktemp("explain") / "job.html"
-    gpuctl("explain", "application_1506638472019_00186", sample_data / "philly", "-q", "--html", place)
-    return place
+    words = ("explain", "application_1506638472019_00186", sample_data / "philly", "-q", "--html")
+    return once(tmp_path_factory, "explain", lambda place: gpuctl(*words, place))
 
 
 class Opened:
@@ -121,10 +143,12 @@ class Opened:
         self.page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
         self.page.on("dialog", lambda dialog: (self.complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
         self.page.on("request", lambda request: self.requests.append(request.url))
+        self.shows: tuple[object, ...] | None = None
         self.forget()
 
     def forget(self) -> None:
         """Leave nothing of what was done with it to the next test."""
+        self.shows = None
         self.complaints: list[str] = []
         self.requests: list[str] = []
 
@@ -143,18 +167,29 @@ class Opened:
         self.page.goto("about:blank")
 
 
+FAILED = pytest.StashKey[bool]()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Note that a test failed: it may have left the page in any state."""
+    told = yield
+    item.stash[FAILED] = item.stash.get(FAILED, False) or told.failed
+    return told
+
+
 @pytest.fixture(scope="session")
 def _windows(browser: Browser) -> Iterator[Callable[..., Opened]]:
-    """The first, second ... window of those with scripts and of those without."""
+    """The first, second ... window of those with scripts and of those without, and those of pages that are kept."""
     contexts: dict[bool, BrowserContext] = {}
-    made: dict[tuple[bool, int], Opened] = {}
+    made: dict[tuple[bool, object], Opened] = {}
 
-    def window(scripts: bool, number: int) -> Opened:
+    def window(scripts: bool, which: object) -> Opened:
         if scripts not in contexts:
             contexts[scripts] = browser.new_context(offline=True, java_script_enabled=scripts, accept_downloads=True)
-        if (scripts, number) not in made:
-            made[scripts, number] = Opened(contexts[scripts])
-        return made[scripts, number]
+        if (scripts, which) not in made:
+            made[scripts, which] = Opened(contexts[scripts])
+        return made[scripts, which]
 
     yield window
     for context in contexts.values():
@@ -162,7 +197,10 @@ def _windows(browser: Browser) -> Iterator[Callable[..., Opened]]:
 
 
 @pytest.fixture
-def opened(_windows: Callable[..., Opened], report: Path) -> Iterator[Callable[..., Opened]]:
+def opened(
+    request: pytest.FixtureRequest, _windows: Callable[..., Opened], report: Path
+) -> Iterator[Callable[..., Opened]]:
+    """Open a page; with ``keep`` as another test left it, and for others: whoever keeps it leaves all as it was."""
     pages: list[Opened] = []
 
     def start(
@@ -172,19 +210,28 @@ def opened(_windows: Callable[..., Opened], report: Path) -> Iterator[Callable[.
         scripts: bool = True,
         path: Path = report,
         unfold: bool | None = None,
+        keep: bool = False,
     ) -> Opened:
         """Open a page; unless told otherwise with the sections of one result unfolded, as its reader has them."""
-        pages.append(_windows(scripts, len(pages)))
-        pages[-1].open(path, width, scheme)
+        wanted = (path, width, scheme)
+        page = _windows(scripts, wanted if keep else len(pages))
+        pages.append(page)
+        if keep and page.shows == wanted:
+            page.page.set_viewport_size({"width": width, "height": 900})
+            return page
+        page.forget()
+        page.open(path, width, scheme)
         if scripts and (not path.parent.name.startswith(FOLDED) if unfold is None else unfold):
-            pages[-1].page.evaluate("document.querySelectorAll('.group > details').forEach((d) => { d.open = true; })")
-        return pages[-1]
+            page.page.evaluate("document.querySelectorAll('.group > details').forEach((d) => { d.open = true; })")
+        page.shows = wanted if keep else None
+        return page
 
     yield start
     seen = [(p.complaints, p.requests, p.address) for p in pages]
     for each in pages:
-        each.close()
-        each.forget()
+        if each.shows is None or request.node.stash[FAILED]:
+            each.close()
+            each.forget()
     for complaints, requests, address in seen:
         assert complaints == []
         assert [url for url in requests if url != address and not url.startswith("blob:")] == []

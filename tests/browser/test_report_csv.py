@@ -63,7 +63,7 @@ def archive(page: Page) -> dict[str, list[list[str]]]:
 
 
 def test_a_curve_as_csv(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     head, *points = of_figure(page, "chart-runtime-cdf")
     assert head == ["size_bucket", "minutes", "cdf_pct"]
     assert {size for size, _, _ in points} == {"1", "2-4", "5-8", ">8"}
@@ -75,7 +75,7 @@ def test_a_curve_as_csv(opened: Callable[..., Opened]) -> None:
 
 
 def test_levels_as_csv(opened: Callable[..., Opened]) -> None:
-    head, *points = of_figure(opened().page, "chart-occupancy")
+    head, *points = of_figure(opened(keep=True).page, "chart-occupancy")
     assert head == ["measure", "ts", "value"]
     assert {measure for measure, _, _ in points} == {"gpus_busy", "gpus_total", "gpus_waited_for"}
     assert {value for measure, _, value in points if measure == "gpus_total"} == {"2490"}
@@ -83,7 +83,7 @@ def test_levels_as_csv(opened: Callable[..., Opened]) -> None:
 
 
 def test_bars_as_csv_are_the_rows_of_the_table(opened: Callable[..., Opened]) -> None:
-    head, *bars = of_figure(opened().page, "chart-delay-by-queue")
+    head, *bars = of_figure(opened(keep=True).page, "chart-delay-by-queue")
     table = next(t for t in make_analysis(points=5).tables if t.name == "delay_by_queue").frame
     assert head[0] == "queue"
     kept = [[name, *map(float, values)] for name, *values in bars]
@@ -92,7 +92,7 @@ def test_bars_as_csv_are_the_rows_of_the_table(opened: Callable[..., Opened]) ->
 
 
 def test_figures_of_a_replay_as_csv(opened: Callable[..., Opened], replay_report: Path) -> None:
-    page = opened(path=replay_report).page
+    page = opened(path=replay_report, keep=True).page
     names = {HOSTILE[0], HOSTILE[3], "fifo", "tiresias"}
     head, *levels = of_figure(page, "chart-replay-queue")
     assert head == ["measure", "policy", "ts", "value"]
@@ -150,7 +150,7 @@ def test_everything_is_in_one_file(opened: Callable[..., Opened], tmp_path: Path
 
 
 def test_the_archive_says_what_is_in_it(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     files = archive(page)
     head, *contents = files["contents"]
     assert head == ["file", "title", "result", "rows", "rows_in_all"]
@@ -166,7 +166,7 @@ def test_the_archive_says_what_is_in_it(opened: Callable[..., Opened]) -> None:
 def test_no_number_of_a_figure_is_only_in_its_drawing(opened: Callable[..., Opened], replay_report: Path) -> None:
     # of several policies there are two more: rho and Jain's index
     for path, charts, more in ((None, CHARTS, 0), (replay_report, REPLAY_CHARTS, 2)):
-        page = (opened() if path is None else opened(path=path)).page
+        page = (opened(keep=True) if path is None else opened(path=path, keep=True)).page
         assert page.locator("figure.figure").count() == len(charts) + more
         assert page.locator("figure.figure > .csv").count() == len(charts) + more
         assert {c.name for c in charts} <= set(archive(page))
@@ -205,7 +205,7 @@ def test_several_results_have_files_of_their_own(opened: Callable[..., Opened], 
 
 
 def test_what_each_result_was_made_by(opened: Callable[..., Opened], sample_report: Path) -> None:
-    page = opened(path=sample_report).page
+    page = opened(path=sample_report, keep=True).page
     head, *lines = archive(page)["provenance"]
     assert head == ["result", "name", "value"]
     commands = {result: value.split()[1] for result, name, value in lines if name == "Command"}
@@ -215,7 +215,7 @@ def test_what_each_result_was_made_by(opened: Callable[..., Opened], sample_repo
 
 
 def test_tables_of_one_row_have_numbers(opened: Callable[..., Opened], sample_report: Path) -> None:
-    files = archive(opened(path=sample_report).page)
+    files = archive(opened(path=sample_report, keep=True).page)
     head, line = files["overview--failures"]
     found = dict(zip(head, line, strict=True))
     assert (found["cluster"], found["jobs"], found["queues"]) == ("failures", "480", "1")
@@ -235,7 +235,7 @@ def by_reason(analysis: Analysis) -> list[str]:
 
 
 def test_the_page_of_a_job_as_csv(opened: Callable[..., Opened], explain_report: Path) -> None:
-    page = opened(path=explain_report).page
+    page = opened(path=explain_report, keep=True).page
     name, text = saved(page, page.locator(".story"))
     assert name == "job.csv"
     head, *lines = rows(text)
@@ -247,7 +247,7 @@ def test_the_page_of_a_job_as_csv(opened: Callable[..., Opened], explain_report:
 
 
 def test_islands_are_small(opened: Callable[..., Opened], replay_report: Path) -> None:
-    page = opened(path=replay_report).page
+    page = opened(path=replay_report, keep=True).page
     sizes: Mapping[str, int] = page.evaluate(
         """Object.fromEntries([...document.querySelectorAll('.figure')].map((f) =>
         [f.dataset.chart, f.querySelector('.points, .values').textContent.length]))"""

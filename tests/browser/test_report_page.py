@@ -28,12 +28,11 @@ CHARTS, REPLAY_CHARTS = on(ANALYSES, "page"), on(REPLAYS, "page")
 WIDTHS = (1280, 390)
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
 def test_opens_from_disk_without_a_complaint_or_a_request(
     opened: Callable[..., Opened], report: Path, width: int, scheme: str, record_property: Callable[[str, object], None]
 ) -> None:
-    page = opened(width, scheme)
+    page = opened(width, scheme, keep=True)
     assert page.requests == [report.as_uri()]
     assert page.page.locator("figure svg.chart").count() == len(CHARTS)
     assert page.page.evaluate("document.documentElement.dataset.theme") == scheme
@@ -59,7 +58,7 @@ def test_a_page_of_many_jobs_is_light(
 def test_key_figures_and_the_first_chart_are_on_the_first_screen(
     opened: Callable[..., Opened], request: pytest.FixtureRequest, name: str, width: int, height: int
 ) -> None:
-    page = opened(width, path=request.getfixturevalue(name)).page
+    page = opened(width, path=request.getfixturevalue(name), keep=True).page
     page.set_viewport_size({"width": width, "height": height})
     below = page.evaluate(
         """() => ['.headlines', '#lead svg.chart', '.warnings', '.standouts']
@@ -87,12 +86,12 @@ def test_figures_are_as_wide_as_their_column(opened: Callable[..., Opened]) -> N
             assert box == pytest.approx(drawn, abs=1)
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_the_page_never_scrolls_sideways(opened: Callable[..., Opened], width: int) -> None:
-    page = opened(width).page
+def test_the_page_never_scrolls_sideways(opened: Callable[..., Opened]) -> None:
+    # a narrow one neither: test_report_access.py
+    page = opened().page
     page.evaluate("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
     inner, scroll = page.evaluate("[innerWidth, document.documentElement.scrollWidth]")
-    assert scroll <= inner == width
+    assert scroll <= inner == 1280
     outside = page.evaluate(
         """() => [...document.querySelectorAll('main *')].filter((e) => !e.closest('.scroll, caption, svg'))
         .filter((e) => e.getBoundingClientRect().right > innerWidth + 1).map((e) => e.tagName + '.' + e.className)"""
@@ -102,7 +101,7 @@ def test_the_page_never_scrolls_sideways(opened: Callable[..., Opened], width: i
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_text_in_figures_is_legible_and_inside_the_screen(opened: Callable[..., Opened], width: int) -> None:
-    page = opened(width).page
+    page = opened(width, keep=True).page
     boxes = page.evaluate(
         """() => [...document.querySelectorAll('svg.chart text')].map((t) => {
           const b = t.getBoundingClientRect(), s = t.ownerSVGElement;
@@ -117,12 +116,12 @@ def test_text_in_figures_is_legible_and_inside_the_screen(opened: Callable[..., 
 
 
 def test_ids_are_unique(opened: Callable[..., Opened]) -> None:
-    ids = opened().page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    ids = opened(keep=True).page.evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
     assert len(ids) == len(set(ids))
 
 
 def test_hostile_names_are_text(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     names = page.locator("#reasons tbody th").all_text_contents()
     assert names[:4] == list(HOSTILE[:4])
     assert names[4] == "right\\u202eleft\\u200bzero\\x1b[31mred\\x00nul\\nline"
@@ -136,7 +135,7 @@ def column(page: Page, table: str, index: int) -> list[str]:
 
 
 def test_sorting_by_mouse_and_by_keyboard(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     before = column(page, "status", 3)
     head = page.locator("#status-table th", has_text="jobs").first
     head.locator("button").click()
@@ -151,17 +150,19 @@ def test_sorting_by_mouse_and_by_keyboard(opened: Callable[..., Opened]) -> None
 
 
 def test_missing_values_stay_last(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     button = page.locator("#reasons-table th", has_text="lost GPU hours").locator("button")
     assert column(page, "reasons", 5)[3] == "\u2013"
     for first in ("0.300", "59.3"):
         button.click()
         cells = column(page, "reasons", 5)
         assert (cells[0], cells[-1]) == (first, "\u2013")
+    button.click()
+    assert column(page, "reasons", 5)[3] == "\u2013"
 
 
 def test_filter_and_csv_give_the_rows_that_are_shown(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     card = page.locator("#reasons")
     card.locator(".filter").fill("GPU[001")
     assert card.locator(".count").text_content() == "53 of 60 rows"
@@ -207,7 +208,7 @@ def test_a_table_shows_few_columns_and_points_at_those_beyond_its_edge(
 
 
 def test_a_single_row_is_a_list_and_gives_csv(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     assert page.locator("#totals dt").count() >= 7
     with page.expect_download() as download:
         page.locator("#totals .csv").click()
@@ -219,7 +220,7 @@ def test_a_single_row_is_a_list_and_gives_csv(opened: Callable[..., Opened]) -> 
 
 
 def test_a_moment_is_read_in_all_panels_of_its_figure(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     figure = page.locator('figure[data-chart="chart-occupancy"]')
     figure.locator("svg.chart").focus()
     figure.locator("svg.chart").press("ArrowRight")
@@ -250,16 +251,19 @@ def test_theme_is_changed_and_remembered(opened: Callable[..., Opened]) -> None:
 
 
 def test_figures_take_the_colours_of_the_theme(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     marks = "[...document.querySelectorAll('#chart-status path, #chart-status text')]"
     colours = f"{marks}.map((e) => getComputedStyle(e).fill).join()"
     before = page.evaluate(colours)
     page.locator(".theme").click()
     assert page.evaluate(colours) != before
+    page.locator(".theme").click()
+    assert page.evaluate(colours) == before
+    page.evaluate("localStorage.clear()")
 
 
 def test_values_are_read_out_by_pointer_and_by_keyboard(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     figure = page.locator('figure[data-chart="chart-runtime-cdf"]')
     svg, readout = figure.locator("svg.chart"), figure.locator(".readout")
     points = json.loads(figure.locator("script.points").text_content() or "")[0]
@@ -330,7 +334,7 @@ def test_a_figure_zooms_by_dragging_and_by_keyboard(opened: Callable[..., Opened
 
 
 def test_legends_switch_series(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     figure = page.locator('figure[data-chart="chart-runtime-cdf"]')
     key = figure.locator(".legend button", has_text="2-4 GPUs")
     lines = figure.locator('svg.chart [data-k="2"] path')
@@ -377,9 +381,8 @@ def test_without_scripts_all_is_there_but_the_controls(opened: Callable[..., Ope
 
 
 @pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_page_of_a_replay(opened: Callable[..., Opened], replay_report: Path, width: int, scheme: str) -> None:
-    page = opened(width, scheme, path=replay_report).page
+def test_the_page_of_a_replay(opened: Callable[..., Opened], replay_report: Path, width: int) -> None:
+    page = opened(width, path=replay_report, keep=True).page
     # two more are drawn of several policies: rho and Jain's index
     assert page.locator("figure svg.chart").count() == len(REPLAY_CHARTS) + 2
     assert page.evaluate("[innerWidth, document.documentElement.scrollWidth]") == [width, width]
@@ -397,7 +400,7 @@ def test_the_page_of_a_replay(opened: Callable[..., Opened], replay_report: Path
 
 
 def test_policies_are_read_out_together(opened: Callable[..., Opened], replay_report: Path) -> None:
-    page = opened(path=replay_report).page
+    page = opened(path=replay_report, keep=True).page
     figure = page.locator('figure[data-chart="chart-replay-queue"]')
     figure.locator("svg.chart").focus()
     figure.locator("svg.chart").press("ArrowRight")
@@ -436,7 +439,7 @@ def test_one_result_begins_with_its_sections_folded(
 
 
 def test_legends_of_bars_switch_their_bars(opened: Callable[..., Opened]) -> None:
-    page = opened().page
+    page = opened(keep=True).page
     figure = page.locator("[data-chart=chart-status]")
     first, second = figure.locator(".legend button").all()
     bars = [figure.locator(f"svg.chart [fill='var(--s{number})']") for number in (1, 2)]
@@ -486,7 +489,7 @@ def test_bars_of_a_gantt_chart_say_whose_they_are(
 
 
 def test_bars_of_a_gantt_chart_are_coloured_by_job_or_user(opened: Callable[..., Opened], replay_report: Path) -> None:
-    page = opened(path=replay_report).page
+    page = opened(path=replay_report, keep=True).page
     figure = page.locator('figure[data-chart="chart-replay-gantt"]')
     ways = figure.locator(".ways button")
     assert ways.all_text_contents() == ["job", "user", "queue"]

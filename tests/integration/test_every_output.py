@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis
 
+pytestmark = pytest.mark.usefixtures("drawn_once")
+
 ROOT = Path(__file__).resolve().parents[2]
 BIGGEST = 6_000_000
 ODD_TRACES = ("openb-pods", "alibaba-dlrm", "gavel-jobs", "kube-objects", "torque-accounting")

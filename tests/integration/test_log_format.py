@@ -96,11 +96,13 @@ def small_fixtures() -> Iterator[tuple[str, bytes]]:
     seen: set[str] = set()
     opener = Opener()
     for found in survey([FIXTURES, ROOT / "sample_data"], all_formats(), opener, sizes=set()):
-        if isinstance(found, NotRead) or found.format.name in seen or found.candidate.size > 100_000 or len(seen) == 12:
+        if isinstance(found, NotRead) or found.format.name in seen or found.candidate.size > 100_000:
             continue
         seen.add(found.format.name)
         with opener.open(found.candidate) as stream:
             yield found.candidate.name, stream.read(20_000)
+        if len(seen) == 12:
+            break
     opener.close()
     yield "junk", b"\x00\xff\x00" * 500
     yield "text", b"hello\nworld\n" * 20

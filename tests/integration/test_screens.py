@@ -15,9 +15,11 @@ import polars as pl
 import pytest
 from rich.cells import cell_len
 
+from gpuctl.analyze import registry
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.cli.main import app
 from gpuctl.cli.report_inputs import read_result
+from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
@@ -233,18 +235,31 @@ def test_notes_say_what_the_screen_leaves_out(whole: dict[str, Analysis], screen
         assert warning in text
 
 
-@pytest.mark.parametrize("name", ["philly", "slurm"])
 def test_a_table_asked_for_alone_is_the_one_of_the_whole_analysis(
-    whole: dict[str, Analysis], stores: dict[str, Path], name: str
+    whole: dict[str, Analysis], stores: dict[str, Path]
 ) -> None:
-    with Store(stores[name]) as store:
-        for table in whole[name].tables:
+    with Store(stores["philly"]) as store:
+        for table in whole["philly"].tables:
             # of the telemetry's tables, one will do: they share all that they are made from
-            if name == "philly" and table.section == "utilization" and table.name != "gpu_util_by_servers":
+            if table.section == "utilization" and table.name != "gpu_util_by_servers":
                 continue
             [alone] = analyze(store, Options(tables=(table.name,))).tables
             assert alone.frame.equals(table.frame), table.name
             assert replace(alone, frame=table.frame) == table
+
+
+def test_every_table_alone_is_as_among_all_with_a_filter_too(stores: dict[str, Path]) -> None:
+    # with a filter, analyses read what is of all jobs, too
+    with Store(stores["slurm"]) as store:
+        [user] = store.execute("SELECT mode(user) FROM jobs").fetchall()[0]
+        chosen = JobFilter(user=(user,))
+        together = {table.name: table for table in analyze(store, Options(filter=chosen)).tables}
+        assert together["overview"].frame["jobs"].item() > 1
+        for name in registry.known():
+            [alone] = analyze(store, Options(tables=(name,), filter=chosen)).tables
+            if name in together:
+                assert alone.frame.equals(together[name].frame), name
+                assert replace(alone, frame=together[name].frame) == together[name]
 
 
 def test_nothing_is_computed_that_no_table_asked_for_needs(

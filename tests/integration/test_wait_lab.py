@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 import time
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -16,8 +14,11 @@ import pytest
 from tests.labs.slurm import lab as slurm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    import subprocess
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.timeout(600)]
 
@@ -35,15 +36,6 @@ def cluster() -> Iterator[slurm.Lab]:
         pytest.skip(why)
     with slurm.Lab() as lab:
         yield lab
-
-
-def gpuctl(root: Path, lab: slurm.Lab, *words: object) -> Any:
-    command = [sys.executable, "-m", "gpuctl", "--quiet", *map(str, words)]
-    done = subprocess.run(
-        command, env={**lab.env, "PYTHONPATH": str(root)}, cwd=root, capture_output=True, check=False, timeout=300
-    )
-    assert done.returncode == 0, done.stderr.decode()
-    return json.loads(done.stdout) if done.stdout.startswith(b"{") else None
 
 
 def submit(lab: slurm.Lab, seconds: int, user: str, *options: str) -> str:
@@ -89,8 +81,8 @@ def past(place: Path) -> Path:
     return path
 
 
-def test_every_pending_job_is_forecast(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:
-    gpuctl(root, cluster, "train", "wait", past(tmp_path), "-o", tmp_path / "model")
+def test_every_pending_job_is_forecast(cluster: slurm.Lab, gpuctl: Gpuctl, tmp_path: Path) -> None:
+    gpuctl("train", "wait", past(tmp_path), "-o", tmp_path / "model", env=cluster.env)
     draw = np.random.default_rng(7)
     lengths = draw.integers(4, 30, HISTORY + QUEUED).tolist()
     first = [submit(cluster, lengths[k], USERS[k % 4]) for k in range(HISTORY)]
@@ -101,10 +93,10 @@ def test_every_pending_job_is_forecast(cluster: slurm.Lab, root: Path, tmp_path:
     # Slurm estimates starts in passes of backfill, and tells the accounting of starts a little later
     time.sleep(12)
     today = f"{datetime.now(UTC):%Y-%m-%d}"
-    gpuctl(root, cluster, "ingest", "--from", "sacct", "--since", today, "--db", tmp_path / "lab.duckdb")
+    gpuctl("ingest", "--from", "sacct", "--since", today, "--db", tmp_path / "lab.duckdb", env=cluster.env)
     asked = ["--model", tmp_path / "model", "--all", "--squeue", "now", "--json"]
-    found = gpuctl(root, cluster, "predict", "wait", tmp_path / "lab.duckdb", *asked)["predictions"]
-    rows = {row["job"]: row for row in found}
+    found = gpuctl("predict", "wait", tmp_path / "lab.duckdb", *asked, env=cluster.env).stdout
+    rows = {row["job"]: row for row in json.loads(found)["predictions"]}
     assert "held" in rows[held]["reason"]
     assert "depends" in rows[depends]["reason"]
     assert rows[held]["p50_s"] is rows[depends]["p50_s"] is None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -124,21 +125,36 @@ def test_what_is_read_at_the_start_needs_a_process(name: str) -> None:
     assert not warm.can_run(server, {**server, name: "7"})
 
 
-def test_what_is_remembered_is_what_would_be_found(
-    gpuctl: Run, inside: Callable[[], Path], remember: dict[str, str]
-) -> None:
-    place = inside()
-    gpuctl("ingest", "logs/sacct.txt", "--db", "s.duckdb", cwd=place)
+def test_what_is_remembered_is_what_would_be_found(gpuctl: Run, inside: Callable[[], Path], tmp_path: Path) -> None:
+    """A store of logs, the analysis of a store, and its charts; whatever has changed is found anew."""
+    place, logs = inside(), "sacct.txt"
+    lines = (place / "logs" / logs).read_text().splitlines(keepends=True)
+    (place / logs).write_text("".join(lines[:200]))
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    remember = {warm.REMEMBER: str(kept)}
 
-    def told(env: dict[str, str]) -> str:
-        return gpuctl("analyze", "s.duckdb", "--section", "overview", "--json", cwd=place, env=env).stdout
+    def told(env: dict[str, str], source: str) -> list[str]:
+        words = ["analyze", source, "--table", "wait_cdf", "--table", "status", "--json", "--html", "page.html"]
+        done = gpuctl(*words, cwd=place, env=env)
+        page = (place / "page.html").read_text()
+        # a file's time is among what is said of the store
+        return [re.sub(r"20\d\d-\d\d-\d\dT[\d:.]+Z", "", text) for text in (done.stdout, done.stderr, page)]
 
-    plain = told({})
-    assert [told(remember), told(remember)] == [plain, plain]
+    plain = told({}, logs)
+    assert "wait_cdf" in plain[0]
+    assert "<svg" in plain[2]
+    assert [told(remember, logs), told(remember, logs)] == [plain, plain]
+    there = len(list(kept.iterdir()))
+    gpuctl("ingest", logs, "--db", "s.duckdb", cwd=place, env=remember)
+    gpuctl("ingest", logs, "--db", "t.duckdb", cwd=place, env=remember)
+    assert (place / "s.duckdb").read_bytes() == (place / "t.duckdb").read_bytes()
+    assert len(list(kept.iterdir())) == there + 1
     with Store(place / "s.duckdb", write=True) as store:
         store.execute("DELETE FROM job_rows WHERE job = (SELECT min(job) FROM jobs)")
-    assert told(remember) == told({}) != plain
-    assert len(list(Path(remember[warm.REMEMBER]).iterdir())) == 2
+    assert told(remember, "s.duckdb") == told({}, "s.duckdb") != told(remember, "t.duckdb")
+    (place / logs).write_text("".join(lines[:201]))
+    assert told(remember, logs) == told({}, logs) != plain
 
 
 def test_too_long_is_ended(gpuctl: Run, sample_data: Path, tmp_path: Path) -> None:

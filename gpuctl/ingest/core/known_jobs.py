@@ -73,9 +73,11 @@ class KnownJobs:
 
         while self._runs and len(self._runs[-1][0]) < min(RUN, 2 * len(keys)):
             older, theirs = self._runs.pop()
+            ascending = older[-1] <= keys[0]
             keys, numbers = np.concatenate([older, keys]), np.concatenate([theirs, numbers])
-            order = np.argsort(keys, kind="stable")
-            keys, numbers = keys[order], numbers[order]
+            if not ascending:
+                order = np.argsort(keys, kind="stable")
+                keys, numbers = keys[order], numbers[order]
         self._runs.append((keys, numbers))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuctl.ingest.core.sink import WITH_SOURCE
-from gpuctl.store.schema import STORED
+from gpuctl.store.schema import STORED, TRACE_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -142,14 +142,15 @@ def remove_all(store: Store, sources: Sequence[int]) -> None:
 
 def spread(store: Store, cluster: str) -> None:
     """Give the jobs of a cluster that are stored once rows of their own, as what changes single attempts wants them."""
-    some = "SELECT 1 FROM trace_jobs WHERE cluster = $cluster LIMIT 1"
+    some = "SELECT 1 FROM all_trace_jobs WHERE cluster = $cluster LIMIT 1"
     if not store.execute(some, {"cluster": cluster}).fetchall():
         return
     # the names are those of this function: no part of this text is input
-    theirs = "WHERE cluster = $cluster AND job IN (SELECT job FROM trace_jobs WHERE cluster = $cluster)"
+    theirs = "WHERE cluster = $cluster AND job IN (SELECT job FROM all_trace_jobs WHERE cluster = $cluster)"
     for view in STORED:
         store.execute(f"CREATE TEMP TABLE spread_{view} AS FROM {view} {theirs}", {"cluster": cluster})
-    store.execute("DELETE FROM trace_jobs WHERE cluster = $cluster", {"cluster": cluster})
+    for table in TRACE_JOBS:
+        store.execute(f"DELETE FROM {table} WHERE cluster = $cluster", {"cluster": cluster})  # noqa: S608
     for view, table in STORED.items():
         store.execute(f"INSERT INTO {table} BY NAME FROM spread_{view}")
         store.execute(f"DROP TABLE spread_{view}")

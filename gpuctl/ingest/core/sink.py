@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.ingest.core.rejects import Rejects
 from gpuctl.store import lake
 from gpuctl.store.database import ROW_GROUP
-from gpuctl.store.schema import STORED
+from gpuctl.store.schema import STORED, TRACE_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ WITH_SOURCE = frozenset(
         *("machine_events", "machine_samples", "containers", "field_sources"),
         *("exact_placements", "job_events", "gpu_limits", "settings"),
         "yarn_facts",
-        "trace_jobs",
+        *TRACE_JOBS,
         *("profiles", "suspensions", "traffic_averages"),
         *("service_load", "quota_history", "trace_parts", "machine_averages"),
     }
@@ -44,6 +44,10 @@ WITH_SOURCE = frozenset(
 """Tables whose rows say which source they came from."""
 TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
 """The only tables a format may insert into."""
+BESIDE = frozenset({*TRACE_JOBS, "containers"})
+"""Tables whose rows are written while the caller makes the next: what it asks of the store then waits for them."""
+MANY = 10_000
+"""Fewer rows than these are written at once: a thread of their own would cost more than it saves."""
 REASONS_KEPT = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""
 
@@ -108,12 +112,15 @@ class StoreSink:
             values["cluster"] = self.cluster
         if "source" not in columns and table in WITH_SOURCE:
             values["source"] = self.source
-        self.touched.update(("jobs", "attempts") if table == "trace_jobs" else (table,))
+        # the times of the attempts there are those of their jobs
+        self.touched.add("jobs" if table in TRACE_JOBS else table)
         if hasattr(rows, "read_next_batch"):
             self._append(table, rows, values)
-            return
-        with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
-            self._append(table, _forgettable(rows), values)
+        elif table in BESIDE and len(rows) >= MANY:
+            self._store.beside(lambda: self._append(table, _forgettable(rows), values))
+        else:
+            with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
+                self._append(table, _forgettable(rows), values)
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         """Look at what the store holds already, rows of this source included."""

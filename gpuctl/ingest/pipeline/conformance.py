@@ -21,7 +21,7 @@ from gpuctl.ingest.pipeline.detect import HEAD, detect
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store
-from gpuctl.store.schema import STORED
+from gpuctl.store.schema import STORED, TRACE_JOBS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -35,7 +35,7 @@ _READ_WHOLE = "load() reads the whole stream at once: a log may be larger than m
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY table_name"
 _OF_THE_RUN = frozenset({"sources", "rejects", "clusters", "gpuctl_schema"})
 """Tables that every ingest writes to."""
-_BEHIND = frozenset({*STORED.values(), "trace_jobs", "numbered_jobs"})
+_BEHIND = frozenset({*STORED.values(), *TRACE_JOBS, "all_trace_jobs", "numbered_jobs"})
 """What the views ``jobs`` and ``attempts`` show."""
 
 

@@ -527,6 +527,8 @@ class _Run:
         store.execute("BEGIN").fetchall()
         try:
             yield closed
+            # a fault of what is still being written is one of this transaction
+            store.wait()
         except BaseException:
             store.execute("ROLLBACK").fetchall()
             raise

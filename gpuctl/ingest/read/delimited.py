@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8, RowError
 from gpuctl.ingest.read.csv_header import split
-from gpuctl.ingest.read.pieces import count_of, torn_off, whole_lines
+from gpuctl.ingest.read.pieces import LARGE_PIECE, count_of, torn_off, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -82,7 +82,7 @@ class Delimited:
         numbers: frozenset[str] = frozenset(),
     ) -> None:
         self._stream, self._separator, self._numbers = stream, separator, numbers
-        self._lines = whole_lines(stream, b"")
+        self._lines = whole_lines(stream, b"", LARGE_PIECE)
         self._begun = next(self._lines)
         first, _, rest = self._begun[0].removeprefix(_BOM).partition(b"\n")
         there = header(first, separator)

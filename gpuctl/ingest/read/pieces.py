@@ -10,16 +10,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PIECE = 4 << 20
-"""Bytes of text parsed at a time."""
+"""Bytes of text parsed at a time, unless told otherwise."""
+LARGE_PIECE = 2 * PIECE
+"""The same for tables of few columns: each piece has costs of its own, and theirs take little memory."""
 BLOCK = 1 << 18
 """Bytes looked at at a time."""
 
 
-def whole_lines(stream: BinaryIO, head: bytes) -> Iterator[tuple[bytes, bool]]:
-    """Yield the stream in pieces that end at a line's end, and whether more follows."""
+def whole_lines(stream: BinaryIO, head: bytes, piece: int = PIECE) -> Iterator[tuple[bytes, bool]]:
+    """Yield the stream in pieces that end at a line's end, of about so many bytes, and whether more follows."""
     rest = head
     # a line without an end takes up no more than one piece: what is past the limit of a line is dropped
-    for data in _pieces(stream):
+    for data in _pieces(stream, piece):
         cut = data.rfind(b"\n") + 1
         if cut:
             whole = cut == len(data) and not rest
@@ -30,17 +32,17 @@ def whole_lines(stream: BinaryIO, head: bytes) -> Iterator[tuple[bytes, bool]]:
     yield rest, False
 
 
-def _pieces(stream: BinaryIO) -> Iterator[bytes]:
-    """Yield the bytes of a stream, about `PIECE` at a time, copied as seldom as it allows."""
+def _pieces(stream: BinaryIO, piece: int) -> Iterator[bytes]:
+    """Yield the bytes of a stream, about so many at a time, copied as seldom as it allows."""
     blocks = getattr(stream, "blocks", None)
     if blocks is None:
-        yield from iter(lambda: stream.read(PIECE), b"")
+        yield from iter(lambda: stream.read(piece), b"")
         return
     held, size = [], 0
     for block in blocks():
         held.append(block)
         size += len(block)
-        if size >= PIECE:
+        if size >= piece:
             yield b"".join(held)
             held, size = [], 0
     if held:
@@ -70,3 +72,15 @@ def count_of(data: bytes, byte: bytes) -> int:
 
     cells, one = np.frombuffer(data, np.uint8), byte[0]
     return sum(int(np.count_nonzero(cells[at : at + BLOCK] == one)) for at in range(0, len(cells), BLOCK))
+
+
+def has_twice(data: bytes, byte: bytes) -> bool:
+    """Whether a byte occurs twice in a row: several times as fast as to look for the two."""
+    import numpy as np
+
+    cells, one = np.frombuffer(data, np.uint8), byte[0]
+    for at in range(0, len(cells), BLOCK):
+        there = cells[at : at + BLOCK + 1] == one
+        if (there[1:] & there[:-1]).any():
+            return True
+    return False

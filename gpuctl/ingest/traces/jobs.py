@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.core.states import State
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues, known_jobs
 from gpuctl.ingest.core.known_jobs import KnownJobs
-from gpuctl.ingest.traces.marks import words
+from gpuctl.ingest.traces.marks import as_lists, as_text, words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 LINE = "line"
 """The column that `Jobs.add` wants beside those of the store."""
 
-BATCH = 122_880
-"""Rows given to the store at a time: two of its row groups."""
+BATCH = 61_440
+"""Rows given to the store at a time, at least: one of its row groups."""
 
 JOB_COLUMNS = (
     *("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus"),
@@ -35,6 +35,13 @@ ONCE = {
     **{"wait_s": "told_wait_s", "run_span_s": "told_run_s"},
 }
 """What the table ``trace_jobs`` has of these, by its own names."""
+SHORT = frozenset(
+    {"job", "queue", "user", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus", "nodes"}
+) | {
+    "cpus",
+    "quirks",
+}
+"""What ``trace_jobs_short`` has of them."""
 _MORE = frozenset({"priority", "qos", "reason", "attempts", "run_sum_s", "run_last_s"})
 """Jobs that have any of these have rows of their own in ``jobs`` and ``attempts``."""
 _ATTEMPT = {
@@ -71,7 +78,7 @@ class Jobs:
 
         Args:
             rows: columns as in the table ``jobs`` (``job`` and ``state`` must be there; times in UTC, NULL where not
-                known), `LINE`, and lists of words ``quirks`` where there are any.
+                known), `LINE`, and words ``quirks`` where there are any: lists, or text with commas between them.
             raw: tells the text of lines.
         """
         rows = self._fresh(rows, raw) if rows.height else rows
@@ -97,7 +104,8 @@ class Jobs:
         if "queue" in rows.columns:
             self._queues.update(rows["queue"].drop_nulls().unique())
         if _MORE.isdisjoint(rows.columns):
-            self._sink.insert("trace_jobs", _once(rows))
+            made = _once(rows)
+            self._sink.insert("trace_jobs_short" if SHORT.issuperset(made.columns) else "trace_jobs", made)
         else:
             self._insert(_settled(rows))
         self._sink.loaded(rows.height)
@@ -149,14 +157,22 @@ def _complete(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _quirks(rows: pl.DataFrame) -> pl.Series:
-    """What is odd about jobs: what the source says of it, and what their times and states tell."""
+    """What is odd about jobs: what the source says of it, and what their times and states tell; as text."""
     import polars as pl
 
     late, unknown = pl.col("start_ts") < pl.col("submit_ts"), pl.col("state") == State.UNKNOWN.value
     own = words(rows, {"start_before_submit": late, "unknown_state": unknown}).alias("quirks")
     if "quirks" not in rows.columns:
         return own
-    return rows["quirks"].list.concat(own) if own.list.len().max() else rows["quirks"]
+    told = as_text(rows["quirks"])
+    if own.null_count() == own.len():
+        return told
+    both = pl.DataFrame({"told": told, "own": own})
+    return both.select(
+        pl.when(pl.any_horizontal(pl.all().is_not_null()))
+        .then(pl.concat_str(pl.all(), separator=",", ignore_nulls=True))
+        .alias("quirks")
+    )["quirks"]
 
 
 def _settled(rows: pl.DataFrame) -> pl.DataFrame:
@@ -187,7 +203,7 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
         run_span_s=pl.coalesce(pl.when(ran >= 0).then(ran), *told("run_span_s")),
         released_ts=pl.when(~unfinished).then(pl.max_horizontal(start, end)),
     )
-    rows = rows.with_columns(words(rows, on_attempts).alias("attempt_quirks"), _quirks(rows))
+    rows = rows.with_columns(as_lists(words(rows, on_attempts)).alias("attempt_quirks"), as_lists(_quirks(rows)))
     if "run_sum_s" in rows.columns:
         return rows
     return rows.with_columns(run_sum_s="run_span_s", run_last_s="run_span_s")

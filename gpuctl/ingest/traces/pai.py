@@ -94,7 +94,8 @@ FROM made
 # one that waits may have an attempt, or none: all others have one, and all of it follows
 _ONCE = """
 INSERT INTO trace_jobs BY NAME
-SELECT * EXCLUDE (attempts, wait_s, run_span_s, run_sum_s, run_last_s), true AS placed
+SELECT * EXCLUDE (attempts, wait_s, run_span_s, run_sum_s, run_last_s)
+       REPLACE (nullif(array_to_string(quirks, ','), '') AS quirks), true AS placed
 FROM pai_made WHERE state <> 'pending'
 """
 _WAITING = "INSERT INTO job_rows BY NAME FROM pai_made WHERE state = 'pending'"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8
 from gpuctl.ingest.read.delimited import Reject
-from gpuctl.ingest.read.pieces import blocks, count_of, torn_off, whole_lines
+from gpuctl.ingest.read.pieces import LARGE_PIECE, blocks, count_of, has_twice, torn_off, whole_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +54,7 @@ def rows(stream: BinaryIO, header: dict[str, list[str]]) -> Iterator[tuple[pl.Da
         are no rows; the lines themselves; and the number of the first of them.
     """
     first, header_row = 1, True
-    for data, more in whole_lines(stream, b""):
+    for data, more in whole_lines(stream, b"", LARGE_PIECE):
         whole, torn = (data, b"") if more else torn_off(data, stream)
         whole = whole if not whole or whole.endswith(b"\n") else whole + b"\n"
         keys(whole, header)
@@ -79,10 +79,12 @@ def _piece(data: bytes, first: int) -> tuple[pl.DataFrame, list[Reject]]:
     numbers = np.arange(first, first + lines)
     if b"\r" in data:
         data = data.replace(b"\r", b"")
-    if b";" in data or b"#" in data:
-        data = _COMMENT.sub(b"", data)
+    if (last := max(data.rfind(b";"), data.rfind(b"#"))) >= 0:
+        # most files have them at their beginning alone
+        below = data.find(b"\n", last)
+        data = _COMMENT.sub(b"", data[:below]) + data[below:]
     data = b"".join(_squeezed(block) for block in blocks(data.replace(b"\t", b" ")))
-    if data.startswith(b"\n") or b"\n\n" in data:
+    if data.startswith(b"\n") or has_twice(data, b"\n"):
         kept = data.split(b"\n")[:-1]
         numbers = numbers[np.array([bool(line) for line in kept], bool)]
         data = b"\n".join([line for line in kept if line] + [b""])

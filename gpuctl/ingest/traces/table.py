@@ -154,8 +154,10 @@ class Table:
         import polars as pl
 
         if "source_state" in rows.columns:
-            states = {word: state.value for word, state in self.states.items()}
-            told = rows["source_state"].str.to_uppercase()
+            told = rows["source_state"]
+            # of the few words that there are, and not of each row's
+            there = told.unique().drop_nulls().to_list()
+            states = {word: self.states.get(word.upper(), State.UNKNOWN).value for word in there}
             state = told.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
             rows = rows.with_columns(state.alias("state"))
         derived = self.derive()

@@ -9,9 +9,18 @@ CREATE TABLE trace_jobs (               -- a job with one attempt
     gpus DOUBLE, gpu_type VARCHAR, nodes INTEGER, cpus INTEGER, mem_mb BIGINT, time_limit_s BIGINT,
     told_wait_s DOUBLE, told_run_s DOUBLE,      -- as the source has them: used where its times do not tell
     placed BOOLEAN,                     -- whether the source tells where jobs ran; NULL: it does not
-    quirks VARCHAR[] NOT NULL,          -- of the job; those of its attempt follow
+    quirks VARCHAR,                     -- of the job, with commas between them; NULL: none. Those of its attempt follow
     source INTEGER NOT NULL
 );
+CREATE TABLE trace_jobs_short (         -- the same of sources that tell no more than this: a column costs its time where it is empty, too
+    cluster VARCHAR NOT NULL, job VARCHAR NOT NULL, queue VARCHAR, "user" VARCHAR,
+    submit_ts TIMESTAMPTZ, start_ts TIMESTAMPTZ, end_ts TIMESTAMPTZ, state VARCHAR NOT NULL, source_state VARCHAR,
+    gpus DOUBLE, nodes INTEGER, cpus INTEGER, quirks VARCHAR, source INTEGER NOT NULL
+);
+CREATE VIEW all_trace_jobs AS
+    SELECT *, rowid + 1000000000000000 AS number FROM trace_jobs
+    UNION ALL BY NAME
+    SELECT *, rowid + 2000000000000000 AS number FROM trace_jobs_short;
 CREATE VIEW numbered_jobs AS            -- jobs, and in the order of their loading a number, which stays until others are removed
     SELECT *, rowid AS number FROM job_rows
     UNION ALL BY NAME
@@ -19,8 +28,9 @@ CREATE VIEW numbered_jobs AS            -- jobs, and in the order of their loadi
            mem_mb, time_limit_s, 1 AS attempts,
            coalesce(CASE WHEN start_ts >= submit_ts THEN (epoch_us(start_ts) - epoch_us(submit_ts)) / 1000000 END, told_wait_s) AS wait_s,
            coalesce(CASE WHEN end_ts >= start_ts THEN (epoch_us(end_ts) - epoch_us(start_ts)) / 1000000 END, told_run_s) AS run_span_s,
-           run_span_s AS run_sum_s, run_span_s AS run_last_s, quirks, source, rowid + 1000000000000000 AS number
-    FROM trace_jobs;
+           run_span_s AS run_sum_s, run_span_s AS run_last_s,
+           CASE WHEN quirks IS NULL THEN [] ELSE string_split(quirks, ',') END AS quirks, source, number
+    FROM all_trace_jobs;
 CREATE VIEW jobs AS SELECT * EXCLUDE (number) FROM numbered_jobs;
 CREATE VIEW attempts AS
     SELECT * FROM attempt_rows
@@ -37,4 +47,4 @@ CREATE VIEW attempts AS
            || CASE WHEN end_ts < start_ts THEN ['end_before_start'] ELSE [] END
            || CASE WHEN placed THEN [] ELSE ['nodes_unknown'] END AS quirks,
            source
-    FROM trace_jobs;
+    FROM all_trace_jobs;

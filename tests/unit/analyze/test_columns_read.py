@@ -1,4 +1,4 @@
-"""Shared tables have the columns that are read of them, whichever tables are asked for together."""
+"""Shared tables have the columns that are read of them; test_screens.py asks for each table alone and among all."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.analyze import registry
 from gpuctl.analyze.bases import MADE_OF, Bases
 from gpuctl.analyze.run import Options, analyze
-from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 
@@ -30,17 +28,6 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
     ingest([folder / "sacct.txt"], folder / "t.duckdb", cluster="c")
     with Store(folder / "t.duckdb") as opened:
         yield opened
-
-
-def test_a_table_alone_is_as_among_all(store: Store) -> None:
-    # with a filter, analyses read what is of all jobs, too
-    chosen = JobFilter(user=("u",))
-    together = {table.name: table for table in analyze(store, Options(filter=chosen)).tables}
-    for name in registry.known():
-        [alone] = analyze(store, Options(tables=(name,), filter=chosen)).tables
-        if name in together:
-            assert alone.frame.equals(together[name].frame), name
-            assert alone.population == together[name].population, name
 
 
 def test_no_column_is_made_that_nothing_reads(store: Store) -> None:

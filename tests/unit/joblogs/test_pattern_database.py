@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import hyperscan
@@ -81,6 +82,13 @@ def test_without_a_place_to_keep_it_it_works_all_the_same(tmp_path: Path, monkey
 
 
 def test_only_some_are_kept(cache: Path) -> None:
+    first = None
     for number in range(pattern_database.KEPT + 3):
+        pattern_database.database(PATTERNS, FLAGS)
+        for place in cache.iterdir():
+            at = place.stat().st_mtime_ns - 10**9
+            os.utime(place, ns=(at, at))
+        first = first or place
         pattern_database.database([f"pattern{number}".encode()], FLAGS[:1])
     assert len(list(cache.iterdir())) == pattern_database.KEPT
+    assert first in cache.iterdir(), "it was used all the time"

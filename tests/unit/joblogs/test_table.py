@@ -8,11 +8,12 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.joblogs.scan import Scanner
 from gpuctl.joblogs.table import load
+from tests.signatures import SITE_PATTERN
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OWN = """
+OWN = f"""
 [reason.licence]
 title = "No licence left"
 categories = ["infrastructure"]
@@ -21,7 +22,7 @@ categories = ["infrastructure"]
 id = "site-licence"
 tier = "root"
 reason = "licence"
-pattern = 'checkout of feature \\w{1,20} failed'
+pattern = '{SITE_PATTERN}'
 examples = ["lmgrd: checkout of feature solver failed"]
 """
 

@@ -16,6 +16,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.ingest.pipeline.report import IngestInterrupted
 from tests.fake_format import contents
+from tests.signatures import SITE_PATTERN
 from tests.unit.ingest.joboutput.logs import FAILED, OOM, formats, kept, load, outputs, rows, statuses
 
 if TYPE_CHECKING:
@@ -273,13 +274,13 @@ def test_another_pattern_reads_its_logs_again(logs: Path, db: Path) -> None:
 
 
 def test_other_signatures_read_all_logs_again(logs: Path, db: Path, tmp_path: Path) -> None:
-    put(logs, "slurm-7.out", b"frobnicator 12 jammed\n")
+    put(logs, "slurm-7.out", b"lmgrd: checkout of feature solver failed\n")
     put(logs, "slurm-8.out", b"nothing\n")
     load(logs, db)
     own = tmp_path / "own.toml"
     own.write_text(
-        "[[signature]]\nid = 'own-jam'\ntier = 'root'\nreason = 'program_error'\npattern = 'frobnicator \\d+ jammed'\n"
-        "examples = ['frobnicator 1 jammed']\n"
+        "[[signature]]\nid = 'own-jam'\ntier = 'root'\nreason = 'program_error'\n"
+        f"pattern = '{SITE_PATTERN}'\nexamples = ['checkout of feature a failed']\n"
     )
     known = formats_for(None, signatures=[own])
     assert set(statuses(ingest([logs], db, cluster="c", formats=known)).values()) == {"replaced"}

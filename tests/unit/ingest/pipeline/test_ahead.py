@@ -61,10 +61,12 @@ def logs(root: Path, sample_data: Path, tmp_path: Path, request: pytest.FixtureR
         (tmp_path / "may/sacct2.txt").write_text(SACCT.replace("PENDING", "CANCELLED").replace("|x", "|y"), "utf-8")
         (tmp_path / "may/cut.txt").write_bytes(SACCT[:-40].encode())
         return [tmp_path / "may"]
+    yarn = root / "tests/fixtures/yarn/3.5.0"
     return {
         "slurm-json": [root / "tests/fixtures/slurm/other/sacct.json"],
         "yarn-2": [root / "tests/fixtures/yarn/2.10.2"],
-        "yarn-3": [root / "tests/fixtures/yarn/3.5.0"],
+        # two logs of nodes, one of the moments at which the servers were asked
+        "yarn-3": [*sorted(yarn.glob("*node*[12].log.gz")), *yarn.glob("*-rm01.log.gz"), *yarn.glob("rest-[3t]*.zip")],
         "philly": [sample_data / "philly"],
     }[request.param]
 

@@ -11,6 +11,7 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import built_in
+from gpuctl.ingest.read.pieces import BLOCK, has_twice
 from gpuctl.ingest.traces.swf_lines import _squeezed
 from gpuctl.store.database import Store
 from tests.trace_files import ALEA, FRONTIER, KUBE, METACENTRUM, PODS, SWF, TRACES, VOLCANO_JOB
@@ -257,6 +258,12 @@ def test_blanks_of_swf_are_squeezed_as_a_regular_expression_does() -> None:
     for _ in range(3000):
         data = bytes(rng.choices(b"  \n1a", k=rng.randrange(14))) + b"\n"
         assert _squeezed(data) == re.sub(rb"(?m)^ +| +$", b"", re.sub(b" +", b" ", data))
+
+
+@pytest.mark.parametrize("before", [0, 1, BLOCK - 2, BLOCK - 1, BLOCK, 2 * BLOCK - 1])
+def test_two_line_ends_are_found_wherever_blocks_meet(before: int) -> None:
+    assert has_twice(b"x" * before + b"\n\n" + b"x" * BLOCK, b"\n")
+    assert not has_twice(b"x" * before + b"\nx\n" + b"x" * BLOCK, b"\n")
 
 
 def test_rows_of_swf_that_are_none(tmp_path: Path) -> None:

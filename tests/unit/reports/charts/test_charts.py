@@ -172,14 +172,14 @@ def test_whatever_is_not_known_a_chart_is_drawn_or_says_why_not(
     ]
     if chart.kind != "heat":  # which has one cell a row, and needs them all
         frame = frame.head(60)
-    for count, odd in itertools.product(sorted({1, 2, len(held)}), (False, True)):
-        for lost in itertools.combinations(held, count):
-            gone = pl.int_range(pl.len()) % 2 == 0 if odd else pl.lit(value=True)
-            holes = frame.with_columns(pl.when(gone).then(None).otherwise(pl.col(c)).alias(c) for c in lost)
-            with drawing_settings():
+    with drawing_settings():
+        for count, odd in itertools.product(sorted({1, 2, len(held)}), (False, True)):
+            for lost in itertools.combinations(held, count):
+                gone = pl.int_range(pl.len()) % 2 == 0 if odd else pl.lit(value=True)
+                holes = frame.with_columns(pl.when(gone).then(None).otherwise(pl.col(c)).alias(c) for c in lost)
                 found = draw(chart, table(chart.table, "s", holes))
-            assert bool(found.svg) != bool(found.missing), lost
-            assert "nan" not in found.svg.lower(), lost
+                assert bool(found.svg) != bool(found.missing), lost
+                assert "nan" not in found.svg.lower(), lost
 
 
 def test_what_no_row_tells_is_left_out_and_said() -> None:
