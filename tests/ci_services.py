@@ -29,6 +29,8 @@ case "$*" in
   *) echo "stand-in for python: $*" >&2; exit 1;;
 esac
 """
+DAYS = 4
+"""Days of the sample that the services ask for, night after night: each of them is a file to load."""
 _SACCT = """#!{python} -SE
 # stands in for sacct: a recorded answer, day by day, in the columns that it is asked for
 import sys
@@ -91,11 +93,12 @@ def put(path: Path, script: str) -> None:
 
 
 def accounting(path: Path, *, late_h: float = 0) -> None:
-    """Write the sample's accounting as of yesterday, every start and end a number of hours later."""
+    """Write the last days of the sample's accounting as of yesterday, every start and end a number of hours later."""
     lines = (ROOT / "sample_data" / "failures" / "sacct.txt").read_text().splitlines()
     names = lines[0].split("|")
     rows = [dict(zip(names, line.split("|"), strict=True)) for line in lines[1:]]
     newest = max(datetime.fromisoformat(row["End"]) for row in rows if row["End"][:1] == "2")
+    rows = [row for row in rows if row["Submit"] >= (newest - timedelta(days=DAYS)).isoformat()]
     by = timedelta(days=(datetime.now(UTC).replace(tzinfo=None) - newest).days - 1)
     for row in rows:
         for name in ("Submit", "Eligible", "Start", "End"):

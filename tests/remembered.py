@@ -23,6 +23,7 @@ def begin(folder: Path) -> None:
     _analyses(folder)
     _ingests(folder)
     _drawings(folder)
+    _models_of_waits(folder)
 
 
 def _analyses(folder: Path) -> None:
@@ -94,6 +95,18 @@ def _drawings(folder: Path) -> None:
         return _kept(folder, asked, lambda: made(chart, table, units))
 
     registry.draw = draw
+
+
+def _models_of_waits(folder: Path) -> None:
+    """What is learnt of the same jobs."""
+    from gpuctl.waits import learn
+
+    made = learn.train
+
+    def train(log: Any, test_share: float, *progress: Any) -> Any:
+        return _kept(folder, (pickle.dumps(log), test_share), lambda: made(log, test_share, *progress))
+
+    learn.train = train
 
 
 def _kept(folder: Path, asked: Sequence[object], make: Callable[[], Any]) -> Any:

@@ -11,6 +11,10 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
 DOCUMENT = ROOT / "docs" / "cli.md"
@@ -20,20 +24,25 @@ START = "<!-- Help pages, written by `make docs`: do not edit below. -->"
 END = "<!-- End of the help pages. -->"
 
 
-def help_page(*command: str) -> str:
-    """Return what ``gpuctl COMMAND --help`` prints on a terminal 80 columns wide.
+def started(*words: str, env: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run gpuctl in a process of its own.
 
     Raises:
         subprocess.CalledProcessError: the program did not exit with 0.
     """
-    done = subprocess.run(
-        [sys.executable, "-c", AS_GPUCTL, *command, "--help"],
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
+    return subprocess.run(
+        [sys.executable, "-c", AS_GPUCTL, *words],
+        env={**os.environ, **env, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     )
-    return "\n".join(line.rstrip() for line in done.stdout.strip("\n").splitlines())
+
+
+def help_page(*command: str, run: Callable[..., subprocess.CompletedProcess[str]] = started) -> str:
+    """Return what ``gpuctl COMMAND --help`` prints on a terminal 80 columns wide."""
+    said = run(*command, "--help", env={"COLUMNS": "80", "NO_COLOR": "1"}).stdout
+    return "\n".join(line.rstrip() for line in said.strip("\n").splitlines())
 
 
 def commands_in(page: str) -> list[str]:
@@ -44,12 +53,12 @@ def commands_in(page: str) -> list[str]:
     return re.findall(r"^  ([a-z][a-z-]*)", listed, re.MULTILINE)
 
 
-def all_pages(*command: str) -> dict[str, str]:
+def all_pages(*command: str, run: Callable[..., subprocess.CompletedProcess[str]] = started) -> dict[str, str]:
     """Return the help page of a command and of every command below it, by command line."""
-    page = help_page(*command)
+    page = help_page(*command, run=run)
     pages = {" ".join(("gpuctl", *command)): page}
     for name in commands_in(page):
-        pages |= all_pages(*command, name)
+        pages |= all_pages(*command, name, run=run)
     return pages
 
 

@@ -137,14 +137,14 @@ def test_what_is_not_told_is_found_and_labelled(sample_data: Path, tmp_path: Pat
 
 
 def test_names_that_stay(
-    gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path, tmp_path: Path
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], thin_data: Path, tmp_path: Path, remember: dict[str, str]
 ) -> None:
-    directory = sample_data / "philly"
+    directory = thin_data / "philly"
     truth = directory / "truth"
     out = tmp_path / "out"
     gpuctl(
         "analyze", directory, "--quotas", truth / "quotas.csv", "--racks", truth / "racks.csv",
-        "--borrow-below", "0.8", "--parquet", out,
+        "--borrow-below", "0.8", "--parquet", out, env=remember,
     )  # fmt: skip
     rows = pl.read_parquet(out / "queue_delays.parquet")
     wanted = {"job", "attempt", "queue", "gpus", "servers", "wait_s", "fair_share_s", "capacity_s", "fragmentation_s"}
@@ -152,7 +152,7 @@ def test_names_that_stay(
     for name in ("overview", "gpu_util_by_servers", "status"):
         assert pl.read_parquet(out / f"{name}.parquet").height > 0, name
     for arguments in (["--json", "analyze", directory], ["analyze", directory, "--json"]):
-        tables = json.loads(gpuctl(*arguments).stdout)["tables"]
+        tables = json.loads(gpuctl(*arguments, env=remember).stdout)["tables"]
         assert set(tables) >= {path.stem for path in out.glob("*.parquet")}
         assert len(tables["queue_delays"]["rows"]) == rows.height
 
