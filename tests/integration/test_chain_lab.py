@@ -16,8 +16,10 @@ import pytest
 from tests.labs.slurm import lab as slurm
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
+
+    Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
 
 pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -78,16 +80,13 @@ def _drive(root: Path, env: dict[str, str], chain: Path, *more: str) -> subproce
     )  # fmt: skip
 
 
-def _status(root: Path, env: dict[str, str], chain: Path) -> list[dict[str, Any]]:
-    done = subprocess.run(
-        [sys.executable, "-m", "gpuctl", "chain", "status", str(chain), "--json"],
-        env={**env, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=True,
-    )  # fmt: skip
-    rows: list[dict[str, Any]] = json.loads(done.stdout)["tables"]["chain_jobs"]["rows"]
+def _status(gpuctl: Gpuctl, env: dict[str, str], chain: Path) -> list[dict[str, Any]]:
+    told = gpuctl("chain", "status", chain, "--json", env=env).stdout
+    rows: list[dict[str, Any]] = json.loads(told)["tables"]["chain_jobs"]["rows"]
     return rows
 
 
-def test_five_jobs_and_two_kills(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:
+def test_five_jobs_and_two_kills(cluster: slurm.Lab, gpuctl: Gpuctl, root: Path, tmp_path: Path) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     real = shutil.which("sbatch")
@@ -100,7 +99,7 @@ def test_five_jobs_and_two_kills(cluster: slurm.Lab, root: Path, tmp_path: Path)
         done = _drive(root, env, chain)
         codes.append(done.returncode)
     assert codes == [-signal.SIGKILL, -signal.SIGKILL, 0], done.stderr
-    rows = _status(root, env, chain)
+    rows = _status(gpuctl, env, chain)
     assert [row["state"] for row in rows] == ["COMPLETED"] * 5
     jobs = _accounted(cluster, "svc", 5)
     assert sorted(jobs) == sorted(row["job"] for row in rows)
@@ -119,7 +118,9 @@ def _accounted(cluster: slurm.Lab, name: str, number: int) -> dict[str, str]:
         time.sleep(1)
 
 
-def test_a_controller_that_stops_in_the_middle_of_a_submission(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:
+def test_a_controller_that_stops_in_the_middle_of_a_submission(
+    cluster: slurm.Lab, gpuctl: Gpuctl, root: Path, tmp_path: Path
+) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     (programs / "sbatch").write_text(STOPPED.replace("{sbatch}", str(shutil.which("sbatch"))))
@@ -133,24 +134,21 @@ def test_a_controller_that_stops_in_the_middle_of_a_submission(cluster: slurm.La
     done = _drive(root, env, chain, "--timeout", "2")
     assert done.returncode == 0, done.stderr
     assert "Slurm does not answer" in done.stderr
-    rows = _status(root, env, chain)
+    rows = _status(gpuctl, env, chain)
     assert [row["state"] for row in rows] == ["COMPLETED"] * 3
     jobs = _accounted(cluster, "slow", 3)
     assert sorted(jobs) == sorted(row["job"] for row in rows)
     assert len(set(jobs.values())) == 3
 
 
-def test_a_job_that_fails_stops_the_chain(cluster: slurm.Lab, root: Path, tmp_path: Path) -> None:
+def test_a_job_that_fails_stops_the_chain(cluster: slurm.Lab, gpuctl: Gpuctl, tmp_path: Path) -> None:
     chain = _chain(tmp_path, "bad", "exit 3", 3)
-    done = _drive(root, cluster.env, chain)
+    done = gpuctl("chain", "run", chain, "--interval", "0.5", "--settle", "5", env=cluster.env, check=False)
     assert done.returncode == 1, done.stderr
     assert "job 1 ended as FAILED" in done.stderr
-    assert [row["state"] for row in _status(root, cluster.env, chain)] == ["FAILED"]
+    assert [row["state"] for row in _status(gpuctl, cluster.env, chain)] == ["FAILED"]
     away = {**cluster.env, "SLURM_CONF": str(tmp_path / "none.conf")}
-    dry = subprocess.run(
-        [sys.executable, "-m", "gpuctl", "chain", "run", str(chain), "--journal", str(tmp_path / "j2"),
-         "--dry-run", "--timeout", "2"],
-        env={**away, "PYTHONPATH": str(root)}, capture_output=True, text=True, check=False,
-    )  # fmt: skip
+    words = ["chain", "run", chain, "--journal", tmp_path / "j2", "--dry-run", "--timeout", "2"]
+    dry = gpuctl(*words, env=away, check=False)
     assert dry.returncode == 3
     assert "squeue" in dry.stderr

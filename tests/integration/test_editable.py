@@ -52,7 +52,7 @@ def test_editable_install_finds_every_room(editable: Path, tmp_path: Path) -> No
 def test_editable_install_does_the_main_job(editable: Path, sample_data: Path, tmp_path: Path) -> None:
     assert editable
     script = Path(sys.executable).with_name("gpuctl")
-    assert python(script, "analyze", sample_data / "philly", "--table", "overview", cwd=tmp_path)
+    assert python(script, "analyze", sample_data / "failures" / "sacct.txt", "--table", "overview", cwd=tmp_path)
 
 
 @pytest.fixture
@@ -73,7 +73,16 @@ def test_bare_checkout_finds_every_room(bare: Path, tmp_path: Path) -> None:
 
 def test_bare_checkout_does_the_main_job(bare: Path, sample_data: Path) -> None:
     # without telemetry, whose reader would be compiled: test_wheel does that in a place as empty
-    assert python("-m", "gpuctl", "analyze", sample_data / "failures", cwd=bare, PYTHONPATH=".")
+    assert python(
+        "-m",
+        "gpuctl",
+        "analyze",
+        sample_data / "failures" / "sacct.txt",
+        "--table",
+        "overview",
+        cwd=bare,
+        PYTHONPATH=".",
+    )
 
 
 def test_same_logs_give_the_same_bytes(
