@@ -104,7 +104,9 @@ def test_code_of_other_sources_is_not_loaded(tmp_path: Path) -> None:
     assert told("return TWO * x\n\nTWO = 4") == "5 False 0"
     # nor is code that looks at every index taken for code that does not
     assert told("return TWO * x", NUMBA_BOUNDSCHECK="1") == "3 False 0"
-    assert told("return TWO * x", NUMBA_BOUNDSCHECK="1") == "3 True 1"
+    # nor code that is not made fast for code that is
+    assert told("return TWO * x", NUMBA_BOUNDSCHECK="1", NUMBA_OPT="0") == "3 False 0"
+    assert told("return TWO * x", NUMBA_BOUNDSCHECK="1", NUMBA_OPT="0") == "3 True 1"
     assert told("return TWO * x") == "3 True 1"
 
 
