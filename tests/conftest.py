@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import functools
 import gc
-import hashlib
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 from hypothesis.internal.conjecture import providers
 
-from tests import databases, new_stores, small_samples, warm
+from tests import databases, new_stores, remembered, small_samples, warm
 from tests.warm import Warm
 
 if TYPE_CHECKING:
@@ -30,9 +28,6 @@ if TYPE_CHECKING:
     from xdist.remote import Producer
     from xdist.scheduler import LoadFileScheduling
 
-    from gpuctl.core.charts import Chart
-    from gpuctl.core.results import ResultTable
-    from gpuctl.reports.units import Units
     from gpuctl.store.database import Store
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -171,22 +166,12 @@ def own_databases() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def drawn_once() -> Iterator[None]:
+def drawn_once(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Draw the same chart of the same table once for all pages of a file of tests: a tenth of what they take."""
     from gpuctl.reports.charts import registry
 
-    draw, known = registry.draw, dict[str, registry.Drawing]()
-
-    def remembered(chart: Chart, table: ResultTable | None, units: Units | None = None) -> registry.Drawing:
-        if table is None or chart.kind in registry._IN_UNITS:
-            return draw(chart, table, units)
-        rows = table.frame.schema, table.frame.rows()
-        told = hashlib.sha256(repr((chart, replace(table, frame=None), rows)).encode()).hexdigest()  # type: ignore[arg-type]
-        if told not in known:
-            known[told] = draw(chart, table, units)
-        return known[told]
-
-    registry.draw = remembered
+    draw = registry.draw
+    remembered.drawings(tmp_path_factory.mktemp("drawn"))
     yield
     registry.draw = draw
 

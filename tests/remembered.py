@@ -22,7 +22,7 @@ def begin(folder: Path) -> None:
     """Have this process look into a folder before it works, and put what it made there."""
     _analyses(folder)
     _ingests(folder)
-    _drawings(folder)
+    drawings(folder)
     _models_of_waits(folder)
 
 
@@ -86,7 +86,7 @@ def _contents(path: Path) -> list[object]:
     return [str(path), *(part for each in files for part in (str(each), each.stat().st_mtime_ns, each.read_bytes()))]
 
 
-def _drawings(folder: Path) -> None:
+def drawings(folder: Path) -> None:
     """Charts of the same tables."""
     from gpuctl.reports.charts import registry
 

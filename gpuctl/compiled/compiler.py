@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import functools
-import inspect
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 import numba
-from numba.core import base, event, ir, types
+from numba.core import types
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder
 from numba.core.compiler_machinery import PassManager, register_pass
@@ -17,7 +16,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.core.imputils import lower_constant
 from numba.core.registry import cpu_target
 from numba.core.typed_passes import NativeLowering, NopythonRewrites
-from numba.core.untyped_passes import InlineClosureLikes, InlineInlinables
+from numba.core.untyped_passes import InlineClosureLikes
 from numba.extending import models, register_model
 
 from gpuctl.compiled.code_key import code_key
@@ -165,43 +164,6 @@ def _remember_calls() -> None:
 _remember_calls()
 
 
-def _list_fast() -> None:
-    """Let Numba list the variables of an instruction without a call for each of its parts: a twentieth of all time."""
-    instruction: Any = ir.Inst
-
-    def add(values: Any, found: list[Any]) -> None:
-        for value in values:
-            if isinstance(value, ir.Var):
-                found.append(value)
-            elif isinstance(value, ir.Inst):
-                found += value.list_vars()
-            elif isinstance(value, (list, tuple)):
-                add(value, found)
-            elif isinstance(value, dict):
-                add(value.values(), found)
-
-    def listed(_self: Any, value: Any) -> list[Any]:
-        found: list[Any] = []
-        add(value.values() if isinstance(value, dict) else (value,), found)
-        return found
-
-    instruction._rec_list_vars = listed
-
-
-def _leave_out() -> None:
-    """What Numba does at each function and each instruction, and nobody here reads: a twentieth of all time."""
-    timers: Any = event
-    # it times the locks for every function that waits for another to be compiled
-    timers.install_timer = lambda _kind, _callback: nullcontext()
-    # whether a function of Numba's takes a place in a file
-    asked: Any = base
-    asked._has_loc = functools.cache(lambda function: "loc" in inspect.signature(function).parameters)
-
-
-_list_fast()
-_leave_out()
-
-
 class _Part(JITCodeLibrary):
     """A function that is only linked: what Python calls links it and all that it calls, and optimizes them once."""
 
@@ -216,26 +178,19 @@ class _Part(JITCodeLibrary):
 
 _OF_NESTED = {InlineClosureLikes, NopythonRewrites}
 """Passes for functions and comprehensions within a function, and for arithmetic with whole arrays: a tenth of all."""
-_OF_INLINED = {InlineInlinables}
-"""A pass for functions of ours that Numba, not LLVM, was asked to write into their callers: there are none."""
 
 
 class _Inside(CompilerBase):
     def define_pipelines(self) -> list[Any]:
-        nested = any(isinstance(each, CodeType) for each in self.state.func_id.code.co_consts)
-        if nested not in _PIPELINES:
-            _PIPELINES[nested] = self._define(nested)
-        return [_PIPELINES[nested]]
-
-    def _define(self, nested: bool) -> PassManager:
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        nested = any(isinstance(each, CodeType) for each in self.state.func_id.code.co_consts)
+        passes = [
+            (_LoweringInside if kind is NativeLowering else kind, text)
+            for kind, text in manager.passes
+            if nested or kind not in _OF_NESTED
+        ]
         inside = PassManager(manager.pipeline_name)
-        for kind, text in manager.passes:
-            if kind not in _OF_INLINED and (nested or kind not in _OF_NESTED):
-                inside.add_pass(_LoweringInside if kind is NativeLowering else kind, text)
+        for kind, text in passes:
+            inside.add_pass(kind, text)
         inside.finalize()
-        return inside
-
-
-_PIPELINES: dict[bool, PassManager] = {}
-"""The passes do not depend on the function, but on whether it has others in it."""
+        return [inside]

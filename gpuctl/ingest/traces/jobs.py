@@ -36,11 +36,11 @@ ONCE = {
 }
 """What the table ``trace_jobs`` has of these, by its own names."""
 SHORT = frozenset(
-    {"job", "queue", "user", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus", "nodes"}
-) | {
-    "cpus",
-    "quirks",
-}
+    (
+        *("job", "queue", "user", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus", "nodes"),
+        *("cpus", "quirks"),
+    )
+)
 """What ``trace_jobs_short`` has of them."""
 _MORE = frozenset({"priority", "qos", "reason", "attempts", "run_sum_s", "run_last_s"})
 """Jobs that have any of these have rows of their own in ``jobs`` and ``attempts``."""
