@@ -126,10 +126,31 @@ def test_python_without_venv_is_told(root: Path, tmp_path: Path) -> None:
     stub(tmp_path, "python3", f'[ "$1" = -m ] && {{ mkdir "$3"; exit 1; }}; exec {sys.executable} "$@"')
     stub(tmp_path, "mkdir", 'exec /bin/mkdir "$@"')
     stub(tmp_path, "rm", 'exec /bin/rm "$@"')
-    done = run(SH, root / "tools" / "make_venv.sh", tmp_path / "venv", cwd=tmp_path, ok=False, PATH=str(tmp_path))
+    env = {"PATH": str(tmp_path), "DISTRIBUTION_PYTHON": str(tmp_path / "python3")}
+    done = run(SH, root / "tools" / "make_venv.sh", tmp_path / "venv", cwd=tmp_path, ok=False, **env)
     assert done.returncode == 1
     assert "apt-get install python3-venv" in done.stderr
     assert not (tmp_path / "venv").exists()
+
+
+def test_the_distributions_python_is_taken_where_its_version_is_the_same(root: Path, tmp_path: Path) -> None:
+    version = f"{sys.version_info.major}.{sys.version_info.minor}"
+    for name, told in (("python3", version), ("same", version), ("other", "3.99"), ("without", version)):
+        made = "exit 1" if name == "without" else f'echo {name} > "$3"'
+        # the version is asked for by print, whether it is new enough by exit
+        stub(tmp_path, name, f'case "$2" in venv) {made};; *print*) echo {told};; esac')
+    stub(tmp_path, "rm", 'exec /bin/rm "$@"')
+    for distribution, env, taken in (
+        ("same", {}, "same"),
+        ("same", {"PYTHON": "python3"}, "python3"),
+        ("other", {}, "python3"),
+        ("without", {}, "python3"),
+        ("none", {}, "python3"),
+    ):
+        env |= {"PATH": str(tmp_path), "DISTRIBUTION_PYTHON": str(tmp_path / distribution)}
+        done = run(SH, root / "tools" / "make_venv.sh", tmp_path / "venv", cwd=tmp_path, **env)
+        assert (tmp_path / "venv").read_text() == f"{taken}\n"
+        assert f"with {taken if taken == 'python3' else tmp_path / taken} ({version})" in done.stderr
 
 
 def test_a_missing_browser_is_no_error_but_in_ci(root: Path, tmp_path: Path) -> None:

@@ -38,8 +38,10 @@ _KEYWORD = re.compile(
 )
 """What statements begin with."""
 _ROWS = re.compile(rb"(?:INSERT|REPLACE)\b", re.IGNORECASE)
+# `(?:...)*+` would keep its words, but Python before 3.11.5 loses its place where a round of that begins and fails
 _INTO = re.compile(
-    rb"(?:INSERT|REPLACE)(?:\s+(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE))*+(?:\s+INTO)?\s+"
+    rb"(?:INSERT|REPLACE)(?:\s++(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\b)*(?:\s++INTO\b)?\s++"
+    rb"(?!(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)\b)"
     rb"(?:(?:`?[\w$]+`?\.)?`([^`\n]+)`|(?:[\w$]+\.)?([\w$]+)[ \t]*+(?:\(|(?:VALUES?|SELECT|SET)\b))",
     re.IGNORECASE,
 )

@@ -138,6 +138,7 @@ def test_a_line_torn_anywhere_costs_no_row_in_silence(line: str) -> None:
         ("INSERT INTO `other`", 0),
         ("INSERT INTO `other` (`a`,", 0),
         ("INSERT INTO `other` VALUES (1,2),", 0),
+        ("INSERT IGNORE (a) VALUES (1);", 1),
         ("INSERT DELAYED INTO other SET a=1;", 0),
         ("REPLACE INTO `db`.`other` SELECT * FROM `x`;", 0),
     ],
