@@ -4,8 +4,8 @@
 VENV ?= .venv
 DEMO ?= demo-output
 REPORT ?= build/report
-# three for two cores: some tests wait, for a Slurm, a signal or a browser
-WORKERS ?= 3
+# four for two cores: some tests wait, for a Slurm, a signal or a browser
+WORKERS ?= 4
 MINUTES ?= 10
 
 BIN := $(VENV)/bin

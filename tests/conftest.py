@@ -73,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
     # of several hundred options, the same each time that a command runs within this process
     typer.main.get_command = functools.cache(typer.main.get_command)
     # threads that wait for others would spin, on cores that other tests need
-    os.environ["OMP_WAIT_POLICY"] = "PASSIVE"
+    os.environ.update(OMP_WAIT_POLICY="PASSIVE", OPENBLAS_NUM_THREADS="1")
     if not hasattr(config, "workerinput"):
         os.environ.pop(SERVER, None)
         if config.getoption("numprocesses", None):

@@ -80,19 +80,32 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
     chains = [
         [*evaluate, "--compat", "mirage", "--cases", str(cases)],
         [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan"],
+        [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "newsvendor"],
         ["train", "wait", str(trace), "-o", "FOLDER/model"],
+        ["predict", "wait", str(trace), "--model", "FOLDER/model", "--nodes", "1", "--limit", "1h"],
     ]
     deferrable = [
         ["deferrable", "convert", str(ROOT / "sample_data" / "jobs.csv"), "--gpus", "32", "-o", "FOLDER/slots"],
         ["deferrable", "train", "FOLDER/slots", "--minutes", "0.01", "-o", "FOLDER/rule"],
     ]
     analyses = [["analyze", str(ROOT / "sample_data" / "philly"), "--csv", "FOLDER"]]
+    logs = ROOT / "tests" / "fixtures"
+    yarn = logs / "yarn" / "3.5.0" / "hadoop-lab-resourcemanager-rm01.log.gz"
+    slurm = logs / "slurm" / "scheduling" / "backfill" / "slurmctld.log.gz"
+    ingests = [["ingest", str(file), "--db", f"FOLDER/{file.name}.duckdb"] for file in (yarn, slurm)]
+    example = f"{ROOT / 'docs' / 'examples' / 'compiled_policy.py'}:LongestWait"
+    # what a Python policy calls is compiled one by one
+    elastic, policy = (ROOT / "docs" / "examples" / name for name in ("elastic_jobs.csv", "elastic.py"))
+    python = [
+        ["replay", str(elastic), "--cluster", "2x8", "--overhead", "const:30", "--policy", f"{policy}:GrowAndShrink"]
+    ]
     accels = [["accel", "generate", "-o", "FOLDER/r.csv"], ["accel", "simulate", "FOLDER/r.csv"]]
     # its fidelity runs all that there is
     stages = [["dag", "distil", "--train", "1", "--rounds", "1", "--test", "1", "--load", "0.5", "-o", "FOLDER/tree"]]
     policies = ((compile_policies, names) for names in together())
     commands = [(run_commands, each) for each in (chains, accels, stages)]
-    return [*commands, *policies, (run_commands, deferrable), (run_commands, analyses)]
+    last = [(run_commands, each) for each in (deferrable, python, analyses, ingests)]
+    return [*commands, *policies, (compile_policies, [example]), *last]
 
 
 def main() -> int:

@@ -134,6 +134,8 @@ def global_options(
 def main() -> None:
     """Run the program and exit with the code that `ExitCode` gives its outcome."""
     gc.set_threshold(*_GARBAGE)
+    # its threads spin as they start, 0.05 s on each core, and nothing here multiplies matrices that are worth them
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _replace_closed()
     for stream in (sys.stdout, sys.stderr):
         # names from logs may hold characters that this terminal's encoding lacks

@@ -11,10 +11,15 @@ import os
 import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+
+    from numpy import generic
+    from numpy.typing import NDArray
+
+    _Number = TypeVar("_Number", bound=generic)
 
 UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
 """Nothing runs compiled in this process."""
@@ -116,6 +121,17 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
     when_compiling(known)
     return function
+
+
+def read_only(array: NDArray[_Number]) -> NDArray[_Number]:
+    """The same numbers, not to be changed through what is returned.
+
+    Polars hands out its own columns so, NumPy's copies of them may be written to: a loop is compiled once for arrays of
+    either kind, unless all are of one.
+    """
+    found = array.view()
+    found.flags.writeable = False
+    return found
 
 
 def stands_for(function: Any, compiler: Any) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.compiled.jit import read_only
 from gpuctl.waits.bound_kernel import follow
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ def bounds(
     order = np.argsort(leave_s, kind="stable")
     top = list(levels).index(0.9)
     follow(
-        leave_s, order, wait_s, group, asks[0], asks[1], asks[2], _places(tuple(levels)), top, recent, count, out
+        leave_s, order, wait_s, group, read_only(asks[0]), asks[1], asks[2], _places(tuple(levels)), top, recent,
+        count, out,
     )  # fmt: skip
     return out

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.compiled.jit import read_only
 from gpuctl.waits.log import UNLIMITED_S
 from gpuctl.waits.state_kernel import END, ENTER, FEATURES, GROUPS, HOURS, OWN, START, sweep
 
@@ -89,6 +90,9 @@ class Asked:
     rows: pl.DataFrame
     ready_s: Floats
     place: Ints
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "ready_s", read_only(self.ready_s))
 
 
 def of_log(log: WaitLog) -> Floats:

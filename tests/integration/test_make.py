@@ -66,7 +66,7 @@ def test_test_runs_every_check(root: Path) -> None:
     plan = run("make", "--dry-run", "--always-make", "test", cwd=root).stdout
     checks = ("ruff check", "ruff format --check", "mypy", "lint-imports")
     made = "gpuctl --quiet report"
-    for step in (*checks, made, "tools/chromium.sh", "tools/compile_kernels.py", "-m pytest -n 3", "--dist loadfile"):
+    for step in (*checks, made, "tools/chromium.sh", "tools/compile_kernels.py", "-m pytest -n 4", "--dist loadfile"):
         assert step in plan
     assert plan.index(made) < plan.index("-m pytest"), "it is kept also where a test fails"
     told = (root / ".ci" / "run").read_text()
