@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import networkx
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,20 +47,43 @@ def imports_at_run_time(tree: ast.AST) -> Iterator[tuple[ast.Import | ast.Import
 
 
 def test_every_module_can_be_imported_alone(root: Path) -> None:
-    """A module that works only after another was imported breaks for the one who imports it first."""
-    names = [module_name(path, root) for path in sources(root) if path.name != "__main__.py"]
-    program = (
-        "import gc, importlib, sys\n"
-        "gc.set_threshold(100_000, 50, 50)\n"
-        "for name in sys.argv[1:]:\n"
-        "    kept = {k: v for k, v in sys.modules.items() if not k.startswith('gpuctl')}\n"
-        "    for known in set(sys.modules) - set(kept): del sys.modules[known]\n"
-        "    importlib.import_module(name)\n"
-    )
+    """What works only after another was imported is part of a circle, through packages' own modules as well."""
+    paths = {module_name(path, root): path for path in sources(root)}
+    arrows = networkx.DiGraph()
+    for name, path in paths.items():
+        for node in imports_at_once(ast.parse(path.read_text("utf-8"))):
+            for told in names_of(node):
+                below = [told.rsplit(".", cut)[0] for cut in range(told.count(".") + 1)]
+                # its packages are imported before it, unless this module lies in them
+                arrows.add_edges_from((name, each) for each in below if each in paths and each not in within(name))
+    assert arrows.number_of_edges() > len(paths)
+    assert [sorted(some) for some in networkx.strongly_connected_components(arrows) if len(some) > 1] == []
+    program = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
+    names = [name for name, path in paths.items() if path.name != "__main__.py"]
     done = subprocess.run(
         [sys.executable, "-c", program, *names], cwd=root, capture_output=True, text=True, check=False, timeout=900
     )
     assert done.returncode == 0, done.stderr
+
+
+def imports_at_once(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
+    """The imports that run as a module is imported: those that stand in no function."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            yield node
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield from imports_at_once(node)
+
+
+def names_of(node: ast.Import | ast.ImportFrom) -> list[str]:
+    before = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+    return [f"{before}{alias.name}" for alias in node.names]
+
+
+def within(name: str) -> set[str]:
+    return {name.rsplit(".", cut)[0] for cut in range(name.count(".") + 1)}
 
 
 def module_name(path: Path, root: Path) -> str:

@@ -21,15 +21,11 @@ if TYPE_CHECKING:
 COMMANDS = {
     "no command": ([], {}),
     "usage": (["analyze", "--nosuch"], {}),
-    "bad input": (["analyze", "absent"], {}),
     "a check that failed": (["report", "a.json", "--fail-if", "overview.jobs > 0"], {}),
     "a bug": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Own"], {}),
     "a policy that exits": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Leaves"], {}),
     "a file of the folder": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Beside", "-q"], {}),
-    "analyze": (["analyze", "logs/sacct.txt", "--json"], {}),
-    "ingest": (["ingest", "logs/sacct.txt", "--db", "s.duckdb"], {}),
-    "train": (["train", "overhead", "suspensions.csv", "-o", "model", "--json"], {}),
-    "predict": (["predict", "runtime", "traffic.csv", "--epochs", "5"], {}),
+    "analyze": (["analyze", "logs/sacct.txt", "--db", "s.duckdb", "--csv", "tables", "--json"], {}),
     "a narrow terminal": (["policies"], {"COLUMNS": "50"}),
 }
 OWN = """import other
@@ -61,8 +57,7 @@ def inside(sample_data: Path, tmp_path: Path, gpuctl: Run) -> Callable[[], Path]
         folder = tmp_path / f"folder{len(list(tmp_path.glob('folder*')))}" / "inside"
         folder.mkdir(parents=True)
         for name, source in {
-            "jobs.csv": "jobs.csv", "logs": "failures", "suspensions.csv": "pickyman/suspensions.csv",
-            "traffic.csv": "pickyman/traffic.csv",
+            "jobs.csv": "jobs.csv", "logs": "failures",
         }.items():  # fmt: skip
             (folder / name).symlink_to(sample_data / source)
         (folder / "a.json").write_bytes((tmp_path / "a.json").read_bytes())
