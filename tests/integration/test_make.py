@@ -16,7 +16,7 @@ SH = shutil.which("sh") or "/bin/sh"
 
 
 def run(*command: str | Path, cwd: Path, ok: bool = True, **env: str) -> subprocess.CompletedProcess[str]:
-    # what `make test WORKERS=3` was told is not for the runs of make in here
+    # what `make test WORKERS=4` was told is not for the runs of make in here
     known = {"VENV", "DEMO", "REPORT", "WORKERS", "PYTEST", "PYTHON", "GPUCTL_LABS"}
     inherited = {n: value for n, value in os.environ.items() if n not in known and not n.startswith(("MAKE", "MFLAGS"))}
     done = subprocess.run(
