@@ -79,8 +79,7 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
     # by one process: all of them run the loop of episodes
     chains = [
         [*evaluate, "--compat", "mirage", "--cases", str(cases)],
-        [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan"],
-        [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "newsvendor"],
+        [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan,newsvendor"],
         ["train", "wait", str(trace), "-o", "FOLDER/model"],
         ["predict", "wait", str(trace), "--model", "FOLDER/model", "--nodes", "1", "--limit", "1h"],
     ]

@@ -319,8 +319,7 @@ def load(path: Path) -> Model:
         )
         for k in range(len(QUANTILES) if bags else 0)
     )
-    # what is read of a file is read-only, and loops would be compiled for that, too
-    return Model(size, ratios, grown, pool.copy(), users, past, count, _brain_of(folder), *_trained_on(folder))
+    return Model(size, ratios, grown, pool, users, past, count, _brain_of(folder), *_trained_on(folder))
 
 
 def _trained_on(folder: card.Folder) -> tuple[int, int, str]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.chain.forecast_kernel import OF_CHAIN
+from gpuctl.compiled.jit import read_only
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,6 +39,10 @@ class Drawn:
     count: Ints
     kind: Ints
     pool: Floats
+
+    def __post_init__(self) -> None:
+        # that of a saved model is read-only
+        object.__setattr__(self, "pool", read_only(self.pool))
 
 
 class History:

@@ -126,8 +126,8 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 def read_only(array: NDArray[_Number]) -> NDArray[_Number]:
     """The same numbers, not to be changed through what is returned.
 
-    Polars hands out its own columns so, NumPy's copies of them may be written to: a loop is compiled once for arrays of
-    either kind, unless all are of one.
+    Polars hands out its own columns so, and files are read so; NumPy's copies of them may be written to. A loop is
+    compiled once for arrays of either kind, unless all are of one.
     """
     found = array.view()
     found.flags.writeable = False

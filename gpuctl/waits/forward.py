@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled.jit import read_only
 from gpuctl.waits import features, quantiles, run_times
 from gpuctl.waits.forward_kernel import (
     AGE,
@@ -168,7 +169,7 @@ def at_end(log: WaitLog, order: str, said: Floats | None = None, least: int = 1)
     users, _ = _users(log, [])
     s, when, kind, of = empty(log, users, order, curve, least)
     nobody, no = np.zeros((1, 7 + curve.shape[1])), np.zeros(1, np.bool_)
-    at = np.array([log.taken_s + 0.5])
+    at = read_only(np.array([log.taken_s + 0.5]))
     sweep(
         s, twin(s), when, kind, of, log.ready_s, log.wait_s, _ran(log), at, nobody, np.array([log.ready_s.size]), no,
         np.empty((1, 1)), np.empty(1),

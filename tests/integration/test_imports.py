@@ -34,8 +34,8 @@ def test_core_imports_the_standard_library_only(root: Path) -> None:
     assert found == []
 
 
-def imports_at_run_time(tree: ast.AST) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
-    """Every import statement, wherever it stands, but for those under ``if TYPE_CHECKING``."""
+def imports_at_run_time(tree: ast.AST, *, functions: bool = True) -> Iterator[tuple[ast.Import | ast.ImportFrom, str]]:
+    """Every import statement but for those under ``if TYPE_CHECKING`` and, if so wished, those within functions."""
     for node in ast.iter_child_nodes(tree):
         if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
             continue
@@ -43,19 +43,24 @@ def imports_at_run_time(tree: ast.AST) -> Iterator[tuple[ast.Import | ast.Import
             yield from ((node, alias.name) for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             yield node, node.module or ""
-        yield from imports_at_run_time(node)
+        if functions or not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from imports_at_run_time(node, functions=functions)
 
 
 def test_every_module_can_be_imported_alone(root: Path) -> None:
-    """What works only after another was imported is part of a circle, through packages' own modules as well."""
+    """What works only after another was imported is part of a circle, which no order of imports needs to show.
+
+    A circle through the package that a module lies in is no arrow here: that package is always imported before it, so
+    that one import of all shows it.
+    """
     paths = {module_name(path, root): path for path in sources(root)}
     arrows = networkx.DiGraph()
     for name, path in paths.items():
-        for node in imports_at_once(ast.parse(path.read_text("utf-8"))):
-            for told in names_of(node):
-                below = [told.rsplit(".", cut)[0] for cut in range(told.count(".") + 1)]
-                # its packages are imported before it, unless this module lies in them
-                arrows.add_edges_from((name, each) for each in below if each in paths and each not in within(name))
+        for node, told in imports_at_run_time(ast.parse(path.read_text("utf-8")), functions=False):
+            parts = [f"{told}.{each.name}" for each in node.names] if isinstance(node, ast.ImportFrom) else [told]
+            for part in parts:
+                # what it lies in is imported before it
+                arrows.add_edges_from((name, each) for each in (within(part) - within(name)) & paths.keys())
     assert arrows.number_of_edges() > len(paths)
     assert [sorted(some) for some in networkx.strongly_connected_components(arrows) if len(some) > 1] == []
     program = "import importlib, sys\nfor name in sys.argv[1:]: importlib.import_module(name)\n"
@@ -66,23 +71,8 @@ def test_every_module_can_be_imported_alone(root: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
-def imports_at_once(tree: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The imports that run as a module is imported: those that stand in no function."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
-            continue
-        if isinstance(node, ast.Import | ast.ImportFrom):
-            yield node
-        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            yield from imports_at_once(node)
-
-
-def names_of(node: ast.Import | ast.ImportFrom) -> list[str]:
-    before = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
-    return [f"{before}{alias.name}" for alias in node.names]
-
-
 def within(name: str) -> set[str]:
+    """A module and the packages that it lies in."""
     return {name.rsplit(".", cut)[0] for cut in range(name.count(".") + 1)}
 
 

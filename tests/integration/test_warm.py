@@ -56,9 +56,7 @@ def inside(sample_data: Path, tmp_path: Path, gpuctl: Run) -> Callable[[], Path]
     def made() -> Path:
         folder = tmp_path / f"folder{len(list(tmp_path.glob('folder*')))}" / "inside"
         folder.mkdir(parents=True)
-        for name, source in {
-            "jobs.csv": "jobs.csv", "logs": "failures",
-        }.items():  # fmt: skip
+        for name, source in {"jobs.csv": "jobs.csv", "logs": "failures"}.items():
             (folder / name).symlink_to(sample_data / source)
         (folder / "a.json").write_bytes((tmp_path / "a.json").read_bytes())
         (folder / "own.py").write_text(OWN)

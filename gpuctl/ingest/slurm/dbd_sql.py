@@ -38,10 +38,10 @@ _KEYWORD = re.compile(
 )
 """What statements begin with."""
 _ROWS = re.compile(rb"(?:INSERT|REPLACE)\b", re.IGNORECASE)
+_HOW = rb"LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE"
 # `(?:...)*+` would keep its words, but Python before 3.11.5 loses its place where a round of that begins and fails
 _INTO = re.compile(
-    rb"(?:INSERT|REPLACE)(?:\s++(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE)\b)*(?:\s++INTO\b)?\s++"
-    rb"(?!(?:LOW_PRIORITY|DELAYED|HIGH_PRIORITY|IGNORE|INTO)\b)"
+    rb"(?:INSERT|REPLACE)(?:\s++(?:" + _HOW + rb")\b)*(?:\s++INTO\b)?\s++(?!(?:" + _HOW + rb"|INTO)\b)"
     rb"(?:(?:`?[\w$]+`?\.)?`([^`\n]+)`|(?:[\w$]+\.)?([\w$]+)[ \t]*+(?:\(|(?:VALUES?|SELECT|SET)\b))",
     re.IGNORECASE,
 )
