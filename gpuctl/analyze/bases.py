@@ -136,8 +136,8 @@ class Bases:
             if whole or self.kept is None:
                 left = (key for key in self._numbers.get(name, ()) if (name, key, whole) not in self._scalars)
                 missing = [*{*missing, *(key for key in left if query.reads(name)[key] <= self._made)}]
-            [row] = self.ask(query.scalars(name, missing), whole=whole)
-            self._scalars |= {(name, key, whole): value for key, value in row.items()}
+            rows = self.ask(query.scalars(name, missing), whole=whole)
+            self._scalars |= {(name, row["name"], whole): row["value"] for row in rows}
         return {key: self._scalars[name, key, whole] for key in wanted}
 
     def ready(self, sql: str, *, whole: bool = False) -> str:
