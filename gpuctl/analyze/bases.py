@@ -321,6 +321,6 @@ _READ = {
 
 
 def _known_duration(store: Store, cluster: str) -> str:
-    spans = store.value("SELECT count(run_span_s) FROM jobs WHERE cluster = $cluster", {"cluster": cluster})
-    sums = store.value("SELECT count(run_sum_s) FROM jobs WHERE cluster = $cluster", {"cluster": cluster})
+    asked = "SELECT count(run_span_s), count(run_sum_s) FROM jobs WHERE cluster = $cluster"
+    [(spans, sums)] = store.execute(asked, {"cluster": cluster}).fetchall()
     return "sum" if sums and not spans else "span"

@@ -14,6 +14,7 @@ _COMMENT = re.compile(r"--[^\n]*")
 _SCALAR = re.compile(r"(\(SELECT .+?\)) AS ([a-z_]+),?$", re.MULTILINE | re.DOTALL)
 
 
+@cache
 def base_sql(name: str) -> str:
     """The SQL of ``queries/base/<name>.sql``, which prepares a table that the analyses share."""
     return files("gpuctl.queries").joinpath("base", f"{name}.sql").read_text("utf-8")
@@ -24,7 +25,8 @@ def reasons() -> bytes:
     return files("gpuctl.queries").joinpath("reasons.csv").read_bytes()
 
 
-def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> list[str]:
+@cache
+def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> tuple[str, ...]:
     """The tables that a statement reads, comments aside, each as X.
 
     Args:
@@ -32,9 +34,10 @@ def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> list[str]:
         kind: ``base_X`` and ``unfiltered_X`` are shared tables, the latter of all jobs, whatever the filter chooses;
             ``result_X`` is another result.
     """
-    return sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql))))
+    return tuple(sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql)))))
 
 
+@cache
 def words(sql: str) -> frozenset[str]:
     """The words of a statement, comments aside: every column that it names is among them."""
     return frozenset(re.findall(r"\w+", _COMMENT.sub("", sql)))
