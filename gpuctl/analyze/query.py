@@ -14,7 +14,6 @@ _COMMENT = re.compile(r"--[^\n]*")
 _SCALAR = re.compile(r"(\(SELECT .+?\)) AS ([a-z_]+),?$", re.MULTILINE | re.DOTALL)
 
 
-@cache
 def base_sql(name: str) -> str:
     """The SQL of ``queries/base/<name>.sql``, which prepares a table that the analyses share."""
     return files("gpuctl.queries").joinpath("base", f"{name}.sql").read_text("utf-8")
@@ -25,8 +24,7 @@ def reasons() -> bytes:
     return files("gpuctl.queries").joinpath("reasons.csv").read_bytes()
 
 
-@cache
-def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> tuple[str, ...]:
+def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> list[str]:
     """The tables that a statement reads, comments aside, each as X.
 
     Args:
@@ -34,10 +32,9 @@ def uses(sql: str, kind: Literal["base", "unfiltered", "result"]) -> tuple[str, 
         kind: ``base_X`` and ``unfiltered_X`` are shared tables, the latter of all jobs, whatever the filter chooses;
             ``result_X`` is another result.
     """
-    return tuple(sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql)))))
+    return sorted(set(re.findall(rf"\b{kind}_([a-z0-9_]+)", _COMMENT.sub("", sql))))
 
 
-@cache
 def words(sql: str) -> frozenset[str]:
     """The words of a statement, comments aside: every column that it names is among them."""
     return frozenset(re.findall(r"\w+", _COMMENT.sub("", sql)))
@@ -60,13 +57,10 @@ def reads(name: str) -> dict[str, frozenset[str]]:
 
 
 def scalars(name: str, wanted: Collection[str]) -> str:
-    """The statement that asks for the wanted numbers of ``queries/base/<name>.sql``: rows of a value and its name.
-
-    A row each, as DuckDB joins what stands side by side in a row: with nine to eleven numbers it takes ten times as
-    long to find an order for these joins as to count.
+    """The statement of ``queries/base/<name>.sql``, a list of ``(SELECT ...) AS number``, with the wanted ones alone.
 
     Raises:
         KeyError: it has no such number; a fault of ours that the tests look for.
     """
     known = _scalars(name)
-    return " UNION ALL ".join(f"SELECT {known[key]} AS value, '{key}' AS name" for key in sorted(wanted))
+    return "SELECT " + ", ".join(f"{known[key]} AS {key}" for key in sorted(wanted))

@@ -55,8 +55,7 @@ print(json.dumps(found))
 def test_one_new_file_each_is_listed_run_drawn_and_checked(root: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     for room in ("gpuctl", "queries", "predictors", "reports"):
-        # with its bytecode, which knows no place
-        shutil.copytree(root / room, copy / room, ignore=shutil.ignore_patterns("*.nb[ic]"))
+        shutil.copytree(root / room, copy / room, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(root / "pyproject.toml", copy)
     for place, text in NEW.items():
         shutil.copy(root / text, copy / place)
