@@ -18,7 +18,7 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/
 INSTALL := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python tools/pip_progress.py
 
 # Bytecode is kept: without it collecting takes twice as long, and so does each start of the program.
-export PYTHONDONTWRITEBYTECODE =
+unexport PYTHONDONTWRITEBYTECODE
 
 # One worker takes a whole file: what its tests share (a browser, a Slurm) is made once. Marks of groups have no effect
 # in pytest-xdist 3.8 with pytest 9.2. In the order of the folders the long files come first.

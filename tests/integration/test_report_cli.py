@@ -311,10 +311,12 @@ def test_what_is_said_while_logs_are_read_has_no_names_either(gpuctl: Run, tmp_p
     assert [name for name in names for text in texts if name in text] == []
 
 
-def test_ctrl_c_leaves_nothing_half_written(root: Path, folder: Path, tmp_path: Path) -> None:
+def test_ctrl_c_leaves_nothing_half_written(gpuctl: Run, root: Path, folder: Path, tmp_path: Path) -> None:
     places = [tmp_path / name for name in ("r.html", "r.md", "r.xml", "r.json")]
     # while a store is asked, nothing is written yet
-    source = folder / ("s.duckdb" if SEARCHING else "a.json")
+    source = folder / ("s.duckdb" if SEARCHING else "few.json")
+    gpuctl("-q", "analyze", "s.duckdb", "--cluster", "small", "--table", "overview", "--json",
+           "--output", "few.json", cwd=folder)  # fmt: skip
     words = ["report", source, "--html", places[0], "--markdown", places[1], "--junit", places[2],
              "--json", "--output", places[3], "--fail-if", "overview.jobs < 0"]  # fmt: skip
     took, stopped, chance = 8.0, 0, random.Random(20261122)

@@ -128,7 +128,7 @@ def test_what_is_remembered_is_what_would_be_found(gpuctl: Run, inside: Callable
     remember = {warm.REMEMBER: str(kept)}
 
     def told(env: dict[str, str], source: str) -> list[str]:
-        words = ["analyze", source, "--table", "wait_cdf", "--table", "status", "--json", "--html", "page.html"]
+        words = ["analyze", source, "--section", "queueing", "--json", "--html", "page.html"]
         done = gpuctl(*words, cwd=place, env=env)
         page = (place / "page.html").read_text()
         # a file's time is among what is said of the store
