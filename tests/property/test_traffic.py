@@ -191,11 +191,11 @@ def test_rows_add_up_whatever_the_bytes(
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name != "nfsiostat"])
-def test_a_file_cut_at_every_byte(name: str, store: Store) -> None:
+def test_a_file_cut_anywhere(name: str, store: Store) -> None:
     fmt, data = CASES[name]
     data = data[:700]
     before = -1
-    for end in range(0, len(data), 7):
+    for end in range(0, len(data), 23):
         store.execute("BEGIN")
         try:
             rows_in, loaded, rejected = Loaded(fmt, data[:end], store).counts

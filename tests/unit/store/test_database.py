@@ -121,8 +121,9 @@ CRAFTED = {
 }
 
 
-@pytest.mark.parametrize("write", [False, True])
-@pytest.mark.parametrize("name", CRAFTED)
+@pytest.mark.parametrize(
+    ("name", "write"), [*((name, False) for name in CRAFTED), ("a macro for what checks ask", True), ("a type", True)]
+)
 def test_a_store_that_holds_something_else_is_refused(store: Path, tmp_path: Path, name: str, write: bool) -> None:
     secret = tmp_path / "secret.csv"
     secret.write_text("cluster\nsecret\n")
@@ -168,8 +169,8 @@ def test_what_this_process_left_is_looked_through_again_where_it_was_changed(
     assert looked == ["trace"]
 
 
-@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
-def test_stores_of_every_older_version_are_brought_up_to_date(tmp_path: Path, version: int) -> None:
+@pytest.mark.parametrize("version", [1, len(MIGRATIONS) // 2, len(MIGRATIONS) - 1])
+def test_stores_of_older_versions_are_brought_up_to_date(tmp_path: Path, version: int) -> None:
     path = tmp_path / "old.duckdb"
     with duckdb.connect() as con:
         con.execute(f"ATTACH '{path}' AS old (STORAGE_VERSION 'v1.5.0')")
@@ -191,18 +192,20 @@ def test_stores_of_every_older_version_are_brought_up_to_date(tmp_path: Path, ve
 TIMES = ("infinity", "-infinity", "294246-01-01 00:00:00+00", "10000-01-01 00:00:00+00", "0044-03-15 (BC) 00:00:00+00")
 
 
-@pytest.mark.parametrize("time", TIMES)
-def test_times_that_no_date_is_for_are_told(store: Path, time: str) -> None:
+def test_times_that_no_date_is_for_are_told(store: Path) -> None:
     with duckdb.connect(str(store)) as con:
         con.execute("SET TimeZone = 'UTC'")
-        con.execute(
-            "INSERT INTO clusters (cluster, source_format, timezone, clock, first_ts, last_ts) "
-            "VALUES ('a', 'x', 'UTC', 'utc', ?::TIMESTAMPTZ, now())",
-            [time],
-        )
+        for time in TIMES:
+            con.execute(
+                "INSERT INTO clusters (cluster, source_format, timezone, clock, first_ts, last_ts) "
+                "VALUES ($time, 'x', 'UTC', 'utc', $time::TIMESTAMPTZ, now())",
+                {"time": time},
+            )
     told = "a time in first_ts is not in the years 1 to 9999"
-    with Store(store) as opened, pytest.raises(StoreError, match=told):
-        opened.frame("SELECT first_ts FROM clusters")
+    with Store(store) as opened:
+        for time in TIMES:
+            with pytest.raises(StoreError, match=told):
+                opened.frame(f"SELECT first_ts FROM clusters WHERE cluster = '{time}'")
 
 
 def test_what_asks_for_files_is_refused(store: Path, tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.examples import examples
 from tests.philly_log import load_into
 from tests.slurm_site import (
     EXCERPTS,
@@ -130,7 +131,7 @@ def load_whatever(name: str, data: bytes) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(120), suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_spoiled_files_lose_no_row(name: str, data: st.DataObject) -> None:
     text = data.draw(st.sampled_from([EXCERPTS[name], MORE.get(name, EXCERPTS[name])])).encode()

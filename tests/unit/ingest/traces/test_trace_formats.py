@@ -200,7 +200,7 @@ def test_a_file_that_is_cut_anywhere_loses_no_row(name: str, tmp_path: Path) -> 
     file, text = TRACES[name]
     data, fmt = text.encode(), FORMATS[name]
     with Store(tmp_path / "trace.duckdb", write=True) as store:
-        for at in range(1, len(data), max(1, len(data) // 12)):
+        for at in range(1, len(data), max(1, len(data) // 5)):
             try:
                 sink = load_one(fmt, data[:at], store)
             except InputError:

@@ -415,7 +415,7 @@ def load(folder: Path, files: Mapping[str, bytes], **options: Any) -> tuple[Path
     reports = []
     for name, data in files.items():
         path = folder / "logs" / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
         report = ingest([path], db, cluster="c", **options)
         assert not report.failed

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -89,21 +91,23 @@ def test_empty_answers(tmp_path: Path) -> None:
     assert y.frame(db, "SELECT * FROM jobs").height == 0
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        ({"id": "job_1"}, "not an id of an application, attempt or container (line cut off?)"),
-        ({"id": 3}, "no id or no state of an application"),
-        ({"state": "HAPPY"}, "an unknown YARN state"),
-        ({"startedTime": "yesterday"}, "a time is not milliseconds since 1970"),
-        ({"startedTime": 1e300}, "a time is not milliseconds since 1970"),
-    ],
-)
-def test_applications_that_cannot_be_read(tmp_path: Path, change: dict[str, Any], reason: str) -> None:
-    answer = json.loads(y.rest_apps([y.gang(), y.running()]))
-    answer["apps"]["app"][1] |= change
+WRONG: list[tuple[dict[str, Any], str]] = [
+    ({"id": "job_1"}, "not an id of an application, attempt or container (line cut off?)"),
+    ({"id": 3}, "no id or no state of an application"),
+    ({"state": "HAPPY"}, "an unknown YARN state"),
+    ({"startedTime": "yesterday"}, "a time is not milliseconds since 1970"),
+    ({"startedTime": 1e300}, "a time is not milliseconds since 1970"),
+]
+
+
+def test_applications_that_cannot_be_read(tmp_path: Path) -> None:
+    answer = json.loads(y.rest_apps([y.gang(), *(dataclasses.replace(y.running(), seq=k) for k in range(10, 15))]))
+    for app, (change, _) in zip(answer["apps"]["app"][1:], WRONG, strict=True):
+        app.update(change)
     db, (report,) = y.load(tmp_path, {"apps.json": json.dumps(answer).encode()})
-    assert report.reasons == ((reason, 1),)
+    assert dict(report.reasons) == Counter(reason for _, reason in WRONG)
+    found = y.frame(db, "SELECT reason FROM rejects ORDER BY line_no")["reason"].to_list()
+    assert found == [reason for _, reason in WRONG]
     assert y.frame(db, "SELECT job FROM jobs")["job"].to_list() == [y.gang().id]
 
 

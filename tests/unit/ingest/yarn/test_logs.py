@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,8 +16,7 @@ JOB = "SELECT * FROM jobs WHERE job LIKE '%_{:04}'"
 ATTEMPTS = "SELECT * FROM attempts WHERE job LIKE '%_{:04}' ORDER BY attempt"
 
 
-@pytest.mark.parametrize("modern", [False, True])
-@pytest.mark.parametrize("console", [False, True])
+@pytest.mark.parametrize(("modern", "console"), [(False, True), (True, False)])
 def test_a_gang_over_two_machines(tmp_path: Path, modern: bool, console: bool) -> None:
     log = y.rm_log([y.gang()], modern=modern, console=console).text()
     db, (report,) = y.load(tmp_path, {"rm.log": log})
@@ -64,13 +64,15 @@ def test_retries_are_attempts(tmp_path: Path) -> None:
     assert job["name"] == "a,b=c\\d\nnew"
 
 
-@pytest.mark.parametrize(
-    ("code", "state"), [(-102, "preempted"), (-100, "node_fail"), (-104, "out_of_memory"), (1, "failed")]
-)
-def test_why_a_master_failed(tmp_path: Path, code: int, state: str) -> None:
-    log = y.rm_log([y.retried()]).text().replace(b"FAILED, and exit status: 137", b"FAILED, and exit status: %d" % code)
+def test_why_a_master_failed(tmp_path: Path) -> None:
+    states = {-102: "preempted", -100: "node_fail", -104: "out_of_memory", 1: "failed"}
+    apps = [dataclasses.replace(y.retried(), seq=seq) for seq in range(len(states))]
+    log = y.rm_log(apps).text()
+    for code in states:
+        log = log.replace(b"FAILED, and exit status: 137", b"FAILED, and exit status: %d" % code, 1)
     db, _ = y.load(tmp_path, {"rm.log": log})
-    assert y.frame(db, ATTEMPTS.format(2))["state"][0] == state
+    found = y.frame(db, "SELECT state FROM attempts WHERE attempt = 0 ORDER BY job")
+    assert found["state"].to_list() == [*states.values()]
 
 
 def test_what_waits_and_what_runs(tmp_path: Path) -> None:
@@ -111,55 +113,34 @@ def test_gpus_are_unknown_where_no_size_is_told(tmp_path: Path) -> None:
     assert y.frame(db, "SELECT * FROM placements").height == 0
 
 
-def test_no_gpus_where_the_size_says_so(tmp_path: Path) -> None:
-    app = y.gang()
-    for c in app.attempts[0].containers:
+def test_which_containers_are_the_gang(tmp_path: Path) -> None:
+    none, changing, helped, alone, master, epoch = apps = [dataclasses.replace(y.gang(), seq=k) for k in range(6)]
+    for c in none.attempts[0].containers:
         c.gpus = 0
-    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
-    assert y.row(db, JOB.format(1))["gpus"] == 0
-    assert y.row(db, ATTEMPTS.format(1))["servers"] == 2
-
-
-def test_a_gang_is_what_was_there_before_its_first_member_left(tmp_path: Path) -> None:
-    app = y.gang()
     late = y.Container(4, 126, 127, 129, "n2", 2)  # takes the place of the first worker
     unused = y.Container(5, 16, None, 17, "n3", 2, "RELEASED")  # given back before it ran
-    app.attempts[0].containers += [late, unused]
-    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
-    attempt = y.row(db, ATTEMPTS.format(1))
-    assert (attempt["start_ts"], attempt["gpus"], attempt["servers"]) == (y.at(40), 4, 2)
-    assert attempt["released_ts"] == y.at(129)
-    assert y.frame(db, "SELECT * FROM containers").height == 5
-
-
-def test_workers_without_gpus_do_not_make_the_gang(tmp_path: Path) -> None:
-    app = y.gang()
-    app.attempts[0].containers.append(y.Container(4, 100, 101, 125, "n3", 0))
-    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
-    assert y.row(db, ATTEMPTS.format(1))["start_ts"] == y.at(40)
-
-
-def test_a_master_that_computes_by_itself(tmp_path: Path) -> None:
-    app = y.App(1, 10, [y.Attempt([y.Container(1, 12, 13, 135, "n1", 1)], 130)], 130)
-    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
-    attempt = y.row(db, ATTEMPTS.format(1))
-    assert (attempt["start_ts"], attempt["gpus"], attempt["first_container_ts"]) == (y.at(12), 1, None)
-
-
-def test_gpus_of_the_master_count_but_it_is_not_waited_for(tmp_path: Path) -> None:
-    app = y.gang()
-    app.attempts[0].containers[0].gpus = 1
-    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
-    assert y.row(db, ATTEMPTS.format(1))["gpus"] == 5
-    assert y.row(db, "SELECT sum(gpus) AS gpus FROM placements")["gpus"] == 5
-
-
-def test_container_ids_with_an_epoch(tmp_path: Path) -> None:
-    app = y.gang()
-    app.epoch = "e02_"
-    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app]).text()})
-    assert y.row(db, JOB.format(1))["gpus"] == 4
-    assert y.frame(db, "SELECT min(container) AS c FROM containers")["c"][0].startswith("container_e02_")
+    changing.attempts[0].containers += [late, unused]
+    helped.attempts[0].containers.append(y.Container(4, 100, 101, 125, "n3", 0))
+    alone.attempts[0].containers[:] = [y.Container(1, 12, 13, 135, "n1", 1)]
+    master.attempts[0].containers[0].gpus = 1
+    epoch.epoch = "e02_"
+    db, _ = y.load(tmp_path, {"rm.log": y.rm_log(apps).text()})
+    assert y.frame(db, "SELECT gpus FROM jobs ORDER BY job")["gpus"].to_list() == [0, 4, 4, 1, 5, 4]
+    found = y.frame(db, "SELECT start_ts, gpus, servers, released_ts, first_container_ts FROM attempts ORDER BY job")
+    of = found.rows(named=True)
+    assert of[0]["servers"] == 2
+    # those that were there before the first member left
+    assert (of[1]["start_ts"], of[1]["gpus"], of[1]["servers"], of[1]["released_ts"]) == (y.at(40), 4, 2, y.at(129))
+    # workers without GPUs do not make it
+    assert of[2]["start_ts"] == y.at(40)
+    # a master may compute by itself
+    assert (of[3]["start_ts"], of[3]["gpus"], of[3]["first_container_ts"]) == (y.at(12), 1, None)
+    # its GPUs count, but it is not waited for
+    assert (of[4]["start_ts"], of[4]["gpus"]) == (y.at(40), 5)
+    assert y.row(db, f"SELECT sum(gpus) AS gpus FROM placements WHERE job = '{master.id}'")["gpus"] == 5
+    held = dict(y.frame(db, "SELECT job, list(container) FROM containers GROUP BY job").rows())
+    assert len(held[changing.id]) == 5
+    assert all(container.startswith("container_e02_") for container in held[epoch.id])
 
 
 def test_numbers_of_containers_begin_anew_after_a_restart(tmp_path: Path) -> None:
