@@ -81,9 +81,11 @@ def same(one: Outcome, other: Outcome) -> None:
 
 
 def test_results_do_not_depend_on_the_number_of_processes(workload: Workload, cluster: Cluster) -> None:
-    alone = replay(workload, cluster, POLICIES, seed=7, overhead="const", processes=1)
-    apart = replay(workload, cluster, POLICIES, seed=7, overhead="const", processes=2)
-    assert [o.policy for o in apart] == [name for name, _ in POLICIES]
+    # more than processes; the others differ from these in nothing that a process is told
+    some = POLICIES[1:4]
+    alone = replay(workload, cluster, some, seed=7, overhead="const", processes=1)
+    apart = replay(workload, cluster, some, seed=7, overhead="const", processes=2)
+    assert [o.policy for o in apart] == [name for name, _ in some]
     for one, other in zip(alone, apart, strict=True):
         same(one, other)
 
