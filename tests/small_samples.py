@@ -1,4 +1,4 @@
-"""The sample data with a third of its jobs or a twelfth of their logs, for tests of how commands end, not of what they find."""
+"""The sample data with fewer jobs and fewer of their logs, for tests of how commands end, not of what they find."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ NAMED = ("application_1506638472019_00186", "4047")
 EVERY = 3
 """Of how many jobs one is kept."""
 EVERY_LOG = 12
+"""Of how many logs of jobs one is kept."""
 
 
 def make(samples: Path, folder: Path) -> None:
