@@ -142,7 +142,10 @@ def test_ctrl_c_ends_with_130_and_keeps_whole_sources(logs: Path, tmp_path: Path
 
 @pytest.mark.slow
 # an analysis that keeps its store ingests first
-@pytest.mark.parametrize("command", [*([("ingest", "--db"), ("analyze",)] if SEARCHING else []), ("analyze", "--db")])
+@pytest.mark.parametrize(
+    "command",
+    [*([("ingest", "--db"), ("analyze",)] if SEARCHING else []), ("analyze", "--section", "queueing", "--db")],
+)
 def test_ctrl_c_at_any_moment_is_told_and_leaves_a_sound_store(
     logs: Path, tmp_path: Path, root: Path, command: tuple[str, ...]
 ) -> None:

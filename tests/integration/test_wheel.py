@@ -122,17 +122,21 @@ def test_wheel_says_what_it_needs(wheel: Path) -> None:
     assert not [text for text in always if re.match(r"(pytest|ruff|mypy|hypothesis|playwright|click|pandas)\b", text)]
 
 
-def test_main_job_in_an_empty_environment(empty_venv: Path, thin_data: Path, tmp_path: Path) -> None:
+def test_main_job_in_an_empty_environment(empty_venv: Path, sample_data: Path, thin_data: Path, tmp_path: Path) -> None:
     """From another folder, that holds modules named like our rooms."""
     for name in ROOMS:
         (tmp_path / f"{name}.py").write_text("raise SystemExit('a module of the working directory was imported')\n")
     page = tmp_path / "report.html"
-    program = (empty_venv / "python", "-W", "error", "-m", "gpuctl")
-    done = call(*program, "analyze", thin_data / "philly", "--html", page, cwd=tmp_path)
-    assert "Traceback" not in done.stderr
-    # those of Python and its libraries; ours begin a line
-    assert re.search(r"\wWarning", done.stderr) is None
-    assert done.stdout.strip()
+    programs = {
+        (empty_venv / "python", "-W", "error", "-m", "gpuctl"): (thin_data / "philly", "--html", page),
+        (empty_venv / "gpuctl",): (sample_data / "failures" / "sacct.txt", "--table", "overview"),
+    }
+    for program, words in programs.items():
+        done = call(*program, "analyze", *words, cwd=tmp_path)
+        assert "Traceback" not in done.stderr
+        # those of Python and its libraries; ours begin a line
+        assert re.search(r"\wWarning", done.stderr) is None
+        assert done.stdout.strip()
     assert page.stat().st_size > 10_000
 
 
