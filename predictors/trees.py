@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+
+_Value = TypeVar("_Value", bound="np.generic")
 
 VERSION = "v4"
 """Of the text format: LightGBM 4 writes it."""
@@ -133,42 +135,15 @@ def parse(text: str, features: Sequence[str], path: str) -> Trees:
     if not 0 < len(starts) <= MOST_TREES:
         raise InputError(f"has {len(starts)} trees, expected 1 to {MOST_TREES}", path=path, hint=_HINT)
     _check_head(lines[: starts[0]], features, path)
-    parts = _Parts([], [], [], [], [], [], [])
-    first, depth = 0, 0
+    sections = []
     for number, (at, until) in enumerate(zip(starts, [*starts[1:], lines.index(_END)], strict=True)):
         if lines[at] != f"Tree={number}" or until <= at:
             raise InputError(f"expected 'Tree={number}', found {lines[at][:40]!r}", path=path, line=at + 1, hint=_HINT)
-        size, steps = _tree(_Section(lines[at:until], at, path), len(features), first, parts)
-        first, depth = first + size, max(depth, steps)
-        if first > 100 * MOST_LEAVES:
-            raise InputError(f"has more than {100 * MOST_LEAVES:,} nodes", path=path, line=at + 1, hint=_HINT)
-    return Trees(
-        features=tuple(features),
-        root=np.array(parts.root, np.int64),
-        feature=np.concatenate(parts.feature),
-        threshold=np.concatenate(parts.threshold),
-        nan_left=np.concatenate(parts.nan_left),
-        left=np.concatenate(parts.left),
-        right=np.concatenate(parts.right),
-        value=np.concatenate(parts.value),
-        depth=depth,
-    )
+        sections.append(_Section(lines[at:until], at, path))
+    return _Sections(sections).trees(features)
 
 
 _HINT = "train the model again, or ask its author for the whole folder"
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """Arrays of each tree, as `Trees` has them for all."""
-
-    root: list[int]
-    feature: list[Ints]
-    threshold: list[Floats]
-    nan_left: list[NDArray[np.bool_]]
-    left: list[Ints]
-    right: list[Ints]
-    value: list[Floats]
 
 
 class _Section:
@@ -187,25 +162,142 @@ class _Section:
         """What is wrong with this tree."""
         return InputError(text, path=self.path, line=self.at + 1, hint=_HINT)
 
-    def floats(self, key: str, count: int, most: float = math.inf) -> Floats:
-        """Numbers, none of them beyond `most`."""
-        words = self.fields.get(key, "").split()
-        if len(words) != count:
-            raise self.wrong(f"{key} has {len(words):,} values, expected {count:,}")
+
+class _Sections:
+    """All trees of a text, read together: a model has hundreds of small ones.
+
+    Args:
+        each: the lines of each tree.
+    """
+
+    def __init__(self, each: list[_Section]) -> None:
+        self._each = each
+
+    def trees(self, features: Sequence[str]) -> Trees:
+        """The trees, each number of theirs looked at.
+
+        Raises:
+            InputError: they are no trees.
+        """
+        one = np.ones(len(self._each), np.int64)
+        leaves = self._whole("num_leaves", one, 1, MOST_LEAVES)
+        self._whole("num_cat", one, 0, 0)
+        self._whole("is_linear", one, 0, 0)
+        inner, size = leaves - 1, 2 * leaves - 1
+        first = np.cumsum(size) - size
+        total = int(size.sum())
+        if total > 100 * MOST_LEAVES:
+            raise self._each[-1].wrong(f"the trees have more than {100 * MOST_LEAVES:,} nodes")
+        kinds = self._whole("decision_type", inner, 0, 15)
+        missing = kinds >> 2
+        other = (kinds & _CATEGORY).astype(bool) | ~np.isin(missing, (_MISSING_NONE, _MISSING_NAN))
+        if other.any():
+            told = "decision_type asks for categories, or takes zeros as missing; expected neither"
+            raise self._at(inner, other).wrong(told)
+        # infinity parts what is known from what is not
+        threshold = self._floats("threshold", inner)
+        column = self._whole("split_feature", inner, 0, len(features) - 1)
+        tree = np.repeat(np.arange(len(leaves)), inner)
+        low, high = -leaves[tree], inner[tree] - 1
+        left, right = (self._whole(f"{side}_child", inner, low, high) for side in ("left", "right"))
+        node = np.arange(len(tree)) - (np.cumsum(inner) - inner)[tree]
+        depth = self._depth(left, right, node, tree, inner)
+        places, ends = first[tree] + node, np.ones(total, bool)
+        ends[places] = False
+        # where nothing was missing in training, LightGBM takes what is missing for 0
+        nan_left = np.where(missing == _MISSING_NAN, (kinds & _LEFT) > 0, threshold >= 0)
+        # leaf k is written as -k - 1
+        children = (first[tree] + np.where(side < 0, inner[tree] - side - 1, side) for side in (left, right))
+        return Trees(
+            features=tuple(features),
+            root=first,
+            feature=_put(np.zeros(total, np.int64), places, column),
+            threshold=_put(np.zeros(total), places, threshold),
+            nan_left=_put(np.ones(total, bool), places, nan_left),
+            left=_put(np.arange(total), places, next(children)),
+            right=_put(np.arange(total), places, next(children)),
+            value=_put(np.zeros(total), ends, self._floats("leaf_value", leaves, MOST_VALUE)),
+            depth=depth,
+        )
+
+    def _at(self, counts: Ints, wrong: NDArray[np.bool_]) -> _Section:
+        """The tree of the first value that is wrong, where each has so many."""
+        return self._each[int(np.searchsorted(np.cumsum(counts), int(wrong.argmax()), "right"))]
+
+    def _floats(self, key: str, counts: Ints, most: float = math.inf) -> Floats:
+        """The numbers of all trees, so many of each, none of them beyond `most`."""
+        words: list[str] = []
+        for section, count in zip(self._each, counts.tolist(), strict=True):
+            own = section.fields.get(key, "").split()
+            if len(own) != count:
+                raise section.wrong(f"{key} has {len(own):,} values, expected {count:,}")
+            words += own
         try:
-            found = np.array([float(word) for word in words])
+            found = np.array(list(map(float, words)))
         except ValueError:
-            raise self.wrong(f"{key} has a value that is not a number") from None
-        if not (np.abs(found) <= most).all():
-            raise self.wrong(f"{key} has a value that is not a number, or beyond {most:g}")
+            wrong = np.array([not _is_number(word) for word in words])
+            raise self._at(counts, wrong).wrong(f"{key} has a value that is not a number") from None
+        beyond = ~(np.abs(found) <= most)
+        if beyond.any():
+            raise self._at(counts, beyond).wrong(f"{key} has a value that is not a number, or beyond {most:g}")
         return found
 
-    def ints(self, key: str, count: int, low: int, high: int) -> Ints:
-        """Whole numbers from `low` to `high`."""
-        found = self.floats(key, count, 1e9)
-        if not ((found == np.floor(found)) & (found >= low) & (found <= high)).all():
-            raise self.wrong(f"{key} has a value that is not a whole number from {low} to {high}")
+    def _whole(self, key: str, counts: Ints, low: int | Ints, high: int | Ints) -> Ints:
+        """The whole numbers of all trees, each from `low` to `high`."""
+        found = self._floats(key, counts, 1e9)
+        outside = ~((found == np.floor(found)) & (found >= low) & (found <= high))
+        if outside.any():
+            at = int(outside.argmax())
+            least, most = (int(np.broadcast_to(limit, found.shape)[at]) for limit in (low, high))
+            told = f"{key} has a value that is not a whole number from {least} to {most}"
+            raise self._at(counts, outside).wrong(told)
         return found.astype(np.int64)
+
+    def _depth(self, left: Ints, right: Ints, node: Ints, tree: Ints, inner: Ints) -> int:
+        """The longest way down, after seeing that each node but the root has one parent, which comes before it.
+
+        Args:
+            left: child of each inner node, in its tree; a leaf is negative.
+            right: the other child.
+            node: the inner nodes, counted in their trees.
+            tree: of each inner node.
+            inner: how many inner nodes each tree has.
+        """
+        # a place for each leaf, from the last to the first, and each inner node of a tree
+        places = 2 * inner + 1
+        begin = np.cumsum(places) - places
+        named = np.concatenate([begin[tree] + inner[tree] + 1 + side for side in (left, right)])
+        times = np.bincount(named, minlength=int(places.sum()))
+        # nobody names the root; where it is a leaf, that is the only place
+        times[begin + np.minimum(inner + 1, 2 * inner)] += 1
+        if (times != 1).any():
+            raise self._at(places, times != 1).wrong("left_child and right_child do not name each node once")
+        for side in (left, right):
+            early = (side >= 0) & (side <= node)
+            if early.any():
+                at = int(early.argmax())
+                raise self._each[tree[at]].wrong(f"node {side[at]} comes before its parent {node[at]}")
+        steps, level = 0, np.flatnonzero(node == 0)
+        while level.size:
+            steps += 1
+            # children that are inner nodes are as far behind their parent as their numbers say
+            level = np.concatenate([level + side[level] - node[level] for side in (left, right)])[
+                np.concatenate([side[level] for side in (left, right)]) > 0
+            ]
+        return steps
+
+
+def _put(array: NDArray[_Value], places: Ints | NDArray[np.bool_], values: NDArray[_Value]) -> NDArray[_Value]:
+    array[places] = values
+    return array
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
 
 
 def _check_head(lines: list[str], features: Sequence[str], path: str) -> None:
@@ -225,54 +317,6 @@ def _check_head(lines: list[str], features: Sequence[str], path: str) -> None:
     objective = fields.get("objective", "").split(" ")[0]
     if objective not in {"quantile", "regression"}:
         raise InputError(f"objective: found {objective[:40]!r}, expected quantile or regression", path=path, hint=_HINT)
-
-
-def _tree(section: _Section, features: int, first: int, parts: _Parts) -> tuple[int, int]:
-    """Add a tree whose nodes begin at `first`; return how many nodes it has, and its depth."""
-    leaves = int(section.ints("num_leaves", 1, 1, MOST_LEAVES)[0])
-    section.ints("num_cat", 1, 0, 0)
-    section.ints("is_linear", 1, 0, 0)
-    inner = leaves - 1
-    kinds = section.ints("decision_type", inner, 0, 15)
-    missing = kinds >> 2
-    if (kinds & _CATEGORY).any() or not np.isin(missing, (_MISSING_NONE, _MISSING_NAN)).all():
-        raise section.wrong("decision_type asks for categories, or takes zeros as missing; expected neither")
-    # infinity parts what is known from what is not
-    threshold = section.floats("threshold", inner)
-    column = section.ints("split_feature", inner, 0, features - 1)
-    left, right = (section.ints(f"{side}_child", inner, -leaves, inner - 1) for side in ("left", "right"))
-    steps = _depth(section, left, right)
-    # where nothing was missing in training, LightGBM takes what is missing for 0
-    nan_left = np.where(missing == _MISSING_NAN, (kinds & _LEFT) > 0, threshold >= 0)
-    itself = np.arange(inner, inner + leaves)
-    parts.root.append(first)
-    parts.feature.append(np.append(column, np.zeros(leaves, np.int64)))
-    parts.threshold.append(np.append(threshold, np.zeros(leaves)))
-    parts.nan_left.append(np.append(nan_left, np.ones(leaves, bool)))
-    # leaf k is written as -k - 1
-    parts.left.append(first + np.append(np.where(left < 0, inner - left - 1, left), itself))
-    parts.right.append(first + np.append(np.where(right < 0, inner - right - 1, right), itself))
-    parts.value.append(np.append(np.zeros(inner), section.floats("leaf_value", leaves, MOST_VALUE)))
-    return inner + leaves, steps
-
-
-def _depth(section: _Section, left: Ints, right: Ints) -> int:
-    """The longest way down, after seeing that each node but the root has one parent, which comes before it."""
-    children = np.concatenate([left, right])
-    inner = len(left)
-    expected = np.concatenate([np.arange(-inner - 1, 0), np.arange(1, inner)]) if inner else children
-    if len(children) != len(expected) or (np.sort(children) != np.sort(expected)).any():
-        raise section.wrong("left_child and right_child do not name each node once")
-    depth = [0] * inner
-    deepest = 0
-    for parent, pair in enumerate(zip(left.tolist(), right.tolist(), strict=True)):
-        for child in pair:
-            if 0 <= child <= parent:
-                raise section.wrong(f"node {child} comes before its parent {parent}")
-            if child > 0:
-                depth[child] = depth[parent] + 1
-        deepest = max(deepest, depth[parent] + 1)
-    return deepest
 
 
 def finite(value: object) -> bool:

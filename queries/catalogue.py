@@ -75,6 +75,7 @@ class Query:
     origin: str = BUILT_IN
 
 
+@cache
 def parameters(sql: str) -> frozenset[str]:
     """The names of the ``$parameters`` of a statement, comments aside."""
     return frozenset(_PARAMETER.findall(_COMMENT.sub("", sql)))

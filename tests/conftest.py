@@ -142,7 +142,7 @@ def sample_data(root: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def thin_data(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A third of the sample data: all of it is what test_screens.py, test_truth.py and `make report` go by."""
+    """A part of the sample data: all of it is what test_screens.py, test_truth.py and `make report` go by."""
     place = tmp_path_factory.mktemp("thin") / "sample_data"
     small_samples.make(sample_data, place)
     return place

@@ -1,4 +1,4 @@
-"""The sample data with a third of its jobs or of their logs, for tests of how commands end, not of what they find."""
+"""The sample data with fewer jobs and fewer of their logs, for tests of how commands end, not of what they find."""
 
 from __future__ import annotations
 
@@ -11,6 +11,9 @@ from pathlib import Path
 NAMED = ("application_1506638472019_00186", "4047")
 """Jobs that the documents ask about."""
 EVERY = 3
+"""Of how many jobs one is kept."""
+EVERY_LOG = 12
+"""Of how many logs of jobs one is kept."""
 
 
 def make(samples: Path, folder: Path) -> None:
@@ -46,5 +49,5 @@ def _failures(source: Path, place: Path) -> None:
         tarfile.open(place / "job-logs.tar.gz", "w:gz", compresslevel=1) as kept,
     ):
         for number, member in enumerate(logs):
-            if number % EVERY == 0 or Path(member.name).stem.rpartition("-")[2] in NAMED:
+            if number % EVERY_LOG == 0 or Path(member.name).stem.rpartition("-")[2] in NAMED:
                 kept.addfile(member, logs.extractfile(member))

@@ -76,10 +76,10 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
     """What there is to do, the longest first."""
     trace, cases = ROOT / "sample_data" / "chain" / "sacct.txt.gz", ROOT / "docs" / "examples" / "chain_cases.csv"
     evaluate = ["chain", "evaluate", str(trace)]
-    # by one process: all of them run the loop of episodes
+    # by one process: all of them run the loop of episodes; a short limit has few of them
     chains = [
         [*evaluate, "--compat", "mirage", "--cases", str(cases)],
-        [*evaluate, "--nodes", "16", "--limit", "24h", "--split", "2026-03-16", "--policy", "plan,newsvendor"],
+        [*evaluate, "--nodes", "16", "--limit", "4h", "--split", "2026-03-16", "--policy", "plan,newsvendor"],
         ["train", "wait", str(trace), "-o", "FOLDER/model"],
         ["predict", "wait", str(trace), "--model", "FOLDER/model", "--nodes", "1", "--limit", "1h"],
     ]

@@ -136,8 +136,8 @@ class Bases:
             if whole or self.kept is None:
                 left = (key for key in self._numbers.get(name, ()) if (name, key, whole) not in self._scalars)
                 missing = [*{*missing, *(key for key in left if query.reads(name)[key] <= self._made)}]
-            [row] = self.ask(query.scalars(name, missing), whole=whole)
-            self._scalars |= {(name, key, whole): value for key, value in row.items()}
+            rows = self.ask(query.scalars(name, missing), whole=whole)
+            self._scalars |= {(name, row["name"], whole): row["value"] for row in rows}
         return {key: self._scalars[name, key, whole] for key in wanted}
 
     def ready(self, sql: str, *, whole: bool = False) -> str:
@@ -321,6 +321,6 @@ _READ = {
 
 
 def _known_duration(store: Store, cluster: str) -> str:
-    spans = store.value("SELECT count(run_span_s) FROM jobs WHERE cluster = $cluster", {"cluster": cluster})
-    sums = store.value("SELECT count(run_sum_s) FROM jobs WHERE cluster = $cluster", {"cluster": cluster})
+    asked = "SELECT count(run_span_s), count(run_sum_s) FROM jobs WHERE cluster = $cluster"
+    [(spans, sums)] = store.execute(asked, {"cluster": cluster}).fetchall()
     return "sum" if sums and not spans else "span"

@@ -272,7 +272,8 @@ def _of_others(store: Store, asked: Query, bases: Bases, wanted: Mapping[str, st
 
 def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
     """DuckDB sums whole numbers as 128-bit ones, which arrive as decimals."""
-    return frame.with_columns(pl.col(pl.Decimal).cast(pl.Int64))
+    wide = [name for name, kind in frame.schema.items() if isinstance(kind, pl.Decimal)]
+    return frame.with_columns(pl.col(wide).cast(pl.Int64)) if wide else frame
 
 
 def _plain(value: object) -> Note:

@@ -66,6 +66,7 @@ class Start:
         grid: whether S is submitted at looks only, each ten minutes of the clock, and P's end is noticed there.
         seen: minutes of the looks and what they show.
         foreseen: forecasts by minute.
+        hindsight: minutes at which S may be submitted, and the interruption that comes of each, in seconds.
     """
 
     situation: Situation
@@ -75,6 +76,7 @@ class Start:
     grid: bool = False
     seen: tuple[Ints, Floats] | None = None
     foreseen: dict[int, Floats] = field(default_factory=dict)
+    hindsight: tuple[Ints, Floats] | None = None
 
     @property
     def p_end(self) -> int:
@@ -291,10 +293,13 @@ _SIMPLE: dict[str, Callable[[Start], int]] = {
 
 def _best(start: Start, cost: float) -> int:
     """The look that costs least in hindsight, or P's end."""
-    at = np.append(start.looks()[0], start.forced)
-    at = np.unique(at[at <= start.forced])
-    e = start.situation.begun()
-    r = np.array([start.situation.outcome(e, minute).interruption_s for minute in at.tolist()])
+    if start.hindsight is None:
+        at = np.append(start.looks()[0], start.forced)
+        at = np.unique(at[at <= start.forced])
+        e = start.situation.begun()
+        r = np.array([start.situation.outcome(e, minute).interruption_s for minute in at.tolist()])
+        start.hindsight = at, r
+    at, r = start.hindsight
     return int(at[np.argmin(cost * np.maximum(r, 0) + np.maximum(-r, 0))])
 
 
@@ -403,7 +408,7 @@ def newsvendor(learnt: Lessons, share: float) -> Callable[[Floats, Floats], Floa
         return lambda rows, _: rows[:, look_kernel.PLANNED]
     models = grown(learnt, share)
     return lambda rows, forecasts: wait_by(
-        rows, forecasts, lambda seen: [np.asarray(model.predict(seen), np.float64) for model in models]
+        rows, forecasts, lambda seen: [np.asarray(model.predict(seen, num_threads=1), np.float64) for model in models]
     )
 
 
@@ -423,4 +428,4 @@ def _regression(learnt: Lessons, name: str) -> Callable[[Floats], Floats]:
         "verbosity": -1, **TREES[name],
     }  # fmt: skip
     model = lightgbm.train(options, lightgbm.Dataset(learnt.rows, learnt.waits_h), 100)
-    return lambda rows: np.asarray(model.predict(rows), np.float64) + EARLY_H
+    return lambda rows: np.asarray(model.predict(rows, num_threads=1), np.float64) + EARLY_H

@@ -36,7 +36,10 @@ def test_warnings_go_to_stderr_and_are_not_in_tables(gpuctl: Run, tmp_path: Path
     done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--format", form, "--section", "overview")
     assert "Warning: the GPUs of 1 machine are inferred" in done.stderr
     assert "Warning:" not in done.stdout
-    assert "Warning" not in gpuctl("--quiet", "analyze", tmp_path / "a", "--table", "status").stderr
+
+
+def test_a_quiet_command_warns_of_nothing(gpuctl: Run, tmp_path: Path) -> None:
+    assert "Warning" not in gpuctl("--quiet", "analyze", sacct(tmp_path / "a", job(1)), "--table", "status").stderr
 
 
 @pytest.mark.parametrize("option", ["--html", "--output", "--csv", "--parquet"])

@@ -49,16 +49,10 @@ def test_editable_install_finds_every_room(editable: Path, tmp_path: Path) -> No
     assert [Path(place).parent for place in python("-c", WHERE, cwd=tmp_path)] == [editable / room for room in ROOMS]
 
 
-def test_editable_install_does_the_main_job(editable: Path, sample_data: Path, tmp_path: Path) -> None:
-    assert editable
-    script = Path(sys.executable).with_name("gpuctl")
-    assert python(script, "analyze", sample_data / "failures" / "sacct.txt", "--table", "overview", cwd=tmp_path)
-
-
-@pytest.fixture
-def bare(root: Path, tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def bare(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of what a checkout holds, in a place that nothing is installed from."""
-    checkout = tmp_path / "a checkout"
+    checkout = tmp_path_factory.mktemp("bare") / "a checkout"
     for room in ROOMS:
         # with its bytecode, which knows no place, and without compiled loops
         shutil.copytree(root / room, checkout / room, ignore=shutil.ignore_patterns("*.nb[ic]"))
@@ -86,20 +80,22 @@ def test_bare_checkout_does_the_main_job(bare: Path, sample_data: Path) -> None:
 
 
 def test_same_logs_give_the_same_bytes(
-    gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], thin_data: Path
 ) -> None:
     """Whatever order the threads of a run finish in, and that of sets; else two runs could not be compared."""
     first, second = (
-        gpuctl("--json", "analyze", sample_data / "philly", started=started).stdout for started in (False, True)
+        gpuctl("--json", "analyze", thin_data / "philly", started=started).stdout for started in (False, True)
     )
     assert first == second
 
 
 def test_rooms_are_taken_only_from_our_own_checkout(bare: Path, tmp_path: Path) -> None:
     """A folder that merely holds the package, such as site-packages, must not lend its neighbours to it."""
-    (bare / "pyproject.toml").unlink()
+    told = bare / "pyproject.toml"
+    told.rename(tmp_path / told.name)
     program = "from importlib.util import find_spec; print(find_spec('gpuctl.queries'))"
     assert python("-c", program, cwd=tmp_path, PYTHONPATH=str(bare)) == ["None"]
+    (tmp_path / told.name).rename(told)
 
 
 def test_a_checkout_lends_the_package_its_rooms_and_nothing_else(bare: Path, tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ def test_a_job_of_a_store(gpuctl: Callable[..., subprocess.CompletedProcess[str]
     assert made["attempts"][1]["cause"] is None
 
 
-def test_a_job_of_logs(gpuctl: Callable[..., subprocess.CompletedProcess[str]], sample_data: Path) -> None:
+def test_a_job_of_logs(gpuctl: Callable[..., subprocess.CompletedProcess[str]], thin_data: Path) -> None:
     job = "application_1506638472019_00186"
-    made: dict[str, Any] = json.loads(gpuctl("--json", "explain", job, sample_data / "philly", "-q").stdout)
+    made: dict[str, Any] = json.loads(gpuctl("--json", "explain", job, thin_data / "philly", "-q").stdout)
     assert [tried["state"] for tried in made["attempts"]] == ["failed", "completed"]
     assert [place["machine"] for place in made["attempts"][0]["places"]] == ["m14", "m16"]
     # truth/delays.csv has the same seconds of fair share for this attempt where quotas and borrowing are given

@@ -27,8 +27,7 @@ FIRST = int(os.environ.get("GPUCTL_FUZZ_SEED") or "0")
 SEEDS = range(FIRST, FIRST + max(4, int(os.environ.get("GPUCTL_FUZZ_CASES", "4"))))
 """Damages that are tried; ``make fuzz`` tries others."""
 COMMANDS = {
-    "analyze": ["analyze", "STORE", "--json"],
-    "page": ["analyze", "STORE", "--html", "page.html", "--json"],
+    "analyze": ["analyze", "STORE", "--html", "page.html", "--json"],
     "explain": ["explain", "application_1506638472019_00794", "STORE"],
     "replay": ["replay", "STORE", "--policy", "fifo", "--json"],
     "report": ["report", "STORE", "--html", "page.html"],

@@ -24,7 +24,7 @@ from tests.fake_format import contents
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-KILLS = 30 if SEARCHING else 8
+KILLS = 30 if SEARCHING else 5
 PRESSES = 12 if SEARCHING else 3
 ROUNDS = 5
 # the interpreter's own start, and that of our modules, is not ours to answer for
@@ -141,7 +141,11 @@ def test_ctrl_c_ends_with_130_and_keeps_whole_sources(logs: Path, tmp_path: Path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("command", [("ingest", "--db"), *([("analyze",)] if SEARCHING else []), ("analyze", "--db")])
+# an analysis that keeps its store ingests first
+@pytest.mark.parametrize(
+    "command",
+    [*([("ingest", "--db"), ("analyze",)] if SEARCHING else []), ("analyze", "--section", "queueing", "--db")],
+)
 def test_ctrl_c_at_any_moment_is_told_and_leaves_a_sound_store(
     logs: Path, tmp_path: Path, root: Path, command: tuple[str, ...]
 ) -> None:

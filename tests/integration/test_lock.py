@@ -41,9 +41,9 @@ def test_a_second_process_is_told_who_holds_the_store(
 
 
 def test_two_ingests_at_once_never_spoil_the_store(
-    tmp_path: Path, root: Path, gpuctl: Callable[..., subprocess.CompletedProcess[str]]
+    tmp_path: Path, root: Path, thin_data: Path, gpuctl: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
-    logs, db = root / "sample_data" / "philly", tmp_path / "both.duckdb"
+    logs, db = thin_data / "philly", tmp_path / "both.duckdb"
     command = [sys.executable, "-m", "gpuctl", "ingest", str(logs), "--db", str(db), "--quiet"]
     env = {"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"}
     both = [subprocess.Popen(command, env=env, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for _ in "ab"]

@@ -24,7 +24,10 @@ from gpuctl.reports.export.document import read_document
 from gpuctl.reports.terminal.pictures import of_analysis
 from gpuctl.reports.terminal.text_graphics import PLAIN
 from pathlib import Path
+from tests import new_stores
 from tests.damage import command
+
+new_stores.copy()
 
 def run(*arguments):
     ended = command(*arguments)
@@ -55,7 +58,8 @@ print(json.dumps(found))
 def test_one_new_file_each_is_listed_run_drawn_and_checked(root: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy"
     for room in ("gpuctl", "queries", "predictors", "reports"):
-        shutil.copytree(root / room, copy / room, ignore=shutil.ignore_patterns("__pycache__"))
+        # with its bytecode, which knows no place
+        shutil.copytree(root / room, copy / room, ignore=shutil.ignore_patterns("*.nb[ic]"))
     shutil.copy(root / "pyproject.toml", copy)
     for place, text in NEW.items():
         shutil.copy(root / text, copy / place)

@@ -61,7 +61,7 @@ def test_what_is_read_is_not_written_over(gpuctl: Run, folder: Path, line: str, 
 
 def test_files_beside_the_logs_may_be_replaced(gpuctl: Run, folder: Path) -> None:
     for _ in range(2):
-        gpuctl("-q", "analyze", "logs", "--table", "overview", "--html", "logs/r.html", cwd=folder)
+        gpuctl("-q", "analyze", "logs", "--section", "queueing", "--html", "logs/r.html", cwd=folder)
     (folder / "logs" / "r.html").unlink()
     for _ in range(2):
         gpuctl("-q", "analyze", "site.duckdb", "--table", "overview", "--output", "fifo", cwd=folder)

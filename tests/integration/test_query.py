@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def store(gpuctl: Run, sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(gpuctl: Run, thin_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.getbasetemp() / "queried"
     path = folder / "failures.duckdb"
     if not path.exists():
         folder.mkdir()
-        gpuctl("-q", "ingest", sample_data / "failures", "--db", path)
+        gpuctl("-q", "ingest", thin_data / "failures", "--db", path)
     return path
 
 

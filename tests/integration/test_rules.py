@@ -89,9 +89,7 @@ def test_a_cause_that_is_said_narrowly_is_right_within_a_tenth(answers: list[Ans
     assert sure.mean() >= 0.5
 
 
-@pytest.mark.parametrize(
-    "odd", [{"users": 0.2, "borrow": 1.0}, {"users": 0.15, "borrow": 0.8}, {"in_order": True}], ids=str
-)
+@pytest.mark.parametrize("odd", [{"users": 0.2, "borrow": 1.0}, {"in_order": True}], ids=str)
 def test_rules_of_another_kind_are_noticed(odd: dict[str, float]) -> None:
     rng = random.Random(SEED)
     found = [answer(make(replace(drawn(rng), jobs=500, **odd))) for _ in range(4)]

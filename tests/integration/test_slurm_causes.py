@@ -57,10 +57,10 @@ def store_of(tmp_path: Path) -> Path:
     return db
 
 
-@pytest.fixture
-def by_hand(tmp_path: Path) -> Analysis:
-    with Store(store_of(tmp_path)) as store:
-        return analyze(store, Options())
+@pytest.fixture(scope="module")
+def by_hand(tmp_path_factory: pytest.TempPathFactory) -> Analysis:
+    with Store(store_of(tmp_path_factory.mktemp("by-hand"))) as store:
+        return analyze(store, Options(sections=("overview", "delays")))
 
 
 def test_waits_worked_out_by_hand(by_hand: Analysis) -> None:
@@ -122,7 +122,7 @@ def test_gpus_are_held_from_their_allocation_on_not_only_from_the_start(tmp_path
     (tmp_path / "sinfo_samples.txt").write_text(samples)
     assert not ingest([tmp_path], tmp_path / "x.duckdb").failed
     with Store(tmp_path / "x.duckdb") as store:
-        result = analyze(store, Options())
+        result = analyze(store, Options(tables=("sampled_occupancy", "queue_delays", "overview")))
     whole = result.table("sampled_occupancy").frame.row(0, named=True)
     assert (whole["samples"], whole["agree_pct"]) == (12, 100)
     # job 2 waits 10 s for the scheduler and 40 for its machine; job 3 for GPUs all the time
@@ -163,7 +163,7 @@ def test_limits_of_accounts_users_and_qos_are_fair_share(tmp_path: Path) -> None
     (tmp_path / "sacctmgr_qos.txt").write_text(QOS)
     assert not ingest([tmp_path], tmp_path / "x.duckdb").failed
     with Store(tmp_path / "x.duckdb") as store:
-        result = analyze(store, Options())
+        result = analyze(store, Options(tables=("queue_delays",)))
     assert seconds(result, "fair_share_s", "capacity_s", "fragmentation_s", "scheduler_s") == {
         "2": [90, 0, 0, 0],
         "4": [45, 0, 0, 0],
@@ -187,7 +187,7 @@ def test_samples_split_what_accounting_and_the_replay_take_as_a_whole(tmp_path: 
                 [BEGIN + second, reason],
             ).fetchall()
     with Store(db) as store:
-        found = analyze(store, Options())
+        found = analyze(store, Options(tables=("delay_while_free", "delay_by_size")))
     free = rows(found, "delay_while_free")
     assert {key: (row["attempts"], round(row["hours"] * 3600, 3), row["samples"]) for key, row in free.items()} == {
         ("priority", "samples"): (1, 22.5, 3),

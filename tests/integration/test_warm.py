@@ -25,7 +25,10 @@ COMMANDS = {
     "a bug": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Own"], {}),
     "a policy that exits": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Leaves"], {}),
     "a file of the folder": (["replay", "jobs.csv", "--cluster", "4x8", "--policy", "own.py:Beside", "-q"], {}),
-    "analyze": (["analyze", "logs/sacct.txt", "--db", "s.duckdb", "--csv", "tables", "--json"], {}),
+    "analyze": (
+        ["analyze", "logs/sacct.txt", "--db", "s.duckdb", "--section", "queueing", "--csv", "tables", "--json"],
+        {},
+    ),
     "a narrow terminal": (["policies"], {"COLUMNS": "50"}),
 }
 OWN = """import other
@@ -47,18 +50,24 @@ class Beside(PythonPolicy):
 """
 
 
-@pytest.fixture
-def inside(sample_data: Path, tmp_path: Path, gpuctl: Run) -> Callable[[], Path]:
-    """New folders with the same files."""
+@pytest.fixture(scope="module")
+def result(sample_data: Path, tmp_path_factory: pytest.TempPathFactory, gpuctl: Run) -> bytes:
+    place = tmp_path_factory.mktemp("result") / "a.json"
     gpuctl("-q", "replay", sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo", "--json",
-           "--output", tmp_path / "a.json")  # fmt: skip
+           "--output", place)  # fmt: skip
+    return place.read_bytes()
+
+
+@pytest.fixture
+def inside(sample_data: Path, tmp_path: Path, result: bytes) -> Callable[[], Path]:
+    """New folders with the same files."""
 
     def made() -> Path:
         folder = tmp_path / f"folder{len(list(tmp_path.glob('folder*')))}" / "inside"
         folder.mkdir(parents=True)
         for name, source in {"jobs.csv": "jobs.csv", "logs": "failures"}.items():
             (folder / name).symlink_to(sample_data / source)
-        (folder / "a.json").write_bytes((tmp_path / "a.json").read_bytes())
+        (folder / "a.json").write_bytes(result)
         (folder / "own.py").write_text(OWN)
         (folder / "other.py").write_text("")
         return folder

@@ -122,7 +122,7 @@ def test_waits_that_never_ended_are_in_the_waits(found: Analysis, tmp_path: Path
         row(3, "CANCELLED by 1", "10:00 10:00 None 10:20", 1, ran=False),
         row(4, "COMPLETED", "10:00 10:00 10:40 12:00", 1),
     )
-    one = rows(result(tmp_path, four), "wait_by_size", "size_bucket")["1"]
+    one = rows(result(tmp_path, four, tables=("wait_by_size",)), "wait_by_size", "size_bucket")["1"]
     assert (one["not_started"], one["km_p50_min"], one["km_p95_min"]) == (1, 10, 40)
 
 
@@ -166,7 +166,7 @@ def test_a_source_without_starts_does_not_tell_what_never_started(tmp_path: Path
 def test_a_job_whose_end_is_not_told_has_no_waiting_time(tmp_path: Path, sample_data: Path) -> None:
     ingest([sample_data / "philly" / "cluster_job_log"], tmp_path / "t.duckdb", cluster="c")
     with Store(tmp_path / "t.duckdb") as store:
-        given_up = rows(analyze(store, Options()), "never_started", "size_bucket")["all"]
+        given_up = rows(analyze(store, Options(tables=("never_started",))), "never_started", "size_bucket")["all"]
     assert (given_up["given_up"], given_up["given_up_p50_min"], given_up["given_up_h"]) == (4, None, None)
 
 
@@ -236,7 +236,7 @@ def test_gpu_hours_of_a_duration_that_the_source_does_not_tell_are_empty(tmp_pat
     )
     ingest([tmp_path / "derived.csv"], tmp_path / "t.duckdb", cluster="c")
     with Store(tmp_path / "t.duckdb") as store:
-        everything = rows(analyze(store, Options()), "status", "state")["all"]
+        everything = rows(analyze(store, Options(tables=("status",))), "status", "state")["all"]
     hours = [everything[f"gpu_hours{kind}"] for kind in ("", "_sum", "_span", "_last")]
     assert hours == [2, 2, None, None]
 
@@ -245,7 +245,7 @@ def test_attempts_of_unknown_size_are_counted_wherever_they_lack(tmp_path: Path,
     """A dump of YARN's REST interface tells what applications held only while they ran."""
     ingest([root / "tests" / "fixtures" / "yarn" / "2.10.2" / "rest-end.zip"], tmp_path / "t.duckdb")
     with Store(tmp_path / "t.duckdb") as store:
-        found = analyze(store, Options(sections=("overview", "failures")))
+        found = analyze(store, Options(tables=("overview", "gpu_hours_lost")))
     assert table(found, "overview")["size_unknown"].item() == 13
     assert "no source states how many GPUs 13 of 15 attempts held, 0.08 hours in all" in " ".join(found.warnings)
     lost = table_of(found, "gpu_hours_lost")
@@ -259,9 +259,9 @@ def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysi
 def test_guessed_racks_are_told(tmp_path: Path) -> None:
     gang = row(1, "COMPLETED", "10:00 10:00 10:10 12:00", 2).replace("node=1|n1", "node=2|n[1-2]")
     warning = "the rack is a guess"
-    assert any(warning in text for text in result(tmp_path, (gang,)).warnings)
+    assert any(warning in text for text in result(tmp_path, (gang,), tables=("queue_delays",)).warnings)
     (tmp_path / "given").mkdir()
-    given = result(tmp_path / "given", (gang,), racks={"n1": "r", "n2": "r"})
+    given = result(tmp_path / "given", (gang,), tables=("queue_delays",), racks={"n1": "r", "n2": "r"})
     assert not any("racks" in text for text in given.warnings)
 
 

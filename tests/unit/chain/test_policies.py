@@ -173,8 +173,10 @@ def test_figures_are_those_of_the_starts(calmer: Log) -> None:
         6, Pair(1, 1440), ("reactive", "plan", "newsvendor", "forest", "boost"), 18 * DAY_S, 6 * DAY_S, 3.0
     )
     table, each, forecasts, frontier = run(calmer, asked)
-    again, _, _, _ = run(calmer, asked)
-    assert table.drop("train_s").equals(again.drop("train_s"))
+    # those that draw while they learn
+    drawn = ("reactive", "forest", "boost")
+    again, _, _, _ = run(calmer, replace(asked, policies=drawn))
+    assert table.filter(pl.col("policy").is_in(drawn)).drop("train_s").equals(again.drop("train_s"))
     rows = {(row["policy"], row["level"]): row for row in table.to_dicts()}
     hours_of = {name: each.filter(policy=name)["interruption_s"].to_numpy() / 3600 for name in asked.policies}
     r, base = hours_of["plan"], hours_of["reactive"]

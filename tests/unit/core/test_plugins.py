@@ -126,7 +126,7 @@ def test_a_package_s_analysis_is_there_as_ours_are(site: Path, store: Path, capl
     assert (listed["waits_by_user"], listed["overview"]) == ("package good 1.2", "built in")
     assert "analysis 'one' of package good 1.2: there is no file of SQL" in caplog.text
     page = site / "page.html"
-    ended = command("analyze", store, "--json", "--html", page)
+    ended = command("analyze", store, "--section", "queueing", "--json", "--html", page)
     assert ended.code == 0, ended.err
     tables = json.loads(ended.out)["tables"]
     assert tables["waits_by_user"]["rows"] == [{"user": "none", "wait_h": pytest.approx(200 * 60 / 3600)}]
@@ -225,8 +225,9 @@ def test_an_analysis_that_fails_leaves_the_others_their_tables(
         (site / name).parent.mkdir()
         (site / f"{name}.sql").write_text(text)
     forget()
-    ended = command("analyze", store, "--json")
+    ended = command("analyze", store, "--section", "queueing", "--json")
     assert ended.code == 0, ended.err
+    assert "waits" in json.loads(ended.out)["tables"]
     assert "analysis 'waits_by_user' of package bad 1.2" in " ".join(json.loads(ended.out)["warnings"])
     assert "analysis 'y' of package bad 1.2: it cannot be loaded: ModuleNotFoundError" in caplog.text
     assert "analysis 'overview' exists more than once: built in; package bad 1.2" in caplog.text

@@ -101,7 +101,7 @@ def test_the_error_is_that_of_suspensions_left_out() -> None:
 def test_intervals_hold() -> None:
     """Four of five new suspensions lie inside; of so many, no fewer than chance has once in a thousand such tests."""
     held: dict[str, list[bool]] = {"suspend_s": [], "resume_s": [], "loss_s": []}
-    for seed in range(40):
+    for seed in range(20):
         rows = measured(30, 0.1, 100 + seed, epochs=0.12)
         model = fit(rows[:24])
         for row in rows[24:]:

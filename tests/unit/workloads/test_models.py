@@ -257,7 +257,7 @@ def test_lublins_laws_are_those_of_the_authors_program() -> None:
 
 def test_lublins_laws_are_found_again() -> None:
     laws = lublin.for_machine(lublin.PUBLISHED, 256)
-    found = lublin_fit.fit(synthesize(lublin.Lublin(laws, "cpu", 256.0), Synthesis(20_000, seed=5)))
+    found = lublin_fit.fit(synthesize(lublin.Lublin(laws, "cpu", 256.0), Synthesis(10_000, seed=5)))
     for name, value in vars(laws).items():
         assert getattr(found, name) == pytest.approx(value, rel=0.1), name
 

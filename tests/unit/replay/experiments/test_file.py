@@ -18,13 +18,18 @@ def test_the_file_of_the_documents(root: Path) -> None:
     assert f"```toml\n{text}```" in (root / "docs/replay.md").read_text("utf-8")
     file = read(root / "docs/examples/experiment.toml")
     assert [path.resolve() for path in file.inputs] == [root / "sample_data/jobs.csv"]
-    assert file.factors == {"scale_load": ("0.8", "1", "1.2"), "add_servers": ("0", "1")}
+    assert file.factors == {"scale_load": ("0.8", "1", "1.2")}
     assert [(each.name, each.label, each.params) for each in file.policies] == [
         ("fifo", "fifo", {}),
         ("patient=tiresias", "patient", {"promote": ("4", "8"), "limits": ("600,7200",)}),
     ]
     assert (file.cluster, file.seeds, file.blocks, file.baseline) == ("4x8", ("1", "2", "3"), "days", "fifo")
     assert file.measures == ("wait_mean_s", "wait_p95_s", "slowdown_p95")
+
+
+def test_factors_are_a_number_or_an_array(tmp_path: Path) -> None:
+    (tmp_path / "sweep.toml").write_text(FIFO + "[factors]\nscale_load = 1.5\nadd_servers = [0, 1]\n")
+    assert read(tmp_path / "sweep.toml").factors == {"scale_load": ("1.5",), "add_servers": ("0", "1")}
 
 
 @pytest.mark.parametrize(

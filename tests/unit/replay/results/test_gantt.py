@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.engine.state import DECISIONS, LOG
 from gpuctl.replay.results.gantt import BARS, SERVERS
 from gpuctl.replay.results.tables import result
+from tests.examples import examples
 from tests.tables import table_of
 from tests.unit.replay.outcomes import make_cluster, make_outcome, make_workload, random_outcome, random_workload
 
@@ -75,6 +76,7 @@ def test_jobs_that_take_turns_count_less_and_a_guest_names_its_host() -> None:
     assert found["beside"].to_list() == [None, "j0"]
 
 
+@settings(max_examples=examples(100))
 @given(st.integers(0, 200), st.integers(10, 400), st.integers(1, 20), st.integers(1, 6))
 def test_all_allocations_of_the_window_are_there_and_it_could_not_be_longer(
     seed: int, jobs: int, servers: int, policies: int

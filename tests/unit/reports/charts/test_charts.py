@@ -96,11 +96,7 @@ def test_hostile_names_are_text_in_figures(drawings: tuple[Drawing, ...]) -> Non
     assert "<img" not in svg
 
 
-def test_drawing_twice_gives_the_same_bytes() -> None:
-    assert draw_all(make_analysis(points=900)) == draw_all(make_analysis(points=900))
-
-
-def test_the_users_matplotlib_settings_change_nothing(drawings: tuple[Drawing, ...]) -> None:
+def test_drawing_again_under_other_matplotlib_settings_gives_the_same_bytes(drawings: tuple[Drawing, ...]) -> None:
     import matplotlib as mpl
 
     with mpl.rc_context({"axes.facecolor": "red", "font.size": 40, "lines.linewidth": 9, "svg.fonttype": "path"}):
@@ -173,7 +169,8 @@ def test_whatever_is_not_known_a_chart_is_drawn_or_says_why_not(
     if chart.kind != "heat":  # which has one cell a row, and needs them all
         frame = frame.head(60)
     with drawing_settings():
-        for count, odd in itertools.product(sorted({1, 2, len(held)}), (False, True)):
+        # half of the values of two columns are missing like half of one or of all
+        for count, odd in {(1, False), (1, True), (2, False), (len(held), False), (len(held), True)}:
             for lost in itertools.combinations(held, count):
                 gone = pl.int_range(pl.len()) % 2 == 0 if odd else pl.lit(value=True)
                 holes = frame.with_columns(pl.when(gone).then(None).otherwise(pl.col(c)).alias(c) for c in lost)
