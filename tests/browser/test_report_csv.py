@@ -151,7 +151,9 @@ def test_everything_is_in_one_file(opened: Callable[..., Opened], tmp_path: Path
 
 def test_the_archive_says_what_is_in_it(opened: Callable[..., Opened]) -> None:
     page = opened(keep=True).page
+    assert page.locator("figure.figure").count() == page.locator("figure.figure > .csv").count() == len(CHARTS)
     files = archive(page)
+    assert {chart.name for chart in CHARTS} <= set(files)
     head, *contents = files["contents"]
     assert head == ["file", "title", "result", "rows", "rows_in_all"]
     assert {row[0].removesuffix(".csv") for row in contents} == set(files) - {"contents"}
@@ -164,12 +166,11 @@ def test_the_archive_says_what_is_in_it(opened: Callable[..., Opened]) -> None:
 
 
 def test_no_number_of_a_figure_is_only_in_its_drawing(opened: Callable[..., Opened], replay_report: Path) -> None:
+    page = opened(path=replay_report, keep=True).page
     # of several policies there are two more: rho and Jain's index
-    for path, charts, more in ((None, CHARTS, 0), (replay_report, REPLAY_CHARTS, 2)):
-        page = (opened(keep=True) if path is None else opened(path=path, keep=True)).page
-        assert page.locator("figure.figure").count() == len(charts) + more
-        assert page.locator("figure.figure > .csv").count() == len(charts) + more
-        assert {c.name for c in charts} <= set(archive(page))
+    assert page.locator("figure.figure").count() == len(REPLAY_CHARTS) + 2
+    assert page.locator("figure.figure > .csv").count() == len(REPLAY_CHARTS) + 2
+    assert {chart.name for chart in REPLAY_CHARTS} <= set(archive(page))
 
 
 def test_cut_tables_say_so(opened: Callable[..., Opened], tmp_path: Path) -> None:
@@ -202,32 +203,27 @@ def test_several_results_have_files_of_their_own(opened: Callable[..., Opened], 
     of = {file: result for file, _, result, *_ in files["contents"]}
     assert of["reasons--philly.csv"] == "philly"
     assert of[f"chart-runtime-cdf{ending}.csv"] == HOSTILE[3]
+    first, second = (by_reason(analysis) for analysis in several(2))
+    assert len(first) != len(second)
+    assert [row[0] for row in files["reasons--philly"][1:]] == first
+    assert [row[0] for row in files[f"reasons{ending}"][1:]] == second
 
 
-def test_what_each_result_was_made_by(opened: Callable[..., Opened], sample_report: Path) -> None:
-    page = opened(path=sample_report, keep=True).page
-    head, *lines = archive(page)["provenance"]
+def test_what_each_result_was_made_by_and_its_tables_of_one_row(
+    opened: Callable[..., Opened], sample_report: Path
+) -> None:
+    files = archive(opened(path=sample_report, keep=True).page)
+    head, *lines = files["provenance"]
     assert head == ["result", "name", "value"]
     commands = {result: value.split()[1] for result, name, value in lines if name == "Command"}
     assert commands == {"": "report", "failures": "analyze", "jobs.csv on 16x8": "replay", "pickyman": "predict"}
     assert ["pickyman", "epochs", "5"] in lines
     assert any(result == "pickyman" and name == "warning" for result, name, _ in lines)
 
-
-def test_tables_of_one_row_have_numbers(opened: Callable[..., Opened], sample_report: Path) -> None:
-    files = archive(opened(path=sample_report, keep=True).page)
     head, line = files["overview--failures"]
     found = dict(zip(head, line, strict=True))
     assert (found["cluster"], found["jobs"], found["queues"]) == ("failures", "480", "1")
     assert all(math.isfinite(float(found[name])) for name in ("attempts", "occupancy_pct", "gpu_samples", "gpu_hours"))
-
-
-def test_values_of_two_results_stay_apart(opened: Callable[..., Opened], several_report: Path) -> None:
-    files = archive(opened(path=several_report).page)
-    first, second = (by_reason(analysis) for analysis in several(2))
-    assert len(first) != len(second)
-    assert [row[0] for row in files["reasons--philly"][1:]] == first
-    assert [row[0] for row in files["reasons--img-src-x-onerror-alert-3"][1:]] == second
 
 
 def by_reason(analysis: Analysis) -> list[str]:

@@ -233,7 +233,7 @@ def test_what_is_kept_does_not_grow_with_the_log(monkeypatch: pytest.MonkeyPatch
         finally:
             tracemalloc.stop()
 
-    assert peak(6) < 1.2 * peak(2)
+    assert peak(3) < 1.2 * peak(1)
 
 
 def test_of_very_many_steps_some_are_read_validations_and_the_last_among_them(monkeypatch: pytest.MonkeyPatch) -> None:
