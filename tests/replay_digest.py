@@ -16,7 +16,7 @@ from gpuctl.replay.contract.conformance import random_case, run, violations
 from gpuctl.replay.policies import BUILT_IN, find
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from gpuctl.replay.contract.policy import Parameter
     from gpuctl.replay.engine.setup import Settings
@@ -55,9 +55,18 @@ def others(one: Parameter) -> list[str]:
 def variants(name: str) -> Iterator[tuple[str, dict[str, str]]]:
     """The defaults, then each parameter of a policy at other values."""
     yield "defaults", {}
-    for one in find(name).parameters:
-        for text in others(one):
-            yield f"{one.name}={text}", {**WITH.get(name, {}), one.name: text}
+    for change in changes(find(name).parameters):
+        yield ",".join(map("=".join, change.items())), {**WITH.get(name, {}), **change}
+
+
+def changes(parameters: Sequence[Parameter]) -> list[dict[str, str]]:
+    """Values that are not defaults: of numbers two at a time, one larger and one smaller."""
+    numbers = [one for one in parameters if isinstance(one.default, float) and not one.choices]
+    found = [{one.name: text} for one in parameters if one not in numbers for text in others(one)]
+    for one, other in zip(numbers, [*numbers[1:], *numbers[:1]], strict=True):
+        larger, smaller = {one.name: others(one)[0]}, {other.name: others(other)[1]}
+        found += [larger | smaller] if one is not other else [larger, smaller]
+    return found
 
 
 def _with_two_queues(number: int) -> tuple[Workload, Cluster, Settings]:
