@@ -52,7 +52,8 @@ class Recorded:
         self.rm_log = self.files("*-resourcemanager-*.log.gz")[0]
         self.node_logs = self.files("*-nodemanager-*.log.gz")
         self.timeline = folder / "rest-timeline.zip"
-        self.rest = [path for path in self.files("rest-*.zip") if path != self.timeline]
+        # of the moments at which the servers were asked, the busiest and the end
+        self.rest = [folder / f"rest-{when}.zip" for when in ("busy", "end")]
         self.everything = [self.rm_log, *self.node_logs, *self.rest, self.timeline]
 
     def files(self, pattern: str) -> list[Path]:

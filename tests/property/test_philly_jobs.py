@@ -47,6 +47,7 @@ def missing(text: str | None) -> str | None:
     return None if text in ("None", "") else text
 
 
+@settings(max_examples=examples(200))
 @given(logs, st.sampled_from([None, 1, 4]), st.booleans())
 def test_what_is_written_is_read(made: list[dict[str, Any]], indent: int | None, ascii_only: bool) -> None:
     kept = loaded(json.dumps(made, indent=indent, ensure_ascii=ascii_only))
@@ -71,6 +72,7 @@ def test_what_is_written_is_read(made: list[dict[str, Any]], indent: int | None,
     assert all(row["gpus"] == len(row["gpu_indices"]) for row in rows)
 
 
+@settings(max_examples=examples(200))
 @given(logs)
 def test_an_array_and_its_lines_are_the_same(made: list[dict[str, Any]]) -> None:
     if made:

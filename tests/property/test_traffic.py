@@ -66,6 +66,7 @@ def counters(steps: list[tuple[str, int, int]], start: int = 0, end: int | None 
     return samples
 
 
+@settings(max_examples=examples(200))
 @given(STEPS, st.integers(0, 2**40), st.lists(st.integers(0, 60), max_size=4))
 def test_deltas_of_a_counter_add_up_to_what_it_grew_by(
     steps: list[tuple[str, int, int]], start: int, cuts: list[int]
@@ -82,6 +83,7 @@ def test_deltas_of_a_counter_add_up_to_what_it_grew_by(
         assert (own["bytes_read"][0], own["seconds"][0]) == (0, None)
 
 
+@settings(max_examples=examples(200))
 @given(
     st.lists(
         st.tuples(st.sampled_from("ab"), st.integers(0, 50), st.floats(0, 2**33, allow_subnormal=False)), max_size=50

@@ -168,7 +168,7 @@ def _told_whole() -> dict[str, list[Any]]:
     return _told([_lived().lines()])
 
 
-@settings(FEW, max_examples=4)
+@settings(FEW, max_examples=3)
 @given(st.randoms(use_true_random=False), st.integers(1, 4))
 def test_a_log_in_pieces_tells_the_same(rng: random.Random, parts: int) -> None:
     lines = _lived().lines()

@@ -16,7 +16,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.ingest.pipeline.report import IngestInterrupted
 from tests.fake_format import contents
-from tests.signatures import SITE_PATTERN
+from tests.signatures import site_table
 from tests.unit.ingest.joboutput.logs import FAILED, OOM, formats, kept, load, outputs, rows, statuses
 
 if TYPE_CHECKING:
@@ -100,15 +100,12 @@ def test_a_folder_of_a_container_can_be_named_itself(logs: Path, db: Path) -> No
     assert outputs(db)[0][:2] == ("application_1528800000000_0001", 0)
 
 
-@pytest.mark.parametrize(
-    ("suffix", "pack"),
-    [(".gz", gzip.compress), (".bz2", bz2.compress), (".xz", lzma.compress), (".zst", zstandard.compress)],
-)
-def test_compressed_logs_fit_the_same_pattern(logs: Path, db: Path, suffix: str, pack: object) -> None:
-    assert callable(pack)
-    put(logs, f"7/0/stderr{suffix}", pack(FAILED))
+def test_compressed_logs_fit_the_same_pattern(logs: Path, db: Path) -> None:
+    packed = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}
+    for job, (suffix, pack) in enumerate(packed.items()):
+        put(logs, f"{job}/0/stderr.{suffix}", pack(FAILED))
     load(logs, db, PATTERN)
-    assert outputs(db) == [("7", 0, "stderr", "7/0/stderr", 3)]
+    assert outputs(db) == [(str(job), 0, "stderr", f"{job}/0/stderr", 3) for job in range(len(packed))]
 
 
 def test_an_archive_counts_as_unpacked_where_it_lies(logs: Path, db: Path) -> None:
@@ -278,10 +275,8 @@ def test_other_signatures_read_all_logs_again(logs: Path, db: Path, tmp_path: Pa
     put(logs, "slurm-8.out", b"nothing\n")
     load(logs, db)
     own = tmp_path / "own.toml"
-    own.write_text(
-        "[[signature]]\nid = 'own-jam'\ntier = 'root'\nreason = 'program_error'\n"
-        f"pattern = '{SITE_PATTERN}'\nexamples = ['checkout of feature a failed']\n"
-    )
+    one = "id = 'own-jam'\nreason = 'program_error'\nexamples = ['checkout of feature a failed']"
+    own.write_text(site_table(one))
     known = formats_for(None, signatures=[own])
     assert set(statuses(ingest([logs], db, cluster="c", formats=known)).values()) == {"replaced"}
     assert rows(db, "SELECT job, line_no FROM job_logs WHERE signature = 'own-jam'") == [("7", 1)]

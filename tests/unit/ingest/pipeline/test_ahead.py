@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import logging
 import pickle  # noqa: TID251 - of what this test has made
 from typing import TYPE_CHECKING, Any
@@ -15,6 +17,7 @@ from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.spread import engine
 from tests.examples import SEARCHING
 from tests.fake_format import contents
+from tests.unit.ingest.yarn import cluster as yarn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -42,6 +45,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
     return formats
 
 
+YARN = {"yarn-rm-log", "yarn-nm-log", "yarn-rest-apps", "yarn-ats"}
 SACCT = """JobIDRaw|Cluster|User|Partition|State|Submit|Start|End|AllocTRES|NodeList|ExitCode|Odd
 1|lab|ann|gpu|COMPLETED|2024-05-01T10:00:00|2024-05-01T10:05:00|2024-05-01T11:00:00|gres/gpu=4|n1|0:0|x
 2|lab|bob|gpu,cpu|FAILED|2024-05-01T10:00:00|2024-05-01T10:06:00|2024-05-01T11:00:00|gres/gpu=2|n[1-2]|1:0|x
@@ -61,13 +65,29 @@ def logs(root: Path, sample_data: Path, tmp_path: Path, request: pytest.FixtureR
         (tmp_path / "may/sacct2.txt").write_text(SACCT.replace("PENDING", "CANCELLED").replace("|x", "|y"), "utf-8")
         (tmp_path / "may/cut.txt").write_bytes(SACCT[:-40].encode())
         return [tmp_path / "may"]
-    yarn = root / "tests/fixtures/yarn/3.5.0"
+    if request.param == "yarn":
+        apps, logs = yarn.everything(), tmp_path / "yarn"
+        logs.mkdir()
+        for name, data in {
+            "rm.log": yarn.rm_log(apps, modern=True).text(),
+            **{f"nm-{host}.log": yarn.nm_log(apps, host).text() for host in ("n1", "n2")},
+            "apps.json": yarn.rest_apps(apps),
+            "timeline.json": yarn.ats_apps(apps),
+            "containers.json": yarn.ats_containers(apps[0]),
+        }.items():
+            (logs / name).write_bytes(data)
+        return [logs]
+    if request.param == "philly":
+        (tmp_path / "philly").mkdir()
+        for path in (sample_data / "philly").glob("cluster_*"):
+            opened = gzip.open if path.suffix == ".gz" else open
+            with opened(path, "rb") as file:
+                (tmp_path / "philly" / path.stem).write_bytes(b"".join(itertools.islice(file, 6000)))
+        return [tmp_path / "philly"]
     return {
         "slurm-json": [root / "tests/fixtures/slurm/other/sacct.json"],
         "yarn-2": [root / "tests/fixtures/yarn/2.10.2"],
-        # two logs of nodes, one of the moments at which the servers were asked
-        "yarn-3": [*sorted(yarn.glob("*node*[12].log.gz")), *yarn.glob("*-rm01.log.gz"), *yarn.glob("rest-[3t]*.zip")],
-        "philly": [sample_data / "philly"],
+        "yarn-3": [root / "tests/fixtures/yarn/3.5.0"],
     }[request.param]
 
 
@@ -76,9 +96,8 @@ def logs(root: Path, sample_data: Path, tmp_path: Path, request: pytest.FixtureR
     [
         ("slurm", {"slurm-sacct"}),
         ("slurm-json", {"slurm-sacct-json"}),
-        # all of its formats are among those of the other release
-        *([("yarn-2", {"yarn-rm-log", "yarn-nm-log", "yarn-rest-apps"})] if SEARCHING else []),
-        ("yarn-3", {"yarn-rm-log", "yarn-nm-log", "yarn-rest-apps", "yarn-ats"}),
+        ("yarn", YARN),
+        *([("yarn-2", YARN - {"yarn-ats"}), ("yarn-3", YARN)] if SEARCHING else []),
         ("philly", {"philly-gpu-util", "philly-cpu-util", "philly-mem-util"}),
     ],
     indirect=["logs"],

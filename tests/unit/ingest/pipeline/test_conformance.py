@@ -22,16 +22,16 @@ SAMPLE = EXAMPLE / "jobs.turnstile"
 FORMAT = registry.of_file(EXAMPLE / "turnstile_jobs.py", "FORMAT")
 
 
-@pytest.mark.parametrize("name", ["slurm-sacct", "slurm-nodes", "traffic-csv"])
+@pytest.mark.parametrize("name", ["slurm-sacct", "traffic-csv"])
 def test_built_in_formats_pass(name: str, tmp_path: Path) -> None:
     file, data = example_files()[name]
     path = tmp_path / Path(file).name
     path.write_bytes(data)
-    assert check(registry.named(name, registry.built_in()), path, cases=3) == []
+    assert check(registry.named(name, registry.built_in()), path, cases=1) == []
 
 
 def test_the_worked_example_passes() -> None:
-    assert check(FORMAT, SAMPLE, cases=5) == []
+    assert check(FORMAT, SAMPLE, cases=3) == []
 
 
 def _whole(stream: Any, sink: Any) -> None:
@@ -62,4 +62,4 @@ def _raises(stream: Any, sink: Any) -> None:
     ],
 )
 def test_each_fault_is_found(change: Callable[[], Format], told: str) -> None:
-    assert any(told in line for line in check(change(), SAMPLE, cases=2))
+    assert any(told in line for line in check(change(), SAMPLE, cases=1))

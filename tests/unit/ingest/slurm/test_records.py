@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,6 +21,14 @@ if TYPE_CHECKING:
 def queues(store: Store) -> list[str]:
     """The queues of the store."""
     return store.frame("SELECT queue FROM queues ORDER BY queue")["queue"].to_list()
+
+
+def jobs(store: Store, *given: dict[str, str]) -> list[dict[str, Any]]:
+    """The jobs of some records, one each."""
+    assert ingest(store, *({"JobIDRaw": str(100 + k), **one} for k, one in enumerate(given))).rejects == []
+    made = rows(store, "jobs")
+    assert len(made) == len(given)
+    return made
 
 
 def test_every_column(store: Store) -> None:
@@ -84,10 +92,10 @@ def test_trap_4_only_jobid(store: Store) -> None:
     assert [r["job"] for r in rows(store, "jobs")] == ["100", "123", "123_4", "200+1"]
 
 
-@pytest.mark.parametrize("bad", ["", "abc", "12x", "-1", "+1", "1.", "JobIDRaw", "1 2", "१२३"])
-def test_trap_4_what_is_no_id_is_rejected(store: Store, bad: str) -> None:
-    sink = ingest(store, {"JobIDRaw": bad}, {})
-    assert [(line, reason) for line, reason, _ in sink.rejects] == [(2, BAD_ID)]
+def test_trap_4_what_is_no_id_is_rejected(store: Store) -> None:
+    bad = ("", "abc", "12x", "-1", "+1", "1.", "JobIDRaw", "1 2", "१२३")
+    sink = ingest(store, *({"JobIDRaw": text} for text in bad), {})
+    assert [(line, reason) for line, reason, _ in sink.rejects] == [(2 + k, BAD_ID) for k in range(len(bad))]
     assert store.value("SELECT count(*) FROM jobs") == 1
 
 
@@ -153,11 +161,10 @@ def test_trap_6_cancelled_before_it_started_in_old_slurm(store: Store) -> None:
     assert (made["start_ts"], made["wait_s"], made["run_last_s"]) == (None, None, None)
 
 
-@pytest.mark.parametrize(
-    ("text", "limit"), [("1-00:00:00", 86400), ("UNLIMITED", None), ("Partition_Limit", None), ("", None)]
-)
-def test_trap_6_and_7_time_limits(store: Store, text: str, limit: int | None) -> None:
-    assert job(store, {"Timelimit": text})["time_limit_s"] == limit
+def test_trap_6_and_7_time_limits(store: Store) -> None:
+    limits = {"1-00:00:00": 86400, "UNLIMITED": None, "Partition_Limit": None, "": None}
+    made = jobs(store, *({"Timelimit": text} for text in limits))
+    assert [row["time_limit_s"] for row in made] == [*limits.values()]
 
 
 def test_trap_7_limits_in_minutes(store: Store) -> None:
@@ -270,19 +277,11 @@ def test_trap_10_a_word_that_is_new_is_kept(store: Store) -> None:
     assert (made["state"], made["source_state"], made["quirks"]) == ("unknown", "EVAPORATED", ["unknown_state"])
 
 
-@pytest.mark.parametrize(
-    ("text", "quirks"),
-    [
-        ("9:0", ["exit_code_may_be_folded"]),
-        ("127:0", ["exit_code_may_be_folded"]),
-        ("1:0", []),
-        ("0:9", []),
-        ("42:0", []),
-        ("137:0", []),
-    ],
-)
-def test_trap_11_exit_codes_less_128(store: Store, text: str, quirks: list[str]) -> None:
-    assert job(store, {"State": "FAILED", "ExitCode": text})["quirks"] == quirks
+def test_trap_11_exit_codes_less_128(store: Store) -> None:
+    may_be = ["exit_code_may_be_folded"]
+    quirks = {"9:0": may_be, "127:0": may_be, "1:0": [], "0:9": [], "42:0": [], "137:0": []}
+    made = jobs(store, *({"State": "FAILED", "ExitCode": text} for text in quirks))
+    assert [row["quirks"] for row in made] == [*quirks.values()]
 
 
 def test_trap_11_releases_that_do_not_fold(store: Store) -> None:
@@ -298,24 +297,23 @@ def test_trap_11_and_13_exit_codes(store: Store) -> None:
 # ---- 15 to 19: resources, nodes, flags
 
 
-@pytest.mark.parametrize(
-    ("given", "gpus", "quirks"),
-    [
-        ({"AllocTRES": "cpu=1,gres/gpu:a100=4,gres/gpu=4"}, 4, []),
-        ({"AllocTRES": "cpu=1,mem=1G"}, 0, []),
-        ({"AllocTRES": "", "State": "PENDING"}, 2, []),
-        ({"AllocTRES": "cpu=1", "AllocGRES": "gpu:4"}, 4, []),
-        ({"AllocTRES": "cpu=1", "ReqTRES": "cpu=1", "ReqGRES": "gpu:tesla:2", "NNodes": "3"}, 6, []),
-        ({"AllocTRES": "cpu=1,gres/gpu:1g.5gb=2,gres/gpu=2"}, 2 / 7, ["shared_gpus"]),
-        ({"AllocTRES": "cpu=1,gres/shard=2", "ReqTRES": "cpu=1,gres/shard=2"}, None, ["shared_gpus"]),
-        ({"AllocTRES": "gres/gpu=18446744073709551614", "ReqTRES": ""}, None, []),
-    ],
+GPUS: tuple[tuple[dict[str, str], float | None, list[str]], ...] = (
+    ({"AllocTRES": "cpu=1,gres/gpu:a100=4,gres/gpu=4"}, 4, []),
+    ({"AllocTRES": "cpu=1,mem=1G"}, 0, []),
+    ({"AllocTRES": "", "State": "PENDING"}, 2, []),
+    ({"AllocTRES": "cpu=1", "AllocGRES": "gpu:4"}, 4, []),
+    ({"AllocTRES": "cpu=1", "ReqTRES": "cpu=1", "ReqGRES": "gpu:tesla:2", "NNodes": "3"}, 6, []),
+    ({"AllocTRES": "cpu=1,gres/gpu:1g.5gb=2,gres/gpu=2"}, 2 / 7, ["shared_gpus"]),
+    ({"AllocTRES": "cpu=1,gres/shard=2", "ReqTRES": "cpu=1,gres/shard=2"}, None, ["shared_gpus"]),
+    ({"AllocTRES": "gres/gpu=18446744073709551614", "ReqTRES": ""}, None, []),
 )
-def test_trap_15_gpus(store: Store, given: dict[str, str], gpus: float | None, quirks: list[str]) -> None:
-    made = job(store, given)
-    assert made["gpus"] == (None if gpus is None else pytest.approx(gpus))
-    assert made["quirks"] == quirks
-    assert rows(store, "attempts")[0]["gpus"] == made["gpus"]
+
+
+def test_trap_15_gpus(store: Store) -> None:
+    made = jobs(store, *(given for given, _, _ in GPUS))
+    expected = [(None if gpus is None else pytest.approx(gpus), quirks) for _, gpus, quirks in GPUS]
+    assert [(row["gpus"], row["quirks"]) for row in made] == expected
+    assert [row["gpus"] for row in rows(store, "attempts")] == [row["gpus"] for row in made]
 
 
 def test_trap_15_gpus_are_unknown_not_none_where_no_column_tells(store: Store) -> None:
@@ -328,9 +326,10 @@ def test_trap_15_without_allocations_the_request_counts_and_is_marked(store: Sto
     assert (made["gpus"], made["quirks"]) == (2.0, ["gpus_requested"])
 
 
-@pytest.mark.parametrize(("text", "mb"), [("4000Mc", 32000), ("31000Mn", 62000), ("16G", 16384), ("", None)])
-def test_trap_15_memory(store: Store, text: str, mb: int | None) -> None:
-    assert job(store, {"ReqMem": text, "ReqTRES": "", "AllocTRES": "cpu=8", "NNodes": "2"})["mem_mb"] == mb
+def test_trap_15_memory(store: Store) -> None:
+    mb = {"4000Mc": 32000, "31000Mn": 62000, "16G": 16384, "": None}
+    made = jobs(store, *({"ReqMem": t, "ReqTRES": "", "AllocTRES": "cpu=8", "NNodes": "2"} for t in mb))
+    assert [row["mem_mb"] for row in made] == [*mb.values()]
 
 
 def test_trap_16_gpus_of_several_nodes_are_an_estimate(store: Store) -> None:
@@ -359,12 +358,10 @@ def test_trap_18_many_long_node_lists_are_made_piece_by_piece(store: Store, monk
     assert store.value("SELECT count(*) FROM placements") == 3000
 
 
-@pytest.mark.parametrize(
-    ("flags", "by"),
-    [("SchedBackfill,StartRecieved", "backfill"), ("SchedMain", "main"), ("SchedSubmit", "main"), ("", None)],
-)
-def test_trap_19_who_started_it(store: Store, flags: str, by: str | None) -> None:
-    assert attempt(store, {"Flags": flags})["started_by"] == by
+def test_trap_19_who_started_it(store: Store) -> None:
+    by = {"SchedBackfill,StartRecieved": "backfill", "SchedMain": "main", "SchedSubmit": "main", "": None}
+    jobs(store, *({"Flags": flags} for flags in by))
+    assert [row["started_by"] for row in rows(store, "attempts")] == [*by.values()]
 
 
 def test_suspended_time_is_marked(store: Store) -> None:
