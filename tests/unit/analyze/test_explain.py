@@ -138,7 +138,7 @@ def test_a_job_that_never_started(store: Path, signatures: Path) -> None:
     assert gone.never_started.seconds is None
     assert "It waited in vain, since 2026-03-02 12:00" in text(gone)
     assert timeline(gone) is None
-    assert "no source tells when it gave up" in render_explanation(gone)
+    assert "when it gave up is not known" in render_explanation(gone)
 
 
 def test_a_job_that_did_not_fail_says_nothing_of_failures(store: Path, signatures: Path) -> None:
