@@ -216,6 +216,9 @@ def _waits(found: Explanation) -> Iterator[Item]:
 
 def _wait(wait: Wait) -> Iterator[Item]:
     since = f", since {shown(wait.queued_ts)} UTC" if wait.queued_ts is not None else ""
+    if wait.seconds is None:
+        yield Item("text", f"It waited in vain{since}; when it gave up is not known.")
+        return
     if not wait.seconds and not wait.still_waits:
         yield Item("text", "It did not wait.")
         return
@@ -382,7 +385,7 @@ def timeline(found: Explanation) -> Timeline | None:
     every = []
     for name, wait, start, end, state in tries:
         spans: list[tuple[Literal["waiting", "running"], datetime, datetime, str]] = []
-        if wait is not None and wait.queued_ts is not None and wait.seconds > 0:
+        if wait is not None and wait.queued_ts is not None and wait.seconds:
             until = wait.queued_ts + timedelta(seconds=wait.seconds)
             spans.append(("waiting", wait.queued_ts, until, f"waited {lasting(wait.seconds)}"))
         if start is not None and end is not None and end > start:

@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.models.records import Cluster, Workload
 
-OWN = str(Path(__file__).resolve().parents[1] / "docs" / "examples" / "my_policies.py") + ":MakeRoom"
-POLICIES = [*(n for n in BUILT_IN if n != "recorded"), OWN]
+EXAMPLES = Path(__file__).resolve().parents[1] / "docs" / "examples"
+OWN = [f"{EXAMPLES / 'my_policies.py'}:MakeRoom", f"{EXAMPLES / 'compiled_policy.py'}:LongestWait"]
+POLICIES = [*(n for n in BUILT_IN if n != "recorded"), *OWN]
 WITH = {
     "yarn-capacity": {"preemption": "true", "max_wait_before_kill": "2", "monitoring_interval": "1"},
     "yarn-fair": {"preemption": "true", "fair_share_preemption_timeout": "2", "wait_before_kill": "1"},

@@ -7,8 +7,44 @@ from functools import cache
 from gpuctl.joblogs.scan import Scanner
 from gpuctl.joblogs.table import Table, load
 
-SITE_PATTERN = r"checkout of feature \w{1,20} failed"
-"""What tests of tables of one's own look for: with gpuctl's own, it is compiled once for all of them (4 s)."""
+_SITE = r"""
+[[signature]]
+tier = "root"
+pattern = 'checkout of feature \w{1,20} failed'
+"""
+_FAILURES = """
+[[signature]]
+id = "t_syntax"
+reason = "syntax_error"
+tier = "root"
+pattern = "SyntaxError: invalid"
+
+[[signature]]
+id = "t_gpu_oom"
+reason = "gpu_out_of_memory"
+tier = "root"
+pattern = "CUDA out of memory"
+
+[[signature]]
+id = "t_xid"
+reason = "gpu_hardware_error"
+tier = "root"
+pattern = "XID 79"
+
+[[signature]]
+id = "t_denied"
+reason = "permission_error"
+tier = "root"
+pattern = "Permission denied"
+"""
+
+
+def site_table(one: str) -> str:
+    """A table of one's own: a signature that looks for the checkout of a feature, `one` its other words, and four more.
+
+    With gpuctl's own, these patterns are compiled once for all tests (4 s).
+    """
+    return f"{_SITE}{one}\n{_FAILURES}"
 
 
 @cache

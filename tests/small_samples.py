@@ -12,16 +12,21 @@ NAMED = ("application_1506638472019_00186", "4047")
 """Jobs that the documents ask about."""
 EVERY = 3
 """Of how many jobs one is kept."""
+SITE_JOBS = 270
+"""Of the site; fewer are too few to learn run times from."""
 EVERY_LOG = 12
 """Of how many logs of jobs one is kept."""
 
 
 def make(samples: Path, folder: Path) -> None:
-    """Make a folder like `samples`: the logs of Philly and of failures are thin, all else is linked."""
+    """Make a folder like `samples`: Philly, failures and the jobs of the site are thin, all else is linked."""
     folder.mkdir()
     for each in samples.iterdir():
-        if each.name not in {"philly", "failures"}:
+        if each.name not in {"philly", "failures", "site"}:
             (folder / each.name).symlink_to(each)
+    shutil.copytree(samples / "site", folder / "site")
+    jobs = (samples / "site" / "jobs.csv").read_text("utf-8").splitlines(keepends=True)
+    (folder / "site" / "jobs.csv").write_text("".join(jobs[: 1 + SITE_JOBS]), "utf-8")
     _philly(samples / "philly", folder / "philly")
     _failures(samples / "failures", folder / "failures")
 

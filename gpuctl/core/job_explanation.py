@@ -32,7 +32,7 @@ class Wait:
 
     Attributes:
         queued_ts: since when; None where the source does not tell.
-        seconds: how long; to the end of the log where it still waits.
+        seconds: how long; to the end of the log where it still waits; None where no source tells when it gave up.
         still_waits: it has not started yet.
         never_started: it ended, or the log does, before it started.
         parts: seconds of each cause, those of 0 left out; empty where they are not known.
@@ -43,7 +43,7 @@ class Wait:
     """
 
     queued_ts: datetime | None
-    seconds: float
+    seconds: float | None
     still_waits: bool = False
     never_started: bool = False
     parts: tuple[tuple[str, float], ...] = ()

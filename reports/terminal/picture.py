@@ -238,7 +238,7 @@ def attempts(found: Explanation, width: int, signs: Signs) -> Picture | None:
     every: list[tuple[str, list[tuple[float, float, str]]]] = []
     for number, wait, start, end in _tries(found):
         spans = []
-        if wait is not None and wait.queued_ts is not None and wait.seconds > 0:
+        if wait is not None and wait.queued_ts is not None and wait.seconds:
             queued = _seconds(wait.queued_ts, 0.0)
             spans.append((queued, queued + wait.seconds, waiting))
         if start is not None and end is not None and end > start:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import ExitCode
-from tests.signatures import SITE_PATTERN
+from tests.signatures import site_table
 
 if TYPE_CHECKING:
     import subprocess
@@ -103,9 +103,7 @@ def test_files_of_one_attempt_are_judged_together(gpuctl: Run, logs: Path) -> No
 def test_a_table_of_ones_own(gpuctl: Run, logs: Path, tmp_path: Path) -> None:
     (tmp_path / "c.log").write_text("begin\nlmgrd: checkout of feature solver failed\n")
     own = tmp_path / "own.toml"
-    own.write_text(
-        f"[[signature]]\nid = 'site-frob'\ntier = 'root'\nreason = 'storage_error'\npattern = '{SITE_PATTERN}'\n"
-    )
+    own.write_text(site_table("id = 'site-frob'\nreason = 'storage_error'"))
     found = classified(gpuctl, tmp_path / "c.log", "--signatures", own)
     assert (found["c.log"]["reason"], found["c.log"]["signature"]) == ("storage_error", "site-frob")
     own.write_text("[[signature]]\nid = 'x'\ntier = 'root'\nreason = 'bad luck'\npattern = 'x'\n")

@@ -25,8 +25,6 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md")])
 RUN_ELSEWHERE = ("make ", "git clone", "cd ")
 STAND_INS = {
     "philly-traces": "sample_data/philly",
-    "quotas.csv": "sample_data/philly/truth/quotas.csv",
-    "racks.csv": "sample_data/philly/truth/racks.csv",
     "slurm-logs": "sample_data/failures",
     "yarn-logs": "tests/fixtures/yarn/3.5.0/hadoop-lab-resourcemanager-rm01.log.gz",
 }
@@ -129,8 +127,7 @@ def test_the_readme_is_short_and_runs_on_what_the_checkout_has() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
     assert text.count("\n") < 150
     commands = [line for _, language, body in blocks(ROOT / "README.md") for line in shell_lines(language, body)]
-    others = [name for name in (*STAND_INS, "derived.csv") if name not in {"quotas.csv", "racks.csv"}]
-    assert not [line for line in commands if any(name in line for name in others)]
+    assert not [line for line in commands if any(name in line for name in (*STAND_INS, "derived.csv"))]
 
 
 def test_make_targets_in_documents_exist(root: Path) -> None:

@@ -46,7 +46,7 @@ ODD_TRACES = ("openb-pods", "alibaba-dlrm", "gavel-jobs", "kube-objects", "torqu
 """Pods, services, jobs without run times, of several attempts, records of events: of other traces less is odd."""
 MADE = {
     "philly-jobs-csv": "timestamp,duration,num_gpus,gpu_time,cluster\n2017-10-09 07:01:55,66.0,2,132.0,11cb48\n",
-    **{name: example_files()[name][1].decode() for name in ("acme-kalos", "helios-jobs", "swf", *ODD_TRACES)},
+    **{name: example_files()[name][1].decode() for name in ("swf", *ODD_TRACES)},
     "slurm-tacc": (
         "1\n       JobID    JobName    UID               Start              Submit                 End   Priority "
         "TimelimitR ExitCode   NNodes \n------------ ---------- ------ -------------------\n"
@@ -89,8 +89,16 @@ OTHERS = {
     "output": ["tests/fixtures/joboutput/2.10.2-gz", "tests/fixtures/joboutput/3.5.0-gz"],
 }
 """What tells of no job."""
+REAL = (
+    "yarn/yarn_apps_real_samples.json",
+    "yarn/real_appsummary_lines.txt",
+    "yarn/hadoop-2.6.5_yarn-root-resourcemanager-master.log",
+    "slurm/22.05.8/sacct_X_P_truncate.txt",
+    "slurm/public/xdmod/unknown-job-state.log",
+    "slurm/public/tdhock-slurm/sacct-multistep.txt",
+)
+"""Files of other people beside the checkout, where they are there."""
 BESIDE = ROOT.parent / "shared" / "data"
-"""Files of other people, where they are there."""
 WHOLE = {"philly-jobs", "slurm-dbd", "yarn-ats", "openb-pods", "philly", "output"}
 """What leads to branches of the outputs that no other leads to; of the rest, tables, screen and a job are made."""
 BY_COMMANDS = {"json", "csv", "parquet", "tsv"}
@@ -185,8 +193,10 @@ def some_jobs(path: Path) -> list[str]:
 
 @pytest.mark.parametrize(("path", "name"), [*((ROOT / JOBS[n], n) for n in JOBS), *((p, None) for p in every_file())])
 def test_every_output_of_files(
-    path: Path, name: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    path: Path, name: str | None, thin_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    if name == "philly-jobs":
+        path = thin_data / "philly" / path.name
     found = through_everything([path], tmp_path, capsys, whole=name is None or name in WHOLE)
     assert name is None or name in found
 
@@ -207,16 +217,18 @@ def test_every_output_where_there_is_no_job(name: str, tmp_path: Path, capsys: p
 def test_every_format_of_jobs_is_tested() -> None:
     # the other traces are read by a declaration, into the same rows
     declared = {name for name, (_, text) in TRACES.items() if name.startswith(("pai-", "batsim-")) or "," in text[:200]}
-    assert {each.name for each in all_formats() if "jobs" in each.fills} == {*JOBS, *MADE, "acme-seren"} | {
+    declared |= {"acme-kalos", "acme-seren", "helios-jobs"}
+    assert {each.name for each in all_formats() if "jobs" in each.fills} == {*JOBS, *MADE} | {
         each.name for each in all_formats() if "jobs" in each.fills and each.name in declared
     }
 
 
-def test_states_that_nobody_knows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = BESIDE / "slurm/public/xdmod/unknown-job-state.log"
+@pytest.mark.parametrize("name", REAL)
+def test_every_output_of_real_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = BESIDE / name
     if not path.is_file():
-        pytest.skip(f"{path.name} is not beside this checkout")
-    assert through_everything([path], tmp_path, capsys, whole=False)
+        pytest.skip(f"{name} is not beside this checkout")
+    assert through_everything([path], tmp_path, capsys)
 
 
 def test_what_is_no_log_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

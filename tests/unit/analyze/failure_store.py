@@ -7,37 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.store.database import Store
 from gpuctl.store.schema import STORED
+from tests.signatures import site_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
-SIGNATURES = """
-[[signature]]
-id = "t_syntax"
-reason = "syntax_error"
-tier = "root"
-pattern = "SyntaxError: invalid"
-
-[[signature]]
-id = "t_gpu_oom"
-reason = "gpu_out_of_memory"
-tier = "root"
-pattern = "CUDA out of memory"
-
-[[signature]]
-id = "t_xid"
-reason = "gpu_hardware_error"
-tier = "root"
-pattern = "XID 79"
-
-[[signature]]
-id = "t_denied"
-reason = "permission_error"
-tier = "root"
-pattern = "Permission denied"
-"""
+SIGNATURES = site_table("id = 't_licence'\nreason = 'storage_error'")
 
 
 def at(minute: float) -> datetime:

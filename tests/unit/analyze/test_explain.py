@@ -54,7 +54,8 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
                 "progress", job="late", attempt=0, stream="stdout", line_no=line, epoch=epoch, epochs=10, loss=loss,
                 metric="loss",
             )  # fmt: skip
-        site.insert("jobs", job="never", state="pending", submit_ts=at(0), gpus=4, attempts=0, quirks=[], queue="q")
+        for job, state in (("never", "pending"), ("gone", "killed")):
+            site.insert("jobs", job=job, state=state, submit_ts=at(0), gpus=4, attempts=0, quirks=[], queue="q")
     return path
 
 
@@ -131,6 +132,13 @@ def test_a_job_that_never_started(store: Path, signatures: Path) -> None:
     assert found.never_started is not None
     assert found.never_started.still_waits
     assert "It has waited" in text(found)
+    # no source tells when it was killed, nor any attempt
+    gone = told(store, "gone", signatures)
+    assert gone.never_started is not None
+    assert gone.never_started.seconds is None
+    assert "It waited in vain, since 2026-03-02 12:00" in text(gone)
+    assert timeline(gone) is None
+    assert "when it gave up is not known" in render_explanation(gone)
 
 
 def test_a_job_that_did_not_fail_says_nothing_of_failures(store: Path, signatures: Path) -> None:

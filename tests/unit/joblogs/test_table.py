@@ -8,23 +8,22 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.joblogs.scan import Scanner
 from gpuctl.joblogs.table import load
-from tests.signatures import SITE_PATTERN
+from tests.signatures import site_table
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-OWN = f"""
+REASON = """
 [reason.licence]
 title = "No licence left"
 categories = ["infrastructure"]
-
-[[signature]]
+"""
+LICENCE = """
 id = "site-licence"
-tier = "root"
 reason = "licence"
-pattern = '{SITE_PATTERN}'
 examples = ["lmgrd: checkout of feature solver failed"]
 """
+OWN = REASON + site_table(LICENCE)
 
 
 def _file(folder: Path, text: str) -> Path:

@@ -16,7 +16,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.ingest.pipeline.report import IngestInterrupted
 from tests.fake_format import contents
-from tests.signatures import SITE_PATTERN
+from tests.signatures import site_table
 from tests.unit.ingest.joboutput.logs import FAILED, OOM, formats, kept, load, outputs, rows, statuses
 
 if TYPE_CHECKING:
@@ -275,10 +275,8 @@ def test_other_signatures_read_all_logs_again(logs: Path, db: Path, tmp_path: Pa
     put(logs, "slurm-8.out", b"nothing\n")
     load(logs, db)
     own = tmp_path / "own.toml"
-    own.write_text(
-        "[[signature]]\nid = 'own-jam'\ntier = 'root'\nreason = 'program_error'\n"
-        f"pattern = '{SITE_PATTERN}'\nexamples = ['checkout of feature a failed']\n"
-    )
+    one = "id = 'own-jam'\nreason = 'program_error'\nexamples = ['checkout of feature a failed']"
+    own.write_text(site_table(one))
     known = formats_for(None, signatures=[own])
     assert set(statuses(ingest([logs], db, cluster="c", formats=known)).values()) == {"replaced"}
     assert rows(db, "SELECT job, line_no FROM job_logs WHERE signature = 'own-jam'") == [("7", 1)]

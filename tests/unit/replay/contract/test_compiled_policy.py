@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -253,22 +249,6 @@ def test_the_example_breaks_no_invariant(seed: int) -> None:
     outcome = run(find(EXAMPLE)(), *case)
     assert violations(outcome, *case) == []
     assert foresight(find(EXAMPLE), case, outcome, seed) == []
-
-
-def _digest() -> str:
-    log = hashlib.sha256()
-    for seed in range(30):
-        log.update(run(find(EXAMPLE)(), *random_case(seed)).decisions.write_ndjson().encode())
-    return log.hexdigest()
-
-
-def test_the_example_decides_alike_compiled_and_uncompiled() -> None:
-    code = "from tests.unit.replay.contract.test_compiled_policy import _digest; print(_digest())"
-    environ = dict(os.environ, NUMBA_DISABLE_JIT="1")
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environ, cwd=ROOT, capture_output=True, text=True, check=True, timeout=120
-    )
-    assert done.stdout.split() == [_digest()]
 
 
 def test_the_longest_wait_for_each_gpu_goes_first(tmp_path: Path) -> None:

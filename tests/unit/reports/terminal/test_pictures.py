@@ -510,6 +510,7 @@ def test_a_wait_that_goes_on_is_drawn_and_a_job_that_just_ran_is_not() -> None:
     never = attempts(explained(never=Wait(AT, 7200.0, never_started=True)), 60, BLOCKS)
     assert never is not None
     assert re.fullmatch(r"no attempt │░+│", never.lines[0])
+    assert attempts(explained(never=Wait(AT, None, never_started=True)), 60, BLOCKS) is None
     assert attempts(explained(tried(0, 0, 0, 5)), 60, BLOCKS) is None
     assert attempts(explained(), 60, BLOCKS) is None
     assert attempts(explained(tried(0, 0, None, None)), 60, BLOCKS) is None
