@@ -14,14 +14,13 @@ if TYPE_CHECKING:
 
     Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
 
-SAMPLE = Path(__file__).resolve().parents[2] / "sample_data" / "failures"
-LOGS = (SAMPLE / "sacct.txt", SAMPLE / "job-logs.tar.gz", SAMPLE / "slurm.conf")
+LOGS = ("sacct.txt", "job-logs.tar.gz", "slurm.conf")
 
 
 @pytest.fixture(scope="module")
-def store(gpuctl: Gpuctl, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def store(gpuctl: Gpuctl, thin_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("lessons") / "sample.duckdb"
-    gpuctl("--quiet", "ingest", *LOGS, "--db", path)
+    gpuctl("--quiet", "ingest", *(thin_data / "failures" / name for name in LOGS), "--db", path)
     return path
 
 

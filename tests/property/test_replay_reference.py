@@ -157,9 +157,15 @@ def test_least_attained_service(service: str, cost: str, case: tuple[list[Job], 
     assert on_pool(jobs, gpus, "las", {"service": service, "quantum": str(quantum)}, cost) == expected
 
 
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("service", ["gpu-time", "time"])
-@pytest.mark.parametrize("inner", ["first-start", "submit", "list", "gittins"])
+@pytest.mark.parametrize(
+    ("inner", "service", "cost"),
+    [
+        *(("first-start", "gpu-time", "none"), ("first-start", "time", "charge:2"), ("first-start", "time", "const:3")),
+        *(("submit", "time", "none"), ("submit", "gpu-time", "charge:2"), ("submit", "gpu-time", "const:3")),
+        *(("list", "gpu-time", "none"), ("list", "time", "charge:2"), ("list", "time", "const:3")),
+        *(("gittins", "time", "none"), ("gittins", "gpu-time", "charge:2"), ("gittins", "gpu-time", "const:3")),
+    ],
+)
 @settings(max_examples=examples(50))
 @given(
     case=on_a_pool(SIZES),

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from contextlib import suppress
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 import duckdb
 import polars.testing as checked
@@ -16,15 +17,18 @@ from gpuctl.store.database import Store, WrongSchemaError, _rows
 from gpuctl.store.kept_results import listed
 from gpuctl.store.schema import MIGRATIONS
 
-if TYPE_CHECKING:
-    from pathlib import Path
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("made") / "s.duckdb"
+    Store(path, write=True).close()
+    return path
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    path = tmp_path / "s.duckdb"
-    Store(path, write=True).close()
-    return path
+def store(made: Path, tmp_path: Path) -> Path:
+    """A copy of a store that this process made."""
+    return Path(shutil.copy(made, tmp_path))
 
 
 def test_what_is_no_sound_store_is_told_in_our_words(store: Path, tmp_path: Path) -> None:
@@ -139,9 +143,11 @@ def test_a_store_that_holds_something_else_is_refused(store: Path, tmp_path: Pat
 
 
 def test_what_this_process_left_is_looked_through_again_where_it_was_changed(
-    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     looked: list[str] = []
+    store = tmp_path / "s.duckdb"
+    Store(store, write=True).close()
     monkeypatch.setattr(schema, "objects", lambda con, name, see=schema.objects: looked.append(name) or see(con, name))
     Store(store).close()
     Store(store, write=True).close()

@@ -60,10 +60,11 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 ORDERS = list(permutations(pieces()))
+"""With all tests the last one, the reverse: of any two files each comes first once."""
 
 
 @pytest.mark.parametrize(
-    "order", [ORDERS[k] for k in ((1, 30, 45, 71, 90, 119) if SEARCHING else (45, 119))], ids="-".join
+    "order", [ORDERS[k] for k in ((1, 30, 45, 71, 90, 119) if SEARCHING else (119,))], ids="-".join
 )
 def test_any_order_gives_the_same(tmp_path: Path, order: tuple[str, ...], whole: Path) -> None:
     files = pieces()
