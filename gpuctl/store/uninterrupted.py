@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _T = TypeVar("_T")
+_AGAIN_S = 0.05
 
 
 def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None = None) -> _T:
@@ -23,7 +24,8 @@ def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None =
 
     Args:
         work: runs a statement.
-        interrupt: makes `work` end early, called while it runs; None where it must not.
+        interrupt: makes `work` end early, called while it runs, again and again: DuckDB forgets an interruption that
+            comes before the statement, or between its plan and its run. None where `work` must not end early.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; `work` has ended.
@@ -33,11 +35,19 @@ def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None =
     if threading.current_thread() is not threading.main_thread() or not callable(before):
         return work()
     pressed: list[tuple[int, FrameType | None]] = []
+    ended, insistent = threading.Event(), list[threading.Thread]()
+
+    def insist(interrupt: Callable[[], None]) -> None:
+        while not ended.wait(_AGAIN_S):
+            interrupt()
 
     def note(number: int, frame: FrameType | None) -> None:
         pressed.append((number, frame))
         if interrupt is not None:
             interrupt()
+            if not insistent:
+                insistent.append(threading.Thread(target=insist, args=(interrupt,)))
+                insistent[0].start()
 
     signal.signal(signal.SIGINT, note)
     try:
@@ -48,6 +58,9 @@ def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None =
             raise
     finally:
         signal.signal(signal.SIGINT, before)
+        ended.set()
+        for thread in insistent:
+            thread.join()
     if pressed:
         before(*pressed[0])
     return found

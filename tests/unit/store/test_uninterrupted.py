@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from typing import TYPE_CHECKING
 
 import pytest
@@ -60,6 +61,25 @@ def test_an_error_that_the_interrupt_causes_is_not_shown_in_its_place() -> None:
 
     with pytest.raises(KeyboardInterrupt):
         uninterrupted(work, stop.set)
+
+
+def test_an_interruption_that_came_too_early_is_repeated() -> None:
+    calls, stop = [], threading.Event()
+
+    def interrupt() -> None:
+        calls.append(1)
+        if len(calls) == 3:
+            stop.set()
+
+    def work() -> None:
+        press(0.05)
+        assert stop.wait(30), "the first two were forgotten"
+
+    with pytest.raises(KeyboardInterrupt):
+        uninterrupted(work, interrupt)
+    count = len(calls)
+    time.sleep(0.2)
+    assert len(calls) == count, "no later statement is stopped"
 
 
 def test_results_and_errors_come_back() -> None:

@@ -268,15 +268,24 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
     assert place.read_text() == "mine"
 
 
-def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("fault", "told"),
+    [
+        (OSError("disk full"), (UsageError, "cannot be written: disk full")),
+        (KeyboardInterrupt(), (KeyboardInterrupt, "")),
+    ],
+)
+def test_a_write_that_fails_or_is_stopped_leaves_the_old_file_and_nothing_else(
+    tmp_path: Path, fault: BaseException, told: tuple[type[BaseException], str]
+) -> None:
     place = tmp_path / "report.html"
     place.write_text("old")
 
     def fail(file: io.BufferedIOBase) -> None:
         file.write(b"half")
-        raise OSError("disk full")
+        raise fault
 
-    with pytest.raises(UsageError, match="cannot be written: disk full"):
+    with pytest.raises(told[0], match=told[1]):
         write_atomically(place, fail)  # type: ignore[arg-type]
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]
     assert place.read_text() == "old"
