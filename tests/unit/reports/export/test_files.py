@@ -272,7 +272,7 @@ def test_a_file_is_no_directory(tmp_path: Path) -> None:
     ("fault", "told"),
     [
         (OSError("disk full"), (UsageError, "cannot be written: disk full")),
-        (KeyboardInterrupt(), (KeyboardInterrupt, "")),
+        (KeyboardInterrupt("pressed"), (KeyboardInterrupt, "pressed")),
     ],
 )
 def test_a_write_that_fails_or_is_stopped_leaves_the_old_file_and_nothing_else(
