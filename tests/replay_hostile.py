@@ -20,7 +20,8 @@ from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.records import Cluster, Workload
 from gpuctl.replay.models.speed import rates
-from tests.replay_policies import Borrows, Crowd, Hostile, Keeper, Measures, Packer, Restless
+from gpuctl.replay.policies import find
+from tests.replay_policies import Borrows, Crowd, Hostile, Keeper, Measures, Restless
 
 CASES = 24
 WIDE = 160
@@ -88,7 +89,7 @@ def tried(broken: list[str] | None = None) -> list[str]:
     runs += [(Measures, with_types(seed, random_case(seed)), seed) for seed in range(6)]
     runs += [(Restless, with_pairs(seed, with_bounds(seed, random_case(seed))), seed) for seed in range(4)]
     runs += [(Borrows, with_types(seed, random_case(seed)), seed) for seed in range(4)]
-    runs += [(Keeper, wide(2), 2), (Crowd, crowd(), 0), (Packer, wide(4, blinking=True), 0)]
+    runs += [(Keeper, wide(2), 2), (Crowd, crowd(), 0), (find("fifo-skip"), wide(4, blinking=True), 0)]
     found = []
     for kind, case, seed in runs:
         outcome = run(type(kind.__name__, (kind,), {"seed": seed})(), *case)
