@@ -281,9 +281,8 @@ class _Sections:
         while level.size:
             steps += 1
             # children that are inner nodes are as far behind their parent as their numbers say
-            level = np.concatenate([level + side[level] - node[level] for side in (left, right)])[
-                np.concatenate([side[level] for side in (left, right)]) > 0
-            ]
+            children = np.concatenate([left[level], right[level]])
+            level = (np.tile(level - node[level], 2) + children)[children > 0]
         return steps
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from tests import labs_asked
 from tests.labs.slurm import lab as slurm
 
 if TYPE_CHECKING:
@@ -29,11 +29,7 @@ QUANTILES = ("p10_s", "p50_s", "p80_s", "p90_s")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[slurm.Lab]:
-    why = slurm.missing()
-    if why and os.environ.get("GPUCTL_LABS") == "1":
-        pytest.fail(f"GPUCTL_LABS is set, and {why}")
-    if why:
-        pytest.skip(why)
+    labs_asked.need(slurm.missing())
     with slurm.Lab() as lab:
         yield lab
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from tests import labs_asked
 from tests.labs.slurm import lab as slurm
 
 if TYPE_CHECKING:
@@ -55,11 +56,7 @@ jobs = {jobs}
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[slurm.Lab]:
-    why = slurm.missing()
-    if why and os.environ.get("GPUCTL_LABS") == "1":
-        pytest.fail(f"GPUCTL_LABS is set, and {why}")
-    if why:
-        pytest.skip(why)
+    labs_asked.need(slurm.missing())
     with slurm.Lab() as lab:
         lab.run("sacctmgr", "--immediate", "add", "user", "root", "account=vision")
         yield lab

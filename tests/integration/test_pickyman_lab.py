@@ -8,7 +8,6 @@ from __future__ import annotations
 import bisect
 import csv
 import itertools
-import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from tests import labs_asked
 from tests.labs.pickyman import lab, plan
 from tests.labs.pickyman.running import VENV, missing
 
@@ -55,14 +55,9 @@ def recorded(sample_data: Path) -> Tables:
 @pytest.fixture(scope="module")
 def fresh(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """What a short run of the lab makes here and now; half a minute, on a busy machine more."""
-    asked = os.environ.get("GPUCTL_LABS") == "1"
-    if asked and not VENV.exists():
+    if labs_asked.ASKED and not VENV.exists():
         lab.setup()
-    why = missing()
-    if why and asked:
-        pytest.fail(f"GPUCTL_LABS is set, and {why}")
-    if why:
-        pytest.skip(why)
+    labs_asked.need(missing())
     out = tmp_path_factory.mktemp("pickyman")
     command = [sys.executable, str(root / "tests/labs/pickyman/lab.py"), "record", "--out", str(out), "--quick"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=500)

@@ -6,7 +6,6 @@ What is wanted comes from who submitted the jobs and from the jobs themselves, n
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import subprocess
@@ -22,6 +21,7 @@ import pytest
 import zstandard
 
 from gpuctl.store.database import Store
+from tests import labs_asked
 from tests.labs.slurm import lab as slurm
 from tests.labs.slurm import workload
 
@@ -80,11 +80,7 @@ class Found:
 @pytest.fixture(scope="session")
 def lab(gpuctl: Gpuctl, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """Run the whole lab once; a minute."""
-    why = slurm.missing()
-    if why and os.environ.get("GPUCTL_LABS") == "1":
-        pytest.fail(f"GPUCTL_LABS is set, and {why}")
-    if why:
-        pytest.skip(why)
+    labs_asked.need(slurm.missing())
     folder = tmp_path_factory.mktemp("slurm")
     with slurm.Lab() as cluster:
         yield _drive(cluster, gpuctl, root, folder)

@@ -8,7 +8,6 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import os
 import random
 import shutil
 import zipfile
@@ -21,6 +20,7 @@ from gpuctl.analyze.run import Options, analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn.live import fetch
 from gpuctl.store.database import Store
+from tests import labs_asked
 from tests.labs.yarn import check, jars, manifest, workload
 from tests.labs.yarn.lab import Lab
 
@@ -239,11 +239,7 @@ def test_a_queue_at_its_maximum_is_told_from_a_full_cluster(
 @pytest.mark.lab
 @pytest.mark.timeout(600)
 def test_a_real_yarn(db: Path, tmp_path: Path) -> None:
-    why = jars.missing()
-    if why and os.environ.get("GPUCTL_LABS") == "1":
-        pytest.fail(f"GPUCTL_LABS is set, and {why}")
-    if why:
-        pytest.skip(why)
+    labs_asked.need(jars.missing())
     with Lab(tmp_path / "lab") as lab:
         lab.run(workload.SHORT)
         answers = fetch(lab.web, tmp_path / "answers")

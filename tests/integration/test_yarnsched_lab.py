@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 
+from tests import labs_asked
 from tests.labs.yarn import jars
 from tests.labs.yarnsched import lab
 from tests.labs.yarnsched.check import Recording, table
@@ -17,11 +17,7 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "yarnsched"
 @pytest.mark.lab
 @pytest.mark.slow
 def test_the_real_schedulers_decide_as_recorded(tmp_path: Path) -> None:
-    why = jars.missing()
-    if why:
-        if os.environ.get("GPUCTL_LABS") == "1":
-            pytest.fail(why)
-        pytest.skip(why)
+    labs_asked.need(jars.missing())
     path = jars.classpath(jars.NEWEST, download=False)
     classes = lab.compile_driver(tmp_path, path)
     for name in ("cs-limits", "cs-preempt12-whole", "fs-reserve", "fs-preempt-plain"):
