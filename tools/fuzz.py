@@ -17,6 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CASES = "12"
+STRUCTURED = "12"
 TORN = "2"
 TRACES = "50"
 EVERY_FILE_MINUTES = 120.0
@@ -37,6 +38,7 @@ def searched(seed: int, every_file: bool) -> dict[str, str]:
     names = {
         "GPUCTL_FUZZ_SEED": str(seed),
         "GPUCTL_FUZZ_CASES": CASES,
+        "GPUCTL_STRUCTURED": STRUCTURED,
         "GPUCTL_TORN": TORN,
         "GPUCTL_TORN_SEED": str(seed),
         "GPUCTL_TRACES": TRACES,
