@@ -168,6 +168,80 @@ def test_rejected_rows_are_told_with_why() -> None:
     assert found("sources", [{"rows_in": 3000, "rows_rejected": 2, "most_rejected_for": "x"}]) == []
 
 
+def reason(**changes: Any) -> Rows:
+    row = {"reason": "oom", "trials": 5, "users": 2, "rtf_p50_min": 90.0, "gpu_minutes_pct": 15.0}
+    return [row | changes, row | {"reason": "all", "gpu_minutes_pct": 100.0}]
+
+
+def gangs(large: float, small: float, waits: int = 20, bucket: str = ">8") -> Rows:
+    return [
+        {"size_bucket": "1", "waits": 20, "mean_min": small},
+        {"size_bucket": bucket, "waits": waits, "mean_min": large},
+    ]
+
+
+def spread(drop: float, minutes: int = 1000) -> Rows:
+    return [
+        {"gpus": 8, "servers": servers, "gpu_minutes": minutes, "mean_pct": pct}
+        for servers, pct in ((1, 60.0), (2, 60.0 - drop))
+    ]
+
+
+def lost(pct: float) -> Rows:
+    parts = {"killed_h": 50.0, "failed_h": 100.0, "retried_h": 0.0}
+    return [{"size_bucket": "all", "gpu_hours": 1000.0, "lost_pct": pct, **parts}]
+
+
+def converged(pct: float, jobs: int = 20) -> Rows:
+    return [{"state": "all", "jobs_timed": jobs, "after_gpu_hours_pct": pct}]
+
+
+def few_waits(rows: Rows, waits: int) -> Rows:
+    return [row | {"waits": waits} for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "below"),
+    [
+        ("delay_causes", ranged(capacity=(40.0, 41.0, 42.0)), [ranged(capacity=(39.9, 41.0, 42.0))]),
+        (
+            "delay_by_size",
+            few_waits(causes(capacity=40.0, scheduler=60.0), 20),
+            [causes(capacity=39.9, scheduler=60.1), few_waits(causes(capacity=40.0, scheduler=60.0), 19)],
+        ),
+        ("wait_by_queue", queues(10.0, 30.0, 60.0), [queues(10.0, 30.0, 59.9)]),
+        ("wait_by_queue", queues(1.0, 15.0, 30.0, waits=20), [queues(1.0, 14.9, 29.9)]),
+        ("wait_by_size", gangs(30.0, 6.0), [gangs(29.9, 1.0), gangs(30.0, 6.1), gangs(30.0, 6.0, waits=19)]),
+        ("wait_by_size", gangs(30.0, 6.0, bucket="5-8"), [gangs(30.0, 6.0, bucket="2-4")]),
+        ("gpu_util_by_servers", spread(5.0), [spread(4.9), spread(5.0, minutes=999)]),
+        ("gpu_hours_lost", lost(20.0), [lost(19.9)]),
+        ("failure_reasons", reason(), [reason(trials=4), reason(gpu_minutes_pct=14.9)]),
+        (
+            "failure_savings",
+            [{"lesson": "x", "gpu_hours": 10.0, "gpu_hours_pct": 2.0}],
+            [[{"lesson": "x", "gpu_hours": 10.0, "gpu_hours_pct": 1.9}]],
+        ),
+        ("training_convergence", converged(10.0), [converged(9.9), converged(10.0, jobs=19)]),
+        (
+            "sources",
+            [{"rows_in": 1000, "rows_rejected": 1, "most_rejected_for": None}],
+            [[{"rows_in": 1001, "rows_rejected": 1, "most_rejected_for": None}]],
+        ),
+    ],
+)
+def test_a_rule_holds_from_its_own_threshold_on(name: str, at: Rows, below: list[Rows]) -> None:
+    assert len(found(name, at)) == 1
+    for rows in below:
+        assert found(name, rows) == []
+
+
+def test_what_was_lost_is_split_in_shares_of_all_gpu_hours() -> None:
+    [one] = found("gpu_hours_lost", lost(20.0))
+    assert one.text == (
+        "20.0\xa0% of 1,000 GPU-hours went into attempts that did not end in success: 5.0\xa0% killed, 10.0\xa0% failed."
+    )
+
+
 def test_empty_tables_and_missing_columns_say_nothing() -> None:
     whole = make_analysis(points=5)
     empty = replace(whole, tables=tuple(replace(each, frame=each.frame.clear()) for each in whole.tables))
