@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 45
 -- question: Which accounts used the GPUs, how well, and whose GPU-hours were lost?
--- population: {account_jobs} of {jobs} job{jobs||s}, those with an account; GPU-hours are those of attempts with a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A large loss is not proof of fault. GPU-hours are empty where no source states the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- population: {account_jobs} of {jobs} job{jobs||s}, those with an account; GPU-hours are those of attempts with a start or a run time. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A large loss is not proof of fault. GPU-hours are empty where no source states the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- needs: accounts
 -- first_columns: 9
 -- key_columns: account, jobs, gpu_hours, lost_gpu_hours, own_lost_pct, wait_p95_min, util_mean_pct, idle_gpu_hours

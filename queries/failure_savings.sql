@@ -11,10 +11,10 @@
 -- column: gpu_hours | GPU-h | upper bound of the saving
 -- column: gpu_hours_pct | % | share of the GPU-hours that all attempts held
 -- column: assumption | - | the assumption made, and what exactly is counted
-WITH held AS (SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 AS gpu_hours FROM base_attempts WHERE start_ts IS NOT NULL),
+WITH held AS (SELECT sum(gpu_s)::DOUBLE / 3600 AS gpu_hours FROM base_held),
 tries AS (
     SELECT a.job, a.attempt, a.job_state, a.is_last, f.reason, f.title, f.category, f.gpus, f.rtf_s,
-           CASE WHEN a.released_ts IS NOT NULL THEN a.gpus * (a.held_until_c - a.held_from_c) / 3600 END AS gpu_hours
+           CASE WHEN a.released_ts IS NOT NULL OR a.start_ts IS NULL THEN a.gpu_s / 3600 END AS gpu_hours
     FROM base_attempts AS a LEFT JOIN base_failures AS f USING (job, attempt)
 ),
 -- reasons that were tried again, and in how many jobs; never: none of these jobs passed later

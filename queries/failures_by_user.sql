@@ -30,10 +30,9 @@ counted AS (
     GROUP BY ALL
 ),
 lost AS (
-    SELECT "user", sum((gpus * (held_until_c - start_c) / 3600)::DECIMAL(28, 9))::DOUBLE AS hours
-    FROM base_attempts
-    WHERE start_ts IS NOT NULL
-          AND (NOT is_last OR state <> 'running' AND job_state IN ('killed', 'timeout', 'preempted', 'failed', 'out_of_memory', 'node_fail'))
+    SELECT "user", sum(gpu_s)::DOUBLE / 3600 AS hours
+    FROM base_held
+    WHERE outcome IN ('retried', 'killed', 'failed')
     GROUP BY ALL
 )
 SELECT c."user" AS "user", l.hours AS lost_gpu_hours, 100 * l.hours / nullif(sum(l.hours::DECIMAL(28, 9)) OVER ()::DOUBLE, 0) AS lost_pct,

@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 20
 -- question: What do attempts that do not end in success cost?
--- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; no source states the GPUs of {ran_without_gpus}, whose GPU-hours are excluded from all columns; GPU-hours are GPUs times the time held, overlapping attempts of a job not counted twice, a running attempt counted to the end of its log. An attempt is a success when it is the last of a job that passed.
+-- population: {attempts} attempt{attempts||s} less {attempts_not_run} with neither a start nor a run time; no source states the GPUs of {ran_without_gpus}, whose GPU-hours are excluded from all columns; GPU-hours are GPUs times the time held, overlapping attempts of a job not counted twice, a running attempt counted to the end of its log. An attempt is a success when it is the last of a job that passed.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the attempt; 'all' is every size
 -- column: gpu_hours | GPU-h | held by all attempts
@@ -14,14 +14,6 @@
 -- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts
 -- chart: stacked on=terminal x=size_bucket y=succeeded_h,retried_h,killed_h,failed_h,other_h
 --   title="What became of the GPU-hours, by gang size" head=GPUs unit=GPU-h what=GPU-hours
-WITH held AS (
-    SELECT size_bucket, (gpus * (held_until_c - held_from_c))::DECIMAL(28, 6) AS gpu_s,
-           CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other' WHEN job_state = 'completed' THEN 'succeeded'
-                WHEN job_state IN ('killed', 'timeout', 'preempted') THEN 'killed'
-                WHEN job_state IN ('failed', 'out_of_memory', 'node_fail') THEN 'failed' ELSE 'other' END AS outcome
-    FROM base_attempts
-    WHERE start_ts IS NOT NULL
-)
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(gpu_s)::DOUBLE / 3600 AS gpu_hours,
        CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'succeeded'), 0)::DOUBLE / 3600 END AS succeeded_h,
        CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'retried'), 0)::DOUBLE / 3600 END AS retried_h,
@@ -29,7 +21,7 @@ SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS si
        CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'failed'), 0)::DOUBLE / 3600 END AS failed_h,
        CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'other'), 0)::DOUBLE / 3600 END AS other_h,
        100 * coalesce(sum(gpu_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(gpu_s), 0)::DOUBLE AS lost_pct
-FROM held
+FROM base_held
 GROUP BY GROUPING SETS ((size_bucket), ())
 HAVING count(*) > 0
 ORDER BY grouping(size_bucket), list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

@@ -14,8 +14,8 @@
 -- column: first_submit_ts | UTC | first submission
 -- column: last_ts | UTC | last time in the job log
 -- column: span_days | days | from first submission to the last time in the job log
--- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts; overlapping attempts of a job are not counted twice
--- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none
+-- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts that ran, with a known start or not; overlapping attempts of a job are not counted twice
+-- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none, or where the starts of more than 1 % of the GPU-hours are unknown
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
@@ -24,7 +24,8 @@ WITH held AS (
     -- less what lies before the period that a filter chooses, and after it
     SELECT sum(gpus * (held_until_c - held_from_c
                        - CASE WHEN held_from_ts < $since::TIMESTAMPTZ THEN epoch(least(held_until_ts, $since::TIMESTAMPTZ) - held_from_ts) ELSE 0 END
-                       - CASE WHEN held_until_ts > $until::TIMESTAMPTZ THEN epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ)) ELSE 0 END)) / 3600 AS gpu_hours
+                       - CASE WHEN held_until_ts > $until::TIMESTAMPTZ THEN epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ)) ELSE 0 END)) / 3600 AS gpu_hours,
+           sum(gpu_s) FILTER (start_ts IS NOT NULL) >= 0.99 * (SELECT sum(gpu_s)::DOUBLE FROM unfiltered_held) AS all_dated
     FROM unfiltered_attempts
 ),
 log AS (
@@ -44,10 +45,10 @@ SELECT $cluster AS cluster,
        log.first_submit_ts,
        log.last_ts,
        epoch(log.last_ts - log.first_submit_ts) / 86400 AS span_days,
-       coalesce((SELECT sum(gpus * (held_until_c - held_from_c)) / 3600 FROM base_attempts), (SELECT sum(gpus * run_s) / 3600 FROM base_jobs)) AS gpu_hours,
-       100 * held.gpu_hours * 3600
+       (SELECT sum(gpu_s)::DOUBLE / 3600 FROM base_held) AS gpu_hours,
+       CASE WHEN held.all_dated THEN 100 * held.gpu_hours * 3600 END
            / nullif(size.gpus * greatest(0, epoch(least(log.last_ts, $until::TIMESTAMPTZ) - greatest(log.first_submit_ts, $since::TIMESTAMPTZ))), 0) AS occupancy_pct,
-       (SELECT count(*) FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NULL) AS size_unknown,
+       (SELECT count(*) FROM base_attempts WHERE ran AND gpus IS NULL) AS size_unknown,
        (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,
        (SELECT quantile_cont(wait_s, 0.95) / 60 FROM base_attempts) AS wait_p95_min,
        (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS gpu_samples

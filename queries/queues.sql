@@ -27,14 +27,9 @@
 -- column: util_p10_pct | % | 10th percentile of these jobs' mean GPU utilization
 -- column: idle_jobs | jobs | jobs whose mean GPU utilization is below the limit
 -- column: idle_gpu_hours | GPU-h | held by those jobs
-WITH told AS (SELECT count(*) > 0 AS attempts FROM base_attempts),
--- of a source without attempts, such as a job table of simulators, the chosen duration is all that is known
-hours AS (
-    SELECT j.queue, CASE
-               WHEN any_value(t.attempts) THEN coalesce(any_value(f.gpu_hours), CASE WHEN NOT bool_or(j.may_have_run) THEN 0 END)
-               WHEN count(j.gpus * j.run_s) > 0 OR NOT bool_or(j.may_have_run)
-                   THEN coalesce(sum((j.gpus * j.run_s)::DECIMAL(28, 6)), 0)::DOUBLE / 3600 END AS gpu_hours
-    FROM base_jobs AS j CROSS JOIN told AS t LEFT JOIN base_queue_figures AS f ON f.name = j.queue
+WITH hours AS (
+    SELECT j.queue, coalesce(any_value(f.gpu_hours), CASE WHEN NOT bool_or(j.may_have_run) THEN 0 END) AS gpu_hours
+    FROM base_jobs AS j LEFT JOIN base_queue_figures AS f ON f.name = j.queue
     GROUP BY j.queue
 ),
 shares AS (SELECT queue, gpu_hours, sum(gpu_hours::DECIMAL(28, 9)) OVER ()::DOUBLE AS all_hours FROM hours)

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 40
 -- question: Who used the GPUs, how well, and whose GPU-hours were lost?
--- population: {jobs} job{jobs||s}; {attempts} attempt{attempts||s} less {attempts_without_start} without a start. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A large loss is not proof of fault. GPU-hours are empty where no source states the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- population: {jobs} job{jobs||s}; {attempts} attempt{attempts||s} less {attempts_not_run} with neither a start nor a run time. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A large loss is not proof of fault. GPU-hours are empty where no source states the GPUs of any attempt. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 9
 -- key_columns: user, jobs, gpu_hours, lost_gpu_hours, own_lost_pct, wait_p95_min, util_mean_pct, idle_gpu_hours
 -- column: user | - | who submitted; empty where the source names no user

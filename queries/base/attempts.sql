@@ -1,3 +1,4 @@
+-- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held.
 -- A calendar is asked only where it must be: of a million attempts it takes a second for each time.
 -- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (
@@ -36,6 +37,9 @@ ordered AS (
            CASE WHEN start_ts IS NULL THEN NULL WHEN got_ts = start_ts THEN start_c WHEN zone.name = 'UTC' THEN epoch(got_ts) ELSE epoch(timezone(zone.name, got_ts)) END AS held_from_c,
            coalesce(released_ts, shown_ts, log_end.ts) AS held_until_ts,
            greatest(CASE WHEN released_ts IS NOT NULL THEN released_c ELSE epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts))) END, start_c) AS held_until_c,
+           -- some sources state how long it ran and not when: SWF without waits
+           start_ts IS NOT NULL OR shown.run_s IS NOT NULL AS ran,
+           shown.gpus * CASE WHEN start_ts IS NOT NULL THEN held_until_c - held_from_c ELSE shown.run_s END AS gpu_s,
            CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
                 WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
     FROM shown CROSS JOIN zone CROSS JOIN log_end

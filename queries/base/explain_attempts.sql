@@ -1,6 +1,6 @@
 -- The attempts of job $job with the split of each wait; see delaytable.
 SELECT a.attempt, a.state, raw.source_state, raw.reason, a.gpus, a.servers, a.queued_ts, a.start_ts, a.end_ts, a.wait_s, a.run_s, a.exit_code, a.exit_signal,
-       a.preempted_by, a.started_by, a.held_until_ts, CASE WHEN a.start_ts IS NOT NULL THEN a.gpus * (a.held_until_c - a.held_from_c) / 3600 END AS gpu_hours,
+       a.preempted_by, a.started_by, a.held_until_ts, a.gpu_s / 3600 AS gpu_hours,
        d.fair_share_s, d.capacity_s, d.fragmentation_s, d.scheduler_s, d.ineligible_s, d.dominant_cause, d.source_reason, d.behind_s,
        d.fewest_servers, d.racks, d.fewest_racks, n.so_far_s, n.still_waits
 FROM base_attempts AS a

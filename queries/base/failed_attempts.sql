@@ -3,7 +3,8 @@
 WITH failed AS (
     SELECT a.job, a.attempt, a.queue, a."user", a.gpus, a.size_bucket, a.servers, a.start_ts, a.end_ts, a.start_c, a.state, a.job_state, a.is_last,
            a.exit_code, a.exit_signal, epoch(a.end_ts) AS end_s,
-           CASE WHEN a.start_ts IS NOT NULL AND a.released_ts IS NOT NULL THEN round(a.held_until_c - a.start_c, 6) END AS rtf_s,
+           CASE WHEN a.start_ts IS NOT NULL AND a.released_ts IS NOT NULL THEN round(a.held_until_c - a.start_c, 6)
+                WHEN a.start_ts IS NULL THEN a.run_s END AS rtf_s,
            CASE WHEN a.gpus IS NULL THEN 'unknown' WHEN a.gpus = 0 THEN '0' WHEN a.gpus <= 1 THEN '1' WHEN a.gpus <= 4 THEN '2-4' ELSE '>4' END AS size_class
     FROM base_attempts AS a
     WHERE a.state IN ('failed', 'out_of_memory', 'node_fail', 'timeout', 'preempted')

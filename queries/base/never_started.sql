@@ -7,7 +7,7 @@ WITH zone AS (
 waited AS (
     SELECT job, attempt, queue, gpus, size_bucket, state, queued_ts, end_ts, source
     FROM base_attempts
-    WHERE start_ts IS NULL AND state IN ('pending', 'killed', 'failed') AND NOT list_contains(quirks, 'no_start')
+    WHERE NOT ran AND state IN ('pending', 'killed', 'failed') AND NOT list_contains(quirks, 'no_start')
           AND (state = 'pending' OR EXISTS (FROM base_attempts WHERE start_ts IS NOT NULL))
     UNION ALL
     SELECT job, NULL, queue, gpus, size_bucket, state, submit_ts, end_ts, source FROM base_jobs

@@ -1,16 +1,9 @@
 -- What the jobs of each user, queue or account ($owner) held, lost, used and waited; see users.sql on the figures.
--- Sums are of decimals: which rows are added first makes no difference.
 WITH owned AS (
     SELECT job, CASE $owner WHEN 'user' THEN "user" WHEN 'queue' THEN queue ELSE account END AS name, state FROM base_jobs
 ),
 held AS (
-    SELECT job, CASE $owner WHEN 'user' THEN "user" WHEN 'queue' THEN queue ELSE account END AS name,
-           (gpus * (held_until_c - held_from_c))::DECIMAL(28, 6) AS gpu_s,
-           CASE WHEN NOT is_last THEN 'retried' WHEN state = 'running' THEN 'other'
-                WHEN job_state IN ('killed', 'timeout', 'preempted') THEN 'killed'
-                WHEN job_state IN ('failed', 'out_of_memory', 'node_fail') THEN 'failed' ELSE 'other' END AS outcome
-    FROM base_attempts
-    WHERE start_ts IS NOT NULL
+    SELECT job, CASE $owner WHEN 'user' THEN "user" WHEN 'queue' THEN queue ELSE account END AS name, gpu_s, outcome FROM base_held
 ),
 hours AS (
     SELECT name, sum(gpu_s) AS held, coalesce(sum(gpu_s) FILTER (outcome = 'failed'), 0) AS failed,

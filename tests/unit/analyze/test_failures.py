@@ -144,7 +144,7 @@ def test_who_loses_most_may_have_no_failed_attempt(tmp_path: Path) -> None:
     assert list(users) == ["bob", "ann"]
     assert (users["bob"]["trials"], users["bob"]["gpu_hours"], users["bob"]["lost_gpu_hours"]) == (0, 0, 4)
     assert users["bob"]["lost_pct"] == pytest.approx(100 * 120 / 130)
-    assert users["ann"]["lost_gpu_hours"] == users["ann"]["gpu_hours"] == pytest.approx(1 / 3)
+    assert users["ann"]["lost_gpu_hours"] == pytest.approx(users["ann"]["gpu_hours"]) == pytest.approx(1 / 3)
 
 
 def test_savings(found: Analysis) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from gpuctl.analyze import registry
+from gpuctl.analyze import query, registry
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
@@ -37,10 +37,14 @@ def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> Non
     with duckdb.connect() as con:
         # halves of GPUs held for thirds of seconds, beside very long attempts: doubles would add up to other digits
         con.execute(
-            "CREATE TABLE base_attempts AS SELECT '1' AS size_bucket, i % 7 / 2 AS gpus, 0.0 AS held_from_c, "
-            "i * 7919 % 100003 / 3 + 1e7 * (i % 1000 = 0)::INTEGER AS held_until_c, i % 3 > 0 AS is_last, "
-            "'completed' AS state, 'completed' AS job_state, now() AS start_ts FROM range(600000) AS r(i)"
+            "CREATE TABLE base_attempts AS SELECT '1' AS size_bucket, "
+            "i % 7 / 2 * (i * 7919 % 100003 / 3 + 1e7 * (i % 1000 = 0)::INTEGER) AS gpu_s, i % 3 > 0 AS is_last, 'completed' AS state, 'completed' AS job_state, true AS ran, "
+            "i::VARCHAR AS job, 'q' AS queue, 'u' AS \"user\", 'a' AS account FROM range(600000) AS r(i)"
         )
+        con.execute(
+            "CREATE TABLE base_jobs AS SELECT *, 0 AS attempts, 0.0 AS run_s, 1.0 AS gpus FROM base_attempts LIMIT 0"
+        )
+        con.execute(f"CREATE VIEW base_held AS {query.base_sql('held')}")
         found = set()
         for threads in (1, 2, 4, 4, 4):
             con.execute(f"SET threads = {threads}")
