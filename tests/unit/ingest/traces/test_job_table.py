@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -10,13 +10,22 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.lines import CUT_OFF, NOT_UTF8
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
 from gpuctl.ingest.formats import acme_kalos, acme_seren, helios_jobs
+from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.ingest.read import pieces
-from tests.example_files import HELIOS, KALOS, SEREN
+from gpuctl.ingest.traces.table import JobTable
+from gpuctl.store.database import Store
+from tests.example_files import HELIOS, KALOS, SEREN, example_files
 from tests.philly_log import load
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from gpuctl.ingest.core.format import Format
-    from gpuctl.store.database import Store
+
+
+def _table(fmt: Format) -> Any:
+    return getattr(fmt.load, "__self__", None)
+
 
 HEADER, FIRST, *_ = HELIOS.splitlines()
 JOBS = "job, queue, user, state, gpus, cpus, nodes, wait_s, run_sum_s, quirks"
@@ -142,3 +151,19 @@ def test_a_last_line_that_the_file_s_end_cuts_off(store: Store) -> None:
     found = list(table.pieces())
     assert [(r.line, r.reason) for piece in found for r in piece.rejects] == [(7, CUT_OFF)]
     assert sum(piece.rows.height for piece in found) == sink.rows_loaded
+
+
+@pytest.mark.parametrize(
+    "fmt", [fmt for fmt in all_formats() if isinstance(_table(fmt), JobTable)], ids=lambda f: f.name
+)
+def test_a_number_beyond_32_bits_in_any_column_spoils_its_row_alone(fmt: Format, tmp_path: Path) -> None:
+    text = example_files()[fmt.name][1].decode()
+    head, first, *others = text.splitlines()
+    separator = _table(fmt).separator
+    cells = first.split(separator)
+    for column in range(len(cells)):
+        changed = separator.join([*cells[:column], str(2**31), *cells[column + 1 :]])
+        with Store(tmp_path / f"{column}.duckdb", write=True) as store:
+            sink = load(fmt, "\n".join([head, changed, *others, ""]), store)
+            assert sink.rows_in == sink.rows_loaded + len(sink.rejects) == 1 + len(others)
+            assert sink.rows_loaded >= len(others) - 1, (head.split(separator)[column], sink.rejects)
