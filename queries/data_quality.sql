@@ -78,6 +78,10 @@ FROM (
     UNION ALL
     SELECT 43, 'requeued attempts in the whole of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which leaves all but the last attempt out' FROM slurm WHERE requeues = 0 AND jobs >= 1000
     UNION ALL
+    SELECT 27, 'attempts or applications whose GPU-hours differ from the total that their source states', differing,
+           printf('as worked out here: %.2f GPU-h, the source''s total: %.2f GPU-h (%s); source_totals has more', gpu_hours, stated_gpu_hours, total)
+    FROM result_source_totals WHERE differing > 0
+    UNION ALL
     SELECT rank, finding, rows, 'nothing is known of what this means: ' || quirk
     FROM (SELECT 99 AS rank, 'rows marked in a way that this table has no words for' AS finding, rows, quirk FROM counted ANTI JOIN known USING (quirk))
 )

@@ -111,7 +111,25 @@ def outcome(frame: pl.DataFrame) -> pl.DataFrame:
             columns["elapsed_s"] = frame["ElapsedRaw"].cast(pl.Float64, strict=False)
     if "Suspended" in frame.columns:
         columns["suspended_s"] = Distinct(frame["Suspended"]).each(_seconds, pl.Float64)
+    stated = _stated_run(frame)
+    if stated is not None:
+        columns["stated_run_s"] = stated
     return pl.DataFrame(columns)
+
+
+def _stated_run(frame: pl.DataFrame) -> pl.Series | None:
+    """Seconds that a record ran by its own account, without suspensions; None where the source states none."""
+    import polars as pl
+
+    if "ElapsedRaw" in frame.columns:
+        return frame["ElapsedRaw"].cast(pl.Float64, strict=False)
+    if "Elapsed" in frame.columns:
+        return Distinct(frame["Elapsed"]).each(_seconds, pl.Float64)
+    cpus = next((frame[name] for name in ("NCPUS", "AllocCPUS") if name in frame.columns), None)
+    if "CPUTimeRAW" not in frame.columns or cpus is None:
+        return None
+    seconds, number = (column.cast(pl.Float64, strict=False) for column in (frame["CPUTimeRAW"], cpus))
+    return seconds / number.set(number <= 0, None)
 
 
 def _started_by(flags: str) -> str | None:
@@ -148,7 +166,7 @@ def _with_absent(wide: pl.DataFrame) -> pl.DataFrame:
     time = pl.Datetime("us", "UTC")
     kinds: dict[str, Any] = {
         **dict.fromkeys(("submit_ts", "eligible_ts", "start_ts", "end_ts", "later_start_ts", "later_end_ts"), time),
-        **dict.fromkeys(("suspended_s", "elapsed_s"), pl.Float64),
+        **dict.fromkeys(("suspended_s", "elapsed_s", "stated_run_s"), pl.Float64),
         **dict.fromkeys(("exit_code", "exit_signal", "restarts"), pl.Int32),
         **dict.fromkeys(("node_list", "source_state"), pl.String),
     }
@@ -191,6 +209,10 @@ def _with_times(wide: pl.DataFrame, fields: set[str]) -> pl.DataFrame:
         wait_s=pl.when(waited >= 0).then(waited),
         run_s=pl.when(ran >= 0).then(ran),
         moved=((eligible > latest) | (eligible < submit)).fill_null(value=False),
+        # Elapsed leaves suspensions out, in which the GPUs stay allocated
+        stated_gpu_s=pl.when(pl.col("gpus") > 0, ~unfinished, ~pl.col("requested")).then(
+            (pl.col("stated_run_s") + pl.col("suspended_s").fill_null(0)) * pl.col("gpus")
+        ),
     )
 
 

@@ -14,7 +14,8 @@ from gpuctl.core.lines import RowError
 COLUMNS = (
     *("Cluster", "JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode"),
     *("DerivedExitCode", "Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "AllocTRES"),
-    *("NodeList", "Reason", "Priority", "Flags", "Suspended", "SubmitLine", "Restarts"),
+    *("NodeList", "Reason", "Priority", "Flags", "Suspended", "ElapsedRaw"),
+    *("SubmitLine", "Restarts"),
 )
 """What `fields` fills, by the names of ``sacct -e``."""
 
@@ -92,6 +93,7 @@ def fields(job: object) -> dict[str, str]:
         "Priority": _digits(number(job.get("priority"))),
         "Flags": _flags(_words(job.get("flags"))),
         "Suspended": clock(number(time.get("suspended")) or 0),
+        "ElapsedRaw": _digits(number(time.get("elapsed"))),
         "SubmitLine": _text(job, "submit_line"),
         "Restarts": _digits(number(job.get("restart_cnt"))),
     }

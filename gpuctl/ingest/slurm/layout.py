@@ -29,7 +29,7 @@ USED = frozenset(
         *("ExitCode", "DerivedExitCode", "Submit", "Eligible", "Start", "End", "Elapsed", "ElapsedRaw", "Suspended"),
         *("Timelimit", "TimelimitRaw", "NNodes", "AllocNodes", "ReqNodes", "NCPUS", "AllocCPUS", "ReqCPUS"),
         *("ReqTRES", "AllocTRES", "AllocGRES", "ReqGRES", "ReqMem", "NodeList", "Reason", "Priority", "Flags"),
-        "Restarts",
+        *("Restarts", "CPUTimeRAW"),
     }
 )
 """The fields that tell something the store has a place for."""

@@ -46,6 +46,7 @@ _ATTEMPT = {
     "servers": "servers",
     "wait_s": "wait_s",
     "run_s": "run_s",
+    "stated_gpu_s": "stated_gpu_s",
     "exit_code": "exit_code",
     "exit_signal": "exit_signal",
     "reason": "reason",

@@ -43,6 +43,7 @@ NOT_CARRIED: dict[tuple[str, str, str], str] = {
     **{("json", "jobs", f"derived_exit_{part}"): UNRELIABLE for part in ("code", "signal")},
     **{("json", table, "source_state"): "who cancelled it is a name, not a number" for table in ("jobs", "attempts")},
     **{("json", table, "quirks"): f"{UNRELIABLE}; {FOLDED}" for table in ("jobs", "attempts")},
+    **{(form, "attempts", "stated_gpu_s"): "it has no Elapsed" for form in ("dbd", "jobcomp")},
     ("dbd", "jobs", "user"): "this dump has no assoc_table: the number of the user on the system",
     ("dbd", "jobs", "qos"): "this dump has no qos_table",
     ("dbd", "jobs", "exit_code"): FOLDED,

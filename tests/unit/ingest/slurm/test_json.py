@@ -105,6 +105,7 @@ def test_every_field_of_an_old_job() -> None:
         "Priority": "1026",
         "Flags": "SchedBackfill",
         "Suspended": "00:00:12",
+        "ElapsedRaw": "",
         "SubmitLine": "",
         "Restarts": "",
     }

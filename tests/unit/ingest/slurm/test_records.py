@@ -49,7 +49,7 @@ def test_every_column(store: Store) -> None:
         **{"job": "100", "attempt": 0, "queued_ts": "2026-11-20 10:00:00", "eligible_ts": "2026-11-20 10:00:10"},
         **{"start_ts": "2026-11-20 10:01:00", "end_ts": "2026-11-20 10:11:00", "released_ts": "2026-11-20 10:11:00"},
         **{"state": "completed", "source_state": "COMPLETED", "gpus": 2.0, "servers": 1, "started_by": "main"},
-        **{"wait_s": 60.0, "run_s": 600.0, "exit_code": 0, "exit_signal": 0, "quirks": []},
+        **{"wait_s": 60.0, "run_s": 600.0, "exit_code": 0, "exit_signal": 0, "quirks": [], "stated_gpu_s": 1200.0},
     }
     (made,) = rows(store, "placements")
     assert made == {

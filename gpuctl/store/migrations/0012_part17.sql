@@ -1,0 +1,24 @@
+-- What sources state themselves, to be compared with what gpuctl works out; GPUs of a job as a whole.
+
+ALTER TABLE exact_placements ALTER COLUMN machine DROP NOT NULL; -- NULL: gpus is the job's total, on all of its machines
+
+-- the views of these tables are made anew, with the columns that are added
+DROP VIEW attempts;
+ALTER TABLE attempt_rows ADD COLUMN stated_gpu_s DOUBLE;
+-- GPU-seconds by the source's own account (Slurm: Elapsed and Suspended times gres/gpu of AllocTRES); NULL: it states none
+CREATE VIEW attempts AS
+    SELECT * FROM attempt_rows
+    UNION ALL BY NAME
+    SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts,
+           CASE WHEN state NOT IN ('pending', 'running', 'suspended') THEN greatest(start_ts, end_ts) END AS released_ts,
+           state, source_state, gpus, CASE WHEN placed THEN nodes ELSE coalesce(nodes, 0) END AS servers,
+           coalesce(CASE WHEN start_ts >= submit_ts THEN (epoch_us(start_ts) - epoch_us(submit_ts)) / 1000000 END, told_wait_s) AS wait_s,
+           coalesce(CASE WHEN end_ts >= start_ts THEN (epoch_us(end_ts) - epoch_us(start_ts)) / 1000000 END, told_run_s) AS run_s,
+           CASE WHEN start_ts IS NULL AND state IN ('completed', 'failed', 'timeout', 'out_of_memory', 'node_fail')
+                THEN ['no_start'] ELSE [] END
+           || CASE WHEN end_ts IS NULL AND start_ts IS NOT NULL AND state NOT IN ('pending', 'running', 'suspended')
+                   THEN ['no_end'] ELSE [] END
+           || CASE WHEN end_ts < start_ts THEN ['end_before_start'] ELSE [] END
+           || CASE WHEN placed THEN [] ELSE ['nodes_unknown'] END AS quirks,
+           source
+    FROM all_trace_jobs;

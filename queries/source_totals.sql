@@ -1,0 +1,29 @@
+-- title: Totals that the sources state themselves
+-- section: quality
+-- order: 15
+-- question: Do the GPU-hours here agree with those that the sources state themselves?
+-- population: attempts (of YARN, applications) that are over and of which a source states a total of its own; one row per kind of total.
+-- column: total | - | the source's own total
+-- column: compared | rows | attempts or applications compared
+-- column: stated_gpu_hours | GPU-h | the source's total
+-- column: gpu_hours | GPU-h | the same attempts, as the other tables count them
+-- column: difference_gpu_hours | GPU-h | gpu_hours less stated_gpu_hours
+-- column: differing | rows | those that differ by more than 60 GPU-seconds and 0.5 % of the source's total
+-- column: largest_job | - | the job with the largest difference among these
+-- column: largest_gpu_hours | GPU-h | its difference, gpu_hours less stated_gpu_hours
+WITH each AS (
+    SELECT total, job, attempt, stated_gpu_s, gpu_s, gpu_s - stated_gpu_s AS difference_s,
+           abs(gpu_s - stated_gpu_s) > greatest(60, 0.005 * stated_gpu_s) AS differs
+    FROM base_stated_totals
+    WHERE gpu_s IS NOT NULL
+),
+largest AS (
+    SELECT total, job, difference_s FROM each WHERE differs
+    QUALIFY row_number() OVER (PARTITION BY total ORDER BY abs(difference_s) DESC, job, attempt) = 1
+)
+SELECT total, count(*) AS compared, sum(stated_gpu_s::DECIMAL(28, 6))::DOUBLE / 3600 AS stated_gpu_hours,
+       sum(gpu_s::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours, sum(each.difference_s::DECIMAL(28, 6))::DOUBLE / 3600 AS difference_gpu_hours,
+       count(*) FILTER (differs) AS differing, any_value(largest.job) AS largest_job, any_value(largest.difference_s) / 3600 AS largest_gpu_hours
+FROM each LEFT JOIN largest USING (total)
+GROUP BY total
+ORDER BY total
