@@ -22,9 +22,13 @@ WITH edges AS (
     WHERE first_ts IS NOT NULL
 ),
 changes AS (
-    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM unfiltered_attempts WHERE start_ts IS NOT NULL
+    SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM unfiltered_attempts WHERE start_ts IS NOT NULL AND NOT by_container
     UNION ALL
-    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM unfiltered_attempts WHERE start_ts IS NOT NULL
+    SELECT greatest(held_until_ts, held_from_ts), -gpus, 0, 0 FROM unfiltered_attempts WHERE start_ts IS NOT NULL AND NOT by_container
+    UNION ALL
+    SELECT held_from_ts, gpus, 0, 0 FROM unfiltered_holdings
+    UNION ALL
+    SELECT held_until_ts, -gpus, 0, 0 FROM unfiltered_holdings
     UNION ALL
     SELECT queued_ts, 0, 1, gpus FROM unfiltered_attempts WHERE wait_s IS NOT NULL
     UNION ALL

@@ -14,7 +14,7 @@
 -- column: first_submit_ts | UTC | first submission
 -- column: last_ts | UTC | last time in the job log
 -- column: span_days | days | from first submission to the last time in the job log
--- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts that ran, with a known start or not; overlapping attempts of a job are not counted twice
+-- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts that ran (of YARN, over their containers), with a known start or not; overlapping attempts of a job are not counted twice
 -- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none, or where the starts of more than 1 % of the GPU-hours are unknown
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
@@ -26,7 +26,11 @@ WITH held AS (
                        - CASE WHEN held_from_ts < $since::TIMESTAMPTZ THEN epoch(least(held_until_ts, $since::TIMESTAMPTZ) - held_from_ts) ELSE 0 END
                        - CASE WHEN held_until_ts > $until::TIMESTAMPTZ THEN epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ)) ELSE 0 END)) / 3600 AS gpu_hours,
            sum(gpu_s) FILTER (start_ts IS NOT NULL) >= 0.99 * (SELECT sum(gpu_s)::DOUBLE FROM unfiltered_held) AS all_dated
-    FROM unfiltered_attempts
+    FROM (
+        SELECT gpus, held_from_ts, held_until_ts, held_from_c, held_until_c, start_ts, gpu_s FROM unfiltered_attempts WHERE NOT by_container
+        UNION ALL
+        SELECT gpus, held_from_ts, held_until_ts, held_from_c, held_until_c, held_from_ts, gpus * (held_until_c - held_from_c) FROM unfiltered_holdings
+    )
 ),
 log AS (
     SELECT first_submit_ts, greatest(last_job_ts, attempts_end) AS last_ts

@@ -12,9 +12,13 @@
 WITH levels AS (
     SELECT machine, at_c, sum(sum(gpus)) OVER (PARTITION BY machine ORDER BY at_c) AS held
     FROM (
-        SELECT machine, held_from_c AS at_c, gpus FROM unfiltered_placements WHERE held_until_c > held_from_c
+        SELECT machine, held_from_c AS at_c, gpus FROM unfiltered_placements WHERE held_until_c > held_from_c AND NOT by_container
         UNION ALL
-        SELECT machine, held_until_c, -gpus FROM unfiltered_placements WHERE held_until_c > held_from_c
+        SELECT machine, held_until_c, -gpus FROM unfiltered_placements WHERE held_until_c > held_from_c AND NOT by_container
+        UNION ALL
+        SELECT machine, held_from_c, gpus FROM unfiltered_holdings WHERE held_until_c > held_from_c AND machine IS NOT NULL
+        UNION ALL
+        SELECT machine, held_until_c, -gpus FROM unfiltered_holdings WHERE held_until_c > held_from_c AND machine IS NOT NULL
     )
     GROUP BY machine, at_c
 ),

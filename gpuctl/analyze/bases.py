@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 DELAYS = ("delays", "quotas", "racks", "cause_ranges", "delay_settings", "sampled_causes")
 """What the split of delays makes."""
 _DELAYS_NEED = (
-    "jobs", "attempts", "placements", "machines", "machine_events", "queue_machines", "queues", "gpu_limits", "owners",
-    "queue_samples", "reasons", "gang_machines",
+    "jobs", "attempts", "placements", "holdings", "machines", "machine_events", "queue_machines", "queues", "gpu_limits",
+    "owners", "queue_samples", "reasons", "gang_machines",
 )  # fmt: skip
 _RECOMPUTED = frozenset({"waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use"})
 """Shared tables that are made of the jobs chosen as they are of all: nothing is made of all first, nor read of the
 telemetry, that no analysis asks for."""
 _FRAGMENTATION_NEEDS = (
-    "machines", "racks", "placements", "machines_down", "queue_machines", "waiting_gangs", "log_span",
+    "machines", "racks", "placements", "holdings", "machines_down", "queue_machines", "waiting_gangs", "log_span",
 )  # fmt: skip
 _FAILURES = ("failed", "failures")
 _WIDE = frozenset({"attempts", "jobs", "placements"})
@@ -311,9 +311,9 @@ _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], 
 _READ = {
     DELAYS: (
         "user queue gpus gpu_type servers size_bucket queued_ts start_ts start_c held_from_c held_until_c eligible_c "
-        "wait_s priority source_reason"
+        "wait_s priority source_reason by_container"
     ),
-    ("fragmentation",): "gpus held_from_ts held_until_ts",
+    ("fragmentation",): "gpus held_from_ts held_until_ts by_container",
     _FAILURES: query.base_sql("failed_attempts") + query.base_sql("failed_lines"),
     _MACHINES: query.base_sql("machine_failures") + query.base_sql("machine_trials"),
 }

@@ -24,7 +24,7 @@ A_PASS_S = 60.0
 """Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
 _ATTEMPTS = (
-    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority "
+    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority, by_container "
     "FROM base_attempts AS a JOIN delay_queues AS q USING (queue) "
     "LEFT JOIN delay_pools AS p ON p.code = q.code AND p.gpu_type IS NOT DISTINCT FROM a.gpu_type "
     "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
@@ -39,9 +39,16 @@ _UNDER_LIMITS = (
     "FROM base_attempts WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
 )
 _PLACEMENTS = (
-    "SELECT number, code, p.gpus, held_from_c, held_until_c "
+    "SELECT number, code, p.gpus, held_from_c, held_until_c, by_container "
     "FROM base_placements AS p JOIN delay_machines USING (machine)"
 )
+_ON_MACHINES = (
+    "SELECT h.gpus, held_from_c, held_until_c, code FROM base_holdings AS h JOIN delay_machines USING (machine)"
+)
+_IN_QUEUES = (
+    "SELECT held_from_c, held_until_c, gpus, q.code FROM base_holdings AS h JOIN delay_queues AS q USING (queue)"
+)
+"""Of attempts whose containers came and went, what held GPUs is each container, in its own time."""
 _SHARED = (
     "SELECT number, machines FROM base_gang_machines JOIN base_attempts USING (job, attempt) "
     "WHERE len(machines) > 1 ORDER BY number"
@@ -132,8 +139,10 @@ def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
     """Who held GPUs and when, and the attempts whose wait is known; `_pools` has numbered queues and pools."""
     # in one piece, each array is the column itself and no copy
     rows = store.frame(_ATTEMPTS).rechunk()
-    columns = (rows[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
-    waited = rows.drop("held_until_c")
+    parts = store.frame(_IN_QUEUES)
+    held = rows if parts.is_empty() else pl.concat([rows.filter(~pl.col("by_container")).select(parts.columns), parts])
+    columns = (held[name].to_numpy() for name in ("held_from_c", "held_until_c", "gpus", "code"))
+    waited = rows.drop("held_until_c", "by_container")
     if rows["wait_s"].null_count():
         waited = waited.filter(pl.col("wait_s").is_not_null())
     return occupancy.Holdings(*columns), waited
@@ -146,6 +155,10 @@ def _servers(
     store.keep("delay_machines", numbered("machine", machines["machine"].to_list()))
     placements = store.frame(_PLACEMENTS).rechunk()
     stood = placements.select("number", pl.col("code").cast(pl.Int32))
+    parts = store.frame(_ON_MACHINES)
+    if parts.height:
+        whole = placements.filter(~pl.col("by_container")).select(parts.columns)
+        placements = pl.concat([whole, parts])
     return _subsets(_numbered_servers(machines, placements, events), members), stood
 
 

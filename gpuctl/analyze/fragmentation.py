@@ -65,7 +65,7 @@ def build(store: Store, by: Literal["hour", "day"]) -> None:
 
     Args:
         store: an open store in which base_machines, base_racks (made with the delays), base_placements,
-            base_machines_down, base_queue_machines, base_waiting_gangs and base_log_span exist.
+            base_holdings, base_machines_down, base_queue_machines, base_waiting_gangs and base_log_span exist.
         by: length of the periods.
     """
     machines = store.frame(
@@ -74,7 +74,9 @@ def build(store: Store, by: Literal["hour", "day"]) -> None:
     )
     placements = store.frame(
         "SELECT machine, gpus, epoch(held_from_ts) AS held_from_c, epoch(held_until_ts) AS held_until_c "
-        "FROM base_placements WHERE held_until_ts > held_from_ts"
+        "FROM base_placements WHERE held_until_ts > held_from_ts AND NOT by_container UNION ALL "
+        "SELECT machine, gpus, epoch(held_from_ts), epoch(held_until_ts) "
+        "FROM base_holdings WHERE held_until_ts > held_from_ts AND machine IS NOT NULL"
     )
     down = store.frame("SELECT machine, epoch(from_ts) AS from_c, epoch(to_ts) AS to_c FROM base_machines_down")
     own = store.frame("SELECT queue, machine FROM base_queue_machines")

@@ -1,4 +1,4 @@
--- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held.
+-- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, container by container where YARN's logs tell of containers.
 -- A calendar is asked only where it must be: of a million attempts it takes a second for each time.
 -- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (
@@ -17,6 +17,15 @@ times AS (
            CASE WHEN zone.name = 'UTC' THEN epoch(a.released_ts) ELSE epoch(timezone(zone.name, a.released_ts)) END AS released_c
     FROM attempts AS a JOIN base_jobs AS j USING (job) CROSS JOIN zone
     WHERE a.cluster = $cluster
+),
+-- YARN gives and takes containers one by one; base_holdings has those of the attempts that are by_container
+given AS (
+    SELECT c.job, c.attempt, sum((c.gpus * (epoch_us(c.end_ts) - epoch_us(c.allocated_ts)) / 1000000)::DECIMAL(28, 6))::DOUBLE AS ended_gpu_s,
+           coalesce(sum(c.gpus) FILTER (c.end_ts IS NULL), 0) AS open_gpus, coalesce(sum(c.gpus * epoch(c.allocated_ts)) FILTER (c.end_ts IS NULL), 0) AS open_from
+    FROM containers AS c
+    WHERE c.cluster = $cluster AND c.gpus > 0 AND c.allocated_ts IS NOT NULL AND c.source_state IS DISTINCT FROM 'RESERVED'
+      AND c.job IN (SELECT job FROM yarn_built WHERE cluster = $cluster)
+    GROUP BY ALL
 ),
 log AS (
     SELECT max(greatest(submit_ts, start_ts, end_ts)) AS ts FROM base_jobs
@@ -39,10 +48,12 @@ ordered AS (
            greatest(CASE WHEN released_ts IS NOT NULL THEN released_c ELSE epoch(timezone(zone.name, coalesce(shown_ts, log_end.ts))) END, start_c) AS held_until_c,
            -- some sources state how long it ran and not when: SWF without waits
            start_ts IS NOT NULL OR shown.run_s IS NOT NULL AS ran,
-           shown.gpus * CASE WHEN start_ts IS NOT NULL THEN held_until_c - held_from_c ELSE shown.run_s END AS gpu_s,
+           given.job IS NOT NULL AND start_ts IS NOT NULL AND shown.gpus IS NOT NULL AND NOT list_has_any(shown.quirks, ['gpus_partial', 'gpus_estimated']) AS by_container,
+           CASE WHEN by_container THEN coalesce(ended_gpu_s, 0) + greatest(open_gpus * epoch(held_until_ts) - open_from, 0)
+                ELSE shown.gpus * CASE WHEN start_ts IS NOT NULL THEN held_until_c - held_from_c ELSE shown.run_s END END AS gpu_s,
            CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
                 WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
-    FROM shown CROSS JOIN zone CROSS JOIN log_end
+    FROM shown CROSS JOIN zone CROSS JOIN log_end LEFT JOIN given USING (job, attempt)
     ORDER BY job, attempt
 )
 -- numbered in this order: other tables name an attempt by one number

@@ -9,9 +9,13 @@ unsized AS MATERIALIZED (
     FROM (SELECT DISTINCT machine FROM base_placements ANTI JOIN (SELECT machine FROM listed WHERE gpus IS NOT NULL) USING (machine))
 ),
 changes AS (
-    SELECT nth, held_from_c AS at_c, p.gpus FROM base_placements AS p JOIN unsized USING (machine) WHERE held_until_c > held_from_c
+    SELECT nth, held_from_c AS at_c, p.gpus FROM base_placements AS p JOIN unsized USING (machine) WHERE held_until_c > held_from_c AND NOT by_container
     UNION ALL
-    SELECT nth, held_until_c, -p.gpus FROM base_placements AS p JOIN unsized USING (machine) WHERE held_until_c > held_from_c
+    SELECT nth, held_until_c, -p.gpus FROM base_placements AS p JOIN unsized USING (machine) WHERE held_until_c > held_from_c AND NOT by_container
+    UNION ALL
+    SELECT nth, held_from_c, h.gpus FROM base_holdings AS h JOIN unsized USING (machine) WHERE held_until_c > held_from_c
+    UNION ALL
+    SELECT nth, held_until_c, -h.gpus FROM base_holdings AS h JOIN unsized USING (machine) WHERE held_until_c > held_from_c
 ),
 levels AS (
     -- at one instant GPUs are given back before they are taken

@@ -6,8 +6,12 @@ length AS (SELECT CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR E
 pieces AS (
     SELECT job, gpus, held_from_ts, held_until_ts, step,
            unnest(generate_series(date_trunc($by, held_from_ts), held_until_ts, step)) AS ts
-    FROM base_attempts CROSS JOIN length
-    WHERE start_ts IS NOT NULL AND gpus > 0 AND held_until_ts > held_from_ts
+    FROM (
+        SELECT job, gpus, held_from_ts, held_until_ts FROM base_attempts WHERE start_ts IS NOT NULL AND NOT by_container
+        UNION ALL
+        SELECT job, gpus, held_from_ts, held_until_ts FROM base_holdings
+    ) CROSS JOIN length
+    WHERE gpus > 0 AND held_until_ts > held_from_ts
 ),
 held AS (
     SELECT o.name, p.ts, sum((gpus * epoch(least(held_until_ts, ts + step) - greatest(held_from_ts, ts)))::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours

@@ -14,6 +14,7 @@ from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.audit import read_audit
+from gpuctl.ingest.yarn.clock import keep_utc
 from gpuctl.ingest.yarn.lines import Hit, read_records
 from gpuctl.ingest.yarn.machines import Machine, add_machines
 from gpuctl.ingest.yarn.merge import refresh
@@ -125,7 +126,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     A container's start request stands for its allocation where no log of the ResourceManager tells that.
     """
     reader = _Reader(sink)
-    read_records(stream, sink, tuple(_TAKES), reader.take)
+    zoned = read_records(stream, sink, tuple(_TAKES), reader.take)
     homeless = reader.place()
     reader.facts.flush()
     if homeless:
@@ -135,6 +136,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             homeless,
         )
     sink.after(add_machines, reader.machines)
+    if zoned:
+        sink.after(keep_utc)
 
 
 def sniff(name: str, head: bytes) -> str | None:

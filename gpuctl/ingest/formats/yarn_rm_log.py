@@ -14,6 +14,7 @@ from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.audit import read_audit
 from gpuctl.ingest.yarn.bulk import MARKS, Bulk
+from gpuctl.ingest.yarn.clock import keep_utc
 from gpuctl.ingest.yarn.events import NODE_STATES, Happenings
 from gpuctl.ingest.yarn.ids import container_id
 from gpuctl.ingest.yarn.lines import Hit, read_records
@@ -306,11 +307,13 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     bulk = Bulk(sink, reader.machines)
     marks = tuple(_TAKES)
     queues = frozenset({marks.index(_QUEUE_MARK)})
-    read_records(stream, sink, marks, reader.take, take_many=bulk.take, many=_AT_ONCE, with_more=queues)
+    zoned = read_records(stream, sink, marks, reader.take, take_many=bulk.take, many=_AT_ONCE, with_more=queues)
     bulk.flush()
     reader.facts.flush()
     reader.happenings.flush()
     sink.after(add_machines, reader.machines)
+    if zoned:
+        sink.after(keep_utc)
     note_shares(sink, reader.shares["Capacity"], "log_capacity")
     note_shares(sink, reader.shares["MaxCapacity"], "log_limit")
     note_shares(sink, reader.shares["bound"], "log_bound")

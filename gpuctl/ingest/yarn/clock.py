@@ -1,8 +1,9 @@
 """Finds out how far the clock of YARN's hosts was from UTC: their logs carry local time and name no zone.
 
 Where the store has a time of an application both as a log stamp and in milliseconds since 1970 (the log's first state
-change, and ``startTime`` of the summary or ``startedTime`` of a REST answer), their difference is the offset. It is
-compared with the zone that the user gave, or UTC. Where they agree, that zone holds, with its changes of clock; where
+change, and ``startTime`` of the summary or ``startedTime`` of a REST answer; its launch), their difference is the
+offset. Where it has none, the number in application ids is compared with the stamp at which the ResourceManager became
+active. The offset is compared with the zone that the user gave, or UTC. Where they agree, that zone holds, with its changes of clock; where
 they do not, the offsets found hold, each from its first sample on until the next one.
 """
 
@@ -20,11 +21,12 @@ if TYPE_CHECKING:
 
 _STEP_S = 900
 _SLACK_S = 120
+_START_SLACK_S = 5
 _FARTHEST_S = 15 * 3600
 _SAMPLES = """
     WITH stamps AS (
-        SELECT job, min(submit_ts) FILTER (origin = 'state') AS stated,
-               min(submit_ts) FILTER (origin = 'audit') AS audited, min(submit_ts) FILTER (NOT "local") AS exact
+        SELECT job, min(submit_ts) FILTER (origin = 'state' AND "local") AS stated,
+               min(submit_ts) FILTER (origin = 'audit' AND "local") AS audited, min(submit_ts) FILTER (NOT "local") AS exact
         FROM yarn_facts WHERE cluster = $cluster AND submit_ts IS NOT NULL AND container IS NULL AND attempt IS NULL
               AND origin NOT IN ('manager', 'node')
         GROUP BY job
@@ -32,7 +34,40 @@ _SAMPLES = """
     SELECT DISTINCT date_trunc('hour', coalesce(stated, audited)) AS hour,
            date_diff('millisecond', exact, coalesce(stated, audited)) / 1000 AS ahead_s
     FROM stamps WHERE exact IS NOT NULL AND coalesce(stated, audited) IS NOT NULL
+    UNION
+    SELECT date_trunc('hour', s.launch_ts), date_diff('millisecond', e.launch_ts, s.launch_ts) / 1000
+    FROM yarn_facts AS s JOIN yarn_facts AS e USING (cluster, job, source)
+    WHERE cluster = $cluster AND s.origin = 'state' AND s."local" AND s.attempt = 0 AND s.container IS NULL
+          AND s.launch_ts IS NOT NULL AND e.origin = 'epoch' AND e.attempt IS NULL AND e.launch_ts IS NOT NULL
 """
+_STARTS = """
+    WITH named AS (
+        SELECT job, min(submit_ts) AS first, TRY_CAST(regexp_extract(job, '^application_([0-9]{1,13})_', 1) AS BIGINT) AS started_ms
+        FROM yarn_facts
+        WHERE cluster = $cluster AND "local" AND submit_ts IS NOT NULL AND origin IN ('state', 'audit')
+              AND attempt IS NULL AND container IS NULL
+        GROUP BY job
+    ),
+    ids AS (SELECT started_ms, min(first) AS first FROM named WHERE started_ms > 0 GROUP BY started_ms),
+    active AS (
+        SELECT DISTINCT submit_ts AS ts FROM yarn_facts WHERE cluster = $cluster AND origin = 'manager' AND "local"
+    )
+    SELECT date_trunc('hour', ts) AS hour, (epoch_ms(ts) - started_ms) / 1000 AS ahead_s
+    FROM ids ASOF JOIN active ON ids.first >= active.ts
+"""
+"""The number within application ids is when the ResourceManager became active, milliseconds since 1970."""
+
+
+def keep_utc(sink: Sink) -> None:
+    """Note that the times of a log are in UTC, since its records state their zone.
+
+    Args:
+        sink: of the log; its facts are written already.
+    """
+    source = {"cluster": sink.cluster, "source": sink.source}
+    sink.execute(
+        'UPDATE yarn_facts SET "local" = false WHERE cluster = $cluster AND source = $source AND "local"', source
+    )
 
 
 @dataclass(frozen=True)
@@ -59,8 +94,11 @@ def find_clock(sink: Sink) -> Clock:
     """Find the clock of a cluster's hosts from all that the store has of it."""
     rows = sink.query("SELECT timezone FROM clusters WHERE cluster = $cluster", {"cluster": sink.cluster})
     zone = str(rows["timezone"][0]) if rows.height else sink.timezone
-    samples = sink.query(_SAMPLES, {"cluster": sink.cluster})
-    return choose(zone, samples.iter_rows())
+    samples = sink.query(_SAMPLES, {"cluster": sink.cluster}).rows()
+    if not samples:
+        starts = sink.query(_STARTS, {"cluster": sink.cluster}).rows()
+        samples = [(hour, ahead) for hour, ahead in starts if abs(ahead - _quarters(ahead)) <= _START_SLACK_S]
+    return choose(zone, samples)
 
 
 def choose(zone: str, samples: Iterable[tuple[datetime, float]]) -> Clock:
@@ -84,8 +122,12 @@ def choose(zone: str, samples: Iterable[tuple[datetime, float]]) -> Clock:
     return Clock(None, tuple(changes), assumed=False)
 
 
+def _quarters(ahead_s: float) -> int:
+    return round(ahead_s / _STEP_S) * _STEP_S
+
+
 def _offset(ahead_s: float) -> int | None:
-    offset = round(ahead_s / _STEP_S) * _STEP_S
+    offset = _quarters(ahead_s)
     return offset if abs(ahead_s - offset) <= _SLACK_S and abs(offset) <= _FARTHEST_S else None
 
 

@@ -33,7 +33,7 @@ class Hit(NamedTuple):
 
     Attributes:
         kind: the number of the mark that its message begins with.
-        millis: its date, milliseconds since 1970 on the host's own clock.
+        millis: its date, milliseconds since 1970 on the host's own clock, or in UTC where the record states its zone.
         text: its message, of the dated line alone.
         more: the beginning of the lines without a date that follow it, for the kinds that are read with them.
     """
@@ -53,7 +53,7 @@ def read_records(
     take_many: Callable[[int, pl.DataFrame], pl.Series] | None = None,
     many: int = 0,
     with_more: frozenset[int] = frozenset(),
-) -> None:
+) -> int:
     """Count every record of a log, and hand on those whose message begins with one of the marks.
 
     A record is rejected where `take` raises `RowError`, where it is to be read and is no UTF-8, and where it is to be
@@ -69,6 +69,9 @@ def read_records(
             others go to `take`.
         many: how many of the marks, from the first on, are for `take_many`.
         with_more: marks of records whose further lines are wanted too; they lack where a chunk of the log ends there.
+
+    Returns:
+        how many records state the zone of their date; the dates of those are in UTC.
     """
     from gpuctl.compiled.jit import is_compiled
     from gpuctl.ingest.yarn import scan_kernel as kernel
@@ -76,8 +79,8 @@ def read_records(
     if not is_compiled(kernel.scan):
         logging.getLogger(__name__).warning("compiling the log reader; only the first run on a machine does")
     table = _marks(marks)
-    line, begun = 1, False
-    for data, whole, (found, hits, dated, lines, before_text) in _ahead(stream, table):
+    line, begun, zoned = 1, False, 0
+    for data, whole, (found, hits, dated, lines, before_text, stated) in _ahead(stream, table):
         if not begun and before_text:
             sink.seen()
             sink.reject(line, NO_DATE, data[:4096].lstrip())
@@ -95,6 +98,8 @@ def read_records(
                 sink.reject(line, LINE_TOO_LONG, data[:4096])
         sink.loaded(dated - rejected)
         line += lines
+        zoned += stated
+    return zoned
 
 
 def _ahead(stream: BinaryIO, table: tuple[np.ndarray, np.ndarray]) -> Iterator[tuple[bytes, bool, Any]]:

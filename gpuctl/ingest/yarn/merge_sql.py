@@ -181,17 +181,23 @@ more than it needed. All these are containers and no members of a gang (``unused
 What a ResourceManager lists as held (``only_held``) may be less than the gang that it grew to.
 """
 
-INSERT_CONTAINERS = """
+_CONTAINER_STATE = """CASE WHEN never_ended OR end_ts IS NULL THEN NULL WHEN exit_code = 0 THEN 'completed' WHEN exit_code = -100 THEN 'node_fail'
+                WHEN exit_code = -102 THEN 'preempted' WHEN exit_code IN (-103, -104) THEN 'out_of_memory'
+                WHEN exit_code IN (-105, -106, -107, -108) OR state = 'KILLED' THEN 'killed' WHEN exit_code IS NOT NULL THEN 'failed' END"""
+"""What became of a container, in the words that all sources share; NULL where nothing tells."""
+
+INSERT_CONTAINERS = f"""
     INSERT INTO containers BY NAME
     SELECT $cluster AS cluster, job, attempt, container, machine, gpus, cpus, mem_mb, is_master,
            allocated_ts, running_ts, end_ts, exit_code,
+           {_CONTAINER_STATE} AS state, CASE WHEN never_ended THEN 'RESERVED' ELSE state END AS source_state,
            coalesce(reason, CASE WHEN forgotten THEN 'forgotten by a restarted ResourceManager'
                                  WHEN never_ended THEN 'never ended: only reserved, or forgotten by the ResourceManager'
                                  WHEN end_inferred THEN 'end not told: its attempt was over'
                                  WHEN state IN ('RELEASED', 'EXPIRED', 'KILLED') THEN lower(state) END) AS reason,
            list_max(sources) AS source
     FROM yarn_containers JOIN yarn_stale USING (job)
-"""
+"""  # noqa: S608
 
 GANGS = """
     CREATE OR REPLACE TEMP TABLE yarn_gang_members AS

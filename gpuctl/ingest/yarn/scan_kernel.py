@@ -12,6 +12,7 @@ import numpy as np
 from gpuctl.compiled.jit import compiled, inner
 
 _LF, _CR, _SPACE, _TAB, _COLON = 10, 13, 32, 9, 58
+_LONGEST_THREAD = 300
 NO_DATE = np.int64(-1) << 62
 TORN = 1 << 20
 """Added to the kind of a record that another one follows on its line: its own end is lost."""
@@ -43,6 +44,90 @@ def _millis(year, month, day, hour, minute, second):  # type: ignore[no-untyped-
 
 
 @inner
+def _named_level(buf, at, n):  # type: ignore[no-untyped-def]
+    """Whether one of log4j's levels stands at `at`, and a blank after it: a zone (``UTC``) is none."""
+    end = at
+    while end < n and end < at + 6 and 65 <= buf[end] <= 90:
+        end += 1
+    if end >= n or buf[end] != _SPACE:
+        return False
+    first, second, length = buf[at], buf[at + 1], end - at
+    if length == 4:
+        return (first == 73 and second == 78) or (first == 87 and second == 65)  # INFO, WARN
+    # ERROR, DEBUG, FATAL, TRACE
+    return length == 5 and (
+        (first == 69 and second == 82)
+        or (first == 68 and second == 69)
+        or (first == 70 and second == 65)
+        or (first == 84 and second == 82)
+    )
+
+
+@inner
+def _blanks(buf, at, end):  # type: ignore[no-untyped-def]
+    """Where the next byte that is no blank stands."""
+    while at < end and buf[at] == _SPACE:
+        at += 1
+    return at
+
+
+@inner
+def _after_thread(buf, at, end):  # type: ignore[no-untyped-def]
+    """What follows ``[thread]`` and its blanks, where one stands at `at`; else `at`."""
+    if at >= end or buf[at] != 91:
+        return at
+    i, last = at, min(end - 1, at + _LONGEST_THREAD)
+    while i < last and buf[i] != _LF:
+        if buf[i] == 93 and buf[i + 1] == _SPACE:
+            return _blanks(buf, i + 1, end)
+        i += 1
+    return at
+
+
+@inner
+def _zone(buf, at, end):  # type: ignore[no-untyped-def]
+    """(milliseconds ahead of UTC, where it ends, whether it says so) of a zone behind the time that ends at `at`.
+
+    Read are ``Z``, ``+0530`` and ``+05:30``, with a blank before them or none, ``UTC`` and ``GMT``. Other names
+    (``IST``) stand for several zones: they are passed over, and the time is the host's own.
+    """
+    none = (np.int64(0), at, False)
+    i = at + 1 if at < end and buf[at] == _SPACE else at
+    if i + 2 >= end:
+        return none
+    if buf[i] == 43 or buf[i] == 45:
+        colon = 1 if i + 3 < end and buf[i + 3] == _COLON else 0
+        if i + 5 + colon >= end or buf[i + 5 + colon] != _SPACE:
+            return none
+        hours, minutes = _two(buf, i + 1), _two(buf, i + 3 + colon)
+        if hours < 0 or hours > 18 or minutes < 0 or minutes > 59:
+            return none
+        ahead = (hours * 60 + minutes) * 60000
+        return (ahead if buf[i] == 43 else -ahead), i + 5 + colon, True
+    stop = i
+    while stop < end and stop < i + 6 and 65 <= buf[stop] <= 90:
+        stop += 1
+    length = stop - i
+    if length == 0 or length == 6 or stop >= end or buf[stop] != _SPACE or _named_level(buf, i, end):
+        return none
+    if not _named_level(buf, _after_thread(buf, _blanks(buf, stop, end), end), end):
+        return none
+    utc = length == 1 and buf[i] == 90
+    if length == 3:
+        utc = (buf[i] == 85 and buf[i + 1] == 84 and buf[i + 2] == 67) or (
+            buf[i] == 71 and buf[i + 1] == 77 and buf[i + 2] == 84
+        )
+    return np.int64(0), stop, utc
+
+
+@inner
+def _has_level(buf, at, end):  # type: ignore[no-untyped-def]
+    """Whether a level follows a time that ends at `at`, with a zone and a thread between them or not."""
+    _, after, _ = _zone(buf, at, end)
+    return after < end and _named_level(buf, _after_thread(buf, _blanks(buf, after, end), end), end)
+
+
+@inner
 def _date(buf, at, end):  # type: ignore[no-untyped-def]
     """(milliseconds since 1970 on the stamp's own clock, where the stamp ends) of a line; NO_DATE where it has none."""
     none = (NO_DATE, at)
@@ -55,16 +140,20 @@ def _date(buf, at, end):  # type: ignore[no-untyped-def]
         return _millis(year, month, day, _two(buf, at + 9), _two(buf, at + 12), _two(buf, at + 15)), at + 17
     if end - at < 24 or buf[at + 4] != 45 or buf[at + 7] != 45 or (buf[at + 10] != _SPACE and buf[at + 10] != 84):
         return none
-    if buf[at + 13] != _COLON or buf[at + 16] != _COLON or (buf[at + 19] != 44 and buf[at + 19] != 46):
+    if buf[at + 13] != _COLON or buf[at + 16] != _COLON:
         return none
-    third = np.int64(buf[at + 22]) - 48
-    fraction = _two(buf, at + 20) * 10 + third
     year = _two(buf, at) * 100 + _two(buf, at + 2)
-    if year < 1971 or fraction < 0 or third < 0 or third > 9:
+    if year < 1971:
         return none
     whole = _millis(
         year, _two(buf, at + 5), _two(buf, at + 8), _two(buf, at + 11), _two(buf, at + 14), _two(buf, at + 17)
     )
+    if buf[at + 19] != 44 and buf[at + 19] != 46:  # a pattern without milliseconds
+        return (whole if _has_level(buf, at + 19, end) else NO_DATE), at + 19
+    third = np.int64(buf[at + 22]) - 48
+    fraction = _two(buf, at + 20) * 10 + third
+    if fraction < 0 or third < 0 or third > 9:
+        return none
     return (whole + fraction if whole != NO_DATE else whole), at + 23
 
 
@@ -72,22 +161,13 @@ def _date(buf, at, end):  # type: ignore[no-untyped-def]
 def _message(buf, at, end):  # type: ignore[no-untyped-def]
     """Where the message of a line begins, the date being before `at`; `end` where no logger is found.
 
-    The layouts are ``LEVEL logger: message``, ``LEVEL [thread] logger: message`` and
-    ``LEVEL  [thread] logger (File.java:method(12)) - message``.
+    The layouts are ``LEVEL logger: message``, ``LEVEL [thread] logger: message``, ``[thread] LEVEL logger: message``
+    and ``LEVEL  [thread] logger (File.java:method(12)) - message``.
     """
-    i = at
-    while i < end and buf[i] == _SPACE:
-        i += 1
+    i = _after_thread(buf, _blanks(buf, at, end), end)
     while i < end and buf[i] != _SPACE:  # the level
         i += 1
-    while i < end and buf[i] == _SPACE:
-        i += 1
-    if i < end and buf[i] == 91:  # [thread]
-        while i + 1 < end and not (buf[i] == 93 and buf[i + 1] == _SPACE):
-            i += 1
-        i += 1
-        while i < end and buf[i] == _SPACE:
-            i += 1
+    i = _after_thread(buf, _blanks(buf, i, end), end)
     while i < end and buf[i] != _SPACE:  # the logger
         i += 1
     if i >= end:
@@ -134,26 +214,6 @@ def _kind(buf, at, end, marks, ends):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _named_level(buf, at, n):  # type: ignore[no-untyped-def]
-    """Whether one of log4j's levels stands at `at`, and a blank after it: a zone (``UTC``) is none."""
-    end = at
-    while end < n and end < at + 6 and 65 <= buf[end] <= 90:
-        end += 1
-    if end >= n or buf[end] != _SPACE:
-        return False
-    first, second, length = buf[at], buf[at + 1], end - at
-    if length == 4:
-        return (first == 73 and second == 78) or (first == 87 and second == 65)  # INFO, WARN
-    # ERROR, DEBUG, FATAL, TRACE
-    return length == 5 and (
-        (first == 69 and second == 82)
-        or (first == 68 and second == 69)
-        or (first == 70 and second == 65)
-        or (first == 84 and second == 82)
-    )
-
-
-@inner
 def _follows(buf, at, n, marks, ends):  # type: ignore[no-untyped-def]
     """Whether a record begins at `at`, within a line: a date, a level, and, after a blank, a message that is wanted.
 
@@ -164,12 +224,16 @@ def _follows(buf, at, n, marks, ends):  # type: ignore[no-untyped-def]
     if before == 34 or before == 39 or before == 40 or before == 60 or before == 61 or before == 91:
         return False  # a quotation
     millis, after = _date(buf, at, n)
-    if millis == NO_DATE or after + 3 >= n or buf[after] != _SPACE:
+    if millis == NO_DATE:
         return False
-    if not (65 <= buf[after + 1] <= 90 and 65 <= buf[after + 2] <= 90):
+    _, after, _ = _zone(buf, after, n)
+    if after + 3 >= n or buf[after] != _SPACE:
+        return False
+    level = _after_thread(buf, after + 1, n)
+    if level + 1 >= n or not (65 <= buf[level] <= 90 and 65 <= buf[level + 1] <= 90):
         return False
     console = buf[at + 2] == 47
-    if console and not _named_level(buf, after + 1, n):
+    if (console or level > after + 1) and not _named_level(buf, level, n):
         return False
     long_year = console and at > 2 and buf[at - 3] == _SPACE and buf[at - 2] == 50 and before == 48
     if before != _SPACE and not long_year:
@@ -204,15 +268,15 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
 
     Returns:
         found; int64[6, >= found], for each line found: line (0-based), start, message, end (into buf; without the
-        line end), kind (number of the mark), millis (of the line's date, on its own clock); then how many
-        records have a date, how many lines there are, and how many of them that are not blank come before the first
-        dated one. Where a line end is missing between two records, both are told apart, and the first one's kind has
+        line end), kind (number of the mark), millis (of the line's date, on its own clock, or in UTC where it states
+        its zone); then how many records have a date, how many lines there are, how many of them that are not blank
+        come before the first dated one, and how many records state their zone. Where a line end is missing between two records, both are told apart, and the first one's kind has
         `TORN` added.
     """
     n = buf.size
     room = 1024
     out = np.empty((6, room), np.int64)
-    found = lines = dated = before_text = 0
+    found = lines = dated = before_text = zoned = 0
     at = 0
     while at < n:
         end = at
@@ -238,6 +302,8 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
                 before_text += stop > at
         else:
             dated += 1
+            ahead, after, states_zone = _zone(buf, after, stop)
+            zoned += states_zone
             message = _message(buf, after, stop)
             kind = _kind(buf, message, stop, marks, ends) if message < stop else -1
             if kind >= 0:
@@ -251,8 +317,8 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
                 out[2, found] = message
                 out[3, found] = stop
                 out[4, found] = kind + TORN if torn else kind
-                out[5, found] = millis
+                out[5, found] = millis - ahead
                 found += 1
         lines += not torn
         at = end if torn else end + 1
-    return found, out, dated, lines, before_text
+    return found, out, dated, lines, before_text, zoned

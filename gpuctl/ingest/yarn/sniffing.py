@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 
+_THREAD = rb"(?:\[[^\]\n]*\] +)?"
+_ZONE = rb"(?: ?(?:[+-]\d\d:?\d\d|(?!(?:TRACE|DEBUG|INFO|WARN|ERROR|FATAL) )[A-Z]{1,5}(?= +(?:\[|[A-Z]{4,5} ))))?"
 _DATED = re.compile(
-    rb"^(?:\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d[,.]\d{3}|\d\d/\d\d/\d\d \d\d:\d\d:\d\d)"
-    rb" +[A-Z]+ +(?:\[[^\]\n]*\] +)?([^\s:]+)",
+    rb"^(?:\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:[,.]\d{3})?|\d\d/\d\d/\d\d \d\d:\d\d:\d\d)"
+    rb"%s +%s[A-Z]+ +%s([^\s:]+)" % (_ZONE, _THREAD, _THREAD),
     re.MULTILINE,
 )
 _SUMMARY = re.compile(rb"RMAppManager\$ApplicationSummary")
