@@ -37,7 +37,8 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (52, 'attempt', 'start_is_am', 'attempts of which only the application master''s launch is known', 'taken as the start: the gang stood later'),
         (53, 'attempt', 'gpus_estimated', 'attempts whose GPUs follow from GPU-seconds over run time', 'the nearest whole number: a mean from the master''s launch to the end, rather low'),
         (54, 'attempt', 'gpus_partial', 'attempts whose GPUs are the most that any dump saw them hold', 'a lower bound'),
-        (55, 'attempt', 'container_end_inferred', 'attempts of which the end of a container is not in the log', 'it ended with its attempt, or at the restart of the ResourceManager')
+        (55, 'attempt', 'container_end_inferred', 'attempts of which the end of a container is not in the log', 'it ended with its attempt, or at the restart of the ResourceManager'),
+        (56, 'attempt', 'containers_preempted', 'attempts that lost containers to preemption and went on', 'those containers held their GPUs until then')
 ),
 seen AS (
     SELECT 'job' AS level, unnest(quirks) AS quirk FROM base_jobs

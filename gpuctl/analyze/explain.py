@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import gpuctl
@@ -28,6 +29,7 @@ from gpuctl.core.job_explanation import (
     Wait,
 )
 from gpuctl.core.paths import is_file, is_folder, within
+from gpuctl.core.text import plural
 from gpuctl.joblogs.classify import SCHEDULER
 from gpuctl.joblogs.table import load as load_signatures
 from gpuctl.queries.catalogue import parameters
@@ -97,7 +99,7 @@ def explain(
         similar=_similar(_rows(store, "explain_similar", chosen), facts),
         decisions=made,
         decisions_from=where,
-        notes=(*notes, *([note] if note else []), *among),
+        notes=(*notes, *map(_preempted, _rows(store, "explain_preempted", chosen)), *([note] if note else []), *among),
         version=gpuctl.__version__,
         command=options.command,
     )
@@ -200,6 +202,16 @@ def _wait(row: Row, found: _Found) -> Wait | None:
             Sampled(s["reason"], s["samples"], s["eligible"], s["cause"]) for s in found.of("samples", row["attempt"])
         ),
     )
+
+
+def _preempted(row: Row) -> str:
+    """What YARN took from this job, or from another one while this one waited."""
+    gpus = "" if row["gpus"] is None else f" with {row['gpus']:g} GPU{'' if row['gpus'] == 1 else 's'}"
+    when = f"{row['first_ts'].astimezone(UTC):%Y-%m-%d %H:%M:%S} UTC on"
+    taken = f"{plural(row['containers'], 'container')}{gpus}"
+    if row["own"]:
+        return f"YARN preempted {taken} of this job, from {when}."
+    return f"While this job waited, YARN preempted {taken} of {row['job']}, from {when}."
 
 
 def _never(row: Row) -> Wait:

@@ -244,7 +244,8 @@ ATTEMPTS = """
     held AS (
         SELECT job, attempt, max(end_ts) AS last_end, max(end_ts) FILTER (gpus > 0) AS last_gpu_end,
                bool_and(end_ts IS NOT NULL OR allocated_ts IS NULL) AS all_ended, bool_or(end_inferred) AS end_inferred,
-               min(allocated_ts) FILTER (is_master) AS master_ts, min(exit_code) FILTER (is_master) AS master_exit
+               min(allocated_ts) FILTER (is_master) AS master_ts, min(exit_code) FILTER (is_master) AS master_exit,
+               count(*) FILTER (exit_code = -102) AS preempted
         FROM yarn_containers GROUP BY job, attempt
     ),
     numbers AS (
@@ -259,7 +260,7 @@ ATTEMPTS = """
            j.state AS job_state, j.final_status, j.gpus AS job_gpus, j.gpu_seconds,
            n.attempt = max(n.attempt) OVER (PARTITION BY n.job) AS is_last,
            g.first_container_ts, g.gang_ts, g.gang_from, g.gpus, g.cpus, g.mem_mb, g.servers, g.only_master,
-           g.only_held, h.last_end, h.last_gpu_end, h.all_ended, h.end_inferred,
+           g.only_held, h.last_end, h.last_gpu_end, h.all_ended, h.end_inferred, h.preempted,
            coalesce(h.master_ts, t.allocated_ts) AS master_ts,
            coalesce(t.launch_ts, CASE WHEN n.attempt = 0 THEN j.launch_ts END) AS launch_ts,
            t.end_ts, coalesce(t.exit_code, h.master_exit) AS exit_code, t.reason, t.state

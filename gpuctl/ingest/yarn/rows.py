@@ -76,6 +76,7 @@ def attempt_rows(gathered: pl.DataFrame) -> pl.DataFrame:
             gpus_estimated=c("gpus_estimated"),
             gpus_partial=c("gpus_partial"),
             container_end_inferred=c("end_inferred"),
+            containers_preempted=c("preempted") > 0,
             no_start=c("start_ts").is_null() & c("is_over"),
             no_end=c("is_over") & c("end_ts").is_null(),
             overlap=c("overlap"),
