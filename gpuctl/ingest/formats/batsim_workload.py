@@ -7,6 +7,7 @@ Only a delay profile tells how long a job runs; the work of others is in operati
 from __future__ import annotations
 
 import json
+import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import InputError
@@ -23,6 +24,10 @@ MOST = 512 << 20
 """Bytes of a workload: jobs come before their profiles, so that all of it is held."""
 _LATEST_S = 7_258_118_400
 _CHUNK = 1 << 20
+_PROFILES = re.compile(
+    rb'"profiles"\s*:\s*\{\s*"[^"]{0,200}"\s*:\s*\{[^{}]{0,2000}"type"\s*:\s*"(?:\w{1,60}Profile|delay|parallel\w{0,40}|composed|smpi\w{0,20})"'
+)
+"""Profiles may come before the jobs, and be many."""
 _DELAYS = frozenset({"DelayProfile", "delay"})
 
 
@@ -92,13 +97,15 @@ def _row(job: object, profiles: dict[str, Any]) -> dict[str, Any]:
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise an object with ``jobs`` that have a ``subtime``, a ``res`` and a ``profile``."""
+    """Recognise an object with ``jobs`` that have a ``subtime``, a ``res`` and a ``profile``, or its profiles."""
     del name
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text.startswith(b"{"):
         return None
     fits = all(key in text for key in (b'"subtime"', b'"res"', b'"profile"', b'"jobs"'))
-    return "JSON with jobs of subtime, res and profile" if fits else None
+    if fits:
+        return "JSON with jobs of subtime, res and profile"
+    return "JSON with profiles of Batsim" if _PROFILES.search(text) else None
 
 
 FORMAT = Format(

@@ -26,8 +26,27 @@ from gpuctl.ingest.traces import kube
 if TYPE_CHECKING:
     from gpuctl.ingest.traces.kube import Told
 
-_API = re.compile(rb'"apiVersion"\s*:\s*"(?:kueue\.x-k8s\.io/|batch\.volcano\.sh/|scheduling\.volcano\.sh/|v1")')
-_KIND = re.compile(rb'"kind"\s*:\s*"(?:Workload|ClusterQueue|Job|Queue|Node|List)"')
+_KINDS = {
+    rb"kueue\.x-k8s\.io/": rb"Workload|ClusterQueue",
+    rb"batch\.volcano\.sh/": rb"Job",
+    rb"scheduling\.volcano\.sh/": rb"Queue",
+    rb"v1\"": rb"Node",
+}
+"""What is read of each group of the API."""
+_SIGNS = tuple(
+    (re.compile(rb'"apiVersion"\s*:\s*"' + api), re.compile(rb'"kind"\s*:\s*"(' + kinds + rb')(?:List)?"'))
+    for api, kinds in _KINDS.items()
+)
+_UNTYPED = (
+    ("Workload", (b'"podSets"', b'"creationTimestamp"')),
+    ("ClusterQueue", (b'"resourceGroups"', b'"nominalQuota"')),
+    ("Job", (b'"minAvailable"', b'"tasks"', b'"replicas"')),
+    ("Node", (b'"nodeInfo"', b'"allocatable"', b'"capacity"')),
+)
+"""What objects have whose list states their kind behind its items."""
+_YAML = re.compile(
+    rb"(?m)^\s*(?:- )?apiVersion:\s*[\"']?(?:v1|(?:kueue\.x-k8s\.io|(?:batch|scheduling)\.volcano\.sh)/\w+)[\"']?\s*$"
+)
 _NOT_READ = "an object of a kind that nothing is read of"
 
 
@@ -166,7 +185,7 @@ def _write(told: list[Told], sink: Sink) -> None:
             "reason": one.reason, "attempts": len(spells), "wait_s": wait,
             "run_span_s": None if start is None or end is None else max(0.0, end - start),
             "run_sum_s": sum(run) if run else None, "run_last_s": run[-1] if run else None,
-            "quirks": sorted(one.quirks | admitted),
+            "quirks": sorted((one.quirks | admitted) - ({"earlier_attempts_lost"} if len(spells) > 1 else set())),
         })  # fmt: skip
         queued = one.submit
         for number, spell in enumerate(spells):
@@ -249,16 +268,23 @@ def _write_machines(machines: dict[str, dict[str, Any]], sink: Sink) -> None:
 
 
 def sniff(name: str, head: bytes) -> str | None:
-    """Recognise an object, a list or watch events of Kubernetes, of a kind that is read."""
+    """Recognise an object, a list or watch events of Kubernetes, of a kind that is read; keys in any order."""
     del name
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not text.startswith((b"{", b"[")) or not _API.search(text) or not _KIND.search(text):
+    if not text.startswith((b"{", b"[")) or b'"metadata"' not in text:
         return None
-    kinds = sorted({kind.decode() for kind in _KINDS.findall(text)} - {"List"})
-    return f"objects of Kubernetes: {', '.join(kinds)}" if kinds else None
+    kinds = {kind.decode() for api, sign in _SIGNS if api.search(text) for kind in sign.findall(text)}
+    kinds = kinds or {kind for kind, keys in _UNTYPED if all(key in text for key in keys)}
+    return f"objects of Kubernetes: {', '.join(sorted(kinds))}" if kinds else None
 
 
-_KINDS = re.compile(rb'"kind"\s*:\s*"(Workload|ClusterQueue|Queue|Node|Job)"')
+def passes_over(name: str, head: bytes) -> str | None:
+    """Tell the YAML of the same objects."""
+    del name
+    if head.lstrip().startswith((b"{", b"[")) or not _YAML.search(head):
+        return None
+    return "objects of Kubernetes as YAML, which is not read; print the same as JSON: kubectl get ... -o json"
+
 
 FORMAT = Format(
     name="kube-objects",
@@ -268,6 +294,7 @@ FORMAT = Format(
     order=20,
     zoned=True,
     sniff=sniff,
+    passes_over=passes_over,
     load=load,
     verified="documentation",
 )

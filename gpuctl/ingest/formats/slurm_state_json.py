@@ -9,15 +9,14 @@ too; 22.05 does not.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.formats import slurm_job_detail, slurm_sinfo_samples
 from gpuctl.ingest.formats import slurm_squeue_samples as squeue
-from gpuctl.ingest.read.json_walk import array_at, members
+from gpuctl.ingest.read.json_walk import Shape, documents, has_array
 from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.ingest.slurm.site import state_json
 from gpuctl.ingest.slurm.site.machines import Rows, put_machines, put_members, put_partitions
@@ -38,8 +37,13 @@ _KINDS = {
 _OF_SACCT = (b'"association"', b'"sacct"', b'"openapi\\/dbv', b'"openapi/dbv')
 _META = re.compile(rb'"[Ss]lurm"\s{0,9}:\s{0,9}\{')
 _RECORD = re.compile(r'\{\s{0,40}"(?:account|architecture|port|node|name|alternate|nodes)"\s{0,9}:')
-_UPDATED = re.compile(rb'"last_update"\s*:\s*(?:(\d{9,10})\b|\{[^{}]{0,200}?"number"\s*:\s*(\d{9,10})\b[^{}]{0,200}\})')
-_TAIL = 64 << 10
+_SHAPE = Shape(
+    frozenset(name.decode()[1:-1] for name in _KINDS),
+    frozenset({"job_id", "real_memory", "gres", "node_sets"}),
+    _RECORD,
+    "an object with an array jobs, nodes, sinfo or partitions",
+    "write it again with: squeue --json, sinfo --json or scontrol show node --json",
+)
 _TABLES = (
     (re.compile(r"\s*JOBID\s+PARTITION\s+USER\s+PRIORITY|Account\|User\|RawShares|\s*Account\s+User\s+RawShares"), ""),
     (re.compile(r"\*{9,}$|-{9,}$"), ""),
@@ -55,19 +59,6 @@ _TABLES = (
 )
 """What the first line of a table for people looks like, and what to take in its place; empty: nothing is of use."""
 _TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "sshare", "PRIORITY": "sprio"}
-
-
-class _Tail:
-    """A stream that remembers the last 64 KiB that were read of it: what stands behind the array."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self.last = b""
-
-    def read(self, size: int = -1) -> bytes:
-        data = self._stream.read(size)
-        self.last = (self.last + data)[-_TAIL:]
-        return data
 
 
 class _Found:
@@ -157,9 +148,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     Raises:
         InputError: there is no such array.
     """
-    seen, found = _Tail(stream), _Found(sink)
-    try:
-        for element in members(cast("BinaryIO", seen), tuple(_KINDS), _RECORD):
+    for around, elements in documents(stream, _SHAPE):
+        found = _Found(sink)
+        for element in elements:
             sink.seen()
             try:
                 if element.fault is not None:
@@ -169,17 +160,16 @@ def load(stream: BinaryIO, sink: Sink) -> None:
                 sink.reject(element.line_no, str(bad), element.raw)
                 continue
             sink.loaded()
-    except InputError as error:
-        raise InputError(
-            error.message.replace(
-                "an array of jobs, as sacct --json prints", "an array jobs, nodes, sinfo or partitions"
-            ),
-            hint="write it again with: squeue --json, sinfo --json or scontrol show node --json",
-        ) from error
-    while seen.read(_TAIL):
-        pass
-    updated = _UPDATED.findall(seen.last)
-    found.write(int(updated[-1][0] or updated[-1][1]) if updated else None)
+        found.write(_second(around.get("last_update")))
+
+
+def _second(updated: object) -> int | None:
+    """The second since 1970 at which an answer was so; None where it does not say, or says nonsense."""
+    try:
+        found = number(updated)
+    except RowError:
+        return None
+    return found if found is not None and 1e8 <= found < 1e10 else None
 
 
 def sniff(name: str, head: bytes) -> str | None:
@@ -188,13 +178,11 @@ def sniff(name: str, head: bytes) -> str | None:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text.startswith(b"{") or any(key in text for key in _OF_SACCT):
         return None
+    whole = text.decode("utf-8", "replace")
     for array, keys in _KINDS.items():
-        if array in text and (all(key in text for key in keys) or _META.search(text)):
-            try:
-                if array_at(text, ended=True, names=(array,)) is not None:
-                    return f"JSON of Slurm with an array {array.decode()}"
-            except InputError:
-                continue
+        known = array in text and (all(key in text for key in keys) or _META.search(text))
+        if known and has_array(whole, frozenset({array.decode()[1:-1]})):
+            return f"JSON of Slurm with an array {array.decode()}"
     return None
 
 

@@ -8,6 +8,7 @@ rejected. A row of the ledger is a sample; a series that cannot be read is one r
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -32,7 +33,8 @@ NAMES = ("job_id", "jobid", "slurm_job_id", "pod", "pod_name", "container", "nam
 PARTS = ("interface", "device", "mountpoint", "export")
 """Labels that tell several series of one such thing apart."""
 _MARKS = ("metric",)
-_HEAD = (b'"resultType"', b'"metric"')
+_HEAD = re.compile(rb'"resultType"|"result"\s*:\s*\[')
+_VALUES_FIRST = re.compile(rb'"result"\s*:\s*\[\s*\{\s*"values"\s*:\s*\[\s*\[')
 
 
 class _Owner(NamedTuple):
@@ -122,8 +124,8 @@ def sniff(name: str, head: bytes) -> str | None:
     """Recognise an answer of the query API."""
     del name
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if text.startswith(b"{") and all(mark in text for mark in _HEAD):
-        return 'an answer with "resultType" and "metric"'
+    if text.startswith(b"{") and ((b'"metric"' in text and _HEAD.search(text)) or _VALUES_FIRST.search(text)):
+        return 'an answer with results that have a "metric"'
     return None
 
 

@@ -29,7 +29,7 @@ NOT_UTF8 = "not valid UTF-8"
 
 _CHUNK = 2**20
 _OVERLAP = 128  # a record's start that straddles two reads is at most this long
-_BETWEEN = re.compile(r"[\s,]*")
+BETWEEN = re.compile(r"[\s,]*")
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")
 _BRACKETS = {
     "{": re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}]', re.DOTALL),
@@ -70,10 +70,10 @@ def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJEC
     Raises:
         InputError: there is nothing but blanks.
     """
-    window = _Window(stream)
+    window = Window(stream)
     in_array, blank = False, True
     while True:
-        if between := _BETWEEN.match(window.text, window.pos):
+        if between := BETWEEN.match(window.text, window.pos):
             window.advance(between.end())
         if window.at_end():
             if window.grow(limit):
@@ -87,7 +87,7 @@ def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJEC
             in_array = char == "["
             window.advance(window.pos + 1)
             continue
-        element, whole = _next(window, record_start, limit)
+        element, whole = next_element(window, record_start, limit)
         yield element
         if not whole:
             return
@@ -95,7 +95,7 @@ def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJEC
         yield Element(window.line, None, NOT_CLOSED, b"")
 
 
-class _Window:
+class Window:
     """The part of the text that is held, where reading stands in it, and on which line that is."""
 
     def __init__(self, stream: BinaryIO) -> None:
@@ -109,16 +109,20 @@ class _Window:
         self._decode = codecs.getincrementaldecoder("utf-8")("surrogateescape").decode
 
     def at_end(self) -> bool:
+        """Whether all that is held has been read."""
         return self.pos == len(self.text)
 
     def held(self) -> int:
+        """Characters that are held and not read yet."""
         return len(self.text) - self.pos
 
     def advance(self, to: int) -> None:
+        """Go on to a position, and count the lines on the way."""
         self.line += self.text.count("\n", self.pos, to)
         self.pos = to
 
     def raw(self, end: int) -> bytes:
+        """The text from here to a position, but no more than `RAW_LIMIT` characters."""
         return self.text[self.pos : min(end, self.pos + RAW_LIMIT)].encode("utf-8", "surrogateescape")
 
     def grow(self, limit: int) -> bool:
@@ -136,7 +140,15 @@ class _Window:
         return not self.ended or bool(more)
 
 
-def _next(window: _Window, record_start: re.Pattern[str], limit: int) -> tuple[Element, bool]:
+def decoded(window: Window) -> tuple[object, ValueError | RecursionError | None]:
+    """Decode the value that starts here: the value, or why it cannot be decoded from what is held."""
+    try:
+        return _DECODER.raw_decode(window.text, window.pos)[0], None
+    except (ValueError, RecursionError) as error:
+        return None, error
+
+
+def next_element(window: Window, record_start: re.Pattern[str], limit: int) -> tuple[Element, bool]:
     """The element that starts here, and whether anything is left to be read after it."""
     while True:
         fault = None
@@ -145,7 +157,7 @@ def _next(window: _Window, record_start: re.Pattern[str], limit: int) -> tuple[E
         except RecursionError:
             fault = TOO_DEEP
         except ValueError as error:
-            if not _may_go_on(error, window):
+            if not may_go_on(error, window):
                 fault = NOT_JSON
             elif window.ended:
                 fault = CUT_OFF
@@ -156,11 +168,11 @@ def _next(window: _Window, record_start: re.Pattern[str], limit: int) -> tuple[E
         if fault is None and window.held() > limit:
             fault = TOO_LONG
         if fault is not None:
-            return _faulty(window, fault, record_start, limit)
+            return faulty(window, fault, record_start, limit)
         window.grow(limit)
 
 
-def _complete(window: _Window, value: object, end: int, limit: int) -> Element:
+def _complete(window: Window, value: object, end: int, limit: int) -> Element:
     fault = None
     if end - window.pos > limit:
         fault = TOO_LONG
@@ -171,14 +183,15 @@ def _complete(window: _Window, value: object, end: int, limit: int) -> Element:
     return element
 
 
-def _may_go_on(error: ValueError, window: _Window) -> bool:
-    """Whether more text could still make sense of what the decoder stopped at."""
+def may_go_on(error: Exception, window: Window) -> bool:
+    """Whether more text could make sense of what the decoder stopped at."""
     if not isinstance(error, json.JSONDecodeError):
         return False  # a number of more digits than Python converts
     return error.msg.startswith("Unterminated string") or error.pos >= len(window.text) - 12
 
 
-def _faulty(window: _Window, fault: str, record_start: re.Pattern[str], limit: int) -> tuple[Element, bool]:
+def faulty(window: Window, fault: str, record_start: re.Pattern[str], limit: int) -> tuple[Element, bool]:
+    """The stretch up to the next record as an element with a fault, and whether there is such a record."""
     line_no, raw = window.line, window.raw(len(window.text))
     if fault == TOO_DEEP:
         _pass_brackets(window, limit)
@@ -195,7 +208,7 @@ def _faulty(window: _Window, fault: str, record_start: re.Pattern[str], limit: i
     return Element(line_no, None, fault, raw), True
 
 
-def _pass_brackets(window: _Window, limit: int) -> None:
+def _pass_brackets(window: Window, limit: int) -> None:
     """Go past the bracketed value that starts here, or past all that may be held where it does not close."""
     # The decoder gave up on the depth alone, so the text may well be sound and its brackets can be counted;
     # looking for the next record instead would find one at every level.

@@ -1,124 +1,239 @@
-"""Finds an array in a JSON object, as Slurm's commands and kubectl print it, and goes through it piece by piece."""
+"""Goes through JSON documents piece by piece: objects with an array inside, arrays, and runs of objects.
+
+Commands print their list inside an object: Slurm's as ``jobs`` or ``nodes``, kubectl as ``items``. The array may stand
+before or after the object's other members, and several documents may follow one another.
+"""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.read.json_stream import Element, elements
+from gpuctl.ingest.read.json_stream import (
+    BETWEEN,
+    CUT_OFF,
+    NOT_CLOSED,
+    OBJECT_LIMIT,
+    Element,
+    Window,
+    decoded,
+    faulty,
+    may_go_on,
+    next_element,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping
 
-HEAD_LIMIT = 4 * 2**20
-"""The array of jobs begins within this many bytes."""
-
-_CHUNK = 2**18
-_MEMBERS = ("meta", "errors", "warnings", "last_update", "last_backfill")
-_TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"|[{}\[\]:]', re.DOTALL)
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]:]', re.DOTALL)
+_KEY = re.compile(r'[\s,]*("(?:[^"\\]++|\\.)*+")\s*:\s*', re.DOTALL)
 # A whole job begins with its account. So does its association, which goes on with the cluster.
 _JOB_START = re.compile(
     r'\{\s{0,16}"account"\s{0,2}:\s{0,2}(?:null|"[^"\\]{0,32}")\s{0,2},\s{0,16}"(?:comment|allocation_nodes)"'
 )
 
 
+class Shape(NamedTuple):
+    """What documents look like.
+
+    Attributes:
+        arrays: the names that the array inside an object may have.
+        marks: keys of which a record that stands by itself has at least one.
+        record_start: what a record begins with as a rule. It decides where reading goes on after damage, and nothing
+            else: keys may come in any order.
+        expected: what a file should hold, for the error that says it holds something else.
+        hint: what to do then.
+    """
+
+    arrays: frozenset[str]
+    marks: frozenset[str]
+    record_start: re.Pattern[str]
+    expected: str
+    hint: str
+
+
+SACCT = Shape(
+    frozenset({"jobs"}),
+    frozenset({"job_id"}),
+    _JOB_START,
+    "an object with an array of jobs, as sacct --json prints",
+    "write it again with: sacct --json -a -D -S START -E END > FILE",
+)
+
+
 def jobs(stream: BinaryIO) -> Iterator[Element]:
-    """Yield every element of the array ``jobs`` of an object, or of a bare array or run of objects.
+    """Yield every element of the arrays ``jobs``, of bare arrays, and objects of jobs that stand by themselves.
 
-    What follows the array is not looked at. Faults are those of `gpuctl.ingest.read.json_stream.elements`.
-
-    Args:
-        stream: decompressed bytes, UTF-8.
-
-    Raises:
-        InputError: there is no such array.
-    """
-    return members(stream, (b'"jobs"',), _JOB_START)
-
-
-def members(stream: BinaryIO, names: Sequence[bytes], record_start: re.Pattern[str]) -> Iterator[Element]:
-    """The same of an array of one of some names.
+    Faults are those of `gpuctl.ingest.read.json_stream.elements`.
 
     Args:
         stream: decompressed bytes, UTF-8.
-        names: the array's name, in its quotes.
-        record_start: what its elements begin with; see `gpuctl.ingest.read.json_stream.elements`.
 
     Raises:
-        InputError: there is no such array.
+        InputError: there is no such array, and no job.
     """
-    for element in elements(cast("BinaryIO", _Inner(stream, names)), record_start):
-        if _after_array(element):
-            return
-        yield element
+    for _, found in documents(stream, SACCT):
+        yield from found
 
 
-def _after_array(element: Element) -> bool:
-    """Whether this is no element of the array, but the name of the object's next member or the object's end."""
-    if element.fault is None:
-        return isinstance(element.value, str) and element.value in _MEMBERS
-    start = element.raw[1:].decode("utf-8", "replace")
-    cut_name = element.raw.startswith(b'"') and any(name.startswith(start) for name in _MEMBERS)
-    return cut_name or element.raw.strip() == b"}"
+def documents(
+    stream: BinaryIO, shape: Shape, limit: int = OBJECT_LIMIT
+) -> Iterator[tuple[Mapping[str, Any], Iterator[Element]]]:
+    """Yield every document: the members around its array, and the array's elements.
 
-
-class _Inner:
-    """A stream that begins where the array of jobs does; its line ends are those of the whole."""
-
-    def __init__(self, stream: BinaryIO, names: Sequence[bytes]) -> None:
-        self._stream = stream
-        self._names = names
-        self._ready: bytes | None = None
-
-    def read(self, size: int) -> bytes:
-        if self._ready is None:
-            head = bytearray()
-            at = None
-            while at is None:
-                data = self._stream.read(_CHUNK)
-                head += data
-                at = array_at(bytes(head), ended=not data or len(head) >= HEAD_LIMIT, names=self._names)
-            self._ready = b"\n" * head.count(b"\n", 0, at) + bytes(head[at:])
-        if self._ready:
-            data, self._ready = self._ready, b""
-            return data
-        return self._stream.read(size)
-
-
-def array_at(head: bytes, *, ended: bool, names: Sequence[bytes] = (b'"jobs"',)) -> int | None:
-    """Find where the array of jobs (or of another name) begins: 0 where there is no object around it.
+    The members are complete only after the last element was taken; all elements must be taken before the next
+    document. Of a bare array, and of a record by itself, there are no members.
 
     Args:
-        head: the beginning of a file.
-        ended: whether that is all there will be.
-        names: the array's name, in its quotes.
-
-    Returns:
-        an offset; None where more is needed to tell.
+        stream: decompressed bytes, UTF-8.
+        shape: what to look for.
+        limit: most characters of one element or member.
 
     Raises:
-        InputError: there is no such array.
+        InputError: nothing in it has this shape.
     """
-    start = len(head) - len(head.removeprefix(b"\xef\xbb\xbf").lstrip())
-    if head[start : start + 1] == b"[" or _JOB_START.match(head[start : start + 256].decode("utf-8", "replace")):
-        return 0
-    depth, words = 0, [b"", b""]
-    for token in _TOKEN.finditer(head):
+    window = Window(stream)
+    begins, known = None, False
+    while _more(window, limit):
+        begins = window.text[window.pos : window.pos + 40] if begins is None else begins
+        char = window.text[window.pos]
+        around: dict[str, Any] = {}
+        if char == "[":
+            window.advance(window.pos + 1)
+            known = True
+            yield around, _array(window, shape, limit)
+        elif char == "]":
+            window.advance(window.pos + 1)
+        elif char == "{" and _has_array(window, shape, limit):
+            known = True
+            yield around, _members(window, shape, limit, around)
+        else:
+            by_itself = shape.record_start.match(window.text, window.pos) is not None
+            element, whole = next_element(window, shape.record_start, limit)
+            by_itself |= isinstance(element.value, dict) and not shape.marks.isdisjoint(element.value)
+            if not (known or by_itself or (whole and element.fault)):
+                raise _other(begins, shape)
+            known = True
+            yield around, iter((element,))
+            if not whole:
+                return
+    if not known:
+        raise _other(begins or "", shape)
+
+
+def has_array(head: str, names: frozenset[str]) -> bool:
+    """Whether an object that begins here has an array of one of some names among its own members, as far as one sees.
+
+    Args:
+        head: text that begins with ``{``.
+        names: of the array.
+    """
+    return _array_ahead(head, 0, names)
+
+
+def _array_ahead(text: str, pos: int, names: frozenset[str]) -> bool:
+    depth, words = 0, ["", ""]
+    for token in _TOKEN.finditer(text, pos):
         mark = token[0]
-        if mark in {b"{", b"["}:
-            if mark == b"[" and depth == 1 and words[0] in names and words[1] == b":":
-                return token.start()
+        if mark in "{[":
+            if mark == "[" and depth == 1 and words[1] == ":" and words[0][1:-1] in names:
+                return True
             depth += 1
-        elif mark in {b"}", b"]"}:
+        elif mark in "}]":
             depth -= 1
+            if depth <= 0:
+                return False
         words = [words[1], mark]
-    if not ended:
+    return False
+
+
+def _has_array(window: Window, shape: Shape, limit: int) -> bool:
+    """Whether the object at hand has the array; no more of it is held than tells."""
+    while True:
+        value, fault = decoded(window)
+        if fault is None:
+            return isinstance(value, dict) and any(isinstance(value.get(name), list) for name in shape.arrays)
+        if _array_ahead(window.text, window.pos, shape.arrays):
+            return True
+        if isinstance(fault, RecursionError) or not may_go_on(fault, window) or window.ended or window.held() > limit:
+            return False
+        window.grow(limit)
+
+
+def _array(window: Window, shape: Shape, limit: int) -> Iterator[Element]:
+    """The elements up to the bracket that closes the array, which is passed."""
+    damaged = False
+    while _more(window, limit):
+        if window.text[window.pos] == "]":
+            window.advance(window.pos + 1)
+            return
+        element, whole = next_element(window, shape.record_start, limit)
+        damaged = element.fault is not None
+        yield element
+        if not whole:
+            return
+    if not damaged:
+        yield Element(window.line, None, NOT_CLOSED, b"")
+
+
+def _members(window: Window, shape: Shape, limit: int, around: dict[str, Any]) -> Iterator[Element]:
+    """The elements of an object's arrays; its other members are put into `around`."""
+    window.advance(window.pos + 1)
+    arrays = 0
+    while _more(window, limit):
+        if window.text[window.pos] == "}":
+            window.advance(window.pos + 1)
+            return
+        while (key := _KEY.match(window.text, window.pos)) is None or key.end() == len(window.text):
+            if window.ended or window.held() > limit:
+                break
+            window.grow(limit)
+        name = _name(key[1]) if key is not None else None
+        if key is not None and name in shape.arrays and window.text[key.end() : key.end() + 1] == "[":
+            window.advance(key.end() + 1)
+            arrays += 1
+            yield from _array(window, shape, limit)
+            continue
+        if key is not None and key.end() < len(window.text):
+            window.advance(key.end())
+            element, whole = next_element(window, shape.record_start, limit)
+        else:
+            element, whole = faulty(window, CUT_OFF, shape.record_start, limit)
+        if element.fault is None:
+            around[name or ""] = element.value
+        elif whole:
+            # records follow the damage
+            yield element
+            arrays += 1
+            yield from _array(window, shape, limit)
+        else:
+            if not arrays:
+                yield element
+            return
+
+
+def _name(text: str) -> str | None:
+    import json
+
+    try:
+        return str(json.loads(text))
+    except ValueError:
         return None
-    hint = "write it again with: sacct --json -a -D -S START -E END > FILE"
-    if head.startswith((b"%YAML", b"---"), start):
-        raise InputError("YAML is not read; sacct prints the same as JSON with --json instead of --yaml", hint=hint)
-    found = head[start : start + 40].decode("utf-8", "replace")
-    raise InputError(
-        f"begins with {found!r}; expected an object with an array of jobs, as sacct --json prints", hint=hint
-    )
+
+
+def _more(window: Window, limit: int) -> bool:
+    """Go past blanks and commas; false where nothing is left."""
+    while True:
+        if between := BETWEEN.match(window.text, window.pos):
+            window.advance(between.end())
+        if not window.at_end():
+            return True
+        if not window.grow(limit):
+            return False
+
+
+def _other(begins: str, shape: Shape) -> InputError:
+    if begins.startswith(("%YAML", "---")):
+        return InputError("YAML is not read; print the same as JSON, with --json instead of --yaml", hint=shape.hint)
+    return InputError(f"begins with {begins!r}; expected {shape.expected}", hint=shape.hint)

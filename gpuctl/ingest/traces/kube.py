@@ -5,24 +5,31 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.lines import RowError
 from gpuctl.core.states import State
-from gpuctl.ingest.read.json_stream import elements
-from gpuctl.ingest.read.json_walk import members
-from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.read.json_walk import Shape, documents
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from gpuctl.ingest.read.json_stream import Element
 
-START = re.compile(r'\{\s{0,16}"(?:apiVersion|type|kind)"\s{0,2}:')
-_ITEMS = re.compile(rb'\{\s*(?:"apiVersion"\s*:\s*"[^"]{0,60}"\s*,\s*)?"items"\s*:')
-_QUANTITY = re.compile(r"(\d{1,15}(?:\.\d{1,9})?)(m|k|M|G|T|Ki|Mi|Gi|Ti)?", re.ASCII)
-_SCALE = {None: 1.0, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_SCALE |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
+_SHAPE = Shape(
+    frozenset({"items"}),
+    frozenset({"apiVersion", "kind", "metadata", "object", "spec"}),
+    re.compile(r'\{\s{0,16}"(?:apiVersion|type|kind)"\s{0,2}:'),
+    "objects of Kubernetes, as kubectl prints them",
+    "write them again with: kubectl get KIND -A -o json > FILE",
+)
+_QUANTITY = re.compile(
+    r"\+?(\d{1,30}(?:\.\d{0,30})?|\.\d{1,30})(?:([eE][+-]?\d{1,2})|(n|u|m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei))?", re.ASCII
+)
+"""https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/"""
+_SCALE = {None: 1.0, "n": 1e-9, "u": 1e-6, "m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15, "E": 1e18}
+_SCALE |= {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50, "Ei": 2.0**60}
 GPU_KEYS = ("volcano.sh/gpu-number",)
 _FINISHED = {
     "Succeeded": State.COMPLETED,
@@ -82,7 +89,7 @@ class Told:
         """The times that it had its GPUs, as far as its snapshots tell: each start to the first stop behind it."""
         ends = sorted({*self.stops, *([self.end] if self.end is not None else ())})
         found, starts = [], self._starts(ends)
-        for start, following in zip(starts, [*starts[1:], None], strict=True):
+        for start, following in zip_longest(starts, starts[1:]):
             stop = next((end for end in ends if end >= start), following)
             found.append(Spell(start, stop if following is None or stop is None else min(stop, following)))
         return found
@@ -104,7 +111,10 @@ class Told:
 
 
 def objects(stream: BinaryIO) -> Iterator[tuple[Element, dict[str, Any] | None]]:
-    """Yield the objects of a list, or of a run of objects or watch events, with what each was read from.
+    """Yield the objects of lists, and single objects and watch events, with what each was read from.
+
+    Objects of a typed list (``WorkloadList``) need no kind and API version of their own: they are those of the list,
+    whether it states them before or after its items.
 
     Returns:
         elements, and the object; None where it is none.
@@ -112,16 +122,28 @@ def objects(stream: BinaryIO) -> Iterator[tuple[Element, dict[str, Any] | None]]
     Raises:
         InputError: there is nothing in it.
     """
-    head, again = peeked(stream)
-    listed = _ITEMS.match(head.removeprefix(b"\xef\xbb\xbf").lstrip())
-    for element in members(again, (b'"items"',), START) if listed else elements(again, START):
-        value = element.value
-        if listed and (isinstance(value, str) or (element.fault and element.raw.startswith((b'"', b"}")))):
-            # past the list: its own kind and metadata
-            return
-        if isinstance(value, dict) and isinstance(value.get("object"), dict):
-            value = value["object"]
-        yield element, value if isinstance(value, dict) else None
+    for around, elements in documents(stream, _SHAPE):
+        untyped: list[tuple[Element, dict[str, Any]]] = []
+        for element in elements:
+            value = element.value
+            if isinstance(value, dict) and isinstance(value.get("object"), dict):
+                value = value["object"]
+            if not isinstance(value, dict):
+                yield element, None
+            elif isinstance(value.get("kind"), str):
+                yield element, value
+            elif "kind" in around and "apiVersion" in around:
+                yield element, _typed(value, around)
+            else:
+                untyped.append((element, value))
+        for element, value in untyped:
+            yield element, _typed(value, around)
+
+
+def _typed(item: dict[str, Any], of_list: Mapping[str, Any]) -> dict[str, Any]:
+    """An item with the kind and the API version that its list states for all of its items."""
+    kind = str(of_list.get("kind") or "").removesuffix("List")
+    return {**item, "kind": kind, "apiVersion": item.get("apiVersion") or of_list.get("apiVersion")}
 
 
 def text(found: object, *keys: str) -> str | None:
@@ -169,17 +191,20 @@ def quantity(value: object) -> float:
     """
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e18:
         return float(value)
-    match = _QUANTITY.fullmatch(value) if isinstance(value, str) else None
+    match = _QUANTITY.fullmatch(value.strip()) if isinstance(value, str) else None
     if match is None:
         raise RowError("a quantity cannot be read")
-    return float(match[1]) * _SCALE[match[2]]
+    found = float(match[1] + (match[2] or "")) * _SCALE[match[3]]
+    if found >= 1e18:
+        raise RowError("a quantity is out of range")
+    return found
 
 
 def _pairs(found: object, key: str) -> dict[str, Any]:
     value = at(found, key) or {}
     if not isinstance(value, dict):
         raise RowError(f"{key} is no object")
-    return value
+    return {name: one for name, one in value.items() if one is not None}
 
 
 def is_gpu(key: str) -> bool:
@@ -188,26 +213,47 @@ def is_gpu(key: str) -> bool:
 
 
 def requests(spec: object) -> tuple[float, float, float, bool]:
-    """GPUs, CPUs and MiB that the containers of a pod ask for, and whether parts of GPUs are among them.
+    """GPUs, CPUs and MiB that a pod asks for, and whether parts of GPUs are among them.
+
+    Of each these are the sum of its containers, or the most that one of its init containers asks for, if that is more:
+    they run one after the other, before the containers do.
 
     Raises:
         RowError: a quantity cannot be read.
     """
-    gpus = cpus = mem = 0.0
-    parts = False
-    for container in listed(spec, "containers"):
-        resources = at(container, "resources")
-        asked = {**_pairs(resources, "limits"), **_pairs(resources, "requests")}
-        for key, value in asked.items():
-            if is_gpu(key):
-                gpus += quantity(value)
-            elif "/mig-" in key:
-                parts = True
-            elif key == "cpu":
-                cpus += quantity(value)
-            elif key == "memory":
-                mem += quantity(value) / 2**20
+    containers = [_asked(one) for one in listed(spec, "containers")]
+    before = [_asked(one) for one in listed(spec, "initContainers")]
+    gpus, cpus, mem, parts = (
+        max([sum(one[k] for one in containers), *(one[k] for one in before)], default=0.0) for k in range(4)
+    )
+    return gpus, cpus, mem, parts > 0
+
+
+def _asked(container: object) -> tuple[float, float, float, float]:
+    """GPUs, CPUs, MiB and parts of GPUs that a container asks for; a limit without a request is a request, too."""
+    resources = at(container, "resources")
+    gpus = cpus = mem = parts = 0.0
+    for key, value in {**_pairs(resources, "limits"), **_pairs(resources, "requests")}.items():
+        if is_gpu(key):
+            gpus += quantity(value)
+        elif "/mig-" in key:
+            parts += quantity(value)
+        elif key == "cpu":
+            cpus += quantity(value)
+        elif key == "memory":
+            mem += quantity(value) / 2**20
     return gpus, cpus, mem, parts
+
+
+def _add_pods(told: Told, count: object, spec: object) -> None:
+    """Add so many pods of one specification to what a job asks for; without a number it is one."""
+    number = count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**31 else 1
+    gpus, cpus, mem, parts = requests(spec)
+    told.pods += number
+    told.gpus += number * gpus
+    told.cpus += number * cpus
+    told.mem_mb += number * mem
+    told.quirks |= {"mig_not_counted"} if parts else set()
 
 
 def key_of(found: dict[str, Any]) -> str:
@@ -230,6 +276,7 @@ def workload(found: dict[str, Any]) -> Told:
         RowError: it is not what a Workload looks like.
     """
     space, owners = text(found, "metadata", "namespace"), listed(found, "metadata", "ownerReferences")
+    owners.sort(key=lambda one: one.get("controller") is not True)
     owner = text(owners[0], "name") if owners else None
     told = Told(f"{space}/{owner}" if owner and space else key_of(found))
     told.name = text(owners[0], "kind") if owners else None
@@ -238,17 +285,11 @@ def workload(found: dict[str, Any]) -> Told:
     told.submit = seconds(at(found, "metadata", "creationTimestamp"))
     priority = at(found, "spec", "priority")
     told.priority = priority if isinstance(priority, int) and abs(priority) < 2**62 else None
+    # of a workload that was admitted in part, fewer pods run than it asked for
+    assigned = {str(one.get("name")): one for one in listed(found, "status", "admission", "podSetAssignments")}
     for pods in listed(found, "spec", "podSets"):
-        count = at(pods, "count")
-        count = count if isinstance(count, int) and 0 <= count < 2**31 else 1
-        gpus, cpus, mem, parts = requests(at(pods, "template", "spec"))
-        told.pods += count
-        told.gpus, told.cpus, told.mem_mb = (
-            told.gpus + count * gpus,
-            told.cpus + count * cpus,
-            told.mem_mb + count * mem,
-        )
-        told.quirks |= {"mig_not_counted"} if parts else set()
+        count = at(assigned.get(str(pods.get("name"))), "count")
+        _add_pods(told, at(pods, "count") if count is None else count, at(pods, "template", "spec"))
     flavors = {
         flavor
         for one in listed(found, "status", "admission", "podSetAssignments")
@@ -263,21 +304,22 @@ def workload(found: dict[str, Any]) -> Told:
 
 
 def _conditions(told: Told, found: dict[str, Any]) -> None:
-    """Read a Workload's conditions: one a type, the last transition of each."""
-    by_type = {str(one.get("type")): one for one in listed(found, "status", "conditions")}
+    """Read a Workload's conditions: one a type, the last transition of each, in any order."""
+    by_type: dict[str, dict[str, Any]] = {}
+    for one in sorted(listed(found, "status", "conditions"), key=lambda one: str(one.get("lastTransitionTime") or "")):
+        by_type[str(one.get("type"))] = one
     since = {name: seconds(one.get("lastTransitionTime")) for name, one in by_type.items()}
-    holds = {name for name, one in by_type.items() if one.get("status") == "True"}
+    holds = {name for name, one in by_type.items() if str(one.get("status")) == "True"}
     ready = since.get("PodsReady") if "PodsReady" in holds else None
     admitted = since.get("Admitted") if "Admitted" in holds else None
     if ready is not None:
         told.ready.add(ready)
     elif admitted is not None:
         told.admissions.add(admitted)
-    # a condition that is false was true until its transition
-    for name in ("Admitted", "Evicted"):
-        stamp = since.get(name)
-        if stamp is not None and (name == "Evicted") == (name in holds):
-            told.stops.add(stamp)
+    # A condition that is false was true until its transition. What is evicted has its quota until it is not admitted.
+    stop = since.get("Admitted") if "Admitted" in by_type else since.get("Evicted")
+    if stop is not None and "Admitted" not in holds and ("Admitted" in by_type or "Evicted" in holds):
+        told.stops.add(stop)
     for name in ("Preempted", "Evicted"):
         told.reason = told.reason or (text(by_type.get(name), "reason") if name in holds else None)
     if "Finished" in holds:
@@ -285,12 +327,13 @@ def _conditions(told: Told, found: dict[str, Any]) -> None:
         success = "success" in (text(by_type["Finished"], "message") or "").lower()
         told.state = _FINISHED.get(reason or "", State.COMPLETED if success else State.UNKNOWN)
         told.source_state, told.end = f"Finished {reason or ''}".strip(), since["Finished"]
-    elif "Admitted" in holds and "Evicted" not in holds:
-        told.state, told.source_state = State.RUNNING, "Admitted"
+    elif "Admitted" in holds:
+        told.state, told.source_state = State.RUNNING, "Evicted" if "Evicted" in holds else "Admitted"
     else:
         told.state, told.source_state = State.PENDING, "QuotaReserved" if "QuotaReserved" in holds else "Pending"
     count = at(found, "status", "requeueState", "count")
-    if isinstance(count, int) and count > 0:
+    evicted_before = "Evicted" in by_type and not ("Evicted" in holds and "Admitted" in holds)
+    if (isinstance(count, int) and count > 0) or evicted_before:
         told.quirks.add("earlier_attempts_lost")
 
 
@@ -304,32 +347,33 @@ def volcano_job(found: dict[str, Any]) -> Told:
     told.queue = text(found, "spec", "queue") or "default"
     told.submit = seconds(at(found, "metadata", "creationTimestamp"))
     for task in listed(found, "spec", "tasks"):
-        count = at(task, "replicas")
-        count = count if isinstance(count, int) and 0 <= count < 2**31 else 1
-        gpus, cpus, mem, parts = requests(at(task, "template", "spec"))
-        told.pods += count
-        told.gpus, told.cpus, told.mem_mb = (
-            told.gpus + count * gpus,
-            told.cpus + count * cpus,
-            told.mem_mb + count * mem,
-        )
-        told.quirks |= {"mig_not_counted"} if parts else set()
+        _add_pods(told, at(task, "replicas"), at(task, "template", "spec"))
     phase = text(found, "status", "state", "phase") or "Pending"
     told.state, told.source_state = _PHASES.get(phase, State.UNKNOWN), phase
     told.reason = text(found, "status", "state", "reason")
-    running = False
-    for one in listed(found, "status", "conditions"):
-        stamp, state = seconds(one.get("lastTransitionTime")), one.get("status") or one.get("phase")
-        if stamp is None:
-            continue
-        if state == "Running":
-            if not running:
-                told.starts.add(stamp)
-            running = True
-        elif running and isinstance(state, str) and state in _OVER:
-            told.stops.add(stamp)
-            running = False
+    _history(told, found)
     last = seconds(at(found, "status", "state", "lastTransitionTime"))
+    if not told.starts and last is not None and phase == "Running":
+        told.starts.add(last)
     if phase in {"Completed", "Terminated", "Aborted", "Failed"}:
         told.end = max([*told.stops, *([last] if last is not None else [])], default=None)
     return told
+
+
+def _history(told: Told, found: dict[str, Any]) -> None:
+    """Read the starts and stops of a Job's conditions, which may be listed in any order."""
+    known: list[tuple[float, bool, str]] = []
+    for one in listed(found, "status", "conditions"):
+        stamp, phase = seconds(one.get("lastTransitionTime")), one.get("status") or one.get("phase")
+        if stamp is not None and isinstance(phase, str):
+            # within one second a job is pending before it runs
+            known.append((stamp, phase != "Pending", phase))
+    running = False
+    for stamp, _, phase in sorted(known, key=lambda one: one[:2]):
+        if phase == "Running":
+            if not running:
+                told.starts.add(stamp)
+            running = True
+        elif running and phase in _OVER:
+            told.stops.add(stamp)
+            running = False

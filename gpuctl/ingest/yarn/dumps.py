@@ -32,6 +32,8 @@ TOO_LONG = f"object longer than {OBJECT_LIMIT // 2**20} MiB"
 _CHUNK = 2**20
 _OVERLAP = 256
 _BETWEEN = re.compile(r"[\s,]*")
+_BARE = re.compile(r"\s*\[?\s*(?=\{)")
+_FIRST_KEY = re.compile(r'\{\s*"([^"\\]{1,100})"\s*:')
 _NEXT = re.compile(r"\}\s*,\s*(?=\{)")
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")
 
@@ -122,7 +124,13 @@ def items(stream: BinaryIO, keys: tuple[str, ...], marks: tuple[str, ...]) -> It
         marks: keys of which every whole object has one, e.g. ``id``.
     """
     window = _Window(stream)
-    opening = re.compile(rf'"(?:{"|".join(keys)})"\s*:\s*(?=[\[{{])|\A\s*(?=\[?\s*\{{\s*"(?:{"|".join(marks)})"\s*:)')
+    opening = re.compile(rf'"(?:{"|".join(keys)})"\s*:\s*(?=[\[{{])')
+    if _begins_with_one(window, marks):
+        window.advance(len(window.text) - len(window.text.lstrip()))
+        in_list = window.text[window.pos] == "["
+        if in_list:
+            window.advance(window.pos + 1)
+        yield from _run(window, marks, in_list=in_list, many=True)
     while True:
         found = opening.search(window.text, window.pos)
         if found is None:
@@ -131,11 +139,24 @@ def items(stream: BinaryIO, keys: tuple[str, ...], marks: tuple[str, ...]) -> It
                 return
             continue
         window.advance(found.end())
-        bare = found[0].strip() == ""
         in_list = window.text[window.pos] == "["
         if in_list:
             window.advance(window.pos + 1)
-        yield from _run(window, marks, in_list=in_list, many=in_list or bare)
+        yield from _run(window, marks, in_list=in_list, many=in_list)
+
+
+def _begins_with_one(window: _Window, marks: tuple[str, ...]) -> bool:
+    """Whether the text begins with an object that has one of the marks itself, or with a list of such objects."""
+    start = _BARE.match(window.text)
+    if start is None:
+        return False
+    try:
+        value, _ = _DECODER.raw_decode(window.text, start.end())
+    except (ValueError, RecursionError):
+        # an object that is cut off or damaged shows its first key
+        first = _FIRST_KEY.match(window.text, start.end())
+        return first is not None and first[1] in marks
+    return isinstance(value, dict) and any(mark in value for mark in marks)
 
 
 def _run(window: _Window, marks: tuple[str, ...], *, in_list: bool, many: bool) -> Iterator[Item]:

@@ -10,8 +10,8 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.formats import slurm_json
-from gpuctl.ingest.read import json_walk
-from gpuctl.ingest.read.json_walk import jobs
+from gpuctl.ingest.read import json_stream, json_walk
+from gpuctl.ingest.read.json_walk import documents, jobs
 from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, number, tres_text
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "sacct.json"
@@ -277,13 +277,19 @@ def test_yaml_is_refused_with_the_command_to_use() -> None:
             walk(text)
 
 
-def test_a_head_without_an_array_is_not_read_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_walk, "HEAD_LIMIT", 1000)
-    monkeypatch.setattr(json_walk, "_CHUNK", 100)
+def test_a_member_without_end_is_not_held_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", 100)
     stream = io.BytesIO(b'{"meta": [' + b"1," * 10_000)
     with pytest.raises(InputError, match="expected an object with an array of jobs"):
-        list(jobs(stream))
-    assert stream.tell() == 1000
+        list(documents(stream, json_walk.SACCT, limit=1000))
+
+
+@pytest.mark.parametrize("between", ["", "\n", ",\n"])
+def test_several_documents_are_read_to_the_end(between: str) -> None:
+    one = json.dumps({"jobs": [job(1)], "meta": {}, "other": [1]})
+    two = json.dumps({"other": {"jobs": 1}, "jobs": [job(2), job(3)]})
+    for text in (one + between + two, two + between + one, json.dumps([job(1)]) + between + two):
+        assert sorted((fault, number) for _, fault, number in walk(text)) == [(None, 1), (None, 2), (None, 3)]
 
 
 def test_truncation_at_every_byte_keeps_what_is_sound() -> None:
