@@ -42,7 +42,8 @@ _SAMPLES = """
 """
 _STARTS = """
     WITH named AS (
-        SELECT job, min(submit_ts) AS first, TRY_CAST(regexp_extract(job, '^application_([0-9]{1,13})_', 1) AS BIGINT) AS started_ms
+        SELECT job, min(submit_ts) AS first,
+               TRY_CAST(regexp_extract(job, '^application_([0-9]{1,13})_', 1) AS BIGINT) AS started_ms
         FROM yarn_facts
         WHERE cluster = $cluster AND "local" AND submit_ts IS NOT NULL AND origin IN ('state', 'audit')
               AND attempt IS NULL AND container IS NULL

@@ -181,9 +181,14 @@ more than it needed. All these are containers and no members of a gang (``unused
 What a ResourceManager lists as held (``only_held``) may be less than the gang that it grew to.
 """
 
-_CONTAINER_STATE = """CASE WHEN never_ended OR end_ts IS NULL THEN NULL WHEN exit_code = 0 THEN 'completed' WHEN exit_code = -100 THEN 'node_fail'
-                WHEN exit_code = -102 THEN 'preempted' WHEN exit_code IN (-103, -104) THEN 'out_of_memory'
-                WHEN exit_code IN (-105, -106, -107, -108) OR state = 'KILLED' THEN 'killed' WHEN exit_code IS NOT NULL THEN 'failed' END"""
+_CONTAINER_STATE = """
+    CASE WHEN never_ended OR end_ts IS NULL THEN NULL
+         WHEN exit_code = 0 THEN 'completed'
+         WHEN exit_code = -100 THEN 'node_fail'
+         WHEN exit_code = -102 THEN 'preempted'
+         WHEN exit_code IN (-103, -104) THEN 'out_of_memory'
+         WHEN exit_code IN (-105, -106, -107, -108) OR state = 'KILLED' THEN 'killed'
+         WHEN exit_code IS NOT NULL THEN 'failed' END"""
 """What became of a container, in the words that all sources share; NULL where nothing tells."""
 
 INSERT_CONTAINERS = f"""

@@ -270,8 +270,8 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
         found; int64[6, >= found], for each line found: line (0-based), start, message, end (into buf; without the
         line end), kind (number of the mark), millis (of the line's date, on its own clock, or in UTC where it states
         its zone); then how many records have a date, how many lines there are, how many of them that are not blank
-        come before the first dated one, and how many records state their zone. Where a line end is missing between two records, both are told apart, and the first one's kind has
-        `TORN` added.
+        come before the first dated one, and how many records state their zone. Where a line end is missing between
+        two records, both are told apart, and the first one's kind has `TORN` added.
     """
     n = buf.size
     room = 1024

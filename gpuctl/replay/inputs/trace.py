@@ -23,6 +23,7 @@ from gpuctl.core.states import State
 from gpuctl.core.text import agreeing
 from gpuctl.replay.inputs.check import SHOWN, unplaceable
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
+from gpuctl.replay.inputs.container_jobs import of_containers
 from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
 from gpuctl.replay.inputs.trace_rows import EPOCH, Rows, codes, holdings, peak, read_rows, starts
 from gpuctl.replay.inputs.transforms import take
@@ -99,14 +100,14 @@ def read_trace(
         UsageError: the store has no such cluster, or several and none is named.
         InputError: no job of it can be replayed; it says why, with counts.
     """
-    trace = read_rows(store, cluster_name, NO_QUEUE)
+    trace, uneven = of_containers(read_rows(store, cluster_name, NO_QUEUE))
     cpu_too = resources != GPUS_ONLY
     rows, segments, notes = _jobs(trace, work, cpu_jobs=cpu_too)
     machines, machine_notes = _machines(trace, cpu_servers=cpu_too)
     origin_c = math.floor(rows["submit_c"][0])
     workload, more = _workload(trace, rows, segments, machines, origin_c)
     why = None if failures is None else why_failed(rows, segments, failures)
-    workload = dataclasses.replace(workload, notes=(*notes, *more), failures=why)
+    workload = dataclasses.replace(workload, notes=(*notes, *uneven, *more), failures=why)
     cluster = _cluster(trace, machines, machine_notes, workload, (quotas or {}, racks or {}))
     if own_cluster and cluster.total_gpus:
         large = unplaceable(workload, cluster, resources)
@@ -207,7 +208,10 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[Note]]:
     until = pl.when(cut).then(c("shown_c").fill_null(trace.log_end)).otherwise("released_c")
     # the source's own difference where nothing cut it short: it is right in the hour of a change of the clock too
     length = pl.when(c("whole") & c("run_s").is_not_null()).then("run_s").otherwise(until - c("start_c"))
-    rows = trace.attempts.with_columns(cut=cut, until=until, seconds=length).sort("job", "start_c", "attempt")
+    # the same GPU-seconds on the gang as a whole, where containers came and went one by one
+    length = pl.when(c("held_gpu_s").is_not_null()).then(c("held_gpu_s") / c("job_gpus")).otherwise(length)
+    rows = trace.attempts.join(trace.jobs.select("job", job_gpus="gpus"), on="job", how="left")
+    rows = rows.with_columns(cut=cut, until=until, seconds=length).sort("job", "start_c", "attempt")
     rows = rows.with_columns(last=c("attempt") == c("attempt").max().over("job"), held=c("gpus"))
     failed, notes = c("state").is_in(_FAILED), []
     usable = c("start_c").is_not_null() & (c("seconds") > 0).fill_null(value=False)
@@ -368,9 +372,12 @@ def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, 
     """The machines with GPUs, or also those with CPUs alone, by name, and what was inferred of them."""
     c = pl.col
     listed = trace.machines
-    held = holdings(trace).join(
+    held = holdings(trace).join(trace.containers, on=["job", "attempt"], how="anti")
+    held = held.join(
         trace.placements.select("job", "attempt", "machine", c("gpus").alias("part")), on=["job", "attempt"]
     )
+    parts = trace.containers.filter(c("machine").is_not_null()).with_columns(part="gpus")
+    held = pl.concat([held, parts.select(held.columns)]) if parts.height else held
     unsized = held.join(listed.filter(c("gpus").is_not_null()), on="machine", how="anti")
     # shares of GPUs are sums of fractions
     most = peak(unsized, "machine", "part").select("machine", most=(c("most") - 1e-6).ceil().cast(pl.Int64))

@@ -42,6 +42,16 @@ _PLACEMENTS = """
            bool_or(coalesce(p.estimated, false)) AS estimated
     FROM placements AS p JOIN numbered_jobs AS j USING (cluster, job) WHERE cluster = $cluster GROUP BY ALL
 """
+_CONTAINERS = """
+    SELECT j.number AS job, c.attempt, c.machine, c.gpus, epoch(timezone($zone, c.allocated_ts)) AS start_c,
+           epoch(timezone($zone, c.end_ts)) AS until_c
+    FROM containers AS c JOIN numbered_jobs AS j USING (cluster, job) JOIN attempts AS a USING (cluster, job, attempt)
+    WHERE cluster = $cluster AND c.gpus > 0 AND c.allocated_ts IS NOT NULL
+          AND c.source_state IS DISTINCT FROM 'RESERVED' AND a.start_ts IS NOT NULL AND a.gpus > 0
+          AND NOT list_has_any(a.quirks, ['gpus_partial', 'gpus_estimated'])
+          AND c.job IN (SELECT job FROM yarn_built WHERE cluster = $cluster)
+"""
+"""Of YARN, where an attempt's GPUs come and go with its containers."""
 _MACHINES = "SELECT machine, rack, gpu_type, gpus, cpus, mem_mb FROM machines WHERE cluster = $cluster"
 _EVENTS = """
     SELECT machine, state, epoch(timezone($zone, from_ts)) AS from_c, epoch(timezone($zone, to_ts)) AS to_c
@@ -59,7 +69,10 @@ class Rows:
         slurm: whether the source is Slurm.
         jobs: one a job; here and elsewhere ``job`` is a number, which only joins these rows, and ``name`` its name.
         attempts: one an attempt; ``endless``: no end is logged, ``whole``: it held its GPUs to its end;
-            ``shown_c``: the last time that its own source tells, or the queue was seen with it.
+            ``shown_c``: the last time that its own source tells, or the queue was seen with it; ``held_gpu_s``:
+            GPU-seconds of its containers from its start on, null where no source tells of containers. What a gang held
+            while it gathered was part of its wait.
+        containers: what such attempts held, one row a container: its machine may be null.
         placements: one an attempt and machine.
         machines: as listed; machines that only placements name are not in it.
         queues: with their configured quotas, null where there is none.
@@ -73,6 +86,7 @@ class Rows:
     slurm: bool
     jobs: pl.DataFrame
     attempts: pl.DataFrame
+    containers: pl.DataFrame
     placements: pl.DataFrame
     machines: pl.DataFrame
     queues: pl.DataFrame
@@ -101,26 +115,47 @@ def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
     latest = [jobs[c].max() for c in ("submit_c", "start_c", "end_c")] + [
         attempts[c].max() for c in ("start_c", "end_c")
     ]
+    log_end = max((float(t) for t in latest if isinstance(t, int | float)), default=0.0)
+    containers = _open_ended(store.frame(_CONTAINERS, timed), attempts, log_end)
+    held = containers.join(attempts.select("job", "attempt", begun="start_c"), on=["job", "attempt"])
+    seconds = pl.col("until_c") - pl.max_horizontal("start_c", "begun")
+    held = held.group_by("job", "attempt").agg(held_gpu_s=(pl.col("gpus") * seconds.clip(0)).sum())
+    attempts = attempts.join(held, on=["job", "attempt"], how="left", maintain_order="left")
     return Rows(
         name=name,
         zone=zone,
         slurm=about["source_format"].startswith("slurm"),
         jobs=jobs.with_columns(pl.col("queue").fill_null(no_queue)),
         attempts=attempts,
+        containers=containers,
         placements=store.frame(_PLACEMENTS, here),
         machines=store.frame(_MACHINES, here),
         queues=store.frame("SELECT queue, quota_gpus FROM queues WHERE cluster = $cluster", here),
         queue_machines=store.frame("SELECT DISTINCT queue, machine FROM queue_machines WHERE cluster = $cluster", here),
         events=store.frame(_EVENTS, timed),
-        log_end=max((float(t) for t in latest if isinstance(t, int | float)), default=0.0),
+        log_end=log_end,
     )
 
 
+def _open_ended(containers: pl.DataFrame, attempts: pl.DataFrame, log_end: float) -> pl.DataFrame:
+    """The same with an end for every container: that of its attempt where its own is not known."""
+    if containers.is_empty():
+        return containers
+    over = pl.coalesce("released_c", "shown_c", pl.lit(log_end))
+    ends = attempts.select("job", "attempt", over=over)
+    rows = containers.join(ends, on=["job", "attempt"], how="left", maintain_order="left")
+    return rows.with_columns(until_c=pl.max_horizontal(pl.coalesce("until_c", "over"), "start_c")).drop("over")
+
+
 def holdings(trace: Rows) -> pl.DataFrame:
-    """When each attempt with a known start held GPUs, allocation to release: job, attempt, gpus, start_c, until_c."""
+    """When each attempt with a known start held GPUs, allocation to release: job, attempt, gpus, start_c, until_c.
+
+    Of attempts whose containers came and went there is one row a container.
+    """
     until = pl.max_horizontal(pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end)), "start_c")
-    rows = trace.attempts.filter(pl.col("start_c").is_not_null() & pl.col("gpus").is_not_null())
-    return rows.select("job", "attempt", "gpus", start_c="held_from_c", until_c=until)
+    whole = pl.col("start_c").is_not_null() & pl.col("gpus").is_not_null() & pl.col("held_gpu_s").is_null()
+    rows = trace.attempts.filter(whole).select("job", "attempt", "gpus", start_c="held_from_c", until_c=until)
+    return pl.concat([rows, trace.containers.select(rows.columns)]) if trace.containers.height else rows
 
 
 def peak(held: pl.DataFrame, key: str, gpus: str) -> pl.DataFrame:
