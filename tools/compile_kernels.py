@@ -18,6 +18,8 @@ from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpuctl.core.errors import GpuctlError
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
@@ -72,6 +74,18 @@ def run_commands(commands: list[list[str]]) -> str:
     return ""
 
 
+def compile_sweeps(_: list[Any]) -> str:
+    """Compile what few jobs are swept without: as many instants as take compiled code."""
+    from gpuctl.analyze import fragmentation
+    from gpuctl.analyze.occupancy import Servers
+
+    whole, none = np.zeros(0, np.int64), np.zeros(0)
+    servers = Servers(np.array([8]), np.array([0]), none, none, whole, whole)
+    demand = fragmentation.Demand(none, none, whole, whole)
+    fragmentation.means(servers, [np.ones(1, bool)], demand, np.arange(50_000.0))
+    return ""
+
+
 def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
     """What there is to do, the longest first."""
     trace, cases = ROOT / "sample_data" / "chain" / "sacct.txt.gz", ROOT / "docs" / "examples" / "chain_cases.csv"
@@ -104,7 +118,7 @@ def work() -> list[tuple[Callable[[list[Any]], str], list[Any]]]:
     policies = ((compile_policies, names) for names in together())
     commands = [(run_commands, each) for each in (chains, accels, stages)]
     last = [(run_commands, each) for each in (deferrable, python, analyses, ingests)]
-    return [*commands, *policies, (compile_policies, [example]), *last]
+    return [*commands, *policies, (compile_policies, [example]), *last, (compile_sweeps, [])]
 
 
 def main() -> int:

@@ -14,16 +14,20 @@ import numpy as np
 import polars as pl
 
 from gpuctl.analyze import delay_table, occupancy
+from gpuctl.analyze.fragmentation_kernel import sweep
+from gpuctl.compiled.jit import interpreted, is_compiled
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-    from typing import Literal
+    from collections.abc import Sequence
+    from typing import Any, Literal
+
+    from numpy.typing import NDArray
 
     from gpuctl.analyze.occupancy import Bools, Floats, Ints, Servers
     from gpuctl.store.database import Store
 
-_CELLS = 2_000_000
-"""Numbers held of the intervals that are looked at together: bounds the memory."""
+_FEW = 4_000
+"""Instants that Python sweeps in the time in which compiled code is loaded; compiling takes ten times as long."""
 
 
 @dataclass(frozen=True)
@@ -109,178 +113,93 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
         return Levels(*(np.zeros(0) for _ in range(4)))
     times = np.unique(np.concatenate([edges, servers.start, servers.end, demand.start, demand.end]))
     times = times[(times >= edges[0]) & (times <= edges[-1])]
-    lengths = np.diff(times)
-    period = np.searchsorted(edges, times[:-1], side="right") - 1
-    sums = np.zeros((4, edges.size - 1))
-    for part, found in levels(times[:-1], servers, pools, demand):
-        for k, values in enumerate((found.free, found.largest, found.stranded, found.waiting)):
-            sums[k] += np.bincount(period[part], weights=values * lengths[part], minlength=edges.size - 1)
+    period = np.searchsorted(edges, times, side="right") - 1
+    changes, sites = _changes(servers), _sites(servers, pools)
+    with interpreted(_is_done_sooner(times.size)):
+        sums = sweep(
+            times,
+            period,
+            edges.size - 1,
+            *_events(changes, sites, servers),
+            *_waits(demand, len(pools)),
+            *sites.arrays,
+        )
     whole = np.diff(edges)
     return Levels(*np.divide(sums, whole, out=np.zeros_like(sums), where=whole > 0))
 
 
-def levels(times: Floats, servers: Servers, pools: Sequence[Bools], demand: Demand) -> Iterator[tuple[slice, Levels]]:
-    """What holds on the intervals that begin at `times`, a run of them at a time.
-
-    Args:
-        times: seconds, ascending; every change is one of them or lies before the first.
-        servers: all servers, and what was held on them.
-        pools: as in `means`.
-        demand: the gangs that wait.
-    """
-    groups = _groups(servers, pools)
-    top = int(servers.gpus.max(initial=0))
-    # how many servers of each group have so many free GPUs
-    state = np.zeros((groups.rack.size, top + 1), np.int64)
-    np.add.at(state, (groups.of_server, servers.gpus), 1)
-    at, server, before, after = _changes(times, servers)
-    waits = _Waiting(times, demand)
-    chunk = max(64, _CELLS // max(1, state.size))
-    by_level = np.arange(top + 1)[None, :, None]
-    for low in range(0, times.size, chunk):
-        part = slice(low, min(low + chunk, times.size))
-        changes = np.zeros((*state.shape, part.stop - low), np.int32)
-        mine = slice(*np.searchsorted(at, (part.start, part.stop)))
-        np.add.at(changes, (groups.of_server[server[mine]], before[mine], at[mine] - low), -1)
-        np.add.at(changes, (groups.of_server[server[mine]], after[mine], at[mine] - low), 1)
-        counts = state[:, :, None] + np.cumsum(changes, axis=2)
-        state = counts[:, :, -1]
-        largest, usable = _fitting(counts, groups, waits, part)
-        free = (counts * by_level).sum(axis=(0, 1))
-        used = (counts * by_level * (by_level >= usable[:, None, :])).sum(axis=(0, 1))
-        asked = waits.gpus[part]
-        yield part, Levels(free, largest, np.where(asked > 0, free - used, 0.0), asked)
+def _is_done_sooner(instants: int) -> bool:
+    """Whether Python sweeps so many instants in less time than compiled code takes to be there."""
+    return instants <= _FEW or (instants <= 10 * _FEW and not is_compiled(sweep))
 
 
 @dataclass(frozen=True)
-class _Groups:
-    """Servers that may stand in for each other: those of one rack that are in the same pools.
+class _Sites:
+    """Racks as pools see them, and groups of servers that may stand in for each other.
 
-    The servers of unknown rack are together in rack -1, in which no gang may have two of them.
+    Servers of a group are in one rack and in the same pools. The servers of unknown rack are together in rack -1, in
+    which no gang may have two of them.
 
     Attributes:
         of_server: the group of each server.
-        rack: of each group.
-        within: (groups, pools): whether a group is in a pool.
-        largest: GPUs of the largest server of each pool.
+        groups: how many groups there are.
+        arrays: what `fragmentation_kernel.sweep` takes of the sites.
     """
 
     of_server: Ints
-    rack: Ints
-    within: Bools
-    largest: list[int]
+    groups: int
+    arrays: tuple[NDArray[Any], ...]
 
 
-def _groups(servers: Servers, pools: Sequence[Bools]) -> _Groups:
+def _sites(servers: Servers, pools: Sequence[Bools]) -> _Sites:
     keys, of_server = np.unique(np.column_stack([servers.rack, *pools]), axis=0, return_inverse=True)
-    largest = [int(servers.gpus[pool].max(initial=0)) for pool in pools]
-    return _Groups(of_server.reshape(-1), keys[:, 0], keys[:, 1:].astype(bool), largest)
+    rack, within = keys[:, 0], keys[:, 1:].astype(bool)
+    found = [
+        (pool, size, at, np.flatnonzero(within[:, pool] & (rack == at)))
+        for pool, size in enumerate(int(servers.gpus[members].max(initial=0)) for members in pools)
+        if size
+        for at in np.unique(rack[within[:, pool]]).tolist()
+    ]
+    of_group: list[list[int]] = [[] for _ in rack]
+    for site, (*_, groups) in enumerate(found):
+        for group in groups.tolist():
+            of_group[group].append(site)
+    pool, size, at = (np.array([each[k] for each in found], np.int64) for k in range(3))
+    arrays = (pool, size, at >= 0, *_rows(of_group), *_rows([groups.tolist() for *_, groups in found]))
+    return _Sites(of_server.reshape(-1), rack.size, arrays)
 
 
-def _fitting(counts: Ints, groups: _Groups, waits: _Waiting, part: slice) -> tuple[Floats, Ints]:
-    """The largest gang that fits on each interval, and the fewest free GPUs with which a server of a group is of use.
-
-    Args:
-        counts: (groups, free GPUs, intervals): servers.
-        groups: of the servers.
-        waits: the gangs that wait.
-        part: which intervals these are.
-    """
-    gang = np.zeros(counts.shape[2])
-    usable = np.full((groups.rack.size, counts.shape[2]), counts.shape[1])
-    for pool, size in enumerate(groups.largest):
-        asking = waits.of_pool(pool, part)
-        for rack in np.unique(groups.rack[groups.within[:, pool]]).tolist() if size else ():
-            ours = groups.within[:, pool] & (groups.rack == rack)
-            here = counts[ours].sum(axis=0)
-            known = rack >= 0
-            np.maximum(gang, _largest_gang(here, size) if known else _most_free(here), out=gang)
-            fitting = {asked: when for asked, when in asking.items() if known or asked <= size}
-            usable[ours] = np.minimum(usable[ours], _least_usable(here, size, fitting))
-    return gang, usable
+def _rows(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """Lists behind each other in one array: where each begins and ends, and the array."""
+    begins = np.cumsum([0, *map(len, lists)])
+    return begins, np.array([each for one in lists for each in one], np.int64)
 
 
-class _Waiting:
-    """How many gangs of each size and pool wait on each interval."""
-
-    def __init__(self, times: Floats, demand: Demand) -> None:
-        self._times = times
-        self._of: dict[int, dict[int, Floats]] = {}
-        self.gpus = np.zeros(times.size)
-        for pool in np.unique(demand.pool).tolist():
-            ours = demand.pool == pool
-            for size in np.unique(demand.gpus[ours]).tolist():
-                some = ours & (demand.gpus == size)
-                ends = np.concatenate([demand.start[some], demand.end[some]])
-                count = occupancy.step(times, ends, np.repeat([1.0, -1.0], int(some.sum())))
-                self._of.setdefault(pool, {})[size] = count
-                self.gpus += size * count
-
-    def of_pool(self, pool: int, part: slice) -> dict[int, Bools]:
-        """By size, the intervals of `part` on which such a gang waits; sizes that do not wait at all are left out."""
-        there = {size: count[part] > 0 for size, count in self._of.get(pool, {}).items()}
-        return {size: waits for size, waits in there.items() if waits.any()}
-
-
-def _changes(times: Floats, servers: Servers) -> tuple[Ints, Ints, Ints, Ints]:
-    """Every change of a server's free GPUs, by time: interval that it begins, server, GPUs before and after."""
+def _changes(servers: Servers) -> tuple[Ints, Floats, Ints, Ints]:
+    """Every change of a server's free GPUs, by time: server, seconds, GPUs before and after."""
     server, at, before, after = occupancy.vacancies(servers)
-    k = np.searchsorted(times, at, side="left")
-    order = np.argsort(k, kind="stable")
-    inside = order[k[order] < times.size]
-    return k[inside], server[inside], before[inside], after[inside]
+    order = np.argsort(at, kind="stable")
+    return server[order], at[order], before[order], after[order]
 
 
-def _largest_gang(counts: Ints, size: int) -> Floats:
-    """The largest gang that fits one rack, on every interval.
-
-    A gang on k servers, the fewest that could hold it, asks for more than (k - 1) * size GPUs: the k emptiest servers
-    may lack less than `size` of being empty.
-
-    Args:
-        counts: (free GPUs, intervals): servers of the rack.
-        size: GPUs of the largest server.
-    """
-    gang = np.zeros(counts.shape[1])
-    lacking = np.full(counts.shape[1], size - 1)
-    for free in range(min(size, len(counts) - 1), 0, -1):
-        taken = counts[free] if free == size else np.minimum(counts[free], lacking // (size - free))
-        gang += taken * free
-        lacking -= taken * (size - free)
-    return gang
+def _events(
+    changes: tuple[Ints, Floats, Ints, Ints], sites: _Sites, servers: Servers
+) -> tuple[Ints, Ints, Floats, Ints, Ints, Ints]:
+    """Levels, the servers of each group at each level when all are empty, and the changes as levels of groups."""
+    server, at, before, after = changes
+    levels = np.unique(np.concatenate([[0], servers.gpus, before, after])).astype(np.int64)
+    count = np.zeros((sites.groups, levels.size), np.int64)
+    np.add.at(count, (sites.of_server, np.searchsorted(levels, servers.gpus)), 1)
+    old, new = (np.searchsorted(levels, each) for each in (before, after))
+    return levels, count, at, sites.of_server[server], old, new
 
 
-def _most_free(counts: Ints) -> Floats:
-    """The most GPUs that are free on one server, on every interval; `counts` as in `_largest_gang`."""
-    most = np.zeros(counts.shape[1])
-    for free in range(1, len(counts)):
-        most[counts[free] > 0] = free
-    return most
-
-
-def _least_usable(counts: Ints, size: int, waiting: dict[int, Bools]) -> Ints:
-    """The fewest free GPUs that a server of one rack must have for some waiting gang to use them, on every interval.
-
-    Args:
-        counts: (free GPUs, intervals): servers of the rack.
-        size: GPUs of the largest server of the pool.
-        waiting: by size of gang, whether one waits on each interval.
-    """
-    least = np.full(counts.shape[1], len(counts))
-    for gang, waits in waiting.items():
-        fewest = -(-gang // size)
-        others, whole = _emptiest(counts, fewest - 1), _emptiest(counts, fewest)
-        needed = np.maximum(1, gang - others)
-        least = np.where(waits & (whole >= gang), np.minimum(least, needed), least)
-    return least
-
-
-def _emptiest(counts: Ints, servers: int) -> Ints:
-    """Free GPUs of so many servers of a rack, those with most free, on every interval."""
-    left = np.full(counts.shape[1], servers)
-    found = np.zeros(counts.shape[1], np.int64)
-    for free in range(len(counts) - 1, 0, -1):
-        taken = np.minimum(counts[free], left)
-        found += taken * free
-        left -= taken
-    return found
+def _waits(demand: Demand, pools: int) -> tuple[Floats, Ints, Ints, Ints, Ints, Ints]:
+    """When gangs begin and end to wait, by kind; the size and pool of each kind; where the kinds of a pool begin."""
+    kinds, kind = np.unique(np.column_stack([demand.pool, demand.gpus]), axis=0, return_inverse=True)
+    at = np.concatenate([demand.start, demand.end])
+    order = np.argsort(at, kind="stable")
+    both = np.concatenate([kind.reshape(-1)] * 2)
+    step = np.repeat(np.array([1, -1]), demand.start.size)
+    pool, size = kinds[:, 0].copy(), kinds[:, 1].copy()
+    return at[order], both[order], step[order], size, pool, np.searchsorted(pool, np.arange(pools + 1))

@@ -139,6 +139,7 @@ def compiled_code(given: Given) -> Iterable[Finding]:
         evidence = "NUMBA_DISABLE_JIT is set: loops run uncompiled, a hundred times as slowly"
         yield Finding("compiled_code", Status.WARN, evidence, "unset NUMBA_DISABLE_JIT")
         return
+    from gpuctl.analyze import fragmentation_kernel
     from gpuctl.compiled.jit import is_compiled
     from gpuctl.ingest.philly import telemetry_kernel
     from gpuctl.ingest.slurm import ctld_kernel
@@ -150,7 +151,7 @@ def compiled_code(given: Given) -> Iterable[Finding]:
 
     replay = {function for name in BUILT_IN for function in entries(find(name))}
     others = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, history_kernel.sweep}
-    others |= {state_kernel.sweep, bound_kernel.follow}
+    others |= {state_kernel.sweep, bound_kernel.follow, fragmentation_kernel.sweep}
     yield cached({function: is_compiled(function) for function in replay | others})
 
 

@@ -59,7 +59,9 @@ def test_free_gpus_of_another_partition_are_of_no_use() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_subset_of_servers_tells_the_same(seed: int) -> None:
+def test_every_subset_of_servers_tells_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    if seed % 4 == 0:
+        monkeypatch.setattr(fragmentation, "_FEW", -1)  # as compiled code
     random = np.random.default_rng(seed)
     count = int(random.integers(1, 7))
     gpus = random.choice([2, 4], count)
@@ -87,6 +89,15 @@ def test_every_subset_of_servers_tells_the_same(seed: int) -> None:
         assert found.largest[t] == max(sizes, default=0)
         assert found.waiting[t] == sum(size for size, _ in waiting)
         assert found.stranded[t] == (sum(free) - sum(free[s] for s in used) if waiting else 0)
+
+
+def test_a_few_servers_of_a_million_gpus_are_as_quick_as_small_ones() -> None:
+    # levels are the numbers of free GPUs that occur, not all up to the largest
+    site = servers([10**6, 10**6], [0, 0], (0, 10, 0, 999_999), (5, 10, 1, 1))
+    found = fragmentation.means(site, [np.ones(2, bool)], demand((0, 10, 10**6, 0)), np.array([0.0, 5.0, 10.0]))
+    assert found.free.tolist() == [10**6 + 1, 10**6]
+    assert found.largest.tolist() == [10**6 + 1, 10**6 - 1]
+    assert found.stranded.tolist() == [1, 10**6]
 
 
 def ways(size: int, pool: np.ndarray, gpus: np.ndarray, rack: np.ndarray, free: list[int]) -> Iterable[tuple[int, ...]]:
