@@ -65,6 +65,12 @@ VIEWS: tuple[View, ...] = (
         Field("epoch", _TEXT, "what its times count from: shifted (no dates), relative (no dates either); NULL: real"),
         Field("unit", _TEXT, "what a row of jobs is: pod, instance; NULL: a job"),
     )),
+    View("job_dependencies", "a job and one that it follows", (
+        _CLUSTER,
+        _JOB,
+        Field("after_job", _TEXT, "it starts only after the end of this job"),
+        Field("think_s", _NUMBER, "seconds from that end to its submission"),
+    )),
     View("service_load", "a request to a service, or a span of requests", (
         _CLUSTER,
         Field("service", _TEXT, "the service, or the file that describes it"),

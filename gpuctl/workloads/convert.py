@@ -47,7 +47,7 @@ _APPLICATIONS = {
 the classes small to extra large), the batch size a GPU of Sia's workloads, and the largest one of an application."""
 
 _JOBS = """
-    SELECT job, "user", queue, account, name, gpu_type, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
+    SELECT job, "user", queue, partition, account, name, gpu_type, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
            epoch(submit_ts) AS submit_s, epoch(start_ts) AS start_s, wait_s,
            coalesce(run_sum_s, run_span_s, run_last_s) AS run_s,
            strftime(timezone($zone, submit_ts), '%Y-%m-%d %H:%M:%S') AS submitted
@@ -61,6 +61,10 @@ _ATTEMPTS = """
 _PLACES = """
     SELECT job, attempt, machine, sum(gpus) AS gpus, flatten(list(gpu_indices)) AS indices
     FROM placements WHERE cluster = $cluster GROUP BY ALL ORDER BY job, attempt, machine
+"""
+_FOLLOWS = """
+    SELECT job, after_job, max(think_s) OVER (PARTITION BY job) AS think_s
+    FROM job_dependencies WHERE cluster = $cluster ORDER BY job, after_job
 """
 _LOAD = """
     SELECT floor(epoch(ts) / $step)::BIGINT AS bin, sum(requests) AS requests,
@@ -77,6 +81,7 @@ class Trace:
         name: of the cluster.
         jobs: one row a job, in order of submission; ``size`` is what `unit` counts.
         unit: a key of `UNITS`.
+        follows: which job follows which, ``after_job``, and how many seconds after its end, ``think_s``.
         capacity: units that the machines have; None unknown.
         zone: of the source's stamps.
         dated: whether times have dates.
@@ -84,6 +89,7 @@ class Trace:
 
     name: str
     jobs: pl.DataFrame
+    follows: pl.DataFrame
     unit: str
     capacity: int | None
     zone: str
@@ -118,7 +124,10 @@ def read(store: Store, cluster: str | None, unit: str | None) -> Trace:
     stock = "SELECT sum(gpus) AS gpu, sum(cpus) AS core, count(*) AS node FROM machines WHERE cluster = $c"
     capacity = store.frame(stock, {"c": name})[unit].item()
     jobs = jobs.with_columns(size=pl.col(UNITS[unit]).cast(pl.Float64))
-    return Trace(name, jobs, unit, int(capacity) if capacity else None, about["timezone"], about["epoch"] is None)
+    follows = store.frame(_FOLLOWS, {"cluster": name})
+    return Trace(
+        name, jobs, follows, unit, int(capacity) if capacity else None, about["timezone"], about["epoch"] is None
+    )
 
 
 def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note]]:
@@ -159,15 +168,27 @@ def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
     return column.replace_strict(table, default=-1, return_dtype=pl.Int64).fill_null(-1), table
 
 
-def _seconds(values: pl.Expr) -> pl.Expr:
+def _seconds(values: pl.Expr | pl.Series) -> pl.Expr:
     """Seconds as text: whole where they are, else with up to six decimals; -1 for none."""
-    value = values.fill_null(-1.0).round(6)
+    value = (values if isinstance(values, pl.Expr) else pl.lit(values)).fill_null(-1.0).round(6)
     whole = value == value.floor()
     return pl.when(whole).then(value.cast(pl.Int64).cast(pl.String)).otherwise(value.cast(pl.String))
 
 
+def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
+    """Which of some jobs follow which of them, in the order of the file; what is to be said of the rest."""
+    kept = trace.follows.join(jobs.select("job"), on="job", how="semi")
+    inside = kept.join(jobs.select(after_job="job"), on="after_job", how="semi", maintain_order="left")
+    lost = kept.height - inside.height
+    told = note("{n:,} {n|dependency|dependencies} on jobs that are left out {n|is|are} dropped", n=lost)
+    return inside, [told] if lost else []
+
+
 def swf(trace: Trace, file: BinaryIO) -> Done:
-    """SWF 2.2; a job without a start has no wait. Names of queues stand in the header."""
+    """SWF 2.2; a job without a start has no wait. Names of queues and partitions stand in the header.
+
+    Of several jobs that one follows, SWF has room for one: the last of them to end, as far as the trace tells.
+    """
     jobs, notes = _whole(trace, timed=False)
     first = jobs["submit_s"].min() if jobs.height else 0.0
     start = int(first) if trace.dated and isinstance(first, float) else 0
@@ -176,24 +197,40 @@ def swf(trace: Trace, file: BinaryIO) -> Done:
     groups, _ = _numbers(jobs["account"])
     apps, _ = _numbers(jobs["name"])
     queues, queue_names = _numbers(jobs["queue"])
+    partitions, partition_names = _numbers(jobs["partition"])
+    follows, dropped = _follow(trace, jobs)
+    ends = jobs.select(after_job="job", number=jobs_by_number, end_s=pl.col("start_s") + pl.col("run_s"))
+    last = follows.join(ends, on="after_job").sort("end_s", "number", nulls_last=False).unique("job", keep="last")
+    if last.height < follows.height:
+        dropped.append(
+            note(
+                "{n:,} {n|dependency|dependencies} {n|is|are} dropped: a job of SWF follows one other at most",
+                n=follows.height - last.height,
+            )
+        )
+    before = jobs.select("job").join(last, on="job", how="left", maintain_order="left")
+    notes += dropped
     states = {state.value: number for state, number in _DONE.items()}
-    cell = pl.lit("-1")
+    cell, memory = pl.lit("-1"), (pl.col("mem_mb") * 1024 / pl.col("size")).round().cast(pl.Int64)
     rows = jobs.select(
         jobs_by_number.cast(pl.String).alias("job"), _seconds(pl.col("submit_s") - start).alias("submit"),
         _seconds(pl.col("wait_s")).alias("wait"), _seconds(pl.col("run_s")).alias("run"),
         pl.col("size").cast(pl.String).alias("procs"), cell.alias("cpu"), cell.alias("memory"),
         pl.col("size").cast(pl.String).alias("asked"), _seconds(pl.col("time_limit_s").cast(pl.Float64)).alias("limit"),
-        cell.alias("asked_memory"),
+        memory.fill_null(-1).cast(pl.String).alias("asked_memory"),
         pl.col("state").replace_strict(states, default=0, return_dtype=pl.Int64).cast(pl.String).alias("status"),
         users.cast(pl.String).alias("user"), groups.cast(pl.String).alias("group"), apps.cast(pl.String).alias("app"),
-        queues.cast(pl.String).alias("queue"), *(cell.alias(f"last{k}") for k in range(3)),
+        queues.cast(pl.String).alias("queue"), partitions.cast(pl.String).alias("partition"),
+        before["number"].fill_null(-1).cast(pl.String).alias("preceding"),
+        _seconds(before["think_s"]).alias("think"),
     )  # fmt: skip
     told = [("Version", "2.2"), ("Computer", trace.name), ("Conversion", "gpuctl convert"), ("MaxJobs", jobs.height),
             ("MaxRecords", jobs.height)]  # fmt: skip
     told += [("UnixStartTime", start), ("TimeZoneString", trace.zone)] if trace.dated else []
     told += [("MaxProcs", trace.capacity)] if trace.capacity else []
     told += [("Note", f"processors are {trace.unit}s")]
-    told += [("Queue", f"{number} {_line(name)}") for name, number in queue_names.items()]
+    for key, names in (("Queue", queue_names), ("Partition", partition_names)):
+        told += [(key, f"{number} {_line(name)}") for name, number in names.items()]
     head = "".join(f"; {key}: {_line(str(value))}\n" for key, value in told)
     file.write(head.encode())
     rows.write_csv(file, include_header=False, separator=" ")
@@ -224,7 +261,13 @@ def jobs_csv(trace: Trace, file: BinaryIO) -> Done:
         pl.col("job").alias("job_id"), pl.col("submit_s").alias("submit_time"), pl.col("run_s").alias("duration"),
         pl.col("size").alias("num_gpus"), *there,
     )  # fmt: skip
-    return _csv(frame, file, notes)
+    follows, dropped = _follow(trace, jobs)
+    if follows.height:
+        joined = follows.group_by("job").agg(
+            depends_on=pl.col("after_job").str.join(";"), think_time=pl.col("think_s").first()
+        )
+        frame = frame.join(joined, left_on="job_id", right_on="job", how="left", maintain_order="left")
+    return _csv(frame, file, [*notes, *dropped])
 
 
 def philly_csv(trace: Trace, file: BinaryIO) -> Done:

@@ -1,4 +1,4 @@
--- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, container by container where YARN's logs tell of containers.
+-- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, container by container where YARN's logs have containers.
 -- A calendar is asked only where it must be: of a million attempts it takes a second for each time.
 -- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (

@@ -38,7 +38,7 @@ WITH_SOURCE = frozenset(
         "yarn_facts",
         *TRACE_JOBS,
         *("profiles", "suspensions", "traffic_averages"),
-        *("service_load", "quota_history", "trace_parts", "machine_averages"),
+        *("service_load", "quota_history", "trace_parts", "machine_averages", "job_dependencies"),
     }
 )
 """Tables whose rows say which source they came from."""

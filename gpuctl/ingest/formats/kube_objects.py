@@ -174,7 +174,7 @@ def _write(told: list[Told], sink: Sink) -> None:
     for one in told:
         spells = one.spells()
         run = [s.end - s.start for s in spells if s.end is not None]
-        admitted = {"start_is_admission"} if any(s.start in one.admissions - one.ready for s in spells) else set()
+        quirks = {"start_is_admission"} if any(s.start in one.admissions - one.ready for s in spells) else set()
         start, end = (spells[0].start if spells else None), one.end
         wait = None if start is None or one.submit is None or start < one.submit else start - one.submit
         jobs.append({
@@ -185,7 +185,7 @@ def _write(told: list[Told], sink: Sink) -> None:
             "reason": one.reason, "attempts": len(spells), "wait_s": wait,
             "run_span_s": None if start is None or end is None else max(0.0, end - start),
             "run_sum_s": sum(run) if run else None, "run_last_s": run[-1] if run else None,
-            "quirks": sorted((one.quirks | admitted) - ({"earlier_attempts_lost"} if len(spells) > 1 else set())),
+            "quirks": sorted((one.quirks | quirks) - ({"earlier_attempts_lost"} if len(spells) > 1 else set())),
         })  # fmt: skip
         queued = one.submit
         for number, spell in enumerate(spells):

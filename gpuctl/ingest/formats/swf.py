@@ -2,8 +2,12 @@
 
 A row is a job: 18 cells on white space, -1 where nothing is told. Times are seconds after ``UnixStartTime`` of the
 header, or since 1970 where they are as large as that; else nobody knows their date. A job without a wait has no start:
-of some logs the submissions are starts in fact. SWF counts processors: they are GPUs only where
-``--swf-unit gpu`` says so.
+of some logs the submissions are starts in fact. One that was cancelled (status 5) and has no run time never started:
+its wait is the time until it gave up. SWF counts processors: they are GPUs only where ``--swf-unit gpu`` says so.
+Memory is what was requested for each processor, else what each used.
+
+A job that follows another one (fields 17 and 18) is in ``job_dependencies``. Where each of the first rows follows a
+job, the cells are a filler: the first job of a log can follow none.
 
 Behind the 18 cells may stand, in any order, ``{node,node,...}``, the node of each processor, the name of a queue and
 what PBS was asked for (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), where the
@@ -33,7 +37,9 @@ if TYPE_CHECKING:
 Unit = Literal["core", "gpu", "node"]
 """What a processor of SWF is."""
 UNITS: tuple[Unit, ...] = ("core", "gpu", "node")
-_STATES = {0: State.FAILED, 1: State.COMPLETED, 5: State.KILLED}
+_CANCELLED = 5
+_STATES = {0: State.FAILED, 1: State.COMPLETED, _CANCELLED: State.KILLED}
+NONE = "-1"
 _FIRST_DATE_S = 631_152_000
 """1990: what begins later counts from 1970."""
 _MOST_MACHINES = 100_000
@@ -52,11 +58,16 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
     """
     header: dict[str, list[str]] = {}
     jobs, start, placed = Jobs(sink), None, False
+    followers: list[pl.DataFrame] = []
+    follow: bool | None = None
     for rows, rejects, data, first in swf_lines.rows(stream, header):
         sink.seen(rows.height + len(rejects))
         if start is None and rows.height:
             start = _start(header, rows, sink)
-        made = _jobs(rows, start or 0.0, unit, _names(header, "queue"))
+        if follow is None and rows.height:
+            # the first job of a log can follow none
+            follow = bool((rows["preceding"] == NONE).any())
+        made = _jobs(rows, start or 0.0, unit, header, follow=bool(follow))
         lines = made[LINE].filter(made["fault"].is_not_null()).to_list()
         split = data.split(b"\n") if lines else []
         told = [
@@ -68,7 +79,13 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
         sound = made.filter(made["fault"].is_null()) if lines else made
         kept = jobs.add(sound, partial(_raw, data, first))
         placed |= _place(kept, sink, unit)
+        if follow:
+            followers += _followers(kept)
     jobs.finish()
+    if followers:
+        import polars as pl
+
+        sink.insert("job_dependencies", pl.concat(followers))
     if not placed:
         _machines(header, sink, unit)
 
@@ -110,15 +127,34 @@ def _names(header: Mapping[str, list[str]], key: str) -> dict[str, str]:
     return {cells[0]: cells[1].strip() for cells in found if len(cells) == 2 and cells[0].isdecimal()}
 
 
-def _jobs(rows: pl.DataFrame, start: float, unit: Unit, queues: Mapping[str, str]) -> pl.DataFrame:
+def _followers(kept: pl.DataFrame) -> list[pl.DataFrame]:
+    """Which jobs follow another one: none, or one frame; Alea names several of them as ``4&5&6``."""
+    import polars as pl
+
+    if (kept["preceding"] == NONE).all():
+        return []
+    before = pl.col("preceding").str.split("&").alias("after_job")
+    pairs = kept.select("job", before, think_s=pl.col("think").clip(0)).explode("after_job")
+    numbers = pl.col("after_job").str.strip_chars().cast(pl.Float64, strict=False)
+    known = pl.when(numbers >= 0).then(numbers).cast(pl.Int64, strict=False)
+    pairs = pairs.with_columns(after_job=known.cast(pl.String))
+    pairs = pairs.filter(pl.col("after_job").is_not_null() & (pl.col("after_job") != pl.col("job")))
+    return [pairs.with_columns(pl.col("think_s").fill_nan(None).fill_null(0.0))] if pairs.height else []
+
+
+def _jobs(
+    rows: pl.DataFrame, start: float, unit: Unit, header: Mapping[str, list[str]], *, follow: bool
+) -> pl.DataFrame:
     """Make rows of ``jobs`` of cells; why one is none stands in ``fault``."""
     import polars as pl
 
     cell = {name: pl.when(pl.col(name) >= 0).then(pl.col(name)) for name in CELLS if name != "preceding"}
     submit, wait, run = cell["submit"], cell["wait"], cell["run"]
-    begin = pl.when(wait.is_not_null()).then(submit + wait)
+    gave_up = (pl.col("status") == _CANCELLED) & run.is_null()
+    left = pl.when(wait.is_not_null()).then(submit + wait)
     extra = _extras(rows)
-    procs = pl.coalesce(cell["procs"], cell["asked_procs"])
+    # no job ran on no processor
+    procs = pl.coalesce(pl.when(cell["procs"] > 0).then(cell["procs"]), cell["asked_procs"], cell["procs"])
     sizes = {
         "gpus": {"core": pl.lit(0.0), "gpu": procs, "node": pl.lit(0.0)}[unit],
         "cpus": procs.round().cast(pl.Int64) if unit == "core" else pl.lit(None, pl.Int64),
@@ -130,15 +166,16 @@ def _jobs(rows: pl.DataFrame, start: float, unit: Unit, queues: Mapping[str, str
             "cpus": pl.lit(None, pl.Int64),
             "nodes": pl.col("extra nodes"),
         }
-    queue = _label("queue").replace(queues) if queues else _label("queue")
+    queue, partition = (_named(header, name) for name in ("queue", "partition"))
     sound = pl.all_horizontal(pl.col(n).is_between(-1e15, 1e15) for n in CELLS if n != "preceding")
     late = (submit + start + pl.coalesce(wait, 0) + pl.coalesce(run, 0)) > _LATEST_S
     huge = pl.max_horizontal(procs, cell["asked_procs"]) > 2**31 - 1
-    return rows.with_columns(**extra.get("columns", {}), quirks=words(rows, _quirks(cell))).with_columns(
+    marked = words(rows, _quirks(cell, header, follow=follow))
+    return rows.with_columns(**extra.get("columns", {}), quirks=marked).with_columns(
         job=_label("job"),
         submit_ts=_instant(submit, start),
-        start_ts=_instant(begin, start),
-        end_ts=_instant(begin + run, start),
+        start_ts=_instant(pl.when(~gave_up.fill_null(value=False)).then(left), start),
+        end_ts=_instant(left + pl.when(gave_up).then(0.0).otherwise(run), start),
         run_span_s=run,
         state=pl.col("status").replace_strict(_STATES_BY_NUMBER, default=State.UNKNOWN.value, return_dtype=pl.String),
         source_state=pl.col("status").cast(pl.Int64, strict=False).cast(pl.String),
@@ -146,7 +183,8 @@ def _jobs(rows: pl.DataFrame, start: float, unit: Unit, queues: Mapping[str, str
         account=_label("group"),
         name=_label("application"),
         queue=pl.coalesce("extra queue", queue) if "columns" in extra else queue,
-        mem_mb=(pl.coalesce(cell["memory"], cell["asked_memory"]) * procs / 1024).round().cast(pl.Int64, strict=False),
+        partition=partition,
+        mem_mb=_memory(cell, procs).round().cast(pl.Int64, strict=False),
         time_limit_s=cell["asked_time"].round().cast(pl.Int64, strict=False),
         **sizes,
         fault=pl.when(pl.col("job").is_null() | (pl.col("job") < 0)).then(pl.lit("no job number"))
@@ -154,6 +192,20 @@ def _jobs(rows: pl.DataFrame, start: float, unit: Unit, queues: Mapping[str, str
         .when(submit.is_null()).then(pl.lit("no submission"))
         .when(late | huge).then(pl.lit("a number is out of range")),
     )  # fmt: skip
+
+
+def _memory(cell: Mapping[str, pl.Expr], procs: pl.Expr) -> pl.Expr:
+    """MiB of a whole job: SWF has KiB a processor. Used memory of 0 is not known."""
+    import polars as pl
+
+    asked = cell["asked_memory"] * pl.coalesce(pl.when(cell["asked_procs"] > 0).then(cell["asked_procs"]), procs)
+    return pl.coalesce(asked, pl.when(cell["memory"] > 0).then(cell["memory"]) * procs) / 1024
+
+
+def _named(header: Mapping[str, list[str]], name: str) -> pl.Expr:
+    """A number that stands for a name, as the name of the header's where it has one."""
+    names = _names(header, name)
+    return _label(name).replace(names) if names else _label(name)
 
 
 _STATES_BY_NUMBER = {float(number): state.value for number, state in _STATES.items()}
@@ -174,13 +226,19 @@ def _instant(seconds: pl.Expr, start: float) -> pl.Expr:
     return pl.when(sound).then(micros).cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
 
 
-def _quirks(cell: Mapping[str, pl.Expr]) -> dict[str, pl.Expr]:
+def _quirks(cell: Mapping[str, pl.Expr], header: Mapping[str, list[str]], *, follow: bool) -> dict[str, pl.Expr]:
     """Words for what does not fit together, and where; nothing of it is refused."""
     import polars as pl
 
+    most = _number((header.get("maxprocs") or [""])[0])
+    follows = pl.col("preceding") != NONE
     return {
         "no_wait": cell["wait"].is_null(),
-        "no_run_time": cell["run"].is_null(),
+        "no_run_time": cell["run"].is_null() & (pl.col("status") != _CANCELLED),
+        "above_max_procs": cell["procs"] > most if most and most > 0 else pl.lit(value=False),
+        "preceding_unusable": follows & (pl.col("preceding").cast(pl.Float64, strict=False) == pl.col("job"))
+        if follow
+        else follows,
         "size_not_as_asked": cell["procs"] != cell["asked_procs"],
         "ran_past_limit": (cell["run"] > cell["asked_time"]) & (cell["asked_time"] > 0),
         "cpu_time_over_run": cell["cpu_time"] > cell["run"],
@@ -265,12 +323,13 @@ def sniff(name: str, head: bytes) -> str | None:
 FORMAT = Format(
     name="swf",
     title="Standard Workload Format 2.2, with the extensions of MetaCentrum, Frontier and Alea",
-    fills=("jobs", "attempts", "placements", "queues", "machines"),
+    fills=("jobs", "attempts", "placements", "queues", "machines", "job_dependencies"),
     file_names=("*.swf",),
     order=20,
     zoned=True,
     sniff=sniff,
     load=load,
+    parser_version=2,
 )
 
 

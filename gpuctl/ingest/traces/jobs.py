@@ -24,13 +24,36 @@ BATCH = 61_440
 
 JOB_COLUMNS = (
     *("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus"),
-    *("gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s", "priority", "qos", "reason", "attempts", "wait_s"),
+    *(
+        "gpu_type",
+        "nodes",
+        "cpus",
+        "mem_mb",
+        "time_limit_s",
+        "priority",
+        "qos",
+        "reason",
+        "attempts",
+        "wait_s",
+        "partition",
+    ),
     *("run_span_s", "run_sum_s", "run_last_s", "quirks"),
 )
 ONCE = {
     **{name: name for name in ("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state")},
     **{
-        name: name for name in ("source_state", "gpus", "gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s", "quirks")
+        name: name
+        for name in (
+            "source_state",
+            "gpus",
+            "gpu_type",
+            "nodes",
+            "cpus",
+            "mem_mb",
+            "time_limit_s",
+            "partition",
+            "quirks",
+        )
     },
     **{"wait_s": "told_wait_s", "run_span_s": "told_run_s"},
 }
@@ -184,8 +207,8 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
     unfinished = state.is_in(_UNFINISHED)
     waited, ran = _seconds(submit, start), _seconds(start, end)
     on_attempts = {
-        "no_start": start.is_null() & state.is_in(_RAN),
-        "no_end": end.is_null() & start.is_not_null() & ~unfinished,
+        "no_start": start.is_null() & (state.is_in(_RAN) | (_told(rows, "run_span_s").is_not_null() & ~unfinished)),
+        "end_unknown": end.is_null() & start.is_not_null() & ~unfinished,
         "end_before_start": end < start,
         "nodes_unknown": pl.lit(value=True),
     }
@@ -207,6 +230,13 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
     if "run_sum_s" in rows.columns:
         return rows
     return rows.with_columns(run_sum_s="run_span_s", run_last_s="run_span_s")
+
+
+def _told(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """A column, NULL where the source has none of that name."""
+    import polars as pl
+
+    return pl.col(name) if name in rows.columns else pl.lit(None)
 
 
 def _seconds(since: pl.Expr, until: pl.Expr) -> pl.Expr:

@@ -93,6 +93,7 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
         queues=tuple(f"q{k}" for k in range(queues)),
         users=("a", "b", "c"),
         gpu_types=(),
+        think=np.where(np.arange(n) % 2, 7.0, 0.0) if pairs else None,
     )
     racks = 1 if pool else int(draw.integers(1, 3))
     quota = np.full(queues, np.inf)
@@ -373,8 +374,9 @@ def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[st
     ends = dict(zip(outcome.jobs["job"], outcome.jobs["end_s"], strict=True))
     for job, before in workload.depends.tolist():
         start, end = first[workload.ids[job]], ends[workload.ids[before]]
-        if start is not None and (end is None or start < end):
-            found.append(f"{workload.ids[job]} starts before {workload.ids[before]} has ended")
+        think = 0.0 if workload.think is None else workload.think[job]
+        if start is not None and (end is None or start < end + think):
+            found.append(f"{workload.ids[job]} starts less than {think:g} s after {workload.ids[before]} has ended")
     return found
 
 

@@ -29,6 +29,7 @@ from gpuctl.replay.engine.state import (
     A_LEASE,
     A_MIGRATED,
     A_RESIZED,
+    C_ARRIVE,
     C_LEASE,
     C_MACHINE,
     C_ROUND,
@@ -163,6 +164,11 @@ def step(s, until):  # type: ignore[no-untyped-def]
                 wanted_back(s, node - 3 * n - NAMED_TIMERS - 2)
             elif c == C_LEASE:
                 tell(s, E_LEASE, node - 2 * n)
+            elif c == C_ARRIVE:
+                # the time after the last job that it waited for is over
+                s.jobs[node].parents = 0
+                if s.jobs[node].eligible == 1 and s.jobs[node].state == HELD:
+                    enqueue(s, node)
             elif c == C_TIMER:
                 if node < 2 * n:
                     tell(s, E_JOB_TIMER, node - n)

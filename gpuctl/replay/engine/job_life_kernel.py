@@ -19,6 +19,7 @@ from gpuctl.replay.engine.state import (
     A_PREEMPTED,
     A_RUNNING,
     A_TIMEOUT,
+    C_ARRIVE,
     C_END,
     C_SUSPENDED,
     D_FAIL,
@@ -466,7 +467,9 @@ def finish(s, j):  # type: ignore[no-untyped-def]
         for k in range(s.child_first[j], s.child_first[j + 1]):
             child = s.jobs[s.children[k]]
             child.parents -= 1
-            if child.parents == 0 and child.eligible == 1 and child.state == HELD:
+            if child.parents == 1 and child.think > 0:
+                schedule(s, s.children[k], g.now + child.think, C_ARRIVE)
+            elif child.parents == 0 and child.eligible == 1 and child.state == HELD:
                 enqueue(s, s.children[k])
 
 

@@ -233,6 +233,9 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
     jobs.bytes, jobs.link = cost.bytes, cost.link
     if workload.depends.size:
         jobs.parents = np.bincount(workload.depends[:, 0], minlength=workload.size)
+        if workload.think is not None:
+            jobs.think = np.where(jobs.parents > 0, workload.think, 0.0)
+            jobs.parents += jobs.think > 0
     return jobs
 
 

@@ -60,7 +60,7 @@ JOB = np.dtype(
     [
         # ---- when it comes and waits
         ("state", "i8"),
-        ("parents", "i8"),  # jobs that must end before it may start
+        ("parents", "i8"),  # jobs that must end before it may start; one more where time must pass after that
         ("eligible", "i8"),  # its time has come, but for its parents
         ("queued", "f8"),  # when it was queued last
         ("ready", "f8"),  # when it was queued first
@@ -123,6 +123,7 @@ JOB = np.dtype(
         ("row_of_speeds", "i8"),  # its class in `by_type` and `by_pair`
         # ---- what is asked for seldom
         ("submit", "f8"),
+        ("think", "f8"),  # seconds from the end of the last job that it waits for until it may come
         ("limit", "f8"),  # seconds of run time asked for; inf
         ("goal", "f8"),  # work left that its turns must come down to to be worth their cost
         ("turns", "i8"),  # ended by preemption, of those that the goal is for

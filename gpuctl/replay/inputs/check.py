@@ -208,6 +208,8 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
     if w.depends.size and (w.depends.min() < 0 or w.depends.max() >= w.size):
         wrong.append(f"dependencies name jobs {w.depends.min()} to {w.depends.max()}, there are 0 to {w.size - 1}")
     else:
+        if w.think is not None:
+            tell(~((w.think >= 0) & np.isfinite(w.think)), "have no possible time after their dependency", w.think)
         circle = circular(w.depends, w.size)
         if circle.size:
             wrong.append(f"{_jobs(circle.size, 'depend on themselves in a circle')}: {named(w.ids, circle)}")

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
-    "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "eligible_time", "predicted_time", "epochs",
-    "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
+    "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "think_time", "eligible_time", "predicted_time",
+    "epochs", "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
     "speed_curve", "stop_fraction", *TRAITS,
 )  # fmt: skip
 MINUTES = "limit_min"
@@ -52,7 +52,7 @@ MOST_SECONDS = 1e12
 """Some 30 000 years: anything above it is a mistake of units, and would cost all precision below a second."""
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
-            "checkpoint_bytes", "nodes", "nice", "min_gpus", "max_gpus", "stop_fraction",
+            "checkpoint_bytes", "nodes", "nice", "think_time", "min_gpus", "max_gpus", "stop_fraction",
             *TRAITS, *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
 
@@ -90,8 +90,9 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     Columns, in any order: ``job_id`` (unique), ``submit_time`` (s), ``duration`` (s, above 0), ``num_gpus`` (whole, at
     least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
     needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
-    have ended first), ``eligible_time`` (s, not before ``submit_time``: it is held until then), ``predicted_time`` (s,
-    above 0: what policies that go by run times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
+    have ended first), ``think_time`` (s from the last of these ends until it enters the queue), ``eligible_time`` (s,
+    not before ``submit_time``: it is held until then), ``predicted_time`` (s, above 0: what policies that go by run
+    times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
     what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
     policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on, and
     ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them); and ``job_class`` (jobs of one
@@ -250,7 +251,7 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
     gpus, submit = pl.col("num_gpus number"), pl.col("submit_time number")
     whole = f"num_gpus is not a whole number of GPUs, at least {least}, in {{n}}"
     faults.tell(gpus.is_finite() & ((gpus < least) | (gpus != gpus.floor())), whole, "num_gpus")
-    for column in MORE:
+    for column in (*MORE, "think_time", "checkpoint_bytes"):
         if column in present:
             faults.tell(pl.col(f"{column} number") < 0, f"{column} is below 0 in {{n}}", column)
     if "eligible_time" in present:
@@ -260,8 +261,6 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
     if "epochs" in present:
         epochs = pl.col("epochs number")
         faults.tell(epochs.is_finite() & ((epochs < 1) | (epochs != epochs.floor())), _EPOCHS, "epochs")
-    if "checkpoint_bytes" in present:
-        faults.tell(pl.col("checkpoint_bytes number") < 0, "checkpoint_bytes is below 0 in {n}", "checkpoint_bytes")
     for column, smallest in (("nodes", 1), ("nice", -(2**31))):
         if column in present:
             value = pl.col(f"{column} number")
@@ -388,6 +387,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         )
         if extra
         else (),
+        think=_optional(numbers, "think_time", np.zeros(size)) if "think_time" in numbers.columns else None,
         predicted=_optional(numbers, "predicted_time", done) if "predicted_time" in numbers.columns else None,
         epochs=_optional(numbers, "epochs", unknown) if "epochs" in numbers.columns else None,
         checkpoint_bytes=_optional(numbers, "checkpoint_bytes", unknown)

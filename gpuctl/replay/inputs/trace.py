@@ -24,6 +24,7 @@ from gpuctl.core.text import agreeing
 from gpuctl.replay.inputs.check import SHOWN, unplaceable
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.container_jobs import of_containers
+from gpuctl.replay.inputs.dependencies import dependencies
 from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
 from gpuctl.replay.inputs.trace_rows import EPOCH, Rows, codes, holdings, peak, read_rows, starts
 from gpuctl.replay.inputs.transforms import take
@@ -133,8 +134,9 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     )
     rows = trace.jobs.join(summed, on="job", how="left").join(tried, on="job", how="left")
     gpus, total = pl.col("gpus"), pl.col(f"run_{work}_s")
-    timed, alone = pl.col("cut").is_not_null(), pl.col("tries").is_null() & (total > 0)
-    alone = alone.fill_null(value=False)
+    # some logs state how long a job ran and not when
+    timed, undated = pl.col("cut").is_not_null(), pl.col("tries").is_null() | ~pl.col("started")
+    alone = (pl.col("cut").is_null() & undated & (total > 0)).fill_null(value=False)
     reasons = (
         (pl.col("submit_c").is_null(), "have no submission time"),
         (gpus.is_null() & ~timed & pl.col("tries").is_null(), "have no start in the log"),
@@ -185,9 +187,8 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     if totals:
         notes.append(
             note(
-                "{totals:,} job{totals||s} {totals|has|have} no attempts in the log: each is replayed as one run of "
-                "its total time, "
-                "start unknown",
+                "{totals:,} job{totals||s} {totals|has|have} a run time and no start in the log: each is replayed as "
+                "one run of that time",
                 totals=totals,
             )
         )
@@ -265,6 +266,8 @@ def _workload(
     segments = segments.join(rows.select("number", "gpus"), on="number").sort("number", "start_c", maintain_order=True)
     segments = segments.with_row_index("segment")
     pieces, notes = _pieces(trace, segments, machines)
+    depends, think, dropped = dependencies(trace, rows)
+    notes += dropped
     queue, queues = codes(rows["queue"], rows["queue"])
     user, users = codes(rows["user"], rows["user"])
     (account, accounts), (qos, qos_names) = (codes(rows[name], rows[name]) for name in ("account", "qos"))
@@ -301,7 +304,7 @@ def _workload(
         time_limit=np.where((limit > 0).fill_null(value=False), limit.fill_null(0), np.nan),
         gpu_type=gpu_type,
         app=np.arange(rows.height, dtype=np.int64),
-        depends=np.zeros((0, 2), np.int64),
+        depends=depends,
         segment_start=starts(segments["number"], rows.height),
         segment_s=segments["seconds"].to_numpy().astype(np.float64),
         segment_fails=segments["fails"].to_numpy().astype(np.bool_),
@@ -320,6 +323,7 @@ def _workload(
         accounts=accounts,
         qos=qos if qos_names else None,
         qos_names=qos_names,
+        think=think,
         min_nodes=None if (nodes := rows["nodes"]).is_null().all() else nodes.fill_null(0).to_numpy().astype(np.int64),
     )
     return workload, notes
@@ -485,7 +489,9 @@ def _quotas(
                 )
             )
         return quota, "configured"
-    if not infer or not trace.attempts.height:
+    undated = pl.col("start_c").is_null() & pl.col("run_s").is_not_null()
+    if not infer or not trace.attempts.height or trace.attempts.select(undated.any()).item():
+        # where starts are unknown, so is what queues held at once
         return quota, "none"
     held = holdings(trace).join(trace.jobs.select("job", "queue"), on="job")
     most = dict(peak(held, "queue", "gpus").filter(pl.col("most") > 0).iter_rows())

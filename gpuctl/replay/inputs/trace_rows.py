@@ -52,6 +52,12 @@ _CONTAINERS = """
           AND c.job IN (SELECT job FROM yarn_built WHERE cluster = $cluster)
 """
 """Of YARN, where an attempt's GPUs come and go with its containers."""
+_FOLLOWS = """
+    SELECT j.number AS job, b.number AS before, d.think_s
+    FROM job_dependencies AS d JOIN numbered_jobs AS j USING (cluster, job)
+    LEFT JOIN numbered_jobs AS b ON b.cluster = d.cluster AND b.job = d.after_job
+    WHERE cluster = $cluster
+"""
 _MACHINES = "SELECT machine, rack, gpu_type, gpus, cpus, mem_mb FROM machines WHERE cluster = $cluster"
 _EVENTS = """
     SELECT machine, state, epoch(timezone($zone, from_ts)) AS from_c, epoch(timezone($zone, to_ts)) AS to_c
@@ -73,6 +79,7 @@ class Rows:
             GPU-seconds of its containers from its start on, null where no source tells of containers. What a gang held
             while it gathered was part of its wait.
         containers: what such attempts held, one row a container: its machine may be null.
+        follows: which job follows which (null: one that the log lacks), and how many seconds after its end.
         placements: one an attempt and machine.
         machines: as listed; machines that only placements name are not in it.
         queues: with their configured quotas, null where there is none.
@@ -87,6 +94,7 @@ class Rows:
     jobs: pl.DataFrame
     attempts: pl.DataFrame
     containers: pl.DataFrame
+    follows: pl.DataFrame
     placements: pl.DataFrame
     machines: pl.DataFrame
     queues: pl.DataFrame
@@ -128,6 +136,7 @@ def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
         jobs=jobs.with_columns(pl.col("queue").fill_null(no_queue)),
         attempts=attempts,
         containers=containers,
+        follows=store.frame(_FOLLOWS, here),
         placements=store.frame(_PLACEMENTS, here),
         machines=store.frame(_MACHINES, here),
         queues=store.frame("SELECT queue, quota_gpus FROM queues WHERE cluster = $cluster", here),

@@ -371,6 +371,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         piece_server=w.piece_server[pieces],
         piece_gpus=w.piece_gpus[pieces],
         state=tuple(state.tolist()),
+        think=_of(w.think, jobs),
         predicted=_of(w.predicted, jobs),
         epochs=_of(w.epochs, jobs),
         checkpoint_bytes=_of(w.checkpoint_bytes, jobs),

@@ -91,6 +91,7 @@ class Workload:
         gpu_type: number of the GPU type that it needs in ``gpu_types``; -1 any.
         app: number of the app that it belongs to; by default each job is its own.
         depends: (k, 2) job numbers: the first may start only after the second has ended.
+        think: seconds from the end of the last job that each depends on until it may enter the queue; None: 0 for all.
         segment_start: (jobs + 1).
         segment_s: seconds of run time on the recorded placement (at reference speed).
         segment_fails: whether the segment ends in a failure, after which the job queues again.
@@ -178,6 +179,7 @@ class Workload:
     traits: Mapping[str, Floats] = field(default_factory=dict)
     line: Ints | None = None
     failures: Failures | None = None
+    think: Floats | None = None
 
     @property
     def size(self) -> int:

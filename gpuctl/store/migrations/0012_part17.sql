@@ -4,6 +4,25 @@ ALTER TABLE exact_placements ALTER COLUMN machine DROP NOT NULL; -- NULL: gpus i
 
 -- the views of these tables are made anew, with the columns that are added
 DROP VIEW attempts;
+DROP VIEW jobs;
+DROP VIEW numbered_jobs;
+DROP VIEW all_trace_jobs;
+ALTER TABLE trace_jobs ADD COLUMN partition VARCHAR;
+CREATE VIEW all_trace_jobs AS
+    SELECT *, rowid + 1000000000000000 AS number FROM trace_jobs
+    UNION ALL BY NAME
+    SELECT *, rowid + 2000000000000000 AS number FROM trace_jobs_short;
+CREATE VIEW numbered_jobs AS            -- jobs, and in the order of their loading a number, which stays until others are removed
+    SELECT *, rowid AS number FROM job_rows
+    UNION ALL BY NAME
+    SELECT cluster, job, queue, "user", account, name, submit_ts, start_ts, end_ts, state, source_state, gpus, gpu_type, nodes, cpus,
+           mem_mb, time_limit_s, partition, 1 AS attempts,
+           coalesce(CASE WHEN start_ts >= submit_ts THEN (epoch_us(start_ts) - epoch_us(submit_ts)) / 1000000 END, told_wait_s) AS wait_s,
+           coalesce(CASE WHEN end_ts >= start_ts THEN (epoch_us(end_ts) - epoch_us(start_ts)) / 1000000 END, told_run_s) AS run_span_s,
+           run_span_s AS run_sum_s, run_span_s AS run_last_s,
+           CASE WHEN quirks IS NULL THEN [] ELSE string_split(quirks, ',') END AS quirks, source, number
+    FROM all_trace_jobs;
+CREATE VIEW jobs AS SELECT * EXCLUDE (number) FROM numbered_jobs;
 ALTER TABLE attempt_rows ADD COLUMN stated_gpu_s DOUBLE;
 -- GPU-seconds by the source's own account (Slurm: Elapsed and Suspended times gres/gpu of AllocTRES); NULL: it states none
 CREATE VIEW attempts AS
@@ -14,11 +33,19 @@ CREATE VIEW attempts AS
            state, source_state, gpus, CASE WHEN placed THEN nodes ELSE coalesce(nodes, 0) END AS servers,
            coalesce(CASE WHEN start_ts >= submit_ts THEN (epoch_us(start_ts) - epoch_us(submit_ts)) / 1000000 END, told_wait_s) AS wait_s,
            coalesce(CASE WHEN end_ts >= start_ts THEN (epoch_us(end_ts) - epoch_us(start_ts)) / 1000000 END, told_run_s) AS run_s,
-           CASE WHEN start_ts IS NULL AND state IN ('completed', 'failed', 'timeout', 'out_of_memory', 'node_fail')
+           CASE WHEN start_ts IS NULL AND (state IN ('completed', 'failed', 'timeout', 'out_of_memory', 'node_fail')
+                                           OR (told_run_s IS NOT NULL AND state NOT IN ('pending', 'running', 'suspended')))
                 THEN ['no_start'] ELSE [] END
            || CASE WHEN end_ts IS NULL AND start_ts IS NOT NULL AND state NOT IN ('pending', 'running', 'suspended')
-                   THEN ['no_end'] ELSE [] END
+                   THEN ['end_unknown'] ELSE [] END
            || CASE WHEN end_ts < start_ts THEN ['end_before_start'] ELSE [] END
            || CASE WHEN placed THEN [] ELSE ['nodes_unknown'] END AS quirks,
            source
     FROM all_trace_jobs;
+
+CREATE TABLE job_dependencies (         -- jobs that follow another one (SWF fields 17 and 18)
+    cluster VARCHAR NOT NULL, job VARCHAR NOT NULL,
+    after_job VARCHAR NOT NULL,         -- it may start only after the end of this one
+    think_s DOUBLE NOT NULL,            -- seconds from that end to its submission
+    source INTEGER NOT NULL
+);

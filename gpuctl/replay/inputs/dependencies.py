@@ -1,0 +1,54 @@
+"""Which jobs of a trace follow which, as a replay takes them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import note
+from gpuctl.replay.inputs.check import circular
+
+if TYPE_CHECKING:
+    from gpuctl.core.notes import Note
+    from gpuctl.replay.inputs.trace_rows import Rows
+    from gpuctl.replay.models.records import Floats, Ints
+
+
+def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, list[Note]]:
+    """Choose the dependencies that a replay goes by: those between its jobs that can be and that the log bears out.
+
+    Args:
+        trace: with the dependencies that the log states.
+        rows: the jobs to replay: ``job``, ``number``, ``start_c``, ``end_c``.
+
+    Returns:
+        pairs of numbers (the later job, the one it waits for), shape (k, 2); seconds from the last end until each job
+        may enter the queue, shape (jobs,), None where there are no pairs; what was dropped.
+    """
+    none = np.zeros((0, 2), np.int64)
+    if not trace.follows.height:
+        return none, None, []
+    jobs = rows.select("job", number=pl.col("number").cast(pl.Int64), start_c="start_c", end_c="end_c")
+    stated = trace.follows.join(jobs.select("job", "number", "start_c"), on="job")
+    pairs = stated.join(jobs.select("job", "end_c", other="number"), left_on="before", right_on="job", how="left")
+    there = pairs.filter(pl.col("other").is_not_null())
+    contradicted = (pl.col("start_c") < pl.col("end_c")).fill_null(value=False)
+    kept = there.filter(~contradicted).unique(["number", "other"], maintain_order=True).sort("number", "other")
+    depends = kept.select("number", "other").to_numpy().astype(np.int64).reshape(-1, 2)
+    circle = circular(depends, rows.height)
+    depends_apart = ~np.isin(depends[:, 0], circle)
+    counts = (
+        (pairs.height - there.height, "on jobs outside the replay"),
+        (there.filter(contradicted).height, "that the recorded times contradict"),
+        (int((~depends_apart).sum()), "in a circle"),
+    )
+    notes = [
+        note("{n:,} {n|dependency|dependencies} {why} {n|is|are} dropped", n=n, why=note(why)) for n, why in counts if n
+    ]
+    if not depends_apart.any():
+        return none, None, notes
+    think = np.zeros(rows.height)
+    np.maximum.at(think, depends[depends_apart, 0], kept["think_s"].to_numpy()[depends_apart])
+    return depends[depends_apart], think, notes
