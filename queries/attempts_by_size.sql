@@ -7,14 +7,14 @@
 -- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
 -- column: jobs | jobs | jobs with at least one attempt
 -- column: attempts | attempts | their attempts
--- column: retries_mean | attempts | attempts after the first, a job
+-- column: retries_mean | attempts | attempts after the first, a job; a change of a running job's size is no retry
 -- column: retried_pct | % | share of jobs that were retried
 -- column: retried_passed_pct | % | share of the retried jobs that finally passed
 -- column: failed_pct | % | share that failed, ran out of memory or lost a machine, of those that ended with a known final state
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs,
-       sum(attempts)::BIGINT AS attempts, avg(attempts - 1) AS retries_mean,
-       100.0 * count(*) FILTER (attempts > 1) / count(*) AS retried_pct,
-       100.0 * count(*) FILTER (attempts > 1 AND state = 'completed') / nullif(count(*) FILTER (attempts > 1), 0) AS retried_passed_pct,
+       sum(attempts)::BIGINT AS attempts, avg(tries - 1) AS retries_mean,
+       100.0 * count(*) FILTER (tries > 1) / count(*) AS retried_pct,
+       100.0 * count(*) FILTER (tries > 1 AND state = 'completed') / nullif(count(*) FILTER (tries > 1), 0) AS retried_passed_pct,
        100.0 * count(*) FILTER (state IN ('failed', 'out_of_memory', 'node_fail')) / nullif(count(*) FILTER (state NOT IN ('unknown', 'pending', 'running', 'suspended')), 0) AS failed_pct
 FROM base_jobs
 WHERE attempts > 0

@@ -17,23 +17,23 @@
 -- column: retry_gpu_hours | GPU-h | held by retries
 -- column: retry_failed_gpu_hours | GPU-h | held by retries that failed again
 WITH tries AS (
-    SELECT a.job, a.attempt, a.state, a.gpu_s::DECIMAL(18, 6) AS gpu_s, f.job IS NOT NULL AS failed,
+    SELECT a.job, a.try, a.state, a.gpu_s::DECIMAL(18, 6) AS gpu_s, f.job IS NOT NULL AS failed,
            a.state NOT IN ('unknown', 'pending', 'running', 'suspended') AS is_over
     FROM base_attempts AS a LEFT JOIN base_failures AS f USING (job, attempt)
-    WHERE a.attempt > 0
+    WHERE a.try > 0
 ),
 by_job AS (
-    SELECT job, count(*) FILTER (attempt = 1 AND is_over) AS first, count(*) FILTER (attempt = 1 AND state = 'completed') AS first_passed,
-           count(*) FILTER (attempt = 2 AND is_over) AS second, count(*) FILTER (attempt = 2 AND state = 'completed') AS second_passed,
-           count(*) FILTER (attempt > 2 AND is_over) AS later, count(*) FILTER (attempt > 2 AND state = 'completed') AS later_passed,
+    SELECT job, count(*) FILTER (try = 1 AND is_over) AS first, count(*) FILTER (try = 1 AND state = 'completed') AS first_passed,
+           count(*) FILTER (try = 2 AND is_over) AS second, count(*) FILTER (try = 2 AND state = 'completed') AS second_passed,
+           count(*) FILTER (try > 2 AND is_over) AS later, count(*) FILTER (try > 2 AND state = 'completed') AS later_passed,
            sum(gpu_s) AS gpu_s, sum(gpu_s) FILTER (failed) AS failed_s
     FROM tries
     GROUP BY job
 )
-SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs, avg(attempts - 1) AS retries_mean,
+SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs, avg(tries - 1) AS retries_mean,
        100.0 * count(*) FILTER (state IN ('failed', 'out_of_memory', 'node_fail')) / nullif(count(*) FILTER (state NOT IN ('unknown', 'pending', 'running', 'suspended')), 0) AS unsuccessful_pct,
-       count(*) FILTER (attempts > 1) AS retried_jobs,
-       100.0 * count(*) FILTER (attempts > 1 AND state = 'completed') / nullif(count(*) FILTER (attempts > 1), 0) AS retried_passed_pct,
+       count(*) FILTER (tries > 1) AS retried_jobs,
+       100.0 * count(*) FILTER (tries > 1 AND state = 'completed') / nullif(count(*) FILTER (tries > 1), 0) AS retried_passed_pct,
        100.0 * sum(first_passed) / nullif(sum(first), 0) AS first_retry_passed_pct, 100.0 * sum(second_passed) / nullif(sum(second), 0) AS second_retry_passed_pct,
        100.0 * sum(later_passed) / nullif(sum(later), 0) AS later_retry_passed_pct,
        coalesce(sum(gpu_s), 0)::DOUBLE / 3600 AS retry_gpu_hours, coalesce(sum(failed_s), 0)::DOUBLE / 3600 AS retry_failed_gpu_hours

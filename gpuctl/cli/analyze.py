@@ -16,6 +16,7 @@ from gpuctl.cli.options import (
     ClusterOption,
     ColumnsOption,
     CsvOption,
+    DelimiterOption,
     Filters,
     HtmlOption,
     KeepOption,
@@ -82,6 +83,7 @@ def analyze(
     timezone: TimezoneOption = None,
     log_format: LogFormatOption = None,
     columns: ColumnsOption = None,
+    delimiter: DelimiterOption = None,
     site: Site,
     filters: Filters,
     definition: Annotated[
@@ -164,6 +166,7 @@ def analyze(
         timezone=timezone,
         log_format=log_format,
         columns=columns,
+        delimiter=delimiter,
         site=site,
         brief=first,
     ) as (store_path, name, report):

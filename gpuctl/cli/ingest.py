@@ -16,6 +16,7 @@ from gpuctl.cli.options import (
     LOG_FORMAT_HELP,
     ColumnsOption,
     CumulativeOption,
+    DelimiterOption,
     JobLogsOption,
     MapOption,
     PlainJsonOption,
@@ -64,6 +65,7 @@ def ingest(
     job_logs: JobLogsOption = None,
     signatures: SignaturesOption = None,
     columns: ColumnsOption = None,
+    delimiter: DelimiterOption = None,
     log_format: Annotated[
         str | None, typer.Option("--log-format", "--format", metavar="NAME", help=LOG_FORMAT_HELP)
     ] = None,
@@ -139,6 +141,7 @@ def ingest(
     log_format = log_format or (NAME if mapped is not None else None)
     known = formats_for(
         columns,
+        delimiter=delimiter,
         cumulative=cumulative,
         job_logs=job_logs or (),
         signatures=signatures or (),

@@ -48,6 +48,7 @@ def opened(
     *,
     timezone: str | None,
     columns: str | None,
+    delimiter: str | None = None,
     doing: str = "analyze",
     cumulative: bool = False,
     site: Site | None = None,
@@ -63,6 +64,7 @@ def opened(
         given: the global options.
         timezone: of times that carry none.
         columns: of sacct text without a header.
+        delimiter: what stands between these; None: it is found.
         doing: what is to be done with the rows, a verb for messages.
         cumulative: the bytes of traffic CSVs are counters.
         site: where jobs' own output is, and the user's own tables of what to look for in it.
@@ -102,7 +104,7 @@ def opened(
         _check_alone(
             tables[0], paths,
             {
-                "--db": db, "--timezone": timezone, "--columns": columns,
+                "--db": db, "--timezone": timezone, "--columns": columns, "--delimiter": delimiter,
                 "--swf-unit": site.swf_unit if site and doing != "convert" else None,
             },
         )  # fmt: skip
@@ -120,7 +122,9 @@ def opened(
             store_path = Path(folder) / "trace.duckdb"
         else:
             store_path = db
-        formats = formats_for(columns, cumulative=cumulative, mapped=mapped, **(_of_site(site) if site else {}))
+        formats = formats_for(
+            columns, delimiter=delimiter, cumulative=cumulative, mapped=mapped, **(_of_site(site) if site else {})
+        )
         try:
             with Bar(wanted=not given.quiet, color=given.color) as bar:
                 report = ingest(

@@ -15,6 +15,7 @@ from gpuctl.cli.options import (
     ClusterOption,
     ColumnsOption,
     CsvOption,
+    DelimiterOption,
     HtmlOption,
     KeepOption,
     LogFormatOption,
@@ -47,6 +48,7 @@ def lessons(
     timezone: TimezoneOption = None,
     log_format: LogFormatOption = None,
     columns: ColumnsOption = None,
+    delimiter: DelimiterOption = None,
     site: Site,
     lesson: Annotated[
         list[str] | None,
@@ -82,7 +84,8 @@ def lessons(
     first = for_people(shape, output) and not (shown.table or shown.every)
     with opened(
         paths or [], db, cluster, given,
-        timezone=timezone, log_format=log_format, columns=columns, site=site, doing="learn from", brief=first,
+        timezone=timezone, log_format=log_format, columns=columns, delimiter=delimiter, site=site, doing="learn from",
+        brief=first,
     ) as (store, name, report):  # fmt: skip
         result = _result(store, name, site, (lesson or [], overhead, jobs, reference), given)
     for warning in () if first else result.warnings:

@@ -83,6 +83,12 @@ ColumnsOption = Annotated[
 LogColumnsOption = Annotated[
     str | None, typer.Option(metavar="A,B", help="Columns, in order, of sacct text that has no header.")
 ]
+DelimiterOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TEXT", help="With --columns: what stands between columns, e.g. '~' or '\\t'. Default: found."
+    ),
+]
 CumulativeOption = Annotated[
     bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
 ]
@@ -281,6 +287,7 @@ class LogReading:
     timezone: LogTimezoneOption = None
     log_format: LogFormatOption = None
     columns: LogColumnsOption = None
+    delimiter: DelimiterOption = None
 
     def opened(
         self, paths: list[Path], db: Path | None, given: Settings, doing: str, *, site: Site | None = None,
@@ -290,8 +297,8 @@ class LogReading:
         from gpuctl.cli.inputs import opened
 
         return opened(
-            paths, db, self.cluster, given, timezone=self.timezone, columns=self.columns, log_format=self.log_format,
-            doing=doing, site=site, brief=brief,
+            paths, db, self.cluster, given, timezone=self.timezone, columns=self.columns, delimiter=self.delimiter,
+            log_format=self.log_format, doing=doing, site=site, brief=brief,
         )  # fmt: skip
 
 

@@ -186,8 +186,8 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
         raise UsageError(f"{path} is a CSV of jobs; it must be the only input", hint="name it alone")
     for option, value in (
         ("--db", inputs.db), ("--trace-cluster", inputs.trace_cluster), ("--timezone", inputs.timezone),
-        ("--columns", inputs.columns), ("--work", inputs.work), ("--racks", inputs.racks),
-        ("--swf-unit", inputs.swf_unit),
+        ("--columns", inputs.columns), ("--delimiter", inputs.delimiter), ("--work", inputs.work),
+        ("--racks", inputs.racks), ("--swf-unit", inputs.swf_unit),
     ):  # fmt: skip
         if value is not None:
             raise UsageError(f"{option} is for traces; {path} is a CSV of jobs", hint=f"leave {option} out")
@@ -231,7 +231,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     work: Literal["sum", "last", "span"] = inputs.work.value if inputs.work else "sum"
     with opened(
         options.paths, inputs.db, inputs.trace_cluster, given,
-        timezone=inputs.timezone, columns=inputs.columns, log_format=inputs.log_format,
+        timezone=inputs.timezone, columns=inputs.columns, delimiter=inputs.delimiter, log_format=inputs.log_format,
         doing="replay", site=inputs.site,
     ) as (path, name, report), Store(path) as store:  # fmt: skip
         workload, own = read_trace(

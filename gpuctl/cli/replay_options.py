@@ -12,6 +12,7 @@ import typer
 from gpuctl.cli import complete
 from gpuctl.cli.options import (
     ClusterOption,
+    DelimiterOption,
     EngineOption,
     HtmlOption,
     KeepOption,
@@ -182,6 +183,7 @@ class Inputs:
     timezone: LogTimezoneOption = None
     log_format: LogFormatOption = None
     columns: LogColumnsOption = None
+    delimiter: DelimiterOption = None
     columns_map: MapOption = None
     unit: UnitOption = None
     swf_unit: SwfUnitOption = None

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpuctl.core.lines import Line
 
 DELIMITERS = ("\x1f", "|", "\t", ";", ",", "^", "~", "\x1e", "\x01")
+GLUED = "two records on one line: a line end between them is missing"
 _NAME = re.compile(r"[A-Za-z][\w ().:/%-]*")
 
 
@@ -100,6 +101,9 @@ def cells_of(line: str, layout: Layout, free: str | None) -> dict[str, str]:
     if layout.trailing and cells[-1].strip() == "":
         cells.pop()
     surplus = len(cells) - len(columns)
+    if surplus >= len(columns) - 1 > 0:
+        # the last cell of a row and the first of the next have become one
+        raise RowError(GLUED)
     if surplus > 0 and free in columns:
         at = columns.index(free)
         cells = [*cells[:at], layout.delimiter.join(cells[at : at + surplus + 1]), *cells[at + surplus + 1 :]]

@@ -41,7 +41,8 @@ def read_gres(text: str) -> Gpus:
     count, types, known = 0, [], True
     indices: list[int] = []
     for item in split_outside(text.strip()):
-        entry = _ENTRY.fullmatch(item.strip())
+        # Slurm prints a GPU without a type as gpu:(null):3
+        entry = _ENTRY.fullmatch(item.strip().replace(":(null):", ":", 1))
         if entry is None:
             raise ValueError("no generic resource: expected NAME[:TYPE]:COUNT")
         if entry[1] != "gpu":

@@ -45,7 +45,7 @@ def running_config(name: str, head: bytes) -> str | None:
 
 
 NODE_START = b"NodeName="
-_NODE_SHAPE = re.compile(rb"\sCPUAlloc=\d+\s.*?\sCPUTot=\d+", re.DOTALL)
+_NODE_SHAPE = re.compile(rb"\sCPUAlloc=\d+\s(?:.*?\s)?CPUTot=\d+", re.DOTALL)
 
 
 def nodes(name: str, head: bytes) -> str | None:

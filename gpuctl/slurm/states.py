@@ -27,7 +27,7 @@ _STATES = {
     "CANCELLED": State.KILLED,
     "REVOKED": State.KILLED,
     "REQUEUED": State.KILLED,
-    "RESIZING": State.KILLED,
+    "RESIZING": State.UNKNOWN,
     "TIMEOUT": State.TIMEOUT,
     "DEADLINE": State.TIMEOUT,
     "OUT_OF_MEMORY": State.OUT_OF_MEMORY,
@@ -75,8 +75,9 @@ def state_of(text: str) -> State:
     """Map a state as any Slurm tool writes it.
 
     ``CANCELLED by 1002`` and the short codes of squeue are understood, and so are words that a narrow column has cut
-    off (``CANCELLED+``, ``OUT_OF_ME+``); of several words joined by commas the first one counts. REQUEUED and RESIZING
-    are ends of an attempt that nobody's fault brought about: killed. What is not known is `State.UNKNOWN`.
+    off (``CANCELLED+``, ``OUT_OF_ME+``); of several words joined by commas the first one counts. REQUEUED is
+    the end of an attempt that nobody's fault brought about: killed. RESIZING ends a record, not the job: what became of
+    it is in the next record, so it is `State.UNKNOWN`, as is a word that is not known.
     """
     match = _WORD.match(text)
     if match is None:

@@ -46,6 +46,7 @@ def instants(texts: pl.Series, timezone: str) -> Instants:
     """
     import polars as pl
 
+    texts = _without_zero(texts)
     utc = _local(texts, timezone)
     none = pl.Series(texts.name, [None], dtype=pl.Datetime("us", "UTC")).new_from_index(0, texts.len())
     no = pl.Series([False]).new_from_index(0, texts.len())
@@ -59,6 +60,12 @@ def instants(texts: pl.Series, timezone: str) -> Instants:
     if not rest.any():
         return Instants(utc, none, no)
     return _odd(texts, utc, rest, WallClock(timezone))
+
+
+def _without_zero(texts: pl.Series) -> pl.Series:
+    """Take times within a day of 1970-01-01 for none: that is how Slurm's 0, no such time yet, looks as a date."""
+    zero = texts.str.starts_with("1970-01-01T") | texts.str.starts_with("1969-12-31T")
+    return texts.set(zero.fill_null(value=False), None) if zero.any() else texts
 
 
 def _local(texts: pl.Series, timezone: str) -> pl.Series:

@@ -9,13 +9,16 @@ times AS (
            -- of YARN, the reason tells how it ended, not why it waited
            CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
            j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
-           a.attempt = j.attempts - 1 AS is_last,
+           a.attempt = j.attempts - 1 OR list_contains(a.quirks, 'resized') AS is_last,
+           -- a change of a running job's size begins an attempt, but no try
+           a.attempt - coalesce(len(list_filter(z.resized, lambda n: n < a.attempt)), 0) AS try,
            CASE WHEN zone.name = 'UTC' THEN epoch(a.queued_ts) ELSE epoch(timezone(zone.name, a.queued_ts)) END AS queued_c,
            CASE WHEN zone.name = 'UTC' THEN epoch(coalesce(a.eligible_ts, a.queued_ts)) ELSE epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) END AS eligible_c,
            CASE WHEN zone.name = 'UTC' THEN epoch(a.start_ts) ELSE epoch(timezone(zone.name, a.start_ts)) END AS start_c,
            least(a.allocated_ts, a.start_ts) AS got_ts,
            CASE WHEN zone.name = 'UTC' THEN epoch(a.released_ts) ELSE epoch(timezone(zone.name, a.released_ts)) END AS released_c
     FROM attempts AS a JOIN base_jobs AS j USING (job) CROSS JOIN zone
+    LEFT JOIN (SELECT job, list(attempt) AS resized FROM attempts WHERE cluster = $cluster AND list_contains(quirks, 'resized') GROUP BY job) AS z USING (job)
     WHERE a.cluster = $cluster
 ),
 -- YARN gives and takes containers one by one; base_holdings has those of the attempts that are by_container

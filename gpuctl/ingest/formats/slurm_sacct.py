@@ -20,6 +20,7 @@ from gpuctl.ingest.slurm.layout import (
     RECIPE,
     SINCE_26_05,
     Layout,
+    delimiter_of,
     fits,
     from_columns,
     from_header,
@@ -43,18 +44,19 @@ _TIMES = ("Submit", "Eligible", "Start", "End")
 _log = logging.getLogger(__name__)
 
 
-def load(stream: BinaryIO, sink: Sink, columns: str | None = None) -> None:
+def load(stream: BinaryIO, sink: Sink, columns: str | None = None, delimiter: bytes | None = None) -> None:
     """Read accounting text into jobs, attempts, placements and queues; see `Records` for what becomes of a record.
 
     Args:
         stream: the text.
         sink: takes the rows.
         columns: the names of the columns of a text without a header, commas between.
+        delimiter: what stands between its columns; None: it is found.
 
     Raises:
         InputError: it is a table for people, has no header and is in no known order, or its times cannot be read.
     """
-    head, layout, first_line = _start(stream, columns)
+    head, layout, first_line = _start(stream, columns, delimiter)
     unknown = layout.unknown()
     if unknown:
         shown = ", ".join(repr(name) for name in unknown[:_SHOWN]) + (" …" if len(unknown) > _SHOWN else "")
@@ -79,7 +81,7 @@ def load(stream: BinaryIO, sink: Sink, columns: str | None = None) -> None:
     records.finish()
 
 
-def _start(stream: BinaryIO, columns: str | None) -> tuple[bytes, Layout, int]:
+def _start(stream: BinaryIO, columns: str | None, delimiter: bytes | None) -> tuple[bytes, Layout, int]:
     """Find the layout; return the bytes below the header that were read for it, and the number of their first line."""
     head = stream.read(HEAD).removeprefix(b"\xef\xbb\xbf")
     while b"\n" not in head and (more := stream.read(HEAD)) and len(head) < HEAD << 4:
@@ -98,12 +100,13 @@ def _start(stream: BinaryIO, columns: str | None) -> tuple[bytes, Layout, int]:
     layout = from_header(line)
     if layout is not None:
         return head[len(line) :].removeprefix(b"\r").removeprefix(b"\n"), layout, first_line + 1
-    layout = from_columns(columns, line) if columns else from_rows(head)
+    layout = from_columns(columns, line, delimiter) if columns else from_rows(head)
     if layout is None:
         raise InputError(
             "records of sacct without a header, in an order that is not Open XDMoD's",
             line=first_line,
-            hint="name the columns in their order, e.g. --columns JobIDRaw,User,State,Submit,Start,End, or export "
+            hint="name the columns in their order, e.g. --columns JobIDRaw,User,State,Submit,Start,End (and "
+            "--delimiter '~' if no tab, comma, semicolon or | stands between them), or export "
             f"with a header: {RECIPE} > sacct.txt",
         )
     return head, layout, first_line
@@ -163,20 +166,26 @@ FORMAT = Format(
 )
 
 
-def with_columns(columns: str) -> Format:
-    """Return the format of texts without a header whose columns are these, commas between.
+def with_columns(columns: str, delimiter: str | None = None) -> Format:
+    r"""Return the format of texts without a header whose columns are these, commas between.
+
+    Args:
+        columns: names as given to ``sacct -o``.
+        delimiter: what stands between columns, with ``\t`` and ``\x1f`` as in a shell; None: it is found.
 
     Raises:
+        UsageError: the delimiter is none.
         InputError: one is not a field of sacct, or the job id is not among them.
     """
     named_fields(columns)
+    between = None if delimiter is None else delimiter_of(delimiter)
 
     def read(stream: BinaryIO, sink: Sink) -> None:
-        load(stream, sink, columns)
+        load(stream, sink, columns, between)
 
     def recognise(name: str, head: bytes) -> str | None:
         line = head.removeprefix(b"\xef\xbb\xbf").lstrip(b"\r\n").split(b"\n", 1)[0].rstrip(b"\r")
         found = sniff(name, head)
-        return found or ("records of sacct in the order of --columns" if fits(columns, line) else None)
+        return found or ("records of sacct in the order of --columns" if fits(columns, line, between) else None)
 
     return replace(FORMAT, load=read, sniff=recognise)

@@ -58,6 +58,8 @@ _TABLES = (
     ),
 )
 """What the first line of a table for people looks like, and what to take in its place; empty: nothing is of use."""
+_LATEST_S = 7_258_118_400
+"""Year 2200."""
 _TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "sshare", "PRIORITY": "sprio"}
 
 
@@ -99,7 +101,7 @@ class _Found:
             raise RowError("no job, node, row of sinfo or partition")
 
     def _job(self, job: Json) -> None:
-        numbers = [number(job.get(key)) or None for key in ("submit_time", "start_time")]
+        numbers = [_instant(job, key) for key in ("submit_time", "start_time")]
         held, name = state_json.job_gpus(job), state_json.job_id(job)
         waiting = squeue.read_jobs(state_json.queue_cells(job))
         for machine, gpus in held.items():
@@ -163,13 +165,25 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         found.write(_second(around.get("last_update")))
 
 
+def _instant(job: Json, key: str) -> int | None:
+    """A time of a job in seconds since 1970; None if it is not set.
+
+    Raises:
+        RowError: it is no time of this world.
+    """
+    found = number(job.get(key)) or None
+    if found is not None and not 0 < found < _LATEST_S:
+        raise RowError(f"{key} is out of range: expected seconds since 1970")
+    return found
+
+
 def _second(updated: object) -> int | None:
     """The second since 1970 at which an answer was so; None where it does not say, or says nonsense."""
     try:
         found = number(updated)
     except RowError:
         return None
-    return found if found is not None and 1e8 <= found < 1e10 else None
+    return found if found is not None and 1e8 <= found < _LATEST_S else None
 
 
 def sniff(name: str, head: bytes) -> str | None:

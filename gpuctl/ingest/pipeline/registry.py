@@ -184,6 +184,7 @@ def named(name: str, formats: Sequence[Format]) -> Format:
 def formats_for(
     columns: str | None,
     *,
+    delimiter: str | None = None,
     cumulative: bool = False,
     job_logs: Sequence[str] = (),
     signatures: Sequence[Path] = (),
@@ -194,6 +195,7 @@ def formats_for(
 
     Args:
         columns: the columns of sacct's text without a header, in their order.
+        delimiter: what stands between these; None: it is found.
         cumulative: the bytes of traffic CSVs are counters.
         job_logs: patterns of the paths of jobs' own output (`gpuctl.ingest.joboutput.patterns`).
         signatures: the user's own tables of what to look for in it.
@@ -202,14 +204,18 @@ def formats_for(
 
     Raises:
         InputError: a column is not a field of sacct, or the job id is not among them; a table cannot be read.
-        UsageError: a pattern names no job; there is no such unit.
+        UsageError: a pattern names no job; there is no such unit; a delimiter without columns, or one that is none.
     """
     from gpuctl.ingest.formats import slurm_sacct, swf, traffic_csv
     from gpuctl.ingest.traces.mapped import with_map
 
     own: dict[str, Format] = {}
     if columns is not None:
-        own[slurm_sacct.FORMAT.name] = slurm_sacct.with_columns(columns)
+        own[slurm_sacct.FORMAT.name] = slurm_sacct.with_columns(columns, delimiter)
+    elif delimiter is not None:
+        raise UsageError(
+            "--delimiter is for sacct text without a header", hint="name its columns, too: --columns JobIDRaw,State,..."
+        )
     if cumulative:
         own[traffic_csv.FORMAT.name] = traffic_csv.with_counters()
     if job_logs or signatures:

@@ -115,6 +115,29 @@ _PLACEMENTS = """
     UPDATE placements AS t SET attempt = o.number FROM slurm_order AS o
     WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND t.attempt = o.attempt
 """
+# a change of a running job's size ends a record of sacct and begins another one, of the same try
+_RESIZED = """
+    WITH resizing AS (
+        SELECT t.job, t.attempt, o.attempts - 1 AS last
+        FROM attempt_rows AS t JOIN slurm_order AS o ON t.job = o.job AND t.source = o.source AND t.attempt = o.number
+        WHERE t.cluster = $cluster AND t.source_state = 'RESIZING'
+    ),
+    ended AS (
+        SELECT r.job, max(t.attempt) AS try_ended
+        FROM (SELECT DISTINCT job, last FROM resizing) AS r JOIN attempt_rows AS t ON t.job = r.job
+        WHERE t.cluster = $cluster AND t.attempt < r.last AND t.source_state IS DISTINCT FROM 'RESIZING'
+        GROUP BY r.job
+    ),
+    found AS (
+        SELECT job, attempt, last, attempt < last AND attempt > coalesce(try_ended, -1) AS goes_on
+        FROM resizing LEFT JOIN ended USING (job)
+    )
+    UPDATE attempt_rows AS t SET
+        state = CASE WHEN goes_on THEN 'completed' WHEN f.attempt < f.last THEN 'killed' ELSE 'unknown' END,
+        quirks = CASE WHEN goes_on THEN list_distinct(list_append(t.quirks, 'resized'))
+                      ELSE list_filter(t.quirks, lambda word: word <> 'resized') END
+    FROM found AS f WHERE t.cluster = $cluster AND t.job = f.job AND t.attempt = f.attempt
+"""
 _ORPHANS = """
     INSERT INTO job_rows BY NAME
     SELECT a.cluster, a.job, a.queued_ts AS submit_ts, a.start_ts, a.end_ts, a.state, a.source_state, a.gpus,
@@ -206,7 +229,7 @@ def _settle(sink: Sink, seen: KnownJobs, touched: str, names: dict[str, str]) ->
     for statement in _DROP_LOSERS:
         sink.execute(statement, cluster)
     sink.execute(_ORDER)
-    for statement in (_DROP_EARLIER, _ATTEMPTS, _PLACEMENTS, _ORPHANS, _TOTALS, _JOBS):
+    for statement in (_DROP_EARLIER, _ATTEMPTS, _PLACEMENTS, _RESIZED, _ORPHANS, _TOTALS, _JOBS):
         sink.execute(statement, cluster)
     for table in _TABLES:
         sink.execute(f"DROP TABLE {table}")

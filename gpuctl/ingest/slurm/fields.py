@@ -103,7 +103,10 @@ def outcome(frame: pl.DataFrame) -> pl.DataFrame:
     if "Timelimit" in frame.columns:
         columns["time_limit_s"] = Distinct(frame["Timelimit"]).each(_seconds, pl.Float64).cast(pl.Int64)
     elif "TimelimitRaw" in frame.columns:
-        columns["time_limit_s"] = frame["TimelimitRaw"].cast(pl.Int64, strict=False) * 60
+        # as a float first: minutes near the end of 64 bits must not come out as negative seconds
+        columns["time_limit_s"] = (frame["TimelimitRaw"].cast(pl.Float64, strict=False) * 60).cast(
+            pl.Int64, strict=False
+        )
     if not {"Start", "End"} <= set(frame.columns):
         if "Elapsed" in frame.columns:
             columns["elapsed_s"] = Distinct(frame["Elapsed"]).each(_seconds, pl.Float64)
@@ -186,6 +189,7 @@ def _with_times(wide: pl.DataFrame, fields: set[str]) -> pl.DataFrame:
     pending = pl.col("state") == State.PENDING.value
     nobody = _one_of(pl.col("node_list"), NOBODY) | pl.col("node_list").is_null()
     never = pending | (nobody & (start == end) if "NodeList" in fields else pl.lit(value=False))
+    wide = _readings_of_repeated_hours(wide)
     wide = wide.with_columns(
         start_ts=pl.when(never)
         .then(None)
@@ -214,6 +218,29 @@ def _with_times(wide: pl.DataFrame, fields: set[str]) -> pl.DataFrame:
             (pl.col("stated_run_s") + pl.col("suspended_s").fill_null(0)) * pl.col("gpus")
         ),
     )
+
+
+def _readings_of_repeated_hours(wide: pl.DataFrame) -> pl.DataFrame:
+    """Of a start or an end that the clock showed twice, take the reading that fits the stated run time."""
+    import polars as pl
+
+    if wide["later_start_ts"].null_count() == wide.height and wide["later_end_ts"].null_count() == wide.height:
+        return wide
+    lasted = pl.col("stated_run_s") + pl.col("suspended_s").fill_null(0)
+    starts, ends = ([pl.col(f"{name}_ts"), pl.col(f"later_{name}_ts")] for name in ("start", "end"))
+    pairs = [(start, end) for start in starts for end in ends]
+    fits = [((end - start).dt.total_microseconds() / 1e6 - lasted).abs() <= 1 for start, end in pairs]
+    chosen: list[pl.Expr] = [
+        # what the source's own run time tells apart is not ambiguous
+        pl.when(~pl.any_horizontal([fit.fill_null(value=False) for fit in fits])).then(name).alias(name)
+        for name in ("later_start_ts", "later_end_ts")
+    ]
+    for k, name in enumerate(("start_ts", "end_ts")):
+        expr: pl.Expr = pl.col(name)
+        for pair, fit in reversed(list(zip(pairs, fits, strict=True))):
+            expr = pl.when(fit).then(pair[k]).otherwise(expr)
+        chosen.append(expr.alias(name))
+    return wide.with_columns(chosen)
 
 
 def _with_quirks(wide: pl.DataFrame, fields: set[str], *, folded: bool) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import csv
 import re
 from dataclasses import dataclass
 
-from gpuctl.core.errors import InputError
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.slurm.tacc_fields import NAMES as TACC
 
 RECIPE = (
@@ -58,6 +58,7 @@ SINCE_26_05 = frozenset({"Exclusive", "OriginalSLUID"})
 
 _BY_LOWER = {name.lower(): name for name in FIELDS}
 _FIRST_NAME = re.compile(rb'"?([A-Za-z]+)"?([^A-Za-z"]+)')
+_LONGEST_DELIMITER = 8
 _DELIMITERS = (b"\x1f", b"|", b"\t", b";", b",")
 _JOB = re.compile(rb"\d{1,20}(_(\d{1,20}|\[[\d,%:.-]{0,4096}\]?))?(\+\d{1,9})?(\.\w+)?")
 _STATE = re.compile(
@@ -124,27 +125,47 @@ def from_header(line: bytes) -> Layout | None:
     return Layout(fields, delimiter, line, quoted)
 
 
-def from_columns(columns: str, line: bytes) -> Layout:
+def delimiter_of(text: str) -> bytes:
+    r"""Read a delimiter as users write it: ``~``, ``\t``, ``\x1f``, ``||``.
+
+    Raises:
+        UsageError: it is empty, has more than 8 characters, or could be part of a number or a word.
+    """
+    escapes = {"t": "\t", "\\": "\\"}
+    plain = re.sub(r"\\(x[0-9a-fA-F]{2}|[t\\])", lambda m: escapes.get(m[1]) or chr(int(m[1][1:], 16)), text)
+    if not 1 <= len(plain) <= _LONGEST_DELIMITER or any(each.isalnum() or each in "\r\n-_+:." for each in plain):
+        raise UsageError(
+            f"--delimiter {text}: expected 1 to {_LONGEST_DELIMITER} characters that stand in no word or time",
+            hint="for example '|', '~', '\\t' or '\\x1f'",
+        )
+    return plain.encode()
+
+
+def from_columns(columns: str, line: bytes, delimiter: bytes | None = None) -> Layout:
     """Lay out a text without a header by the names of its columns.
 
     Args:
         columns: names as given to ``sacct -o``, commas between.
         line: its first line, to find the delimiter.
+        delimiter: what stands between columns, where the user says so.
 
     Raises:
         InputError: the columns have no job id, or the line has another number of columns.
     """
     fields = named_fields(columns)
-    for delimiter in _DELIMITERS:
-        count = line.count(delimiter) + 1
+    several = (delimiter,) if delimiter is not None else _DELIMITERS
+    for each in several:
+        count = line.count(each) + 1
         if count == len(fields):
-            return Layout(fields, delimiter)
-        if count == len(fields) + 1 and line.rstrip().endswith(delimiter):
-            return Layout((*fields, ""), delimiter)
-    free = next((d for d in _DELIMITERS if line.count(d) + 1 > len(fields)), None)
+            return Layout(fields, each)
+        if count == len(fields) + 1 and line.rstrip().endswith(each):
+            return Layout((*fields, ""), each)
+    free = next((each for each in several if line.count(each) + 1 > len(fields)), None)
     if free is None:
         raise InputError(
-            f"the first line has fewer columns than the {len(fields)} named", line=1, hint="name every column, in order"
+            f"the first line has fewer columns than the {len(fields)} named",
+            line=1,
+            hint="name every column, in order; --delimiter says what stands between them",
         )
     return Layout(fields, free)
 
@@ -163,11 +184,12 @@ def named_fields(columns: str) -> tuple[str, ...]:
     return fields
 
 
-def fits(columns: str, line: bytes) -> bool:
+def fits(columns: str, line: bytes, delimiter: bytes | None = None) -> bool:
     """Tell whether a line may be a record of these columns: as many cells, and a job id where one should be."""
     fields = named_fields(columns)
     at = min(fields.index(name) for name in ("JobID", "JobIDRaw") if name in fields)
-    cells = next((line.split(d) for d in _DELIMITERS if line.count(d) + 1 >= len(fields)), [])
+    several = (delimiter,) if delimiter is not None else _DELIMITERS
+    cells = next((line.split(d) for d in several if line.count(d) + 1 >= len(fields)), [])
     return len(cells) >= len(fields) and _JOB.fullmatch(cells[at]) is not None
 
 

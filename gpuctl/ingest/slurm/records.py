@@ -91,7 +91,8 @@ class Records:
     A record is one attempt of a job; attempts are told apart by Submit, which Slurm resets on a requeue (by Start where
     there is no Submit), and numbered in its order. A second record of the same attempt, in this source or in one loaded
     before, is rejected, unless it has come further: the record of a finished attempt takes the place of that of a
-    running or pending one, that of a running one the place of that of a pending one.
+    running or pending one, that of a running one the place of that of a pending one. Copies of a federated job that
+    another cluster ran (REVOKED) are counted as loaded and fill no table.
 
     The caller counts no rows of the sink itself for what it adds here: `add` and `finish` call `Sink.seen`,
     `Sink.loaded` and `Sink.reject`.
@@ -116,6 +117,7 @@ class Records:
         self._queues: set[str] = set()
         self._clusters: set[str] = set()
         self._restarts: dict[str, int] = {}
+        self._revoked: list[str] = []
         sink.execute(f"SET memory_limit = '{MEMORY_LIMIT}'")
 
     def add(self, frame: pl.DataFrame, lines: pl.Series | None = None) -> None:
@@ -152,7 +154,7 @@ class Records:
             self._coming = None
         self._worker.shutdown()
         self._sink.execute(f"SET memory_limit = '{MEMORY_LIMIT_AFTER}'")
-        self._sink.after(_settled, self._seen, self._restarts, self._written, sorted(self._queues))
+        self._sink.after(_settled, self._seen, self._restarts, self._written, sorted(self._queues), self._revoked)
 
     def _batch(self) -> int:
         """Records of the next batch; the first one is smaller, so that the store has something to do early."""
@@ -179,6 +181,8 @@ class Records:
         import polars as pl
 
         parts = sort_out(frame, lines)
+        self._revoked += parts.revoked
+        parts = parts._replace(steps=frame.height - parts.jobs.height - sum(rows.height for _, rows, _ in parts.bad))
         if parts.jobs.is_empty():
             return _Batch(0, parts.steps, parts.bad, [], iter(()))
         made = normal(parts.jobs, parts.lines, self._sink.timezone, folded=self._folded)
@@ -242,8 +246,15 @@ class Records:
             )
 
 
-def _settled(sink: Sink, seen: KnownJobs, restarts: dict[str, int], written: int, queues: list[str]) -> None:
-    """Settle what was told more than once, in this source and in others."""
+def _settled(  # noqa: PLR0917
+    sink: Sink, seen: KnownJobs, restarts: dict[str, int], written: int, queues: list[str], revoked: list[str]
+) -> None:
+    """Settle what several records tell, of this source and of others, and drop jobs that another cluster ran."""
+    for table in ("attempt_rows", "job_rows") if revoked else ():
+        sink.execute(
+            f"DELETE FROM {table} WHERE cluster = $cluster AND state = 'pending' AND list_contains($jobs, job)",  # noqa: S608
+            {"cluster": sink.cluster, "jobs": revoked},
+        )
     sink.loaded(written - settle(sink, seen, restarts))
     add_queues(sink, queues)
     reconcile(sink)

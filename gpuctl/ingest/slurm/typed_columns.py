@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuctl.ingest.slurm.distinct_values import Distinct
 from gpuctl.ingest.slurm.fields import identity, outcome, settled
 from gpuctl.ingest.slurm.resources import resources
+from gpuctl.slurm.hostlist import NOBODY
 from gpuctl.slurm.times import Instants, instants
 
 if TYPE_CHECKING:
@@ -15,7 +16,21 @@ if TYPE_CHECKING:
 BAD_ID = "no job id: JobIDRaw (or JobID) is not a number like 1234, 1234_5, 1234+1 or 1234.batch"
 MIXED_IDS = "JobIDRaw and JobID are two numbers: the record is put together from two"
 BAD_STATE = "State is not a word like COMPLETED"
-BAD_TIME = "{} is not a time: not YYYY-MM-DDTHH:MM:SS, seconds since the epoch, Unknown or None"
+BAD_TIME = "{} is not a time of 1971 to 2199: not YYYY-MM-DDTHH:MM:SS, seconds since the epoch, Unknown or None"
+BAD_NUMBER = "{} is out of range: a number larger than {:,} was found"
+INTEGERS = {
+    "restarts": "Restarts",
+    "nodes": "the number of nodes",
+    "cpus": "the number of CPUs",
+    "exit_code": "ExitCode",
+    "exit_signal": "ExitCode",
+    "derived_exit_code": "DerivedExitCode",
+    "derived_exit_signal": "DerivedExitCode",
+}
+"""Columns that the store keeps in 32 bits, and what they are made of."""
+LARGEST = 2**31 - 1
+LONGEST_S = 10**10
+"""No job runs for longer: 300 years."""
 TIMES = {"Submit": "submit_ts", "Eligible": "eligible_ts", "Start": "start_ts", "End": "end_ts"}
 
 _ID = r"^[0-9]{1,20}(?:_(?:[0-9]{1,20}|\[.*))?(?:\+[0-9]{1,9})?$"
@@ -32,6 +47,7 @@ class Sorted(NamedTuple):
         jobs: the records of jobs, in canonical text.
         lines: the lines they start on.
         steps: how many records of steps there were.
+        revoked: jobs of a federation that another cluster ran: this one's copies of them, which held nothing.
         bad: records that are neither.
     """
 
@@ -39,6 +55,7 @@ class Sorted(NamedTuple):
     lines: pl.Series
     steps: int
     bad: list[Bad]
+    revoked: list[str]
 
 
 class Normal(NamedTuple):
@@ -69,12 +86,31 @@ def sort_out(frame: pl.DataFrame, lines: pl.Series) -> Sorted:
         rest = sort_out(frame.filter(~mixed), lines.filter(~mixed))
         return rest._replace(bad=[*rest.bad, (MIXED_IDS, frame.filter(mixed), lines.filter(mixed))])
     if plain.all():
-        return Sorted(frame, lines, 0, [])
+        return _without_revoked(Sorted(frame, lines, 0, [], []))
     job = plain | ids.str.contains(_ID)
     step = ~job & ids.str.contains(_STEP)
     other = ~job & ~step
     bad = [(BAD_ID, frame.filter(other), lines.filter(other))] if other.any() else []
-    return Sorted(frame.filter(job), lines.filter(job), int(step.sum()), bad)
+    return _without_revoked(Sorted(frame.filter(job), lines.filter(job), int(step.sum()), bad, []))
+
+
+def _without_revoked(parts: Sorted) -> Sorted:
+    """Set aside the copies of federated jobs that started on another cluster (state REVOKED, on no node)."""
+    import polars as pl
+
+    frame = parts.jobs
+    if "State" not in frame.columns:
+        return parts
+    revoked = frame["State"].str.starts_with("REVOKED").fill_null(value=False)
+    if "NodeList" in frame.columns:
+        revoked &= frame["NodeList"].is_null() | frame["NodeList"].is_in(list(NOBODY))
+    if not revoked.any():
+        return parts
+    ids = frame.filter(revoked).select(pl.coalesce([name for name in ("JobIDRaw", "JobID") if name in frame.columns]))
+    jobs = ids.to_series().unique().to_list()
+    return parts._replace(
+        jobs=frame.filter(~revoked), lines=parts.lines.filter(~revoked), revoked=[*parts.revoked, *jobs]
+    )
 
 
 def _contradicting(frame: pl.DataFrame) -> pl.Series | None:
@@ -119,7 +155,25 @@ def normal(frame: pl.DataFrame, lines: pl.Series, timezone: str, *, folded: bool
     parts = [identity(frame), _clock(times), resources(frame), outcome(frame)]
     parts.append(frame.select([name for name in frame.columns if name.startswith("_")]))
     wide = pl.concat([part for part in parts if part.width], how="horizontal")
+    beyond = _out_of_range(wide)
+    if beyond is not None:
+        faulty = beyond.drop_nulls().unique()
+        bad += [(fault, frame.filter(beyond == fault), lines.filter(beyond == fault)) for fault in faulty]
+        wide, lines = wide.filter(beyond.is_null()), lines.filter(beyond.is_null())
     return Normal(settled(wide, set(frame.columns), folded=folded).with_columns(lines.alias("line")), bad)
+
+
+def _out_of_range(wide: pl.DataFrame) -> pl.Series | None:
+    """Why a number of each record does not fit into the store; None if all fit."""
+    import polars as pl
+
+    limits = dict.fromkeys(INTEGERS, LARGEST) | {"time_limit_s": LONGEST_S}
+    faults = [
+        pl.when(where).then(pl.lit(BAD_NUMBER.format(INTEGERS.get(name, "the time limit in seconds"), limit)))
+        for name, limit in limits.items()
+        if name in wide.columns and (where := wide[name].abs() > limit).any()
+    ]
+    return wide.select(pl.coalesce(faults).alias("why"))["why"] if faults else None
 
 
 def _clock(times: dict[str, Instants]) -> pl.DataFrame:

@@ -123,7 +123,7 @@ def test_trap_5_the_hour_that_comes_twice(store: Store) -> None:
 def test_trap_5_a_time_that_is_none_is_rejected(store: Store) -> None:
     sink = ingest(store, {"Start": "soon"}, {"JobIDRaw": "101", "State": "17"}, {"JobIDRaw": "102"})
     assert [(line, reason.split(":")[0]) for line, reason, _ in sorted(sink.rejects)] == [
-        (2, "Start is not a time"),
+        (2, "Start is not a time of 1971 to 2199"),
         (3, BAD_STATE),
     ]
     assert sink.rejects[0][2].startswith("100|100|train|alice")
