@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
 __version__ = "0.1.0"
+DISTRIBUTION = "gpuctl-toolkit"
+"""What pip installs. On PyPI the name ``gpuctl`` belongs to another program, whose package is called the same."""
 
 _ROOT = Path(__file__).resolve().parent.parent
 

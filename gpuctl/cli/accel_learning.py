@@ -56,7 +56,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         Algorithm,
         typer.Option(
             "--algo",
-            help="es: an evolution strategy on two small nets. ddpg: an LSTM actor and critic; it needs gpuctl[learn].",
+            help="es: an evolution strategy on two nets. ddpg: an LSTM actor and critic, by gpuctl-toolkit[learn].",
         ),
     ] = Algorithm.ES,
     seed: Annotated[int, typer.Option(metavar="S", min=0, max=10**6, help="The same one gives the same model.")] = 1,
@@ -64,7 +64,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
     tables: TablesOption = None,
     checkpoint: TrainingFolderOption = None,
 ) -> None:
-    """Train a scheduler on requests that are drawn for it; gpuctl accel simulate runs it, without gpuctl[learn]."""
+    """Train a scheduler on requests that are drawn for it; gpuctl accel simulate runs it with NumPy alone."""
     given = settings(context)
     if not 0 < minutes <= 10_000:
         raise UsageError(f"--minutes {minutes:g}: expected a number from 0 to 10000")
@@ -157,7 +157,7 @@ def _models(text: str | None, about: dict[str, Any], machine: Machine, models_of
 
 
 def need_learn() -> None:
-    """See that what gpuctl[learn] installs is there.
+    """See that what gpuctl-toolkit[learn] installs is there.
 
     Raises:
         DependencyError: it is not.

@@ -116,7 +116,7 @@ def evaluate(
         typer.Option(
             metavar="A,B",
             help="When to submit: reactive, avg, asap, dependency, quantile, plan, newsvendor, forest, boost, dqn, pg, "
-            "transformer, moe, best. dqn, pg, transformer and moe need gpuctl[learn].",
+            "transformer, moe, best. dqn, pg, transformer and moe need gpuctl-toolkit[learn].",
         ),
     ] = "reactive,avg,quantile,plan,newsvendor,dependency,best",
     model: Annotated[
@@ -194,7 +194,7 @@ def train(
     ] = "10d",
     policy: Annotated[
         Learner,
-        typer.Option(help="Quantiles of the wait (newsvendor), or a neural net, which needs gpuctl[learn]."),
+        typer.Option(help="Quantiles of the wait (newsvendor), or a neural net, which needs gpuctl-toolkit[learn]."),
     ] = Learner.NEWSVENDOR,
     outage_cost: OutageCostOption = 1.0,
     checkpoint: Annotated[

@@ -241,7 +241,8 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         ),
     ] = 10.0,
     algo: Annotated[
-        Algorithm, typer.Option(help="es: an evolution strategy, in NumPy; ppo: by Stable-Baselines3, gpuctl[learn].")
+        Algorithm,
+        typer.Option(help="es: an evolution strategy, in NumPy; ppo: by Stable-Baselines3, gpuctl-toolkit[learn]."),
     ] = Algorithm.ES,
     aux: Annotated[
         Aux | None,

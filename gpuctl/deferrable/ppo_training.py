@@ -1,4 +1,4 @@
-"""Learn when deferrable jobs start by PPO, with auxiliary tasks or without; needs gpuctl[learn]."""
+"""Learn when deferrable jobs start by PPO, with auxiliary tasks or without; needs gpuctl-toolkit[learn]."""
 
 from __future__ import annotations
 

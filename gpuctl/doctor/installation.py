@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?P<asked>[^;]*)(?P<marker>;.*)?")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)")
-_INSTALL = "install it again: pip install --upgrade gpuctl"
+INSTALL = (
+    f"install {gpuctl.DISTRIBUTION} again, from the checkout or wheel that it came from: pip install --upgrade PATH"
+)
 
 
 def python(_given: Given) -> Iterable[Finding]:
@@ -35,10 +37,18 @@ def python(_given: Given) -> Iterable[Finding]:
 
 
 def package(_given: Given) -> Iterable[Finding]:
-    """What gpuctl is: what runs, from where, and what the installation says it is."""
+    """What gpuctl is: what runs, from where, what the installation says it is, and what else calls itself so."""
     place = Path(gpuctl.__file__).parent
+    other = _installed("gpuctl")
+    if other is not None:
+        evidence = (
+            f"{gpuctl.__version__} runs from {place}, but another program's distribution, gpuctl {other}, is installed"
+        )
+        fix = f"pip uninstall gpuctl; then {INSTALL}"
+        yield Finding("gpuctl", Status.WARN, evidence, fix)
+        return
     try:
-        installed = metadata.version("gpuctl")
+        installed = metadata.version(gpuctl.DISTRIBUTION)
     except metadata.PackageNotFoundError:
         yield Finding("gpuctl", Status.OK, f"{gpuctl.__version__}, not installed, run from {place}")
         return
@@ -70,7 +80,7 @@ def judged(asked: Mapping[str, str], found: Mapping[str, str | None], source: st
         if (version := found[name]) is None or not meets(version, versions)
     ]
     if wrong:
-        return Finding("dependencies", Status.FAIL, f"{'; '.join(wrong)}; of {len(asked)} in {source}", _INSTALL)
+        return Finding("dependencies", Status.FAIL, f"{'; '.join(wrong)}; of {len(asked)} in {source}", INSTALL)
     return Finding("dependencies", Status.OK, f"{len(asked)} of {len(asked)} as {source} asks: {listed}")
 
 
@@ -83,8 +93,12 @@ def declared() -> tuple[str, dict[str, str], str]:
     if document.is_file() and (document.parent / "queries").is_dir():
         project = tomllib.loads(document.read_text("utf-8"))["project"]
         return project["requires-python"], _needed(project["dependencies"]), "pyproject.toml"
-    found = metadata.metadata("gpuctl")
-    return found["Requires-Python"] or "", _needed(metadata.requires("gpuctl") or ()), "the package's metadata"
+    found = metadata.metadata(gpuctl.DISTRIBUTION)
+    return (
+        found["Requires-Python"] or "",
+        _needed(metadata.requires(gpuctl.DISTRIBUTION) or ()),
+        "the package's metadata",
+    )
 
 
 def _needed(lines: Iterable[str]) -> dict[str, str]:

@@ -57,7 +57,7 @@ def run(given: Given, checks: Iterable[Check] = CHECKS) -> tuple[list[Finding], 
 def _not_done(name: str, error: ImportError | OSError) -> Finding:
     """The finding of a check that ended early: a package does not load (llvmlite tells by an OSError), or a path."""
     evidence = f"could not be done: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    fix = "check the path that the message names; if it is of a package: pip install --upgrade gpuctl"
+    fix = f"check the path that the message names; if it is of a package, {installation.INSTALL}"
     return Finding(name, Status.FAIL, evidence, fix)
 
 

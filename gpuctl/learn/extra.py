@@ -1,4 +1,4 @@
-"""Packages that only training needs, and that are installed with ``gpuctl[learn]``."""
+"""Packages that only training needs, and that are installed with ``gpuctl-toolkit[learn]``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from gpuctl.core.errors import DependencyError
 
-HINT = "pip install 'gpuctl[learn]'"
+HINT = "pip install 'gpuctl-toolkit[learn]'"
 
 
 def needed(name: str, what: str) -> Any:
@@ -23,4 +23,6 @@ def needed(name: str, what: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError as error:
-        raise DependencyError(f"{what} needs {name}, which gpuctl[learn] installs: {error}", hint=HINT) from error
+        raise DependencyError(
+            f"{what} needs {name}, which gpuctl-toolkit[learn] installs: {error}", hint=HINT
+        ) from error

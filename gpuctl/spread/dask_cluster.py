@@ -162,7 +162,8 @@ def _installed(engine: Engine) -> tuple[ModuleType, ModuleType]:
             _jobqueue()
     except ImportError as error:
         raise DependencyError(
-            f"--engine {engine.kind} needs packages that are not installed: {error}", hint="pip install 'gpuctl[dask]'"
+            f"--engine {engine.kind} needs packages that are not installed: {error}",
+            hint="pip install 'gpuctl-toolkit[dask]'",
         ) from error
     # what matters comes as an exception; importing it has set the levels
     for name in _LOGGERS:

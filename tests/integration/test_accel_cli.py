@@ -131,7 +131,7 @@ def test_a_model_is_trained_scored_and_run(gpuctl: Gpuctl, tmp_path: Path) -> No
 def test_what_needs_pytorch_says_so(gpuctl: Gpuctl, tmp_path: Path) -> None:
     done = gpuctl("accel", "train", "relmas", "--algo", "ddpg", "-o", tmp_path / "m", check=False)
     assert done.returncode == ExitCode.MISSING_DEPENDENCY
-    assert "gpuctl[learn]" in done.stderr.splitlines()[0]
+    assert "gpuctl-toolkit[learn]" in done.stderr.splitlines()[0]
 
 
 WRONG = {

@@ -187,4 +187,4 @@ def test_a_rule_is_learned_scored_and_replayed(gpuctl: Callable[..., Any], tmp_p
     except ImportError:
         done = gpuctl("deferrable", "train", "--algo", "ppo", "-o", tmp_path / "ppo", check=False)
         assert done.returncode == 5
-        assert "gpuctl[learn]" in done.stderr
+        assert "gpuctl-toolkit[learn]" in done.stderr

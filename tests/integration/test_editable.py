@@ -36,7 +36,7 @@ def python(*args: str | Path, cwd: Path, **env: str) -> list[str]:
 def editable(root: Path) -> Path:
     """The checkout, where this environment has it installed in editable mode (`make test` does that)."""
     try:
-        origin = importlib.metadata.distribution("gpuctl").read_text("direct_url.json")
+        origin = importlib.metadata.distribution("gpuctl-toolkit").read_text("direct_url.json")
     except importlib.metadata.PackageNotFoundError:
         pytest.skip("gpuctl is not installed here: run the tests through `make test`")
     told = json.loads(origin or "{}")

@@ -130,4 +130,4 @@ def test_without_dask_it_is_told_what_to_install(gpuctl: Cli, command: list[str]
         *command, "--engine", "dask://127.0.0.1:8786", check=False, started=True, env={"PYTHONPATH": str(tmp_path)}
     )
     assert result.returncode == 5
-    assert "pip install 'gpuctl[dask]'" in result.stderr
+    assert "pip install 'gpuctl-toolkit[dask]'" in result.stderr

@@ -155,7 +155,7 @@ def test_empty_environment_is_empty(empty_venv: Path, tmp_path: Path) -> None:
 
 def test_version_is_the_same_everywhere(empty_venv: Path, tmp_path: Path) -> None:
     said = call(empty_venv / "gpuctl", "--version", cwd=tmp_path).stdout
-    program = "import gpuctl, importlib.metadata as m; print(gpuctl.__version__, m.version('gpuctl'))"
+    program = "import gpuctl, importlib.metadata as m; print(gpuctl.__version__, m.version('gpuctl-toolkit'))"
     module, installed = call(empty_venv / "python", "-c", program, cwd=tmp_path).stdout.split()
     assert module == installed
     assert module in said.split()

@@ -159,7 +159,7 @@ def test_the_environment_is_one_of_gymnasium_and_zeros_are_fcfs() -> None:
 
 @pytest.mark.filterwarnings("ignore:Your observation:UserWarning")  # advice: its rows are two-dimensional on purpose
 def test_stable_baselines_takes_the_environment() -> None:
-    pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+    pytest.importorskip("stable_baselines3", reason="gpuctl-toolkit[learn] is not installed")
     from stable_baselines3.common.env_checker import check_env
 
     from gpuctl.accel.environment import Accel
@@ -170,7 +170,7 @@ def test_stable_baselines_takes_the_environment() -> None:
 def test_ddpg_gives_the_same_lstm_after_a_stop(
     machine: Machine, some: tuple[int, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+    pytest.importorskip("stable_baselines3", reason="gpuctl-toolkit[learn] is not installed")
     from gpuctl.accel import ddpg
 
     monkeypatch.setattr(ddpg, "STEPS", 600)

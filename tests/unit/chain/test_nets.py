@@ -136,7 +136,7 @@ def test_a_trained_net_is_better_than_waiting(
     name: str, log: Log, learnt: policies.Lessons, trained: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Trained by PyTorch, twice the same, once after a stop; saved, loaded, and scored on later starts."""
-    pytest.importorskip("torch", reason="gpuctl[learn] is not installed")
+    pytest.importorskip("torch", reason="gpuctl-toolkit[learn] is not installed")
     short = {each: replace(getattr(net_training, each), epochs=6) for each in ("_OF_QUANTILES", "_OF_COSTS")}
     for each, how in short.items():
         monkeypatch.setattr(net_training, each, how)
@@ -169,7 +169,7 @@ def test_a_trained_net_is_better_than_waiting(
 
 @pytest.mark.slow
 def test_stable_baselines_learns_in_the_environment(log: Log) -> None:
-    pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+    pytest.importorskip("stable_baselines3", reason="gpuctl-toolkit[learn] is not installed")
     from stable_baselines3.common.env_checker import check_env
 
     from gpuctl.chain.environment import Chain

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 for package in ("torch", "stable_baselines3", "gymnasium"):
-    pytest.importorskip(package, reason="gpuctl[learn] is not installed")
+    pytest.importorskip(package, reason="gpuctl-toolkit[learn] is not installed")
 
 from gpuctl.deferrable import ppo_training  # noqa: E402 - after what it needs
 

@@ -10,6 +10,7 @@ from hypothesis import given as examples
 from hypothesis import settings
 from hypothesis import strategies as st
 
+import gpuctl
 from gpuctl import __version__
 from gpuctl.core.numbers import size
 from gpuctl.doctor import installation
@@ -101,10 +102,27 @@ def test_a_python_too_old_fails(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_another_version_than_that_installed_is_told(
     installed: str, status: Status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(installation.metadata, "version", lambda _: installed)
+    _installed(monkeypatch, {gpuctl.DISTRIBUTION: installed})
     (found,) = installation.package(Given())
     assert found.status is status
     assert installed in found.evidence
+
+
+def test_the_other_program_of_that_name_is_pointed_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    _installed(monkeypatch, {gpuctl.DISTRIBUTION: __version__, "gpuctl": "3.1"})
+    (found,) = installation.package(Given())
+    assert found.status is Status.WARN
+    assert "another program's distribution, gpuctl 3.1" in found.evidence
+    assert found.fix.startswith("pip uninstall gpuctl")
+
+
+def _installed(monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
+    def version(name: str) -> str:
+        if name not in versions:
+            raise installation.metadata.PackageNotFoundError(name)
+        return versions[name]
+
+    monkeypatch.setattr(installation.metadata, "version", version)
 
 
 def test_gpuctl_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPatch) -> None:

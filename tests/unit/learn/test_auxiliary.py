@@ -9,8 +9,8 @@ import pytest
 
 from gpuctl.learn.auxiliary import Auxiliary, loss_of, ppo
 
-torch = pytest.importorskip("torch", reason="gpuctl[learn] is not installed")
-pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+torch = pytest.importorskip("torch", reason="gpuctl-toolkit[learn] is not installed")
+pytest.importorskip("stable_baselines3", reason="gpuctl-toolkit[learn] is not installed")
 gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed")
 AUX = Auxiliary(((0, 2), (1,)), (1,))
 

@@ -114,4 +114,4 @@ def test_weights_to_begin_with_depend_on_the_seed_alone() -> None:
 def test_a_missing_extra_is_named() -> None:
     with pytest.raises(DependencyError, match="training needs no_such_package") as error:
         extra.needed("no_such_package", "training")
-    assert "gpuctl[learn]" in str(error.value.hint)
+    assert "gpuctl-toolkit[learn]" in str(error.value.hint)

@@ -66,7 +66,7 @@ def test_evolution_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkey
 
 
 def test_fitting_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    torch = pytest.importorskip("torch", reason="gpuctl[learn] is not installed")
+    torch = pytest.importorskip("torch", reason="gpuctl-toolkit[learn] is not installed")
     from gpuctl.learn.fitting import Training, fit
 
     net = initial((1,), LAYERS, 1, **scaled(X))
@@ -100,7 +100,7 @@ def test_learning_in_an_environment_goes_on_after_a_stop(
     algorithm: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One observation, one action a step: the right one is told by the sign of what is seen."""
-    pytest.importorskip("stable_baselines3", reason="gpuctl[learn] is not installed")
+    pytest.importorskip("stable_baselines3", reason="gpuctl-toolkit[learn] is not installed")
     import gymnasium
 
     from gpuctl.learn.stable_baselines import Learning, learn
