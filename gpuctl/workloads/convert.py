@@ -49,6 +49,8 @@ the classes small to extra large), the batch size a GPU of Sia's workloads, and 
 _JOBS = """
     SELECT job, "user", queue, partition, account, name, gpu_type, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
            epoch(submit_ts) AS submit_s, epoch(start_ts) AS start_s, wait_s,
+           CASE WHEN state = 'killed' AND start_ts IS NULL AND run_sum_s IS NULL
+                THEN epoch(end_ts) - epoch(submit_ts) END AS gave_up_s,
            coalesce(run_sum_s, run_span_s, run_last_s) AS run_s,
            strftime(timezone($zone, submit_ts), '%Y-%m-%d %H:%M:%S') AS submitted
     FROM numbered_jobs WHERE cluster = $cluster ORDER BY submit_ts, number
@@ -185,7 +187,7 @@ def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]
 
 
 def swf(trace: Trace, file: BinaryIO) -> Done:
-    """SWF 2.2; a job without a start has no wait. Names of queues and partitions stand in the header.
+    """SWF 2.2; a job without a start has no wait, but for those that gave up. Names stand in the header.
 
     Of several jobs that one follows, SWF has room for one: the last of them to end, as far as the trace tells.
     """
@@ -214,7 +216,7 @@ def swf(trace: Trace, file: BinaryIO) -> Done:
     cell, memory = pl.lit("-1"), (pl.col("mem_mb") * 1024 / pl.col("size")).round().cast(pl.Int64)
     rows = jobs.select(
         jobs_by_number.cast(pl.String).alias("job"), _seconds(pl.col("submit_s") - start).alias("submit"),
-        _seconds(pl.col("wait_s")).alias("wait"), _seconds(pl.col("run_s")).alias("run"),
+        _seconds(pl.coalesce("wait_s", "gave_up_s")).alias("wait"), _seconds(pl.col("run_s")).alias("run"),
         pl.col("size").cast(pl.String).alias("procs"), cell.alias("cpu"), cell.alias("memory"),
         pl.col("size").cast(pl.String).alias("asked"), _seconds(pl.col("time_limit_s").cast(pl.Float64)).alias("limit"),
         memory.fill_null(-1).cast(pl.String).alias("asked_memory"),
