@@ -41,17 +41,16 @@ def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, 
     depends = kept.select("number", "other").to_numpy().astype(np.int64).reshape(-1, 2)
     circle = circular(depends, rows.height)
     depends_apart = ~np.isin(depends[:, 0], circle)
-    counts = (
-        (pairs.height - there.height, "on jobs outside the replay"),
-        (int((~depends_apart).sum()), "in a circle"),
-    )
-    notes = [
-        note("{n:,} {n|dependency|dependencies} {why} {n|is|are} dropped", n=n, why=note(why)) for n, why in counts if n
-    ]
+    outside, looped = pairs.height - there.height, int((~depends_apart).sum())
+    notes = []
+    if outside:
+        notes.append(note("{n:,} {n|dependency|dependencies} on jobs outside the replay {n|is|are} dropped", n=outside))
+    if looped:
+        notes.append(note("{n:,} {n|dependency|dependencies} in a circle {n|is|are} dropped", n=looped))
     if against := there.filter(contradicted).height:
         notes.append(
             note(
-                "{n:,} {n|dependency is|dependencies are} contradicted by the recorded times: the replay goes by the "
+                "{n:,} {n|dependency is|dependencies are} contradicted by the recorded times: the replay keeps the "
                 "{n|dependency|dependencies}",
                 n=against,
             )
