@@ -6,8 +6,8 @@
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | beginning of the hour or day
--- column: gpus_busy | GPUs | mean number of GPUs held
--- column: allocated_pct | % | the same over the GPUs of the cluster (machine list and use; machines that were down are counted)
+-- column: gpus_busy | GPUs | mean number of GPUs held; empty where no size is known
+-- column: allocated_pct | % | the same over the GPUs of the cluster (machine list and use; machines that were down are counted); empty where that is above 100 %: more was held than the known machines have, see data_quality
 -- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry
 -- column: submitted | jobs | jobs submitted
 -- column: waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
@@ -57,11 +57,16 @@ means AS (
     GROUP BY ALL
 ),
 total AS (SELECT sum(gpus) AS gpus FROM base_machines),
+sized AS (
+    -- without a single known size nothing can be said of GPUs held
+    SELECT count(*) FILTER (ran AND gpus > 0) > 0 OR count(*) FILTER (ran AND gpus IS NULL) = 0 AS any_known FROM unfiltered_attempts
+),
 used AS (SELECT ts, sum(total) / sum(samples) / 1e6 AS mean_pct FROM unfiltered_job_use GROUP BY ts),
 submitted AS (SELECT date_trunc($by, submit_ts) AS ts, count(*) AS jobs FROM unfiltered_jobs GROUP BY ALL),
 failed AS (SELECT date_trunc($by, end_ts) AS ts, count(*) AS attempts FROM unfiltered_attempts
            WHERE state IN ('failed', 'out_of_memory', 'node_fail', 'timeout', 'preempted') GROUP BY ALL)
-SELECT e.ts, busy_s / seconds AS gpus_busy, 100 * busy_s / seconds / nullif(total.gpus, 0) AS allocated_pct, u.mean_pct AS util_mean_pct,
+SELECT e.ts, CASE WHEN sized.any_known THEN busy_s / seconds END AS gpus_busy,
+       CASE WHEN sized.any_known AND busy_s / seconds <= total.gpus * (1 + 1e-8) THEN least(100 * busy_s / seconds / nullif(total.gpus, 0), 100) END AS allocated_pct, u.mean_pct AS util_mean_pct,
        coalesce(s.jobs, 0) AS submitted, waiting_s / seconds AS waiting, demand_s / seconds AS waiting_gpus, coalesce(f.attempts, 0) AS failures
-FROM edges AS e CROSS JOIN total JOIN means AS m USING (ts) LEFT JOIN used AS u USING (ts) LEFT JOIN submitted AS s USING (ts) LEFT JOIN failed AS f USING (ts)
+FROM edges AS e CROSS JOIN total CROSS JOIN sized JOIN means AS m USING (ts) LEFT JOIN used AS u USING (ts) LEFT JOIN submitted AS s USING (ts) LEFT JOIN failed AS f USING (ts)
 ORDER BY e.ts

@@ -28,11 +28,13 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (35, 'job', 'exit_code_not_told', 'jobs that failed and have the exit code 0 in this release''s JSON', 'the code is unknown; the state counts'),
         (36, 'job', 'unknown_state', 'jobs in a state that the source does not document', 'counted as jobs, neither as passed nor as failed'),
         (37, 'job', 'array_rest', 'records that stand for all the tasks of an array that have not started', 'one job'),
-        (38, 'job', 'shared_gpus', 'jobs with MIG slices or shards of GPUs', 'a slice counts as its share of a GPU; of shards alone the GPUs are unknown'),
+        (38, 'job', 'shared_gpus', 'jobs with MIG instances, shards or MPS', 'a MIG instance counts as one GPU, as on its node, in sacct and in sreport; of shards or MPS alone the GPUs are unknown'),
         (39, 'job', 'gpus_requested', 'jobs whose allocated GPUs are not in the log', 'those that were requested'),
         (40, 'attempt', 'eligible_clamped', 'attempts whose eligible time lies outside submission to start', 'moved to the nearer of the two'),
         (41, 'attempt', 'suspended', 'attempts that were suspended for a time', 'held their GPUs meanwhile'),
         (42, 'attempt', 'nodes_unknown', 'attempts whose node list cannot be read', 'no placement; in GPU-hours, not in locality'),
+        (44, 'attempt', 'gpus_not_tracked', 'attempts whose accounting record cannot state GPUs: no record of this cluster has gres/gpu, though it has GPUs', 'unknown, unless the controller states them: set AccountingStorageTRES=gres/gpu, load scontrol show job -d or squeue --json'),
+        (45, 'attempt', 'gpus_from_controller', 'attempts whose GPUs accounting does not state and the controller does', 'those of the controller (scontrol show job, squeue --json)'),
         (50, 'job', 'zone_assumed', 'jobs with times of a log that names no time zone', 'read as UTC: give --timezone'),
         (51, 'job', 'zone_derived', 'jobs with times of a log that names no time zone', 'the zone follows from application summaries of the same log'),
         (52, 'attempt', 'start_is_am', 'attempts of which only the application master''s launch is known', 'taken as the start: the gang stood later'),
@@ -99,6 +101,14 @@ FROM (
     SELECT 26, 'attempts, and jobs without any attempt, that never started', never, 'hold no GPUs; of the waits in those of never_started, and in not_started and km columns' FROM (SELECT count(*) AS never FROM base_never_started) WHERE never > 0
     UNION ALL
     SELECT 43, 'requeued attempts in the whole of Slurm''s accounting', requeues, 'none was requeued, or it was exported without -D (--duplicates), which leaves all but the last attempt out' FROM slurm WHERE requeues = 0 AND jobs >= 1000
+    UNION ALL
+    SELECT 28, 'GPUs held at once beyond those that the known machines have', ceil(held - gpus - 1e-6)::BIGINT,
+           printf('%g of %g GPUs at %s UTC: machines are missing from the list, or sizes or times are wrong; shares above 100 %% are left out', held, gpus, strftime(ts, '%Y-%m-%d %H:%M:%S'))
+    FROM base_most_held WHERE machine IS NULL AND held > gpus + 1e-6
+    UNION ALL
+    SELECT 29, 'machines on which more GPUs were held at once than they have', count(*),
+           any_value(printf('most: %g of %g GPUs at %s UTC', held, gpus, strftime(ts, '%Y-%m-%d %H:%M:%S')) ORDER BY gpus - held, machine)
+    FROM base_most_held WHERE machine IS NOT NULL HAVING count(*) > 0
     UNION ALL
     SELECT 27, 'attempts or applications whose GPU-hours differ from the total that their source states', differing,
            printf('as worked out here: %.2f GPU-h, the source''s total: %.2f GPU-h (%s); source_totals has more', gpu_hours, stated_gpu_hours, total)

@@ -6,9 +6,9 @@
 -- needs: attempts
 -- detail: yes
 -- column: ts | UTC | beginning of the bin
--- column: gpus_busy | GPUs | mean number of GPUs held
+-- column: gpus_busy | GPUs | mean number of GPUs held; empty where no size is known
 -- column: gpus_total | GPUs | GPUs of the cluster (machine list and use; machines that were down are counted)
--- column: busy_pct | % | gpus_busy over gpus_total
+-- column: busy_pct | % | gpus_busy over gpus_total; empty where that is above 100 %: more was held than the known machines have, see data_quality
 -- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
 -- chart: time x=ts y=gpus_busy,gpus_waited_for limit=gpus_total
@@ -72,12 +72,16 @@ means AS (
     FROM levels
     WHERE bin >= 0 AND to_us > from_us
 ),
-total AS (SELECT sum(gpus) AS gpus FROM base_machines)
+total AS (SELECT sum(gpus) AS gpus FROM base_machines),
+sized AS (
+    -- without a single known size nothing can be said of GPUs held
+    SELECT count(*) FILTER (ran AND gpus > 0) > 0 OR count(*) FILTER (ran AND gpus IS NULL) = 0 AS any_known FROM unfiltered_attempts
+)
 SELECT first_ts + to_seconds(bin * s) AS ts,
-       busy AS gpus_busy,
+       CASE WHEN sized.any_known THEN busy END AS gpus_busy,
        total.gpus::DOUBLE AS gpus_total,
-       100 * busy / nullif(total.gpus, 0) AS busy_pct,
+       CASE WHEN sized.any_known AND busy <= total.gpus * (1 + 1e-8) THEN least(100 * busy / nullif(total.gpus, 0), 100) END AS busy_pct,
        waiting AS jobs_waiting,
        demand AS gpus_waited_for
-FROM means CROSS JOIN width CROSS JOIN total
+FROM means CROSS JOIN width CROSS JOIN total CROSS JOIN sized
 ORDER BY bin

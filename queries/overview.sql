@@ -15,7 +15,7 @@
 -- column: last_ts | UTC | last time in the job log
 -- column: span_days | days | from first submission to the last time in the job log
 -- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts that ran (of YARN, over their containers), with a known start or not; overlapping attempts of a job are not counted twice
--- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none, or where the starts of more than 1 % of the GPU-hours are unknown
+-- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none, where no size is known, and where it would be above 100 %: then more was held than the known machines have, see data_quality, or where the starts of more than 1 % of the GPU-hours are unknown
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
@@ -37,8 +37,17 @@ log AS (
     FROM (SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM unfiltered_jobs),
          (SELECT max(log_end_ts) AS attempts_end FROM unfiltered_attempts)
 ),
+sized AS (
+    -- without a single known size nothing can be said of GPUs held
+    SELECT count(*) FILTER (ran AND gpus > 0) > 0 OR count(*) FILTER (ran AND gpus IS NULL) = 0 AS any_known FROM unfiltered_attempts
+),
 size AS (
     SELECT count(*) AS machines, sum(gpus)::BIGINT AS gpus, sum(gpus_labelled)::BIGINT AS gpus_labelled FROM base_machines
+),
+share AS (
+    SELECT CASE WHEN held.all_dated AND sized.any_known THEN 100 * held.gpu_hours * 3600 END
+           / nullif(size.gpus * greatest(0, epoch(least(log.last_ts, $until::TIMESTAMPTZ) - greatest(log.first_submit_ts, $since::TIMESTAMPTZ))), 0) AS pct
+    FROM held, log, size, sized
 )
 SELECT $cluster AS cluster,
        (SELECT count(*) FROM base_jobs) AS jobs,
@@ -49,11 +58,10 @@ SELECT $cluster AS cluster,
        log.first_submit_ts,
        log.last_ts,
        epoch(log.last_ts - log.first_submit_ts) / 86400 AS span_days,
-       (SELECT sum(gpu_s)::DOUBLE / 3600 FROM base_held) AS gpu_hours,
-       CASE WHEN held.all_dated THEN 100 * held.gpu_hours * 3600 END
-           / nullif(size.gpus * greatest(0, epoch(least(log.last_ts, $until::TIMESTAMPTZ) - greatest(log.first_submit_ts, $since::TIMESTAMPTZ))), 0) AS occupancy_pct,
+       CASE WHEN sized.any_known THEN (SELECT sum(gpu_s)::DOUBLE / 3600 FROM base_held) END AS gpu_hours,
+       CASE WHEN share.pct <= 100 + 1e-6 THEN least(share.pct, 100) END AS occupancy_pct,
        (SELECT count(*) FROM base_attempts WHERE ran AND gpus IS NULL) AS size_unknown,
        (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,
        (SELECT quantile_cont(wait_s, 0.95) / 60 FROM base_attempts) AS wait_p95_min,
        (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS gpu_samples
-FROM held, log, size
+FROM held, log, size, sized, share

@@ -9,6 +9,7 @@ import polars as pl
 
 from gpuctl.analyze import query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.analyze.contradictions import ASKED, contradictions
 from gpuctl.analyze.units import PODS, of_units
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
@@ -320,6 +321,7 @@ def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
                 **sizeless,
             )
         )
+    warnings += contradictions(store, bases)
     if _source_format(store, cluster) == JOBS_CSV:
         warnings.append(_OF_CSV)
     inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
@@ -377,7 +379,7 @@ _SIZELESS = (
     "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
     "FROM base_attempts WHERE start_ts IS NOT NULL"
 )
-_WARNED_OF = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines")
+_WARNED_OF = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines", *ASKED)
 """Whatever is asked, `_warnings` asks for these."""
 _OF_CSV = note(
     "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "

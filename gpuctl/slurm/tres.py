@@ -11,9 +11,8 @@ _MOST_GPUS = 1e6
 _MOST_MB = 2**30
 """More than a pebibyte: not a size but a number with a flag bit in it."""
 _MIG = re.compile(r"(\d)g\.(\d+)gb", re.IGNORECASE)
-_SLICES = 7
-_A30_SLICES = 4
-_A30 = frozenset({(1, 6), (2, 12), (4, 24)})
+_PARTS = re.compile(r"(?:gres[:/])?(?:shard|mps)(?::|=|$)")
+"""Parts of GPUs that no count of GPUs can be made of."""
 _NUMBER = re.compile(r"(\d+(?:\.\d*)?)([KMGTPE]?)", re.IGNORECASE | re.ASCII)
 _GRES = re.compile(r"(?:gres[:/])?gpu(?::([^:=(,]+))??(?:[:=](\d+)([KM]?))?(?:\(.*\))?", re.IGNORECASE)
 _MB = {"": 1.0, "K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2, "P": 1024.0**3, "E": 1024.0**4}
@@ -24,10 +23,11 @@ class Tres(NamedTuple):
     """What one TRES text says; None where it does not say.
 
     Attributes:
-        gpus: whole GPUs and, of MIG slices, their share of one; 0 where the text lists resources and no GPU, None
-            where it is empty or has only shards (how many make up a GPU is configured on the nodes).
+        gpus: GPUs; a MIG instance is one, as Slurm counts it on nodes, in jobs and in sreport. 0 if the text lists
+            resources and no GPU; None if it is empty or has only shards or a percentage of MPS (how many of these make
+            up a GPU is configured on the nodes).
         gpu_type: the type, several joined by commas in alphabetical order.
-        shared: whether there are MIG slices or shards in it.
+        shared: whether there are MIG instances, shards or MPS in it.
         cpus: cores.
         nodes: nodes.
         mem_mb: MiB of memory over all nodes.
@@ -45,7 +45,7 @@ def tres(text: str) -> Tres:
     """Read ``billing=8,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=16G,node=1``.
 
     A typed and an untyped entry tell of the same GPUs: what the typed ones do not make up of the untyped number is
-    GPUs without a type. A MIG slice ``1g.5gb`` counts 1/7 of a GPU (1/4 for the sizes of the A30, which has four).
+    GPUs without a type.
     """
     values: dict[str, float | None] = {}
     for part in text.split(","):
@@ -55,15 +55,15 @@ def tres(text: str) -> Tres:
     if not values:
         return Tres()
     typed = {key[9:]: count or 0.0 for key, count in values.items() if key.startswith("gres/gpu:")}
-    shards = any(key == "gres/shard" or key.startswith("gres/shard:") for key in values)
+    parts = any(_PARTS.match(key) for key in values)
     unknown = any(values.get(key, 0) is None for key in values if key.startswith("gres/gpu"))
     gpus = None if unknown else _count(typed, values.get("gres/gpu"))
-    if gpus == 0 and shards:
+    if gpus == 0 and parts:
         gpus = None
     return Tres(
         gpus=gpus,
         gpu_type=",".join(sorted(typed)) or None,
-        shared=shards or any(_MIG.search(name) for name in typed),
+        shared=parts or any(_MIG.search(name) for name in typed),
         cpus=_whole(values.get("cpu")),
         nodes=_whole(values.get("node")),
         mem_mb=_whole(values.get("mem")),
@@ -74,10 +74,11 @@ def gres(text: str) -> Tres:
     """Read ``gpu:a100:4``, ``gres:gpu:4``, ``gpu:4(IDX:0-3)`` or ``gpu`` (one), commas between several."""
     typed: dict[str, float] = {}
     plain = 0.0
-    found = False
+    found = parts = False
     for part in re.split(r",(?![^(]*\))", text.strip()):
         match = _GRES.fullmatch(part.strip())
         if match is None:
+            parts = parts or _PARTS.match(part.strip().lower()) is not None
             continue
         found = True
         count = float(match[2] or 1) * _TIMES[(match[3] or "").upper()]
@@ -85,10 +86,12 @@ def gres(text: str) -> Tres:
             typed[match[1].lower()] = typed.get(match[1].lower(), 0.0) + count
         else:
             plain += count
+    if not found and parts:
+        return Tres(shared=True)
     if not found:
         return Tres(gpus=0.0 if text.strip() not in {"", "0", "(null)", "N/A"} else None)
     gpus = _count(typed, plain + sum(typed.values()))
-    shared = any(_MIG.search(name) for name in typed)
+    shared = parts or any(_MIG.search(name) for name in typed)
     return Tres(gpus=gpus, gpu_type=",".join(sorted(typed)) or None, shared=shared)
 
 
@@ -113,19 +116,8 @@ def _number(text: str, *, memory: bool) -> float | None:
 
 
 def _count(typed: dict[str, float], untyped: float | None) -> float | None:
-    share = sum(count * _share(name) for name, count in typed.items())
-    rest = max(0.0, untyped - sum(typed.values())) if untyped is not None else 0.0
-    gpus = share + rest
+    gpus = max(untyped or 0.0, sum(typed.values()))
     return gpus if gpus <= _MOST_GPUS else None
-
-
-def _share(name: str) -> float:
-    """What part of a GPU one device of this type is."""
-    match = _MIG.search(name)
-    if match is None:
-        return 1.0
-    slices, size = int(match[1]), int(match[2])
-    return min(1.0, slices / (_A30_SLICES if (slices, size) in _A30 else _SLICES))
 
 
 def _whole(value: float | None) -> int | None:

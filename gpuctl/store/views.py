@@ -126,7 +126,7 @@ VIEWS: tuple[View, ...] = (
         Field("end_ts", _TIME, "last end; NULL: not ended (UTC)"),
         Field("state", _TEXT, "how it ended, in words that all sources share: completed, failed, killed, running, ..."),
         Field("source_state", _TEXT, "the same as the source has it"),
-        Field("gpus", _NUMBER, "GPUs; NULL: not known"),
+        Field("gpus", _NUMBER, "GPUs, a MIG instance counts as one; NULL: not known"),
         Field("gpu_type", _TEXT, "model of GPU that it asked for"),
         Field("nodes", _COUNT, "nodes"),
         Field("cpus", _COUNT, "CPUs"),
@@ -164,12 +164,13 @@ VIEWS: tuple[View, ...] = (
     View("placements", "an attempt on a node", (
         _CLUSTER, _JOB, _ATTEMPT, _MACHINE,
         Field("gpus", _NUMBER, "GPUs there"),
-        Field("gpu_indices", "INTEGER[]", "which ones; NULL where the source has only a count"),
+        Field("gpu_indices", "INTEGER[]", "which ones, as the scheduler numbers them (Slurm: IDX), which "
+              "need not be the NVML index that gpu_util has; NULL where the source has only a count"),
         Field("estimated", "BOOLEAN", "the count there is an equal part of the attempt's GPUs"),
     )),
     View("gpu_util", "a sample of a GPU", (
         _CLUSTER, _TS, _MACHINE,
-        Field("gpu", _COUNT, "its index"),
+        Field("gpu", _COUNT, "its index, as the source of the telemetry numbers GPUs (NVML)"),
         Field("util", "FLOAT", "utilization, %; NULL: the source has none"),
         Field("mem_mb", "FLOAT", "memory in use, MB"),
     )),

@@ -15,6 +15,7 @@ NAMES: dict[str, str] = {
     "host": "machine",
     "job": "job",
     "job_name": "name",
+    "largest_job": "job",
     "line": "job",
     "machine": "machine",
     "machines": "machine",
@@ -67,7 +68,7 @@ KEPT = frozenset(
         "other_reasons", "place", "placed", "point_unit", "policy", "predictor", "quirks", "quota_source", "racks_by",
         "reason",
         "reasons", "result", "rule", "signature", "size", "size_bucket", "state", "stream", "table", "told_by",
-        "top_reason", "treatment", "unit", "used", "value", "waited", "what",
+        "top_reason", "total", "treatment", "unit", "used", "value", "waited", "what",
     }
 )  # fmt: skip
 """Columns of text that stay: words of ours, of policies, and of signature tables."""

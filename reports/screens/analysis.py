@@ -105,7 +105,7 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
     wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit.name}"
     return Figures(
         (
-            ("GPUs allocated", percent(allocated) if known(allocated) else "n/a (GPUs unknown)"),
+            ("GPUs allocated", percent(allocated) if known(allocated) else _no_share(about)),
             ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else no_use),
             (
                 "GPU-hours lost",
@@ -118,6 +118,10 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
             ("Completed", _completed(analysis)),
         )
     )
+
+
+def _no_share(about: Row) -> str:
+    return "n/a (see the warnings)" if about.get("gpus") and about.get("gpu_hours") else "n/a (GPUs unknown)"
 
 
 def _completed(analysis: Analysis) -> str:

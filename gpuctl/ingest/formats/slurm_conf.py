@@ -11,6 +11,7 @@ from typing import BinaryIO
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import put_machines, put_members, put_partitions
+from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.ingest.slurm.site.settings import kept, settings_rows
 from gpuctl.slurm import recognise
 from gpuctl.slurm.conf import INCLUDED, hosts, statements, without_secret, words
@@ -122,6 +123,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     put_members(sink, site.members, whole="queue")
     put_partitions(sink, partitions)
     settings_rows(sink, site.settings)
+    reconcile(sink)
 
 
 FORMAT = Format(

@@ -10,6 +10,7 @@ from typing import BinaryIO
 
 from gpuctl.core.lines import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.ingest.slurm.site.settings import kept, settings_rows
 from gpuctl.slurm import recognise
 from gpuctl.slurm.conf import without_secret
@@ -37,6 +38,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             found[setting[0]] = setting[1].strip()
         sink.loaded()
     settings_rows(sink, found)
+    reconcile(sink)
 
 
 FORMAT = Format(

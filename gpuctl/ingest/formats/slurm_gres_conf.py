@@ -13,6 +13,7 @@ from typing import BinaryIO
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import put_machines
+from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
 from gpuctl.slurm.gres import MOST_GPUS
 from gpuctl.slurm.machines import Machine
@@ -57,11 +58,13 @@ class _Inventory:
 
 
 def _count(found: dict[str, str]) -> int:
-    """GPUs of one statement: its ``Count``, else the files it names, else one."""
+    """GPUs of one statement: its ``Count``, else the files it names, else one.
+
+    ``MultipleFiles`` are the device files of one MIG instance.
+    """
     count = whole(found.get("count"), MOST_GPUS)
     if count is None:
-        files = found.get("file") or found.get("multiplefiles")
-        count = len(hosts(files)) if files else 1
+        count = len(hosts(found["file"])) if found.get("file") else 1
     return count
 
 
@@ -87,6 +90,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         for node, count in inventory.gpus.items()
     ]
     put_machines(sink, machines, keep=True)
+    reconcile(sink)
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -6,16 +6,20 @@ Accounting tells only how many GPUs a job has on all of its machines together. A
 from __future__ import annotations
 
 import re
-from typing import BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.slurm.site.job_gpus import stated_gpus
 from gpuctl.ingest.slurm.site.machines import Rows
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm.conf import hosts
 from gpuctl.slurm.gres import Gpus, read_gres
 from gpuctl.slurm.scontrol import fields, name_of, records
 from gpuctl.slurm.timestamps import LocalClock
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _START = b"JobId="
 _SHAPE = re.compile(rb"^JobId=\d+ (?:ArrayJobId=.*? |HetJobId=.*? )?\s*JobName=.*?\sUserId=", re.DOTALL)
@@ -32,16 +36,24 @@ KINDS = {
 
 
 class Detail(NamedTuple):
-    """The GPUs of one running job: times in seconds since the epoch, and what it has on each machine."""
+    """The GPUs of one job: times in seconds since the epoch, what it has on each machine, and what it has in all."""
 
     job: str
     submit: int | None
     start: int | None
     machines: dict[str, Gpus]
+    gpus: float | None = None
+
+    def rows(self) -> Iterator[tuple[str | int | float | tuple[int, ...] | None, ...]]:
+        """Rows of ``exact_placements``: one per machine, or the total if the record states no machine's GPUs."""
+        for machine, held in self.machines.items():
+            yield *self[:3], machine, float(held.gpus), held.indices
+        if not self.machines and self.gpus is not None:
+            yield *self[:3], None, self.gpus, None
 
 
 def read_detail(text: str, clock: LocalClock) -> Detail:
-    """Read one record; ``machines`` is empty where it tells of no GPUs (ended and pending jobs, jobs without GPUs).
+    """Read one record; ``machines`` is empty where it has no GPUs by node (ended and pending jobs, jobs without GPUs).
 
     Raises:
         RowError: it is no job record, or a time, host list or GPU index cannot be read.
@@ -56,7 +68,9 @@ def read_detail(text: str, clock: LocalClock) -> Detail:
         machines = _machines(_gres_part(rest))
     except ValueError as bad:
         raise RowError(str(bad)) from None
-    return Detail(head[1], submit, start, machines if any(g.gpus for g in machines.values()) else {})
+    return Detail(
+        head[1], submit, start, machines if any(g.gpus for g in machines.values()) else {}, stated_gpus(found)
+    )
 
 
 def _gres_part(text: str) -> str:
@@ -77,7 +91,7 @@ def _machines(text: str) -> dict[str, Gpus]:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``exact_placements`` and put them in the place of estimates of the same attempts (`reconcile`).
 
-    Records that tell of no GPUs are counted as loaded, and so are those that repeat another one of the file (samples
+    Of a job without GPUs by node its total is stored, if stated. Records that state neither are counted as loaded, and so are those that repeat another one of the file (samples
     over time), which are stored once; of every record 100 bytes or so are held in memory.
     """
     clock, rows = LocalClock(sink.timezone), Rows(sink, "exact_placements", KINDS)
@@ -92,11 +106,12 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             sink.reject(record.line_no, str(bad), record.text)
             continue
         sink.loaded()
-        same = hash((*detail[:3], *detail.machines.items()))
-        if detail.machines and same not in written:
+        told = list(detail.rows())
+        same = hash(tuple(told))
+        if told and same not in written:
             written.add(same)
-            for machine, gpus in detail.machines.items():
-                rows.add(*detail[:3], machine, float(gpus.gpus), gpus.indices)
+            for row in told:
+                rows.add(*row)
     rows.flush()
     reconcile(sink)
 
@@ -117,7 +132,7 @@ FORMAT = Format(
     fills=("exact_placements", "placements", "field_sources"),
     file_names=("scontrol_job_detail.txt",),
     order=60,
-    parser_version=2,
+    parser_version=3,
     sniff=sniff,
     load=load,
 )

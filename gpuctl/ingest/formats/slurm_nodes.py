@@ -11,6 +11,7 @@ from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.slurm.site.machines import put_machines, put_members
+from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm import recognise
 from gpuctl.slurm.machines import Machine, read_node
 from gpuctl.slurm.recognise import NODE_START
@@ -39,6 +40,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     put_machines(sink, machines)
     put_members(sink, members, whole="machine")
     add_queues(sink, {partition for partition, _ in members})
+    reconcile(sink)
 
 
 FORMAT = Format(

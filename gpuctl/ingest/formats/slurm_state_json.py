@@ -19,6 +19,7 @@ from gpuctl.ingest.formats import slurm_squeue_samples as squeue
 from gpuctl.ingest.read.json_walk import Shape, documents, has_array
 from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.ingest.slurm.site import state_json
+from gpuctl.ingest.slurm.site.job_gpus import stated_gpus
 from gpuctl.ingest.slurm.site.machines import Rows, put_machines, put_members, put_partitions
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm.machines import Machine, node_of
@@ -102,10 +103,10 @@ class _Found:
 
     def _job(self, job: Json) -> None:
         numbers = [_instant(job, key) for key in ("submit_time", "start_time")]
-        held, name = state_json.job_gpus(job), state_json.job_id(job)
+        held, total = state_json.job_gpus(job), stated_gpus(state_json.job_fields(job))
         waiting = squeue.read_jobs(state_json.queue_cells(job))
-        for machine, gpus in held.items():
-            self._exact.add(name, *numbers, machine, float(gpus.gpus), gpus.indices)
+        for row in slurm_job_detail.Detail(state_json.job_id(job), *numbers, held, total).rows():
+            self._exact.add(*row)
         self._waiting += squeue.tasks_of(waiting)
 
     def _node(self, node: Json, *, again: bool = False) -> None:
@@ -221,6 +222,7 @@ FORMAT = Format(
     ),
     file_names=("squeue.json", "sinfo.json", "scontrol_node.json", "scontrol_partition.json"),
     order=14,
+    parser_version=2,
     zoned=True,
     sniff=sniff,
     load=load,

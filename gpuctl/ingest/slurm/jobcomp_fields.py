@@ -13,7 +13,19 @@ from gpuctl.ingest.slurm.json_fields import clock
 
 COLUMNS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
-    *("Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "NodeList", "Cluster"),
+    *(
+        "Submit",
+        "Eligible",
+        "Start",
+        "End",
+        "Timelimit",
+        "NNodes",
+        "NCPUS",
+        "ReqTRES",
+        "ReqGRES",
+        "NodeList",
+        "Cluster",
+    ),
 )
 """What `fields` fills, by the names of ``sacct -e``."""
 
@@ -79,6 +91,8 @@ def fields(text: str) -> dict[str, str]:
         "NNodes": _count(words.get("NodeCnt", ""), tres, "node"),
         "NCPUS": _count(words.get("ProcCnt", ""), tres, "cpu"),
         "ReqTRES": tres,
+        # of each node; in TRES only if accounting tracks GPUs
+        "ReqGRES": _word(words, "Gres"),
         "NodeList": nodes or "None assigned",
         "Cluster": _word(words, "Cluster"),
     }

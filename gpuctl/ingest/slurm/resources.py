@@ -31,7 +31,7 @@ def resources(frame: pl.DataFrame) -> pl.DataFrame:
 
     What was allocated counts; what was asked for counts where nothing is allocated (a pending job) or the source has
     no column of allocations (then ``requested``). Sites that did not track GPUs as TRES before 20.11 have them only as
-    AllocGRES (of the whole job) and ReqGRES (of each node). ``shared``: MIG slices or shards are among the GPUs.
+    AllocGRES (of the whole job) and ReqGRES (of each node). ``shared``: MIG instances, shards or MPS are among them.
 
     Args:
         frame: canonical text, one row a job's record.
@@ -75,6 +75,9 @@ def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
         .then(older)
         .when(by_node > 0)
         .then(by_node)
+        # shards and MPS were allocated: how much of a GPU that is, no request says
+        .when(allocated.is_null() & _first(wide, "AllocTRES.shared").fill_null(value=False))
+        .then(None)
         .otherwise(pl.coalesce(allocated, _first(wide, "ReqTRES.gpus"), older, by_node))
     )
 

@@ -42,6 +42,7 @@ WORDS = {
     },
     "gpuctl/lessons/run.py": {"_BLOCKS[case.blocks()[1]]", "case.overhead"},
     "reports/screens/lessons.py": {"column.description"},
+    "gpuctl/analyze/contradictions.py": {"row['at']"},
     "gpuctl/analyze/delay_table.py": {"source"},
     "gpuctl/analyze/run.py": {"PODS.format(unit=unit)", "name", "options.definition", "bases.duration", "what"},
     "gpuctl/chain/live_tables.py": {"end"},

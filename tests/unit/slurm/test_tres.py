@@ -31,21 +31,26 @@ def test_trap_15_typed_and_untyped_gpus_are_the_same_gpus(text: str, gpus: float
 @pytest.mark.parametrize(
     ("text", "gpus"),
     [
-        ("gres/gpu:1g.5gb=1,gres/gpu=1", 1 / 7),
-        ("gres/gpu:a100_3g.20gb=2,gres/gpu=2", 6 / 7),
-        ("gres/gpu:7g.40gb=1,gres/gpu=1", 1),
-        ("gres/gpu:2g.12gb=1,gres/gpu=1", 2 / 4),
-        ("gres/gpu:1g.5gb=2,gres/gpu:a100=1,gres/gpu=3", 1 + 2 / 7),
+        ("gres/gpu:1g.5gb=1,gres/gpu=1", 1),
+        ("gres/gpu:a100_3g.20gb=2,gres/gpu=2", 2),
+        ("gres/gpu:nvidia_h100_1g.10gb+me=3", 3),
+        ("gres/gpu:1g.5gb=2,gres/gpu:a100=1,gres/gpu=3", 3),
     ],
 )
-def test_trap_15_mig_slices_are_parts_of_a_gpu(text: str, gpus: float) -> None:
-    assert tres(text).gpus == pytest.approx(gpus)
+def test_trap_15_a_mig_instance_counts_as_one_gpu(text: str, gpus: float) -> None:
+    assert tres(text).gpus == gpus
     assert tres(text).shared
+    old = ",".join(part.removeprefix("gres/").replace("=", ":") for part in text.split(",") if "gpu=" not in part)
+    assert (gres(old).gpus, gres(old).shared) == (gpus, True)
 
 
-def test_trap_15_shards_are_no_whole_gpus() -> None:
-    assert tres("cpu=1,gres/shard=2") == Tres(gpus=None, shared=True, cpus=1)
-    assert tres("cpu=1,gres/shard:a100=2,gres/gpu=1").gpus == 1
+@pytest.mark.parametrize("part", ["gres/shard=2", "gres/shard:a100=2", "gres/mps=50", "gres/mps:a100=50"])
+def test_trap_15_shards_and_mps_have_no_known_size(part: str) -> None:
+    assert tres(f"cpu=1,{part}") == Tres(gpus=None, shared=True, cpus=1)
+    assert tres(f"cpu=1,{part},gres/gpu=1").gpus == 1
+    old = part.removeprefix("gres/").replace("=", ":")
+    assert gres(old) == Tres(gpus=None, shared=True)
+    assert gres(f"{old},gpu:2") == Tres(gpus=2, shared=True)
 
 
 def test_everything_else_of_a_tres() -> None:

@@ -1,12 +1,14 @@
 """Puts together what accounting and the sources beside it say of the same attempts, whichever was loaded first.
 
-Every loader that brings jobs, exact placements, job events or samples of Slurm calls `reconcile` at its end, within its
-own transaction; a call with nothing to do costs a few look-ups.
+Every loader that brings jobs, nodes, settings, exact placements, job events or samples of Slurm calls `reconcile` at
+its end, within its own transaction; a call with nothing to do costs a few look-ups.
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
+
+from gpuctl.ingest.slurm.site.gpu_accounting import settle_gpus
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
@@ -19,7 +21,7 @@ _FITTING = """
         FROM exact_placements AS e
         JOIN attempts AS a ON a.cluster = e.cluster AND a.job = e.job
                               AND (a.start_ts = e.start_ts OR a.queued_ts = e.submit_ts)
-        WHERE e.cluster = $cluster
+        WHERE e.cluster = $cluster AND e.machine IS NOT NULL
         QUALIFY e.source = max(e.source) OVER (PARTITION BY a.job, a.attempt)
     ),
     sums AS (
@@ -100,6 +102,7 @@ _STATEMENTS = (
 def reconcile(sink: Sink) -> None:
     """Bring the cluster's attempts, placements and samples up to what all sources loaded so far say together.
 
+    - GPUs of attempts whose accounting record states none (`gpu_accounting`).
     - Placements whose machines and number of GPUs agree with an exact placement of the same attempt (same start,
       or same submission) take its GPUs and indices and are no estimates any more; attempts without any
       placement get them.
@@ -107,6 +110,7 @@ def reconcile(sink: Sink) -> None:
     - ``attempts.preempted_by``: the job named by the scheduler's log.
     - Samples of array tasks get the id of the task's own job.
     """
+    settle_gpus(sink)
     parameters: dict[str, object] = {"cluster": sink.cluster}
     for table, statements in _STATEMENTS:
         # the name comes from the list above

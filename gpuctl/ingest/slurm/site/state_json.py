@@ -141,6 +141,22 @@ def job_gpus(job: Json) -> dict[str, Gpus]:
     return found if any(gpus.gpus for gpus in found.values()) else {}
 
 
+def job_fields(job: Json) -> dict[str, str]:
+    """The fields of ``scontrol show job`` from which a job's GPUs follow."""
+    names = {
+        **{"TresPerJob": "tres_per_job", "TresPerNode": "tres_per_node", "TresPerTask": "tres_per_task"},
+        **{"AllocTRES": "tres_alloc_str", "ReqTRES": "tres_req_str"},
+    }
+    numbers = {"NumNodes": "node_count", "NumTasks": "tasks"}
+    # a job that runs and of whose nodes nothing is listed holds no GPU
+    none = job.get("gres_detail") == [] and "RUNNING" in words(job, "job_state")
+    return {
+        **({"JOB_GRES": "(null)"} if none else {}),
+        **{name: text(job, key) for name, key in names.items()},
+        **{name: digits(job.get(key)) for name, key in numbers.items()},
+    }
+
+
 def queue_cells(job: Json) -> dict[str, str]:
     """The columns of a line of squeue's samples."""
     states = words(job, "job_state")

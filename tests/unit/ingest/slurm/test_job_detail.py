@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.ingest.slurm.site.job_gpus import stated_gpus
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from tests.philly_log import load, load_into
 from tests.slurm_site import CLUSTER, DETAIL, PLACE, Loose, real, site_format
@@ -52,10 +53,29 @@ def test_a_record_that_repeats_is_stored_once() -> None:
     assert (sink.rows_in, told(sink)) == (3, EXPECTED)
 
 
-def test_records_without_gpus_are_loaded_and_store_nothing() -> None:
+def test_the_total_is_kept_of_records_without_gpus_by_node() -> None:
     ended = DETAIL.replace("gpu:v100:4(IDX:0-3)", "").replace("gpu:v100:2(IDX:0,2)", "")
     sink = kept(ended)
-    assert (sink.rows_loaded, sink.tables) == (1, {})
+    assert (sink.rows_loaded, told(sink)) == (1, [("123", None, 6.0, None)])
+
+
+@pytest.mark.parametrize(
+    ("fields", "gpus"),
+    [
+        ({"JOB_GRES": "gpu:h100:8", "TresPerNode": "gres:gpu:1"}, 8),
+        ({"JOB_GRES": "(null)", "TRES": "cpu=96,mem=400G,node=1"}, 0),
+        ({"TRES": "cpu=4,node=1,gres/gpu=2", "TresPerNode": "gres:gpu:1"}, 2),
+        ({"TRES": "cpu=4,node=1", "TresPerNode": "gres/gpu:h100:4", "NumNodes": "2-2"}, 8),
+        ({"TresPerNode": "gres:gpu:4", "NumNodes": "2-4"}, None),
+        ({"TresPerTask": "cpu=4,gres/gpu=1", "NumTasks": "3"}, 3),
+        ({"TresPerJob": "gres/gpu:5", "NumNodes": "2"}, 5),
+        ({"Gres": "gpu:4", "NumNodes": "3"}, 12),
+        ({"Gres": "(null)", "TRES": "cpu=4,node=1", "NumNodes": "3"}, None),
+        ({"JOB_GRES": "shard:a100:2"}, None),
+    ],
+)
+def test_gpus_in_all_as_releases_state_them(fields: dict[str, str], gpus: float | None) -> None:
+    assert stated_gpus(fields) == gpus
 
 
 def test_a_name_on_two_lines() -> None:
@@ -165,7 +185,7 @@ def test_the_real_details() -> None:
         ("gpu007", 4.0, [0, 1, 2, 3]),
         ("gpu008", 2.0, [0, 1]),
     ]
-    assert all(indices is not None and len(indices) == gpus for _, _, gpus, indices in told(detail))
+    assert all(machine is None or len(indices) == gpus for _, machine, gpus, indices in told(detail))
     every = kept(gzip.decompress(real("22.05.8", "scontrol_job_oneline.txt.gz").read_bytes()))
     # two jobs have a line end in their names
     assert (every.rows_in, every.rejects) == (461, [])

@@ -44,6 +44,7 @@ def test_every_field_of_a_record() -> None:
         "NNodes": "2",
         "NCPUS": "4",
         "ReqTRES": "cpu=2,mem=2000M,node=2,billing=2,gres/gpu=2",
+        "ReqGRES": "",
         "NodeList": "gpu[005-006]",
         "Cluster": "lab",
     }

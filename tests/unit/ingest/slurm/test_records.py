@@ -303,7 +303,8 @@ GPUS: tuple[tuple[dict[str, str], float | None, list[str]], ...] = (
     ({"AllocTRES": "", "State": "PENDING"}, 2, []),
     ({"AllocTRES": "cpu=1", "AllocGRES": "gpu:4"}, 4, []),
     ({"AllocTRES": "cpu=1", "ReqTRES": "cpu=1", "ReqGRES": "gpu:tesla:2", "NNodes": "3"}, 6, []),
-    ({"AllocTRES": "cpu=1,gres/gpu:1g.5gb=2,gres/gpu=2"}, 2 / 7, ["shared_gpus"]),
+    ({"AllocTRES": "cpu=1,gres/gpu:1g.5gb=2,gres/gpu=2"}, 2, ["shared_gpus"]),
+    ({"AllocTRES": "cpu=1,gres/mps=50", "ReqTRES": "cpu=1"}, None, ["shared_gpus"]),
     ({"AllocTRES": "cpu=1,gres/shard=2", "ReqTRES": "cpu=1,gres/shard=2"}, None, ["shared_gpus"]),
     ({"AllocTRES": "gres/gpu=18446744073709551614", "ReqTRES": ""}, None, []),
 )

@@ -1,0 +1,66 @@
+"""What the sources of a cluster say that cannot all be true, or do not say at all, as sentences for the first screen.
+
+A share of the cluster's GPUs above 100 % is never a result: it is left out, and these sentences say what contradicts
+what. `queries/data_quality.sql` has the same findings as rows.
+"""
+
+from __future__ import annotations
+
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.notes import Named, note, ours
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.bases import Bases
+    from gpuctl.core.notes import Note
+    from gpuctl.store.database import Store
+
+ASKED = ("most_held", "gpus_not_stated")
+"""Files of ``queries/base`` that `contradictions` reads."""
+
+
+def contradictions(store: Store, bases: Bases) -> list[Note]:
+    """Sentences on GPUs held beyond those that machines have, and on GPUs that accounting does not track."""
+    bases.need(ASKED)
+    rows = store.frame("SELECT *, strftime(ts, '%Y-%m-%d %H:%M:%S') AS at FROM base_most_held").to_dicts()
+    found = []
+    whole = next((row for row in rows if row["machine"] is None), None)
+    if whole is not None and whole["gpus"] is not None and whole["held"] > whole["gpus"] + 1e-6:
+        found.append(
+            note(
+                "{held:,} GPU{held| was|s were} held at once, of {gpus:,} that the known machines have (at {at} UTC): "
+                "machines are missing from the list, or the log's sizes or times are wrong. Shares of the cluster's "
+                "GPUs that would be above 100 % are left out",
+                **_numbers(whole),
+            )
+        )
+    machines = sorted(
+        (row for row in rows if row["machine"]), key=lambda row: (row["gpus"] - row["held"], row["machine"])
+    )
+    if machines:
+        found.append(
+            note(
+                "on {machines:,} machine{machines||s} jobs held more GPUs at once than {machines|it has|they have}; most "
+                "on {machine}: {held:,} of {gpus:,} (at {at} UTC)",
+                machines=len(machines),
+                machine=Named("machine", machines[0]["machine"]),
+                **_numbers(machines[0]),
+            )
+        )
+    [gpus] = store.frame("FROM base_gpus_not_stated").to_dicts()
+    if gpus["unknown"]:
+        found.append(
+            note(
+                "accounting does not track GPUs here: no record has gres/gpu, though the cluster has GPUs. Those of "
+                "{unknown:,} attempt{unknown||s} are unknown, not 0. Set AccountingStorageTRES=gres/gpu; for the past, "
+                "load scontrol show job -d or squeue --json",
+                unknown=gpus["unknown"],
+            )
+        )
+    return found
+
+
+def _numbers(row: dict[str, Any]) -> dict[str, Any]:
+    """GPUs held and there, in whole GPUs, and when."""
+    return {"held": ceil(row["held"] - 1e-6), "gpus": round(row["gpus"]), "at": ours(row["at"])}
