@@ -41,8 +41,8 @@ def contradictions(store: Store, bases: Bases) -> list[Note]:
     if machines:
         found.append(
             note(
-                "on {machines:,} machine{machines||s} jobs held more GPUs at once than {machines|it has|they have}; most "
-                "on {machine}: {held:,} of {gpus:,} (at {at} UTC)",
+                "on {machines:,} machine{machines||s} jobs held more GPUs at once than {machines|it has|they have}; "
+                "most on {machine}: {held:,} of {gpus:,} (at {at} UTC)",
                 machines=len(machines),
                 machine=Named("machine", machines[0]["machine"]),
                 **_numbers(machines[0]),

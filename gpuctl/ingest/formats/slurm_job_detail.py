@@ -91,8 +91,9 @@ def _machines(text: str) -> dict[str, Gpus]:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``exact_placements`` and put them in the place of estimates of the same attempts (`reconcile`).
 
-    Of a job without GPUs by node its total is stored, if stated. Records that state neither are counted as loaded, and so are those that repeat another one of the file (samples
-    over time), which are stored once; of every record 100 bytes or so are held in memory.
+    Of a job without GPUs by node its total is stored, if stated. Records that state neither are counted as loaded, and
+    so are those that repeat another one of the file (samples over time), which are stored once; of every record 100
+    bytes or so are held in memory.
     """
     clock, rows = LocalClock(sink.timezone), Rows(sink, "exact_placements", KINDS)
     written: set[int] = set()

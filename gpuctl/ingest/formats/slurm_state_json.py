@@ -102,10 +102,10 @@ class _Found:
             raise RowError("no job, node, row of sinfo or partition")
 
     def _job(self, job: Json) -> None:
-        numbers = [_instant(job, key) for key in ("submit_time", "start_time")]
+        submit, start = _instant(job, "submit_time"), _instant(job, "start_time")
         held, total = state_json.job_gpus(job), stated_gpus(state_json.job_fields(job))
         waiting = squeue.read_jobs(state_json.queue_cells(job))
-        for row in slurm_job_detail.Detail(state_json.job_id(job), *numbers, held, total).rows():
+        for row in slurm_job_detail.Detail(state_json.job_id(job), submit, start, held, total).rows():
             self._exact.add(*row)
         self._waiting += squeue.tasks_of(waiting)
 
