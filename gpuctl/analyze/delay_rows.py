@@ -52,7 +52,8 @@ def made(  # noqa: PLR0917
     """Make the rows.
 
     Args:
-        waited: number, gpus, largest (GPUs of the largest server of its pool), start_c and wait_s of each wait.
+        waited: number, gpus, largest (GPUs of the largest server of its pool), servers (that it ran on; 0 or null:
+            unknown), start_c and wait_s of each wait.
         waits: the same waits as they were split.
         found: how.
         pools: the servers of each pool.
@@ -72,23 +73,40 @@ def made(  # noqa: PLR0917
         held = pl.Series(before > seconds.max(axis=1, initial=0.0))
         return causes.gather(seconds.argmax(axis=1)).set(idle, None).set(held, "ineligible")
 
+    def racks() -> pl.Series:
+        return _racks_of(waited["number"].to_numpy(), stood, machines)
+
     makers: dict[str, Callable[[], pl.Series]] = {
-        "fewest_servers": lambda: (waited["gpus"] / waited["largest"]).ceil().cast(pl.Int32),
+        "fewest_servers": lambda: _fewest_servers(waited),
         "ineligible_s": lambda: pl.Series(before),
         **{
             f"{cause}_s": lambda k=k: pl.Series(np.round(seconds[:, k], 6))  # type: ignore[misc]
             for k, cause in enumerate(delays.CAUSES)
         },
-        "fewest_racks": lambda: pl.Series(_fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32),
+        "fewest_racks": lambda: _at_most(
+            pl.Series(_fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32), racks()
+        ),
         "cause_at_arrival": lambda: causes.gather(found.at_arrival).set(idle, None),
         "dominant_cause": dominant,
         "behind_s": lambda: pl.Series(np.round(found.behind, 6)),
         "overtook_gpus": lambda: pl.Series(found.overtook_gpus),
         "overtook_harmless": lambda: pl.Series(found.harmless),
-        "racks": lambda: _racks_of(waited["number"].to_numpy(), stood, machines),
+        "racks": racks,
     }
     columns = {name: make() for name, make in makers.items() if wanted is None or name in wanted}
     return waited.select("number").with_columns(**columns)
+
+
+def _fewest_servers(waited: pl.DataFrame) -> pl.Series:
+    """The fewest servers that can hold each gang; where it ran on fewer than their listed sizes allow, those."""
+    fewest = (pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
+    used = waited.select(pl.when(pl.col("servers") > 0).then("servers")).to_series()
+    return _at_most(waited.select(fewest).to_series(), used)
+
+
+def _at_most(fewest: pl.Series, used: pl.Series) -> pl.Series:
+    """The fewest, but no more than were used: a gang that ran on fewer shows that the listed sizes are too small."""
+    return fewest.zip_with((fewest <= used).fill_null(value=True), used.cast(fewest.dtype))
 
 
 def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:

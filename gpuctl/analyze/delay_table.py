@@ -24,7 +24,8 @@ A_PASS_S = 60.0
 """Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
 _ATTEMPTS = (
-    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority, by_container "
+    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority, "
+    "by_container, servers "
     "FROM base_attempts AS a JOIN delay_queues AS q USING (queue) "
     "LEFT JOIN delay_pools AS p ON p.code = q.code AND p.gpu_type IS NOT DISTINCT FROM a.gpu_type "
     "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
@@ -100,7 +101,7 @@ def build(
     largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
     waited = waited.with_columns(largest=largest.gather(waited["pool"]))
     waits = _waits(waited)
-    waited = waited.select("number", "gpus", "largest", "start_c", "wait_s")
+    waited = waited.select("number", "gpus", "largest", "servers", "start_c", "wait_s")
     limits = _caps(store)
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
     found_rules = None
