@@ -94,6 +94,12 @@ FROM (
     UNION ALL
     SELECT 23, 'GPU telemetry values that are NA', na, 'left out' FROM base_telemetry WHERE na > 0
     UNION ALL
+    SELECT 23, 'GPU telemetry rows that repeat another one: same machine, time and values, within a file or across files', repeated,
+           'counted each time: gpu_minutes are too high, and means weigh those minutes twice; load each file once' FROM base_telemetry WHERE repeated > 0
+    UNION ALL
+    SELECT 23, 'CPU and memory telemetry rows that repeat another one: same machine, time and values, within a file or across files', host_repeated,
+           'counted each time: means weigh them twice; load each file once' FROM base_telemetry WHERE host_repeated > 0
+    UNION ALL
     SELECT 24, 'attempts whose number of GPUs no source tells', sizeless, 'in no GPU-hours and no delay; size unknown' FROM blanks WHERE sizeless > 0
     UNION ALL
     SELECT 25, 'attempts on several machines whose GPUs a machine are not told', attempts, 'an even share each: an estimate (scontrol show job -d tells)' FROM split WHERE attempts > 0

@@ -1,0 +1,32 @@
+"""Telemetry rows that stand twice, in one file or in two, are counted and reported."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.ingested import findings, ingested
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+GPU = "time,machineId,gpu0_util,gpu1_util,\n2017-10-03 00:00:00 PDT,m1,5.0,60.0,\n2017-10-03 00:01:00 PDT,m1,5.0,6.0,\n"
+CPU = "time,machine_id,cpu_util\n2017-10-03 00:00:00 PDT,m1,50.0\n2017-10-03 00:01:00 PDT,m1,50.0\n"
+
+
+@pytest.mark.parametrize(("kind", "text", "name"), [("GPU", GPU, "gpu_util"), ("CPU and memory", CPU, "cpu_util")])
+@pytest.mark.parametrize("files", [1, 2])
+def test_rows_that_repeat_another_one_are_a_finding(
+    kind: str, text: str, name: str, files: int, tmp_path: Path
+) -> None:
+    header, _, second = text.splitlines(keepends=True)
+    once = {f"cluster_{name}": text}
+    twice = {f"cluster_{name}": text + second} if files == 1 else {**once, f"cluster_{name}_2": header + second}
+    found = findings(ingested(tmp_path, twice))
+    [repeated] = [
+        rows for finding, (rows, _) in found.items() if finding.startswith(f"{kind} telemetry rows that repeat")
+    ]
+    assert repeated == 1
+    (tmp_path / "once").mkdir()
+    assert not [f for f in findings(ingested(tmp_path / "once", once)) if "repeat" in f]
