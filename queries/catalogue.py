@@ -74,6 +74,11 @@ class Query:
     charts: tuple[Chart, ...]
     origin: str = BUILT_IN
 
+    @property
+    def only_exported(self) -> bool:
+        """Whether no screen and no page shows it: a detail table, most often a row a job, that no page draws."""
+        return self.detail and all(chart.medium == "terminal" for chart in self.charts)
+
 
 @cache
 def parameters(sql: str) -> frozenset[str]:

@@ -52,6 +52,7 @@ class Options:
         reference: a key of `registry.REFERENCES`, or None.
         sections: keys of the sections to run; with no `tables` either, all.
         tables: names of the tables to run beside those of `sections`.
+        exports: with neither `sections` nor `tables`, whether those that no screen or page shows run, too.
         signatures: the user's own signature tables, beside gpuctl's.
         learned: whether a learned reader answers where no signature knows a log's last words.
         filter: which jobs the figures are of; those of the cluster are of all jobs.
@@ -71,6 +72,7 @@ class Options:
     reference: str | None = None
     sections: tuple[str, ...] = ()
     tables: tuple[str, ...] = ()
+    exports: bool = True
     signatures: tuple[Path, ...] = ()
     learned: bool = True
     filter: JobFilter = EVERY_JOB
@@ -171,7 +173,8 @@ def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
     def wanted(one: Query) -> bool:
         if one.reference and not options.tables:
             return one.reference == options.reference
-        return one.name in options.tables or (not one.reference and (every or one.section in options.sections))
+        shown = every and (options.exports or not one.only_exported)
+        return one.name in options.tables or (not one.reference and (shown or one.section in options.sections))
 
     return [one.name for one in in_order(known.values()) if wanted(one)]
 

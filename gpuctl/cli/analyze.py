@@ -125,7 +125,8 @@ def analyze(
 ) -> None:
     """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs.
 
-    A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables, --json all.
+    A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables.
+    --json has those that a screen or page shows; with --all also those with a row for each job.
     gpuctl analyses lists the tables; --table FILE.sql runs an analysis of your own (docs/add-an-analysis.md).
     """
     given = settings(context)
@@ -145,6 +146,7 @@ def analyze(
     if reference and people and not (section or table or shown.every):
         table = list(registry.tables(reference))
     options = Options(
+        exports=(shown.every and shape is OutputFormat.JSON) or any((csv, parquet, keep_as)),
         definition=definition.value,
         duration=duration.value if duration else None,
         **site.settings(),
@@ -192,6 +194,8 @@ def analyze(
         write_html(result, html)
     details = shape is OutputFormat.JSON
     names = [*_of_sections(result, section, details=details), *table] if section and table else table or None
+    if details and not (names or section or shown.every):
+        names = _shown_somewhere(result)
     print_result(result, shape, output, names, given, screen=screen, notes=shown.notes, paged=shown.every)
     keep(result, keep_as, place, context, given)
     tell_written((csv, parquet, html, output), given)
@@ -213,6 +217,14 @@ def _wanted(tables: Sequence[str], *, first: bool, whole: bool, drawing: bool) -
 
         return (*tables, *(name for name in drawn_from(tables) if name in known()))
     return tuple(tables)
+
+
+def _shown_somewhere(result: Analysis) -> list[str]:
+    """The tables that a screen or a page shows: what JSON has unless more is asked for."""
+    from gpuctl.analyze.registry import known
+
+    queries = known()
+    return [each.name for each in result.tables if each.name not in queries or not queries[each.name].only_exported]
 
 
 def _of_sections(result: Analysis, sections: Sequence[str], *, details: bool) -> list[str]:

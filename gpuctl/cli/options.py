@@ -172,14 +172,19 @@ TableOption = Annotated[
 FormatOption = Annotated[
     OutputFormat | None, typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with every table.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with the tables that a page shows.")]
 PlainJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 OutputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")]
 NotesOption = Annotated[
     bool, typer.Option("--notes", help="Also print caveats, what each figure counts, and how it is defined.")
 ]
 AllOption = Annotated[
-    bool, typer.Option("--all", help="Print every table in place of the one screen; on a terminal, through a pager.")
+    bool,
+    typer.Option(
+        "--all",
+        help="Print every table in place of the one screen; on a terminal, through a pager. With --json, also those "
+        "with a row for each job.",
+    ),
 ]
 HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
 CsvOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")]

@@ -54,7 +54,8 @@ def folder(gpuctl: Run, sample_data: Path, thin_data: Path, tmp_path_factory: py
     gpuctl("--quiet", "ingest", thin_data / "failures", "--db", "s.duckdb", cwd=made)
     gpuctl("--quiet", "ingest", "small.csv", "--cluster", "small", "--db", "s.duckdb", cwd=made)
     gpuctl(
-        "--quiet", "analyze", "s.duckdb", "--cluster", "failures", "--keep", "whole", "--json", "--output", "a.json",
+        "--quiet", "analyze", "s.duckdb", "--cluster", "failures", "--keep", "whole", "--json", "--all", "--output",
+        "a.json",
         cwd=made,
     )  # fmt: skip
     gpuctl(

@@ -14,6 +14,7 @@ import pytest
 from gpuctl.analyze.run import Options, analyze
 from gpuctl.analyze.site_files import read_quotas, read_racks
 from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.reports.screens.analysis import TABLES
 from gpuctl.store.database import Store
 from tests.philly_truth import CAUSES, compare, truth_of
 from tests.tables import table_of
@@ -151,7 +152,11 @@ def test_names_that_stay(
     assert wanted <= set(rows.columns)
     for name in ("overview", "gpu_util_by_servers", "status"):
         assert pl.read_parquet(out / f"{name}.parquet").height > 0, name
-    for arguments in (["--json", "analyze", directory], ["analyze", directory, "--json"]):
+    long = {"job_times", "queue_delays", "waits", "failures", "idle_jobs", "activity_by_user"}
+    shown = json.loads(gpuctl("analyze", directory, "--json", env=remember).stdout)["tables"]
+    assert not long & set(shown), "tables with a row for each job come with --all"
+    assert {"overview", "occupancy", "fragmentation", "wait_cdf", *TABLES} <= set(shown), "the page and screen's"
+    for arguments in (["--json", "analyze", directory, "--all"], ["analyze", directory, "--json", "--all"]):
         tables = json.loads(gpuctl(*arguments, env=remember).stdout)["tables"]
         assert set(tables) >= {path.stem for path in out.glob("*.parquet")}
         assert len(tables["queue_delays"]["rows"]) == rows.height
