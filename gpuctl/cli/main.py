@@ -256,6 +256,8 @@ def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
         if isinstance(error, OSError) and error.errno in _FULL:
             return _report(_unwritten(error), debug=debug)
         return _report(error, debug=debug) if isinstance(error, GpuctlError) else _report_bug(error, debug=debug)
+    except BaseException as error:  # a panic of a library in Rust is no Exception
+        return _report_bug(error, debug=debug)
     return ExitCode.OK
 
 
@@ -281,7 +283,7 @@ def _report(error: GpuctlError, *, debug: bool) -> int:
     return error.exit_code
 
 
-def _report_bug(error: Exception, *, debug: bool) -> int:
+def _report_bug(error: BaseException, *, debug: bool) -> int:
     if debug:
         _traceback(error)
     first = str(error).partition("\n")[0]

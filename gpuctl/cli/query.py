@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import json
+import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
@@ -11,15 +12,21 @@ import typer
 from gpuctl.cli import complete
 from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
 from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
-from gpuctl.cli.output import chosen_format, command_line, print_result
+from gpuctl.cli.output import chosen_format, command_line, for_people, print_result
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
+    from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.queries.catalogue import Query
     from gpuctl.store.views import View
+
+MOST_SHOWN = 10_000
+"""Rows of an answer that are shown to a reader; files and pipes get all."""
 
 
 def query(  # noqa: PLR0917 - Typer passes options by name
@@ -29,31 +36,53 @@ def query(  # noqa: PLR0917 - Typer passes options by name
     output_format: FormatOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the rows as a JSON list.")] = False,
     output: OutputOption = None,
+    timeout: Annotated[
+        float | None,
+        typer.Option(metavar="S", min=0.001, max=10**6, help="Stop after this many seconds (exit code 1)."),
+    ] = None,
 ) -> None:
     """Answer SQL over a trace store: one SELECT, which reads no file and no network."""
     given = settings(context)
+    from gpuctl.cli.time_limit import TimeLimit
     from gpuctl.store.database import Store
-    from gpuctl.store.views import ask
+    from gpuctl.store.views import ask_in_batches
 
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["query"])
-    with Store(store) as opened:
-        found = ask(opened, sql)
-    result = _as_result(found)
-    if shape is not OutputFormat.JSON:
-        print_result(result, shape, output, ["query"], given, notes=False, paged=True)
-        return
-    from gpuctl.core.files import write_atomically
-    from gpuctl.reports.export.values import objects
+    with Store(store) as opened, TimeLimit(timeout, opened.interrupt):
+        found = ask_in_batches(opened, sql)
+        if for_people(shape, output) or shape is OutputFormat.MARKDOWN:
+            frame, more = _first_rows(found)
+            print_result(_as_result(frame), shape, output, ["query"], given, notes=False, paged=True)
+            if more:
+                message(f"only the first {MOST_SHOWN:,} rows are shown; --format csv prints all", quiet=given.quiet)
+            return
+        write = partial(_write, found, (shape or OutputFormat.TSV).value, given)
+        if output is None:
+            write(sys.stdout.buffer)
+        else:
+            from gpuctl.core.files import write_atomically
 
-    rows = list(objects(result.tables[0]))
-    if output is None:
-        print_json(rows)
-        return
+            write_atomically(output, write)
 
-    def write(file: BinaryIO) -> None:
-        file.write(json.dumps(rows, ensure_ascii=False).encode())
 
-    write_atomically(output, write)
+def _first_rows(found: Iterator[pl.DataFrame]) -> tuple[pl.DataFrame, bool]:
+    """The rows that a reader is shown, and whether there are more."""
+    import polars as pl
+
+    parts: list[pl.DataFrame] = []
+    for batch in found:
+        parts.append(batch)
+        if sum(part.height for part in parts) > MOST_SHOWN:
+            break
+    frame = pl.concat(parts, how="vertical_relaxed")
+    return frame.head(MOST_SHOWN), frame.height > MOST_SHOWN
+
+
+def _write(found: Iterator[pl.DataFrame], kind: str, given: Settings, file: BinaryIO) -> None:
+    from gpuctl.reports.export.files import write_rows
+
+    batches = (_as_result(frame).tables[0] for frame in found)
+    write_rows(batches, kind, file, spreadsheet=given.spreadsheet)
 
 
 def tables(

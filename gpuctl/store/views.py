@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from gpuctl.store import lake
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import polars as pl
 
     from gpuctl.store.database import Store
@@ -265,6 +267,16 @@ def ask(store: Store, sql: str) -> pl.DataFrame:
     """
     show(store)
     return as_plain(store.asked(sql))
+
+
+def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
+    """Answer one SELECT over the views as `ask` does, some rows at a time; the first frame comes even if it is empty.
+
+    Raises:
+        UsageError, StoreError: as for `ask`.
+    """
+    show(store)
+    return map(as_plain, store.batches(sql))
 
 
 def as_plain(found: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ import io
 import json
 import os
 import re
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
@@ -145,6 +146,63 @@ def write_dir(analysis: Analysis, directory: Path, format: DirFormat, *, spreads
     except OSError as error:
         raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="name another place") from error
     return tuple(_write_one(analysis, table, directory, format, spreadsheet=spreadsheet) for table in analysis.tables)
+
+
+def write_rows(batches: Iterator[ResultTable], format: str, file: BinaryIO, *, spreadsheet: bool = False) -> None:
+    """Write one table that comes in batches of rows, each forgotten once it is written.
+
+    JSON is a list of the rows. Parquet has the types of the first batch.
+
+    Args:
+        batches: tables of the same columns; the first one may be empty.
+        format: json, jsonl, csv, tsv or parquet.
+        file: open for writing bytes.
+        spreadsheet: for CSV and TSV, as in `values.lines`.
+
+    Raises:
+        UsageError: there is no such format, or a later batch has values that the first one's types cannot hold.
+    """
+    match format:
+        case "csv" | "tsv":
+            separator = "," if format == "csv" else "\t"
+            for number, table in enumerate(batches):
+                pieces = values.lines(table, separator, spreadsheet=spreadsheet)
+                _write_text(file, pieces if number == 0 else islice(pieces, 1, None))
+        case "jsonl":
+            for table in batches:
+                _write_text(file, _json_lines((table,)))
+        case "json":
+            _write_text(file, _json_list(batches))
+        case "parquet":
+            _write_parquet_rows(batches, file)
+        case _:
+            raise UsageError(f"there is no format {format!r}", hint=f"known: {', '.join(FORMATS)}")
+
+
+def _json_list(batches: Iterator[ResultTable]) -> Iterator[str]:
+    before = "["
+    for table in batches:
+        for row in values.objects(table):
+            yield f"{before}{_dump(row)}"
+            before = ",\n"
+    yield "]\n" if before != "[" else "[]\n"
+
+
+def _write_parquet_rows(batches: Iterator[ResultTable], file: BinaryIO) -> None:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    first = next(batches).frame.to_arrow()
+    with pq.ParquetWriter(file, first.schema, compression="zstd") as writer:
+        writer.write_table(first)
+        for table in batches:
+            try:
+                writer.write_table(table.frame.to_arrow().cast(first.schema))
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError) as error:
+                raise UsageError(
+                    f"later rows do not have the types of the first {first.num_rows:,}: {error}",
+                    hint="cast the column in the SQL, or write CSV",
+                ) from error
 
 
 def _write_one(

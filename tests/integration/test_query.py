@@ -5,6 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from typing import TYPE_CHECKING
 
 import polars as pl
@@ -93,3 +98,65 @@ def test_tables_are_listed_with_their_columns(gpuctl: Run) -> None:
     assert "submit_ts" in gpuctl("tables", "jobs").stdout
     done = gpuctl("tables", "jbos", check=False)
     assert (done.returncode, done.stderr) == (2, "gpuctl: there is no table 'jbos'\nhint: did you mean jobs?\n")
+
+
+@pytest.mark.parametrize("shape", ["table", "json", "jsonl", "csv", "tsv", "markdown"])
+def test_a_date_that_no_output_has_is_refused_in_every_format(gpuctl: Run, store: Path, shape: str) -> None:
+    for sql in ("SELECT date '290000-01-01' AS d", "SELECT timestamp '20000-01-01' AS d FROM range(3)"):
+        done = gpuctl("query", store, sql, "--format", shape, check=False)
+        assert done.returncode == 2, done.stderr
+        assert "a date in the column 'd' is not in the years 1 to 9999" in done.stderr
+        assert gpuctl("query", store, sql.replace("AS d", "::VARCHAR AS d"), "--format", shape).stdout
+
+
+def test_rows_come_in_batches_and_a_reader_is_shown_the_first_of_them(gpuctl: Run, store: Path, tmp_path: Path) -> None:
+    sql = "SELECT i, 'x' || i AS t, sum(i) OVER (ORDER BY i) AS s FROM range(120000) r(i)"
+    lines = gpuctl("query", store, sql, "--format", "csv").stdout.splitlines()
+    assert (len(lines), lines[0], lines[-1]) == (120_001, "i,t,s", f"119999,x119999,{119_999 * 120_000 // 2}")
+    assert len(json.loads(gpuctl("query", store, sql, "--json").stdout)) == 120_000
+    gpuctl("query", store, sql, "--format", "parquet", "--output", tmp_path / "a.parquet")
+    assert pl.read_parquet(tmp_path / "a.parquet").height == 120_000
+    shown = gpuctl("query", store, sql, "--format", "markdown")
+    assert "only the first 10,000 rows are shown" in shown.stderr
+    assert "x9999 " in shown.stdout
+    assert "x10000 " not in shown.stdout
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FROM range(1000000000000)",
+        # one value: DuckDB does not look for interruptions while a function makes it
+        "SELECT levenshtein(repeat('a', 200000), repeat('b', 200000))",
+    ],
+)
+def test_a_statement_ends_at_its_time_limit_and_on_ctrl_c(root: Path, store: Path, sql: str) -> None:
+    command = [sys.executable, "-m", "gpuctl", "query", store, sql, "--format", "csv"]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    late = subprocess.run(
+        [*command, "--timeout", "0.2"], capture_output=True, text=True, check=False, env=environment, timeout=60
+    )
+    assert (late.returncode, late.stdout) == (1, "")
+    assert "the SQL did not end within 0.2 s (--timeout)" in late.stderr
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+    ) as running:
+        time.sleep(3)
+        running.send_signal(signal.SIGINT)
+        _, said = running.communicate(timeout=60)
+    assert (running.returncode, said) == (130, "gpuctl: interrupted\n")
+
+
+def test_a_damaged_store_is_told_from_a_wrong_question(gpuctl: Run, store: Path, tmp_path: Path) -> None:
+    data = store.read_bytes()
+    codes = set()
+    for part in range(24):
+        damaged = bytearray(data)
+        # past the headers, a byte of each of some blocks
+        for at in range(12_288 + (len(data) - 12_288) * part // 24, len(data), 1 << 18):
+            damaged[at] ^= 0xFF
+        (tmp_path / "damaged.duckdb").write_bytes(damaged)
+        done = gpuctl("query", tmp_path / "damaged.duckdb", "SELECT * FROM attempts", "--json", check=False)
+        codes.add(done.returncode)
+    assert 4 in codes
+    assert codes <= {0, 4}
