@@ -75,6 +75,8 @@ class StoreSink:
         self.first_reject: tuple[int, str] | None = None
         self.touched: set[str] = set()
         """Tables that rows were inserted into."""
+        self.wrote = False
+        """Whether anything of the store was changed."""
         self._store = store
         self._rejects = Rejects(source, store.path.parent)
 
@@ -114,6 +116,7 @@ class StoreSink:
             values["source"] = self.source
         # the times of the attempts there are those of their jobs
         self.touched.add("jobs" if table in TRACE_JOBS else table)
+        self.wrote = self.wrote or hasattr(rows, "read_next_batch") or len(rows) > 0
         if hasattr(rows, "read_next_batch"):
             self._append(table, rows, values)
         elif table in BESIDE and len(rows) >= MANY:
@@ -132,6 +135,7 @@ class StoreSink:
 
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
         """Change rows of the store within this source's transaction."""
+        self.wrote = True
         self._store.execute(sql, params)
 
     def finish(self) -> None:

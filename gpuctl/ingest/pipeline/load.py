@@ -548,6 +548,7 @@ class _Run:
             self.ahead.put(read, sink)
             if read.local is not None:
                 self.local[found.path] = read.local
+            self._check_chosen(finding, sink)
             return *read.digest, self._note_damage(read.damage, sink)
         with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
             if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
@@ -558,11 +559,27 @@ class _Run:
                 raise InputError("nested too deeply", path=found.shown) from error
             except InputError as error:
                 raise (self._another(finding, error) if finding.chosen else error) from error
-            if finding.chosen and not sink.rows_loaded:
-                line, why = sink.first_reject or (None, "no row in it")
-                raise self._another(finding, InputError(why, line=line))
+            self._check_chosen(finding, sink)
             stream.drain()
             return *stream.digest(), self._note_damage(stream.damage, sink)
+
+    def _check_chosen(self, finding: Finding, sink: StoreSink) -> None:
+        """Refuse a file that the user says is of a format, where nothing of that format is in it.
+
+        A file that looks like one may have nothing to tell: a quiet day's log, an empty list.
+
+        Raises:
+            InputError: no row could be loaded, or none that was counted told anything.
+        """
+        if not finding.chosen or (sink.rows_loaded and sink.wrote):
+            return
+        if not sink.rows_loaded:
+            line, why = sink.first_reject or (None, "no row in it")
+            raise self._another(finding, InputError(why, line=line))
+        with self.opener.open(finding.candidate) as stream:
+            known = finding.format.sniff(finding.candidate.name, stream.peek(HEAD))
+        if not known:
+            raise self._another(finding, InputError(f"none of its {plural(sink.rows_loaded, 'row')} tells anything"))
 
     def _note_damage(self, damage: tuple[int, str, bytes] | None, sink: StoreSink) -> str:
         # a loader that ran into the end inside a row has counted that row itself
