@@ -37,7 +37,8 @@ def refresh(sink: Sink) -> None:
     clock, paths = find_clock(sink), _queue_paths(sink)
     offsets = [(stamp.isoformat(), ahead) for stamp, ahead in clock.offsets]
     restarts = [stamp.isoformat() for stamp in sink.query(sql.RESTARTS, cluster)["ts"]]
-    context = json.dumps([clock.zone, offsets, clock.assumed, sorted(paths.items()), restarts])
+    gpus_listed = bool(sink.query(sql.GPUS_LISTED, cluster)["listed"][0])
+    context = json.dumps([clock.zone, offsets, clock.assumed, sorted(paths.items()), restarts, gpus_listed])
     sink.execute(sql.STALE, {**cluster, "context": context})
     [(stale, manager, several)] = sink.query(sql.STATE).rows()
     if not stale:
@@ -49,7 +50,9 @@ def refresh(sink: Sink) -> None:
             f"DELETE FROM {table} WHERE cluster = $cluster AND job IN (SELECT job FROM yarn_stale)",  # noqa: S608
             cluster,
         )
-    _gather(sink, clock)
+    if not gpus_listed:
+        sink.execute(sql.FORGET_MACHINE_ZEROS, cluster)
+    _gather(sink, clock, () if gpus_listed else (sql.FORGET_ZEROS,))
     sink.execute(sql.INSERT_CONTAINERS, cluster)
     sink.execute(sql.PLACEMENTS, cluster)
     if several:
@@ -69,7 +72,7 @@ def refresh(sink: Sink) -> None:
     _span(sink)
 
 
-def _gather(sink: Sink, clock: Clock) -> None:
+def _gather(sink: Sink, clock: Clock, corrections: tuple[str, ...]) -> None:
     told: dict[str, object] = {"cluster": sink.cluster}
     if clock.zone is not None:
         told["zone"] = clock.zone
@@ -78,7 +81,7 @@ def _gather(sink: Sink, clock: Clock) -> None:
         if len(clock.offsets) > 1:
             told["stamps"] = [stamp for stamp, _ in clock.offsets]
     sink.execute(sql.facts(zone=clock.zone is not None, offsets=len(clock.offsets)), told)
-    for statement in (sql.JOBS, sql.TOLD, sql.CONTAINERS, sql.GANGS, sql.ATTEMPTS):
+    for statement in (*corrections, sql.JOBS, sql.TOLD, sql.CONTAINERS, sql.GANGS, sql.ATTEMPTS):
         sink.execute(statement)
 
 

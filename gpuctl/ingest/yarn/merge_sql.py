@@ -34,6 +34,18 @@ def _rank(*origins: str) -> str:
 
 GIVEN_BACK_WITHIN_S = 10
 """A master asks for its containers every second or so, and starts them within a few."""
+GPUS_LISTED = """
+    SELECT EXISTS (FROM yarn_facts WHERE cluster = $cluster AND job <> 'ResourceManager' AND (gpus > 0 OR gpu_seconds IS NOT NULL))
+           OR EXISTS (FROM machines WHERE cluster = $cluster AND gpus_labelled > 0) AS listed
+"""
+"""Whether anything says that YARN counts GPUs in this cluster; totals of all resources, which list every type, do.
+
+Amounts of single containers list GPUs only where they are not 0.
+"""
+FORGET_ZEROS = "UPDATE yarn_seen SET gpus = NULL WHERE gpus = 0"
+FORGET_MACHINE_ZEROS = "UPDATE machines SET gpus_labelled = NULL WHERE cluster = $cluster AND gpus_labelled = 0"
+"""Where nothing says so (releases before 3.1, GPUs handed out by other means), no GPUs in an amount mean that they are
+not known."""
 APP_ENDED = "('FINISHED', 'FAILED', 'KILLED')"
 _APP_RANK = _rank("summary", "rest", "ats", "epoch", "state", "audit", "nm")
 _CONTAINER_RANK = _rank("state", "audit", "rest", "ats", "epoch", "summary", "nm")
