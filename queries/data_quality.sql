@@ -35,8 +35,8 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (42, 'attempt', 'nodes_unknown', 'attempts whose node list cannot be read', 'no placement; in GPU-hours, not in locality'),
         (44, 'attempt', 'gpus_not_tracked', 'attempts whose accounting record cannot state GPUs: no record of this cluster has gres/gpu, though it has GPUs', 'unknown, unless the controller states them: set AccountingStorageTRES=gres/gpu, load scontrol show job -d or squeue --json'),
         (45, 'attempt', 'gpus_from_controller', 'attempts whose GPUs accounting does not state and the controller does', 'those of the controller (scontrol show job, squeue --json)'),
-        (50, 'job', 'zone_assumed', 'jobs with times of a log that names no time zone', 'read as UTC: give --timezone'),
-        (51, 'job', 'zone_derived', 'jobs with times of a log that names no time zone', 'the zone follows from application summaries of the same log'),
+        (50, 'job', 'zone_assumed', 'jobs with times of a log that names no time zone', 'read as {zone}; --timezone decides'),
+        (51, 'job', 'zone_derived', 'jobs with times of a log that names no time zone', 'the zone follows from times since 1970 in the same logs'),
         (52, 'attempt', 'start_is_am', 'attempts of which only the application master''s launch is known', 'taken as the start: the gang stood later'),
         (53, 'attempt', 'gpus_estimated', 'attempts whose GPUs follow from GPU-seconds over run time', 'the nearest whole number: a mean from the master''s launch to the end, rather low'),
         (54, 'attempt', 'gpus_partial', 'attempts whose GPUs are the most that any dump saw them hold', 'a lower bound'),
@@ -84,7 +84,7 @@ slurm AS (
 )
 SELECT finding, rows, treatment
 FROM (
-    SELECT rank, finding, rows, treatment FROM counted JOIN known USING (level, quirk)
+    SELECT rank, finding, rows, replace(treatment, '{zone}', (SELECT any_value(timezone) FROM clusters WHERE cluster = $cluster)) AS treatment FROM counted JOIN known USING (level, quirk)
     UNION ALL
     SELECT 20, 'machines labelled with fewer GPUs than a job used', wrong, 'GPUs: the highest index in use + 1' FROM sizes WHERE wrong > 0
     UNION ALL

@@ -18,7 +18,7 @@ _WITHIN_HOUR = {f":{minute:02}:{second:02}": 60 * minute + second for minute in 
 
 _LOCAL = re.compile(
     rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?"
-    rb"(?!\d|[.,]\d|Z|[+-]\d\d:?\d\d| ?(?:UTC|GMT|[PMCEA][SD]T|CES?T|WES?T|EES?T|BST|JST|KST|IST|MSK)\b)"
+    rb"(?!\d|[.,]\d|Z| ?[+-]\d\d:?\d\d\b| ?(?:UTC|GMT|[PMCEA][SD]T|CES?T|WES?T|EES?T|BST|JST|KST|IST|MSK)\b)"
 )
 """A time of day without an offset, and without the name of a zone."""
 

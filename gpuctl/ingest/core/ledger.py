@@ -85,6 +85,16 @@ def jobs_of_a_derived_zone(store: Store, cluster: str) -> int:
     return int(rows[0][0])
 
 
+def assumed_zone(store: Store, cluster: str) -> tuple[int, str]:
+    """Count the jobs of a cluster whose log names no zone and has nothing that tells it; and the zone they are read in."""
+    rows = store.execute(
+        "SELECT count(*), any_value(timezone) FROM job_rows JOIN clusters USING (cluster) "
+        "WHERE cluster = ? AND list_contains(quirks, 'zone_assumed')",
+        [cluster],
+    ).fetchall()
+    return int(rows[0][0]), str(rows[0][1])
+
+
 def same_bytes(near: Iterable[Entry], fmt: Format, sha256: str | None) -> Entry | None:
     """Find the source that holds these bytes, whatever its path was, read by a parser no older than today's."""
     ours = (e for e in near if e.sha256 == sha256 and e.format == fmt.name)

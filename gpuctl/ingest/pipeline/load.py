@@ -196,6 +196,7 @@ class _Run:
     ahead: Ahead | None = None
     """What workers read."""
     derived: int = 0
+    assumed: tuple[int, str] = (0, "")
     """Jobs whose zone follows from the log, where the user named one that does not fit."""
     remarks: list[str] = field(default_factory=list)
     known: dict[str, Known] = field(default_factory=dict)
@@ -269,6 +270,8 @@ class _Run:
         self.done += [replace(_report(finding, "failed", message=why), apart=True) for finding, why in self.apart]
         if store and self.timezone is not None:
             self.derived = ledger.jobs_of_a_derived_zone(store, self.cluster)
+        if store and self.timezone is None and any(s.status in {"loaded", "replaced"} for s in self.done):
+            self.assumed = ledger.assumed_zone(store, self.cluster)
         self._conclude(store)
         if store and store.lake is not None:
             # the files of sources that others have taken the place of
@@ -365,6 +368,11 @@ class _Run:
             yield (
                 f"{LOG_FORMAT} {self.chosen.name} decided nothing: it says what files are that are named one by one, "
                 "and in directories and archives decides where several formats would fit"
+            )
+        if self.assumed[0]:
+            yield (
+                f"the log of {plural(self.assumed[0], 'job')} names no time zone, and nothing in it tells one: its "
+                f"times are read as {self.assumed[1]}; if that is wrong, give --timezone"
             )
         if self.derived:
             yield (
