@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 DELAYS = ("delays", "quotas", "racks", "cause_ranges", "delay_settings", "sampled_causes")
 """What the split of delays makes."""
 _DELAYS_NEED = (
-    "jobs", "attempts", "placements", "holdings", "machines", "machine_events", "queue_machines", "queues", "gpu_limits",
-    "owners", "queue_samples", "reasons", "gang_machines",
+    "jobs", "attempts", "placements", "holdings", "machines", "machine_events", "queue_machines", "queues",
+    "gpu_limits", "owners", "queue_samples", "reasons", "gang_machines",
 )  # fmt: skip
 _RECOMPUTED = frozenset({"waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use"})
 """Shared tables that are made of the jobs chosen as they are of all: nothing is made of all first, nor read of the

@@ -48,6 +48,19 @@ def run() -> Run:
     return command
 
 
+def test_a_named_format_that_finds_nothing_is_an_error(tmp_path: Path, run: Run) -> None:
+    """Every line of another daemon's log is a dated record, so all of them counted as loaded."""
+    path = tmp_path / "namenode.log"
+    record = "2026-11-20 21:04:24,250 INFO org.apache.hadoop.hdfs.server.namenode.FSNamesystem: Roll Edit Log\n"
+    path.write_text(record * 20)
+    for name in ("yarn-rm-log", "yarn-nm-log", "yarn-container-logs"):
+        code, _, err = run("ingest", path, "--db", tmp_path / "a.duckdb", "--log-format", name)
+        assert (code, f"not read as {name}" in err, "none of its 20 rows tells anything" in err) == (3, True, True), err
+    # a log that is what the user says may have nothing to tell
+    path.write_text(record.replace("hdfs.server.namenode.FSNamesystem", "yarn.server.resourcemanager.ClientRMService"))
+    assert run("ingest", path, "--db", tmp_path / "b.duckdb", "--log-format", "yarn-rm-log")[0] == 0
+
+
 def test_the_named_format_has_a_file_that_nothing_shows_to_be_of_it(tmp_path: Path, run: Run) -> None:
     """A controller's log whose first 64 KiB are another program's."""
     path = tmp_path / "daemons.log"

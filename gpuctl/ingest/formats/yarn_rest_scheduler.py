@@ -24,6 +24,7 @@ _GUARANTEES = ("effectiveMinResource", "steadyFairResources")
 class Queue(NamedTuple):
     """One queue: its full path, its parent's, its guaranteed GPUs (None: not told).
 
+    ``by_label`` has the shares of each node label, guaranteed and at most, 0 to 1, where GPUs are not told.
     Where they are not told, ``share`` is what it is guaranteed of all machines without a node label, 0 to 1 (None: not
     told either, as by the Fair Scheduler, or it has no such share). ``most`` is the share that it may have at most;
     ``limit_gpus`` the same in GPUs, where told so (Fair Scheduler).
@@ -35,6 +36,7 @@ class Queue(NamedTuple):
     share: float | None = None
     most: float | None = None
     limit_gpus: float | None = None
+    by_label: tuple[tuple[str, float | None, float | None], ...] = ()
 
 
 def read_queues(document: object) -> tuple[list[Queue], list[tuple[str, str]]]:
@@ -68,7 +70,8 @@ def read_queues(document: object) -> tuple[list[Queue], list[tuple[str, str]]]:
         gpus = _guaranteed(node)
         share = _share(node, parent, "capacity") if gpus is None else None
         limit = _gpus_in(node.get("maxResources")) if "steadyFairResources" in node else None
-        found.append(Queue(path, parent, gpus, share, _share(node, parent, "maxCapacity"), limit))
+        labels = _by_label(node) if gpus is None else ()
+        found.append(Queue(path, parent, gpus, share, _share(node, parent, "maxCapacity"), limit, labels))
         todo += [(child, path, depth + 1) for child in reversed(_children(node))]
     return found, faults
 
@@ -97,6 +100,20 @@ def _share(node: dict[str, Any], parent: str | None, name: str) -> float | None:
     absolute = f"absolute{name[0].upper()}{name[1:]}"
     percent = number_of(node.get(absolute if parent is not None else name))
     return percent / 100 if percent is not None and 0 < percent <= 100 else None
+
+
+def _by_label(node: dict[str, Any]) -> tuple[tuple[str, float | None, float | None], ...]:
+    """Shares of the machines of each node label: label, guaranteed, at most."""
+    capacities = node.get("capacities")
+    parts = as_list(capacities.get("queueCapacitiesByPartition")) if isinstance(capacities, dict) else []
+    found = []
+    for part in parts:
+        label = text_of(part.get("partitionName")) if isinstance(part, dict) else None
+        if label is not None:
+            shares = [number_of(part.get(name)) for name in ("absoluteCapacity", "absoluteMaxCapacity")]
+            own, most = (one / 100 if one is not None and 0 < one <= 100 else None for one in shares)
+            found.append((label, own, most))
+    return tuple(found)
 
 
 def _gpus_in(resource: object) -> float | None:
@@ -132,6 +149,10 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     _write(sink, queues)
     note_shares(sink, {queue.path: queue.share for queue in queues if queue.share is not None}, "capacity")
     note_shares(sink, {queue.path: queue.most for queue in queues if queue.most is not None}, "limit")
+    for label in sorted({one[0] for queue in queues for one in queue.by_label}):
+        of_label = {queue.path: one for queue in queues for one in queue.by_label if one[0] == label}
+        note_shares(sink, {path: one[1] for path, one in of_label.items() if one[1] is not None}, "capacity", label)
+        note_shares(sink, {path: one[2] for path, one in of_label.items() if one[2] is not None}, "limit", label)
 
 
 def _write(sink: Sink, queues: list[Queue]) -> None:

@@ -1,7 +1,7 @@
 """The log of a YARN ResourceManager, 2.2 to 3.x, with its audit lines and ApplicationSummary lines in it or not.
 
 A row of the ledger is one log record: a line with a date and the lines without one that follow it. Records of no
-interest are loaded and store nothing. The dates carry no zone: see `gpuctl.ingest.yarn.clock`.
+interest are loaded and store nothing. Most dates carry no zone: see `gpuctl.ingest.yarn.clock`.
 """
 
 from __future__ import annotations
@@ -330,7 +330,7 @@ FORMAT = Format(
     fills=("jobs", "attempts", "containers", "placements", "machines", "machine_events", "queues"),
     file_names=("yarn-*-resourcemanager-*.log", "hadoop-*-resourcemanager-*.log"),
     order=20,
-    parser_version=4,
+    parser_version=5,
     sniff=sniff,
     load=load,
     alone=True,

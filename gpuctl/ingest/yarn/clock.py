@@ -3,8 +3,9 @@
 Where the store has a time of an application both as a log stamp and in milliseconds since 1970 (the log's first state
 change, and ``startTime`` of the summary or ``startedTime`` of a REST answer; its launch), their difference is the
 offset. Where it has none, the number in application ids is compared with the stamp at which the ResourceManager became
-active. The offset is compared with the zone that the user gave, or UTC. Where they agree, that zone holds, with its changes of clock; where
-they do not, the offsets found hold, each from its first sample on until the next one.
+active. The offset is compared with the zone that the user gave, or UTC. Where they agree, that zone holds, with its
+changes of clock; where they do not, the offsets found hold, each from its first sample on until the next one. Records
+that state their zone are in UTC already.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _FARTHEST_S = 15 * 3600
 _SAMPLES = """
     WITH stamps AS (
         SELECT job, min(submit_ts) FILTER (origin = 'state' AND "local") AS stated,
-               min(submit_ts) FILTER (origin = 'audit' AND "local") AS audited, min(submit_ts) FILTER (NOT "local") AS exact
+               min(submit_ts) FILTER (origin = 'audit' AND "local") AS audited,
+               min(submit_ts) FILTER (NOT "local") AS exact
         FROM yarn_facts WHERE cluster = $cluster AND submit_ts IS NOT NULL AND container IS NULL AND attempt IS NULL
               AND origin NOT IN ('manager', 'node')
         GROUP BY job

@@ -35,7 +35,8 @@ def _rank(*origins: str) -> str:
 GIVEN_BACK_WITHIN_S = 10
 """A master asks for its containers every second or so, and starts them within a few."""
 GPUS_LISTED = """
-    SELECT EXISTS (FROM yarn_facts WHERE cluster = $cluster AND job <> 'ResourceManager' AND (gpus > 0 OR gpu_seconds IS NOT NULL))
+    SELECT EXISTS (FROM yarn_facts WHERE cluster = $cluster AND job <> 'ResourceManager'
+                   AND (gpus > 0 OR gpu_seconds IS NOT NULL))
            OR EXISTS (FROM machines WHERE cluster = $cluster AND gpus_labelled > 0) AS listed
 """
 """Whether anything says that YARN counts GPUs in this cluster; totals of all resources, which list every type, do.

@@ -16,19 +16,27 @@ _TOLD = """
     WHERE cluster = $cluster AND origin IN ('capacity', 'limit', 'log_capacity')
 """
 _FILL = """
-    UPDATE queues SET quota_gpus = share * offered, quota_source = 'configured'
-    FROM (SELECT queue, max(gpus) AS share FROM yarn_facts
-          WHERE cluster = $cluster AND origin = 'capacity' GROUP BY queue) AS told,
-         (SELECT sum(gpus_labelled) AS offered FROM machines WHERE cluster = $cluster AND partition IS NULL) AS sizes
-    WHERE queues.cluster = $cluster AND queues.queue = told.queue AND offered > 0
+    UPDATE queues SET quota_gpus = promised, quota_source = 'configured'
+    FROM (SELECT queue, sum(share * offered) AS promised
+          FROM (SELECT queue, name AS label, max(gpus) AS share FROM yarn_facts
+                WHERE cluster = $cluster AND origin = 'capacity' GROUP BY ALL) AS told
+          JOIN (SELECT partition AS label, sum(gpus_labelled) AS offered FROM machines
+                WHERE cluster = $cluster GROUP BY ALL) AS sizes ON told.label IS NOT DISTINCT FROM sizes.label
+          GROUP BY queue HAVING sum(offered) > 0) AS told
+    WHERE queues.cluster = $cluster AND queues.queue = told.queue
 """
 
 _LIMIT = """
-    UPDATE queues SET limit_gpus = CASE WHEN share < 1 THEN share * offered ELSE 'infinity' END
-    FROM (SELECT queue, max(gpus) AS share FROM yarn_facts
-          WHERE cluster = $cluster AND origin = 'limit' GROUP BY queue) AS told,
-         (SELECT sum(gpus_labelled) AS offered FROM machines WHERE cluster = $cluster AND partition IS NULL) AS sizes
-    WHERE queues.cluster = $cluster AND queues.queue = told.queue AND offered > 0
+    UPDATE queues SET limit_gpus = most
+    FROM (SELECT queue, CASE WHEN min(share) < 1
+                                  OR sum(offered) < (SELECT sum(gpus_labelled) FROM machines WHERE cluster = $cluster)
+                             THEN sum(share * offered) ELSE 'infinity' END AS most
+          FROM (SELECT queue, name AS label, max(gpus) AS share FROM yarn_facts
+                WHERE cluster = $cluster AND origin = 'limit' GROUP BY ALL) AS told
+          JOIN (SELECT partition AS label, sum(gpus_labelled) AS offered FROM machines
+                WHERE cluster = $cluster GROUP BY ALL) AS sizes ON told.label IS NOT DISTINCT FROM sizes.label
+          GROUP BY queue HAVING sum(offered) > 0) AS told
+    WHERE queues.cluster = $cluster AND queues.queue = told.queue
 """
 
 
@@ -47,8 +55,8 @@ _FROM_LOG = """
 """Of queues that no scheduler dump has named, which would have given them a parent."""
 
 
-def note_shares(sink: Sink, shares: Mapping[str, float], origin: str) -> None:
-    """Keep what share of the machines without a node label each queue has: path -> 0 to 1.
+def note_shares(sink: Sink, shares: Mapping[str, float], origin: str, label: str | None = None) -> None:
+    """Keep what share of the machines of one node label each queue has: path -> 0 to 1.
 
     Args:
         sink: of the dump.
@@ -56,12 +64,15 @@ def note_shares(sink: Sink, shares: Mapping[str, float], origin: str) -> None:
         origin: ``capacity`` for what they are guaranteed, ``limit`` for what they may have at most; of a log, whose
             word counts less than a dump's, ``log_capacity``, ``log_limit``, and ``log_bound`` for the share of its
             parent's that a queue may have at most: no less than that of all.
+        label: the node label; None: the machines without one.
     """
     import polars as pl
 
     if shares:
         frame = pl.DataFrame({"queue": list(shares), "gpus": list(shares.values())})
         same = {"job": pl.lit(MANAGER), "origin": pl.lit(origin), "local": pl.lit(value=False)}
+        if label is not None:
+            same["name"] = pl.lit(label)
         sink.insert("yarn_facts", frame.with_columns(**same))
 
 

@@ -33,19 +33,42 @@ NO_MASTERS = note(
 )
 
 
+def _choices(tree: Tree) -> Note:
+    """How often the guarantees of queues decided: where they never did, other guarantees give the same order."""
+    choices, decided = int(tree.p.choices[0]), int(tree.p.by_share[0])
+    if not choices:
+        return note(
+            "guarantees of queues decided nothing: at no heartbeat did jobs of several queues below one parent wait"
+        )
+    return note(
+        "guarantees of queues decided {decided:,} of the {choices:,} choices between queues with waiting jobs: the "
+        "least use over guarantee goes first, and where no queue holds anything the larger guarantee; in the others "
+        "the one queue that held nothing went first, whatever its guarantee",
+        decided=decided,
+        choices=choices,
+    )
+
+
 class CapacityProgram:
     """Runs the capacity scheduler on one simulation.
 
     Args:
         tree: its queues, applications and nodes.
         notes: what of a site's configuration is not modelled.
+        tells_choices: whether to say how often guarantees decided: somebody chose them.
     """
 
     reasons = CAPACITY_REASONS
 
-    def __init__(self, tree: Tree, notes: tuple[Note, ...]) -> None:
+    def __init__(self, tree: Tree, notes: tuple[Note, ...], *, tells_choices: bool) -> None:
         self.tree = tree
-        self.notes = notes
+        self._notes = notes
+        self.tells_choices = tells_choices
+
+    @property
+    def notes(self) -> tuple[Note, ...]:
+        """What of a site's configuration is not modelled, and how often guarantees said which queue goes first."""
+        return (*self._notes, _choices(self.tree)) if self.tells_choices else self._notes
 
     def advance(self, state: State, until: float, steps: int) -> int:
         """Go on for so many instants."""
@@ -53,7 +76,7 @@ class CapacityProgram:
 
     def copy(self) -> CapacityProgram:
         """The same with a memory of its own."""
-        return CapacityProgram(self.tree.copy(), self.notes)
+        return CapacityProgram(self.tree.copy(), self._notes, tells_choices=self.tells_choices)
 
 
 class YarnCapacity(Policy):
@@ -181,7 +204,8 @@ class YarnCapacity(Policy):
             for name, counts in zip(("mem", "cpu"), known(state), strict=True)
             if name in settings.resources and not counts
         )
-        return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown))
+        chosen = bool(params["conf"] or params["guarantees"])
+        return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown), tells_choices=chosen)
 
 
 def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[Note]:

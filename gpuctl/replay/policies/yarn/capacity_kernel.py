@@ -298,12 +298,19 @@ def _next_child(f, q, stamp):  # type: ignore[no-untyped-def]
     """The next of a queue's children that asks for something; -1 none."""
     best = -1
     queue = f.queues[q]
+    asking = idle = 0
     for k in range(queue.first, queue.first + queue.count):
         child = f.children[k]
         if f.queues[child].asks == 0 or f.queues[child].tried == stamp:
             continue
+        asking += 1
+        idle += compare(cluster(f), at(f.used, child), (0, 0, 0)) == 0
         if best < 0 or _goes_first(f, child, best, queue.respects):
             best = child
+    if asking > 1:
+        f.p[0].choices += 1
+        # a queue that has nothing goes before those that have something, whatever its guarantee
+        f.p[0].by_share += idle != 1
     return best
 
 

@@ -58,6 +58,8 @@ SITE = np.dtype(
         ("listed", "i8"),  # how many `marks` there are
         ("changed", "i8"),  # `version` at the last round
         ("refused", "i8"),  # jobs turned away
+        ("choices", "i8"),  # how often several queues of a parent asked, of which one goes first
+        ("by_share", "i8"),  # how often their guarantees said which: all of them had something, or none had
         ("plain", "i8"),  # 1: every heartbeat and every round is gone through, to check that skipping changes nothing
     ],
     align=True,

@@ -164,6 +164,31 @@ def test_queues_of_the_capacity_scheduler(tmp_path: Path) -> None:
     ]
 
 
+def test_queues_with_shares_of_node_labels(tmp_path: Path) -> None:
+    """A queue's guarantee is the sum over labels of its share of the machines with that label."""
+
+    def queue(name: str, **shares: tuple[float, float]) -> dict[str, Any]:
+        parts = [
+            {"partitionName": label, "absoluteCapacity": own, "absoluteMaxCapacity": most}
+            for label, (own, most) in (("", shares["none"]), *((k, v) for k, v in shares.items() if k != "none"))
+        ]
+        own, most = shares["none"]
+        found: dict[str, Any] = {"capacities": {"queueCapacitiesByPartition": parts}, "queueName": name}
+        return found | {"absoluteCapacity": own, "absoluteMaxCapacity": most}
+
+    leaves = [queue("prod", none=(75, 100), v100=(25, 50)), queue("lab", none=(25, 25), v100=(75, 100))]
+    info = {"type": "capacityScheduler", "queueName": "root", "capacity": 100.0, "queues": {"queue": leaves}}
+    node = {"nodeHostName": "n1", "usedGPUs": 0, "availableGPUs": 8, "state": "RUNNING"}
+    nodes = [node, node | {"nodeHostName": "n2", "availableGPUs": 4, "nodeLabels": ["v100"]}]
+    files = {
+        "nodes.json": json.dumps({"nodes": {"node": nodes}}).encode(),
+        "scheduler.json": json.dumps({"scheduler": {"schedulerInfo": info}}).encode(),
+    }
+    db, _ = y.load(tmp_path, files)
+    rows = y.frame(db, "SELECT queue, quota_gpus, limit_gpus FROM queues WHERE queue <> 'root' ORDER BY 1").rows()
+    assert rows == [("root.lab", 2.0 + 3.0, 2.0 + 4.0), ("root.prod", 6.0 + 1.0, 8.0 + 2.0)]
+
+
 def test_queues_of_the_fair_scheduler(tmp_path: Path) -> None:
     leaf = {"queueName": "root.users.ada", "steadyFairResources": {"memory": 1, "vCores": 1, "GPUs": 2}}
     users = {"queueName": "root.users", "childQueues": {"queue": leaf}}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from typing import TYPE_CHECKING
 
 import pytest
 
+from gpuctl.ingest.pipeline.load import ingest
 from tests.unit.ingest.yarn import cluster as y
 
 if TYPE_CHECKING:
@@ -247,6 +249,40 @@ def test_times_in_the_zone_given_where_nothing_tells(tmp_path: Path) -> None:
     db, _ = y.load(tmp_path, {"rm.log": log}, timezone="Asia/Shanghai")
     job = y.row(db, JOB.format(1))
     assert (job["start_ts"], job["quirks"]) == (y.at(40), ["zone_assumed"])
+
+
+@pytest.mark.parametrize("told", ["launch", "number of the id"])
+def test_times_are_moved_by_epoch_times_without_a_summary(tmp_path: Path, told: str) -> None:
+    """The launch time in a line of 3.x; the number in application ids, when the ResourceManager became active."""
+    log = y.rm_log([y.gang()], ahead_s=5.5 * 3600, summaries=False, modern=told == "launch")
+    if told != "launch":
+        log.add(0.002, f"{y.RM}.ResourceManager", "Transitioning to active state")
+    db, _ = y.load(tmp_path, {"rm.log": log.text()})
+    job = y.row(db, JOB.format(1))
+    assert (job["start_ts"], job["quirks"]) == (y.at(40), ["zone_derived"])
+
+
+def test_a_log_whose_records_state_their_zone_needs_no_other(tmp_path: Path) -> None:
+    text = y.rm_log([y.gang()], ahead_s=9 * 3600, summaries=False).text()
+    zoned = re.sub(rb"(?m)^(\d{4}-.{18}) ", rb"\1 +0900 ", text)
+    assert zoned.count(b" +0900 ") > 20
+    db, _ = y.load(tmp_path, {"rm.log": zoned})
+    job = y.row(db, JOB.format(1))
+    assert (job["submit_ts"], job["start_ts"], job["quirks"]) == (y.at(10), y.at(40), [])
+
+
+def test_a_zone_that_is_assumed_is_told(tmp_path: Path) -> None:
+    (tmp_path / "rm.log").write_bytes(y.rm_log([y.gang()], summaries=False).text())
+    warnings = [
+        ingest([tmp_path / "rm.log"], tmp_path / f"{name}.duckdb", cluster="c", timezone=zone).warnings
+        for name, zone in (("a", None), ("b", "UTC"))
+    ]
+    assert [
+        "names no time zone, and nothing in it tells one: its times are read as UTC" in str(w) for w in warnings
+    ] == [
+        True,
+        False,
+    ]
 
 
 def test_a_zone_that_is_confirmed_needs_no_remark(tmp_path: Path) -> None:

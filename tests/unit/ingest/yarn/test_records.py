@@ -55,11 +55,32 @@ def read(data: bytes) -> tuple[list[Hit], Counts]:
         DATE.replace(b",", b".").replace(b" ", b"T") + b" INFO org.apache.x.Y: ",
         DATE + b" WARN [IPC Server handler 3 on 8032] org.apache.x.Y: ",
         DATE + b" INFO  [main] rmcontainer.RMContainerImpl (RMContainerImpl.java:handle(380)) - ",
+        DATE + b" [IPC Server handler 3 on 8032] WARN  org.apache.x.Y: ",
+        DATE + b" [main] INFO  rmcontainer.RMContainerImpl (RMContainerImpl.java:handle(380)) - ",
+        DATE + b" IST INFO org.apache.x.Y: ",
     ],
 )
 def test_layouts(head: bytes) -> None:
     hits, _ = read(head + b"USER=u\n")
     assert hits == [Hit(1, 1542199139329, "USER=u")]
+
+
+@pytest.mark.parametrize("head", [b" INFO a.B: ", b" [main] INFO  a.B: ", b" ERROR [main] a.B: ", b"Z INFO a.B: "])
+def test_dates_without_milliseconds(head: bytes) -> None:
+    hits, sink = read(DATE[:19] + head + b"USER=u\n" + DATE[:19] + b" what it said\n")
+    assert (hits, sink.rows_in) == ([Hit(1, 1542199139000, "USER=u")], 1)
+
+
+@pytest.mark.parametrize(
+    ("zone", "ahead_s"),
+    [(b"Z", 0), (b" UTC", 0), (b" GMT", 0), (b"+0530", 19800), (b" -08:00", -28800), (b" +0000", 0)],
+)
+@pytest.mark.parametrize("thread", [b"", b"[main] "])
+def test_a_date_that_states_its_zone_is_read_in_utc(zone: bytes, ahead_s: int, thread: bytes) -> None:
+    hits: list[Hit] = []
+    log = DATE + zone + b" " + thread + b"INFO a.B: USER=u\n" + DATE + b" INFO a.B: x\n"
+    zoned = read_records(io.BytesIO(log), Counts(), MARKS, hits.append)  # type: ignore[arg-type]
+    assert (zoned, hits) == (1, [Hit(1, 1542199139329 - 1000 * ahead_s, "USER=u")])
 
 
 def test_console_layout() -> None:

@@ -227,5 +227,14 @@ def test_daemons() -> None:
     assert [daemon_of(text) for text in (rm, nm, summary, other, test_build, b"")] == [
         *("resourcemanager", "nodemanager", "summary", None, "resourcemanager", None)
     ]
+    for layout in (
+        b"38:59 INFO ",
+        b"38:59,329 [main] INFO ",
+        b"38:59,329 +0530 INFO  ",
+        b"38:59Z [a b] WARN ",
+        b"38:59 UTC INFO ",
+    ):
+        other_layout = [text.replace(b"38:59,329 INFO ", layout) for text in (rm, summary, other)]
+        assert [daemon_of(text) for text in other_layout] == ["resourcemanager", "summary", None], layout
     assert daemon_of(rm + summary) == "resourcemanager"
     assert daemon_of(rm + nm + nm) == "nodemanager"

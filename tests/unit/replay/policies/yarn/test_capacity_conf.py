@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -180,7 +181,7 @@ def test_masters_without_a_size_are_told(conf: str) -> None:
         Simulation(workload, cluster, find("yarn-capacity")({"conf": conf} | more), shared).program.notes  # type: ignore[attr-defined]
         for more in ({}, {"am_mb": "2048"})
     ]
-    assert told == [(NO_MASTERS,), ()]
+    assert [notes[:-1] for notes in told] == [(NO_MASTERS,), ()]
 
 
 def case(names: tuple[str, ...] = ("prod", "web")) -> tuple[Workload, Cluster, Any]:
@@ -275,7 +276,7 @@ def test_jobs_that_hadoop_would_run_never_are_turned_away_and_told(conf: str) ->
     simulation.run()
     outcome = simulation.outcome()
     large, stopped = np.flatnonzero(gpus > 1), np.arange(1, workload.size, 2)
-    assert outcome.notes[1:] == (
+    assert outcome.notes[1:-1] == (
         f"{large.size} jobs are larger than the maximum of their queue: turned away",
         f"{stopped.size} jobs are in queues that are STOPPED: turned away",
     )
@@ -284,6 +285,23 @@ def test_jobs_that_hadoop_would_run_never_are_turned_away_and_told(conf: str) ->
     away[large] = away[stopped] = True
     assert (states[away] == "rejected").all()
     assert (states[~away] == "finished").all()
+
+
+def test_how_often_guarantees_decided_is_told(tmp_path: Path) -> None:
+    """Two queues with waiting jobs and none: shares matter only where several have something to ask for."""
+    two = {"root.queues": "a,b", "root.a.capacity": "50", "root.b.capacity": "50"}
+    path = written(tmp_path / "capacity-scheduler.xml", two)
+    told = {}
+    for name, queues in (("one", ("a", "a")), ("two", ("a", "b"))):
+        workload, cluster, shared = case(queues)
+        workload = replace(workload, submit=np.zeros(workload.size), eligible=np.zeros(workload.size))
+        simulation = Simulation(workload, cluster, find("yarn-capacity")({"conf": path}), shared)
+        simulation.run()
+        told[name] = simulation.outcome().notes[-1]
+    assert told["one"].startswith("guarantees of queues decided nothing")
+    found = re.match(r"guarantees of queues decided (\d+) of the (\d+) choices", told["two"])
+    assert found is not None
+    assert 0 < int(found[1]) <= int(found[2])
 
 
 def test_a_leaf_of_two_names_must_be_given_with_its_path(tmp_path: Path) -> None:
