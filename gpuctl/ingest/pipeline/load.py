@@ -371,7 +371,7 @@ class _Run:
             )
         if self.assumed[0]:
             yield (
-                f"the log of {plural(self.assumed[0], 'job')} names no time zone, and nothing in it tells one: its "
+                f"the log of {plural(self.assumed[0], 'job')} names no time zone, and nothing in it states one: its "
                 f"times are read as {self.assumed[1]}; if that is wrong, give --timezone"
             )
         if self.derived:
@@ -587,7 +587,7 @@ class _Run:
         with self.opener.open(finding.candidate) as stream:
             known = finding.format.sniff(finding.candidate.name, stream.peek(HEAD))
         if not known:
-            raise self._another(finding, InputError(f"none of its {plural(sink.rows_loaded, 'row')} tells anything"))
+            raise self._another(finding, InputError(f"none of its {plural(sink.rows_loaded, 'row')} has anything for it"))
 
     def _note_damage(self, damage: tuple[int, str, bytes] | None, sink: StoreSink) -> str:
         # a loader that ran into the end inside a row has counted that row itself

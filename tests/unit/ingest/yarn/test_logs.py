@@ -278,7 +278,7 @@ def test_a_zone_that_is_assumed_is_told(tmp_path: Path) -> None:
         for name, zone in (("a", None), ("b", "UTC"))
     ]
     assert [
-        "names no time zone, and nothing in it tells one: its times are read as UTC" in str(w) for w in warnings
+        "names no time zone, and nothing in it states one: its times are read as UTC" in str(w) for w in warnings
     ] == [
         True,
         False,
