@@ -587,7 +587,8 @@ class _Run:
         with self.opener.open(finding.candidate) as stream:
             known = finding.format.sniff(finding.candidate.name, stream.peek(HEAD))
         if not known:
-            raise self._another(finding, InputError(f"none of its {plural(sink.rows_loaded, 'row')} has anything for it"))
+            found = f"none of its {plural(sink.rows_loaded, 'row')} has anything for it"
+            raise self._another(finding, InputError(found))
 
     def _note_damage(self, damage: tuple[int, str, bytes] | None, sink: StoreSink) -> str:
         # a loader that ran into the end inside a row has counted that row itself
