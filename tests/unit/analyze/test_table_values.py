@@ -19,9 +19,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from subprocess import CompletedProcess
 
+    Gpuctl = Callable[..., CompletedProcess[str]]
+
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tables"
 MOST_ROWS = 12
 """Rows of a table that are kept; what a query does wrong shows in them."""
+JOBS = (("worked", "2"), ("worked", "9"), ("philly", "application_1506638472019_00186"), ("failures", "4047"))
+"""Jobs that are explained: one behind a quota, one for want of a node, one of the documents, one that failed."""
 LEFT_OUT = {"sources"}
 """Tables that name files and moments of loading."""
 
@@ -37,22 +41,50 @@ def _text(answer: dict[str, Any]) -> str:
     return "\n".join(lines).lstrip() + "\n"
 
 
+def _rounded(value: Any) -> Any:
+    """The same value with floats of six digits."""
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.6g}") if isinstance(value, float) else value
+
+
 def _cell(value: object) -> str:
     return f"{value:.6g}" if isinstance(value, float) else "" if value is None else str(value)
 
 
-@pytest.mark.parametrize("name", ["worked", "philly", "failures"])
-def test_tables_have_the_values_they_had(
-    name: str, tmp_path: Path, thin_data: Path, gpuctl: Callable[..., CompletedProcess[str]]
-) -> None:
-    if name == "worked":
-        logs = [write_worked_log(tmp_path), "--quotas", tmp_path / "quotas.csv", "--borrow-below", "0"]
-    else:
-        logs = [thin_data / name]
-    done = gpuctl("analyze", *logs, "--all", "--json")
-    text = _text(json.loads(done.stdout))
-    place = GOLDEN / f"{name}.tsv"
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory, thin_data: Path, gpuctl: Gpuctl) -> Path:
+    """The three logs in one store, so that no figure of one cluster counts another's jobs."""
+    folder = tmp_path_factory.mktemp("values")
+    logs = {"worked": write_worked_log(folder), "philly": thin_data / "philly", "failures": thin_data / "failures"}
+    for name, path in logs.items():
+        gpuctl("ingest", path, "--db", folder / "store.duckdb", "--cluster", name)
+    return folder / "store.duckdb"
+
+
+def _check(name: str, text: str) -> None:
+    place = GOLDEN / name
     if os.environ.get("GPUCTL_UPDATE_GOLDEN"):
         place.parent.mkdir(exist_ok=True)
         place.write_text(text, "utf-8")
     assert text == place.read_text("utf-8")
+
+
+def _options(cluster: str, store: Path) -> tuple[str | Path, ...]:
+    quotas = ("--quotas", store.parent / "quotas.csv", "--borrow-below", "0") if cluster == "worked" else ()
+    return ("--cluster", cluster, *quotas, "--json")
+
+
+@pytest.mark.parametrize("name", ["worked", "philly", "failures"])
+def test_tables_have_the_values_they_had(name: str, store: Path, gpuctl: Gpuctl) -> None:
+    done = gpuctl("analyze", store, *_options(name, store), "--all")
+    _check(f"{name}.tsv", _text(json.loads(done.stdout)))
+
+
+@pytest.mark.parametrize(("cluster", "job"), JOBS)
+def test_explanations_have_the_values_they_had(cluster: str, job: str, store: Path, gpuctl: Gpuctl) -> None:
+    done = gpuctl("explain", job, store, *_options(cluster, store))
+    text = json.dumps(_rounded(json.loads(done.stdout)), indent=1) + "\n"
+    _check(f"{cluster}-{job}.json", text.replace(str(store.parent), "FOLDER"))
