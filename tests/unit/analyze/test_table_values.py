@@ -88,3 +88,10 @@ def test_explanations_have_the_values_they_had(cluster: str, job: str, store: Pa
     done = gpuctl("explain", job, store, *_options(cluster, store))
     text = json.dumps(_rounded(json.loads(done.stdout)), indent=1) + "\n"
     _check(f"{cluster}-{job}.json", text.replace(str(store.parent), "FOLDER"))
+
+
+def test_a_period_holds_its_first_instant_and_not_its_last(store: Path, gpuctl: Gpuctl) -> None:
+    period = ("--since", "2026-03-02T06:00Z", "--until", "2026-03-02T07:00Z")
+    done = gpuctl("analyze", store, *_options("worked", store), *period, "--table", "job_times")
+    rows = json.loads(done.stdout)["tables"]["job_times"]["rows"]
+    assert {row["job"] for row in rows} == {"3", "4"}
