@@ -244,7 +244,8 @@ def test_a_rule_holds_from_its_own_threshold_on(name: str, at: Rows, below: list
 def test_what_was_lost_is_split_in_shares_of_all_gpu_hours() -> None:
     [one] = found("gpu_hours_lost", lost(20.0))
     assert one.text == (
-        "20.0\xa0% of 1,000 GPU-hours went into attempts that did not end in success: 5.0\xa0% killed, 10.0\xa0% failed."
+        "20.0\xa0% of 1,000 GPU-hours went into attempts that did not end in success: "
+        "5.0\xa0% killed, 10.0\xa0% failed."
     )
 
 
