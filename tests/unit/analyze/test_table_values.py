@@ -1,4 +1,4 @@
-"""Every analysis table of three small logs, cell by cell; GPUCTL_UPDATE_GOLDEN=1 writes them anew: read the diff.
+"""Every analysis table of four small logs, cell by cell; GPUCTL_UPDATE_GOLDEN=1 writes them anew: read the diff.
 
 The first log's figures were worked out by hand (tests/worked_log.py); the truth about the others' waits and failures is
 checked elsewhere. These files say what else changes if a query does.
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.worked_log import write_worked_log
+from tests.worked_log import write_mixed_log, write_worked_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,16 @@ if TYPE_CHECKING:
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "tables"
 MOST_ROWS = 12
 """Rows of a table that are kept; what a query does wrong shows in them."""
-JOBS = (("worked", "2"), ("worked", "9"), ("philly", "application_1506638472019_00186"), ("failures", "4047"))
-"""Jobs that are explained: one behind a quota, one for want of a node, one of the documents, one that failed."""
+JOBS = (
+    ("worked", "2"),
+    ("worked", "9"),
+    ("mixed", "1"),
+    ("mixed", "10_1"),
+    ("mixed", "25"),
+    ("philly", "application_1506638472019_00186"),
+    ("failures", "4047"),
+)
+"""Jobs that are explained: behind a quota, for want of a node, held, retried, pending, one of the documents, failed."""
 LEFT_OUT = {"sources"}
 """Tables that name files and moments of loading."""
 
@@ -56,9 +64,14 @@ def _cell(value: object) -> str:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory, thin_data: Path, gpuctl: Gpuctl) -> Path:
-    """The three logs in one store, so that no figure of one cluster counts another's jobs."""
+    """The logs in one store, so that no figure of one cluster counts another's jobs."""
     folder = tmp_path_factory.mktemp("values")
-    logs = {"worked": write_worked_log(folder), "philly": thin_data / "philly", "failures": thin_data / "failures"}
+    logs = {
+        "worked": write_worked_log(folder),
+        "mixed": write_mixed_log(folder),
+        "philly": thin_data / "philly",
+        "failures": thin_data / "failures",
+    }
     for name, path in logs.items():
         gpuctl("ingest", path, "--db", folder / "store.duckdb", "--cluster", name)
     return folder / "store.duckdb"
@@ -77,7 +90,7 @@ def _options(cluster: str, store: Path) -> tuple[str | Path, ...]:
     return ("--cluster", cluster, *quotas, "--json")
 
 
-@pytest.mark.parametrize("name", ["worked", "philly", "failures"])
+@pytest.mark.parametrize("name", ["worked", "mixed", "philly", "failures"])
 def test_tables_have_the_values_they_had(name: str, store: Path, gpuctl: Gpuctl) -> None:
     done = gpuctl("analyze", store, *_options(name, store), "--all")
     _check(f"{name}.tsv", _text(json.loads(done.stdout)))
