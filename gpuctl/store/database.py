@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
-from gpuctl.core.text import plural
-from gpuctl.store import lake_place, schema, written_stores
+from gpuctl.store import lake_place, reader_sql, schema, written_stores
 from gpuctl.store.beside import Beside
 from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
@@ -43,11 +42,6 @@ _OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
 _PARQUET = re.compile("parquet|zstd", re.IGNORECASE)
 """In what DuckDB says of a file in the lake that it cannot read."""
 _MEMORY = re.compile("memory_limit|max_memory", re.IGNORECASE)
-BATCH_ROWS = 50_000
-"""Rows of a reader's answer that are in memory at a time."""
-_DAY_US = 86_400_000_000
-_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
-"""0001-01-01 and 9999-12-31, in days since 1970."""
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
 
@@ -232,16 +226,16 @@ class Store:
 
         def run() -> pl.DataFrame:
             with self._of_a_reader():
-                frame: pl.DataFrame = self._relation(sql, params).pl()
+                frame: pl.DataFrame = reader_sql.relation(self._con, sql, params).pl()
                 return frame
 
-        return _in_years(self._run(run, self._con.interrupt))
+        return reader_sql.in_years(self._run(run, self._con.interrupt))
 
     def interrupt(self) -> None:
         """Ask what runs to end; may be called from another thread."""
         self._con.interrupt()
 
-    def batches(self, sql: str, rows: int = BATCH_ROWS) -> Iterator[pl.DataFrame]:
+    def batches(self, sql: str, rows: int = reader_sql.BATCH_ROWS) -> Iterator[pl.DataFrame]:
         """Run a reader's own SELECT and yield its rows as they come, so that memory does not grow with them.
 
         The first frame comes even if there are no rows. Raises as `asked` does.
@@ -249,7 +243,7 @@ class Store:
 
         def begin() -> Any:
             with self._of_a_reader():
-                return self._relation(sql, None).fetch_arrow_reader(rows)
+                return reader_sql.relation(self._con, sql, None).to_arrow_reader(rows)
 
         def following() -> Any:
             with self._of_a_reader():
@@ -258,25 +252,11 @@ class Store:
         reader = self._run(begin, self._con.interrupt)
         empty = reader.schema.empty_table()
         batch = self._run(following, self._con.interrupt)
-        yield _in_years(_as_frame(empty if batch is None else batch))
+        yield reader_sql.in_years(reader_sql.as_frame(empty if batch is None else batch))
         while (batch := self._run(following, self._con.interrupt)) is not None:
-            frame = _as_frame(batch)
+            frame = reader_sql.as_frame(batch)
             if frame.height:
-                yield _in_years(frame)
-
-    def _relation(self, sql: str, params: Mapping[str, Any] | None) -> Any:
-        statements = duckdb.extract_statements(sql)
-        if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
-            raise UsageError(
-                f"the SQL holds {plural(len(statements), 'statement')}" if len(statements) != 1 else
-                f"the SQL does more than read: {statements[0].type.name}",
-                hint="one SELECT, which may begin with WITH; gpuctl tables lists what it can read",
-            )  # fmt: skip
-        relation = self._con.sql(sql, params=dict(params)) if params else self._con.sql(sql)
-        twice = [name for k, name in enumerate(relation.columns) if name in relation.columns[:k]]
-        if twice:
-            raise UsageError(f"the SQL returns two columns {twice[0]!r}", hint="name one of them with AS")
-        return relation.project(", ".join(map(_known_kind, relation.columns, relation.types)))
+                yield reader_sql.in_years(frame)
 
     @contextmanager
     def _of_a_reader(self) -> Iterator[None]:
@@ -522,49 +502,6 @@ def _rows(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | Non
         return frame
     table = con._submit(sql, params, "arrow").arrow_table(to_polars=True)
     return cast("pl.DataFrame", pl.from_arrow(table, rechunk=False))
-
-
-_KINDS = re.compile(
-    r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR|DATE|TIMESTAMP( WITH TIME ZONE)?"
-)
-"""Kinds of columns that every output has, and lists of them."""
-
-
-def _as_frame(rows: Any) -> pl.DataFrame:
-    import polars as pl
-
-    frame = pl.from_arrow(rows)
-    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
-
-
-def _in_years(frame: pl.DataFrame) -> pl.DataFrame:
-    """See that all dates and times are in years of four digits: no output has others, and Polars panics on some.
-
-    Raises:
-        UsageError: one is not.
-    """
-    import polars as pl
-
-    for name, kind in frame.schema.items():
-        if not isinstance(kind, pl.Datetime | pl.Date):
-            continue
-        days = frame[name].to_physical() if isinstance(kind, pl.Date) else frame[name].dt.timestamp("us") // _DAY_US
-        least, most = days.min(), days.max()
-        if least is not None and not (least >= _FIRST_DAY and most <= _LAST_DAY):  # type: ignore[operator]
-            raise UsageError(
-                f"a date in the column {name!r} is not in the years 1 to 9999",
-                hint="select it as text: CAST(... AS VARCHAR)",
-            )
-    return frame
-
-
-def _known_kind(name: str, kind: Any) -> str:
-    """A column as a kind that every output has: of intervals the seconds, of what else is not known the text."""
-    column = '"' + name.replace('"', '""') + '"'
-    known = _KINDS.fullmatch(str(kind).removesuffix("[]"))
-    if str(kind) == "INTERVAL":
-        return f"epoch({column}) AS {column}"
-    return column if known else f"CAST({column} AS VARCHAR) AS {column}"
 
 
 def _first_line(error: duckdb.Error) -> str:

@@ -136,7 +136,7 @@ def through_everything(
 ) -> set[str]:
     """Put some files through every output, or through analyses alone; their formats, none where none was found."""
     store, document, page = folder / "trace.duckdb", folder / "result.json", folder / "page.html"
-    command = ["analyze", *map(str, paths), "--db", str(store), "--json", "--output", str(document)]
+    command = ["analyze", *map(str, paths), "--db", str(store), "--all", "--json", "--output", str(document)]
     kinds = ("csv", "parquet") if whole else ()
     outputs = ["--html", str(page), *(word for kind in kinds for word in (f"--{kind}", str(folder / kind)))]
     code, said = ends([*command, *(outputs if whole else ())], capsys)

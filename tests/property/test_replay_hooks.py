@@ -146,7 +146,8 @@ def held_too_long(witness: Witness, outcome: Outcome) -> list[tuple[int, float, 
 def _queued(workload: Workload, finished: list[float], job: int) -> float:
     """Second at which a job comes into the queue: eligible, and all that it depends on ended."""
     before = [finished[other] for after, other in workload.depends.tolist() if after == job]
-    return max([float(workload.eligible[job]), *before])
+    think = 0.0 if workload.think is None else float(workload.think[job])
+    return max([float(workload.eligible[job]), *(end + think for end in before)])
 
 
 @settings(max_examples=examples(60))

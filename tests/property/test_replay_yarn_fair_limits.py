@@ -163,14 +163,23 @@ def test_whatever_fits_is_given_within_an_update_and_a_round_of_heartbeats(seed:
     longest = float(way.get("heartbeat", 1)) + float(way.get("update_interval", 0.5))
     # all that may let a job start: submissions, ends, servers that come, and other starts
     whats = decisions["decision"].to_list()
-    known = sorted({*workload.submit.tolist(), *decisions["t_s"].to_list(), *_servers_up(cluster)})
+    submitted = {*workload.submit.tolist(), *_after_thinking(workload, decisions)}
+    known = sorted({*submitted, *decisions["t_s"].to_list(), *_servers_up(cluster)})
     starts = [t for t, what in zip(decisions["t_s"].to_list(), whats, strict=True) if what == "start"]
     assert len(starts) >= workload.size
     for t in starts:
         before = [other for other in known if t - longest - 1e-6 <= other < t]
         # an end at the very instant of a heartbeat counts in it
         here = decisions.filter((pl.col("t_s") == t) & (pl.col("decision") != "start")).height
-        assert before or here or t in workload.submit
+        assert before or here or t in submitted
+
+
+def _after_thinking(workload: Workload, decisions: pl.DataFrame) -> set[float]:
+    """When jobs that follow others may be submitted: some time after those have ended."""
+    if workload.think is None:
+        return set()
+    times = set(decisions["t_s"].to_list())
+    return {t + float(wait) for wait in set(workload.think.tolist()) for t in times}
 
 
 def _servers_up(cluster: Cluster) -> list[float]:

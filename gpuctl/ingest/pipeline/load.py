@@ -14,10 +14,11 @@ from gpuctl.core.paths import resolved
 from gpuctl.core.text import plural
 from gpuctl.ingest.core import ledger
 from gpuctl.ingest.core.ledger import Entry
+from gpuctl.ingest.pipeline.chosen_format import refuse_empty
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
 from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
 from gpuctl.ingest.pipeline.registry import all_formats, built_in, named, with_named
-from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport, nothing_here
+from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport, nothing_here, report_of
 from gpuctl.ingest.pipeline.small_files import groups
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import NotRead, Opener, clean, reason
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from gpuctl.spread.engine import Engine
     from gpuctl.store.database import Store
 
-TOP_REASONS = 5
 MEMORY_LIMIT = "600MB"
 """What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
 _SHOWN = 3
@@ -267,7 +267,7 @@ class _Run:
             again, left, self.apart = self.apart, len(self.apart), []
             for finding, _ in again:
                 self._take([finding], store)
-        self.done += [replace(_report(finding, "failed", message=why), apart=True) for finding, why in self.apart]
+        self.done += [replace(report_of(finding, "failed", message=why), apart=True) for finding, why in self.apart]
         if store and self.timezone is not None:
             self.derived = ledger.jobs_of_a_derived_zone(store, self.cluster)
         if store and self.timezone is None and any(s.status in {"loaded", "replaced"} for s in self.done):
@@ -319,11 +319,11 @@ class _Run:
             elif isinstance(error, ApartError):
                 self.apart += [(finding, reason(error)) for finding in group]
             else:
-                self.done += [_report(finding, "failed", message=reason(error)) for finding in group]
+                self.done += [report_of(finding, "failed", message=reason(error)) for finding in group]
         except KeyboardInterrupt:
             # a commit cannot be interrupted: the source may be in after all
             kept = store is not None and ledger.next_source(store) > before
-            self.done += [_report(finding, "loaded" if kept else "interrupted") for finding in group]
+            self.done += [report_of(finding, "loaded" if kept else "interrupted") for finding in group]
             raise IngestInterrupted(self._summary()) from None
 
     def _summary(self) -> IngestReport:
@@ -382,11 +382,11 @@ class _Run:
 
     def _one(self, finding: Finding, store: Store | None) -> SourceReport:
         if store is None:
-            return _report(finding, "new")
+            return report_of(finding, "new")
         same, old = self._stored(finding, store)
         if same is None:
             if self.dry_run:
-                return _report(finding, "replaced" if old else "new")
+                return report_of(finding, "replaced" if old else "new")
             return self._transaction(finding, store, old)
         if old and not self.dry_run:
             self._forget(finding, store, old)
@@ -395,10 +395,10 @@ class _Run:
     def _found_again(self, finding: Finding, store: Store, same: Entry, done: Status) -> SourceReport:
         path = finding.candidate.path
         if same.path == path:
-            return _report(finding, done)
+            return report_of(finding, done)
         if not self.dry_run and ledger.moved(same):
             ledger.rename(store, same.source, path)
-        return _report(finding, done, message=f"the same bytes as {same.path}")
+        return report_of(finding, done, message=f"the same bytes as {same.path}")
 
     def _stored(self, finding: Finding, store: Store) -> tuple[Entry | None, list[Entry]]:
         """The source that holds the bytes of a file, if there is one, and those whose place the file takes."""
@@ -458,7 +458,7 @@ class _Run:
         entry = Entry(sink.source, found.path, sha256, max(size, found.size), fmt.parser_version, fmt.name)
         ledger.record(store, sink, entry)
         others = ledger.others(store, self.cluster, sha256) if sink.rows_loaded else []
-        return _report(finding, "replaced" if old else "loaded", sink, damage), others
+        return report_of(finding, "replaced" if old else "loaded", sink, damage), others
 
     def _settled(self, fmt: Format, store: Store, sinks: Sequence[StoreSink], old: Sequence[Entry]) -> Times | None:
         """Make what is made of several sources, and note what these tell of the cluster; the times of all.
@@ -498,7 +498,7 @@ class _Run:
             with self._all_or_nothing(store) as open_:
                 group = Group(store, self.cluster, self._timezone(fmt, store), self.known[fmt.name])
                 open_.append(group)
-                done = [_report(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
+                done = [report_of(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
                 group.finish()
         except BaseException:
             # what was noted of this group is not so
@@ -556,7 +556,7 @@ class _Run:
             self.ahead.put(read, sink)
             if read.local is not None:
                 self.local[found.path] = read.local
-            self._check_chosen(finding, sink)
+            refuse_empty(finding, sink, self.opener, self._another)
             return *read.digest, self._note_damage(read.damage, sink)
         with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
             if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
@@ -567,28 +567,9 @@ class _Run:
                 raise InputError("nested too deeply", path=found.shown) from error
             except InputError as error:
                 raise (self._another(finding, error) if finding.chosen else error) from error
-            self._check_chosen(finding, sink)
+            refuse_empty(finding, sink, self.opener, self._another)
             stream.drain()
             return *stream.digest(), self._note_damage(stream.damage, sink)
-
-    def _check_chosen(self, finding: Finding, sink: StoreSink) -> None:
-        """Refuse a file that the user says is of a format, where nothing of that format is in it.
-
-        A file that looks like one may have nothing to tell: a quiet day's log, an empty list.
-
-        Raises:
-            InputError: no row could be loaded, or none that was counted told anything.
-        """
-        if not finding.chosen or (sink.rows_loaded and sink.wrote):
-            return
-        if not sink.rows_loaded:
-            line, why = sink.first_reject or (None, "no row in it")
-            raise self._another(finding, InputError(why, line=line))
-        with self.opener.open(finding.candidate) as stream:
-            known = finding.format.sniff(finding.candidate.name, stream.peek(HEAD))
-        if not known:
-            found = f"none of its {plural(sink.rows_loaded, 'row')} has anything for it"
-            raise self._another(finding, InputError(found))
 
     def _note_damage(self, damage: tuple[int, str, bytes] | None, sink: StoreSink) -> str:
         # a loader that ran into the end inside a row has counted that row itself
@@ -615,12 +596,3 @@ class _Run:
 def _loading_order(finding: Finding) -> tuple[int, str, int]:
     found = finding.candidate
     return finding.format.order, str(found.file), found.position or 0
-
-
-def _report(finding: Finding, status: Status, sink: StoreSink | None = None, message: str = "") -> SourceReport:
-    found = finding.candidate
-    report = (found.shown, finding.format.name, finding.why, status, found.size)
-    if sink is None:
-        return SourceReport(*report, message=message)
-    counts = (sink.rows_in, sink.rows_loaded, sink.rows_rejected)
-    return SourceReport(*report, *counts, tuple(sink.reasons.most_common(TOP_REASONS)), message)

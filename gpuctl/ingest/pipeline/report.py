@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from gpuctl.ingest.core.sink import StoreSink
+    from gpuctl.ingest.pipeline.detect import Finding
     from gpuctl.ingest.read.files import NotRead
 
 _THERE = frozenset({AGAIN, DUPLICATE_JOB})
 """Why rows are rejected that the store has already."""
 _SHOWN_WHEN_NOTHING_FITS = 12
+TOP_REASONS = 5
 
 Status = Literal["loaded", "replaced", "unchanged", "failed", "interrupted", "new"]
 """``new`` only with ``dry_run``: it would be loaded."""
@@ -116,3 +119,13 @@ def nothing_here(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputErr
     if more:
         shown.append(f"  and {more} more")
     return InputError("\n".join(["no known log here, only:", *shown]), path=where, hint=hint)
+
+
+def report_of(finding: Finding, status: Status, sink: StoreSink | None = None, message: str = "") -> SourceReport:
+    """What became of a file; its counts if it was read."""
+    found = finding.candidate
+    report = (found.shown, finding.format.name, finding.why, status, found.size)
+    if sink is None:
+        return SourceReport(*report, message=message)
+    counts = (sink.rows_in, sink.rows_loaded, sink.rows_rejected)
+    return SourceReport(*report, *counts, tuple(sink.reasons.most_common(TOP_REASONS)), message)

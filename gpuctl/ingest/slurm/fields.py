@@ -214,7 +214,7 @@ def _with_times(wide: pl.DataFrame, fields: set[str]) -> pl.DataFrame:
         run_s=pl.when(ran >= 0).then(ran),
         moved=((eligible > latest) | (eligible < submit)).fill_null(value=False),
         # Elapsed leaves suspensions out, in which the GPUs stay allocated
-        stated_gpu_s=pl.when(pl.col("gpus") > 0, ~unfinished, ~pl.col("requested")).then(
+        stated_gpu_s=pl.when(pl.col("gpus") > 0, start.is_not_null(), ~unfinished, ~pl.col("requested")).then(
             (pl.col("stated_run_s") + pl.col("suspended_s").fill_null(0)) * pl.col("gpus")
         ),
     )

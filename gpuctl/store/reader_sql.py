@@ -1,0 +1,85 @@
+"""A reader's own SQL: one SELECT, whose columns every output can write."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+
+from gpuctl.core.errors import UsageError
+from gpuctl.core.text import plural
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import polars as pl
+
+BATCH_ROWS = 50_000
+"""Rows of a reader's answer that are in memory at a time."""
+_DAY_US = 86_400_000_000
+_FIRST_DAY, _LAST_DAY = -719_162, 2_932_896
+"""0001-01-01 and 9999-12-31, in days since 1970."""
+_KINDS = re.compile(
+    r"BOOLEAN|U?(TINY|SMALL|BIG|HUGE)?INT(EGER)?|FLOAT|DOUBLE|DECIMAL\(.*\)|VARCHAR|DATE|TIMESTAMP( WITH TIME ZONE)?"
+)
+"""Kinds of columns that every output has, and lists of them."""
+
+
+def as_frame(rows: Any) -> pl.DataFrame:
+    """Rows of Arrow as a frame."""
+    import polars as pl
+
+    frame = pl.from_arrow(rows)
+    return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
+
+
+def in_years(frame: pl.DataFrame) -> pl.DataFrame:
+    """See that all dates and times are in years of four digits: no output has others, and Polars panics on some.
+
+    Raises:
+        UsageError: one is not.
+    """
+    import polars as pl
+
+    for name, kind in frame.schema.items():
+        if not isinstance(kind, pl.Datetime | pl.Date):
+            continue
+        days = frame[name].to_physical() if isinstance(kind, pl.Date) else frame[name].dt.timestamp("us") // _DAY_US
+        least, most = days.min(), days.max()
+        if least is not None and not (least >= _FIRST_DAY and most <= _LAST_DAY):  # type: ignore[operator]
+            raise UsageError(
+                f"a date in the column {name!r} is not in the years 1 to 9999",
+                hint="select it as text: CAST(... AS VARCHAR)",
+            )
+    return frame
+
+
+def _known_kind(name: str, kind: Any) -> str:
+    """A column as a kind that every output has: of intervals the seconds, of what else is not known the text."""
+    column = '"' + name.replace('"', '""') + '"'
+    known = _KINDS.fullmatch(str(kind).removesuffix("[]"))
+    if str(kind) == "INTERVAL":
+        return f"epoch({column}) AS {column}"
+    return column if known else f"CAST({column} AS VARCHAR) AS {column}"
+
+
+def relation(con: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Any] | None) -> Any:
+    """Plan a reader's own SELECT; its columns are of kinds that every output has.
+
+    Raises:
+        UsageError: it is no statement, several, one that does more than read, or has two columns of one name.
+        duckdb.Error: DuckDB cannot plan it.
+    """
+    statements = duckdb.extract_statements(sql)
+    if [one.type for one in statements] != [duckdb.StatementType.SELECT]:
+        raise UsageError(
+            f"the SQL holds {plural(len(statements), 'statement')}" if len(statements) != 1 else
+            f"the SQL does more than read: {statements[0].type.name}",
+            hint="one SELECT, which may begin with WITH; gpuctl tables lists what it can read",
+        )  # fmt: skip
+    relation = con.sql(sql, params=dict(params)) if params else con.sql(sql)
+    twice = [name for k, name in enumerate(relation.columns) if name in relation.columns[:k]]
+    if twice:
+        raise UsageError(f"the SQL returns two columns {twice[0]!r}", hint="name one of them with AS")
+    return relation.project(", ".join(map(_known_kind, relation.columns, relation.types)))
