@@ -41,9 +41,9 @@ def _choices(tree: Tree) -> Note:
             "guarantees of queues decided nothing: at no heartbeat did jobs of several queues below one parent wait"
         )
     return note(
-        "guarantees decided which queue went first in {decided:,} of {choices:,} case{choices||s} in which jobs of several "
-        "queues waited: the least use over guarantee goes first, and if no queue holds anything, the larger guarantee; in "
-        "the others the one queue that held nothing went first, whatever its guarantee",
+        "guarantees decided which queue went first in {decided:,} of {choices:,} case{choices||s} in which jobs of "
+        "several queues waited: the least use over guarantee goes first, and if no queue holds anything, the larger "
+        "guarantee; in the others the one queue that held nothing went first, whatever its guarantee",
         decided=decided,
         choices=choices,
     )

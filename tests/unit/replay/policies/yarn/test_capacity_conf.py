@@ -299,7 +299,7 @@ def test_how_often_guarantees_decided_is_told(tmp_path: Path) -> None:
         simulation.run()
         told[name] = simulation.outcome().notes[-1]
     assert told["one"].startswith("guarantees of queues decided nothing")
-    found = re.match(r"guarantees of queues decided (\d+) of the (\d+) choices", told["two"])
+    found = re.match(r"guarantees decided which queue went first in (\d+) of (\d+) cases", told["two"])
     assert found is not None
     assert 0 < int(found[1]) <= int(found[2])
 
