@@ -80,8 +80,9 @@ def scores(trace: Jobs, drawn: Sequence[Jobs]) -> list[Score]:
             apart = distance(one, other)
             found.append(_of_distances("marginal", measure, of, between, apart))
     for measure, value in _VALUES.items():
-        numbers = [value(each) for each in (trace, first, second)]
-        found.append(of_values("dependence", measure, "", numbers, [value(each) for each in drawn]))
+        numbers = [value(each) if each.submit_s.size else np.nan for each in (trace, first, second)]
+        synthetic = [value(each) for each in drawn if each.submit_s.size]
+        found.append(of_values("dependence", measure, "", numbers, synthetic))
     order = ("dependence", "marginal")
     known = sorted(
         (score for score in found if np.isfinite(score.synthetic)), key=lambda score: order.index(score.group)
@@ -256,7 +257,7 @@ def _top_users(jobs: Jobs) -> float:
         return np.nan
     work = np.sort(np.bincount(np.unique(jobs.user[known], return_inverse=True)[1], (jobs.size * jobs.run_s)[known]))
     top = max(int(np.ceil(0.05 * work.size)), 1)
-    return float(work[-top:].sum() / work.sum())
+    return float(work[-top:].sum() / work.sum()) if work.sum() > 0 else np.nan
 
 
 def _peak_hours(jobs: Jobs) -> float:

@@ -1,127 +1,223 @@
-"""Accounting logs of Torque and PBS: what is written when a job ends (records ``E``). Blue Waters published its own.
+"""Accounting logs of PBS Pro, OpenPBS and Torque. Blue Waters published its own.
 
-A line is ``MM/DD/YYYY HH:MM:SS;KIND;JOB;KEY=VALUE KEY=VALUE …``; times are in seconds from 1970. The record of an end
-repeats what those of the queueing and the start say, so that lines of other kinds are no rows; a job that was deleted
-before it started has no such record. GPUs are ``ngpus``, or ``gpus=N`` of each node, or one of each node with the
-property ``xk``, the nodes of Blue Waters that have one. Signals 15 and 9 (exit status 271, 265) end jobs that are
-deleted or over their limit.
+A line is ``MM/DD/YYYY HH:MM:SS;KIND;JOB;KEY=VALUE KEY=VALUE …``; times in attributes are in seconds from 1970, stamps
+are local. A row of the ledger is a line. What the kinds of records mean here:
+
+- ``Q`` queued, ``S`` started, ``E`` ended; ``R`` rerun, ``C`` checkpointed and held: a run ends and the job is back
+  in its queue; ``T`` restarted from a checkpoint.
+- ``D`` deleted by request, ``A`` aborted by the server: the end of a job that has not started. A running one has a
+  record ``E``, too.
+- ``a`` altered, ``c`` next phase, ``u`` and ``e`` usage of a phase: nothing is read of them, as ``S`` and ``E`` have
+  the whole job. ``z`` suspended, ``r`` resumed: the run is marked. ``M`` moved to another server: no job here.
+- ``U``, ``Y``, ``B``, ``F``, ``K``, ``k`` are about reservations, ``P``, ``p`` provisioning, ``L`` licences: no jobs.
+
+The records of an array as a whole (``500[]``) are no jobs: its subjobs have records of their own. Records of one job
+may be spread over files, whatever the order in which these are loaded.
 """
 
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.lines import Line, RowError, numbered_lines
 from gpuctl.core.states import State
-from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
+from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
+from gpuctl.ingest.pbs.attributes import attributes, ending, length, memory, seconds, size
+from gpuctl.ingest.pbs.jobs import BATCH, REQUEUED, Clock, Job, Writer
 from gpuctl.ingest.read.csv_header import first_line
-from gpuctl.ingest.traces.records import JobRecords
 
 _RECORD = re.compile(rb"\d\d/\d\d/\d{4} \d\d:\d\d:\d\d;[A-Za-z];[^;]+;")
-_PAIR = re.compile(r"([A-Za-z_][\w.]*)=(\S*)", re.ASCII)
-_WHOLE = re.compile(r"\d{1,15}", re.ASCII)
-_STATUS = re.compile(r"-?\d{1,9}", re.ASCII)
-_ENDED_BY_OTHERS = {271, 265}
-_LATEST_S = 7_258_118_400
+_ARRAY = re.compile(r"(\d+)(?:\[(\d*)\]|-(\d+))", re.ASCII)
+_OF_JOBS = frozenset("QSERCTDAzM")
+_NAME = "torque-accounting"
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read jobs; a row of the ledger is a record of an end, or a line that is no record."""
-    jobs = JobRecords(sink)
+    """Read jobs, attempts and placements; a row of the ledger is a line."""
+    log = _Log(sink)
     for line in numbered_lines(stream):
-        parts = line.data.split(b";", 3)
-        if not line.data.strip() or (len(parts) == 4 and parts[1] != b"E"):
+        if not line.data.strip():
             continue
         sink.seen()
         try:
-            if len(parts) < 4:
-                raise RowError("not DATE;KIND;JOB;KEY=VALUE ...")
-            jobs.add(line.line_no, _row(line.text().split(";", 3)), line.text())
+            if not log.take(line):
+                sink.loaded()
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
-    jobs.finish()
+    log.finish()
 
 
-def _row(parts: list[str]) -> dict[str, Any]:
-    told = dict(_PAIR.findall(parts[3]))
-    job = parts[2].strip().partition(".")[0]
-    if not job or not job.isprintable():
-        raise RowError("no job")
-    submit = _seconds(told, "ctime", "qtime")
-    if submit is None:
-        raise RowError("neither ctime nor qtime is there")
-    start, end = _seconds(told, "start"), _seconds(told, "end")
-    limit = _length(told.get("Resource_List.walltime", ""))
-    nodes = _count(told, "unique_node_count", "Resource_List.nodect")
-    over = start is not None and end is not None and limit is not None and end - start >= limit
+class _Log:
+    """The jobs of one file that are not written yet."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._clock = Clock(sink.timezone)
+        self._writer = Writer(sink, _NAME)
+        self._jobs: dict[str, Job] = {}
+        self._ended = 0
+        self._stamped: list[tuple[str, str, int, str]] = []
+        """Records that have no time but their stamp, which is known in UTC only later: kind, job, stamp, message."""
+
+    def take(self, line: Line) -> bool:
+        """Take a line; whether it is the record of an end, which is counted when its job is written.
+
+        Raises:
+            RowError: it is no record.
+        """
+        parts = line.text().split(";", 3)
+        if len(parts) < 4:
+            raise RowError("not DATE;KIND;JOB;KEY=VALUE ...")
+        stamp, kind, job_id, text = parts
+        name = job_id.strip().partition(".")[0]
+        if kind not in _OF_JOBS or name.endswith("[]"):
+            return False
+        if not name or not name.isprintable():
+            raise RowError("no job")
+        found = attributes(text)
+        if kind == "E":
+            return self._end(name, found, stamp, (line.line_no, line.text()[:RAW_LIMIT]))
+        self._other(kind, name, found, _stamp(stamp), text)
+        return False
+
+    def finish(self) -> None:
+        """Write all jobs."""
+        self._write(everything=True)
+        self._writer.finish()
+
+    def _end(self, name: str, found: dict[str, str], stamp: str, line: tuple[int, str]) -> bool:
+        facts, run = _facts(name, found), _run(found)
+        if facts["submit_ts"] is None:
+            raise RowError("neither ctime nor qtime is there")
+        job = self._jobs.get(name)
+        if job is not None and job.final:
+            raise RowError(DUPLICATE_JOB)
+        if run["end_ts"] is not None and (at := _moment(stamp)) is not None:
+            self._clock.learn(at, run["end_ts"])
+        job = self._jobs.setdefault(name, Job())
+        job.known(facts)
+        job.runs[run["start_ts"]] = run | {"quirks": job.runs.get(run["start_ts"], run)["quirks"]}
+        job.final, job.line, job.last = True, line, None
+        self._ended += 1
+        if self._ended == BATCH:
+            self._write(everything=False)
+        return True
+
+    def _other(self, kind: str, name: str, found: dict[str, str], stamp: int, text: str) -> None:
+        facts = _facts(name, found)
+        if kind in "SR" and seconds(found, "start") is not None:
+            run = _run(found)
+            job = self._jobs.setdefault(name, Job())
+            job.known(facts, later=not job.final)
+            before = job.runs.get(run["start_ts"])
+            if kind == "R":
+                run |= {"reason": REQUEUED}
+                if run["state"] != State.NODE_FAIL.value:
+                    run["state"] = State.KILLED.value
+                if run["end_ts"] is None:
+                    self._stamped.append((kind, name, stamp, ""))
+                else:
+                    self._clock.learn(stamp, run["end_ts"])
+            else:
+                run |= {"state": State.RUNNING.value, "end_ts": None, "source_state": None}
+            if before is None or kind == "R":
+                job.runs[run["start_ts"]] = run | {"quirks": before["quirks"] if before else []}
+            return
+        if kind == "M":
+            # one whose end is here as well came back
+            if name in self._jobs and not self._jobs[name].final:
+                del self._jobs[name]
+            return
+        job = self._jobs.setdefault(name, Job())
+        job.known(facts, later=not job.final)
+        self._stamped.append((kind, name, stamp, text.strip()[:200]))
+
+    def _write(self, *, everything: bool) -> None:
+        waiting = self._stamped
+        gone = {name for name, job in self._jobs.items() if everything or job.final}
+        self._stamped = [each for each in waiting if each[1] not in gone]
+        for kind, name, stamp, text in waiting:
+            if name in gone and name in self._jobs:
+                _settle(self._jobs[name], kind, self._clock.utc(stamp), text)
+        self._writer.write({name: job for name, job in self._jobs.items() if name in gone})
+        self._jobs = {name: job for name, job in self._jobs.items() if name not in gone}
+        self._ended = 0
+
+
+def _settle(job: Job, kind: str, at: int, text: str) -> None:
+    """Add a record that has no time but its stamp."""
+    current = max((start for start in job.runs if start is not None and start <= at), default=None)
+    run = job.runs.get(current)
+    running = run is not None and run["end_ts"] is None
+    if kind == "Q":
+        job.known({"submit_ts": at}, later=False)
+    elif kind in "DA" and not job.final and not running:
+        reason = text if kind == "A" and text else "deleted" if kind == "D" else "aborted by the server"
+        job.last, job.final = (State.KILLED.value, at, reason), True
+    elif kind in "RC" and run is not None and running:
+        run |= {"end_ts": at, "state": State.KILLED.value, "reason": REQUEUED}
+    elif kind == "T" and not running and at not in job.runs and not job.final:
+        job.runs[at] = _run({}) | {"start_ts": at, "state": State.RUNNING.value, "gpus": job.facts.get("gpus")}
+    elif kind == "z" and run is not None:
+        run["quirks"] = ["suspended"]
+
+
+def _facts(name: str, found: dict[str, str]) -> dict[str, Any]:
+    has = size(found)
+    array = _ARRAY.fullmatch(name)
     return {
-        "job": job, "user": told.get("user"), "account": told.get("account"), "name": told.get("jobname"),
-        "queue": told.get("queue"), "submit_ts": submit, "start_ts": start, "end_ts": end, "time_limit_s": limit,
-        "nodes": nodes, "cpus": _count(told, "total_execution_slots", "Resource_List.ncpus"),
-        "gpus": _gpus(told, nodes), "source_state": told.get("Exit_status"),
-        "state": _state(told.get("Exit_status", ""), over=over),
+        "queue": found.get("queue"), "user": found.get("user"), "account": found.get("account"),
+        "name": found.get("jobname"), "submit_ts": seconds(found, "ctime", "qtime"),
+        "eligible_ts": seconds(found, "etime"), "nodes": has.nodes, "cpus": has.cpus, "gpus": has.gpus,
+        "mem_mb": memory(found), "time_limit_s": length(found.get("Resource_List.walltime", "")),
+        "array_job": array[1] if array else None, "array_task": (array[2] or array[3]) if array else None,
     }  # fmt: skip
 
 
-def _seconds(told: dict[str, str], *names: str) -> int | None:
-    text = next((told[name] for name in names if name in told), None)
-    if text is None:
+def _run(found: dict[str, str]) -> dict[str, Any]:
+    has, limit = size(found), length(found.get("Resource_List.walltime", ""))
+    start, end = seconds(found, "start"), seconds(found, "end")
+    over = start is not None and end is not None and limit is not None and end - start >= limit
+    state, code, signal = ending(found, over=over)
+    return {
+        "start_ts": start, "end_ts": end, "state": state.value, "source_state": found.get("Exit_status"),
+        "gpus": has.gpus, "servers": has.nodes, "exit_code": code, "exit_signal": signal, "reason": None, "quirks": [],
+        "placed": has.placed, "estimated": has.estimated,
+    }  # fmt: skip
+
+
+def _moment(text: str) -> int | None:
+    try:
+        return int(datetime.strptime(text.strip(), "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp())
+    except ValueError:
         return None
-    if not _WHOLE.fullmatch(text) or int(text) > _LATEST_S:
-        raise RowError(f"{names[0]} is not in seconds from 1970")
-    return int(text) or None
 
 
-def _count(told: dict[str, str], *names: str) -> int | None:
-    return next((int(told[name]) for name in names if re.fullmatch(r"\d{1,9}", told.get(name, ""), re.ASCII)), None)
-
-
-def _length(text: str) -> int | None:
-    """Seconds of ``[[D:]H:]MM:SS``, or of a number of them."""
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if not re.fullmatch(r"\d{1,6}(:\d{1,6}){1,3}", text, re.ASCII):
-        return None
-    return sum(int(part) * size for part, size in zip(reversed(text.split(":")), (1, 60, 3600, 86_400), strict=False))
-
-
-def _gpus(told: dict[str, str], nodes: int | None) -> float:
-    whole = _count(told, "Resource_List.ngpus")
-    if whole is not None:
-        return float(whole)
-    found = 0
-    # 2:ppn=16:gpus=4+1:ppn=8: parts of a request, each with its number of nodes or the name of one
-    for part in told.get("Resource_List.neednodes", told.get("Resource_List.nodes", "")).split("+"):
-        count, *traits = part.split(":")
-        each = next((int(t[5:]) for t in traits if re.fullmatch(r"gpus=\d{1,6}", t, re.ASCII)), int("xk" in traits))
-        found += each * (int(count) if re.fullmatch(r"\d{1,9}", count, re.ASCII) else 1)
-    return float(found)
-
-
-def _state(text: str, *, over: bool) -> str:
-    if not _STATUS.fullmatch(text):
-        return State.UNKNOWN.value
-    if int(text) in _ENDED_BY_OTHERS:
-        return (State.TIMEOUT if over else State.KILLED).value
-    return (State.FAILED if int(text) else State.COMPLETED).value
+def _stamp(text: str) -> int:
+    at = _moment(text)
+    if at is None or not 86_400 <= at <= 7_258_118_400:
+        raise RowError("its stamp is not MM/DD/YYYY HH:MM:SS")
+    return at
 
 
 def sniff(name: str, head: bytes) -> str | None:
     """Recognise the first record."""
     del name
     first = first_line(head)
-    return "a record DATE;KIND;JOB;KEY=VALUE ..." if _RECORD.match(first) and b"=" in first.split(b";", 3)[3] else None
+    return "a record DATE;KIND;JOB;KEY=VALUE ..." if _RECORD.match(first) else None
 
 
 FORMAT = Format(
-    name="torque-accounting",
-    title="Torque, PBS: accounting log, with a record of each job that ended (Blue Waters and others)",
-    fills=("jobs", "attempts", "queues"),
-    file_names=("20170328", "torque_logs/*"),
+    name=_NAME,
+    title="PBS Pro, OpenPBS, Torque: accounting log (Blue Waters and others)",
+    fills=("jobs", "attempts", "placements", "queues"),
+    file_names=("20170328", "torque_logs/*", "server_priv/accounting/*"),
     order=20,
     zoned=True,
     sniff=sniff,
     load=load,
+    parser_version=2,
     verified="documentation",
 )

@@ -123,7 +123,7 @@ EXPECTED: dict[str, tuple[str, list[tuple[Any, ...]]]] = {
         "FROM jobs ORDER BY job",
         [("11", "u1", "a1", 2.0, 2, 32, "completed", 1490660000.0, 1060.0, 600.0, 3600),
          ("12[3]", "u1", "a1", 4.0, 3, 32, "timeout", 1490660000.0, 1060.0, 3600.0, 3600),
-         ("13", "u1", "a1", 0.0, 1, 32, "failed", 1490660000.0, 1060.0, 60.0, 86400)],
+         ("13", "u1", "a1", 0.0, 1, 32, "timeout", 1490660000.0, 1060.0, 60.0, 86400)],
     ),
     "themis-jobs": (SIZES, [("1", 4.0, 0.0, 62.5, "pending", 0), ("2", 1.0, 60.5, 10.0, "pending", 0)]),
     "alcf-jobs": ("SELECT job, gpus, nodes, state, wait_s, run_sum_s FROM jobs ORDER BY job", [

@@ -1,0 +1,1 @@
+"""Accounting logs of PBS Pro, OpenPBS and Torque: attributes of records, and jobs made of several records."""
