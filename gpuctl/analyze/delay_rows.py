@@ -99,7 +99,7 @@ def made(  # noqa: PLR0917
 
 def _fewest_servers(waited: pl.DataFrame) -> pl.Series:
     """The fewest servers that can hold each gang; where it ran on fewer than their listed sizes allow, those."""
-    fewest = (pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int32)
+    fewest = (pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int64)
     used = waited.select(pl.when(pl.col("servers") > 0).then("servers")).to_series()
     return _at_most(waited.select(fewest).to_series(), used)
 

@@ -9,6 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.text import plural
 from gpuctl.replay.inputs.job_csv import NO_QUEUE
 from gpuctl.store.sources import JOBS_CSV
 
@@ -195,6 +196,11 @@ def jobs_of(
             hint="a model of a workload needs submissions, run times and sizes; --unit cpu or node counts those",
         )
     kept = kept.sort("submit_s", "job")
+    if kept["submit_s"][0] == kept["submit_s"][-1]:
+        raise InputError(
+            f"{name}: {plural(kept.height, 'job')} to learn from, submitted at one moment: that shows no arrivals",
+            hint="load a longer log; a week is the least that shows days",
+        )
     rounded = kept.filter(size != size.ceil()).height
     if rounded:
         left_out["rounded up"] = rounded

@@ -182,3 +182,17 @@ def test_a_changed_model_is_refused(gpuctl: Gpuctl, model: Path, tmp_path: Path)
     done = gpuctl("synth", bad, "--jobs", "5", "-o", tmp_path / "x.csv", check=False)
     assert done.returncode == ExitCode.BAD_INPUT
     assert "near_weeks: found 'far'" in done.stderr
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_log_without_arrivals_is_refused_with_what_is_missing(
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, jobs: int
+) -> None:
+    rows = (
+        f"{k}|COMPLETED|2026-11-02T09:00:00|2026-11-02T09:01:00|2026-11-02T10:00:00|gres/gpu=1" for k in range(jobs)
+    )
+    (tmp_path / "one.txt").write_text("JobIDRaw|State|Submit|Start|End|AllocTRES\n" + "\n".join(rows) + "\n", "utf-8")
+    done = gpuctl("fit", tmp_path / "one.txt", "-o", tmp_path / "m", check=False)
+    assert done.returncode == 3
+    assert f"{jobs} job{'s' * (jobs > 1)} to learn from, submitted at one moment" in done.stderr
+    assert not (tmp_path / "m").exists()
