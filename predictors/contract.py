@@ -90,7 +90,7 @@ def answers(kind: type[Predictor], rows: pl.DataFrame) -> Floats:
             said = predictor.predict(job)
             if said is not None:
                 found[k] = _seconds(said)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         what = error if isinstance(error, _NoTimeError) else f"{type(error).__name__}: {error}"
         raise InputError(f"predictor {kind.name!r}: {what}", hint="a fault of the predictor, not of gpuctl") from error
     return found

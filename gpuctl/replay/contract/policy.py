@@ -135,7 +135,7 @@ def faults_of(method: Callable[..., Any], what: str) -> Iterator[None]:
         yield
     except (GpuctlError, NotImplementedError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # sys.exit() in a policy would end gpuctl without a word
         raise own_fault(error, method.__code__.co_filename, what) from error
 
 

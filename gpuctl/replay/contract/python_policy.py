@@ -134,7 +134,7 @@ class PythonProgram:
                     act(view)
                 except GpuctlError:
                     raise
-                except Exception as error:
+                except (Exception, SystemExit) as error:
                     raise own_fault(error, hooks.path, f"{policy.name} failed at second {now:g}") from error
                 view._do(decided)
         return STEPPED
