@@ -3,13 +3,20 @@
 All have ``job_id``, ``num_gpu``, ``submit_time``, ``model_name`` and ``duration``, in any order, and columns of their
 own; ``user`` and ``job_type`` (as the quality of service) are read where they are there. Seconds count from a start
 that the file does not tell. The jobs are to come: no wait is known, ``duration`` is the work that they bring.
+
+Chronus counts in minutes: a column ``expect_time_list`` shows that a file is one of its own. Its deadlines, in minutes
+after submission, are not read.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.read.csv_header import first_line
+from gpuctl.ingest.read.delimited import header
+from gpuctl.ingest.read.streams import peeked
 from gpuctl.ingest.traces.table import Column, JobTable
 from gpuctl.ingest.traces.to_come import to_come
 
@@ -34,6 +41,27 @@ TABLE = JobTable(
     open_ended=True,
     derive=_work,
 )
+MINUTES = replace(
+    TABLE,
+    what="a job list of Chronus",
+    columns={
+        **TABLE.columns,
+        "submit_time": Column("submit_ts", "epoch", needed=True, scale=60.0),
+        "duration": Column("work_s", "number", needed=True, scale=60.0),
+    },
+)
+"""Chronus's job lists: the same columns, in minutes."""
+
+
+def load(stream: BinaryIO, sink: Sink) -> None:
+    """Read jobs; times are minutes where the header has ``expect_time_list``.
+
+    Raises:
+        InputError: the header lacks a column.
+    """
+    head, again = peeked(stream)
+    (MINUTES if "expect_time_list" in header(first_line(head), ",") else TABLE).load(again, sink)
+
 
 FORMAT = Format(
     name="tiresias-jobs",
@@ -43,6 +71,7 @@ FORMAT = Format(
     order=20,
     zoned=True,
     sniff=TABLE.sniff,
-    load=TABLE.load,
+    load=load,
     epoch="relative",
+    parser_version=2,
 )

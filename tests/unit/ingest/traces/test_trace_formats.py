@@ -480,3 +480,13 @@ def test_tables_of_pai_without_their_names(tmp_path: Path) -> None:
         "part0.csv": "pai-jobs", "part1.csv": "pai-tasks", "part2.csv": "pai-instances", "part3.csv": "pai-machines",
         "part4.csv": "pai-groups",
     }  # fmt: skip
+
+
+def test_chronus_counts_in_minutes(tmp_path: Path) -> None:
+    """Its column of deadlines tells its files from those of Tiresias, wherever the column stands."""
+    rows = "job_id,{}num_gpu,submit_time,model_name,duration\n7,{}2,1440,vgg16,90\n"
+    for name, column, cell, scale in (("a", "", "", 1), ("b", "expect_time_list,", "60-90,", 60)):
+        with loaded(tmp_path, {f"{name}.csv": rows.format(column, cell)}, f"{name}.duckdb") as store:
+            assert store.execute("SELECT epoch(submit_ts), run_sum_s FROM jobs").fetchall() == [
+                (1440.0 * scale, 90.0 * scale)
+            ]
