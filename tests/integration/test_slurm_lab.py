@@ -459,6 +459,8 @@ def same(version: tuple[int, ...], form: str, column: str, live: Any, other: Any
     if column == "quirks":
         # of the text of a form, not of the job: mended rows, and what is known of exit codes
         return not ({*live} ^ {*other}) - {"mended", "exit_code_may_be_folded", "exit_code_not_told"}
+    if column == "stated_gpu_s":
+        return live is None  # what gpuctl asks sacct for has starts and ends, and no Elapsed
     if form == "json" and column == "source_state":
         return bool(live.split()[0] == other.split()[0])  # who cancelled it is a name there, a number in text
     if form == "json" and "exit" in column and version < (23, 2):
