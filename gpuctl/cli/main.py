@@ -142,7 +142,11 @@ def main() -> None:
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     arguments = _in_front(sys.argv[1:])
-    code = _run(arguments, debug="--debug" in arguments, pressed=_watch())
+    try:
+        code = _run(arguments, debug="--debug" in arguments, pressed=_watch())
+    except KeyboardInterrupt:  # it came just as the command had ended
+        message("gpuctl: interrupted")
+        code = ExitCode.INTERRUPTED
     # all is done and said: what is left is the interpreter's own end, which a signal would only garble
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
