@@ -34,8 +34,6 @@ _NO_ROOM = ("No space left", "Disk quota", "File too large")
 """What the system calls a full disk; DuckDB hands it on as text."""
 _REFUSED = ("Permission denied", "Read-only file system", "Is a directory", "Input/output error")
 """What else the system says of a file that it does not open."""
-_YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
-"""Of Python's dates, in microseconds since 1970."""
 _OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
 _OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
 """Errors that a file or, where it is only read, its rows make; all others are of a statement's making."""
@@ -211,7 +209,9 @@ class Store:
                 return _rows(self._con, sql, dict(params) if params else None)
 
         found = self._run(run, self._con.interrupt)
-        self._check_times(found)
+        beyond = reader_sql.beyond_years(found)
+        if beyond is not None:
+            raise _damaged(self.path, f"a time in {beyond} is not in the years 1 to 9999")
         return found
 
     def asked(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
@@ -309,22 +309,6 @@ class Store:
         if isinstance(error, duckdb.OutOfMemoryException) or any(words in reason for words in _NO_ROOM):
             return None
         return lake_place.unreadable(self.path, self._place, reason)
-
-    def _check_times(self, frame: pl.DataFrame) -> None:
-        """See that all times are in years that have four digits: dates past them are none for those who read them.
-
-        Raises:
-            StoreError: some are not.
-        """
-        import polars as pl
-
-        low, high = _YEARS
-        for name, kind in frame.schema.items():
-            if isinstance(kind, pl.Datetime):
-                column = frame.get_column(name).dt.timestamp("us")
-                least, most = column.min(), column.max()
-                if least is not None and most is not None and not (low <= least and most <= high):  # type: ignore[operator]
-                    raise _damaged(self.path, f"a time in {name} is not in the years 1 to 9999")
 
     def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
         """Run a query and return the first column of its first row (None where there is no row)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 
@@ -34,24 +34,38 @@ def as_frame(rows: Any) -> pl.DataFrame:
     return frame if isinstance(frame, pl.DataFrame) else frame.to_frame()
 
 
-def in_years(frame: pl.DataFrame) -> pl.DataFrame:
-    """See that all dates and times are in years of four digits: no output has others, and Polars panics on some.
+def beyond_years(frame: pl.DataFrame) -> str | None:
+    """Name the first column with a date or time outside the years 1 to 9999; None if there is none.
 
-    Raises:
-        UsageError: one is not.
+    No output has such dates, and Polars panics on some.
     """
     import polars as pl
 
     for name, kind in frame.schema.items():
-        if not isinstance(kind, pl.Datetime | pl.Date):
+        if isinstance(kind, pl.Datetime):
+            numbers, size = frame[name].dt.timestamp("us"), _DAY_US
+        elif isinstance(kind, pl.Date):
+            numbers, size = frame[name].to_physical(), 1
+        else:
             continue
-        days = frame[name].to_physical() if isinstance(kind, pl.Date) else frame[name].dt.timestamp("us") // _DAY_US
-        least, most = days.min(), days.max()
-        if least is not None and not (least >= _FIRST_DAY and most <= _LAST_DAY):  # type: ignore[operator]
-            raise UsageError(
-                f"a date in the column {name!r} is not in the years 1 to 9999",
-                hint="select it as text: CAST(... AS VARCHAR)",
-            )
+        least, most = cast("int | None", numbers.min()), cast("int | None", numbers.max())
+        if least is not None and most is not None and not (least // size >= _FIRST_DAY and most // size <= _LAST_DAY):
+            return name
+    return None
+
+
+def in_years(frame: pl.DataFrame) -> pl.DataFrame:
+    """See that all dates and times are in years of four digits.
+
+    Raises:
+        UsageError: one is not.
+    """
+    name = beyond_years(frame)
+    if name is not None:
+        raise UsageError(
+            f"a date in the column {name!r} is not in the years 1 to 9999",
+            hint="select it as text: CAST(... AS VARCHAR)",
+        )
     return frame
 
 

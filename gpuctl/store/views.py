@@ -258,22 +258,14 @@ def show(store: Store) -> None:
     store.execute("SET lock_configuration = true")
 
 
-def ask(store: Store, sql: str) -> pl.DataFrame:
-    """Answer one SELECT over the views; times are UTC, intervals seconds, sums of whole numbers whole.
+def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
+    """Answer one SELECT over the views, some rows at a time; the first frame comes even if it is empty.
+
+    Times are UTC, intervals seconds, sums of whole numbers whole.
 
     Raises:
         UsageError: it is no statement, several, one that does more than read, or none that DuckDB can run.
         StoreError: the store is damaged, or there is not enough memory.
-    """
-    show(store)
-    return as_plain(store.asked(sql))
-
-
-def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
-    """Answer one SELECT over the views as `ask` does, some rows at a time; the first frame comes even if it is empty.
-
-    Raises:
-        UsageError, StoreError: as for `ask`.
     """
     show(store)
     return map(as_plain, store.batches(sql))
