@@ -29,7 +29,7 @@ NOT_UTF8 = "not valid UTF-8"
 
 _CHUNK = 2**20
 _OVERLAP = 128  # a record's start that straddles two reads is at most this long
-BETWEEN = re.compile(r"[\s,]*")
+_BETWEEN = re.compile(r"[\s,]*")
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")
 _BRACKETS = {
     "{": re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}]', re.DOTALL),
@@ -72,15 +72,7 @@ def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJEC
     """
     window = Window(stream)
     in_array, blank = False, True
-    while True:
-        if between := BETWEEN.match(window.text, window.pos):
-            window.advance(between.end())
-        if window.at_end():
-            if window.grow(limit):
-                continue
-            if blank:
-                raise InputError("nothing in this file; expected a JSON array of objects", hint="is the copy complete?")
-            break
+    while window.more(limit):
         blank = False
         char = window.text[window.pos]
         if char == "]" or (char == "[" and not in_array):
@@ -91,6 +83,8 @@ def elements(stream: BinaryIO, record_start: re.Pattern[str], limit: int = OBJEC
         yield element
         if not whole:
             return
+    if blank:
+        raise InputError("nothing in this file; expected a JSON array of objects", hint="is the copy complete?")
     if in_array:
         yield Element(window.line, None, NOT_CLOSED, b"")
 
@@ -120,6 +114,16 @@ class Window:
         """Go on to a position, and count the lines on the way."""
         self.line += self.text.count("\n", self.pos, to)
         self.pos = to
+
+    def more(self, limit: int) -> bool:
+        """Go past blanks and commas; false if nothing is left."""
+        while True:
+            if between := _BETWEEN.match(self.text, self.pos):
+                self.advance(between.end())
+            if not self.at_end():
+                return True
+            if not self.grow(limit):
+                return False
 
     def raw(self, end: int) -> bytes:
         """The text from here to a position, but no more than `RAW_LIMIT` characters."""

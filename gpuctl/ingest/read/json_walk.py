@@ -6,12 +6,12 @@ before or after the object's other members, and several documents may follow one
 
 from __future__ import annotations
 
+import json
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.read.json_stream import (
-    BETWEEN,
     CUT_OFF,
     NOT_CLOSED,
     OBJECT_LIMIT,
@@ -95,7 +95,7 @@ def documents(
     """
     window = Window(stream)
     begins, known = None, False
-    while _more(window, limit):
+    while window.more(limit):
         begins = window.text[window.pos : window.pos + 40] if begins is None else begins
         char = window.text[window.pos]
         around: dict[str, Any] = {}
@@ -164,7 +164,7 @@ def _has_array(window: Window, shape: Shape, limit: int) -> bool:
 def _array(window: Window, shape: Shape, limit: int) -> Iterator[Element]:
     """The elements up to the bracket that closes the array, which is passed."""
     damaged = False
-    while _more(window, limit):
+    while window.more(limit):
         if window.text[window.pos] == "]":
             window.advance(window.pos + 1)
             return
@@ -181,7 +181,7 @@ def _members(window: Window, shape: Shape, limit: int, around: dict[str, Any]) -
     """The elements of an object's arrays; its other members are put into `around`."""
     window.advance(window.pos + 1)
     arrays = 0
-    while _more(window, limit):
+    while window.more(limit):
         if window.text[window.pos] == "}":
             window.advance(window.pos + 1)
             return
@@ -214,23 +214,10 @@ def _members(window: Window, shape: Shape, limit: int, around: dict[str, Any]) -
 
 
 def _name(text: str) -> str | None:
-    import json
-
     try:
         return str(json.loads(text))
     except ValueError:
         return None
-
-
-def _more(window: Window, limit: int) -> bool:
-    """Go past blanks and commas; false where nothing is left."""
-    while True:
-        if between := BETWEEN.match(window.text, window.pos):
-            window.advance(between.end())
-        if not window.at_end():
-            return True
-        if not window.grow(limit):
-            return False
 
 
 def _other(begins: str, shape: Shape) -> InputError:
