@@ -24,10 +24,10 @@ _GUARANTEES = ("effectiveMinResource", "steadyFairResources")
 class Queue(NamedTuple):
     """One queue: its full path, its parent's, its guaranteed GPUs (None: not told).
 
-    ``by_label`` has the shares of each node label, guaranteed and at most, 0 to 1, where GPUs are not told.
     Where they are not told, ``share`` is what it is guaranteed of all machines without a node label, 0 to 1 (None: not
     told either, as by the Fair Scheduler, or it has no such share). ``most`` is the share that it may have at most;
-    ``limit_gpus`` the same in GPUs, where told so (Fair Scheduler).
+    ``limit_gpus`` the same in GPUs, where told so (Fair Scheduler). ``by_label`` has the same two shares of the
+    machines of each node label: label, guaranteed, at most.
     """
 
     path: str
@@ -83,9 +83,7 @@ def _children(node: dict[str, Any]) -> list[Any]:
 
 def _guaranteed(node: dict[str, Any]) -> float | None:
     """GPUs that a queue is guaranteed, over all partitions; None where its GPUs are not told."""
-    capacities = node.get("capacities")
-    parts = as_list(capacities.get("queueCapacitiesByPartition")) if isinstance(capacities, dict) else []
-    by_partition = [_gpus_in(part.get("effectiveMinResource")) for part in parts if isinstance(part, dict)]
+    by_partition = [_gpus_in(part.get("effectiveMinResource")) for part in _partitions(node)]
     told = [gpus for gpus in by_partition if gpus is not None]
     if told:
         return sum(told)
@@ -98,22 +96,29 @@ def _share(node: dict[str, Any], parent: str | None, name: str) -> float | None:
     The root, which has all, comes without the absolute one.
     """
     absolute = f"absolute{name[0].upper()}{name[1:]}"
-    percent = number_of(node.get(absolute if parent is not None else name))
-    return percent / 100 if percent is not None and 0 < percent <= 100 else None
+    return _fraction(node.get(absolute if parent is not None else name))
 
 
 def _by_label(node: dict[str, Any]) -> tuple[tuple[str, float | None, float | None], ...]:
     """Shares of the machines of each node label: label, guaranteed, at most."""
+    return tuple(
+        (label, _fraction(part.get("absoluteCapacity")), _fraction(part.get("absoluteMaxCapacity")))
+        for part in _partitions(node)
+        if (label := text_of(part.get("partitionName"))) is not None
+    )
+
+
+def _partitions(node: dict[str, Any]) -> list[dict[str, Any]]:
+    """What a queue has of the machines of each node label, and of those without one."""
     capacities = node.get("capacities")
     parts = as_list(capacities.get("queueCapacitiesByPartition")) if isinstance(capacities, dict) else []
-    found = []
-    for part in parts:
-        label = text_of(part.get("partitionName")) if isinstance(part, dict) else None
-        if label is not None:
-            shares = [number_of(part.get(name)) for name in ("absoluteCapacity", "absoluteMaxCapacity")]
-            own, most = (one / 100 if one is not None and 0 < one <= 100 else None for one in shares)
-            found.append((label, own, most))
-    return tuple(found)
+    return [part for part in parts if isinstance(part, dict)]
+
+
+def _fraction(percent: object) -> float | None:
+    """A share in percent as a fraction; None if it is none."""
+    found = number_of(percent)
+    return found / 100 if found is not None and 0 < found <= 100 else None
 
 
 def _gpus_in(resource: object) -> float | None:

@@ -15,29 +15,29 @@ _TOLD = """
     SELECT DISTINCT origin FROM yarn_facts
     WHERE cluster = $cluster AND origin IN ('capacity', 'limit', 'log_capacity')
 """
-_FILL = """
-    UPDATE queues SET quota_gpus = promised, quota_source = 'configured'
-    FROM (SELECT queue, sum(share * offered) AS promised
-          FROM (SELECT queue, name AS label, max(gpus) AS share FROM yarn_facts
-                WHERE cluster = $cluster AND origin = 'capacity' GROUP BY ALL) AS told
-          JOIN (SELECT partition AS label, sum(gpus_labelled) AS offered FROM machines
-                WHERE cluster = $cluster GROUP BY ALL) AS sizes ON told.label IS NOT DISTINCT FROM sizes.label
-          GROUP BY queue HAVING sum(offered) > 0) AS told
-    WHERE queues.cluster = $cluster AND queues.queue = told.queue
-"""
 
-_LIMIT = """
-    UPDATE queues SET limit_gpus = most
-    FROM (SELECT queue, CASE WHEN min(share) < 1
-                                  OR sum(offered) < (SELECT sum(gpus_labelled) FROM machines WHERE cluster = $cluster)
-                             THEN sum(share * offered) ELSE 'infinity' END AS most
-          FROM (SELECT queue, name AS label, max(gpus) AS share FROM yarn_facts
-                WHERE cluster = $cluster AND origin = 'limit' GROUP BY ALL) AS told
-          JOIN (SELECT partition AS label, sum(gpus_labelled) AS offered FROM machines
-                WHERE cluster = $cluster GROUP BY ALL) AS sizes ON told.label IS NOT DISTINCT FROM sizes.label
-          GROUP BY queue HAVING sum(offered) > 0) AS told
-    WHERE queues.cluster = $cluster AND queues.queue = told.queue
-"""
+
+def _from_shares(origin: str, columns: str, gpus: str) -> str:
+    """Make a statement that fills columns of queues with `gpus`, over the node labels of which a queue has a share."""
+    return f"""
+        UPDATE queues SET {columns}
+        FROM (SELECT queue, {gpus} AS gpus
+              FROM (SELECT queue, name AS label, max(gpus) AS share FROM yarn_facts
+                    WHERE cluster = $cluster AND origin = '{origin}' GROUP BY ALL) AS shares
+              JOIN (SELECT partition AS label, sum(gpus_labelled) AS offered FROM machines
+                    WHERE cluster = $cluster GROUP BY ALL) AS sizes ON shares.label IS NOT DISTINCT FROM sizes.label
+              GROUP BY queue HAVING sum(offered) > 0) AS found
+        WHERE queues.cluster = $cluster AND queues.queue = found.queue
+    """  # noqa: S608 (made of the texts below)
+
+
+_FILL = _from_shares("capacity", "quota_gpus = found.gpus, quota_source = 'configured'", "sum(share * offered)")
+_LIMIT = _from_shares(
+    "limit",
+    "limit_gpus = found.gpus",
+    """CASE WHEN min(share) < 1 OR sum(offered) < (SELECT sum(gpus_labelled) FROM machines WHERE cluster = $cluster)
+            THEN sum(share * offered) ELSE 'infinity' END""",
+)
 
 
 _FROM_LOG = """
