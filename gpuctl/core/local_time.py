@@ -12,6 +12,9 @@ from gpuctl.core.errors import UsageError
 MISSING = frozenset((None, "", "None"))
 """What a source writes in place of a time that it does not have."""
 
+LATEST_S = 7_258_118_400
+"""2200-01-01 in seconds since 1970: what claims to be later is a mistake of its source."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEARS = range(1971, 2200)
 _WITHIN_HOUR = {f":{minute:02}:{second:02}": 60 * minute + second for minute in range(60) for second in range(60)}

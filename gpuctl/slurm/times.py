@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuctl.core.local_time import WallClock
+from gpuctl.core.local_time import LATEST_S, WallClock
 
 if TYPE_CHECKING:
     import polars as pl
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 NO_TIME = ("", "Unknown", "None", "N/A", "n/a", "(null)", "NONE", "0", "Invalid")
 """What Slurm writes where there is no such time: not yet (``Unknown``) or never (``None``)."""
 
-_FIRST, _LAST = 31_536_000, 7_258_118_400
+_FIRST = 31_536_000
 _LOCAL = "%Y-%m-%dT%H:%M:%S"
 _DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,2})(?:\.(\d{1,9}))?", re.ASCII)
 _DAYS = re.compile(r"(\d{1,7})-(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
@@ -89,7 +89,7 @@ def _with_zone(texts: pl.Series) -> pl.Series:
     import polars as pl
 
     numbers = texts.cast(pl.Int64, strict=False)
-    numbers = numbers.zip_with(numbers.is_between(_FIRST, _LAST), numbers.clear(texts.len()))
+    numbers = numbers.zip_with(numbers.is_between(_FIRST, LATEST_S), numbers.clear(texts.len()))
     epoch = (numbers * 1_000_000).cast(pl.Datetime("us", "UTC"))
     if epoch.null_count() == texts.null_count():
         return epoch
@@ -100,7 +100,7 @@ def _with_zone(texts: pl.Series) -> pl.Series:
 
 def _in_range(utc: pl.Series) -> pl.Series:
     numbers = utc.to_physical()
-    first, last = _FIRST * 1_000_000, _LAST * 1_000_000 - 1
+    first, last = _FIRST * 1_000_000, LATEST_S * 1_000_000 - 1
     # the smallest and the largest are found much faster than what is between
     if not numbers.count() or (numbers.min() >= first and numbers.max() <= last):  # type: ignore[operator]
         return utc

@@ -86,7 +86,7 @@ def jobs_of_a_derived_zone(store: Store, cluster: str) -> int:
 
 
 def assumed_zone(store: Store, cluster: str) -> tuple[int, str]:
-    """Count the jobs of a cluster whose log names no zone and does not tell it; and say which they are read in."""
+    """Count the jobs of a cluster whose log states no time zone, and name the zone in which they are read."""
     rows = store.execute(
         "SELECT count(*), any_value(timezone) FROM job_rows JOIN clusters USING (cluster) "
         "WHERE cluster = ? AND list_contains(quirks, 'zone_assumed')",

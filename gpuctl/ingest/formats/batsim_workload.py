@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import RowError
+from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
+from gpuctl.ingest.core.ranges import LARGEST
 from gpuctl.ingest.traces.records import JobRecords
 from gpuctl.ingest.traces.requests import count
 
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
 
 MOST = 512 << 20
 """Bytes of a workload: jobs come before their profiles, so that all of it is held."""
-_LATEST_S = 7_258_118_400
 _CHUNK = 1 << 20
 _PROFILES = re.compile(
     rb'"profiles"\s*:\s*\{\s*"[^"]{0,200}"\s*:\s*\{[^{}]{0,2000}"type"\s*:\s*"(?:\w{1,60}Profile|delay|parallel\w{0,40}|composed|smpi\w{0,20})"'
@@ -74,8 +75,8 @@ def _row(job: object, profiles: dict[str, Any]) -> dict[str, Any]:
     name = job.get("id")
     if isinstance(name, bool) or not isinstance(name, int | str) or not str(name).isprintable() or not str(name):
         raise RowError("id is neither a number nor a printable text")
-    submit, size = count(job, "subtime", 1e18), count(job, "res", 2**31 - 1)
-    if submit > _LATEST_S:
+    submit, size = count(job, "subtime", 1e18), count(job, "res", LARGEST)
+    if submit > LATEST_S:
         raise RowError("subtime is over 200 years")
     told = job.get("profile")
     if isinstance(told, bool) or not isinstance(told, int | str):
@@ -102,8 +103,7 @@ def sniff(name: str, head: bytes) -> str | None:
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if not text.startswith(b"{"):
         return None
-    fits = all(key in text for key in (b'"subtime"', b'"res"', b'"profile"', b'"jobs"'))
-    if fits:
+    if all(key in text for key in (b'"subtime"', b'"res"', b'"profile"', b'"jobs"')):
         return "JSON with jobs of subtime, res and profile"
     return "JSON with profiles of Batsim" if _PROFILES.search(text) else None
 

@@ -107,11 +107,11 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             sink.reject(record.line_no, str(bad), record.text)
             continue
         sink.loaded()
-        told = list(detail.rows())
-        same = hash(tuple(told))
-        if told and same not in written:
-            written.add(same)
-            for row in told:
+        held = tuple(detail.rows())
+        digest = hash(held)
+        if held and digest not in written:
+            written.add(digest)
+            for row in held:
                 rows.add(*row)
     rows.flush()
     reconcile(sink)

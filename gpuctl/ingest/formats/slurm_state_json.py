@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.lines import RowError
+from gpuctl.core.local_time import LATEST_S
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.formats import slurm_job_detail, slurm_sinfo_samples
@@ -59,8 +60,6 @@ _TABLES = (
     ),
 )
 """What the first line of a table for people looks like, and what to take in its place; empty: nothing is of use."""
-_LATEST_S = 7_258_118_400
-"""Year 2200."""
 _TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "sshare", "PRIORITY": "sprio"}
 
 
@@ -173,7 +172,7 @@ def _instant(job: Json, key: str) -> int | None:
         RowError: it is no time of this world.
     """
     found = number(job.get(key)) or None
-    if found is not None and not 0 < found < _LATEST_S:
+    if found is not None and not 0 < found < LATEST_S:
         raise RowError(f"{key} is out of range: expected seconds since 1970")
     return found
 
@@ -184,7 +183,7 @@ def _second(updated: object) -> int | None:
         found = number(updated)
     except RowError:
         return None
-    return found if found is not None and 1e8 <= found < _LATEST_S else None
+    return found if found is not None and 1e8 <= found < LATEST_S else None
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -21,9 +21,10 @@ from functools import partial
 from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.local_time import check_timezone
+from gpuctl.core.local_time import LATEST_S, check_timezone
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.ranges import LARGEST
 from gpuctl.ingest.traces import swf_lines
 from gpuctl.ingest.traces.jobs import Jobs
 from gpuctl.ingest.traces.marks import words
@@ -43,7 +44,6 @@ NONE = "-1"
 _FIRST_DATE_S = 631_152_000
 """1990: what begins later counts from 1970."""
 _MOST_MACHINES = 100_000
-_LATEST_S = 7_258_118_400
 _NODES, _SHAPE = r"^\{[^{}]*\}$", r"^[^:\s]*:[^:\s]*:(\d{1,7})x(\d{1,7})$"
 _PBS, _WHOLE, _WORD = r"^\d+(?:\+\d+)*:ppn=", r"^-?\d{1,9}$", r"^[A-Za-z_][\w.@-]*$"
 
@@ -118,7 +118,7 @@ def _number(text: str) -> float | None:
         value = float(text.split(maxsplit=1)[0])
     except (ValueError, IndexError):
         return None
-    return value if abs(value) < _LATEST_S else None
+    return value if abs(value) < LATEST_S else None
 
 
 def _names(header: Mapping[str, list[str]], key: str) -> dict[str, str]:
@@ -168,8 +168,8 @@ def _jobs(
         }
     queue, partition = (_named(header, name) for name in ("queue", "partition"))
     sound = pl.all_horizontal(pl.col(n).is_between(-1e15, 1e15) for n in CELLS if n != "preceding")
-    late = (submit + start + pl.coalesce(wait, 0) + pl.coalesce(run, 0)) > _LATEST_S
-    huge = pl.max_horizontal(procs, cell["asked_procs"]) > 2**31 - 1
+    late = (submit + start + pl.coalesce(wait, 0) + pl.coalesce(run, 0)) > LATEST_S
+    huge = pl.max_horizontal(procs, cell["asked_procs"]) > LARGEST
     marked = words(rows, _quirks(cell, header, follow=follow))
     return rows.with_columns(**extra.get("columns", {}), quirks=marked).with_columns(
         job=_label("job"),
@@ -222,7 +222,7 @@ def _instant(seconds: pl.Expr, start: float) -> pl.Expr:
     import polars as pl
 
     micros = ((seconds + start) * 1_000_000).round()
-    sound = micros.is_between(0, _LATEST_S * 1_000_000)
+    sound = micros.is_between(0, LATEST_S * 1_000_000)
     return pl.when(sound).then(micros).cast(pl.Int64, strict=False).cast(pl.Datetime("us", "UTC"))
 
 

@@ -22,6 +22,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from gpuctl.core.lines import Line, RowError, numbered_lines
+from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
@@ -197,7 +198,7 @@ def _moment(text: str) -> int | None:
 
 def _stamp(text: str) -> int:
     at = _moment(text)
-    if at is None or not 86_400 <= at <= 7_258_118_400:
+    if at is None or not 86_400 <= at <= LATEST_S:
         raise RowError("its stamp is not MM/DD/YYYY HH:MM:SS")
     return at
 

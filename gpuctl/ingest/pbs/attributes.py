@@ -10,15 +10,15 @@ import re
 from typing import NamedTuple
 
 from gpuctl.core.lines import RowError
+from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
+from gpuctl.ingest.core.ranges import LARGEST
 
 _PAIR = re.compile(r'(?<!\S)([A-Za-z_][\w.]*)=("[^"]*"|\S*)', re.ASCII)
 _WHOLE = re.compile(r"\d{1,15}", re.ASCII)
 _COUNT = re.compile(r"\d{1,9}", re.ASCII)
 _STATUS = re.compile(r"-?\d{1,9}", re.ASCII)
 _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([kmgtp]?)([bw]?)", re.ASCII | re.IGNORECASE)
-_LATEST_S = 7_258_118_400
-_LARGEST = 2**31 - 1
 _PRO = frozenset({"run_count", "exec_vnode", "project", "Resource_List.select", "Resource_List.place"})
 """Attributes that PBS Pro writes and Torque does not."""
 _PRO_STATES = {
@@ -68,7 +68,7 @@ def seconds(found: dict[str, str], *names: str) -> int | None:
     name = next((name for name in names if name in found), None)
     if name is None:
         return None
-    if not _WHOLE.fullmatch(found[name]) or int(found[name]) > _LATEST_S:
+    if not _WHOLE.fullmatch(found[name]) or int(found[name]) > LATEST_S:
         raise RowError(f"{names[0]} is not in seconds from 1970")
     return int(found[name]) or None
 
@@ -132,7 +132,7 @@ def size(found: dict[str, str]) -> Size:
 
 
 def _small(number: int | None) -> int | None:
-    return number if number and number <= _LARGEST else None
+    return number if number and number <= LARGEST else None
 
 
 def _count(found: dict[str, str], name: str) -> int | None:

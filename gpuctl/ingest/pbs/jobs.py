@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 BATCH = 20_000
 """Jobs that have ended are written this many at a time."""
 OPEN = frozenset({State.PENDING.value, State.RUNNING.value})
+REQUEUED = "requeued"
+"""Reason of a run that ended and whose job is back in its queue."""
 _QUARTER_S, _NEAR_S, _FARTHEST_S = 900, 90, 14 * 3600
 FACTS = (
     *("queue", "user", "account", "name", "array_job", "array_task", "submit_ts", "eligible_ts", "nodes", "cpus"),
@@ -24,6 +26,7 @@ FACTS = (
 """Columns of ``jobs`` that records of any kind may tell."""
 RUN = ("start_ts", "end_ts", "state", "source_state", "gpus", "servers", "exit_code", "exit_signal", "reason", "quirks")
 """Columns of ``attempts`` that a run has of its own."""
+_FACT_TIMES, _RUN_TIMES = ("submit_ts", "eligible_ts"), ("start_ts", "end_ts")
 _TIMES = frozenset({"submit_ts", "eligible_ts", "start_ts", "end_ts", "queued_ts", "released_ts"})
 _REALS = frozenset({"gpus", "wait_s", "run_s", "run_span_s", "run_sum_s", "run_last_s"})
 _COUNTS = frozenset(
@@ -151,9 +154,6 @@ def rows(name: str, job: Job) -> tuple[dict[str, Any], list[dict[str, Any]], lis
     return row, attempts, placed
 
 
-REQUEUED = "requeued"
-
-
 def _attempt(  # noqa: PLR0917 - a run and what is around it
     name: str, number: int, run: dict[str, Any], after: dict[str, Any] | None, queued: int | None, eligible: int | None
 ) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class Writer:
         there = "cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"
         mine = "(source = $source OR source IN (SELECT source FROM sources WHERE format = $format))"
         with_source = {**of, "source": self._sink.source, "format": self._name}
-        found = self._sink.query(_seconds(f"SELECT * FROM job_rows WHERE {there} AND {mine}", FACTS_SQL), with_source)  # noqa: S608
+        found = self._sink.query(_seconds(f"SELECT * FROM job_rows WHERE {there} AND {mine}", _FACT_TIMES), with_source)  # noqa: S608
         known: dict[str, Job] = {}
         for row in found.iter_rows(named=True):
             job = known[row["job"]] = Job()
@@ -262,7 +262,7 @@ class Writer:
         for row in self._sink.query(f"SELECT * FROM placements WHERE {there}", of).iter_rows(named=True):  # noqa: S608
             spot = placed.setdefault((row["job"], row["attempt"]), {"placed": {}, "estimated": row["estimated"]})
             spot["placed"][row["machine"]] = row["gpus"]
-        sql = _seconds(f"SELECT * FROM attempt_rows WHERE {there} ORDER BY job, attempt", RUN_SQL)  # noqa: S608
+        sql = _seconds(f"SELECT * FROM attempt_rows WHERE {there} ORDER BY job, attempt", _RUN_TIMES)  # noqa: S608
         for row in self._sink.query(sql, of).iter_rows(named=True):
             job = known.get(row["job"])
             if job is None:
@@ -278,10 +278,6 @@ class Writer:
             if "no_end" in row["quirks"]:
                 run["state"] = State.RUNNING.value
             job.runs[row["start_ts"]] = run
-
-
-FACTS_SQL = ("submit_ts", "eligible_ts")
-RUN_SQL = ("start_ts", "end_ts")
 
 
 def _seconds(sql: str, times: tuple[str, ...]) -> str:

@@ -196,8 +196,9 @@ class _Run:
     ahead: Ahead | None = None
     """What workers read."""
     derived: int = 0
-    assumed: tuple[int, str] = (0, "")
     """Jobs whose zone follows from the log, where the user named one that does not fit."""
+    assumed: tuple[int, str] = (0, "")
+    """Jobs whose log states no time zone, where the user named none, and the zone in which they are read."""
     remarks: list[str] = field(default_factory=list)
     known: dict[str, Known] = field(default_factory=dict)
     """What the store has of formats with many files, by format."""

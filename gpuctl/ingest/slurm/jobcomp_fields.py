@@ -13,19 +13,8 @@ from gpuctl.ingest.slurm.json_fields import clock
 
 COLUMNS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
-    *(
-        "Submit",
-        "Eligible",
-        "Start",
-        "End",
-        "Timelimit",
-        "NNodes",
-        "NCPUS",
-        "ReqTRES",
-        "ReqGRES",
-        "NodeList",
-        "Cluster",
-    ),
+    *("Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "ReqGRES"),
+    *("NodeList", "Cluster"),
 )
 """What `fields` fills, by the names of ``sacct -e``."""
 

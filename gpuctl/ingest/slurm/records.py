@@ -73,7 +73,7 @@ class _Batch(NamedTuple):
     """Records as rows of the tables."""
 
     rows: int
-    steps: int
+    aside: int
     bad: list[Bad]
     tables: list[tuple[str, pl.DataFrame]]
     more_placed: Iterator[pl.DataFrame]
@@ -182,13 +182,12 @@ class Records:
 
         parts = sort_out(frame, lines)
         self._revoked += parts.revoked
-        parts = parts._replace(steps=frame.height - parts.jobs.height - sum(rows.height for _, rows, _ in parts.bad))
         if parts.jobs.is_empty():
-            return _Batch(0, parts.steps, parts.bad, [], iter(()))
+            return _Batch(0, parts.aside, parts.bad, [], iter(()))
         made = normal(parts.jobs, parts.lines, self._sink.timezone, folded=self._folded)
         records = made.records
         if records.is_empty():
-            return _Batch(0, parts.steps, [*parts.bad, *made.bad], [], iter(()))
+            return _Batch(0, parts.aside, [*parts.bad, *made.bad], [], iter(()))
         ordinals = self._seen.add(records["job"], records["line"])
         named = sizes(records["node_list"])
         records = records.with_columns(
@@ -203,10 +202,10 @@ class Records:
         placed = placements(records)
         # what comes after the first piece, which is so only where node lists are long, is made when it is wanted
         tables += [("placements", piece) for piece in islice(placed, 1)]
-        return _Batch(records.height, parts.steps, [*parts.bad, *made.bad], tables, placed)
+        return _Batch(records.height, parts.aside, [*parts.bad, *made.bad], tables, placed)
 
     def _write(self, batch: _Batch) -> None:
-        self._sink.loaded(batch.steps)
+        self._sink.loaded(batch.aside)
         bad = [
             (line, reason, "|".join(cell for cell in row if isinstance(cell, str)))
             for reason, rows, where in batch.bad
@@ -252,7 +251,8 @@ def _settled(  # noqa: PLR0917
     """Settle what several records tell, of this source and of others, and drop jobs that another cluster ran."""
     for table in ("attempt_rows", "job_rows") if revoked else ():
         sink.execute(
-            f"DELETE FROM {table} WHERE cluster = $cluster AND state = 'pending' AND list_contains($jobs, job)",  # noqa: S608
+            f"DELETE FROM {table} WHERE cluster = $cluster AND state = 'pending' "  # noqa: S608
+            "AND job IN (SELECT unnest($jobs::VARCHAR[]))",
             {"cluster": sink.cluster, "jobs": revoked},
         )
     sink.loaded(written - settle(sink, seen, restarts))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpuctl.ingest.core.ranges import LARGEST, out_of_range
 from gpuctl.ingest.slurm.distinct_values import Distinct
 from gpuctl.ingest.slurm.fields import identity, outcome, settled
 from gpuctl.ingest.slurm.resources import resources
@@ -28,7 +29,6 @@ INTEGERS = {
     "derived_exit_signal": "DerivedExitCode",
 }
 """Columns that the store keeps in 32 bits, and what they are made of."""
-LARGEST = 2**31 - 1
 LONGEST_S = 10**10
 """No job runs for longer: 300 years."""
 TIMES = {"Submit": "submit_ts", "Eligible": "eligible_ts", "Start": "start_ts", "End": "end_ts"}
@@ -46,14 +46,14 @@ class Sorted(NamedTuple):
     Attributes:
         jobs: the records of jobs, in canonical text.
         lines: the lines they start on.
-        steps: how many records of steps there were.
+        aside: how many records fill no table: those of steps, and of the jobs in `revoked`.
         revoked: jobs of a federation that another cluster ran: this one's copies of them, which held nothing.
         bad: records that are neither.
     """
 
     jobs: pl.DataFrame
     lines: pl.Series
-    steps: int
+    aside: int
     bad: list[Bad]
     revoked: list[str]
 
@@ -109,7 +109,10 @@ def _without_revoked(parts: Sorted) -> Sorted:
     ids = frame.filter(revoked).select(pl.coalesce([name for name in ("JobIDRaw", "JobID") if name in frame.columns]))
     jobs = ids.to_series().unique().to_list()
     return parts._replace(
-        jobs=frame.filter(~revoked), lines=parts.lines.filter(~revoked), revoked=[*parts.revoked, *jobs]
+        jobs=frame.filter(~revoked),
+        lines=parts.lines.filter(~revoked),
+        aside=parts.aside + int(revoked.sum()),
+        revoked=jobs,
     )
 
 
@@ -168,11 +171,9 @@ def _out_of_range(wide: pl.DataFrame) -> pl.Series | None:
     import polars as pl
 
     limits = dict.fromkeys(INTEGERS, LARGEST) | {"time_limit_s": LONGEST_S}
-    faults = [
-        pl.when(where).then(pl.lit(BAD_NUMBER.format(INTEGERS.get(name, "the time limit in seconds"), limit)))
-        for name, limit in limits.items()
-        if name in wide.columns and (where := wide[name].abs() > limit).any()
-    ]
+    faults = out_of_range(
+        wide, limits, lambda name, limit: BAD_NUMBER.format(INTEGERS.get(name, "the time limit in seconds"), limit)
+    )
     return wide.select(pl.coalesce(faults).alias("why"))["why"] if faults else None
 
 

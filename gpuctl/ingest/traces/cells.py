@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from gpuctl.core.local_time import LATEST_S
 from gpuctl.ingest.read.pieces import blocks
 from gpuctl.slurm.times import instants
 
@@ -18,8 +19,6 @@ stamp or one with an offset from UTC; ``epoch``, seconds, counted from 1970."""
 MOST = 1e15
 """No count of a trace is larger."""
 _BLANK, _LAST = ord(" "), ord("~")
-LATEST_S = 7_258_118_400
-"""Year 2200."""
 _FEW_HOURS = 20_000
 """Spans of times so long are looked at hour by hour, for changes of a zone's clock."""
 _EXPECTED = {

@@ -24,37 +24,13 @@ BATCH = 61_440
 
 JOB_COLUMNS = (
     *("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus"),
-    *(
-        "gpu_type",
-        "nodes",
-        "cpus",
-        "mem_mb",
-        "time_limit_s",
-        "priority",
-        "qos",
-        "reason",
-        "attempts",
-        "wait_s",
-        "partition",
-    ),
-    *("run_span_s", "run_sum_s", "run_last_s", "quirks"),
+    *("gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s", "priority", "qos", "reason", "attempts", "wait_s"),
+    *("partition", "run_span_s", "run_sum_s", "run_last_s", "quirks"),
 )
 ONCE = {
     **{name: name for name in ("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state")},
-    **{
-        name: name
-        for name in (
-            "source_state",
-            "gpus",
-            "gpu_type",
-            "nodes",
-            "cpus",
-            "mem_mb",
-            "time_limit_s",
-            "partition",
-            "quirks",
-        )
-    },
+    **{name: name for name in ("source_state", "gpus", "gpu_type", "nodes", "cpus", "mem_mb", "time_limit_s")},
+    **{name: name for name in ("partition", "quirks")},
     **{"wait_s": "told_wait_s", "run_span_s": "told_run_s"},
 }
 """What the table ``trace_jobs`` has of these, by its own names."""

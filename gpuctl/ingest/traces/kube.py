@@ -9,6 +9,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.lines import RowError
+from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
 from gpuctl.ingest.read.json_walk import Shape, documents
 
@@ -178,7 +179,7 @@ def seconds(stamp: object) -> float | None:
     except ValueError:
         raise RowError("a time is not as RFC 3339 has it") from None
     value = (found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp()
-    if not 0 <= value < 7_258_118_400:
+    if not 0 <= value < LATEST_S:
         raise RowError("a time is out of range")
     return value
 

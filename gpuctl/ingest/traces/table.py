@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.states import State
+from gpuctl.ingest.core.ranges import LARGEST, out_of_range
 from gpuctl.ingest.read import delimited
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.delimited import Delimited, header
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 _FAULT = "fault"
 _INTEGERS = ("nodes", "cpus", "attempts", "exit_code", "exit_signal")
 """Columns of jobs that the store keeps in 32 bits."""
-_LARGEST = 2**31 - 1
 
 
 def _nothing() -> Mapping[str, pl.Expr]:
@@ -167,19 +167,12 @@ class Table:
         if derived:
             rows = rows.with_columns(**derived)
         faults += [pl.when(where).then(pl.lit(reason)) for reason, where in self.faults().items()]
-        faults += [
-            pl.when(rows[name].abs() > _LARGEST).then(pl.lit(f"{name} is out of range: expected at most {_LARGEST:,}"))
-            for name in _INTEGERS
-            if name in rows.columns and rows[name].dtype.is_numeric() and _beyond(rows[name])
-        ]
+        faults += out_of_range(
+            rows, dict.fromkeys(_INTEGERS, LARGEST), "{} is out of range: expected at most {:,}".format
+        )
         fault = pl.coalesce(faults) if faults else pl.lit(None, pl.String)
         marked = {"quirks": words(rows, {word: where() for word, where in self.quirks.items()})} if self.quirks else {}
         return rows.with_columns(fault.alias(_FAULT), **marked)
-
-
-def _beyond(numbers: pl.Series) -> bool:
-    """Whether a number of a column is larger than 32 bits hold."""
-    return bool((numbers.abs() > _LARGEST).any())
 
 
 @dataclass(frozen=True)

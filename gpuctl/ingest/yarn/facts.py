@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.lines import RowError
+from gpuctl.core.local_time import LATEST_S
 from gpuctl.ingest.yarn.ids import attempt_id, container_id, is_application
 
 if TYPE_CHECKING:
@@ -58,7 +59,6 @@ ATTEMPT_STATES = (
 STAGES = {**{s: 10 * i for i, s in enumerate(ATTEMPT_STATES)}, "NEW_SAVING": 5, "ACCEPTED": 20, "KILLING": 75}
 """How late each state is; that of an application and that of an attempt are not compared."""
 NO_ID = "not an id of an application, attempt or container (line cut off?)"
-_LAST_MILLIS = 7_258_118_400_000
 _FLUSH_AT = 100_000
 
 Row = list[Any]
@@ -147,7 +147,7 @@ def epoch_millis(value: object) -> int | None:
         return None
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 16:
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value < _LAST_MILLIS:
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not value < LATEST_S * 1000:
         raise RowError("a time is not milliseconds since 1970")
     return int(value) if value > 0 else None
 
