@@ -57,10 +57,6 @@ means AS (
     GROUP BY ALL
 ),
 total AS (SELECT sum(gpus) AS gpus FROM base_machines),
-sized AS (
-    -- without a single known size nothing can be said of GPUs held
-    SELECT count(*) FILTER (ran AND gpus > 0) > 0 OR count(*) FILTER (ran AND gpus IS NULL) = 0 AS any_known FROM unfiltered_attempts
-),
 used AS (SELECT ts, sum(total) / sum(samples) / 1e6 AS mean_pct FROM unfiltered_job_use GROUP BY ts),
 submitted AS (SELECT date_trunc($by, submit_ts) AS ts, count(*) AS jobs FROM unfiltered_jobs GROUP BY ALL),
 failed AS (SELECT date_trunc($by, end_ts) AS ts, count(*) AS attempts FROM unfiltered_attempts
@@ -68,5 +64,5 @@ failed AS (SELECT date_trunc($by, end_ts) AS ts, count(*) AS attempts FROM unfil
 SELECT e.ts, CASE WHEN sized.any_known THEN busy_s / seconds END AS gpus_busy,
        CASE WHEN sized.any_known AND busy_s / seconds <= total.gpus * (1 + 1e-8) THEN least(100 * busy_s / seconds / nullif(total.gpus, 0), 100) END AS allocated_pct, u.mean_pct AS util_mean_pct,
        coalesce(s.jobs, 0) AS submitted, waiting_s / seconds AS waiting, demand_s / seconds AS waiting_gpus, coalesce(f.attempts, 0) AS failures
-FROM edges AS e CROSS JOIN total CROSS JOIN sized JOIN means AS m USING (ts) LEFT JOIN used AS u USING (ts) LEFT JOIN submitted AS s USING (ts) LEFT JOIN failed AS f USING (ts)
+FROM edges AS e CROSS JOIN total CROSS JOIN unfiltered_size_known AS sized JOIN means AS m USING (ts) LEFT JOIN used AS u USING (ts) LEFT JOIN submitted AS s USING (ts) LEFT JOIN failed AS f USING (ts)
 ORDER BY e.ts

@@ -72,16 +72,12 @@ means AS (
     FROM levels
     WHERE bin >= 0 AND to_us > from_us
 ),
-total AS (SELECT sum(gpus) AS gpus FROM base_machines),
-sized AS (
-    -- without a single known size nothing can be said of GPUs held
-    SELECT count(*) FILTER (ran AND gpus > 0) > 0 OR count(*) FILTER (ran AND gpus IS NULL) = 0 AS any_known FROM unfiltered_attempts
-)
+total AS (SELECT sum(gpus) AS gpus FROM base_machines)
 SELECT first_ts + to_seconds(bin * s) AS ts,
        CASE WHEN sized.any_known THEN busy END AS gpus_busy,
        total.gpus::DOUBLE AS gpus_total,
        CASE WHEN sized.any_known AND busy <= total.gpus * (1 + 1e-8) THEN least(100 * busy / nullif(total.gpus, 0), 100) END AS busy_pct,
        waiting AS jobs_waiting,
        demand AS gpus_waited_for
-FROM means CROSS JOIN width CROSS JOIN total CROSS JOIN sized
+FROM means CROSS JOIN width CROSS JOIN total CROSS JOIN unfiltered_size_known AS sized
 ORDER BY bin

@@ -37,17 +37,13 @@ log AS (
     FROM (SELECT min(submit_ts) AS first_submit_ts, max(greatest(submit_ts, start_ts, end_ts)) AS last_job_ts FROM unfiltered_jobs),
          (SELECT max(log_end_ts) AS attempts_end FROM unfiltered_attempts)
 ),
-sized AS (
-    -- without a single known size nothing can be said of GPUs held
-    SELECT count(*) FILTER (ran AND gpus > 0) > 0 OR count(*) FILTER (ran AND gpus IS NULL) = 0 AS any_known FROM unfiltered_attempts
-),
 size AS (
     SELECT count(*) AS machines, sum(gpus)::BIGINT AS gpus, sum(gpus_labelled)::BIGINT AS gpus_labelled FROM base_machines
 ),
 share AS (
     SELECT CASE WHEN held.all_dated AND sized.any_known THEN 100 * held.gpu_hours * 3600 END
            / nullif(size.gpus * greatest(0, epoch(least(log.last_ts, $until::TIMESTAMPTZ) - greatest(log.first_submit_ts, $since::TIMESTAMPTZ))), 0) AS pct
-    FROM held, log, size, sized
+    FROM held, log, size, unfiltered_size_known AS sized
 )
 SELECT $cluster AS cluster,
        (SELECT count(*) FROM base_jobs) AS jobs,
@@ -64,4 +60,4 @@ SELECT $cluster AS cluster,
        (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,
        (SELECT quantile_cont(wait_s, 0.95) / 60 FROM base_attempts) AS wait_p95_min,
        (SELECT count(*) FROM gpu_samples WHERE cluster = $cluster) AS gpu_samples
-FROM held, log, size, sized, share
+FROM held, log, size, unfiltered_size_known AS sized, share

@@ -1,6 +1,6 @@
+-- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 -- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, container by container where YARN's logs have containers.
 -- A calendar is asked only where it must be: of a million attempts it takes a second for each time.
--- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 WITH zone AS (
     SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name, source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster
 ),
