@@ -25,8 +25,8 @@ def run(store: Path, table: str) -> tuple[float, float]:
     child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
     _, status, usage = os.wait4(child.pid, 0)
     if status:
-        told = child.stderr.read().decode(errors="replace") if child.stderr else ""
-        sys.exit(f"{' '.join(command)}: ended with {os.waitstatus_to_exitcode(status)}\n{told}")
+        message = child.stderr.read().decode(errors="replace") if child.stderr else ""
+        sys.exit(f"{' '.join(command)}: ended with {os.waitstatus_to_exitcode(status)}\n{message}")
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 
 
@@ -37,7 +37,7 @@ def jobs(store: Path) -> int:
 
 
 def main() -> None:
-    """Print a line a table."""
+    """Print one line per table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("stores", nargs="+", type=Path)
     parser.add_argument("--table", action="append")

@@ -117,7 +117,7 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
     times = times[(times >= edges[0]) & (times <= edges[-1])]
     period = np.searchsorted(edges, times, side="right") - 1
     changes, sites = _changes(servers), _sites(servers, pools)
-    with interpreted(_is_done_sooner(times.size)):
+    with interpreted(_python_is_faster(times.size)):
         sums = sweep(
             times,
             period,
@@ -130,8 +130,8 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
     return Levels(*np.divide(sums, whole, out=np.zeros_like(sums), where=whole > 0))
 
 
-def _is_done_sooner(instants: int) -> bool:
-    """Whether Python sweeps so many instants in less time than compiled code takes to be there."""
+def _python_is_faster(instants: int) -> bool:
+    """Whether Python sweeps this many instants in less time than it takes to load or compile the kernel."""
     return instants <= _FEW or (instants <= 10 * _FEW and not is_compiled(sweep))
 
 

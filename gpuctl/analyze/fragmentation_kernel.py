@@ -45,7 +45,7 @@ def largest_gang(count, levels, size, one_rack):  # type: ignore[no-untyped-def]
 
 @inner
 def emptiest(count, levels, servers):  # type: ignore[no-untyped-def]
-    """Free GPUs of so many servers of a site, those with most free."""
+    """Free GPUs on the `servers` emptiest servers of a site."""
     found, left = 0, servers
     for level in range(levels.size - 1, -1, -1):
         if left == 0:

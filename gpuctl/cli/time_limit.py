@@ -31,7 +31,7 @@ class TimeLimit:
     """Interrupts what runs within it; if that does not end, the process does, which may only read.
 
     DuckDB looks for interruptions between pieces of a statement: a function of one huge value runs to its end, and
-    Python's own handler of signals waits for it. So a thread is told of signals by their number
+    Python's own signal handlers wait for it. So a thread reads the numbers of signals that arrive
     (`signal.set_wakeup_fd`).
 
     Args:

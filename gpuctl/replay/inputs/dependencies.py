@@ -40,8 +40,8 @@ def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, 
     kept = there.unique(["number", "other"], maintain_order=True).sort("number", "other")
     depends = kept.select("number", "other").to_numpy().astype(np.int64).reshape(-1, 2)
     circle = circular(depends, rows.height)
-    depends_apart = ~np.isin(depends[:, 0], circle)
-    outside, looped = pairs.height - there.height, int((~depends_apart).sum())
+    acyclic = ~np.isin(depends[:, 0], circle)
+    outside, looped = pairs.height - there.height, int((~acyclic).sum())
     notes = []
     if outside:
         notes.append(note("{n:,} {n|dependency|dependencies} on jobs outside the replay {n|is|are} dropped", n=outside))
@@ -55,8 +55,8 @@ def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, 
                 n=against,
             )
         )
-    if not depends_apart.any():
+    if not acyclic.any():
         return none, None, notes
     think = np.zeros(rows.height)
-    np.maximum.at(think, depends[depends_apart, 0], kept["think_s"].to_numpy()[depends_apart])
-    return depends[depends_apart], think, notes
+    np.maximum.at(think, depends[acyclic, 0], kept["think_s"].to_numpy()[acyclic])
+    return depends[acyclic], think, notes
