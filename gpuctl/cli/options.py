@@ -127,7 +127,7 @@ UnitOption = Annotated[
 SwfUnitOption = Annotated[
     str | None,
     typer.Option(
-        "--swf-unit", metavar="UNIT", help="What a processor of an SWF log is: core, gpu or node.  [default: core]"
+        "--swf-unit", metavar="UNIT", help="What a processor of SWF or Batsim is: core, gpu or node.  [default: core]"
     ),
 ]
 IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]

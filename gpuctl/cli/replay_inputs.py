@@ -249,7 +249,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
         from gpuctl.replay.policies.slurm.cluster import on_nodes
 
         workload, own = on_nodes(workload, own, _given_cluster(options, workload))
-    if not own.total_gpus:
+    if not own.total_gpus and not (own.servers and "cpu" in options.resources):
         raise UsageError(
             f"{workload.name}: the log names no servers with GPUs",
             hint="say what to replay on: --cluster 64x8 (servers x GPUs of each), --cluster pool:512",

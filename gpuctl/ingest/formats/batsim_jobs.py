@@ -1,31 +1,39 @@
 """Batsim's result (``out_jobs.csv``): jobs, when they started and ended.
 
 Both generations of its columns are read: ``jobID`` and ``job_id``. Where a job ran is not read. A job that failed was
-stopped at its limit or ended with an error: which, is not told.
+stopped at its limit or ended with an error: which, is not told. Processors are CPUs unless ``--swf-unit`` says what
+they are.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.traces.processors import sizes, unit_of
 from gpuctl.ingest.traces.table import Column, JobTable
 
 if TYPE_CHECKING:
     import polars as pl
 
     from gpuctl.ingest.core.format import Sink
+    from gpuctl.ingest.traces.processors import Unit
 
 
-def _states() -> dict[str, pl.Expr]:
+def _derived(unit: Unit) -> dict[str, pl.Expr]:
     import polars as pl
 
     success = pl.when(pl.col("success") == 1).then(pl.lit(State.COMPLETED.value)).otherwise(pl.lit(State.FAILED.value))
-    return {"state": success, "gpus": pl.lit(0.0), "source_state": pl.col("success").cast(pl.String)}
+    return {
+        "state": success,
+        "source_state": pl.col("success").cast(pl.String),
+        **sizes(pl.col("processors"), unit),
+    }
 
 
 _TOLD = {
@@ -39,17 +47,17 @@ OLD = JobTable(
     what="a table of jobs of Batsim",
     columns={
         "jobID": Column("job", needed=True),
-        "requested_number_of_processors": Column("cpus", "whole", needed=True),
+        "requested_number_of_processors": Column("processors", "whole", needed=True),
         **_TOLD,
     },
     open_ended=True,
-    derive=_states,
+    derive=partial(_derived, "core"),
 )
 NEW = replace(
     OLD,
     columns={
         "job_id": Column("job", needed=True),
-        "requested_number_of_resources": Column("cpus", "whole", needed=True),
+        "requested_number_of_resources": Column("processors", "whole", needed=True),
         **_TOLD,
     },
 )
@@ -60,14 +68,20 @@ def sniff(name: str, head: bytes) -> str | None:
     return OLD.sniff(name, head) or NEW.sniff(name, head)
 
 
-def load(stream: BinaryIO, sink: Sink) -> None:
+def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
     """Read jobs and attempts.
+
+    Args:
+        stream: the file.
+        sink: takes the rows.
+        unit: what a processor is.
 
     Raises:
         InputError: the header is another.
     """
     head, again = peeked(stream)
-    (OLD if first_line(head).startswith(b"jobID,") else NEW).load(again, sink)
+    table = OLD if first_line(head).startswith(b"jobID,") else NEW
+    replace(table, derive=partial(_derived, unit)).load(again, sink)
 
 
 FORMAT = Format(
@@ -81,3 +95,12 @@ FORMAT = Format(
     load=load,
     epoch="relative",
 )
+
+
+def with_unit(unit: str) -> Format:
+    """The same format, for files whose processors are something else.
+
+    Raises:
+        UsageError: there is no such unit.
+    """
+    return replace(FORMAT, load=partial(load, unit=unit_of(unit)))

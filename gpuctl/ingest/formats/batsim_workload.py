@@ -1,13 +1,16 @@
 """Batsim's workloads: a JSON object with ``jobs`` and ``profiles``. Seconds count from the start of the simulation.
 
 Only a delay profile tells how long a job runs; the work of others is in operations and bytes. A job without
-``walltime`` has no limit, and one whose limit is below its delay is killed at the limit. Processors are CPUs here.
+``walltime`` has no limit, and one whose limit is below its delay is killed at the limit. Processors are CPUs
+unless ``--swf-unit`` says what they are.
 """
 
 from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import InputError
@@ -16,11 +19,12 @@ from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
 from gpuctl.ingest.core.ranges import LARGEST
+from gpuctl.ingest.traces.processors import unit_of
 from gpuctl.ingest.traces.records import JobRecords
 from gpuctl.ingest.traces.requests import count
 
 if TYPE_CHECKING:
-    pass
+    from gpuctl.ingest.traces.processors import Unit
 
 MOST = 512 << 20
 """Bytes of a workload: jobs come before their profiles, so that all of it is held."""
@@ -32,8 +36,13 @@ _PROFILES = re.compile(
 _DELAYS = frozenset({"DelayProfile", "delay"})
 
 
-def load(stream: BinaryIO, sink: Sink) -> None:
+def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
     """Read jobs; a row of the ledger is a job.
+
+    Args:
+        stream: the file.
+        sink: takes the rows.
+        unit: what a processor is.
 
     Raises:
         InputError: it is no such object, or too large.
@@ -48,7 +57,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     for number, job in enumerate(jobs, 1):
         sink.seen()
         try:
-            records.add(number, _row(job, profiles), json.dumps(job)[:RAW_LIMIT])
+            records.add(number, _row(job, profiles, unit), json.dumps(job)[:RAW_LIMIT])
         except RowError as bad:
             sink.reject(number, str(bad), json.dumps(job)[:RAW_LIMIT])
     records.finish()
@@ -69,7 +78,7 @@ def _whole(stream: BinaryIO) -> dict[str, Any]:
     return found
 
 
-def _row(job: object, profiles: dict[str, Any]) -> dict[str, Any]:
+def _row(job: object, profiles: dict[str, Any], unit: Unit) -> dict[str, Any]:
     if not isinstance(job, dict):
         raise RowError("a job is no object")
     name = job.get("id")
@@ -91,7 +100,9 @@ def _row(job: object, profiles: dict[str, Any]) -> dict[str, Any]:
     if run is not None and limit is not None and limit < run:
         run, quirks = limit, ["killed_at_limit"]
     return {
-        "job": str(name), "submit_ts": submit, "cpus": int(size), "gpus": 0.0, "name": str(told),
+        "job": str(name), "submit_ts": submit, "cpus": int(size) if unit == "core" else None,
+        "gpus": float(size) if unit == "gpu" else 0.0, "nodes": int(size) if unit == "node" else None,
+        "name": str(told),
         "time_limit_s": None if limit is None else round(limit), "run_sum_s": run, "run_last_s": run, "quirks": quirks,
         "state": State.PENDING.value, "attempts": 0,
     }  # fmt: skip
@@ -119,3 +130,12 @@ FORMAT = Format(
     load=load,
     epoch="relative",
 )
+
+
+def with_unit(unit: str) -> Format:
+    """The same format, for files whose processors are something else.
+
+    Raises:
+        UsageError: there is no such unit.
+    """
+    return replace(FORMAT, load=partial(load, unit=unit_of(unit)))

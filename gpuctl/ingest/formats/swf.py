@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, BinaryIO, Literal
+from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.local_time import LATEST_S, check_timezone
@@ -28,6 +28,7 @@ from gpuctl.ingest.core.ranges import LARGEST
 from gpuctl.ingest.traces import swf_lines
 from gpuctl.ingest.traces.jobs import Jobs
 from gpuctl.ingest.traces.marks import words
+from gpuctl.ingest.traces.processors import sizes, unit_of
 from gpuctl.ingest.traces.swf_lines import CELLS, LINE, MORE
 
 if TYPE_CHECKING:
@@ -35,9 +36,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
-Unit = Literal["core", "gpu", "node"]
-"""What a processor of SWF is."""
-UNITS: tuple[Unit, ...] = ("core", "gpu", "node")
+    from gpuctl.ingest.traces.processors import Unit
+
 _CANCELLED = 5
 _STATES = {0: State.FAILED, 1: State.COMPLETED, _CANCELLED: State.KILLED}
 NONE = "-1"
@@ -155,13 +155,9 @@ def _jobs(
     extra = _extras(rows)
     # no job ran on no processor
     procs = pl.coalesce(pl.when(cell["procs"] > 0).then(cell["procs"]), cell["asked_procs"], cell["procs"])
-    sizes = {
-        "gpus": {"core": pl.lit(0.0), "gpu": procs, "node": pl.lit(0.0)}[unit],
-        "cpus": procs.round().cast(pl.Int64) if unit == "core" else pl.lit(None, pl.Int64),
-        "nodes": procs.round().cast(pl.Int32, strict=False) if unit == "node" else pl.lit(None, pl.Int32),
-    }
+    size = sizes(procs, unit)
     if extra.get("frontier") is not None:
-        sizes = {
+        size = {
             "gpus": pl.col("extra gpus").cast(pl.Float64),
             "cpus": pl.lit(None, pl.Int64),
             "nodes": pl.col("extra nodes"),
@@ -186,7 +182,7 @@ def _jobs(
         partition=partition,
         mem_mb=_memory(cell, procs).round().cast(pl.Int64, strict=False),
         time_limit_s=cell["asked_time"].round().cast(pl.Int64, strict=False),
-        **sizes,
+        **size,
         fault=pl.when(pl.col("job").is_null() | (pl.col("job") < 0)).then(pl.lit("no job number"))
         .when(~sound).then(pl.lit("a number is out of range"))
         .when(submit.is_null()).then(pl.lit("no submission"))
@@ -339,7 +335,4 @@ def with_unit(unit: str) -> Format:
     Raises:
         UsageError: no such unit.
     """
-    found = next((known for known in UNITS if known == unit), None)
-    if found is None:
-        raise UsageError(f"--swf-unit {unit!r}: expected one of {', '.join(UNITS)}")
-    return replace(FORMAT, load=partial(load, unit=found))
+    return replace(FORMAT, load=partial(load, unit=unit_of(unit)))

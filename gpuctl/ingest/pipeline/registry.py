@@ -200,13 +200,13 @@ def formats_for(
         job_logs: patterns of the paths of jobs' own output (`gpuctl.ingest.joboutput.patterns`).
         signatures: the user's own tables of what to look for in it.
         mapped: what the columns of a CSV of jobs are; one more format is for such files.
-        swf_unit: what a processor of SWF is.
+        swf_unit: what a processor of SWF and of Batsim is.
 
     Raises:
         InputError: a column is not a field of sacct, or the job id is not among them; a table cannot be read.
         UsageError: a pattern names no job; there is no such unit; a delimiter without columns, or one that is none.
     """
-    from gpuctl.ingest.formats import slurm_sacct, swf, traffic_csv
+    from gpuctl.ingest.formats import batsim_jobs, batsim_workload, slurm_sacct, swf, traffic_csv
     from gpuctl.ingest.traces.mapped import with_map
 
     own: dict[str, Format] = {}
@@ -221,7 +221,7 @@ def formats_for(
     if job_logs or signatures:
         own |= {found.name: found for found in _of_output(job_logs, signatures)}
     if swf_unit is not None:
-        own[swf.FORMAT.name] = swf.with_unit(swf_unit)
+        own |= {module.FORMAT.name: module.with_unit(swf_unit) for module in (swf, batsim_jobs, batsim_workload)}
     known = [own.get(found.name, found) for found in all_formats()]
     return tuple(known) if mapped is None else _in_order([*known, with_map(mapped)])
 

@@ -217,7 +217,7 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
 
 
 def _wrong_servers(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> list[str]:
-    if not cluster.total_gpus:
+    if not cluster.total_gpus and "cpu" not in resources:
         return ["the cluster has no GPUs; give one with --cluster, for instance 64x8"]
     wrong = []
     if (cluster.gpus < 1).any() and resources == GPUS_ONLY:

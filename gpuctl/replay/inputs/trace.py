@@ -162,7 +162,9 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     if not rows.height:
         raise InputError(
             f"{trace.name}: none of its {trace.jobs.height:,} jobs can be replayed: {why or 'there are none'}",
-            hint="load a log with submissions, starts, ends and GPUs of jobs, or choose another --work",
+            hint="jobs that use CPUs alone: --resources gpu,cpu and --cluster FILE.toml, servers with their cpus"
+            if left.height and left["reason"][0] == "ask for no GPUs"
+            else "load a log with submissions, starts, ends and GPUs of jobs, or choose another --work",
         )
     # of jobs submitted at one instant the earlier file's come first, then by name, 9 before 10
     rows = rows.sort("submit_c", "source", pl.col("name").str.len_chars(), "name").with_row_index("number")

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.core.errors import InputError
+from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.pipeline.load import ingest
-from gpuctl.ingest.pipeline.registry import built_in
+from gpuctl.ingest.pipeline.registry import built_in, formats_for
 from gpuctl.ingest.read.pieces import BLOCK, has_twice
 from gpuctl.ingest.traces.swf_lines import _squeezed
 from gpuctl.store.database import Store
@@ -490,3 +490,20 @@ def test_chronus_counts_in_minutes(tmp_path: Path) -> None:
             assert store.execute("SELECT epoch(submit_ts), run_sum_s FROM jobs").fetchall() == [
                 (1440.0 * scale, 90.0 * scale)
             ]
+
+
+@pytest.mark.parametrize("name", ["batsim-jobs", "batsim-workload"])
+def test_batsims_processors_are_what_the_user_says(tmp_path: Path, name: str) -> None:
+    """As those of SWF: cores, GPUs or nodes, each alone."""
+    file, text = TRACES[name]
+    (tmp_path / file).write_text(text)
+    found = {}
+    for unit in (None, "core", "gpu", "node"):
+        ingest([tmp_path / file], tmp_path / f"{unit}.duckdb", cluster="c", formats=formats_for(None, swf_unit=unit))
+        with Store(tmp_path / f"{unit}.duckdb") as store:
+            found[unit] = store.execute("SELECT sum(gpus), sum(cpus), sum(nodes) FROM jobs").fetchall()
+    procs = {"batsim-jobs": 6, "batsim-workload": 15}[name]
+    assert found[None] == found["core"] == [(0, procs, None)]
+    assert (found["gpu"], found["node"]) == ([(procs, None, None)], [(0, None, procs)])
+    with pytest.raises(UsageError, match="expected one of core, gpu, node"):
+        formats_for(None, swf_unit="socket")

@@ -99,6 +99,12 @@ def test_wrong_servers(change: dict[str, Any], said: str) -> None:
     assert said in refused(jobs(), servers(**change))
 
 
+def test_servers_without_gpus_are_enough_where_cpus_count() -> None:
+    few, none = jobs(gpus=np.zeros(3, np.int64)), servers(gpus=np.zeros(8, np.int64))
+    assert "the cluster has no GPUs" in refused(few, none)
+    check(few, none, ("gpu", "cpu"))
+
+
 def test_everything_is_told_at_once() -> None:
     told = refused(jobs(gpus=np.array([0, 1, 2]), ids=("x", "x", "y")), servers(quota=np.full(1, 8.0)))
     assert all(text in told for text in ("less than one GPU", "names of several jobs", "quotas for 1 queue"))
