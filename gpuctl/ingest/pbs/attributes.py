@@ -155,7 +155,9 @@ def _gpus_of(traits: dict[str, str]) -> float:
 
 
 def _traits(parts: list[str]) -> dict[str, str]:
-    return {name: value for name, _, value in (part.partition("=") for part in parts)}
+    # a property may have the name of a resource: 1:gpu=4:gpu
+    split = sorted((part.partition("=") for part in parts), key=lambda part: bool(part[1]))
+    return {name: value for name, _, value in split}
 
 
 def _chunks(text: str) -> list[tuple[str, dict[str, str]]]:

@@ -138,6 +138,7 @@ def test_exit_statuses_differ_between_pbs_pro_and_torque(tmp_path: Path, server:
         ("exec_host=a/0+a/1+b/0 Resource_List.nodes=1:ppn=2:gpus=1+1:ppn=1", 1, 3, {"a": 0.5, "b": 0.5}),
         ("exec_host=a/0-3,6 Resource_List.ncpus=1 Resource_List.nodes=1:ppn=5", 0, 5, {"a": 0}),
         ("exec_host=a/0-3 Resource_List.nodect=1:ppn=2:gpu=3", 3, 4, {"a": 3}),
+        ("exec_host=a/0-3 Resource_List.nodect=1:gpu=3:mem=9:gpu", 3, 4, {"a": 3}),
         ("exec_host=a/0*4+b/0*4 Resource_List.select=2:ncpus=4:ngpus=3", 6, 8, {"a": 3, "b": 3}),
         ("exec_vnode=(a[0]:ncpus=2:ngpus=1+a[1]:ngpus=2:ncpus=2)+(b:ncpus=1)", 3, 5, {"a": 3, "b": 0}),
         ("exec_vnode=(a:ncpus=4:naccelerators=2) Resource_List.naccelerators=2", 2, 4, {"a": 2}),
