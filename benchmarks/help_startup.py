@@ -81,7 +81,7 @@ def main() -> int:
         (folder / "bare_plain.py").write_text(source)
         (folder / "bare_rich.py").write_text(bare_program("")[0])
         programs = {
-            "gpuctl": ("gpuctl.cli.main", "main"),
+            "gpuctl": ("gpuctl.cli.start", "main"),
             "bare, plain help": ("bare_plain", "app"),
             "bare, Rich help": ("bare_rich", "app"),
         }

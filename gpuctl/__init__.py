@@ -6,18 +6,19 @@ them inside it; in a checkout they lie beside it, and the lines below make both 
 
 from __future__ import annotations
 
+import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False  # not from typing: its import, and pathlib's, would delay the handler of Ctrl-C (cli/start.py)
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
+    from typing import Any
 
 __version__ = "0.1.0"
 DISTRIBUTION = "gpuctl-toolkit"
 """What pip installs. On PyPI the name ``gpuctl`` belongs to another program, whose package is called the same."""
 
-_ROOT = Path(__file__).resolve().parent.parent
+_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
 
 
 class _Beside:
@@ -29,8 +30,8 @@ class _Beside:
             return None
         from importlib.machinery import PathFinder
 
-        return PathFinder.find_spec(name, [str(_ROOT)], target)
+        return PathFinder.find_spec(name, [_ROOT], target)
 
 
-if (_ROOT / "pyproject.toml").is_file() and (_ROOT / "queries").is_dir():
+if os.path.isfile(os.path.join(_ROOT, "pyproject.toml")) and os.path.isdir(os.path.join(_ROOT, "queries")):  # noqa: PTH112, PTH113, PTH118
     sys.meta_path.append(_Beside)

@@ -1,6 +1,6 @@
 """``python -m gpuctl``."""
 
-from gpuctl.cli.main import main
+from gpuctl.cli.start import main
 
 if __name__ == "__main__":
     main()

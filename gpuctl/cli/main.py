@@ -40,6 +40,7 @@ from gpuctl.cli.questions import ByQuestion
 from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
+from gpuctl.cli.start import leave
 from gpuctl.cli.train_tree import train
 from gpuctl.cli.workloads import fit, synth
 from gpuctl.core.errors import ExitCode, GpuctlError, InputError
@@ -144,11 +145,12 @@ def main() -> None:
     arguments = _in_front(sys.argv[1:])
     try:
         code = _run(arguments, debug="--debug" in arguments, pressed=_watch())
+        # all is done and said: what is left is the interpreter's own end, which a signal would only garble
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:  # it came just as the command had ended
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         message("gpuctl: interrupted")
         code = ExitCode.INTERRUPTED
-    # all is done and said: what is left is the interpreter's own end, which a signal would only garble
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -200,7 +202,7 @@ def _watch() -> list[int]:
         signal.default_int_handler(number, frame)
 
     # where it is ignored, as in a script that runs in the background, it stays so
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    if signal.getsignal(signal.SIGINT) in {signal.default_int_handler, leave}:
         signal.signal(signal.SIGINT, note)
         sys.unraisablehook = _press_again
     return pressed

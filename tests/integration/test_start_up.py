@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING
 
 import pytest
+
+from tests.examples import SEARCHING
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,8 +28,8 @@ HEAVY = {
     "rich",
     "zstandard",
 }
-MODULES = 206
-"""Ceiling for all modules of a started program, measured: 204 for --help, gc, which is built in, among them."""
+MODULES = 207
+"""Ceiling for all modules of a started program, measured: 205 for --help, gc, which is built in, among them."""
 _PROBE = """
 import sys
 from gpuctl.cli.main import main
@@ -85,3 +88,42 @@ def test_the_end_of_the_process_says_nothing(root: Path, tmp_path: Path) -> None
         program = [sys.executable, "-m", "gpuctl", "--quiet", *map(str, arguments)]
         done = subprocess.run(program, capture_output=True, text=True, check=False, cwd=root)
         assert (done.returncode, done.stderr) == (0, ""), done
+
+
+_PRESSED = """
+import os, signal, sys
+
+class Pressing:
+    left = 0
+
+    @classmethod
+    def find_spec(cls, name, *_):
+        cls.left -= 1
+        if not cls.left:
+            os.kill(os.getpid(), signal.SIGINT)
+
+sys.meta_path.insert(0, Pressing)
+ends = []
+# the first four are __future__, the package, its folder and the module that sets the handler
+for Pressing.left in range(5, 190, int(sys.argv[1])):
+    child = os.fork()
+    if not child:
+        from gpuctl.cli.start import main
+        sys.argv = ["gpuctl", "formats"]
+        main()
+        os._exit(0)
+    ends.append(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+print(ends)
+"""
+
+
+def test_ctrl_c_during_the_imports_of_a_start_ends_without_a_word(root: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PRESSED, "1" if SEARCHING else "9"],
+        env={"PYTHONPATH": str(root), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert set(json.loads(done.stdout)) == {130}
+    assert not done.stderr.replace("gpuctl: interrupted\n", ""), done.stderr[:2000]

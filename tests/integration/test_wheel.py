@@ -117,7 +117,7 @@ def test_wheel_says_what_it_needs(wheel: Path) -> None:
         assert "Apache License" in archive.read(f"{info}/licenses/LICENSE").decode()
     assert meta["Requires-Python"] == ">=3.11"
     assert meta["License-Expression"] == "Apache-2.0"
-    assert "gpuctl = gpuctl.cli.main:main" in entry_points
+    assert "gpuctl = gpuctl.cli.start:main" in entry_points
     always = [text for text in meta.get_all("Requires-Dist") if "extra ==" not in text]
     assert not [text for text in always if re.match(r"(pytest|ruff|mypy|hypothesis|playwright|click|pandas)\b", text)]
 

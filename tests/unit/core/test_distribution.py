@@ -63,4 +63,4 @@ def test_no_text_says_to_install_the_other_gpuctl() -> None:
 def test_the_project_has_the_name_that_hints_give() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
     assert project["name"] == DISTRIBUTION == "gpuctl-toolkit"
-    assert project["scripts"] == {"gpuctl": "gpuctl.cli.main:main"}
+    assert project["scripts"] == {"gpuctl": "gpuctl.cli.start:main"}
