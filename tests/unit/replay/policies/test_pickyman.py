@@ -107,3 +107,29 @@ def test_checkpoints_share_the_storage(tmp_path: Path) -> None:
     assert min(ends) == pytest.approx(1202.5)
     assert max(ends) == pytest.approx(1202 + 0.5 * 1.6)
     assert times(found)["gang"][0] == pytest.approx(max(ends))
+
+
+@pytest.mark.parametrize(
+    ("age", "duration", "first"),
+    [("100", 4900, "old"), ("100", 5100, "young"), ("14400", 4900, "young"), ("14400", 1050, "old")],
+)
+def test_a_job_that_has_waited_longer_goes_first_where_its_key_is_smaller(
+    tmp_path: Path, age: str, duration: int, first: str
+) -> None:
+    # at 1000 s `old` has waited 900 s and `young` 100 s. With age=100 their keys are duration / 10 and 1000 / 2 = 500;
+    # with age=14400 they are duration / 1.0625 and 1000 / 1.00694 = 993
+    rows = f"now,0,1000,1\nold,100,{duration},1\nyoung,900,1000,1\n"
+    found = times(run(tmp_path, rows, age=age, most="0"))
+    assert min(("old", "young"), key=lambda job: found[job][0]) == first
+    assert found[first][0] == 1000
+
+
+@pytest.mark.parametrize(("duration", "first"), [(4000, "other"), (4500, "long")])
+def test_time_that_a_job_has_run_is_no_waiting(tmp_path: Path, duration: int, first: str) -> None:
+    # at 1862.5 s `long`, suspended at 1802.5 s, has waited 60 s and has 4200 s to go: with age=60, key 4200 / 2 = 2100.
+    # `other` has waited 59.5 s: its key is duration / 1.99, 2008 or 2259
+    rows = LONG + f"short,1500,60,1\nother,1803,{duration},1\n"
+    found = run(tmp_path, rows, age="60")
+    starts = found.decisions.filter(found.decisions["t_s"] == 1862.5)
+    assert first in starts["job"].to_list()
+    assert (times(found)["other"][0] == 1862.5) == (first == "other")
