@@ -109,6 +109,8 @@ class Jobs:
     def at_load(self, load: float, capacity: float) -> Jobs:
         """The same jobs with all times between submissions divided by one number, so that the load is as wanted.
 
+        Their submissions must span some time.
+
         Args:
             load: share of the capacity, above 0.
             capacity: units that can be held at once.

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
     from gpuctl.workloads.jobs import Floats, Jobs
 
 _MOST = 20_000
+_MOST_SHAPE = 1e4
+"""Of a gamma law: a standard deviation of 1 % of the mean. Almost equal values would make it grow without end."""
+_MOST_LN, _MOST_SHARE = 4.5, 100.0
+"""Of means and deviations of ln run time, logarithms; and of `pa` and `pb`, which a single size leaves open."""
 _STEPS = {"maxiter": 4_000, "maxfev": 4_000, "xatol": 1e-4, "fatol": 1e-3}
 
 
@@ -69,6 +73,10 @@ def _run_times(laws: Laws, jobs: Jobs) -> Laws:
 
     def unlikely(x: Floats) -> float:
         (m1, s1, m2, s2), pa, pb = np.exp(x[:4]), x[4], x[5]
+        if np.abs(x[:4]).max() > _MOST_LN or np.abs(x[4:]).max() > _MOST_SHARE:
+            return np.inf
+        if max(m1 / s1, m2 / s2) ** 2 > _MOST_SHAPE:
+            return np.inf
         first = np.clip(pa * size + pb, 1e-6, 1 - 1e-6)
         mass = first * _between(low, high, m1, s1) + (1 - first) * _between(low, high, m2, s2)
         return -float(np.log(np.maximum(mass, 1e-12)).sum())
@@ -92,6 +100,8 @@ def _cycle(laws: Laws, submit_s: Floats) -> Laws:
     counts = np.bincount(at, minlength=BUCKETS).astype(np.float64)
 
     def unlikely(x: Floats) -> float:
+        if np.abs(x).max() > np.log(_MOST_SHAPE):
+            return np.inf
         share = cycle(replace(laws, anum=float(np.exp(x[0])), bnum=float(np.exp(x[1])))) / BUCKETS
         return -float((counts * np.log(share)).sum())
 
@@ -109,5 +119,8 @@ def _gaps(laws: Laws, submit_s: Floats) -> Laws:
     gap = np.clip(gap[gap > 0], 1e-3, WIDEST)
     if gap.size < 30:
         return laws
+    mean = float(gap.mean())
+    if float(gap.var()) * _MOST_SHAPE <= mean**2:
+        return replace(laws, aarr=_MOST_SHAPE, barr=mean / _MOST_SHAPE)
     shape, _, scale = gamma.fit(gap, floc=0)
     return replace(laws, aarr=float(shape), barr=float(scale))

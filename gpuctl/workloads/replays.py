@@ -42,15 +42,19 @@ def waits(jobs: Jobs, capacity: int, load: float, policies: Sequence[str] = POLI
     """Replay jobs on a pool at a load, and measure.
 
     Args:
-        jobs: at least two; those that are larger than the pool are left out.
+        jobs: those that are larger than the pool are left out.
         capacity: of the pool.
         load: all times between submissions are divided by one number so that it is this.
         policies: names.
 
     Returns:
-        for each policy its measures (`MEASURES`), hours and shares.
+        for each policy its measures (`MEASURES`), hours and shares; NaN where all jobs come at one moment, which has
+        no load.
     """
-    fit = jobs.take(jobs.size <= capacity).at_load(load, capacity)
+    fit = jobs.take(jobs.size <= capacity)
+    if fit.span_s <= 0:
+        return {name: dict.fromkeys(MEASURES, np.nan) for name in policies}
+    fit = fit.at_load(load, capacity)
     work = workload_of(fit)
     outcomes = replay(work, parse_cluster(f"pool:{capacity}", work), [(name, {}) for name in policies], processes=1)
     return {outcome.policy: _measures(fit, outcome.jobs["wait_s"].to_numpy(), capacity) for outcome in outcomes}

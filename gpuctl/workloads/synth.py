@@ -118,7 +118,12 @@ def _drawn(model: Model, wanted: Synthesis) -> Jobs:
         jobs = knobs.more_large(jobs, wanted.large, change)
     if wanted.tail != 1:
         jobs = knobs.heavier(jobs, wanted.tail)
-    if wanted.load is not None and wanted.load_by == "time" and jobs.count > 1:
+    if wanted.load is not None and wanted.load_by == "time":
+        if jobs.span_s <= 0:
+            raise UsageError(
+                f"--load {wanted.load:g}: the jobs made ({jobs.count:,}) come at one moment, which has no load",
+                hint="make more jobs, or leave --load out",
+            )
         jobs = jobs.at_load(wanted.load, capacity)
     return _whole_seconds(replace(jobs, capacity=capacity))
 

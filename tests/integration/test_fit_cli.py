@@ -196,3 +196,42 @@ def test_a_log_without_arrivals_is_refused_with_what_is_missing(
     assert done.returncode == 3
     assert f"{jobs} job{'s' * (jobs > 1)} to learn from, submitted at one moment" in done.stderr
     assert not (tmp_path / "m").exists()
+
+
+SMALL_LOGS = {
+    "two jobs": [(0, 60, 1), (1, 60, 1)],
+    "two jobs, weeks apart": [(0, 60, 1), (1_209_600, 60, 1)],
+    "three jobs": [(0, 60, 1), (1, 60, 2), (7200, 61, 2)],
+    "two moments": [(86_400 * (k % 2), 60, 1) for k in range(6)],
+    "an hour": [(60 * k, 60 + k, 1) for k in range(30)],
+    "one size and one run time": [(5000 * k, 60, 4) for k in range(60)],
+    "one job a year": [(31_536_000 * k, 60 + k, 2 ** (k % 3)) for k in range(50)],
+    "no run times": [(5000 * k, "", 1) for k in range(9)],
+    "run times of 0": [(5000 * k, 0, 1) for k in range(9)],
+}
+
+
+@pytest.mark.parametrize("method", ["resample", "users", "weeks", "jobs", "parametric", "lublin"])
+def test_a_small_log_is_fitted_or_refused_with_a_reason(
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path, method: str
+) -> None:
+    for name, jobs in SMALL_LOGS.items():
+        log, model, made = tmp_path / "jobs.csv", tmp_path / "m", tmp_path / "made.csv"
+        rows = "\n".join(f"{k},{submit},{run},{size}" for k, (submit, run, size) in enumerate(jobs))
+        log.write_text(f"job_id,submit_time,duration,num_gpus\n{rows}\n")
+        done = gpuctl("fit", log, "-o", model, "--method", method, "--seeds", "2", check=False)
+        assert done.returncode in {0, 3}, (name, done.stderr)
+        assert "Warning" not in done.stderr, name
+        fitted = method != "parametric" and not name.startswith(("no run", "run times of 0"))
+        assert done.returncode == 0 or not fitted, (name, done.stderr)
+        if done.returncode == 0:
+            gpuctl("synth", model, "--jobs", "40", "--load", "0.7", "-o", made)
+            assert len(made.read_text().splitlines()) == 41, name
+
+
+def test_one_job_has_no_load(gpuctl: Callable[..., subprocess.CompletedProcess[str]], tmp_path: Path) -> None:
+    (tmp_path / "jobs.csv").write_text("job_id,submit_time,duration,num_gpus\na,0,60,1\nb,600,60,1\n")
+    gpuctl("fit", tmp_path / "jobs.csv", "-o", tmp_path / "m", "--seeds", "2")
+    done = gpuctl("synth", tmp_path / "m", "--jobs", "1", "--load", "0.7", "-o", tmp_path / "x.csv", check=False)
+    assert done.returncode == ExitCode.USAGE
+    assert "come at one moment, which has no load" in done.stderr
