@@ -90,7 +90,9 @@ def answers(kind: type[Predictor], rows: pl.DataFrame) -> Floats:
             said = predictor.predict(job)
             if said is not None:
                 found[k] = _seconds(said)
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # also sys.exit(), which would end gpuctl without a word
         what = error if isinstance(error, _NoTimeError) else f"{type(error).__name__}: {error}"
         raise InputError(f"predictor {kind.name!r}: {what}", hint="a fault of the predictor, not of gpuctl") from error
     return found

@@ -31,7 +31,7 @@ def policies(
     names = [name.strip() for text in given for name in text.split(",") if name.strip()]
     if not names:
         raise UsageError("no policy to replay", hint="--policy fifo,srtf; gpuctl policies lists them")
-    from gpuctl.replay.policies import find, label
+    from gpuctl.replay.policies import find, label, make
 
     kinds = {name: find(name) for name in names}
     called = [label(name) for name in names]
@@ -60,8 +60,8 @@ def policies(
     unknown = next((key for key, _, _ in parts if key not in found), None)
     if unknown is not None:
         raise UsageError(f"--param {unknown}: no policy here has this parameter", hint=_there(unknown, kinds))
-    for name, kind in kinds.items():
-        kind(chosen[name])
+    for name in kinds:
+        make(name, chosen[name])
     return list(chosen.items())
 
 

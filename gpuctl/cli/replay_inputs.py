@@ -262,9 +262,9 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
 
 
 def _asks_why(names: Sequence[tuple[str, dict[str, str]]]) -> bool:
-    from gpuctl.replay.policies import find
+    from gpuctl.replay.policies import make
 
-    return any(find(name)(params).asks_why() for name, params in names)
+    return any(make(name, params).asks_why() for name, params in names)
 
 
 def _has_nodes(options: _ReplayOptions) -> bool:

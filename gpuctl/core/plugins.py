@@ -53,7 +53,9 @@ class Plugin:
         self.refuse_rivals()
         try:
             return self.point.load()
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise self.broken(f"it cannot be loaded: {type(error).__name__}: {error}") from error
 
     def files(self, ending: str) -> dict[str, str]:
@@ -74,7 +76,9 @@ class Plugin:
                 for file in files(self.point.module).iterdir()
                 if file.name.endswith(ending) and self.point.attr in {None, "", file.name.removesuffix(ending)}
             }
-        except (Exception, SystemExit) as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
             raise self.broken(f"it cannot be loaded: {type(error).__name__}: {error}") from error
         return dict(sorted(found.items()))
 
@@ -188,9 +192,9 @@ def _module(path: Path, word: str, code: bytes) -> ModuleType:
         exec(compile(code, str(path), "exec"), module.__dict__)  # noqa: S102
     except SyntaxError as error:
         raise InputError(f"not Python: {error.msg}", path=str(path), line=error.lineno) from error
-    except GpuctlError:
+    except (GpuctlError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         raise own_fault(error, str(path), "it cannot be loaded", word) from error
     return module
 

@@ -178,7 +178,7 @@ def _work(connection: Connection, task: Task, number: int) -> None:
         return
     except GpuctlError as error:
         connection.send(("error", error))
-    except (Exception, SystemExit) as error:
+    except BaseException as error:
         import traceback
 
         told = RuntimeError(f"{task.policies[number][0]}: {type(error).__name__}: {error}")

@@ -33,7 +33,7 @@ from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.models.speed import SpreadSpeeds, rates
 from gpuctl.replay.order import list_kernel
-from gpuctl.replay.policies import find, label
+from gpuctl.replay.policies import find, label, make
 from gpuctl.replay.processes import CtrlC, in_turn, side_by_side
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Models:
 
 def one_speed_model(policies: Sequence[tuple[str, dict[str, str]]]) -> bool:
     """Whether policies that are compared assume one and the same; where they do not, all go by that of `BESIDE`."""
-    assumed = (find(name)(params).assumes().get("rates", BESIDE["rates"]) for name, params in policies)
+    assumed = (make(name, params).assumes().get("rates", BESIDE["rates"]) for name, params in policies)
     return len(set(assumed)) <= 1
 
 
@@ -135,12 +135,12 @@ class Task:
             return ()
         which = {"overhead"} if self.models.overhead is None else set()
         which |= {"rates"} if self.models.own_speeds else set()
-        return alone(find(name)(params), params, which, self.workload, self.cluster)
+        return alone(make(name, params), params, which, self.workload, self.cluster)
 
     def simulation(self, number: int, *, interpreted: bool = False) -> Simulation:
         """The replay of one of the policies, before its first instant."""
         name, params = self.policies[number]
-        policy = find(name)(params)
+        policy = make(name, params)
         assumed = policy.shared(params) if self.mixed else policy.assumes()
         if assumed and not self._one_speed_model:
             assumed = {**assumed, "rates": BESIDE["rates"]}
@@ -234,7 +234,7 @@ def replay(
     unlimited = _check_limits(run, task.policies)
     one = _one_job(task)
     for number, (name, params) in enumerate(task.policies):
-        if not isinstance(find(name)(params), PythonPolicy):
+        if not isinstance(make(name, params), PythonPolicy):
             one.simulation(number, interpreted=True)
     count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     say = tell or (lambda _text: None)

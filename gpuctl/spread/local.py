@@ -127,7 +127,7 @@ def _serve(connection: Connection, work: Callable[[Any, Any], Any], shared: obje
             answer = True, work(shared, task)
         except GpuctlError as error:
             answer = False, error
-        except (Exception, SystemExit) as error:
+        except BaseException as error:
             import traceback
 
             told = RuntimeError(f"{type(error).__name__}: {error}")

@@ -133,9 +133,9 @@ def faults_of(method: Callable[..., Any], what: str) -> Iterator[None]:
     """Raise what goes wrong in a method of a user's own policy as an error of theirs, see `own_fault`."""
     try:
         yield
-    except (GpuctlError, NotImplementedError):
+    except (GpuctlError, NotImplementedError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # sys.exit() in a policy would end gpuctl without a word
+    except BaseException as error:  # also sys.exit(), which would end gpuctl without a word
         raise own_fault(error, method.__code__.co_filename, what) from error
 
 

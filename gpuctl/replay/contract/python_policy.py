@@ -132,9 +132,9 @@ class PythonProgram:
                 begin(now, fresh, free, jobs)
                 try:
                     act(view)
-                except GpuctlError:
+                except (GpuctlError, KeyboardInterrupt):
                     raise
-                except (Exception, SystemExit) as error:
+                except BaseException as error:
                     raise own_fault(error, hooks.path, f"{policy.name} failed at second {now:g}") from error
                 view._do(decided)
         return STEPPED

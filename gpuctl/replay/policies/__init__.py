@@ -8,11 +8,15 @@ from __future__ import annotations
 import re
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import UsageError
 from gpuctl.core.spelling import meant
-from gpuctl.replay.contract.policy import Policy
+from gpuctl.replay.contract.policy import Policy, faults_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GROUP = "gpuctl.policies"
 _CLASS = re.compile(r'^class (\w+)\(.*\n(?:(?!class ).*\n)*?    name(?:: [\w\[\]]+)? = "([^"\n]+)"$', re.MULTILINE)
@@ -83,6 +87,20 @@ def find(name: str) -> type[Policy]:
         known = sorted({*BUILT_IN, *(each.name for each in installed())})
         raise UsageError(f"there is no policy {name!r}", hint=meant(name, known) + "; or give FILE.py:CLASS")
     return built_in_policy(name)
+
+
+def make(name: str, params: Mapping[str, str]) -> Policy:
+    """A policy of that name with these parameters.
+
+    Raises:
+        UsageError: there is none, or it has no such parameter.
+        InputError: it cannot be loaded, or a user's own policy fails in ``__init__``.
+    """
+    kind = find(name)
+    if kind.__module__.startswith(f"{__name__}."):
+        return kind(params)
+    with faults_of(vars(kind).get("__init__", Policy.__init__), f"{kind.name} failed in __init__()"):
+        return kind(params)
 
 
 def built_in_policy(name: str) -> type[Policy]:

@@ -230,17 +230,18 @@ def test_every_policy_tells_by_which_code_it_is_entered(name: str) -> None:
     assert (entry.__module__ == "gpuctl.replay.order.list_kernel") == (name in orders)
 
 
-@pytest.mark.parametrize("method", ["begin(self)", "rank(self, jobs)"])
+@pytest.mark.parametrize("exit_", ["SystemExit: 0", "GeneratorExit: 0", "BaseException: 0"])
+@pytest.mark.parametrize("method", ["__init__(self, params)", "begin(self)", "rank(self, jobs)"])
 def test_a_policy_that_exits_is_named_and_does_not_end_the_program(
-    workload: Workload, cluster: Cluster, tmp_path: Path, method: str
+    workload: Workload, cluster: Cluster, tmp_path: Path, method: str, exit_: str
 ) -> None:
     path = tmp_path / "mine.py"
     path.write_text(
-        "import sys\nfrom gpuctl.replay.contract.python_policy import RankPolicy\n\n\nclass Leaving(RankPolicy):\n"
-        f'    """x."""\n    name = "leaving"\n    title = "t"\n\n    def {method}:\n        sys.exit(0)\n'
+        "from gpuctl.replay.contract.python_policy import RankPolicy\n\n\nclass Leaving(RankPolicy):\n"
+        f'    """x."""\n    name = "leaving"\n    title = "t"\n\n    def {method}:\n        raise {exit_[:-3]}(0)\n'
         + ("" if method.startswith("rank") else "\n    def rank(self, jobs):\n        return jobs.gpus\n"),
         "utf-8",
     )
     for processes in (1, 2):
-        with pytest.raises(InputError, match=r"mine\.py:\d+: leaving failed in \w+\(\): SystemExit: 0"):
+        with pytest.raises(InputError, match=rf"mine\.py:\d+: leaving failed in \w+\(\): {exit_}"):
             replay(workload, cluster, [("fifo", {}), (f"{path}:Leaving", {})], processes=processes)
