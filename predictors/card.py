@@ -45,6 +45,7 @@ _NPY_HEAD = re.compile(
     rb"'shape': \((?P<shape>[0-9]{1,12},|[0-9]{1,12}, "
     rb"[0-9]{1,12})\), \} *\n"
 )
+_MOST_DIGITS = 20
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _ELSEWHERE = "name another place"
@@ -372,7 +373,7 @@ def _bytes(path: Path, most: int) -> bytes:
 
 def _json(data: bytes, path: Path) -> Any:
     try:
-        return json.loads(data.decode("utf-8"), parse_constant=_refuse)
+        return json.loads(data.decode("utf-8"), parse_constant=_refuse, parse_float=_finite, parse_int=_whole)
     except (ValueError, RecursionError) as error:
         line = getattr(error, "lineno", None)
         reason = getattr(error, "msg", None) or str(error)
@@ -380,7 +381,21 @@ def _json(data: bytes, path: Path) -> Any:
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is not valid JSON number")
+    raise ValueError(f"{word[:40]} is no number that a model holds")
+
+
+def _finite(word: str) -> float:
+    found = float(word)
+    if not math.isfinite(found):
+        _refuse(word)
+    return found
+
+
+def _whole(word: str) -> int:
+    """A whole number of 64 bits: a larger one fits neither an array nor, in the end, a float."""
+    if len(word) > _MOST_DIGITS or not -(2**63) <= (found := int(word)) < 2**63:
+        _refuse(word)
+    return found
 
 
 def _dump(value: Any) -> bytes:

@@ -74,7 +74,7 @@ class Model:
         fill: what takes the place of a feature that is not known, shape (features,); NaN where the trees know what to
             do because it was missing in the jobs that they were fitted on, too.
         forests: trees for the lower end, the prediction and the upper end.
-        widen: what is taken off the lower end and put on the upper one, in the logarithm.
+        widen: what is taken off the lower end and put on the upper one, in the logarithm; at least 0.
         state: what is known of the jobs of the log.
         zone: IANA zone that hours are of.
         clock: IANA zone of the clock that ``submit_s`` are seconds of.
@@ -294,10 +294,13 @@ def _fill(rows: Singles) -> Floats:
 
 
 def _widen(answers: Floats, target: Floats, weight: Floats, lower: float, upper: float) -> tuple[float, float]:
-    """How far the ends must move out so that weighted shares `lower` and 1 - `upper` lie beyond them."""
+    """How far the ends must move out so that no more than weighted shares `lower` and 1 - `upper` lie beyond them.
+
+    Never below 0: an interval that holds more than it must stays as it is.
+    """
     return (
-        _weighted_quantile(answers[0] - target, weight, 1 - lower),
-        _weighted_quantile(target - answers[2], weight, upper),
+        max(0.0, _weighted_quantile(answers[0] - target, weight, 1 - lower)),
+        max(0.0, _weighted_quantile(target - answers[2], weight, upper)),
     )
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SETTINGS = "settings.json"
 _ARRAYS = {"hashes": "uint64", "count": "int64", "log_sum": "float64", "run_sum": "float64", "last_end": "float64"}
 _SIZES = ("GPUs", "nodes")
+_MOST_JOBS, _MOST_S = 10**12, 1e13
 _ZONE = re.compile(r"[A-Za-z0-9_+/-]{1,64}")
 _HINT = "train the model again, or ask its author for the whole folder"
 
@@ -113,8 +114,8 @@ class _Settings:
         return low, middle, high
 
     def widen(self) -> tuple[float, float]:
-        """Of both ends, in the logarithm."""
-        low, high = self.numbers("widen", self.found.get("widen"), 2, -100, 100)
+        """Of both ends, in the logarithm; below 0 they would narrow the interval, to a point in the end."""
+        low, high = self.numbers("widen", self.found.get("widen"), 2, 0, 100)
         return low, high
 
     def features(self) -> list[str]:
@@ -153,6 +154,10 @@ class _Settings:
         return str(self.found["size"])
 
 
+def _between(values: NDArray[np.float64], low: float, high: float) -> np.bool_:
+    return ((values >= low) & (values <= high)).all()
+
+
 def _state(folder: Folder) -> State:
     parts = {name: folder.array(f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
     recent = folder.array("recent.npy", "float32", 2)
@@ -170,6 +175,10 @@ def _state(folder: Folder) -> State:
     check("count", bool((count >= 0).all() and count[-1] == 0), "counts, the last of them 0")
     for name in ("log_sum", "run_sum", "last_end"):
         check(name, bool(np.isfinite(parts[name][some]).all()), "finite numbers")
+    check("count", bool((count <= _MOST_JOBS).all()), "counts of jobs")
+    check("log_sum", bool((np.abs(parts["log_sum"][some]) <= 100.0 * count[some]).all()), "logarithms of seconds")
+    check("run_sum", bool(_between(parts["run_sum"][some] / count[some], 0, _MOST_S)), "seconds")
+    check("last_end", bool(_between(parts["last_end"][some], -_MOST_S, _MOST_S)), "seconds")
     check("recent", bool((np.abs(recent) < 100).all()), "logarithms of seconds")
     numbered = {name: folder.array(f"{name}_numbers.npy", "uint64") for name in NUMBERED}
     # arrays read from a file cannot be written to; the loop over jobs is compiled for such as can

@@ -381,13 +381,14 @@ def from_json(data: Any, path: str) -> OverheadModel:
         InputError: something is missing, or no number.
     """
     try:
-        terms = {name: tuple(_number(v) for v in data["terms"][name]) for name in PARTS}
+        terms = {name: tuple(_number(v, 0) for v in data["terms"][name]) for name in PARTS}
         own = {name: {str(k): _number(v) for k, v in data["own"].get(name, {}).items()} for name in PARTS}
-        error = {str(k): _number(v) for k, v in data["error"].items()}
+        error = {str(k): _number(v, 0) for k, v in data["error"].items()}
         told = data["lengths"]
-        lengths = Lengths(_number(told["middle"]), _number(told["spread"]), int(_number(told["jobs"])))
-        reach = {a: {k: _maybe(data["reach"][a][k]) for k in SCORED} for a in ("suspension", "job")}
-        rows = int(_number(data["rows"]))
+        middle, spread = _number(told["middle"], -_MOST_LN, _MOST_LN), _number(told["spread"], 0, _MOST_LN)
+        lengths = Lengths(middle, spread, _whole(told["jobs"]))
+        reach = {a: {k: _reach_of(k, data["reach"][a][k]) for k in SCORED} for a in ("suspension", "job")}
+        rows = _whole(data["rows"])
     except (KeyError, TypeError, AttributeError, ValueError) as fault:
         raise InputError(
             f"is not an overhead model: {type(fault).__name__}: {fault}",
@@ -396,20 +397,29 @@ def from_json(data: Any, path: str) -> OverheadModel:
         ) from fault
     if any(len(v) != len(TERMS) for v in terms.values()):
         raise InputError(f"is not an overhead model: expected {len(TERMS)} coefficients a part", path=path)
-    if lengths.spread < 0 or any(v < 0 for each in reach.values() for v in each.values()):
-        raise InputError("is not an overhead model: a spread below 0", path=path)
     return OverheadModel(terms, own, lengths, error, reach, rows)
+
+
+_MOST, _MOST_LN = 1e12, 50.0
+"""Of seconds, ratios and jobs; of their logarithms."""
 
 
 def _finite(value: float | None) -> float | None:
     return value if value is not None and np.isfinite(value) else None
 
 
-def _maybe(value: Any) -> float:
-    return np.nan if value is None else _number(value)
+def _reach_of(cost: str, value: Any) -> float:
+    """A score: of ``suspend_s`` in times the sides of an interval, of the others the logarithm of a ratio."""
+    return np.nan if value is None else _number(value, 0, _MOST if cost == "suspend_s" else _MOST_LN)
 
 
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not np.isfinite(value):
-        raise ValueError(f"{value!r} is not a finite number")
+def _number(value: Any, low: float = -_MOST, high: float = _MOST) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+        raise ValueError(f"{value!r:.40} is no number from {low:g} to {high:g}")
     return float(value)
+
+
+def _whole(value: Any) -> int:
+    if not isinstance(value, int):
+        raise ValueError(f"{value!r:.40} is no whole number")
+    return int(_number(value, 0))

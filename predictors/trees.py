@@ -9,6 +9,7 @@ compiled loop where there are many rows. LightGBM itself only ever sees models t
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -320,4 +321,4 @@ def _check_head(lines: list[str], features: Sequence[str], path: str) -> None:
 
 def finite(value: object) -> bool:
     """Whether a value read from JSON is a finite number."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= sys.float_info.max

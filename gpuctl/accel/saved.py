@@ -61,7 +61,7 @@ def load(path: Path, name: str, accels: int) -> tuple[Policy, dict[str, Any]]:
         if not isinstance(value, dict) or set(value) != set(SHAPES):
             raise ValueError("holds other things than the arrays of the two nets")
         arrays = {each: np.array(value[each], np.float64) for each in SHAPES}
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:
         raise InputError(f"is no model: {error}", path=str(path), hint=_HINT) from error
     return small(arrays, name, accels, str(path)), {}
 

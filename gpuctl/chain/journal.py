@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 BEGUN, SUBMITTING, SUBMITTED, ENDED, STOPPED, DONE, NOTED = (
     "begun", "submitting", "submitted", "ended", "stopped", "done", "noted",
 )  # fmt: skip
+_MOST_DIGITS, _MOST_JOBS, _MOST_S = 18, 10_000, 1e11
 _ELSE = "name another file with --journal"
 _HINT = "name the journal that gpuctl chain run has written"
 
@@ -50,6 +51,11 @@ class Told:
 Event = dict[str, Any]
 
 
+def is_job_id(text: str) -> bool:
+    """Whether a text is a number as Slurm has it for a job, or for an instant."""
+    return text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS
+
+
 def token(name: str, chain: str, number: int) -> str:
     """Name and comment of a job: nobody else's job has it."""
     return f"{name}.{number}.{chain}"
@@ -67,7 +73,7 @@ def read(path: Path) -> Told:
     for number, line in enumerate(lines, 1):
         try:
             event = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             event = None
         if not isinstance(event, dict) or not isinstance(event.get("event"), str):
             raise InputError("is not a line of a journal", path=str(path), line=number, hint=_HINT)
@@ -81,8 +87,10 @@ def _told(events: list[dict[str, Any]], path: Path) -> Told:
     name, chain, open_, over = "", "", None, False
     for line, event in enumerate(events, 1):
         kind, number = event["event"], event.get("number", 0)
-        if (kind == BEGUN) != (line == 1) or not isinstance(number, int):
+        if (kind == BEGUN) != (line == 1):
             raise InputError("is not the next line of a journal", path=str(path), line=line, hint=_HINT)
+        if odd := _odd(event):
+            raise InputError(f"{odd}: found {event.get(odd)!r:.60}", path=str(path), line=line, hint=_HINT)
         if kind == BEGUN:
             name, chain = str(event.get("name")), str(event.get("chain"))
         elif kind == SUBMITTING:
@@ -94,6 +102,20 @@ def _told(events: list[dict[str, Any]], path: Path) -> Told:
         elif kind in {STOPPED, DONE}:
             over = True
     return Told(name, chain, jobs, open_, ended, over, events)
+
+
+def _odd(event: Event) -> str | None:
+    """The key of an event whose value no journal has; None: all are sound."""
+    at_s, number = event.get("at_s"), event.get("number")
+    if not isinstance(at_s, int | float) or isinstance(at_s, bool) or not 0 <= at_s <= _MOST_S:
+        return "at_s"
+    if event["event"] not in {SUBMITTING, SUBMITTED, ENDED}:
+        return None
+    if not isinstance(number, int) or isinstance(number, bool) or not 1 <= number <= _MOST_JOBS:
+        return "number"
+    job = event.get("job")
+    has_job = isinstance(job, str) and is_job_id(job)
+    return None if has_job or event["event"] == SUBMITTING else "job"
 
 
 class Journal:

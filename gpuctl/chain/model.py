@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 KIND = "chain"
 _RATIOS, _POOL, _USERS, _PAST, _COUNT = "ratios.npy", "pool.npy", "users.npy", "past.npy", "count.npy"
+_SECOND = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
 _HINT = "train the model again, or ask its author for the whole folder"
 
 
@@ -293,6 +295,7 @@ def load(path: Path) -> Model:
     size = cluster.get("nodes") if isinstance(cluster, dict) else None
     if (
         not isinstance(size, int)
+        or isinstance(size, bool)
         or not isinstance(bags, int)
         or not 1 <= size <= 10**6
         or bags not in (0, policies.BAGS)
@@ -327,7 +330,10 @@ def _trained_on(folder: card.Folder) -> tuple[int, int, str]:
     job, on = folder.card.get("job"), folder.card.get("trained_on")
     nodes, limit = (job.get("nodes"), job.get("limit_min")) if isinstance(job, dict) else (None, None)
     until = on.get("until") if isinstance(on, dict) else None
-    if not isinstance(nodes, int) or not isinstance(limit, int) or not isinstance(until, str):
+    if (
+        type(nodes) is not int or type(limit) is not int or not 1 <= min(nodes, limit) <= max(nodes, limit) <= 10**9
+        or not isinstance(until, str) or not _SECOND.fullmatch(until)
+    ):  # fmt: skip
         raise InputError("job and trained_on are not those of a model", path=str(folder.path / card.CARD), hint=_HINT)
     return nodes, limit, until
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _HINT = "expected what squeue --json --all --array prints"
 MOST_BYTES = 256 << 20
+_MOST_ID, _MOST_NODES, _MOST_MIN, _MOST_S = 2**62, 10**6, 10**9, 10**11
 HOLDS_NODES = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "COMPLETING", "STAGE_OUT", "SIGNALING", "RESIZING"})
 _WAITS_FOR = ("Dependency", "DependencyNeverSatisfied", "JobHeldUser", "JobHeldAdmin", "BeginTime", "JobArrayTaskLimit")
 
@@ -101,9 +102,9 @@ def _job(job: dict[str, Any]) -> QueuedJob:
     states = frozenset(word.upper() for word in words(job, "job_state"))
     start, end = _instant(job, "start_time"), _instant(job, "end_time")
     pending = "PENDING" in states
-    limit_min = number(job.get("time_limit"))
+    limit_min = _counted(job, "time_limit", _MOST_MIN)
     over = not pending and not states & HOLDS_NODES
-    identity = number(job.get("job_id"))
+    identity = _counted(job, "job_id", _MOST_ID)
     submit = _instant(job, "submit_time")
     if identity is None or submit is None:
         raise ValueError("a job has no job_id or submit_time")
@@ -117,7 +118,7 @@ def _job(job: dict[str, Any]) -> QueuedJob:
         comment=text(job, "comment") or text(job, "comment", "job"),
         states=states,
         reason=text(job, "state_reason"),
-        nodes=max(number(job.get("node_count")) or 1, 1),
+        nodes=max(_counted(job, "node_count", _MOST_NODES) or 1, 1),
         limit_s=None if limit_min is None else 60 * limit_min,
         submit_s=submit,
         start_s=None if pending else start,
@@ -129,15 +130,22 @@ def _job(job: dict[str, Any]) -> QueuedJob:
 
 
 def _instant(job: dict[str, Any], name: str) -> int | None:
+    return _counted(job, name, _MOST_S) or None
+
+
+def _counted(job: dict[str, Any], name: str, most: int) -> int | None:
+    """A number from 0 to so many: what follows counts in 64 bits."""
     found = number(job.get(name))
-    return found or None
+    if found is not None and not 0 <= found <= most:
+        raise ValueError(f"{name} of a job is {str(found)[:30]}, expected 0 to {most:,}")
+    return found
 
 
 def when(data: bytes) -> int | None:
     """Seconds since 1970 at which a queue was so, where it says so itself (Slurm 23.02 and later)."""
     try:
         told = json.loads(data)
-        return number(told.get("last_update")) if isinstance(told, dict) else None
+        return _instant(told, "last_update") if isinstance(told, dict) else None
     except (ValueError, RecursionError, RowError):
         return None
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from gpuctl.chain.journal import is_job_id
 from gpuctl.chain.queue_now import read_queue
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.read.programs import output
@@ -103,7 +104,9 @@ class Slurm:
         for line in text.splitlines():
             cells = line.split("|")
             if len(cells) == len(_FIELDS):
-                start, end = (int(cell) if cell.isdecimal() else None for cell in cells[3:5])
+                if not is_job_id(cells[0]):
+                    raise InputError(f"sacct shows a job id {cells[0][:40]!r}, expected a number", hint="see sacct -X")
+                start, end = (int(cell) if is_job_id(cell) else None for cell in cells[3:5])
                 found.append(Ended(cells[0], cells[1], cells[2].split(" ")[0], start, end))
         return found
 
@@ -150,7 +153,7 @@ class Slurm:
             raise InputError(f"sbatch cannot be run: {error.strerror}", hint="is Slurm on PATH?") from error
         said = done.stderr.decode("utf-8", "replace").strip()[:500]
         job = done.stdout.decode("utf-8", "replace").strip().split(";")[0]
-        if done.returncode == 0 and job.isascii() and job.isdecimal():
+        if done.returncode == 0 and is_job_id(job):
             return job
         if done.returncode > 0 and not any(word in said.lower() for word in _UNSURE):
             raise RefusedError(f"sbatch: exit {done.returncode}: {said or 'it said nothing'}")

@@ -49,7 +49,9 @@ def advise(
     ] = "now",
     at: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="When FILE was so, in seconds since 1970, if it does not say."),
+        typer.Option(
+            metavar="SECONDS", min=0, max=1e11, help="When FILE was so, in seconds since 1970, if it does not say."
+        ),
     ] = None,
     nodes: Annotated[
         int | None, typer.Option(metavar="N", min=1, help="Nodes of the job's partition. Default: the model's.")

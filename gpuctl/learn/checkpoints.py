@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.predictors import card
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -33,6 +34,10 @@ def digest_of(settings: Mapping[str, Any], arrays: Iterable[NDArray[Any]]) -> st
         found.update(f"{each.dtype}{each.shape}".encode())
         found.update(np.ascontiguousarray(each).data)
     return found.hexdigest()
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 @dataclass
@@ -63,7 +68,30 @@ class Checkpoint:
                 path=str(self.path), hint="name another folder, or remove this one",
             )  # fmt: skip
         found: dict[str, Any] = folder.json("state.json")
+        with self.restoring():
+            curve, cpu_s = found["curve"], found["cpu_s"]
+            if not isinstance(curve, list) or not all(isinstance(row, dict) for row in curve):
+                raise TypeError("curve: expected a list of rows")
+            if not all(_is_number(value) for row in curve for value in row.values()):
+                raise TypeError("curve: expected numbers")
+            if not _is_number(cpu_s) or cpu_s < 0:
+                raise TypeError("cpu_s: expected seconds")
         return found, {name.removesuffix(".npy"): a for name, a in folder.files.items() if name.endswith(".npy")}
+
+    @contextmanager
+    def restoring(self) -> Iterator[None]:
+        """Take up what was saved: what is missing, or of another shape, is a fault of the folder.
+
+        Raises:
+            InputError: the block met a value that no training has.
+        """
+        try:
+            yield
+        except (KeyError, IndexError, TypeError, ValueError, OverflowError, RuntimeError) as error:
+            raise InputError(
+                f"holds no state that this training can go on from: {type(error).__name__}: {error}"[:300],
+                path=str(self.path), hint="remove the folder: the training then begins anew",
+            ) from error  # fmt: skip
 
     def save(self, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, now: bool = False) -> None:
         """Save, if it is time; the folder is at all times the last one that was whole.

@@ -130,13 +130,20 @@ def search(
     found = place.load()
     if found is not None:
         curve, before = found[0]["curve"], found[0]["cpu_s"]
-        arrays = {name: each.copy() for name, each in found[1].items()}
+        with place.restoring():
+            arrays = {name: _like(each, found[1][name]) for name, each in arrays.items()}
     while len(curve) < how.generations:
         tell(len(curve), how.generations)
         curve.append(_generation(score, how, number=len(curve), free=may, arrays=arrays, curve=curve))
         last = len(curve) == how.generations
         place.save({"curve": curve, "cpu_s": before + time.process_time() - begin}, arrays, now=last)
     return Found(arrays["best"], curve, before + time.process_time() - begin)
+
+
+def _like(fresh: Floats, saved: Floats) -> Floats:
+    if saved.shape != fresh.shape or not np.isfinite(saved).all():
+        raise ValueError(f"expected {fresh.size:,} finite numbers in a row")
+    return saved.astype(np.float64)
 
 
 def _with(net: Net, theta: Floats) -> Net:

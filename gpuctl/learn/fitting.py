@@ -91,7 +91,8 @@ def fit(
     place = Checkpoint(kept, digest_of(_settings(net, how), [flat(net.weights), *data, *held]))
     found = place.load()
     if found is not None:
-        run.restore(*found)
+        with place.restoring():
+            run.restore(*found)
     before = run.cpu_s
     rows, tested = _tensors(torch, data), _tensors(torch, held)
     while not run.over:

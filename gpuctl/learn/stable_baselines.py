@@ -114,7 +114,8 @@ def learn(
     arrays: Arrays = {} if found is None else found[1]
     learner, labels = _learner(make, scale, how, len(curve), body=body, aux=aux)
     if found is not None:
-        _restore(torch, learner, arrays)
+        with place.restoring():
+            _restore(torch, learner, arrays)
     while len(curve) < how.rounds:
         tell(len(curve), how.rounds)
         learner.learn(how.steps, callback=labels)

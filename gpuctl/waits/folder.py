@@ -81,6 +81,7 @@ def load(path: Path) -> learn.Model:
     checked("unlimited", isinstance(found.get("unlimited"), bool), "true or false")
     for key in ("largest", "trained_s"):
         checked(key, trees.finite(found.get(key)) and abs(found[key]) < 1e12, "a number")
+    checked("largest", found["largest"] > 0, "a size above 0")
     levels = found.get("levels")
     methods = isinstance(levels, dict) and set(levels) == set(_FOLLOWED)
     levels = checked("levels", methods, f"those of {', '.join(_FOLLOWED)}")

@@ -134,6 +134,10 @@ def _number(value: Any, low: float = -_MOST, high: float = _MOST) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and low <= value <= high
 
 
+def _whole(value: Any, low: int, high: int) -> bool:
+    return isinstance(value, int) and _number(value, low, high)
+
+
 def _to_resampled(folder: Folder, found: dict[str, Any], checked: Check) -> Resampled:
     arrays = {name: folder.array(f"{name}.npy", kind) for name, kind in _ARRAYS.items()}
     size = arrays["submit_s"].size
@@ -143,17 +147,20 @@ def _to_resampled(folder: Folder, found: dict[str, Any], checked: Check) -> Resa
     submit, run = arrays["submit_s"], arrays["run_s"]
     good = bool(np.isfinite(submit).all() and (np.diff(submit) >= 0).all() and submit[0] >= 0 and submit[-1] < _MOST)
     good = good and bool(np.isfinite(run).all() and (run > 0).all() and (arrays["size"] > 0).all())
-    good = good and bool((arrays["size"] < _MOST).all() and (run < _MOST).all() and (arrays["user"] < size + 1).all())
+    good = good and bool((arrays["size"] < _MOST).all() and (run < _MOST).all())
     checked("method", good, "times in order, run times and sizes above 0")
+    limit, user = arrays["limit_s"], arrays["user"]
+    checked("method", (np.isnan(limit) | ((limit > 0) & (limit < _MOST))).all(), "time limits above 0, or none")
+    checked("method", ((user >= -1) & (user <= size)).all(), "numbers of users")
     for key, names in (("queue", found["queues"]), ("gpu_type", found["gpu_types"]), ("state", states)):
         values = arrays[key]
         checked(f"{key}s", bool((values >= -1).all() and (values < max(len(names), 1)).all()), "names for all numbers")
     near = checked("near_weeks", found.get("near_weeks") is None or _number(found["near_weeks"], 0, 1e4), "weeks")
-    block = checked("block", isinstance(found.get("block"), int) and 0 < found["block"] < 1e9, "a number of jobs")
-    capacity = checked("capacity", found.get("capacity") is None or _number(found["capacity"], 0), "a number")
+    block = checked("block", _whole(found.get("block"), 1, 10**9), "a number of jobs")
+    capacity = checked("capacity", found.get("capacity") is None or _number(found["capacity"], 0), "a number from 0")
     trend = found.get("trend")
-    good = isinstance(trend, list) and len(trend) == 2 and all(t is None or _number(t) for t in trend)
-    checked("trend", good, "two numbers")
+    good = isinstance(trend, list) and len(trend) == 2 and all(t is None or _number(t, 0) for t in trend)
+    checked("trend", good and (trend[1] is None or trend[1] <= 1), "a ratio and a share")  # type: ignore[index]
     jobs = Jobs(
         name=found["name"], submit_s=submit, size=arrays["size"], run_s=run, limit_s=arrays["limit_s"],
         user=arrays["user"], queue=arrays["queue"], gpu_type=arrays["gpu_type"],
@@ -173,11 +180,14 @@ def _to_parametric(found: dict[str, Any], checked: Check, place: str) -> Paramet
         checked(key, 0 <= numbers[key] <= 1, "a share from 0 to 1")
     for key in ("rho_size", "rho_limit"):
         checked(key, -1 < numbers[key] < 1, "a correlation")
-    checked("more", numbers["more"] >= 0, "at least 0")
+    for key in ("capacity", "offered_", "jobs_a_week", "more"):
+        checked(key, numbers[key] >= 0, "at least 0")
     lists: dict[str, Any] = {}
     for key in _LISTS:
         values = found.get(key)
         good = isinstance(values, list) and len(values) <= 1_000_000 and all(_number(value) for value in values)
+        if key in _WHOLE:
+            checked(key, good and all(isinstance(value, int) for value in values), "a list of whole numbers")  # type: ignore[union-attr]
         lists[key] = np.array(checked(key, good, "a list of numbers"), np.int64 if key in _WHOLE else np.float64)
     kinds, classes = lists["sizes"].size, lists["class_top"].size
     same = kinds > 0 and all(lists[key].size == kinds for key in ("kind_queue", "kind_gpu_type", "kind_share"))
@@ -190,8 +200,11 @@ def _to_parametric(found: dict[str, Any], checked: Check, place: str) -> Paramet
     checked("class_top", lists["class_top"][-1] >= lists["sizes"].max(), "classes for all sizes")
     checked("longest", (lists["longest"] >= 1).all(), "seconds, at least 1")
     checked("limits", lists["limits"].size == lists["limit_share"].size, "as many as shares")
+    checked("limits", (lists["limits"] > 0).all(), "seconds above 0")
+    good = not lists["limits"].size or ((lists["limit_share"] >= 0).all() and lists["limit_share"].sum() > 0)
+    checked("limit_share", good, "shares")
     checked("arrivals", found.get("arrivals") in ARRIVALS, f"one of {', '.join(ARRIVALS)}")
-    checked("users", isinstance(found.get("users"), int) and 0 <= found["users"] < 10**7, "a number of users")
+    checked("users", _whole(found.get("users"), 0, 10**7), "a number of users")
     zipf = found.get("zipf")
     checked("zipf", isinstance(zipf, list) and len(zipf) == 2 and all(_number(z, 0, 1e6) for z in zipf), "two numbers")
     shape = checked(
@@ -216,5 +229,9 @@ def _to_lublin(found: dict[str, Any], checked: Check) -> Lublin:
     read = Laws(**{name: float(value) for name, value in laws.items()})  # type: ignore[union-attr]
     positive = (read.a1, read.b1, read.a2, read.b2, read.aarr, read.barr, read.anum, read.bnum)
     checked("laws", min(positive) > 0 and 0 <= read.low < read.medium < read.high < 40, "laws of the model")
+    shares = (read.serial, read.pow2, read.prob)
+    checked("laws", all(0 <= share <= 1 for share in shares), "serial, pow2 and prob from 0 to 1")
+    with np.errstate(all="ignore"):
+        checked("laws", np.isfinite(lublin.cycle(read)).all(), "a daily cycle from anum and bnum")
     capacity = checked("capacity", _number(found.get("capacity"), 1), "a number, at least 1")
     return Lublin(read, found["unit"], float(capacity), found["name"], found["capacity_from"])

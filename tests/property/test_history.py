@@ -203,7 +203,7 @@ def test_a_hostile_folder_gives_an_error_or_a_prediction(
         ("quantiles", [0.1, None, 0.9]),
         ("features", []), ("features", ["user_last"] * 2), ("features", ["__class__"]), ("features", {"a": 1}),
         ("features", [["user"]]), ("fill", [0.0]), ("fill", None), ("fill", "x"),
-        ("widen", [1e9, 0]), ("widen", [True, 0]),
+        ("widen", [1e9, 0]), ("widen", [True, 0]), ("widen", [-0.5, 0]), ("widen", [0, -5]),
         ("zone", "../../etc/passwd"), ("zone", "Mars/Phobos"), ("zone", 3), ("clock", ""), ("size", "cores"),
         ("size", ["GPUs"]), ("typical_s", 0), ("typical_s", "1"), ("typical_s", None),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
 from dataclasses import dataclass, field
@@ -356,3 +357,28 @@ def test_a_file_that_says_no_chain_is_refused(tmp_path: Path, change: str, told:
     path.write_text("\n".join({**good, change.split(" ", maxsplit=1)[0]: change}.values()))
     with pytest.raises(InputError, match=told):
         read_chain_file(path)
+
+
+@pytest.mark.parametrize(
+    ("event", "key"),
+    [
+        ({"event": log.SUBMITTED, "number": 1, "job": "12_a"}, "job"), ({"event": log.ENDED, "number": 1}, "job"),
+        ({"event": log.SUBMITTED, "number": 1, "job": 12}, "job"), ({"event": log.SUBMITTING}, "number"),
+        ({"event": log.SUBMITTING, "number": True}, "number"), ({"event": log.SUBMITTING, "number": 10**400}, "number"),
+        ({"event": log.NOTED, "at_s": 1e308}, "at_s"), ({"event": log.NOTED, "at_s": None}, "at_s"),
+        ({"event": log.NOTED, "at_s": 10**400}, "at_s"),
+    ],
+)  # fmt: skip
+def test_a_journal_with_a_value_that_none_has_is_refused(tmp_path: Path, event: dict[str, Any], key: str) -> None:
+    path = tmp_path / "j"
+    begun = {"event": log.BEGUN, "at_s": 1.0, "name": "svc", "chain": "c"}
+    path.write_text("".join(json.dumps({"at_s": 2.0} | each) + "\n" for each in (begun, event)))
+    with pytest.raises(InputError, match=rf"j:2: {key}: found"):
+        read(path)
+
+
+def test_an_id_of_the_accounting_that_is_no_number_is_an_error_of_slurm(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = "12+1|svc.1.c|COMPLETED|100|200|0:0\n"
+    monkeypatch.setattr("gpuctl.chain.slurm_calls.output", lambda *_args, **_options: line.encode())
+    with pytest.raises(InputError, match=r"job id '12\+1', expected a number"):
+        Slurm().accounting(name="svc.1.c")

@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.learn.evolution import Evolution, evolve
+from gpuctl.learn.checkpoints import KIND, Checkpoint
+from gpuctl.learn.evolution import Evolution, evolve, search
 from gpuctl.learn.nets import initial, scaled
+from gpuctl.predictors.card import load_folder
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -63,6 +65,27 @@ def test_evolution_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkey
     assert resumed.curve == whole.curve
     with pytest.raises(InputError, match="of a training with other data"):
         evolve(net, score, replace(how, seed=2), kept=kept)
+
+
+@pytest.mark.parametrize(
+    ("state", "arrays"),
+    [
+        ({"curve": 3}, {}), ({"curve": [1]}, {}), ({"curve": [{"score": "x"}]}, {}), ({"curve": None}, {}),
+        ({"cpu_s": -1}, {}), ({"cpu_s": None}, {}), ({}, {"theta": np.zeros(3)}),
+        ({}, {"second": np.full(49, np.nan)}), ({}, {"best": None}),
+    ],
+)  # fmt: skip
+def test_a_state_that_no_training_has_is_refused(tmp_path: Path, state: dict[str, Any], arrays: dict[str, Any]) -> None:
+    how = Evolution(generations=2, pairs=2)
+    weights = np.zeros(49)
+    search(weights, lambda theta, _: -float((theta**2).sum()), how, settings={}, kept=tmp_path / "kept")
+    folder = load_folder(tmp_path / "kept", KIND)
+    saved = {name.removesuffix(".npy"): each for name, each in folder.files.items() if name.endswith(".npy")}
+    place = Checkpoint(tmp_path / "kept", folder.card["of"])
+    left = {name: each for name, each in (saved | arrays).items() if each is not None}
+    place.save(folder.json("state.json") | state, left, now=True)
+    with pytest.raises(InputError, match="holds no state that this training can go on from"):
+        search(weights, lambda theta, _: -float((theta**2).sum()), how, settings={}, kept=tmp_path / "kept")
 
 
 def test_fitting_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

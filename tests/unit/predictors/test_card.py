@@ -188,6 +188,19 @@ def test_an_array_of_other_numbers_is_refused(model: Path) -> None:
         folder.array("absent.npy", "int64")
 
 
+@pytest.mark.parametrize("number", ["1" + 400 * "0", "1e999", "-1e999", "NaN", str(2**63), str(-(2**63) - 1)])
+def test_a_number_that_no_model_holds_is_refused(model: Path, number: str) -> None:
+    rewrite(model, "settings.json", f'{{"a": [{number}]}}'.encode())
+    with pytest.raises(InputError, match="no number that a model holds"):
+        load_folder(model, "thing")
+
+
+def test_numbers_of_64_bits_are_read(model: Path) -> None:
+    edges = [2**63 - 1, -(2**63), 1.7e308, -5e-324]
+    rewrite(model, "settings.json", json.dumps(edges).encode())
+    assert load_folder(model, "thing").json("settings.json") == edges
+
+
 def test_text_must_be_utf8(model: Path) -> None:
     rewrite(model, "forest.txt", b"tree \xff")
     with pytest.raises(InputError, match=r"forest\.txt: is not UTF-8 text: byte 5"):

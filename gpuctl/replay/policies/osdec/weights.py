@@ -66,7 +66,7 @@ def _of_file(path: Path) -> Weights:
     try:
         w, b, v = (np.array(found[name], np.float64) for name in ("w", "b", "v"))
         v0 = np.array(found.get("v0", [0.0]), np.float64)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, OverflowError, AttributeError) as error:
         raise InputError(
             f"is not a JSON object with the arrays w, b and v: {error}", path=str(path), hint=HINT
         ) from None
@@ -89,5 +89,5 @@ def _json(path: Path) -> Any:
     data = read_whole(path, most=4 * 2**20, hint=HINT)
     try:
         return json.loads(data)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"is not JSON: {error}", path=str(path), hint=HINT) from None
