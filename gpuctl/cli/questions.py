@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
@@ -51,6 +52,7 @@ QUESTIONS: Final = {
 }
 """The commands by the question that they answer, each with one line for the list."""
 
+_MOST_WHOLE: Final = 2**63 - 1
 _Wrong: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
 """Typer's own, which it exports only by its subclasses."""
 
@@ -65,6 +67,13 @@ class ByQuestion(TyperGroup):
             with formatter.section(question):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
         formatter.write("\ngpuctl COMMAND --help lists the options of a command, most often with examples.\n")
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """See Typer's; numbers of options are finite, and whole ones fit into 64 bits."""
+        found = super().get_command(ctx, cmd_name)
+        if found is not None:
+            _bound_numbers(found)
+        return found
 
     def make_context(self, *args: Any, **more: Any) -> Any:
         """See Typer's; a wrong option is an error of ours."""
@@ -90,3 +99,35 @@ def _in_our_words() -> Iterator[None]:
         command = error.ctx.command_path if error.ctx is not None else "gpuctl"
         hint = f"did you mean {meant.rstrip('?')}?" if meant else f"{command} -h lists the options"
         raise UsageError(text[:1].lower() + text[1:].rstrip("."), hint=hint) from error
+
+
+def _bound_numbers(command: Any) -> None:
+    """Let each option of a command, and of those below it, refuse numbers that nothing can reckon with."""
+    for each in getattr(command, "commands", {}).values():
+        _bound_numbers(each)
+    for option in command.params:
+        kind = option.type
+        if not isinstance(kind, _Bounded) and kind.name.split()[0] in {"float", "integer"}:
+            option.type = _bounded(kind)
+
+
+class _Bounded:
+    """Marks a type of option whose numbers are bounded."""
+
+
+def _bounded(kind: Any) -> Any:
+    """A type of numbers as Typer has it, without infinities, NaN, and whole numbers beyond 64 bits."""
+
+    def convert(self: Any, value: Any, param: Any, ctx: Any) -> Any:
+        number = type(kind).convert(self, value, param, ctx)
+        if isinstance(number, int):
+            if abs(number) > _MOST_WHOLE:
+                self.fail(f"{value!r} is beyond 64 bits.", param, ctx)
+        elif not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number.", param, ctx)
+        return number
+
+    made: Any = type("BoundedNumber", (_Bounded, type(kind)), {"convert": convert})
+    bounded = made.__new__(made)
+    bounded.__dict__.update(kind.__dict__)
+    return bounded
