@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 MOST_NAMES = 65_536
 """Names of one host list; longer ones are refused before any name is made."""
 _COMMENT = re.compile(r"(?<!\\)#.*")
-_WORD = re.compile(r"""([A-Za-z][\w.]*)\s*[+-]?=\s*("[^"]*"|[^\s"]*)""")
+_WORD = re.compile(r"""(?<![\w.])(?:[^\WA-Za-z]|\.)*+([A-Za-z][\w.]*+)\s*+[+-]?=\s*+("[^"]*"|[^\s"]*+)""")
+# a search that fails goes through a long word once, not anew from each of its letters
 INCLUDED = "names another file: give that file as well"
 
 
@@ -62,7 +63,7 @@ def words(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     at = 0
     for word in _WORD.finditer(text):
-        if text[at : word.start()].strip():
+        if text[at : word.start(1)].strip():
             break
         found[word[1].lower()] = word[2].strip('"')
         at = word.end()

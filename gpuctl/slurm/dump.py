@@ -8,7 +8,7 @@ from gpuctl.core.lines import RowError
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(?::(.*))?", re.IGNORECASE)
 
-_OPTION = re.compile(r"(\w+)=(?:'([^']*)'|([^:]*))(?::|$)")
+_OPTION = re.compile(r"(?<!\w)(\w++)=(?:'([^']*)'|([^:]*))(?::|$)")
 
 
 def read_line(text: str) -> tuple[str, str, dict[str, str]]:

@@ -9,7 +9,7 @@ NOBODY = frozenset({"", "None assigned", "(null)", "None", "N/A", "n/a", "Unknow
 """What Slurm writes where a job has no nodes."""
 
 _DIGITS = 18
-_BRACKETED = re.compile(r"([^\[\]]*)\[([^\[\]]*)\]")
+_BRACKETED = re.compile(r"(?<![^\[\]])([^\[\]]*+)\[([^\[\]]*+)\]")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+))?", re.ASCII)
 _PLAIN = re.compile(r"[^\[\],\s]+")
 _Range = tuple[int, int, int]

@@ -66,7 +66,7 @@ _UNSTYLED = {
 _KEPT = {
     "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "transform", "clip-path", "points"
 }  # fmt: skip
-_NUMBER = re.compile(r"-?\d+\.\d+(?:e-?\d+)?")
+_NUMBER = re.compile(r"-?(?<!\d)\d++\.\d++(?:e-?\d++)?")
 _COMMAND = re.compile(r"([A-Za-z])([^A-Za-z]*)")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _OURS = re.compile(r"([akpc])([0-9]+)")

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 
 _HEAD = 2**16
 _MAPPING_FILE = "tres-mapping.txt"
-_MAPPING = re.compile(rb"\W*(\d{1,9})\W+([A-Za-z][\w/:.-]*)\W*")
+_MAPPING = re.compile(rb"\W*+(\d{1,9})\W++([A-Za-z][\w/:.-]*+)\W*+")
+_SOME_MAPPING = re.compile(rb"\d{1,9}\W++[A-Za-z]")
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -37,7 +38,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     again = cast("BinaryIO", HeadAgain(head, stream))
     single = dbd_delimited.table_of(head)
     sql = dbd_sql.tables_in(head)
-    if not sql and (single[0] not in NAME_TABLES if single else not _MAPPING.search(head)):
+    if not sql and (single[0] not in NAME_TABLES if single else not _SOME_MAPPING.search(head)):
         raise InputError(
             "neither a table of slurmdbd that names numbers (tres, qos, assoc), nor lines of a number and a name",
             line=1,
@@ -77,7 +78,7 @@ def sniff(name: str, head: bytes) -> str | None:
     single = dbd_delimited.table_of(head)
     if single and single[0] in NAME_TABLES:
         return f"header of slurmdbd's {single[0].removeprefix('_')}"
-    if name == _MAPPING_FILE and _MAPPING.search(head):
+    if name == _MAPPING_FILE and _SOME_MAPPING.search(head):
         return "file name, and lines of a number and a name"
     return None
 

@@ -47,11 +47,11 @@ _INTO = re.compile(
 )
 """An INSERT of any form whose table's name is whole."""
 _CREATE = re.compile(rb"CREATE\s+TABLE\s+(?:IF\s+NOT\s+EXISTS\s+)?(?:`?[\w$]+`?\.)?`?([\w$]+)`?\s*\(", re.IGNORECASE)
-_COLUMN = re.compile(rb"^\s*`([^`\n]+)`\s", re.MULTILINE)
+_COLUMN = re.compile(rb"^[ \t]*+`([^`\n]+)`\s", re.MULTILINE)
 _STRING = rb"'(?:[^'\\]++|\\.|'')*+'"
 # no backslash outside of strings: it would let a search for the end of one string begin at every place
 _ROW = re.compile(rb"\(((?:[^'()\\]++|" + _STRING + rb")*+)\)\s*", re.DOTALL)
-_VALUE = re.compile(rb"(\s*+(?:(?:_\w++\s*+)?(" + _STRING + rb")|([^',]*+))\s*+,)", re.DOTALL)
+_VALUE = re.compile(rb"(?<![^,])(\s*+(?:(?:_\w++\s*+)?(" + _STRING + rb")|([^',]*+))\s*+,)", re.DOTALL)
 _NAMED = re.compile(rb"(?:CREATE TABLE|INSERT INTO|DROP TABLE IF EXISTS|Table structure for table) `(\w+_table)`")
 _LONE = re.compile(rb"\s*\n[ \t]*+;")
 _BEGINS = rb"(?:INSERT INTO|INSERT IGNORE INTO|REPLACE INTO|CREATE TABLE) "

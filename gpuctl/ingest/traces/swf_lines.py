@@ -168,7 +168,7 @@ def _fault(line: bytes, width: int) -> str | None:
     return None
 
 
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,3})?", re.ASCII)
+_NUMBER = re.compile(r"[+-]?(\d++\.?\d*+|\.\d++)([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 def _numbered(rows: pl.DataFrame, numbers: Sequence[int] | np.ndarray) -> pl.DataFrame:

@@ -32,7 +32,7 @@ TOO_LONG = f"object longer than {OBJECT_LIMIT // 2**20} MiB"
 _CHUNK = 2**20
 _OVERLAP = 256
 _BETWEEN = re.compile(r"[\s,]*")
-_BARE = re.compile(r"\s*\[?\s*(?=\{)")
+_BARE = re.compile(r"\s*+(?:\[\s*+)?(?=\{)")
 _FIRST_KEY = re.compile(r'\{\s*"([^"\\]{1,100})"\s*:')
 _NEXT = re.compile(r"\}\s*,\s*(?=\{)")
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")
