@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
+from gpuctl.core.text import storable
 from gpuctl.store import lake_place, reader_sql, schema, written_stores
 from gpuctl.store.beside import Beside
 from gpuctl.store.lake import Lake, allow, recorded
@@ -110,6 +111,9 @@ class Store:
         self._given_lake = lake_place.given(lake) if lake is not None else None
         self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
+        _check_name(path)
+        if temp_dir is not None:
+            _check_name(temp_dir)
         try:
             there = path.is_file()
         except OSError as error:
@@ -123,8 +127,31 @@ class Store:
     def __enter__(self) -> Store:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None and self._write:
+                self._put_in_place()
+        finally:
+            self.close()
+
+    def _put_in_place(self) -> None:
+        """Write what was committed from the log beside the file into the file: closing does so, too, but cannot fail.
+
+        Raises:
+            StoreError: its disk is full, or fails.
+        """
+        try:
+            with suppress(duckdb.TransactionException):
+                # a reader of this process may hold a transaction open; closing tries again
+                uninterrupted(lambda: (self._beside.end(), self._con.execute("CHECKPOINT trace")))
+        except duckdb.Error as error:
+            log = written_stores.log_of(self.path)
+            if not log.exists():
+                raise _unusable(error, self.path, write=True) from error
+            raise StoreError(
+                f"{self.path}: not all of it could be written: {_first_line(error)}; the rest is in {log.name}",
+                hint=f"keep {log.name} beside it and free space on its disk; the next ingest puts it in place",
+            ) from error
 
     def close(self) -> None:
         """Close the file and give up its lock."""
@@ -466,6 +493,21 @@ class Store:
             self._con.execute(schema.migration(name))
             self.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
         self.execute("COMMIT")
+
+
+def _check_name(path: Path) -> None:
+    """See that DuckDB can open a file of this name.
+
+    Raises:
+        StoreError: it has bytes that are not UTF-8.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise StoreError(
+            f"{storable(str(path))}: the path of a trace store must be UTF-8, and this one is not",
+            hint="name another file with --db; TMPDIR says where temporary stores lie",
+        ) from error
 
 
 def _database(config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
