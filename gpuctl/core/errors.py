@@ -76,3 +76,27 @@ class DependencyError(GpuctlError):
     """An optional dependency is not installed."""
 
     exit_code = ExitCode.MISSING_DEPENDENCY
+
+
+def is_bug(error: BaseException) -> bool:
+    """Whether an error is none that gpuctl raises on purpose: any other exception, or a panic of a library in Rust.
+
+    A panic is no `Exception` in Python; Ctrl-C and what ends the process are no bugs.
+    """
+    return type(error).__name__ == "PanicException" or (
+        isinstance(error, Exception) and not isinstance(error, GpuctlError)
+    )
+
+
+def bug_of(error: BaseException, what: str) -> str:
+    """Name a bug that one file has shown.
+
+    Args:
+        error: what was raised.
+        what: was done with the file when it was, e.g. ``reading it as swf``.
+    """
+    said = next(iter(str(error).splitlines()), "")[:200]
+    return (
+        f"{what} failed with {type(error).__name__}{f': {said}' if said else ''}; this is a bug in gpuctl: please "
+        "report it, with the output of gpuctl --debug ingest"
+    )

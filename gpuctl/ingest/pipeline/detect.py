@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from gpuctl.core.errors import InputError
+from gpuctl.core.errors import InputError, bug_of, is_bug
 from gpuctl.core.numbers import size
 from gpuctl.ingest.core.format import Place
 from gpuctl.ingest.read.files import Candidate, NotRead, reason, walk
@@ -132,6 +132,10 @@ def _look(
             return Finding(found, fmt, why, stream.digest()[0] if hash_it else None)
     except InputError as error:
         return NotRead(found.shown, reason(error), failed=True)
+    except BaseException as error:
+        if not is_bug(error):
+            raise
+        return NotRead(found.shown, bug_of(error, "finding out what it is"), failed=True)
 
 
 def _stranger(head: bytes) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.errors import InputError, UsageError, bug_of, is_bug
 from gpuctl.core.local_time import check_timezone, has_local_times
 from gpuctl.core.paths import resolved
 from gpuctl.core.text import plural
@@ -72,6 +73,7 @@ def ingest(
     lake: str | None = None,
     engine: Engine | None = None,
     tell: Callable[[str], None] = lambda _: None,
+    debug: bool = False,
     then: Callable[[Store, str], None] | None = None,
 ) -> IngestReport:
     """Load every log file under some paths into a trace store, which is made where there is none.
@@ -92,6 +94,7 @@ def ingest(
             if it has one, unless given.
         engine: whose workers read files that need nothing of the store, side by side; None or local: all is read here.
         tell: called with a line for the user about them.
+        debug: tell the traceback of a bug that a file shows, too.
         then: called with the store and the cluster's name when anything of it has changed, while the store is open.
 
     Returns:
@@ -122,6 +125,7 @@ def ingest(
         lake=lake,
         engine=None if dry_run or engine is None or engine.kind == "local" else engine,
         tell=tell,
+        debug=debug,
         then=then,
     )
     lake = None if dry_run else lake
@@ -192,6 +196,7 @@ class _Run:
     lake: str | None = None
     engine: Engine | None = None
     tell: Callable[[str], None] = lambda _: None
+    debug: bool = False
     then: Callable[[Store, str], None] | None = None
     ahead: Ahead | None = None
     """What workers read."""
@@ -321,11 +326,28 @@ class _Run:
                 self.apart += [(finding, reason(error)) for finding in group]
             else:
                 self.done += [report_of(finding, "failed", message=reason(error)) for finding in group]
+        except Exception as error:
+            self._leave_out(group, store, error)
         except KeyboardInterrupt:
             # a commit cannot be interrupted: the source may be in after all
             kept = store is not None and ledger.next_source(store) > before
             self.done += [report_of(finding, "loaded" if kept else "interrupted") for finding in group]
             raise IngestInterrupted(self._summary()) from None
+        except BaseException as error:
+            self._leave_out(group, store, error)
+
+    def _leave_out(self, group: list[Finding], store: Store | None, error: BaseException) -> None:
+        """Leave out the file of a group in which a reader shows a bug: the others lose nothing by it."""
+        if not is_bug(error):
+            raise error
+        if len(group) > 1:
+            for finding in group:
+                self._take([finding], store)
+            return
+        if self.debug:
+            self.tell("".join(traceback.format_exception(error)))
+        message = bug_of(error, f"reading it as {group[0].format.name}")
+        self.done.append(report_of(group[0], "failed", message=message))
 
     def _summary(self) -> IngestReport:
         return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run, tuple(self._warnings()))

@@ -129,6 +129,11 @@ class Pieces(io.RawIOBase):
         self._ready = self._ready[size:]
         return size
 
+    def close(self) -> None:
+        """Give up what is held at once: the generator holds this object, which Python would find much later."""
+        super().close()
+        self._pieces, self._ready, self._held = iter(()), memoryview(b""), b""
+
     def blocks(self) -> Iterator[bytes]:
         """Yield all that `readinto` has not given yet, piece by piece as it is decompressed."""
         if self._ready:
