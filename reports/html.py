@@ -414,8 +414,9 @@ def _sources_grid(sources: Sequence[SourceInfo], limit: int) -> Grid:
     columns = (
         Column("path", "-", "The file, as found; members of archives as archive!member."),
         Column("format", "-", "The format it was read as."),
-        Column("rows_in", "-", "Rows read: those loaded and those rejected."),
+        Column("rows_in", "-", "Rows read: those loaded, those already in the store, and those rejected."),
         Column("rows_loaded", "-", "Rows that are in the store."),
+        Column("rows_already_stored", "-", "Rows that the store already had, with the same content."),
         Column("rows_rejected", "-", "Rows that could not be read; the store keeps each with its reason."),
         Column("bytes", "-", "Its size, decompressed."),
         Column("sha256", "-", "Of its bytes."),
@@ -428,4 +429,7 @@ def _sources_grid(sources: Sequence[SourceInfo], limit: int) -> Grid:
 
 
 def _source_totals(sources: Sequence[SourceInfo]) -> dict[str, int]:
-    return {n: sum(getattr(s, n) for s in sources) for n in ("rows_in", "rows_loaded", "rows_rejected")}
+    return {
+        n: sum(getattr(s, n) for s in sources)
+        for n in ("rows_in", "rows_loaded", "rows_already_stored", "rows_rejected")
+    }

@@ -21,7 +21,7 @@ def make_store(path: Path) -> Path:
     parser = next(fmt.parser_version for fmt in all_formats() if fmt.name == FORMAT)
     with Store(path, write=True) as store:
         store.execute(
-            "INSERT INTO sources VALUES (1, 'west', '/logs/jobs', ?, 'ab', 10, ?, ?, 0, ?, now())",
+            "INSERT INTO sources VALUES (1, 'west', '/logs/jobs', ?, 'ab', 10, ?, ?, 0, ?, now(), 0)",
             [FORMAT, JOBS, JOBS, parser],
         )
         store.execute(

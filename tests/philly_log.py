@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ class Kept:
     epoch: str = ""
     rows_in: int = 0
     rows_loaded: int = 0
+    rows_already_stored: int = 0
     rejects: list[tuple[int, str, bytes]] = field(default_factory=list)
     tables: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
 
@@ -41,6 +43,9 @@ class Kept:
 
     def loaded(self, rows: int = 1) -> None:
         self.rows_loaded += rows
+
+    def already_stored(self, rows: int = 1) -> None:
+        self.rows_already_stored += rows
 
     def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
         data = raw.encode() if isinstance(raw, str) else raw
@@ -59,9 +64,8 @@ class Kept:
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
         import polars as pl
 
-        selected = sql.partition("FROM")[0]
-        names = ("job", "queue", "machine", "labelled")
-        return pl.DataFrame(schema=dict.fromkeys((name for name in names if name in selected), pl.String))
+        names = re.findall(r"\w+", sql.partition("FROM")[0].removeprefix("SELECT"))
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.Null))
 
     def execute(self, sql: str, params: dict[str, object] | None = None) -> None:
         raise AssertionError(f"nothing to change in an empty store: {sql} {params}")
@@ -107,7 +111,7 @@ class OneFile(Kept):
 def load_into(sink: Kept, fmt: Format, data: bytes | str) -> None:
     """Load bytes as one file of a format; the ledger's sum is checked."""
     fmt.load(io.BytesIO(data.encode() if isinstance(data, str) else data), sink)
-    assert sink.rows_in == sink.rows_loaded + len(sink.rejects)
+    assert sink.rows_in == sink.rows_loaded + sink.rows_already_stored + len(sink.rejects)
 
 
 def load(fmt: Format, data: bytes | str, store: Store, **settings: Any) -> OneFile:

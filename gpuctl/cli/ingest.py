@@ -231,6 +231,7 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
             lake=how.lake,
             engine=how.engine,
             tell=lambda text: message(text, quiet=options.quiet),
+            debug=options.debug,
             then=renew,
         )
     except IngestInterrupted as stop:
@@ -243,9 +244,12 @@ def _screen(report: IngestReport, store: Path) -> Screen:
     from gpuctl.reports.screens.ingest import Source, screen
 
     sources = [
-        Source(s.path, s.format, s.status, 1, s.rows_loaded if s.status in _LOADED else None, s.rows_rejected)
+        Source(
+            s.path, s.format, s.status, 1, s.rows_loaded if s.status in _LOADED else None, s.rows_rejected,
+            s.rows_already_stored,
+        )
         for s in report.sources
-    ]
+    ]  # fmt: skip
     others = sum(not one.failed for one in report.not_read)
     return screen(str(store), report.cluster, sources, others, dry_run=report.dry_run)
 
@@ -255,7 +259,7 @@ def _print(reports: list[IngestReport], *, as_json: bool, color: bool) -> None:
         found = [{**asdict(report), "failed": report.failed} for report in reports]
         print_json(found[0] if len(found) == 1 else found)
         return
-    columns = ("file", "format", "status", "rows", "loaded", "rejected", "bytes")
+    columns = ("file", "format", "status", "rows", "loaded", "already_stored", "rejected", "bytes")
     print_table(columns, [row for report in reports for row in _rows(report)], color=color)
 
 
@@ -285,6 +289,7 @@ def _sum(sources: list[SourceReport]) -> SourceReport:
         rows_in=sum(s.rows_in for s in sources),
         rows_loaded=sum(s.rows_loaded for s in sources),
         rows_rejected=sum(s.rows_rejected for s in sources),
+        rows_already_stored=sum(s.rows_already_stored for s in sources),
     )
 
 
@@ -294,9 +299,11 @@ def _idle(report: IngestReport, asked: LiveOptions | None) -> bool:
 
 
 def _row(source: SourceReport) -> tuple[str | int, ...]:
-    counts: tuple[str | int, ...] = (source.rows_in, source.rows_loaded, source.rows_rejected)
+    counts: tuple[str | int, ...] = (
+        *(source.rows_in, source.rows_loaded, source.rows_already_stored, source.rows_rejected),
+    )
     if source.status not in _LOADED:
-        counts = ("", "", "")
+        counts = ("", "", "", "")
     return source.path, source.format, source.status, *counts, source.bytes
 
 
@@ -343,6 +350,13 @@ def tell(
         reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
             say_of(source.path, foreign(source.message), quiet=quiet)
+        if source.rows_already_stored and not brief:
+            told = note(
+                "{stored:,} of {rows:,} row{rows||s} already in the store",
+                stored=source.rows_already_stored,
+                rows=source.rows_in,
+            )
+            say_of(source.path, told, quiet=quiet)
         for reason, count in reasons:
             told = note("rejected {count}: {reason}", count=count, reason=Named("text", reason))
             say_of(source.path, told, quiet=quiet)

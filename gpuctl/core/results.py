@@ -86,7 +86,7 @@ class ResultTable:
 class SourceInfo:
     """One row of the ``sources`` ledger: a file that went into the store.
 
-    ``rows_in`` = ``rows_loaded`` + ``rows_rejected``, always.
+    ``rows_in`` = ``rows_loaded`` + ``rows_already_stored`` + ``rows_rejected``, always.
     """
 
     path: str
@@ -96,6 +96,7 @@ class SourceInfo:
     rows_in: int
     rows_loaded: int
     rows_rejected: int
+    rows_already_stored: int = 0
 
 
 @dataclass(frozen=True)

@@ -39,7 +39,10 @@ def rejected(opened: Opened) -> Iterable[Finding]:
         return
     came, went = int(rows["rows_in"].sum()), int(rows["rows_rejected"].sum())
     share = 100 * went / max(1, came)
-    evidence = f"{plural(rows.height, 'file')}, {plural(came, 'row')}, {went:,} rejected ({percent(share)})"
+    known = int(rows["rows_already_stored"].sum())
+    evidence = f"{plural(rows.height, 'file')}, {plural(came, 'row')}"
+    evidence += f", {known:,} already in the store" if known else ""
+    evidence += f", {went:,} rejected ({percent(share)})"
     bad = rows.filter(rows["rejected_pct"] > REJECTED_PCT)
     if bad.height:
         worst = (f"{row['path']} ({percent(row['rejected_pct'])})" for row in bad.head(3).iter_rows(named=True))
@@ -155,7 +158,7 @@ def _known(check: str, what: str, rows: list[tuple[str, int, int]]) -> Finding:
 def ledger(store: Store) -> pl.DataFrame:
     """The ledger of sources, the files with the largest share of rejected rows first."""
     return store.frame(
-        "SELECT cluster, path, format, rows_in, rows_rejected, "
+        "SELECT cluster, path, format, rows_in, rows_already_stored, rows_rejected, "
         "CASE WHEN rows_in > 0 THEN 100.0 * rows_rejected / rows_in ELSE 0.0 END AS rejected_pct "
         "FROM sources ORDER BY rejected_pct DESC, cluster, path"
     )

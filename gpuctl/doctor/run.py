@@ -152,7 +152,12 @@ def _ledger(rows: pl.DataFrame) -> ResultTable:
             Column("path", "-", "as found; members of archives as archive!member"),
             Column("format", "-", "a name of gpuctl formats"),
             Column("rows_in", "rows", "rows that it has"),
-            Column("rows_rejected", "rows", "those of them that could not be read; the store's table rejects has each"),
+            Column("rows_already_stored", "rows", "those of them that the store already had, with the same content"),
+            Column(
+                "rows_rejected",
+                "rows",
+                "those of them that could not be read, or contradict the store; the store's table rejects has each",
+            ),
             Column("rejected_pct", "%", "rows_rejected of rows_in"),
         ),
         frame=rows,

@@ -57,7 +57,7 @@ LAST_SAMPLES = """
 def read_sources(store: Store, cluster: str) -> tuple[SourceInfo, ...]:
     """The files that a cluster of a store was read from, in the order they were read in."""
     rows = store.frame(
-        "SELECT path, format, sha256, bytes, rows_in, rows_loaded, rows_rejected FROM sources "
+        "SELECT path, format, sha256, bytes, rows_in, rows_loaded, rows_rejected, rows_already_stored FROM sources "
         "WHERE cluster = $cluster ORDER BY source",
         {"cluster": cluster},
     )

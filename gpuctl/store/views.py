@@ -228,9 +228,10 @@ VIEWS: tuple[View, ...] = (
         Field("format", _TEXT, "its format"),
         Field("sha256", _TEXT, "digest of its content"),
         Field("bytes", _LONG, "its size"),
-        Field("rows_in", _LONG, "records in it: rows_loaded + rows_rejected"),
+        Field("rows_in", _LONG, "records in it: rows_loaded + rows_already_stored + rows_rejected"),
         Field("rows_loaded", _LONG, "records that were understood"),
-        Field("rows_rejected", _LONG, "records that were not"),
+        Field("rows_already_stored", _LONG, "records that the store already had, with the same content"),
+        Field("rows_rejected", _LONG, "records that were not understood, or contradict a record in the store"),
         Field("loaded_at", _TIME, "when it was read (UTC)"),
     )),
     View("rejects", "a record that was not understood", (

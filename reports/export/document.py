@@ -191,6 +191,8 @@ def _source(found: dict[str, Any], number: int) -> SourceInfo:
         rows_in=_count(found.get("rows_in"), f"{place}.rows_in"),
         rows_loaded=_count(found.get("rows_loaded"), f"{place}.rows_loaded"),
         rows_rejected=_count(found.get("rows_rejected"), f"{place}.rows_rejected"),
+        # results of older versions do not have it
+        rows_already_stored=_count(found.get("rows_already_stored", 0), f"{place}.rows_already_stored"),
     )
 
 

@@ -28,6 +28,7 @@ class Source:
         files: how many.
         loaded: rows that are in the store; None where it was not read.
         rejected: rows that were rejected.
+        stored: rows that were in the store already.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Source:
     files: int
     loaded: int | None
     rejected: int
+    stored: int = 0
 
 
 def screen(store: str, cluster: str, sources: Sequence[Source], not_read: int, *, dry_run: bool) -> Screen:
@@ -60,10 +62,12 @@ def screen(store: str, cluster: str, sources: Sequence[Source], not_read: int, *
         )
         for one in by_kind
     )  # fmt: skip
-    rejected = sum(one.rejected for one in sources)
+    rejected, stored = (sum(getattr(one, name) for one in sources) for name in ("rejected", "stored"))
     caveats = [f"{count(rejected, 'row')} rejected"] * bool(rejected)
     caveats += [f"{count(not_read, 'file')} not read"] * bool(not_read)
     lines = [Line("Left out", f"{', '.join(caveats)} (--notes says why)")] if caveats else []
+    if stored:
+        lines = [Line("Already there", f"{count(stored, 'row')} already in the store"), *lines]
     name = clipped(store, 60)
     title = f"{name}: {count(sum(one.files for one in sources), 'file')} of cluster {clipped(cluster)}"
     what = "nothing was written (--dry-run)" if dry_run else ""
@@ -81,6 +85,7 @@ def _summed(sources: Sequence[Source]) -> list[Source]:
             own[0].path, kind, status, sum(one.files for one in own),
             None if all(one.loaded is None for one in own) else sum(one.loaded or 0 for one in own),
             sum(one.rejected for one in own),
+            sum(one.stored for one in own),
         )
         for (kind, status), own in kinds.items()
     ]  # fmt: skip

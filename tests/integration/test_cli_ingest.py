@@ -56,7 +56,9 @@ def test_json_may_stand_before_the_command_or_after_it(gpuctl: Run, logs: Path, 
     assert report["cluster"] == "my cluster"
     assert not report["failed"]
     assert {s["format"] for s in report["sources"]} >= {"philly-jobs", "philly-gpu-util"}
-    assert all(s["rows_in"] == s["rows_loaded"] + s["rows_rejected"] for s in report["sources"])
+    assert all(
+        s["rows_in"] == s["rows_loaded"] + s["rows_already_stored"] + s["rows_rejected"] for s in report["sources"]
+    )
     assert {n["why"] for n in report["not_read"]} == {"no known format"}
 
 

@@ -79,7 +79,8 @@ def _checked(db: Path, spoiled: bytes | None, seed: str) -> list[str]:
     """The jobs of a store whose ledger adds up."""
     with Store(db) as store:
         (counts,) = store.execute(
-            "SELECT coalesce(sum(rows_in), 0), coalesce(sum(rows_loaded), 0), coalesce(sum(rows_rejected), 0), "
+            "SELECT coalesce(sum(rows_in), 0), coalesce(sum(rows_loaded + rows_already_stored), 0), "
+            "coalesce(sum(rows_rejected), 0), "
             "(SELECT count(*) FROM rejects) FROM sources"
         ).fetchall()
         jobs: list[str] = store.frame("SELECT DISTINCT job FROM jobs ORDER BY job")["job"].to_list()

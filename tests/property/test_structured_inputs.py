@@ -118,7 +118,8 @@ def _checked_jobs(db: Path, seed: str) -> list[str]:
     """The jobs of a store whose ledger adds up and in which nobody waits less than no time."""
     with Store(db) as store:
         (counts,) = store.execute(
-            "SELECT coalesce(sum(rows_in - rows_loaded - rows_rejected), 0), coalesce(sum(rows_rejected), 0) - "
+            "SELECT coalesce(sum(rows_in - rows_loaded - rows_already_stored - rows_rejected), 0), "
+            "coalesce(sum(rows_rejected), 0) - "
             "(SELECT count(*) FROM rejects), (SELECT count(*) FROM jobs WHERE wait_s < 0 OR run_span_s < 0), "
             "(SELECT count(*) FROM attempts WHERE wait_s < 0 OR run_s < 0 OR gpus < 0) FROM sources"
         ).fetchall()

@@ -8,6 +8,7 @@ nothing to say: id, user, queue, GPUs asked for, submitted, started, ended (seco
 from __future__ import annotations
 
 import re
+from itertools import compress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
@@ -16,14 +17,13 @@ from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import (
     ATTEMPTS,
-    DUPLICATE_JOB,
     JOBS,
     PLACEMENTS,
     AttemptRow,
     JobRow,
     PlacementRow,
     add_queues,
-    known_jobs,
+    new_jobs,
 )
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     first = next(lines, None)
     if first is None or first.fault or first.data != FIRST_LINE:
         raise InputError(f"line 1 is not {FIRST_LINE.decode()}", line=1, hint="export it with: turnstile jobs --all")
-    batch: dict[str, tuple[Line, Job]] = {}
+    batch: list[tuple[Line, Job]] = []
     for line in lines:
         if not line.data.strip():
             continue
@@ -140,25 +140,20 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
             continue
-        if job.name in batch:
-            sink.reject(line.line_no, DUPLICATE_JOB, line.data)
-            continue
-        batch[job.name] = line, job
+        batch.append((line, job))
         if len(batch) == BATCH:
             _write(sink, batch)
-            batch = {}
+            batch = []
     _write(sink, batch)
 
 
-def _write(sink: Sink, batch: dict[str, tuple[Line, Job]]) -> None:
+def _write(sink: Sink, batch: list[tuple[Line, Job]]) -> None:
     """Write the jobs that the store does not have yet."""
-    known = known_jobs(sink, list(batch))
-    for name in known:
-        line, _ = batch[name]
-        sink.reject(line.line_no, DUPLICATE_JOB, line.data)
-    jobs = [job for name, (_, job) in batch.items() if name not in known]
+    rows = [_job_row(job) for _, job in batch]
+    new = new_jobs(sink, rows, [(line.line_no, line.data) for line, _ in batch])
+    jobs = [job for _, job in compress(batch, new)]
     started = [job for job in jobs if job.started is not None]
-    _insert(sink, JOBS, [_job_row(job) for job in jobs])
+    _insert(sink, JOBS, list(compress(rows, new)))
     _insert(sink, ATTEMPTS, [_attempt_row(job) for job in started])
     _insert(sink, PLACEMENTS, [PlacementRow(j.name, 0, *place) for j in started for place in j.places.items()])
     add_queues(sink, {job.queue for job in jobs if job.queue is not None})

@@ -36,7 +36,8 @@ class Sink(Protocol):
     """Takes the rows of one source file; all of them are committed together or not at all.
 
     Every row of the source (a line, a JSON object) is counted once as seen (`row`), and then exactly once
-    as loaded (`loaded`) or rejected (`reject`): the ledger checks rows_in = rows_loaded + rows_rejected.
+    as loaded (`loaded`), as one that the store has (`already_stored`), or as rejected (`reject`): the ledger checks
+    that rows_in = rows_loaded + rows_already_stored + rows_rejected.
     """
 
     cluster: str
@@ -54,6 +55,9 @@ class Sink(Protocol):
 
     def loaded(self, rows: int = 1) -> None:
         """Count rows of the source as loaded."""
+
+    def already_stored(self, rows: int = 1) -> None:
+        """Count rows that the store has with the same content, from another source or from earlier in this one."""
 
     def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
         """Count one row as rejected and keep where it stood, why, and its first `RAW_LIMIT` characters.

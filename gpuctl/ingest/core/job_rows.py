@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import polars as pl
     import pyarrow as pa
 
     from gpuctl.ingest.core.format import Sink
 
-DUPLICATE_JOB = "duplicate job: a job of this id is in the store already"
-AGAIN = "the same job and attempt was loaded before"
+DUPLICATE_JOB = "duplicate job: a job of this id is in the store already, with other values"
+OTHER_RECORD = "a record of this job and attempt is in the store already, with other values"
 
 _TEXT, _WHOLE, _REAL, _TIME, _TEXTS, _WHOLES = "text", "whole", "real", "time", "texts", "wholes"
 
@@ -141,10 +142,68 @@ PLACEMENTS = Columns(
 )
 
 
+_IDENTITY = ("queue", "user", "submit_ts", "start_ts", "end_ts", "state", "gpus", "nodes", "attempts")
+"""Columns in which two rows of one job agree, where both have a value."""
+
+
 def known_jobs(sink: Sink, jobs: Sequence[str]) -> set[str]:
-    """Tell which of these jobs the store has already for the sink's cluster."""
+    """Tell which of these jobs the store has for the sink's cluster, for formats that compare rows themselves."""
     sql = "SELECT job FROM jobs WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"
     return set(sink.query(sql, {"cluster": sink.cluster, "jobs": list(jobs)})["job"])
+
+
+class Standing(NamedTuple):
+    """Which rows of jobs the store had already: one truth a row.
+
+    Attributes:
+        new: the store does not have the job, and no earlier one of these rows is of it.
+        same: it has, and nothing in the row contradicts it. All others have a job's id and other values.
+    """
+
+    new: pl.Series
+    same: pl.Series
+
+
+def standing(sink: Sink, rows: pl.DataFrame) -> Standing:
+    """Compare rows of jobs with those of the store, and with one another: an id alone does not make two jobs the same.
+
+    Args:
+        sink: of whose cluster.
+        rows: ``job``, and any columns of the table ``jobs``, as the store will have them.
+    """
+    import polars as pl
+
+    names = ["job", *(name for name in _IDENTITY if name in rows.columns)]
+    quoted = ", ".join(f'"{name}"' for name in names)
+    sql = f"SELECT {quoted} FROM jobs WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"  # noqa: S608
+    stored = sink.query(sql, {"cluster": sink.cluster, "jobs": rows["job"].unique().to_list()})
+    stored = stored.unique("job", keep="first").cast({name: rows.schema[name] for name in names})
+    new = rows["job"].is_first_distinct() & ~rows["job"].is_in(stored["job"].implode())
+    told = pl.concat([stored, rows.filter(new).select(names)])
+    both = rows.select(names).join(told, on="job", how="left", suffix=" stored", maintain_order="left")
+    # what one of the two does not tell contradicts nothing
+    agree = [(pl.col(name) == pl.col(f"{name} stored")).fill_null(value=True) for name in names[1:]]
+    same = both.select(pl.all_horizontal(pl.lit(value=True), *agree).alias("same"))["same"] & ~new
+    return Standing(new, same)
+
+
+def new_jobs(sink: Sink, rows: Sequence[tuple[Any, ...]], places: Sequence[tuple[int, bytes]]) -> list[bool]:
+    """Tell which of these jobs are new, row by row, and count the rows of all others.
+
+    Args:
+        sink: takes the counts, and rejects the rows of a job whose id the store has with other values.
+        rows: as `JOBS` has them.
+        places: line and text of each.
+    """
+    import polars as pl
+
+    if not rows:
+        return []
+    found = standing(sink, pl.DataFrame(pl.from_arrow(JOBS.arrow(rows, sink))))
+    sink.already_stored(int(found.same.sum()))
+    for number in (~(found.new | found.same)).arg_true():
+        sink.reject(places[number][0], DUPLICATE_JOB, places[number][1])
+    return found.new.to_list()
 
 
 def add_queues(sink: Sink, queues: Iterable[str]) -> None:

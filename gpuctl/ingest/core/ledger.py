@@ -201,6 +201,7 @@ def record_all(store: Store, cluster: str, loaded: Sequence[tuple[Entry, StoreSi
         "rows_in": [s.rows_in for _, s in loaded],
         "rows_loaded": [s.rows_loaded for _, s in loaded],
         "rows_rejected": [s.rows_rejected for _, s in loaded],
+        "rows_already_stored": [s.rows_already_stored for _, s in loaded],
         "parser_version": [e.parser_version for e, _ in loaded],
     }
     store.view("incoming", pl.DataFrame(columns))
@@ -216,6 +217,7 @@ def record(store: Store, sink: StoreSink, entry: Entry) -> None:
     store.execute(
         "INSERT INTO sources BY NAME SELECT ?::INTEGER AS source, ? AS cluster, ? AS path, ? AS format, ? AS sha256, "
         "?::BIGINT AS bytes, ?::BIGINT AS rows_in, ?::BIGINT AS rows_loaded, ?::BIGINT AS rows_rejected, "
+        "?::BIGINT AS rows_already_stored, "
         "?::INTEGER AS parser_version, now() AS loaded_at",
         [
             entry.source,
@@ -227,6 +229,7 @@ def record(store: Store, sink: StoreSink, entry: Entry) -> None:
             sink.rows_in,
             sink.rows_loaded,
             sink.rows_rejected,
+            sink.rows_already_stored,
             entry.parser_version,
         ],
     ).fetchall()

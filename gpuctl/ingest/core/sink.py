@@ -70,6 +70,7 @@ class StoreSink:
         self.rows_in = 0
         self.rows_loaded = 0
         self.rows_rejected = 0
+        self.rows_already_stored = 0
         self.reasons: Counter[str] = Counter()
         self.last_reason = ""
         self.first_reject: tuple[int, str] | None = None
@@ -87,6 +88,10 @@ class StoreSink:
     def loaded(self, rows: int = 1) -> None:
         """Count rows of the source as loaded."""
         self.rows_loaded += rows
+
+    def already_stored(self, rows: int = 1) -> None:
+        """Count rows of the source that the store has, with the same content."""
+        self.rows_already_stored += rows
 
     def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
         """Count one row as rejected and keep where it stood, why, and how it began."""
@@ -144,9 +149,10 @@ class StoreSink:
         Raises:
             AssertionError: the format has not counted every row it saw exactly once.
         """
-        if self.rows_in != self.rows_loaded + self.rows_rejected:
+        if self.rows_in != self.rows_loaded + self.rows_already_stored + self.rows_rejected:
             raise AssertionError(
-                f"rows do not add up: {self.rows_in} in, {self.rows_loaded} loaded, {self.rows_rejected} rejected"
+                f"rows do not add up: {self.rows_in} in, {self.rows_loaded} loaded, "
+                f"{self.rows_already_stored} already in the store, {self.rows_rejected} rejected"
             )
         rejects = self._rejects.reader()
         if rejects is not None:

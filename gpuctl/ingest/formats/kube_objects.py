@@ -19,11 +19,14 @@ from gpuctl.ingest.core.job_rows import (
     DUPLICATE_JOB,
     AttemptRow,
     add_queues,
-    known_jobs,
+    standing,
 )
 from gpuctl.ingest.traces import kube
 
 if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.ingest.core.job_rows import Standing
     from gpuctl.ingest.traces.kube import Told
 
 _KINDS = {
@@ -45,7 +48,8 @@ _UNTYPED = (
 )
 """What objects have whose list states their kind behind its items."""
 _YAML = re.compile(
-    rb"(?m)^\s*(?:- )?apiVersion:\s*[\"']?(?:v1|(?:kueue\.x-k8s\.io|(?:batch|scheduling)\.volcano\.sh)/\w+)[\"']?\s*$"
+    rb"(?m)^[ \t]*+(?:- )?apiVersion:\s*[\"']?"
+    rb"(?:v1|(?:kueue\.x-k8s\.io|(?:batch|scheduling)\.volcano\.sh)/\w+)[\"']?[ \t\r]*+$"
 )
 _NOT_READ = "an object of a kind that nothing is read of"
 
@@ -74,13 +78,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             continue
         rows[told.job] = rows.get(told.job, 0) + 1
         jobs[told.job] = _together(jobs, told), element.line_no, element.raw
-    known = known_jobs(sink, list(jobs))
-    for name in known:
-        told, line, raw = jobs.pop(name)
-        for _ in range(rows[name]):
-            sink.reject(line, DUPLICATE_JOB, raw)
-    _write([told for told, _, _ in jobs.values()], sink)
-    sink.loaded(sum(rows[name] for name in jobs))
+    if jobs:
+        _write(jobs, rows, sink)
     _write_queues(quotas, {told.queue for told, _, _ in jobs.values() if told.queue}, sink)
     _write_machines(machines, sink)
 
@@ -164,11 +163,10 @@ def _node(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write(told: list[Told], sink: Sink) -> None:
+def _write(found: dict[str, tuple[Told, int, bytes]], rows: dict[str, int], sink: Sink) -> None:
     import polars as pl
 
-    if not told:
-        return
+    told = [one for one, _, _ in found.values()]
     jobs: list[dict[str, Any]] = []
     attempts: list[AttemptRow] = []
     for one in told:
@@ -216,11 +214,28 @@ def _write(told: list[Told], sink: Sink) -> None:
         **dict.fromkeys(("wait_s", "run_span_s", "run_sum_s", "run_last_s"), pl.Float64),
         **dict.fromkeys(("cpus", "mem_mb", "time_limit_s", "priority"), pl.Int64), "quirks": pl.List(pl.String),
     }  # fmt: skip
-    frame = pl.DataFrame(jobs, schema_overrides=kinds)
     micros = [(pl.col(n) * 1_000_000).round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")) for n in times]
-    sink.insert("jobs", frame.with_columns(micros))
+    frame = pl.DataFrame(jobs, schema_overrides=kinds).with_columns(micros)
+    fresh = frame.filter(_count(found, rows, standing(sink, frame), sink))
+    new = set(fresh["job"])
+    attempts = [row for row in attempts if row.job in new]
+    if new:
+        sink.insert("jobs", fresh)
     if attempts:
         sink.insert(ATTEMPTS.table, ATTEMPTS.arrow(attempts, sink))
+
+
+def _count(found: dict[str, tuple[Told, int, bytes]], rows: dict[str, int], stand: Standing, sink: Sink) -> pl.Series:
+    """Count the snapshots of jobs, and return which jobs are new."""
+    for (name, (_, line, raw)), new, same in zip(found.items(), stand.new, stand.same, strict=True):
+        if new:
+            sink.loaded(rows[name])
+        elif same:
+            sink.already_stored(rows[name])
+        else:
+            for _ in range(rows[name]):
+                sink.reject(line, DUPLICATE_JOB, raw)
+    return stand.new
 
 
 def _ceil(value: float) -> int | None:

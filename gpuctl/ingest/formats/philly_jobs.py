@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, BinaryIO, NamedTuple
 
 from gpuctl.core.lines import RowError
 from gpuctl.core.local_time import MISSING, Stamp, WallClock
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import ATTEMPTS, DUPLICATE_JOB, JOBS, PLACEMENTS, add_queues, known_jobs
+from gpuctl.ingest.core.job_rows import ATTEMPTS, JOBS, PLACEMENTS, add_queues, new_jobs
 from gpuctl.ingest.philly.attempts import Span, Timeline, timeline
 from gpuctl.ingest.read.json_stream import elements
 
@@ -148,11 +149,15 @@ class _Batch:
     jobs: list[tuple[Any, ...]] = field(default_factory=list)
     attempts: list[tuple[Any, ...]] = field(default_factory=list)
     placements: list[tuple[Any, ...]] = field(default_factory=list)
+    repeated: list[tuple[tuple[int, bytes], tuple[Any, ...]]] = field(default_factory=list)
+    """Jobs whose id was in the file before."""
 
     def add(self, job: Job, line_no: int, raw: bytes) -> None:
         """Take one job, and write the batch when it is full."""
         if job.job in self.seen:
-            self.sink.reject(line_no, DUPLICATE_JOB, raw)
+            self.repeated.append(((line_no, raw), _job_row(job)))
+            if len(self.repeated) >= _BATCH_JOBS:
+                self.write()
             return
         self.seen.add(job.job)
         self.places.append((line_no, raw))
@@ -164,10 +169,12 @@ class _Batch:
             self.write()
 
     def write(self) -> None:
-        """Write the jobs that the store does not have yet, and reject the others."""
-        known = known_jobs(self.sink, [row[0] for row in self.jobs])
-        if known:
-            self._reject(known)
+        """Write the jobs that the store does not have yet, and count the others."""
+        fresh = {row[0] for row in compress(self.jobs, new_jobs(self.sink, self.jobs, self.places))}
+        if len(fresh) < len(self.jobs):
+            self.jobs, self.attempts, self.placements = (
+                [row for row in rows if row[0] in fresh] for rows in (self.jobs, self.attempts, self.placements)
+            )
         for columns, rows in ((JOBS, self.jobs), (ATTEMPTS, self.attempts), (PLACEMENTS, self.placements)):
             if rows:
                 self.sink.insert(columns.table, columns.arrow(rows, self.sink))
@@ -175,15 +182,9 @@ class _Batch:
         self.queues.update(row[1] for row in self.jobs if row[1] is not None)
         for _, _, machine, _, indices in self.placements:
             self.machines[machine] = max(self.machines[machine], indices[-1] + 1 if indices else 0)
-        self.places, self.jobs, self.attempts, self.placements = [], [], [], []
-
-    def _reject(self, known: set[str]) -> None:
-        for (line_no, raw), row in zip(self.places, self.jobs, strict=True):
-            if row[0] in known:
-                self.sink.reject(line_no, DUPLICATE_JOB, raw)
-        self.jobs, self.attempts, self.placements = (
-            [row for row in rows if row[0] not in known] for rows in (self.jobs, self.attempts, self.placements)
-        )
+        # the jobs that they repeat are in the store by now
+        new_jobs(self.sink, [row for _, row in self.repeated], [place for place, _ in self.repeated])
+        self.places, self.jobs, self.attempts, self.placements, self.repeated = [], [], [], [], []
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 import re
+from itertools import compress
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
@@ -18,11 +19,11 @@ from gpuctl.core.lines import Line, RowError, numbered_lines
 from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, JOBS, JobRow, add_queues, known_jobs
+from gpuctl.ingest.core.job_rows import JOBS, JobRow, add_queues, new_jobs
 from gpuctl.ingest.read.csv_header import split
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
 
 NEEDED = ("timestamp", "duration", "num_gpus", "cluster")
 PRODUCT = "gpu_time"
@@ -104,7 +105,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read a job table into ``jobs`` and ``queues``.
 
     A job is named ``row-N`` after its line, for the source has no ids; its state is unknown, it has no attempts, and
-    of the durations only ``run_sum_s`` is known. Rows whose id another file has taken in this cluster are rejected.
+    of the durations only ``run_sum_s`` is known. Rows whose id another file has taken in this cluster, with other
+    values, are rejected.
 
     Raises:
         InputError: the first line is not the header of such a table.
@@ -136,15 +138,10 @@ def _header(line: Line | None) -> list[str]:
         return []
 
 
-def _write(sink: Sink, batch: Iterable[tuple[Line, JobRow]]) -> set[str]:
+def _write(sink: Sink, batch: Sequence[tuple[Line, JobRow]]) -> set[str]:
     """Write the jobs that the store does not have yet, and name their queues."""
-    known = known_jobs(sink, [row.job for _, row in batch])
-    fresh = []
-    for line, row in batch:
-        if row.job in known:
-            sink.reject(line.line_no, DUPLICATE_JOB, line.data)
-        else:
-            fresh.append(row)
+    new = new_jobs(sink, [row for _, row in batch], [(line.line_no, line.data) for line, _ in batch])
+    fresh = [row for _, row in compress(batch, new)]
     if fresh:
         sink.insert(JOBS.table, JOBS.arrow(fresh, sink))
         sink.loaded(len(fresh))

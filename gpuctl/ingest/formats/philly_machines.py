@@ -52,7 +52,8 @@ def read_machine(text: str) -> Machine:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read a machine list into ``machines``: ``gpus_labelled`` and ``gpu_mem_mb``.
 
-    A machine that jobs have made known is given its label; one that has a label already is a duplicate.
+    A machine that jobs have made known is given its label; one that has a label already is a duplicate, and rejected
+    where it says something else.
 
     Raises:
         InputError: the first line is not the header of a machine list.
@@ -64,8 +65,10 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             f"line 1 is not the header of a machine list; expected {', '.join(HEADER)}",
             hint="add that line, or name the right format",
         )
-    sql = "SELECT machine, gpus_labelled IS NOT NULL AS labelled FROM machines WHERE cluster = $cluster"
-    known: dict[str, bool] = dict(sink.query(sql, {"cluster": sink.cluster}).iter_rows())
+    sql = "SELECT machine, gpus_labelled, gpu_mem_mb FROM machines WHERE cluster = $cluster"
+    known: dict[str, tuple[int | None, int | None]] = {
+        name: (gpus, memory) for name, gpus, memory in sink.query(sql, {"cluster": sink.cluster}).iter_rows()
+    }
     fresh: list[Machine] = []
     label: list[Machine] = []
     for line in lines:
@@ -74,13 +77,16 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         sink.seen()
         try:
             machine = read_machine(line.text())
-            if known.get(machine.machine):
-                raise RowError("duplicate machine: it is in the list already")
+            if known.get(machine.machine, (None, None)) == (machine.gpus, machine.gpu_mem_mb):
+                sink.already_stored()
+                continue
+            if known.get(machine.machine, (None, None))[0] is not None:
+                raise RowError("duplicate machine: it is in the list already, with other values")
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
             continue
         (label if machine.machine in known else fresh).append(machine)
-        known[machine.machine] = True
+        known[machine.machine] = machine.gpus, machine.gpu_mem_mb
     _write(sink, fresh, label)
     sink.loaded(len(fresh) + len(label))
 

@@ -55,6 +55,7 @@ class _Log:
     """The jobs of one file that are not written yet."""
 
     def __init__(self, sink: Sink) -> None:
+        self._sink = sink
         self._clock = Clock(sink.timezone)
         self._writer = Writer(sink, _NAME)
         self._jobs: dict[str, Job] = {}
@@ -63,7 +64,7 @@ class _Log:
         """Records that have no time but their stamp, which is known in UTC only later: kind, job, stamp, message."""
 
     def take(self, line: Line) -> bool:
-        """Take a line; whether it is the record of an end, which is counted when its job is written.
+        """Take a line; whether it is the record of an end, which is counted here or when its job is written.
 
         Raises:
             RowError: it is no record.
@@ -94,7 +95,10 @@ class _Log:
             raise RowError("neither ctime nor qtime is there")
         job = self._jobs.get(name)
         if job is not None and job.final:
-            raise RowError(DUPLICATE_JOB)
+            if not _repeats(job.runs.get(run["start_ts"]), run):
+                raise RowError(DUPLICATE_JOB)
+            self._sink.already_stored()
+            return True
         if run["end_ts"] is not None and (at := _moment(stamp)) is not None:
             self._clock.learn(at, run["end_ts"])
         job = self._jobs.setdefault(name, Job())
@@ -145,6 +149,11 @@ class _Log:
         self._writer.write({name: job for name, job in self._jobs.items() if name in gone})
         self._jobs = {name: job for name, job in self._jobs.items() if name not in gone}
         self._ended = 0
+
+
+def _repeats(known: dict[str, Any] | None, run: dict[str, Any]) -> bool:
+    """Whether the record of an end says what another one has said."""
+    return known is not None and all(known.get(name) == value for name, value in run.items() if name != "quirks")
 
 
 def _settle(job: Job, kind: str, at: int, text: str) -> None:

@@ -206,15 +206,19 @@ class Writer:
         self._queues: set[str] = set()
 
     def write(self, jobs: dict[str, Job]) -> None:
-        """Write some jobs; the record of an end that tells nothing new is rejected."""
+        """Write some jobs; the record of an end that tells nothing new is already stored."""
         known, others = self._stored(list(jobs))
         stale, made = [], []
         for name, job in jobs.items():
             older = known.get(name)
             reused = older is not None and older.final and _differ(job.facts, older.facts)
-            if name in others or reused or (older is not None and not job.add(older)):
+            if name in others or reused:
                 if job.line is not None:
                     self._sink.reject(job.line[0], DUPLICATE_JOB, job.line[1])
+                continue
+            if older is not None and not job.add(older):
+                if job.line is not None:
+                    self._sink.already_stored()
                 continue
             if older is not None:
                 stale.append(name)

@@ -89,6 +89,9 @@ class _Kept:
     def loaded(self, rows: int = 1) -> None:
         self.rows_loaded += rows
 
+    def already_stored(self, rows: int = 1) -> None:
+        self.steps.append(("already_stored", (rows,)))
+
     def reject(self, line_no: int, reason: str, raw: bytes | str) -> None:
         if self.rejects == _REJECTS:
             raise InputError("too many rows are refused to send them")

@@ -126,8 +126,11 @@ def _stands(fmt: Format, place: Path, fixture: Path, spoiled: bytes) -> list[str
         return [source]
     if source.status == "failed":
         return [source.message] if "() failed" in source.message else []
-    if source.rows_in != source.rows_loaded + source.rows_rejected:
-        return [f"{source.rows_in} rows in are not {source.rows_loaded} loaded and {source.rows_rejected} rejected"]
+    if source.rows_in != source.rows_loaded + source.rows_already_stored + source.rows_rejected:
+        return [
+            f"{source.rows_in} rows in are not {source.rows_loaded} loaded, {source.rows_already_stored} already in "
+            f"the store and {source.rows_rejected} rejected"
+        ]
     return []
 
 

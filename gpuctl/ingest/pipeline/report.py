@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.core.job_rows import AGAIN, DUPLICATE_JOB
+from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, OTHER_RECORD
 from gpuctl.ingest.read.files import clean
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gpuctl.ingest.pipeline.detect import Finding
     from gpuctl.ingest.read.files import NotRead
 
-_THERE = frozenset({AGAIN, DUPLICATE_JOB})
-"""Why rows are rejected that the store has already."""
+_CONTRADICTED = frozenset({DUPLICATE_JOB, OTHER_RECORD})
+"""Why rows are rejected of jobs that the store has."""
 _SHOWN_WHEN_NOTHING_FITS = 12
 TOP_REASONS = 5
 
@@ -39,6 +39,7 @@ class SourceReport:
         rows_in: rows (lines, objects) it holds; 0 where it was not read.
         rows_loaded: of these, how many are in the store.
         rows_rejected: of these, how many are in the table ``rejects``.
+        rows_already_stored: of these, how many the store had already, with the same content.
         reasons: (reason, rejects) of the most frequent reasons.
         message: more about the status, or the error.
         apart: it failed for it is of another cluster, as far as its times tell.
@@ -52,6 +53,7 @@ class SourceReport:
     rows_in: int = 0
     rows_loaded: int = 0
     rows_rejected: int = 0
+    rows_already_stored: int = 0
     reasons: tuple[tuple[str, int], ...] = ()
     message: str = ""
     apart: bool = False
@@ -79,15 +81,19 @@ class IngestReport:
     def failed(self) -> bool:
         """True where something that should have been read was not.
 
-        A file whose rows were all rejected is such, too, unless the store has them from elsewhere.
+        A file whose rows were all rejected is such, too, unless the store has all of their jobs.
         """
-        lost = any(sum(rows for why, rows in s.reasons if why in _THERE) < s.rows_in for s in self.rowless)
+        lost = any(
+            sum(rows for why, rows in s.reasons if why in _CONTRADICTED) + s.rows_already_stored < s.rows_in
+            for s in self.rowless
+        )
         return lost or any(s.status == "failed" for s in self.sources) or any(n.failed for n in self.not_read)
 
     @property
     def rowless(self) -> tuple[SourceReport, ...]:
-        """The files that were read now and of which no row could be loaded."""
-        return tuple(s for s in self.sources if s.status in {"loaded", "replaced"} and not s.rows_loaded)
+        """The files that were read now, and of which no row is in the store."""
+        read = (s for s in self.sources if s.status in {"loaded", "replaced"})
+        return tuple(s for s in read if not s.rows_loaded and (s.rows_rejected or not s.rows_already_stored))
 
     @property
     def nothing_loaded(self) -> bool:
@@ -127,5 +133,5 @@ def report_of(finding: Finding, status: Status, sink: StoreSink | None = None, m
     report = (found.shown, finding.format.name, finding.why, status, found.size)
     if sink is None:
         return SourceReport(*report, message=message)
-    counts = (sink.rows_in, sink.rows_loaded, sink.rows_rejected)
+    counts = (sink.rows_in, sink.rows_loaded, sink.rows_rejected, sink.rows_already_stored)
     return SourceReport(*report, *counts, tuple(sink.reasons.most_common(TOP_REASONS)), message)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.core.job_rows import AGAIN
+from gpuctl.ingest.core.job_rows import OTHER_RECORD
 from gpuctl.ingest.core.known_jobs import REPEAT
 from gpuctl.ingest.slurm.job_id_forms import join_names
 
@@ -36,7 +36,7 @@ _TABLES = ("slurm_touched", "slurm_told", "slurm_order", "slurm_totals")
 _TOLD = """
     CREATE TEMP TABLE slurm_told AS
     WITH told AS (
-        SELECT job, source, attempt, queued_ts, eligible_ts, start_ts, end_ts,
+        SELECT job, source, attempt, queued_ts, eligible_ts, start_ts, end_ts, state, gpus,
                CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 WHEN 'suspended' THEN 1 ELSE 2 END AS progress,
                -- a text without State tells less than one with it, unless it knows the end of what had none
                CASE WHEN state <> 'unknown' THEN progress WHEN end_ts IS NOT NULL THEN 1.5 ELSE -1 END AS told
@@ -59,6 +59,26 @@ _TOLD = """
         PARTITION BY job, since ORDER BY dateless, queued_ts IS NULL, told DESC, source, attempt
     ) AS choice
     FROM placed
+"""
+# records of an attempt of which another one stands. What one of the two does not state contradicts nothing, and while
+# an attempt has not ended its size and its end may change; sources that round differ by a second
+_LOSERS = """
+    WITH named AS (
+        -- a dump of slurmdbd has the numbers of users
+        SELECT t.*, CASE WHEN NOT regexp_full_match(j."user", '[0-9]+') THEN j."user" END AS "user"
+        FROM slurm_told AS t LEFT JOIN job_rows AS j
+            ON j.cluster = $cluster AND j.job = t.job AND j.source = t.source AND j.attempts - 1 = t.attempt
+    ),
+    standing AS (SELECT * FROM named WHERE choice = 1)
+    SELECT l.job, l.attempt, strftime(l.since, '%Y-%m-%dT%H:%M:%SZ') AS since,
+           coalesce(l."user" <> s."user", false)
+           OR coalesce(l.progress > 0 AND s.progress > 0 AND abs(epoch(l.start_ts) - epoch(s.start_ts)) > 1, false)
+           OR (l.progress = 2 AND s.progress = 2 AND (
+               coalesce(abs(epoch(l.end_ts) - epoch(s.end_ts)) > 1, false) OR coalesce(l.gpus <> s.gpus, false)
+               OR coalesce(nullif(l.state, 'unknown') <> nullif(s.state, 'unknown'), false)
+           )) AS contradicts
+    FROM named AS l JOIN standing AS s ON s.job = l.job AND s.since IS NOT DISTINCT FROM l.since
+    WHERE l.choice > 1 AND l.source = $source
 """
 # jobs that another source tells of too, by how much their times differ where they ran for equally long
 _SHIFTS = """
@@ -175,12 +195,13 @@ def settle(sink: Sink, seen: KnownJobs, restarts: dict[str, int]) -> int:
     """Bring the rows of this source into agreement with one another and with what the store had.
 
     Args:
-        sink: whose rows are all inserted; `AGAIN` is why some of them are rejected here.
+        sink: whose rows are all inserted. One of which the store has a record of that attempt counts as already stored;
+            it is rejected for `OTHER_RECORD` where the two contradict each other.
         seen: knows their lines.
         restarts: how often a job was started anew, where the source says.
 
     Returns:
-        how many of the source's records do not stand; they were counted as rejected.
+        how many of the source's records do not stand; they were counted.
 
     Raises:
         InputError: another source tells of the same jobs with a clock that is hours ahead or behind.
@@ -225,7 +246,7 @@ def _settle(sink: Sink, seen: KnownJobs, touched: str, names: dict[str, str]) ->
     own = {**cluster, "source": sink.source}
     sink.execute(f"CREATE TEMP TABLE slurm_touched AS {touched}", own)
     sink.execute(_TOLD, cluster)
-    rejected = _reject_losers(sink, seen, names)
+    dropped = _count_losers(sink, seen, names)
     for statement in _DROP_LOSERS:
         sink.execute(statement, cluster)
     sink.execute(_ORDER)
@@ -233,18 +254,16 @@ def _settle(sink: Sink, seen: KnownJobs, touched: str, names: dict[str, str]) ->
         sink.execute(statement, cluster)
     for table in _TABLES:
         sink.execute(f"DROP TABLE {table}")
-    return rejected
+    return dropped
 
 
-def _reject_losers(sink: Sink, seen: KnownJobs, names: dict[str, str]) -> int:
-    """Reject the records of this source that do not stand; `names` are those they have in it, where renamed."""
-    losers = sink.query(
-        "SELECT job, attempt, strftime(since, '%Y-%m-%dT%H:%M:%SZ') AS since FROM slurm_told "
-        "WHERE choice > 1 AND source = $source",
-        {"source": sink.source},
-    )
-    if losers.height:
-        lines = seen.lines(losers["job"].replace(names), losers["attempt"])
-        for line, job, since in sorted(zip(lines, losers["job"], losers["since"], strict=True)):
-            sink.reject(line, AGAIN, f"job {job}, submitted {since or 'at an unknown time'}")
+def _count_losers(sink: Sink, seen: KnownJobs, names: dict[str, str]) -> int:
+    """Count the records of this source that do not stand; `names` are those they have in it, where renamed."""
+    losers = sink.query(_LOSERS, {"cluster": sink.cluster, "source": sink.source})
+    others = losers.filter("contradicts")
+    sink.already_stored(losers.height - others.height)
+    if others.height:
+        lines = seen.lines(others["job"].replace(names), others["attempt"])
+        for line, job, since in sorted(zip(lines, others["job"], others["since"], strict=True)):
+            sink.reject(line, OTHER_RECORD, f"job {job}, submitted {since or 'at an unknown time'}")
     return losers.height

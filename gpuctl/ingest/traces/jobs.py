@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.states import State
-from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues, known_jobs
+from gpuctl.ingest.core.job_rows import DUPLICATE_JOB, add_queues, standing
 from gpuctl.ingest.core.known_jobs import KnownJobs
 from gpuctl.ingest.traces.marks import as_lists, as_text, words
 
@@ -56,8 +56,9 @@ _RAN = [state.value for state in (State.COMPLETED, State.FAILED, State.TIMEOUT, 
 class Jobs:
     """Takes jobs of one source, one row a job, and writes them to the store.
 
-    The first row of a job stands; a second one is rejected, as is one of a job that another source of the cluster has
-    told. A start before the submission, or an end before the start, gives no wait or no run time and is a quirk.
+    The first row of a job stands; a second one, here or in another source of the cluster, counts as already in the
+    store where it says the same, and is rejected where it does not. A start before the submission, or an end before the
+    start, gives no wait or no run time and is a quirk.
 
     Args:
         sink: takes the rows; `add` and `finish` call `Sink.loaded` for what is written and `Sink.reject` for the rest.
@@ -123,21 +124,23 @@ class Jobs:
                 self._sink.insert(table, frame)
 
     def _fresh(self, rows: pl.DataFrame, raw: Callable[[Sequence[int]], list[str]]) -> pl.DataFrame:
-        """Leave out the jobs that are known already, and reject their rows."""
+        """Leave out the jobs that are known already; reject their rows where they say something else."""
         jobs = rows["job"]
         maybe = self._seen.add(jobs, rows[LINE]) > 0
         if not (self._others or maybe.any()):
             return rows
         # what waits is asked of the store, too
         self._flush()
-        told = known_jobs(self._sink, (jobs if self._others else jobs.filter(maybe)).to_list())
-        again = jobs.is_in(sorted(told)) | ~jobs.is_first_distinct()
-        if not again.any():
+        looked = rows if self._others else rows.filter(jobs.is_in(jobs.filter(maybe).implode()))
+        found = standing(self._sink, looked)
+        if found.new.all():
             return rows
-        lines = rows.filter(again)[LINE].to_list()
-        for number, text in zip(lines, raw(lines), strict=True):
+        self._sink.already_stored(int(found.same.sum()))
+        others = looked.filter(~(found.new | found.same))[LINE].to_list()
+        for number, text in zip(others, raw(others) if others else (), strict=True):
             self._sink.reject(number, DUPLICATE_JOB, text)
-        return rows.filter(~again)
+        old = looked.filter(~found.new)[LINE]
+        return rows.filter(~rows[LINE].is_in(old.implode()))
 
 
 def _once(rows: pl.DataFrame) -> pl.DataFrame:

@@ -9,10 +9,13 @@ from gpuctl.ingest.traces.jobs import LINE
 from gpuctl.ingest.traces.table import Table
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from gpuctl.ingest.core.format import Sink
 
-DUPLICATE = "duplicate machine: it is in the list already"
+DUPLICATE = "duplicate machine: it is in the list already, with other values"
 _COLUMNS = ("machine", "rack", "gpus_labelled", "gpu_type", "gpu_mem_mb", "cpus", "mem_mb", "partition")
+_WHOLE = ("gpus_labelled", "cpus", "mem_mb", "gpu_mem_mb")
 
 
 @dataclass(frozen=True)
@@ -20,29 +23,40 @@ class MachineTable(Table):
     """A table with one row a machine."""
 
     def load(self, stream: BinaryIO, sink: Sink) -> None:
-        """Read such a file into ``machines``; a machine that is in the list already is rejected.
+        """Read such a file into ``machines``; one that is in the list with other values is rejected.
 
         Raises:
             InputError: the header lacks a column.
         """
         import polars as pl
 
-        sql = "SELECT machine FROM machines WHERE cluster = $cluster AND gpus_labelled IS NOT NULL"
-        known = set(sink.query(sql, {"cluster": sink.cluster})["machine"])
         for rows, raw in self.rows(stream, sink):
-            again = rows["machine"].is_in(sorted(known)) | ~rows["machine"].is_first_distinct()
-            lines = rows.filter(again)[LINE].to_list()
+            whole = [name for name in _WHOLE if name in rows.columns]
+            rows = rows.with_columns(pl.col(name).round().cast(pl.Int64) for name in whole)  # noqa: PLW2901
+            names = [name for name in _COLUMNS if name in rows.columns]
+            new, same = _standing(sink, rows.select(names))
+            sink.already_stored(int(same.sum()))
+            lines = rows.filter(~(new | same))[LINE].to_list()
             for number, text in zip(lines, raw(lines), strict=True):
                 sink.reject(number, DUPLICATE, text)
-            fresh = rows.filter(~again).select(name for name in _COLUMNS if name in rows.columns)
+            fresh = rows.filter(new).select(names)
             if fresh.is_empty():
                 continue
-            names = fresh["machine"].to_list()
-            known.update(names)
             # those that jobs were seen on before
             seen = "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))"
-            sink.execute(seen, {"cluster": sink.cluster, "names": names})
-            whole = [name for name in ("gpus_labelled", "cpus", "mem_mb", "gpu_mem_mb") if name in fresh.columns]
-            fresh = fresh.with_columns(pl.col(name).round().cast(pl.Int64) for name in whole)
+            sink.execute(seen, {"cluster": sink.cluster, "names": fresh["machine"].to_list()})
             sink.insert("machines", fresh.with_columns(cluster=pl.lit(sink.cluster)))
             sink.loaded(fresh.height)
+
+
+def _standing(sink: Sink, rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
+    """Which rows are of new machines, and which say what the store, or an earlier row, says of theirs."""
+    import polars as pl
+
+    names = ", ".join(f'"{name}"' for name in rows.columns)
+    sql = f"SELECT {names} FROM machines WHERE cluster = $cluster AND gpus_labelled IS NOT NULL"  # noqa: S608
+    stored = sink.query(sql, {"cluster": sink.cluster}).cast(dict(rows.schema))  # type: ignore[arg-type]
+    new = rows["machine"].is_first_distinct() & ~rows["machine"].is_in(stored["machine"].implode())
+    told = pl.concat([stored, rows.filter(new)]).with_columns(there=True)
+    both = rows.join(told, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")
+    return new, both["there"].fill_null(value=False) & ~new

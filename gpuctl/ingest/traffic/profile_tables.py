@@ -83,13 +83,15 @@ class JobRows:
         sink: where they go.
         table: the table they go to.
         columns: of the file; the first one is ``job_id``.
-        once: of the rows of one job only the first is taken; the others are rejected, whatever source they are of.
+        once: of the rows of one job only the first is taken; the others are rejected, whatever source they are of,
+            unless they say the same.
     """
 
     def __init__(self, sink: Sink, table: str, columns: Sequence[Column], *, once: bool) -> None:
         self._sink = sink
         self._table = table
         self._columns = columns
+        self._names = [column.stored or column.name for column in columns]
         self._once = once
         self._rows: list[list[Any]] = []
         self._lines: list[Line] = []
@@ -114,7 +116,7 @@ class JobRows:
         kinds = {"text": pl.String, "whole": pl.Int64, "real": pl.Float64, "yes": pl.Boolean}
         fresh = self._fresh() if self._once else self._rows
         if fresh:
-            schema = {column.stored or column.name: kinds[column.kind] for column in self._columns}
+            schema = {name: kinds[column.kind] for name, column in zip(self._names, self._columns, strict=True)}
             self._sink.insert(self._table, pl.DataFrame(fresh, schema=schema, orient="row"))
             self._sink.loaded(len(fresh))
         self._rows, self._lines = [], []
@@ -123,17 +125,23 @@ class JobRows:
         known = self._known({str(row[0]) for row in self._rows})
         fresh = []
         for row, line in zip(self._rows, self._lines, strict=True):
-            if row[0] in known:
-                self._sink.reject(line.line_no, "duplicate job: there is a row of this job already", line.data)
-            else:
+            if row[0] not in known:
                 fresh.append(row)
-                known.add(row[0])
+                known[row[0]] = row
+            elif known[row[0]] == row:
+                self._sink.already_stored()
+            else:
+                reason = "duplicate job: there is a row of this job already, with other values"
+                self._sink.reject(line.line_no, reason, line.data)
         return fresh
 
-    def _known(self, jobs: Iterable[str]) -> set[str]:
-        # the table is one that a format names, never input
-        sql = f"SELECT job FROM {self._table} WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"  # noqa: S608
-        return set(self._sink.query(sql, {"cluster": self._sink.cluster, "jobs": sorted(jobs)})["job"])
+    def _known(self, jobs: Iterable[str]) -> dict[str, list[Any]]:
+        """The rows that the table has of these jobs."""
+        # the table and its columns are those that a format names, never input
+        names = ", ".join(self._names)
+        sql = f"SELECT {names} FROM {self._table} WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"  # noqa: S608
+        rows = self._sink.query(sql, {"cluster": self._sink.cluster, "jobs": sorted(jobs)})
+        return {row[0]: list(row) for row in rows.iter_rows()}
 
 
 def load_jobs(

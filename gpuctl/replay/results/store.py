@@ -181,7 +181,7 @@ def _write(store: Store, part: _Part) -> None:
         digest.update(lines)
         length += len(lines)
     store.execute(
-        "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, now())",
+        "INSERT INTO sources VALUES (?, ?, ?, ?, ?, ?, ?, ?, 0, ?, now(), 0)",
         [
             part.source,
             part.name,

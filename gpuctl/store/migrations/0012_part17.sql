@@ -49,3 +49,30 @@ CREATE TABLE job_dependencies (         -- jobs that follow another one (SWF fie
     think_s DOUBLE NOT NULL,            -- seconds from that end to its submission
     source INTEGER NOT NULL
 );
+
+-- Rows that the store had already are neither loaded nor rejected: they have a count of their own. DuckDB cannot change a
+-- table's CHECK, so the table is made anew. Until version 11 such rows of Slurm's accounting were rejects.
+CREATE TABLE sources_12 (
+    source          INTEGER NOT NULL,   -- number in order of loading
+    cluster         VARCHAR NOT NULL,
+    path            VARCHAR NOT NULL,   -- as found; members of archives as archive!member
+    format          VARCHAR NOT NULL,
+    sha256          VARCHAR NOT NULL,   -- of the bytes of the file (of the member, for archives)
+    bytes           BIGINT NOT NULL,
+    rows_in         BIGINT NOT NULL,
+    rows_loaded     BIGINT NOT NULL,
+    rows_rejected   BIGINT NOT NULL,
+    parser_version  INTEGER NOT NULL,
+    loaded_at       TIMESTAMPTZ NOT NULL,
+    rows_already_stored BIGINT NOT NULL DEFAULT 0,   -- with the same content: from another source, or earlier in this one
+    CHECK (rows_in = rows_loaded + rows_already_stored + rows_rejected)
+);
+INSERT INTO sources_12 BY NAME
+    SELECT s.* REPLACE (s.rows_rejected - coalesce(known.rows, 0) AS rows_rejected), coalesce(known.rows, 0) AS rows_already_stored
+    FROM sources AS s LEFT JOIN (
+        SELECT source, count(*) AS rows FROM rejects WHERE reason = 'the same job and attempt was loaded before' GROUP BY source
+    ) AS known ON known.source = s.source
+    ORDER BY s.source;
+DELETE FROM rejects WHERE reason = 'the same job and attempt was loaded before';
+DROP TABLE sources;
+ALTER TABLE sources_12 RENAME TO sources;

@@ -87,7 +87,7 @@ def test_daemons_that_write_on_without_an_end_show_that_it_runs(tmp_path: Path) 
     with Store(tmp_path / "t.duckdb", write=True) as opened:
         for source, (first, last) in days.items():
             opened.execute(
-                "INSERT INTO sources VALUES (?, 'c', 'p', 'yarn-rm-log', 's', 1, 1, 1, 0, 1, now())", [source]
+                "INSERT INTO sources VALUES (?, 'c', 'p', 'yarn-rm-log', 's', 1, 1, 1, 0, 1, now(), 0)", [source]
             ).fetchall()
             opened.execute(
                 "INSERT INTO job_rows (cluster, job, submit_ts, end_ts, state, attempts, quirks, source) "

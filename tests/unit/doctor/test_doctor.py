@@ -48,8 +48,11 @@ def findings() -> list[Finding]:
 
 def ledger() -> pl.DataFrame:
     return pl.DataFrame(
-        [("west", "/logs/sacct-2024.txt", "sacct", 12_000, 300, 2.5), ("west", "/logs/jobs", "philly-jobs", 9, 0, 0.0)],
-        schema=["cluster", "path", "format", "rows_in", "rows_rejected", "rejected_pct"],
+        [
+            ("west", "/logs/sacct-2024.txt", "sacct", 12_000, 0, 300, 2.5),
+            ("west", "/logs/jobs", "philly-jobs", 9, 0, 0, 0.0),
+        ],
+        schema=["cluster", "path", "format", "rows_in", "rows_already_stored", "rows_rejected", "rejected_pct"],
         orient="row",
     )
 

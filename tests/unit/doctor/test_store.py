@@ -60,7 +60,7 @@ def test_a_good_store(store: Path) -> None:
     assert told["clusters"] == "1: west: philly-jobs, America/Los_Angeles (wall), 2023-07-22 to 2023-07-23"
     assert told["gpu_counts"] == f"{JOBS} of {JOBS} jobs have a GPU count"
     assert ledger is not None
-    assert ledger.rows() == [("west", "/logs/jobs", "philly-jobs", JOBS, 0, 0.0)]
+    assert ledger.rows() == [("west", "/logs/jobs", "philly-jobs", JOBS, 0, 0, 0.0)]
     assert store.read_bytes() == before
     assert [path.name for path in store.parent.iterdir()] == [store.name]
 
@@ -249,7 +249,7 @@ def test_a_file_without_rows_has_no_share(store: Path) -> None:
 def test_the_worst_files_come_first(store: Path) -> None:
     change(
         store,
-        "INSERT INTO sources SELECT i, 'west', 'f' || i, format, 'x', 1, 100, 100 - i, i, parser_version, loaded_at "
+        "INSERT INTO sources SELECT i, 'west', 'f' || i, format, 'x', 1, 100, 100 - i, i, parser_version, loaded_at, 0 "
         "FROM sources, range(2, 8) AS t(i)",
     )
     found, ledger = checks_store.look(Given(db=store, now=NOW))

@@ -7,16 +7,17 @@ tried again, and who is on the sheet has had the GPUs.
 from __future__ import annotations
 
 import re
+from itertools import compress
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import Line, RowError, numbered_lines
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.core.job_rows import ATTEMPTS, DUPLICATE_JOB, JOBS, AttemptRow, JobRow, known_jobs
+from gpuctl.ingest.core.job_rows import ATTEMPTS, JOBS, AttemptRow, JobRow, new_jobs
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
 FIRST_LINE = b"job,user,gpus,asked,from,to"
 BATCH = 10_000
@@ -62,7 +63,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     first = next(lines, None)
     if first is None or first.fault or first.data != FIRST_LINE:
         raise InputError(f"line 1 is not {FIRST_LINE.decode()}", line=1)
-    batch: dict[str, tuple[Line, Row]] = {}
+    batch: list[tuple[Line, Row]] = []
     for line in lines:
         sink.seen()
         try:
@@ -70,25 +71,15 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
             continue
-        if row[0] in batch:
-            sink.reject(line.line_no, DUPLICATE_JOB, line.data)
-            continue
-        batch[row[0]] = line, row
+        batch.append((line, row))
         if len(batch) == BATCH:
             _write(sink, batch)
-            batch = {}
+            batch = []
     _write(sink, batch)
 
 
-def _write(sink: Sink, batch: Mapping[str, tuple[Line, Row]]) -> None:
+def _write(sink: Sink, batch: Sequence[tuple[Line, Row]]) -> None:
     """Write the jobs that the store does not have yet."""
-    known = known_jobs(sink, list(batch))
-    for job in known:
-        line, _ = batch[job]
-        sink.reject(line.line_no, DUPLICATE_JOB, line.data)
-    rows = [row for job, (_, row) in batch.items() if job not in known]
-    if not rows:
-        return
     state = State.COMPLETED.value
     jobs = [
         JobRow(
@@ -96,18 +87,21 @@ def _write(sink: Sink, batch: Mapping[str, tuple[Line, Row]]) -> None:
             gpus=gpus, attempts=1, wait_s=start - asked, run_span_s=end - start, run_sum_s=end - start,
             run_last_s=end - start,
         )
-        for job, user, gpus, asked, start, end in rows
+        for _, (job, user, gpus, asked, start, end) in batch
     ]  # fmt: skip
+    new = new_jobs(sink, jobs, [(line.line_no, line.data) for line, _ in batch])
+    if not any(new):
+        return
     attempts = [
         AttemptRow(
             job=job, attempt=0, queued_ts=asked, start_ts=start, end_ts=end, released_ts=end, state=state, gpus=gpus,
             wait_s=start - asked, run_s=end - start,
         )
-        for job, _, gpus, asked, start, end in rows
+        for _, (job, _, gpus, asked, start, end) in compress(batch, new)
     ]  # fmt: skip
-    sink.insert("jobs", JOBS.arrow(jobs, sink))
+    sink.insert("jobs", JOBS.arrow(list(compress(jobs, new)), sink))
     sink.insert("attempts", ATTEMPTS.arrow(attempts, sink))
-    sink.loaded(len(rows))
+    sink.loaded(sum(new))
 
 
 FORMAT = Format(

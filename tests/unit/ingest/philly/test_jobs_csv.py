@@ -128,6 +128,9 @@ def test_another_header_is_an_input_error(text: str) -> None:
 def test_a_second_table_in_one_cluster_takes_no_ids_twice(store: Store) -> None:
     assert load(FORMAT, f"{HEADER}\n{ROW}\n", store).rejects == []
     sink = load(FORMAT, f"{HEADER}\n{ROW}\n{ROW}\n", store)
+    assert (sink.rows_already_stored, sink.reasons, sink.rows_loaded) == (1, [], 1)
+    other = ROW.replace(",66.0,2,", ",66.0,4,").replace(",132.0,", ",264.0,")
+    sink = load(FORMAT, f"{HEADER}\n{other}\n", store)
     assert (sink.reasons, [row["job"] for row in sink.rows("jobs")]) == ([DUPLICATE_JOB], ["row-2", "row-3"])
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 HEADER = "machineId, number of GPUs, single GPU mem"
-DUPLICATE = "duplicate machine: it is in the list already"
+DUPLICATE = "duplicate machine: it is in the list already, with other values"
 NO_COUNT = "number of GPUs is not a whole number up to 1024"
 NO_MEMORY = "memory of one GPU is not a number with MB, GB or TB"
 NO_NAME = "no printable machine name"
@@ -60,7 +60,7 @@ def test_a_header_alone_is_an_empty_list() -> None:
         (",8, 24GB", NO_NAME),
         ("m\x001,8, 24GB", NO_NAME),
         ("m\x1b[1m,8, 24GB", NO_NAME),
-        ("m0,8, 24GB", DUPLICATE),
+        ("m0,4, 24GB", DUPLICATE),
         ("1," * 10**5, COLUMNS),
         ("m1," + "1" * 10**6 + ", 24GB", NO_COUNT),
         ("x" * (2**20 + 1), "line longer than 1 MiB"),
@@ -89,6 +89,8 @@ def test_another_header_is_an_input_error(text: str) -> None:
 def test_a_list_of_machines_that_are_labelled_already_is_rejected(store: Store) -> None:
     text = f"{HEADER}\nm1,8, 24GB\n"
     assert load(FORMAT, text, store).rejects == []
+    again = load(FORMAT, text, store)
+    assert (again.rows_already_stored, again.rejects) == (1, [])
     assert load(FORMAT, text.replace("8", "2"), store).reasons == [DUPLICATE]
     assert load(FORMAT, text, store, cluster="other").rejects == []
     assert store.execute("SELECT cluster, gpus FROM machines ORDER BY 1").fetchall() == [("other", 8), ("philly", 8)]

@@ -126,7 +126,13 @@ def test_a_wrong_field_is_rejected_with_its_line(at: int, cell: str, reason: str
 
 def test_a_job_that_is_told_twice_is_kept_once() -> None:
     sink = kept(f"{HEADER}{ROW}\n{ROW}\n")
-    assert (sink.rows_loaded, sink.rejects) == (1, [(3, DUPLICATE_JOB, ROW.encode())])
+    assert (sink.rows_loaded, sink.rows_already_stored, sink.rejects) == (1, 1, [])
+
+
+def test_another_job_of_the_same_id_is_rejected() -> None:
+    other = ROW.replace("\tok\t", "\terror\t")
+    sink = kept(f"{HEADER}{ROW}\n{other}\n")
+    assert (sink.rows_loaded, sink.rejects) == (1, [(3, DUPLICATE_JOB, other.encode())])
 
 
 @pytest.mark.parametrize("text", ["", "\n", "#turnstile jobs 2\n", ROW, "\xff"])

@@ -7,9 +7,11 @@ import os
 import signal
 import tarfile
 import threading
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 import pytest
+from polars.exceptions import PanicException
 
 from gpuctl.core.errors import InputError, StoreError, UsageError
 from gpuctl.ingest.pipeline.load import cluster_name, ingest
@@ -19,7 +21,6 @@ from tests.fake_format import FAKE, HEADER, contents, lines, load, variant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from gpuctl.ingest.core.format import Format, Sink
 
@@ -64,7 +65,7 @@ def test_loads_a_file_and_writes_its_ledger_row_and_rejects(logs: Path, db: Path
     stored = contents(db)
     path = str(logs / "log.gz")
     assert stored["sources"] == [
-        ("1", "logs", path, "fake", hashlib.sha256(data).hexdigest(), str(len(data)), "13", "10", "3", "1")
+        ("1", "logs", path, "fake", hashlib.sha256(data).hexdigest(), str(len(data)), "13", "10", "3", "1", "0")
     ]
     assert stored["rejects"] == [("1", str(n), "not a number", f"m0,x{n - 12}\n") for n in (12, 13, 14)]
     assert {row[0] for row in stored["host_util"]} == {"logs"}
@@ -240,8 +241,9 @@ def test_rows_that_do_not_add_up_are_a_bug_and_are_not_kept(logs: Path, db: Path
         sink.seen()
 
     (logs / "log").write_bytes(lines(3))
-    with pytest.raises(AssertionError, match="4 in, 3 loaded, 0 rejected"):
-        run(logs, db, [variant(load=miscounting)])
+    report = run(logs, db, [variant(load=miscounting)])
+    assert report.failed
+    assert "4 in, 3 loaded, 0 already in the store, 0 rejected; this is a bug" in report.sources[0].message
     assert contents(db)["host_util"] == []
     assert contents(db)["sources"] == []
 
@@ -276,8 +278,8 @@ def test_only_the_tables_of_the_store_can_be_filled(logs: Path, db: Path) -> Non
         sink.insert("sources; DROP TABLE jobs", pl.DataFrame({"a": [1]}))
 
     (logs / "log").write_bytes(lines(3))
-    with pytest.raises(KeyError):
-        run(logs, db, [variant(load=wrong)])
+    (source,) = run(logs, db, [variant(load=wrong)]).sources
+    assert "KeyError: 'sources; DROP TABLE jobs: no table that a format fills'" in source.message
 
 
 def test_deep_nesting_is_bad_input(logs: Path, db: Path) -> None:
@@ -425,3 +427,34 @@ def test_a_directory_as_store_is_a_plain_error(logs: Path) -> None:
     (logs / "log").write_bytes(lines(3))
     with pytest.raises(StoreError):
         run(logs, logs)
+
+
+@pytest.mark.parametrize("error", [ValueError("odd"), KeyError("x"), PanicException("range")], ids=repr)
+def test_a_bug_that_one_file_shows_spoils_no_other(logs: Path, db: Path, error: BaseException) -> None:
+    def failing(stream: BinaryIO, sink: Sink) -> None:
+        load(stream, sink)
+        if sink.rows_in == 3:  # type: ignore[attr-defined]
+            raise error
+
+    for name, count in (("a", 2), ("b", 3), ("c", 4)):
+        (logs / name).write_bytes(lines(count))
+    told: list[str] = []
+    report = ingest([logs], db, formats=[variant(load=failing)], tell=told.append, debug=True)
+    assert [source.status for source in report.sources] == ["loaded", "failed", "loaded"]
+    assert report.failed
+    assert "this is a bug in gpuctl: please report it" in report.sources[1].message
+    assert [line for line in told if line.startswith("Traceback")], told
+    assert len(contents(db)["host_util"]) == 6
+
+
+def test_a_bug_in_recognising_one_file_spoils_no_other(logs: Path, db: Path) -> None:
+    def sniffing(name: str, head: bytes) -> str | None:
+        if name == "b":
+            raise PanicException("range")
+        return "name"
+
+    for name in ("a", "b", "c"):
+        (logs / name).write_bytes(lines(2 + ord(name)))
+    report = run(logs, db, [variant(sniff=sniffing)])
+    assert [source.status for source in report.sources] == ["loaded", "loaded"]
+    assert [(Path(one.shown).name, one.failed) for one in report.not_read] == [("b", True)]

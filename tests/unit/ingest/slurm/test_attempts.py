@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core import known_jobs, ledger
-from gpuctl.ingest.core.job_rows import AGAIN
+from gpuctl.ingest.core.job_rows import OTHER_RECORD
 from gpuctl.ingest.core.known_jobs import REPEAT, KnownJobs
 from gpuctl.ingest.slurm import records
 from gpuctl.ingest.slurm.records import Records
@@ -24,18 +24,39 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 
-def test_the_same_record_twice_is_rejected_once(store: Store) -> None:
+def test_the_same_record_twice_is_stored_once(store: Store) -> None:
     sink = ingest(store, {}, {})
-    assert (sink.rows_in, sink.rows_loaded) == (2, 1)
-    assert sink.rejects == [(3, AGAIN, "job 100, submitted 2026-11-20T10:00:00Z")]
+    assert (sink.rows_in, sink.rows_loaded, sink.rows_already_stored, sink.rejects) == (2, 1, 1, [])
     assert len(rows(store, "attempts")) == len(rows(store, "jobs")) == len(rows(store, "placements")) == 1
 
 
-def test_the_same_record_in_another_file_is_rejected(store: Store) -> None:
+def test_the_same_record_in_another_file_is_already_in_the_store(store: Store) -> None:
     ingest(store, {}, {"JobIDRaw": "101"})
     sink = ingest(store, {"JobIDRaw": "99"}, {}, source=2)
-    assert [(line, reason) for line, reason, _ in sink.rejects] == [(3, AGAIN)]
+    assert (sink.rows_loaded, sink.rows_already_stored, sink.rejects) == (1, 1, [])
     assert store.frame("SELECT job, source FROM jobs ORDER BY ALL").rows() == [("100", 1), ("101", 1), ("99", 2)]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"User": "somebody"},
+        {"End": "2026-11-20T10:59:00"},
+        {"State": "FAILED"},
+        {"AllocTRES": "billing=2,cpu=2,gres/gpu=3,mem=1G,node=1"},
+    ],
+)
+def test_a_record_that_contradicts_the_one_in_the_store_is_rejected(store: Store, other: dict[str, str]) -> None:
+    ingest(store, {})
+    sink = ingest(store, other, source=2)
+    assert (sink.rows_loaded, sink.rows_already_stored) == (0, 0)
+    assert sink.rejects == [(2, OTHER_RECORD, "job 100, submitted 2026-11-20T10:00:00Z")]
+
+
+def test_a_source_that_states_less_contradicts_nothing(store: Store) -> None:
+    ingest(store, {})
+    sink = ingest(store, {}, source=2, only="JobIDRaw Submit State")
+    assert (sink.rows_already_stored, sink.rejects) == (1, [])
 
 
 @pytest.mark.parametrize("earlier", [PENDING, {"State": "RUNNING", "End": "Unknown"}])
@@ -48,9 +69,10 @@ def test_a_later_state_of_the_same_attempt_takes_its_place(store: Store, earlier
     assert store.frame("SELECT attempt, machine FROM placements").rows() == [(0, "gpu001")]
 
 
-def test_an_earlier_state_that_comes_late_is_rejected(store: Store) -> None:
+def test_an_earlier_state_that_comes_late_is_already_in_the_store(store: Store) -> None:
     ingest(store, {})
-    assert [reason for _, reason, _ in ingest(store, PENDING, source=2).rejects] == [AGAIN]
+    sink = ingest(store, PENDING, source=2)
+    assert (sink.rows_already_stored, sink.rejects) == (1, [])
     assert rows(store, "jobs")[0]["state"] == "completed"
 
 
@@ -101,7 +123,7 @@ def test_a_file_that_is_gone_leaves_no_gap_in_the_numbers(store: Store) -> None:
 
 def test_without_submissions_attempts_are_told_apart_by_their_start(store: Store) -> None:
     sink = ingest(store, FIRST, SECOND, SECOND, only="JobIDRaw State Start End")
-    assert [reason for _, reason, _ in sink.rejects] == [AGAIN]
+    assert (sink.rows_already_stored, sink.rejects) == (1, [])
     assert [(a["attempt"], a["start_ts"]) for a in rows(store, "attempts")] == [
         (0, "2026-11-20 10:01:00"),
         (1, "2026-11-20 10:04:30"),

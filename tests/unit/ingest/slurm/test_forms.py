@@ -182,7 +182,9 @@ def test_forms_of_one_cluster_make_no_attempt_twice(tmp_path: Path) -> None:
         sinks = [load(fmt, data, store, source=source) for source, (fmt, data) in enumerate(files, 1)]
         # the two jobs that only the dump has, and its 15 events and 13 names
         assert [sink.rows_loaded for sink in sinks] == [469, 0, 2 + 15 + 13, 0]
-        assert [sink.rows_rejected for sink in sinks] == [0, 469, 469, 465]
+        # the file of completed jobs has the earlier end of some jobs that came back
+        assert [sink.rows_rejected for sink in sinks] == [0, 0, 0, 7]
+        assert [sink.rows_already_stored for sink in sinks] == [0, 469, 469, 458]
         assert store.value("SELECT count(*) FROM jobs") == 461
         assert store.value("SELECT count(*) FROM attempts") == 471
         assert store.value("SELECT count(*) FROM (SELECT DISTINCT job, start_ts, queued_ts FROM attempts)") == 471

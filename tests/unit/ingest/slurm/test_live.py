@@ -260,7 +260,7 @@ def test_ctrl_c_keeps_whole_days_and_ends_sacct(tmp_path: Path, slurm: live.Slur
         (["--from", "sacct", "--since", "2026-03-08", "--until", "2026-03-08"], 3, "exit 3: no cluster here"),
         (["--from", "sacct"], 2, "--since YYYY-MM-DD"),
         (["--from", "sacct", "--since", "yesterday"], 2, "'yesterday'"),
-        (["--from", "sacct", "--since", "2026-03-08", "--timeout", "nan"], 2, "--timeout nan: expected seconds"),
+        (["--from", "sacct", "--since", "2026-03-08", "--timeout", "nan"], 2, "'nan' is not a finite number"),
         (["--from", "yarn", "--url", "http://rm:8088", "--timeout", "1e9"], 2, "--timeout 1e+09: expected"),
         (["--timeout", "5", "logs"], 2, "need --from"),
         (["--from", "slurm"], 2, "'slurm'"),

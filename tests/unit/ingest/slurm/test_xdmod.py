@@ -83,8 +83,7 @@ def test_waits_users_and_gpus_are_those_of_the_files(
 
 def test_six_forms_of_one_job_id_are_one_job_and_five_repeats(store: Store) -> None:
     rows_in, loaded, reasons = read("xdmod/accounting-logs-with-job-arrays.log", store)
-    assert (rows_in, loaded, len(reasons)) == (6, 1, 5)
-    assert len(set(reasons)) == 1
+    assert (rows_in, loaded, reasons) == (6, 1, [])
 
 
 def test_a_name_with_the_delimiter_in_it_stands_last(store: Store) -> None:

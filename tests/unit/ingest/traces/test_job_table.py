@@ -8,7 +8,6 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import CUT_OFF, NOT_UTF8
-from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
 from gpuctl.ingest.formats import acme_kalos, acme_seren, helios_jobs
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.ingest.read import pieces
@@ -100,7 +99,6 @@ def test_what_is_no_job_is_named_by_its_line_and_spoils_no_other(
     ]
     sink = load(helios_jobs.FORMAT, b"\xef\xbb\xbf" + b"\r\n".join(lines), store)
     assert [(line, reason) for line, reason, _ in sorted(sink.rejects)] == [
-        (3, DUPLICATE_JOB),
         (4, "gpu_num is not a number, 0 or more"),
         (5, "submit_time is not a time: expected YYYY-MM-DD HH:MM:SS, with or without an offset"),
         (7, "not 12 columns as in the header"),
@@ -109,7 +107,7 @@ def test_what_is_no_job_is_named_by_its_line_and_spoils_no_other(
         (10, "cpu_num is not a whole number, 0 or more"),
         (11, "gpu_num is not a number, 0 or more"),
     ]
-    assert sink.rows_in == 11
+    assert (sink.rows_in, sink.rows_already_stored) == (11, 1)
     found = store.frame(f"SELECT {JOBS} FROM jobs WHERE job <> '1' ORDER BY job").rows()
     assert [row[0] for row in found] == ["10", "8"]
     assert found[0][-3:] == (None, None, ["start_before_submit"])
@@ -122,7 +120,7 @@ def test_what_is_no_job_is_named_by_its_line_and_spoils_no_other(
 def test_a_job_of_another_source_of_the_cluster_stays(store: Store) -> None:
     load(helios_jobs.FORMAT, HELIOS, store)
     again = load(helios_jobs.FORMAT, HELIOS + FIRST.replace("1,", "77,", 1) + "\n", store)
-    assert [reason for _, reason, _ in again.rejects] == [DUPLICATE_JOB] * 5
+    assert (again.rows_already_stored, again.rejects) == (5, [])
     assert store.value("SELECT count(*) FROM jobs") == 6
 
 

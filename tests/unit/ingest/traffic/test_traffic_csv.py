@@ -123,7 +123,7 @@ def test_profiled_jobs(store: Store) -> None:
 @pytest.mark.parametrize(
     ("row", "reason"),
     [
-        ("a,resnet,32,100,1,5", "duplicate job: there is a row of this job already"),
+        ("a,resnet,64,100,1,5", "duplicate job: there is a row of this job already, with other values"),
         ("c,,32,100,1,5", "model is empty"),
         ("c,m,0,100,1,5", "batch is not from 1 to 1e+15"),
         ("c,m,1.5,100,1,5", "batch is not a whole number"),
