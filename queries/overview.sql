@@ -5,7 +5,7 @@
 -- population: {jobs} job{jobs||s} of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempt{attempts||s}, {attempts_without_start} without a start: the log lacks that of {attempts_start_lost}; the others are in never_started.
 -- column: cluster | - | the cluster's name in the store
 -- column: jobs | jobs | jobs in the log, in any state
--- column: attempts | attempts | times that a job's gang was started
+-- column: attempts | attempts | times that a job's gang was started, or its size changed while it ran
 -- column: users | users | distinct users; empty where the source names none
 -- column: queues | queues | distinct queues (virtual clusters)
 -- column: machines | machines | machines in the machine list or seen in use

@@ -2,7 +2,7 @@
 -- section: overview
 -- order: 20
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
--- population: {jobs} job{jobs||s}; GPU-hours are of the jobs whose duration is known under that definition, times the GPUs of their first attempt; empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those held, so the sums differ.
+-- population: {jobs} job{jobs||s}; GPU-hours are of the jobs whose duration is known under that definition: that duration times their GPUs (of a job whose size changed while it ran, each attempt with its own); empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those held, so the sums differ.
 -- key_columns: state, source_state, jobs, jobs_pct, gpu_hours, gpu_hours_pct
 -- column: state | - | final state, one enumeration for all sources; 'all' is every job
 -- column: source_state | - | the source's own name, without who cancelled the job
@@ -24,13 +24,13 @@ WITH by_state AS MATERIALIZED (
            CASE WHEN grouping(state) = 1 THEN NULL ELSE source_state END AS source_state,
            grouping(state) AS is_total,
            count(*) AS jobs,
-           CASE WHEN known AND (count(gpus * run_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_s), 0) END / 3600 AS gpu_hours,
-           count(gpus * run_s) AS jobs_timed,
-           CASE WHEN known AND (count(gpus * run_span_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_span_s), 0) END / 3600 AS gpu_hours_span,
-           CASE WHEN known AND (count(gpus * run_sum_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_sum_s), 0) END / 3600 AS gpu_hours_sum,
-           CASE WHEN known AND (count(gpus * run_last_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpus * run_last_s), 0) END / 3600 AS gpu_hours_last
+           CASE WHEN known AND (count(job_gpu_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s), 0) END / 3600 AS gpu_hours,
+           count(job_gpu_s) AS jobs_timed,
+           CASE WHEN known AND (count(job_gpu_s_span) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_span), 0) END / 3600 AS gpu_hours_span,
+           CASE WHEN known AND (count(job_gpu_s_sum) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_sum), 0) END / 3600 AS gpu_hours_sum,
+           CASE WHEN known AND (count(job_gpu_s_last) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_last), 0) END / 3600 AS gpu_hours_last
     FROM (SELECT * REPLACE (regexp_replace(source_state, ' by [0-9]+$', '') AS source_state) FROM base_jobs)
-    CROSS JOIN (SELECT count(gpus * run_s) > 0 AS known FROM base_jobs)
+    CROSS JOIN (SELECT count(job_gpu_s) > 0 AS known FROM base_jobs)
     GROUP BY GROUPING SETS ((known, state, source_state), (known))
 ),
 total AS (SELECT * FROM by_state WHERE is_total = 1)

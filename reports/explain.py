@@ -45,6 +45,8 @@ CAUSES = {
     "fragmentation": "enough GPUs were free, but not close together",
     "scheduler": "GPUs that fit were free (priority, a limit, or the scheduler's own time)",
 }
+RESIZED = "resized"
+"""The state of an attempt that a change of the running job's size ended."""
 _MEASURES = {
     "wait_s": "Wait to the first start",
     "run_s": "First start to last end",
@@ -147,6 +149,8 @@ def _facts(found: Explanation) -> Iterator[Item]:
             continue
         text = lasting(float(str(value))) if key == "time_limit_s" else shown(value)
         text += " UTC" if key.endswith("_ts") else ""
+        if key == "gpus" and any(tried.state == RESIZED for tried in found.attempts):
+            text += " at most: its size changed while it ran"
         own = str(found.facts.get("source_state") or value)
         if key == "state" and own.casefold() != str(value):
             text += f" ({shown(found.facts['source_state'])})"

@@ -163,7 +163,7 @@ class Tried:
 
     Attributes:
         number: from 0.
-        state: how it ended.
+        state: how it ended; ``resized``: the job ran on with another number of GPUs, as the next attempt.
         source_state: the source's own word.
         reason: the source's words on its end.
         gpus: GPUs.

@@ -10,7 +10,8 @@ times AS (
            CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
            j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 OR list_contains(a.quirks, 'resized') AS is_last,
-           -- a change of a running job's size begins an attempt, but no try
+           -- a change of a running job's size begins an attempt, but no try and no wait
+           coalesce(list_contains(z.resized, a.attempt - 1), false) AS goes_on,
            a.attempt - coalesce(len(list_filter(z.resized, lambda n: n < a.attempt)), 0) AS try,
            CASE WHEN zone.name = 'UTC' THEN epoch(a.queued_ts) ELSE epoch(timezone(zone.name, a.queued_ts)) END AS queued_c,
            CASE WHEN zone.name = 'UTC' THEN epoch(coalesce(a.eligible_ts, a.queued_ts)) ELSE epoch(timezone(zone.name, coalesce(a.eligible_ts, a.queued_ts))) END AS eligible_c,
@@ -42,7 +43,7 @@ log_end AS (
     SELECT greatest((SELECT ts FROM log), max(start_ts), max(end_ts), max(shown_ts)) AS ts FROM shown
 ),
 ordered AS (
-    SELECT shown.* EXCLUDE (released_c, got_ts, shown_ts, cluster) REPLACE (round(wait_s, 6) AS wait_s, round(run_s, 6) AS run_s),
+    SELECT shown.* EXCLUDE (released_c, got_ts, shown_ts, cluster) REPLACE (CASE WHEN NOT goes_on THEN round(wait_s, 6) END AS wait_s, round(run_s, 6) AS run_s),
            log_end.ts AS log_end_ts,
            -- least() of what is known; without a start nothing is known to have been held
            CASE WHEN start_ts IS NOT NULL THEN got_ts END AS held_from_ts,

@@ -1,5 +1,5 @@
 -- The attempts of job $job with the split of each wait; see delaytable.
-SELECT a.attempt, a.state, raw.source_state, raw.reason, a.gpus, a.servers, a.queued_ts, a.start_ts, a.end_ts, a.wait_s, a.run_s, a.exit_code, a.exit_signal,
+SELECT a.attempt, CASE WHEN list_contains(raw.quirks, 'resized') THEN 'resized' ELSE a.state END AS state, raw.source_state, raw.reason, a.gpus, a.servers, a.queued_ts, a.start_ts, a.end_ts, a.wait_s, a.run_s, a.exit_code, a.exit_signal,
        a.preempted_by, a.started_by, a.held_until_ts, a.gpu_s / 3600 AS gpu_hours,
        d.fair_share_s, d.capacity_s, d.fragmentation_s, d.scheduler_s, d.ineligible_s, d.dominant_cause, d.source_reason, d.behind_s,
        d.fewest_servers, d.racks, d.fewest_racks, n.so_far_s, n.still_waits

@@ -158,6 +158,35 @@ _RESIZED = """
                       ELSE list_filter(t.quirks, lambda word: word <> 'resized') END
     FROM found AS f WHERE t.cluster = $cluster AND t.job = f.job AND t.attempt = f.attempt
 """
+_MOST_CPUS = """
+    UPDATE job_rows AS t SET cpus = r.cpus
+    FROM (
+        SELECT j.job, max(j.cpus) AS cpus FROM job_rows AS j SEMI JOIN slurm_touched USING (job)
+        WHERE j.cluster = $cluster
+        AND j.job IN (SELECT job FROM attempt_rows WHERE cluster = $cluster AND source_state = 'RESIZING')
+        GROUP BY j.job
+    ) AS r
+    WHERE t.cluster = $cluster AND t.job = r.job
+"""
+# a job whose size changed has the largest that it had in its last try; all of this try is its last run
+_LARGEST = """
+    WITH last AS (
+        SELECT a.job, a.attempt, a.gpus, a.servers, a.run_s
+        FROM attempts AS a JOIN (SELECT job, max(number) AS last FROM slurm_order GROUP BY job) AS o USING (job)
+        WHERE a.cluster = $cluster
+        AND a.job IN (SELECT job FROM attempt_rows WHERE cluster = $cluster AND list_contains(quirks, 'resized'))
+        QUALIFY a.attempt > coalesce(max(a.attempt) FILTER (
+            NOT list_contains(a.quirks, 'resized') AND a.attempt < o.last
+        ) OVER (PARTITION BY a.job), -1)
+    )
+    UPDATE job_rows AS t SET gpus = r.gpus, nodes = r.nodes, run_last_s = coalesce(r.run_s, t.run_last_s)
+    FROM (
+        SELECT job, max(gpus) AS gpus, nullif(max(servers), 0) AS nodes,
+               CASE WHEN count(run_s) = count(*) THEN sum(run_s) END AS run_s
+        FROM last GROUP BY job
+    ) AS r
+    WHERE t.cluster = $cluster AND t.job = r.job
+"""
 _ORPHANS = """
     INSERT INTO job_rows BY NAME
     SELECT a.cluster, a.job, a.queued_ts AS submit_ts, a.start_ts, a.end_ts, a.state, a.source_state, a.gpus,
@@ -250,7 +279,7 @@ def _settle(sink: Sink, seen: KnownJobs, touched: str, names: dict[str, str]) ->
     for statement in _DROP_LOSERS:
         sink.execute(statement, cluster)
     sink.execute(_ORDER)
-    for statement in (_DROP_EARLIER, _ATTEMPTS, _PLACEMENTS, _RESIZED, _ORPHANS, _TOTALS, _JOBS):
+    for statement in (_MOST_CPUS, _DROP_EARLIER, _ATTEMPTS, _PLACEMENTS, _RESIZED, _ORPHANS, _TOTALS, _JOBS, _LARGEST):
         sink.execute(statement, cluster)
     for table in _TABLES:
         sink.execute(f"DROP TABLE {table}")

@@ -26,6 +26,7 @@ from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.container_jobs import of_containers
 from gpuctl.replay.inputs.dependencies import dependencies
 from gpuctl.replay.inputs.job_csv import MOST_GPUS, NO_QUEUE
+from gpuctl.replay.inputs.resized_jobs import of_resized
 from gpuctl.replay.inputs.trace_rows import EPOCH, Rows, codes, holdings, peak, read_rows, starts
 from gpuctl.replay.inputs.transforms import take
 from gpuctl.replay.inputs.why_failed import why_failed
@@ -69,6 +70,8 @@ def read_trace(
     * ``last``: its last attempt alone.
     * ``span``: one, from its first start to its last end, waits between attempts included.
 
+    Where a job's GPUs came and went while it ran, a segment is as long as makes up the GPU-hours held on all of them.
+
     A job without attempts whose total is known all the same is one segment without a start. What still ran when the
     log was taken runs as long as it had run by then. Attempts of unknown length or of 0 s are left out. A job is left
     out where the log has no start, submission or length of it, or where its GPUs are not a whole number of at least 1.
@@ -102,13 +105,14 @@ def read_trace(
         InputError: no job of it can be replayed; it says why, with counts.
     """
     trace, uneven = of_containers(read_rows(store, cluster_name, NO_QUEUE))
+    trace, resized = of_resized(trace)
     cpu_too = resources != GPUS_ONLY
     rows, segments, notes = _jobs(trace, work, cpu_jobs=cpu_too)
     machines, machine_notes = _machines(trace, cpu_servers=cpu_too)
     origin_c = math.floor(rows["submit_c"][0])
     workload, more = _workload(trace, rows, segments, machines, origin_c)
     why = None if failures is None else why_failed(rows, segments, failures)
-    workload = dataclasses.replace(workload, notes=(*notes, *uneven, *more), failures=why)
+    workload = dataclasses.replace(workload, notes=(*notes, *uneven, *resized, *more), failures=why)
     cluster = _cluster(trace, machines, machine_notes, workload, (quotas or {}, racks or {}))
     if own_cluster and cluster.total_gpus:
         large = unplaceable(workload, cluster, resources)
@@ -211,7 +215,7 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[Note]]:
     until = pl.when(cut).then(c("shown_c").fill_null(trace.log_end)).otherwise("released_c")
     # the source's own difference where nothing cut it short: it is right in the hour of a change of the clock too
     length = pl.when(c("whole") & c("run_s").is_not_null()).then("run_s").otherwise(until - c("start_c"))
-    # the same GPU-seconds on the gang as a whole, where containers came and went one by one
+    # the same GPU-seconds on the gang as a whole, where containers came and went one by one, or the size changed
     length = pl.when(c("held_gpu_s").is_not_null()).then(c("held_gpu_s") / c("job_gpus")).otherwise(length)
     rows = trace.attempts.join(trace.jobs.select("job", job_gpus="gpus"), on="job", how="left")
     rows = rows.with_columns(cut=cut, until=until, seconds=length).sort("job", "start_c", "attempt")
@@ -247,8 +251,13 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[Note]]:
         found = (
             rows.filter(c("start_c").is_not_null() | c("last"))
             .group_by("job", maintain_order=True)
-            .agg(c("attempt", "held").sort_by("start_c", nulls_last=True).first(), c("start_c").min(), **end)
-            .with_columns(seconds=c("until") - c("start_c"))
+            .agg(
+                c("attempt", "held").sort_by("start_c", nulls_last=True).first(),
+                c("start_c").min(),
+                spared=(c("until") - c("start_c") - c("seconds")).filter(c("held_gpu_s").is_not_null()).sum(),
+                **end,
+            )
+            .with_columns(seconds=c("until") - c("start_c") - c("spared"))
             .filter(usable)
         )
         fails = failed

@@ -28,6 +28,7 @@ _JOBS = """
 """
 _ATTEMPTS = """
     SELECT j.number AS job, a.attempt, a.state, a.gpus, a.run_s, a.end_ts IS NULL AS endless,
+           coalesce(list_contains(a.quirks, 'resized'), false) AS resized,
            a.released_ts = a.end_ts AS whole, epoch(timezone($zone, a.start_ts)) AS start_c,
            epoch(timezone($zone, a.end_ts)) AS end_c, epoch(timezone($zone, a.released_ts)) AS released_c,
            epoch(timezone($zone, least(a.allocated_ts, a.start_ts))) AS held_from_c,
@@ -75,6 +76,7 @@ class Rows:
         slurm: whether the source is Slurm.
         jobs: one a job; here and elsewhere ``job`` is a number, which only joins these rows, and ``name`` its name.
         attempts: one an attempt; ``endless``: no end is logged, ``whole``: it held its GPUs to its end;
+            ``resized``: a change of the running job's size ended it;
             ``shown_c``: the last time that its own source tells, or the queue was seen with it; ``held_gpu_s``:
             GPU-seconds of its containers from its start on, null where no source tells of containers. What a gang held
             while it gathered was part of its wait.
