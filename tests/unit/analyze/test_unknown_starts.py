@@ -10,6 +10,7 @@ from gpuctl.analyze.run import Options, analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.store.database import Store
+from tests.made_store import make_store
 from tests.tables import table_of
 
 if TYPE_CHECKING:
@@ -40,3 +41,30 @@ def test_every_table_counts_gpu_hours_with_and_without_a_start(waits: tuple[int,
     dated = 100 * 8 / (16 * (7205 / 3600)) if waits == (5, 5) else None
     assert overview["occupancy_pct"] == (None if dated is None else pytest.approx(dated))
     assert table_of(found, "never_started").frame.height == 0
+
+
+@pytest.mark.parametrize(
+    ("state", "column"),
+    [
+        ("completed", "succeeded_h"), ("killed", "killed_h"), ("timeout", "killed_h"), ("preempted", "killed_h"),
+        ("failed", "failed_h"), ("out_of_memory", "failed_h"), ("node_fail", "failed_h"), ("running", "other_h"),
+    ],
+)  # fmt: skip
+def test_gpu_hours_of_a_job_without_attempts_are_those_of_its_final_state(
+    tmp_path: Path, state: str, column: str
+) -> None:
+    path = make_store(tmp_path / "t.duckdb")
+    job = "state = CASE job WHEN 'j1' THEN ? ELSE 'completed' END, attempts = 0, start_ts = NULL"
+    with Store(path, write=True) as store:
+        store.execute("DELETE FROM attempt_rows")
+        store.execute("DELETE FROM job_rows WHERE job NOT IN ('j0', 'j1')")
+        store.execute(
+            f"UPDATE job_rows SET {job}, gpus = 2, run_span_s = CASE job WHEN 'j1' THEN 5400 ELSE 1800 END",
+            [state],
+        )
+        [*_, lost] = table_of(analyze(store, Options(tables=("gpu_hours_lost",))), "gpu_hours_lost").frame.to_dicts()
+    hours = dict.fromkeys(("succeeded_h", "retried_h", "killed_h", "failed_h", "other_h"), 0.0)
+    hours["succeeded_h"] += 1.0
+    hours[column] += 3.0
+    assert {name: lost[name] for name in hours} == hours
+    assert (lost["gpu_hours"], lost["lost_pct"]) == (4.0, 75.0 if column in {"killed_h", "failed_h"} else 0.0)

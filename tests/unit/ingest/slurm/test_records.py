@@ -188,6 +188,12 @@ def test_trap_8_requeues_are_attempts(store: Store, order: tuple[dict[str, str],
     assert [(p["attempt"], p["machine"]) for p in rows(store, "placements")] == [(0, "gpu001"), (1, "gpu002")]
 
 
+def test_a_job_whose_only_start_ends_in_the_same_second_ran_for_0_s(store: Store) -> None:
+    ingest(store, {**FIRST, **NEVER}, {**SECOND, "End": SECOND["Start"], "Elapsed": "00:00:00"})
+    (made,) = rows(store, "jobs")
+    assert (made["attempts"], made["run_span_s"], made["run_sum_s"], made["run_last_s"]) == (2, 0.0, 0.0, 0.0)
+
+
 def test_trap_8_attempts_that_overlap_do_not_hold_gpus_twice(store: Store) -> None:
     ingest(store, {**FIRST, "End": "2026-11-20T10:04:40"}, SECOND)
     assert [(a["released_ts"], a["quirks"]) for a in rows(store, "attempts")] == [

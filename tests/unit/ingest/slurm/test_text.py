@@ -190,6 +190,21 @@ def test_trap_3_no_header_needs_columns(store: Store) -> None:
     assert (sink.rows_loaded, sink.rejects) == (2, [])
 
 
+@pytest.mark.parametrize(
+    ("line", "recognised"),
+    [
+        ("100|COMPLETED|gpu|2026-11-20T10:00:00|2026-11-20T10:11:00", True),
+        ("100_4,RUNNING,gpu,2026-11-20T10:00:00,Unknown", True),
+        ("100|COMPLETED|gpu|2026-11-20T10:00:00|2", False),  # one time
+        ("100|done|gpu|2026-11-20T10:00:00|2026-11-20T10:11:00", False),  # no state
+        ("train|COMPLETED|gpu|2026-11-20T10:00:00|2026-11-20T10:11:00", False),  # no job id
+        ("100|COMPLETED|2026-11-20T10:00:00|2026-11-20T10:11:00", False),  # four cells
+    ],
+)
+def test_a_record_without_a_header_has_a_job_id_a_state_and_two_times(line: str, recognised: bool) -> None:
+    assert (FORMAT.sniff("x", f"{line}\n".encode()) is not None) == recognised
+
+
 def test_trap_3_columns_of_a_text_with_p(store: Store) -> None:
     given = text({}).split("\n", 1)[1].replace("\n", "|\n")
     assert load(with_columns(",".join(DEFAULTS)), given, store).rejects == []

@@ -41,6 +41,14 @@ def test_a_gang_over_two_machines(tmp_path: Path, modern: bool, console: bool) -
     assert y.frame(db, "SELECT machine, gpus, cpus FROM machines ORDER BY 1").rows() == [("n1", 8, 32), ("n2", 8, 32)]
 
 
+def test_an_application_that_ends_as_it_starts_ran_for_0_s(tmp_path: Path) -> None:
+    containers = [y.Container(1, 12, 13, 20), y.Container(2, 20, 20, 20, "n1", 1)]
+    log = y.rm_log([y.App(1, 10, [y.Attempt(containers, 20)], 20)]).text()
+    db, _ = y.load(tmp_path, {"rm.log": log})
+    job = y.row(db, JOB.format(1))
+    assert (job["start_ts"], job["end_ts"], job["run_span_s"]) == (y.at(20), y.at(20), 0)
+
+
 def test_retries_are_attempts(tmp_path: Path) -> None:
     db, _ = y.load(tmp_path, {"rm.log": y.rm_log([y.retried()]).text()})
     first, second = y.frame(db, ATTEMPTS.format(2)).rows(named=True)
