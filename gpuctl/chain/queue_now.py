@@ -100,6 +100,9 @@ def read_queue(data: bytes, path: str) -> list[QueuedJob]:
 
 def _job(job: dict[str, Any]) -> QueuedJob:
     states = frozenset(word.upper() for word in words(job, "job_state"))
+    if "REVOKED" in states:
+        # a federated job that another cluster took, which may be called pending here as well
+        states -= {"PENDING"}
     start, end = _instant(job, "start_time"), _instant(job, "end_time")
     pending = "PENDING" in states
     limit_min = _counted(job, "time_limit", _MOST_MIN)

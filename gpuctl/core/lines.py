@@ -12,6 +12,7 @@ LINE_LIMIT = 2**20
 
 LINE_TOO_LONG = f"line longer than {LINE_LIMIT // 2**20} MiB"
 CUT_OFF = "cut off: the file ends inside this line"
+GLUED = "records run together: a line end between them is missing, or stray bytes stand before one"
 NOT_UTF8 = "not valid UTF-8"
 
 _CHUNK = 2**18

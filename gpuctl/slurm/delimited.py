@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.lines import GLUED, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from gpuctl.core.lines import Line
 
 DELIMITERS = ("\x1f", "|", "\t", ";", ",", "^", "~", "\x1e", "\x01")
-GLUED = "two records on one line: a line end between them is missing"
 _NAME = re.compile(r"[A-Za-z][\w ().:/%-]*")
 
 

@@ -10,14 +10,13 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import LINE_LIMIT, RowError, numbered_lines
+from gpuctl.core.lines import GLUED, LINE_LIMIT, RowError, numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 TOO_LONG = f"record of more than {LINE_LIMIT // 2**20} MiB"
 NO_RECORD = "line outside of any record"
-GLUED = "records run together: a line end between them is missing, or stray bytes stand before one"
 _BEGINS = {
     b"NodeName=": re.compile(rb"NodeName=\S+ (?:Arch|CoresPerSocket)="),
     b"PartitionName=": re.compile(rb"PartitionName=\S+(?: AllowGroups=|$)"),

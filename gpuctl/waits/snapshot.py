@@ -136,7 +136,8 @@ def read_snapshot(data: bytes, path: str, taken_s: float | None = None) -> Snaps
 def _job(job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The columns of a job, and the job itself; the state is empty where it neither holds nodes nor waits."""
     states = {word.upper() for word in words(job, "job_state")}
-    pending = "PENDING" in states
+    # a federated job that another cluster took is revoked here, and may be called pending as well
+    pending = "PENDING" in states and "REVOKED" not in states
     state = State.PENDING if pending else State.RUNNING if states & _HOLDS else ""
     asks = tres(text(job, "tres_req_str") if pending else text(job, "tres_alloc_str") or text(job, "tres_req_str"))
     limit = number(job.get("time_limit"))

@@ -4,11 +4,11 @@ WITH tried AS (
     SELECT job, list_contains(quirks, 'resized') AS is_resized, gpus * run_s AS gpu_s, attempt > coalesce(max(attempt) FILTER (NOT is_resized AND attempt < last) OVER (PARTITION BY job), -1) AS in_last_try
     FROM (SELECT *, max(attempt) OVER (PARTITION BY job) AS last FROM attempts WHERE cluster = $cluster AND job IN (SELECT job FROM attempts WHERE cluster = $cluster AND list_contains(quirks, 'resized')))
 ),
-resized AS (SELECT job, count(*) FILTER (is_resized) AS resizes, sum(gpu_s) AS all_gpu_s, sum(gpu_s) FILTER (in_last_try) AS last_gpu_s FROM tried GROUP BY job)
+resized AS (SELECT job, count(*) FILTER (is_resized) AS resizes, CASE WHEN bool_and(gpu_s IS NOT NULL OR NOT is_resized) THEN sum(gpu_s) END AS all_gpu_s, CASE WHEN bool_and(gpu_s IS NOT NULL OR NOT is_resized) THEN sum(gpu_s) FILTER (in_last_try) END AS last_gpu_s FROM tried GROUP BY job)
 SELECT job, coalesce(queue, '(none)') AS queue, "user", account, name, state, source_state, gpus, gpu_type, cpus, nodes, reason, priority, attempts, attempts - coalesce(resizes, 0) AS tries, submit_ts, start_ts, end_ts, wait_s,
        run_span_s, run_sum_s, run_last_s, quirks, source,
        CASE $duration WHEN 'span' THEN run_span_s WHEN 'sum' THEN run_sum_s ELSE run_last_s END AS run_s,
-       coalesce(all_gpu_s + gpus * (run_span_s - run_sum_s), gpus * run_span_s) AS job_gpu_s_span, coalesce(all_gpu_s, gpus * run_sum_s) AS job_gpu_s_sum, coalesce(last_gpu_s, gpus * run_last_s) AS job_gpu_s_last,
+       CASE WHEN resizes IS NULL THEN gpus * run_span_s ELSE all_gpu_s + gpus * (run_span_s - run_sum_s) END AS job_gpu_s_span, CASE WHEN resizes IS NULL THEN gpus * run_sum_s ELSE all_gpu_s END AS job_gpu_s_sum, CASE WHEN resizes IS NULL THEN gpus * run_last_s ELSE last_gpu_s END AS job_gpu_s_last,
        CASE $duration WHEN 'span' THEN job_gpu_s_span WHEN 'sum' THEN job_gpu_s_sum ELSE job_gpu_s_last END AS job_gpu_s,
        CASE WHEN gpus IS NULL THEN 'unknown' WHEN gpus = 0 THEN '0' WHEN gpus <= 1 THEN '1' WHEN gpus <= 4 THEN '2-4'
             WHEN gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket,

@@ -5,9 +5,10 @@ have: jobs that have not ended, GPUs other than asked for, GPU types, why a job 
 long it was suspended; that an attempt was requeued is told only of those that their user or an operator requeued.
 Its times are those of the slurmctld host, without a zone.
 
-A job that lost its machines or was preempted may come back with the submission time that it had, and has a record for
-each time it ran. Of such a further record the submission is taken to be the end of the one before, as Slurm resets it
-elsewhere; unless another form of accounting, which has the last of them only, was loaded before.
+A job that lost its machines, was preempted or changed its size may go on with the submission time that it had, and has
+a record for each time it ran. Of such a further record the submission is taken to be the end of the one before, as
+Slurm resets it elsewhere; unless another form of accounting, which has the last of them only, was loaded before. Of a
+job whose size changed the file does not state when it first started: what it held until then is unknown.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import BinaryIO
 
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, ENDS, FIRST_KEY, fields
+from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, ENDS, FIRST_KEY, NO_NODES, REVOKED, fields
 from gpuctl.ingest.slurm.record_batches import Batches
 from gpuctl.ingest.slurm.records import Records
 from gpuctl.slurm.scontrol import records
@@ -25,7 +26,7 @@ from gpuctl.slurm.times import instants
 
 _SIGN = re.compile(rb"^JobId=\d+ UserId=.{1,200} (?:Job)?Name=.* JobState=[A-Z_]+ Partition=", re.MULTILINE)
 
-_COME_BACK = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REQUEUED"})
+_GO_ON = frozenset({"NODE_FAIL", "BOOT_FAIL", "PREEMPTED", "REQUEUED", "RESIZING"})
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -50,16 +51,24 @@ def _apart(fields: dict[str, str], back: dict[str, tuple[str, str]], sink: Sink)
 
     Args:
         fields: of one record.
-        back: job -> submission and end of its last attempt, of the jobs that may come back; is kept up to date.
+        back: job -> submission and end of its last attempt, of the jobs that may go on, or that
+            another cluster ran (`REVOKED`); is kept up to date.
         sink: of the cluster.
     """
     job, submit = fields["JobIDRaw"], fields["Submit"]
     before = back.get(job)
-    if fields["State"] in _COME_BACK:
+    if before is not None and before[1] == REVOKED and fields["NodeList"] == NO_NODES:
+        return {**fields, "State": REVOKED}
+    if fields["State"] in _GO_ON:
         back[job] = submit, fields["End"]
-    if before is None or before[0] != submit or _known(job, fields["Start"], sink):
+    if fields["State"] == REVOKED:
+        back[job] = submit, REVOKED
+    if before is None or before[0] != submit:
         return fields
-    return {**fields, "Submit": before[1]}
+    if fields["State"] == "RESIZING" and fields["Start"] == "Unknown":
+        # the second change of a size: what it ends began with the first one
+        fields = {**fields, "Start": before[1]}
+    return fields if _known(job, fields["Start"], sink) else {**fields, "Submit": before[1]}
 
 
 def _known(job: str, start: str, sink: Sink) -> bool:

@@ -23,7 +23,12 @@ KINDS = {
 }
 """The columns of ``queue_samples`` that are filled, and their kinds (`gpuctl.ingest.slurm.site.machines.Rows`)."""
 _STARTED = frozenset({"RUNNING", "R"})
-_WORDS = {"PD": "PENDING", "CF": "CONFIGURING", "CG": "COMPLETING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT"}
+_ELSEWHERE = "REVOKED"
+"""The state of a federated job that runs on another cluster: it waits for nothing here."""
+_WORDS = {
+    **{"PD": "PENDING", "CF": "CONFIGURING", "CG": "COMPLETING", "S": "SUSPENDED", "SE": "SPECIAL_EXIT"},
+    "RV": "REVOKED",
+}
 _NEEDED = frozenset({"jobid", "state", "reason"})
 
 
@@ -52,7 +57,7 @@ class Waiting(NamedTuple):
 
 
 def read_jobs(cells: dict[str, str]) -> Waiting | None:
-    """Read one line of squeue after its time; None where its job runs.
+    """Read one line of squeue after its time; None where its job runs, here or on another cluster.
 
     Raises:
         RowError: a cell is missing or not what it should be.
@@ -65,7 +70,7 @@ def read_jobs(cells: dict[str, str]) -> Waiting | None:
     if not state.replace("_", "").isalpha():
         raise RowError("no state of a job")
     reason, detail = reason_of(cells["reason"])
-    return None if state in _STARTED else Waiting(job, array, reason, state, detail)
+    return None if state in _STARTED or state == _ELSEWHERE else Waiting(job, array, reason, state, detail)
 
 
 def tasks_of(waiting: Waiting | None) -> Iterator[tuple[str | None, ...]]:

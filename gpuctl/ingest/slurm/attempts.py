@@ -171,7 +171,7 @@ _MOST_CPUS = """
 # a job whose size changed has the largest that it had in its last try; all of this try is its last run
 _LARGEST = """
     WITH last AS (
-        SELECT a.job, a.attempt, a.gpus, a.servers, a.run_s
+        SELECT a.job, a.attempt, a.gpus, a.servers, a.start_ts, a.run_s
         FROM attempts AS a JOIN (SELECT job, max(number) AS last FROM slurm_order GROUP BY job) AS o USING (job)
         WHERE a.cluster = $cluster
         AND a.job IN (SELECT job FROM attempt_rows WHERE cluster = $cluster AND list_contains(quirks, 'resized'))
@@ -179,10 +179,16 @@ _LARGEST = """
             NOT list_contains(a.quirks, 'resized') AND a.attempt < o.last
         ) OVER (PARTITION BY a.job), -1)
     )
-    UPDATE job_rows AS t SET gpus = r.gpus, nodes = r.nodes, run_last_s = coalesce(r.run_s, t.run_last_s)
+    UPDATE job_rows AS t SET
+        gpus = r.gpus, nodes = r.nodes,
+        run_last_s = CASE WHEN r.dated THEN coalesce(r.run_s, t.run_last_s) END,
+        run_span_s = CASE WHEN r.dated THEN t.run_span_s END, run_sum_s = CASE WHEN r.dated THEN t.run_sum_s END,
+        -- a record of a change may lack when it began: then nobody knows when the job started
+        start_ts = CASE WHEN r.dated OR NOT r.first THEN t.start_ts END,
+        wait_s = CASE WHEN r.dated OR NOT r.first THEN t.wait_s END
     FROM (
-        SELECT job, max(gpus) AS gpus, nullif(max(servers), 0) AS nodes,
-               CASE WHEN count(run_s) = count(*) THEN sum(run_s) END AS run_s
+        SELECT job, max(gpus) AS gpus, nullif(max(servers), 0) AS nodes, count(start_ts) = count(*) AS dated,
+               min(attempt) = 0 AS first, CASE WHEN count(run_s) = count(*) THEN sum(run_s) END AS run_s
         FROM last GROUP BY job
     ) AS r
     WHERE t.cluster = $cluster AND t.job = r.job

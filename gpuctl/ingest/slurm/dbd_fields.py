@@ -43,7 +43,7 @@ _NO_VAL, _INFINITE = 2**32 - 2, 2**32 - 1
 _MEM_PER_CPU = 1 << 63
 _UNSET = frozenset({_NO_VAL, _INFINITE, 2**64 - 2, 2**64 - 1, -1, -2})
 _NUMBER = re.compile(r"-?\d{1,20}(?:\.0)?", re.ASCII)
-_ENDED = frozenset(dbd_names.STATES[3:])
+_ENDED = frozenset({*dbd_names.STATES[3:], *dbd_names.FLAGGED})
 
 
 def fields(cells: Mapping[str, str | None], cluster: str = "") -> dict[str, str]:

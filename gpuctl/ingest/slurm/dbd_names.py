@@ -21,7 +21,9 @@ STATES = (
 """Job states by their number."""
 
 # a job that was requeued, resized or revoked has ended as far as its row goes
-_STATE_FLAGS = {1 << 10: "REQUEUED", 1 << 13: "RESIZING", 1 << 19: "REVOKED"}
+_STATE_FLAGS = {1 << 13: "RESIZING", 1 << 10: "REQUEUED", 1 << 19: "REVOKED"}
+FLAGGED = tuple(_STATE_FLAGS.values())
+"""States that are flags beside a number."""
 _STARTED_BY = {1 << 1: "SchedSubmit", 1 << 2: "SchedMain", 1 << 3: "SchedBackfill"}
 _START_RECEIVED = 1 << 4
 # those that have kept their number through all releases; the others are told by number

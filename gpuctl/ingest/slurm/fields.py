@@ -250,8 +250,9 @@ def _with_quirks(wide: pl.DataFrame, fields: set[str], *, folded: bool) -> pl.Da
     twice = pl.any_horizontal(
         [pl.lit(value=False), *(pl.col(name).is_not_null() for name in wide.columns if name.startswith("later_"))]
     )
+    resizing = pl.col("source_state") == "RESIZING"
     on_attempts = {
-        "no_start": start.is_null() & _one_of(state, _RAN) & pl.lit("Start" in fields),
+        "no_start": start.is_null() & (_one_of(state, _RAN) | resizing) & pl.lit("Start" in fields),
         "no_end": end.is_null() & start.is_not_null() & ~_one_of(state, [s.value for s in UNFINISHED]),
         "end_before_start": end < start,
         "eligible_clamped": pl.col("moved"),

@@ -22,6 +22,9 @@ FIRST_KEY = b"JobId="
 TWICE = "JobState= twice: records run together, or a name that looks like it"
 ENDS = re.compile(rb" ExitCode=\d+:\d+ ?$")
 """How a record ends."""
+REVOKED = "REVOKED"
+NO_NODES = "None assigned"
+_NEEDS_NODES = frozenset({"COMPLETED", "TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"})
 _NAME = re.compile(r" (?:Job)?Name=")
 _STATE = re.compile(r" JobState=([A-Z_]{1,40}) (?=Partition=)")
 # WorkDir is the one value of these that may hold blanks
@@ -68,13 +71,12 @@ def fields(text: str) -> dict[str, str]:
         "Account": _word(words, "Account"),
         "Partition": _word(words, "Partition"),
         "QOS": _word(words, "QOS"),
-        # the file has only what has ended: a job put back into the queue is named after what it is now
-        "State": "REQUEUED" if state == "PENDING" else state,
+        "State": _ended(state, nodes, words),
         "ExitCode": _exit_code(words.get("ExitCode", "")),
         "DerivedExitCode": _exit_code(words.get("DerivedExitCode", "")),
         "Submit": _word(words, "SubmitTime") or "Unknown",
         "Eligible": _word(words, "EligibleTime") or "Unknown",
-        "Start": (_word(words, "StartTime") if nodes else "") or "None",
+        "Start": _start(state, nodes, words),
         "End": _word(words, "EndTime") or "Unknown",
         "Timelimit": _limit(words.get("TimeLimit", "")),
         "NNodes": _count(words.get("NodeCnt", ""), tres, "node"),
@@ -82,7 +84,7 @@ def fields(text: str) -> dict[str, str]:
         "ReqTRES": tres,
         # of each node; in TRES only if accounting tracks GPUs
         "ReqGRES": _word(words, "Gres"),
-        "NodeList": nodes or "None assigned",
+        "NodeList": nodes or NO_NODES,
         "Cluster": _word(words, "Cluster"),
     }
 
@@ -120,6 +122,25 @@ def _job_id(job: str, words: dict[str, str]) -> str:
         if f"{kind}JobId" in words:
             return f"{words[f'{kind}JobId']}+{words.get(f'{kind}JobOffset', '')}"
     return job
+
+
+def _ended(state: str, nodes: str, words: dict[str, str]) -> str:
+    """The state as sacct has it.
+
+    The file has only what has ended: a job put back into the queue is named after what it is now. So is the copy of a
+    federated job that another cluster ran, which had no node and begins when it ends; a job of this cluster that
+    completed had one. Copies of jobs that failed or were cancelled look like jobs that never started.
+    """
+    if state == "PENDING":
+        return "REQUEUED" if nodes else REVOKED
+    at_once = words.get("StartTime") == words.get("EndTime")
+    return REVOKED if not nodes and at_once and state in _NEEDS_NODES else state
+
+
+def _start(state: str, nodes: str, words: dict[str, str]) -> str:
+    start = _word(words, "StartTime") if nodes else ""
+    # a record of a change of size has the time of the change as its start as well
+    return "Unknown" if state == "RESIZING" and start == words.get("EndTime") else start or "None"
 
 
 def _exit_code(text: str) -> str:

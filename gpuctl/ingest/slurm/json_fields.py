@@ -28,6 +28,9 @@ _STARTED_BY = {
 }
 _BEFORE_START = frozenset({"PENDING", "RUNNING", "SUSPENDED", "REQUEUED", "RESIZING"})
 
+_ENDS_A_RECORD = ("RESIZING", "REQUEUED", "REVOKED")
+"""Flags of a state that stand for the whole of it, as Slurm's own text has them."""
+
 
 def number(value: object) -> int | None:
     """Read a count in any of the forms that releases write it in; None where it is not there or is infinite.
@@ -66,7 +69,8 @@ def fields(job: object) -> dict[str, str]:
         raise RowError("no state")
     time, tres = _part(job, "time"), _part(job, "tres")
     requested, allocated = tres_text(tres.get("requested")), tres_text(tres.get("allocated"))
-    exit_code, derived = _exit_codes(job, states[0])
+    state = _shown(states)
+    exit_code, derived = _exit_codes(job, state)
     return {
         "Cluster": _text(job, "cluster"),
         "JobIDRaw": str(raw),
@@ -76,12 +80,12 @@ def fields(job: object) -> dict[str, str]:
         "Account": _text(job, "account") or _text(_part(job, "association"), "account"),
         "Partition": _text(job, "partition"),
         "QOS": _text(job, "qos"),
-        "State": _state(job, states),
+        "State": _state(job, state),
         "ExitCode": exit_code,
         "DerivedExitCode": derived,
-        "Submit": _stamp(time, "submission", states[0]),
+        "Submit": _stamp(time, "submission", state),
         "Eligible": _stamp(time, "eligible", "PENDING"),
-        "Start": _stamp(time, "start", states[0]),
+        "Start": _stamp(time, "start", state),
         "End": _stamp(time, "end", "PENDING"),
         "Timelimit": _limit(time.get("limit")),
         "NNodes": _count(job.get("allocation_nodes"), requested, "node"),
@@ -174,9 +178,14 @@ def _job_id(job: dict[str, Any], raw: int) -> str:
     return f"{of}+{offset}" if of and offset is not None else str(raw)
 
 
-def _state(job: dict[str, Any], states: list[str]) -> str:
+def _shown(states: list[str]) -> str:
+    """The one word that sacct prints for them: from 23.11 on, ``PENDING`` may stand beside what ended the record."""
+    return next((word for word in _ENDS_A_RECORD if word in states), states[0])
+
+
+def _state(job: dict[str, Any], state: str) -> str:
     by = job.get("kill_request_user")
-    return f"CANCELLED by {by}" if states[0] == "CANCELLED" and isinstance(by, str) and by else states[0]
+    return f"CANCELLED by {by}" if state == "CANCELLED" and isinstance(by, str) and by else state
 
 
 def _flags(flags: list[str]) -> str:

@@ -26,7 +26,6 @@ WORK = 50_000_000
 """Comparisons of a field with a shape that one source is worth, about a minute; past that they are rejected."""
 
 AMBIGUOUS = "stray delimiter or line end: more than one way to read the record"
-GLUED = "records run together: a line end between them is missing"
 _LONGEST = 1 << 16
 
 _FREE = frozenset(

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import LINE_TOO_LONG, NOT_UTF8, RowError
+from gpuctl.core.lines import GLUED, LINE_TOO_LONG, NOT_UTF8, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
 NO_DATE = "no date: lines before the first dated one (the record they belong to is in another file)"
-GLUED = "no line end: another record follows on the same line"
 NO_END = "no line end: the file stops inside this line, or right after it"
 _CHUNK = 16 << 20
 _LONGEST = 32 << 20

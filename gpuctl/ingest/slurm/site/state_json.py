@@ -14,7 +14,7 @@ from gpuctl.slurm.conf import hosts
 from gpuctl.slurm.gres import Gpus, read_gres
 
 Json = dict[str, Any]
-_SHOWN_STATES = ("CONFIGURING", "COMPLETING")
+_SHOWN_STATES = ("CONFIGURING", "COMPLETING", "REVOKED")
 
 
 def part(value: Json, key: str) -> Json:

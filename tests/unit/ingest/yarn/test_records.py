@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from gpuctl.core.lines import LINE_TOO_LONG, NOT_UTF8, RowError
+from gpuctl.core.lines import GLUED, LINE_TOO_LONG, NOT_UTF8, RowError
 from gpuctl.ingest.yarn import lines as module
 from gpuctl.ingest.yarn import scan_kernel
 from gpuctl.ingest.yarn.lines import NO_DATE, NO_END, Hit, read_records
@@ -169,7 +169,7 @@ def test_a_record_that_a_torn_line_runs_into_is_read_and_the_torn_one_is_rejecte
     assert [(hit.text, hit.millis % 60_000) for hit in wanted] == [("app_1 State change from NEW to OLD", 58_329)]
     assert sink.rows_in == 3
     seen = cut > len(DATE) + 22 + len("USER=") and first.startswith("USER")
-    assert sink.rejects == ([(1, module.GLUED)] if seen else [])
+    assert sink.rejects == ([(1, GLUED)] if seen else [])
     assert [hit.text for hit in hits if hit.kind == 1] == ([first] if first.startswith("USER") else [])
 
 
@@ -194,7 +194,7 @@ def test_a_console_record_that_a_torn_line_runs_into_is_read_and_the_torn_one_is
             ("app_1 State change from NEW to OLD", 13_000)
         ]
         seen = cut > len(CONSOLE) + 21 + len("USER=")
-        reason = NO_DATE if cut < len(CONSOLE) else module.GLUED
+        reason = NO_DATE if cut < len(CONSOLE) else GLUED
         assert sink.rejects == ([(1, reason)] if seen or reason == NO_DATE else [])
         assert [hit.text for hit in hits if hit.kind == 1] == [torn.split(b": ")[1].decode()]
 
