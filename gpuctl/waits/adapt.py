@@ -2,7 +2,8 @@
 
 Adaptive conformal inference (Gibbs, Candes, 2021), here for each level by itself; levels that have crossed change
 places. What a job says of a level is known when it starts, or, earlier, when it has waited longer than that: jobs that
-still wait count, too. Each third of the latest jobs by load has levels of its own.
+still wait count, too. Levels are kept apart by the forecast: where most jobs start at once, a share over all jobs says
+nothing of the few that are forecast to wait for hours.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.waits.features import limits, sizes
-from gpuctl.waits.quantiles import ANSWERED, at_levels, whole
+from gpuctl.waits.quantiles import ANSWERED, LEVELS, at_levels, whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,14 +26,19 @@ if TYPE_CHECKING:
 
 STEP, MIDDLE = 0.0075, 0.005
 """How far one wait moves the outermost levels, and the one in the middle; those between in proportion."""
-LEAST, MOST = 0.005, 0.98
-"""Levels stay between these: beyond, trees say nothing."""
+LEAST, MOST = 0.001, 0.999
+"""Levels stay between these."""
 
 
 Levels = tuple[tuple[float, ...], ...]
 """What is looked up for `ANSWERED`, one row a group of jobs."""
 LOADS = 3
-"""Groups of jobs by load: what holds in an empty cluster need not in a full one."""
+"""Groups by load of the jobs that are forecast to start at once: what holds in an empty cluster need not in a full one.
+"""
+CLASSES_S = (60.0, 3600.0)
+"""Forecast medians from which on jobs have levels of their own, whatever the load: few jobs wait long."""
+GROUPS = LOADS + len(CLASSES_S)
+"""Rows of `Levels`: a load each for jobs forecast to start within a minute, up to an hour, an hour or more."""
 RECENT = 1000
 """Submissions, the latest, among which a load is light, medium or heavy: a site that grows emptier has all three."""
 
@@ -61,6 +67,17 @@ def loads(log: WaitLog, at_s: Floats) -> Ints:
             less = float((seen < own[k]).mean() + (seen <= own[k]).mean()) / 2
             group[k] = min(int(LOADS * less), LOADS - 1)
     return group
+
+
+def groups(curves: Floats, load: Ints) -> Ints:
+    """Row of levels of jobs, by the median of what is said of each, and by its load where that is below a minute.
+
+    Args:
+        curves: what is said of each, as `quantiles.Forests.curves` [LEVELS, jobs]; NaN: nothing.
+        load: of each, as `loads` has it.
+    """
+    long = np.searchsorted(np.log1p(CLASSES_S), curves[LEVELS.index(0.5)], side="right")
+    return np.where(long == 0, load, LOADS - 1 + np.minimum(long, len(CLASSES_S)))
 
 
 def follow(

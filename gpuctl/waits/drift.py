@@ -58,12 +58,12 @@ def held(model: Model, log: WaitLog) -> Held:
         said = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)[new]
         return _held(log, new, said, said)
     asked = features.Asked(log.rows[new.tolist()], log.ready_s[new], new)
-    curves, load = forecast.queue_curves(model, model.method, log, asked)
+    curves, group = forecast.queue_curves(model, model.method, log, asked)
     told = ~np.isnan(curves[0])
-    new, curves, load = new[told], curves[:, told], load[told]
+    new, curves, group = new[told], curves[:, told], group[told]
     levels = model.levels[model.method]
-    followed, _ = adapt.follow(curves, (log.ready_s[new], log.leave_s[new]), levels, load)
-    return _held(log, new, adapt.looked_up(curves, levels, load), followed)
+    followed, _ = adapt.follow(curves, (log.ready_s[new], log.leave_s[new]), levels, group)
+    return _held(log, new, adapt.looked_up(curves, levels, group), followed)
 
 
 def _held(log: WaitLog, new: NDArray[np.int64], saved: Floats, followed: Floats) -> Held:

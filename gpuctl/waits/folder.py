@@ -43,7 +43,8 @@ def save(path: Path, model: learn.Model, about: Mapping[str, Any]) -> None:
         "levels": {name: [list(row) for row in rows] for name, rows in model.levels.items()},
         "job_only_levels": list(model.job_only.levels),
         "method": model.method, "order": model.order, "unit": model.unit, "zone": model.zone, "clock": model.clock,
-        "unlimited": model.unlimited, "largest": model.largest, "trained_s": model.trained_s,
+        "unlimited": model.unlimited, "largest": model.largest, "queues": list(model.queues),
+        "trained_s": model.trained_s,
         "run_times_from": [] if model.run_times is None else list(model.run_times.features),
     }  # fmt: skip
     texts = {
@@ -82,12 +83,15 @@ def load(path: Path) -> learn.Model:
     for key in ("largest", "trained_s"):
         checked(key, trees.finite(found.get(key)) and abs(found[key]) < 1e12, "a number")
     checked("largest", found["largest"] > 0, "a size above 0")
+    queues = found.get("queues")
+    named = isinstance(queues, list) and all(isinstance(name, str) for name in queues)
+    checked("queues", named, "names of partitions")
     levels = found.get("levels")
     methods = isinstance(levels, dict) and set(levels) == set(_FOLLOWED)
     levels = checked("levels", methods, f"those of {', '.join(_FOLLOWED)}")
     for rows in levels.values():
-        good = isinstance(rows, list) and len(rows) == adapt.LOADS and all(map(_rises, rows))
-        checked("levels", good, f"{adapt.LOADS} times {_RISING}")
+        good = isinstance(rows, list) and len(rows) == adapt.GROUPS and all(map(_rises, rows))
+        checked("levels", good, f"{adapt.GROUPS} times {_RISING}")
     only = checked("job_only_levels", _rises(found.get("job_only_levels")), _RISING)
     checked("run_times_from", _names_features(found.get("run_times_from")), "names of features, none twice")
     forests = {name: _forests(folder, name) for name in _SETS}
@@ -97,7 +101,7 @@ def load(path: Path) -> learn.Model:
         levels={name: tuple(tuple(map(float, row)) for row in rows) for name, rows in levels.items()},
         order=found["order"], method=found["method"], run_times=_shares(folder, found["run_times_from"]),
         unit=found["unit"], zone=found["zone"], clock=found["clock"], unlimited=found["unlimited"],
-        largest=float(found["largest"]), trained_s=float(found["trained_s"]),
+        largest=float(found["largest"]), queues=tuple(found["queues"]), trained_s=float(found["trained_s"]),
     )  # fmt: skip
 
 

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import NONE, Note, note, ours
+from gpuctl.core.notes import NONE, Named, Note, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.predictors import job_table
 from gpuctl.waits import adapt, bound, features, forward, learn, quantiles, run_times
+from gpuctl.waits.log import queue_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -75,7 +76,9 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
         jobs = jobs.with_columns(submit_s=pl.lit(None, pl.Float64))
     jobs = jobs.with_columns(pl.col("submit_s").fill_null(now) if now is not None else pl.col("submit_s"))
     rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
-    why = [unanswerable(model, *row) for row in rows.select("size", "time_limit_s").iter_rows()]
+    queues = known_queues(model, log)
+    asked = rows.select("size", "time_limit_s", "queue").iter_rows()
+    why = [unanswerable(model, size_, limit_s, queue, queues) for size_, limit_s, queue in asked]
     at = rows["submit_s"].to_numpy()
     first = log.ready_s[0] if log is not None else np.nan
     seen = (at >= first) & (at <= now + STALE_S) if now is not None else np.zeros(at.size, bool)
@@ -137,13 +140,13 @@ def _followed(model: Model, method: str, asked: pl.DataFrame, at: Floats, log: W
     order = np.argsort(when, kind="stable")
     rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
     seen = features.Asked(rows, when[order], np.concatenate([new, place])[order])
-    curves, load = queue_curves(model, method, log, seen)
+    curves, group = queue_curves(model, method, log, seen)
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
     told = ~np.isnan(curves[0])
     times = when[order][told], leave[told]
     said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
-    said[told], _ = adapt.follow(curves[:, told], times, model.levels[method], load[told], known[told])
+    said[told], _ = adapt.follow(curves[:, told], times, model.levels[method], group[told], known[told])
     found = np.empty((at.size, said.shape[1]))
     found[order[~known] - new.size] = said[~known]
     return found
@@ -154,12 +157,14 @@ def queue_curves(model: Model, method: str, log: WaitLog, asked: features.Asked)
     wide = features.of_asked(log, asked)
     load = adapt.loads(log, asked.ready_s)
     if method == learn.BOOSTED:
-        return model.boosted.curves(wide), load
+        curves = model.boosted.curves(wide)
+        return curves, adapt.groups(curves, load)
     said = run_times.of_asked(model.run_times, log, asked)
     samples, plan = forward.of_asked(log, asked, model.order, said=said)
     simulated = forward.curves(samples)
     trees = model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1))
-    return forward.blended(trees, simulated), load
+    curves = forward.blended(trees, simulated)
+    return curves, adapt.groups(curves, load)
 
 
 def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
@@ -174,8 +179,23 @@ def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int
     )
 
 
-def unanswerable(model: Model, size: float, limit_s: float) -> Note:
-    """Why nothing can be said of a job; empty where something can."""
+def known_queues(model: Model, log: WaitLog | None) -> frozenset[str]:
+    """Queues that jobs have started in, as far as the model and a log of now know."""
+    return frozenset(model.queues) | frozenset(log.queues if log is not None else ())
+
+
+def unanswerable(model: Model, size: float, limit_s: float, queue: str, queues: frozenset[str]) -> Note:
+    """Why nothing can be said of a job; empty where something can.
+
+    Args:
+        model: that is asked.
+        size: of the job, in the model's unit; NaN: not known.
+        limit_s: its time limit; NaN: not known.
+        queue: that it is submitted to; "": not known.
+        queues: that jobs have started in; empty: no names of queues are known.
+    """
+    if queues and queue and not queues.intersection(queue_names(queue)):
+        return note("no job of queue {queue} has started before", queue=Named("queue", queue))
     if np.isnan(size):
         return note("it is not known how many {unit} it asks for", unit=ours(model.unit))
     if size > model.largest:

@@ -78,7 +78,7 @@ class Model:
         blend: looks at job, queue, cluster and simulated waits.
         boosted: looks at job, queue and cluster.
         job_only: looks at the job.
-        levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a load.
+        levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a group of `adapt.groups`.
         order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
         run_times: what tells the run times that simulations draw; None: they are drawn from the past alone, which came
             nearer.
@@ -88,6 +88,7 @@ class Model:
         clock: IANA zone of the clock that times are seconds of.
         unlimited: whether jobs without a limit were learnt from.
         largest: the largest job that was learnt from.
+        queues: that jobs which were learnt from started in; empty: the log names none.
         trained_s: the last instant of the log.
     """
 
@@ -103,6 +104,7 @@ class Model:
     clock: str
     unlimited: bool
     largest: float
+    queues: tuple[str, ...]
     trained_s: float
 
 
@@ -168,10 +170,9 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     tried = {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
         # each part is told by trees that know nothing of it; levels learnt on one go on into the next
-        group = np.zeros_like(load) if name == JOB_ONLY else load
-        first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adapt.LOADS)
-        tried[name], then = _followed(log, _curves(name, early[0], seen), middle, first, group)
-        answers[name], levels[name] = _followed(log, _curves(name, early[1], seen), last, then, group)
+        first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adapt.GROUPS)
+        tried[name], then = _followed(log, _curves(name, early[0], seen), middle, first, load)
+        answers[name], levels[name] = _followed(log, _curves(name, early[1], seen), last, then, load)
     answers |= {BOUND: bounds[last], **_rules(log, last), PLAN: seen[PLAN][last]}
     method = _best({name: tried[name] for name in WITH_QUEUE}, log.wait_s[middle])
     told = log.rows["time_limit_s"].to_numpy()[log.started]
@@ -188,6 +189,7 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         clock=log.clock,
         unlimited=bool(np.isnan(told).mean() > FEW_UNLIMITED),
         largest=float(features.sizes(log.rows)[log.started].max()),
+        queues=log.queues,
         trained_s=log.taken_s,
     )
     tested = log.rows.filter(pl.Series(last)).select(
@@ -345,9 +347,10 @@ def _known(log: WaitLog, cut: float) -> tuple[Mask, Floats]:
 
 
 def _followed(
-    log: WaitLog, curves: Floats, part: Mask, levels: adapt.Levels, group: Ints
+    log: WaitLog, curves: Floats, part: Mask, levels: adapt.Levels, load: Ints
 ) -> tuple[Floats, adapt.Levels]:
     """Answers from curves of all jobs, of those of a part that started, learning on the way; the levels at its end."""
+    group = adapt.groups(curves, load) if len(levels) > 1 else np.zeros_like(load)
     first, end = log.ready_s[part][[0, -1]]
     told = ~np.isnan(curves[0])
     came = told & (log.started | np.isinf(log.leave_s)) & (log.ready_s >= first) & (log.ready_s <= end)

@@ -85,9 +85,20 @@ class WaitLog:
     width: int = 1
 
     @property
+    def queues(self) -> tuple[str, ...]:
+        """Names of the queues that jobs have started in, in order; empty: the log names none."""
+        told = self.rows["queue"].filter(pl.Series(self.started))
+        return tuple(sorted({name for names in told.unique().to_list() for name in queue_names(names)}))
+
+    @property
     def wait_s(self) -> Floats:
         """Seconds from when it could start to its start; NaN where it did not."""
         return np.where(self.started, self.leave_s - self.ready_s, np.nan)
+
+
+def queue_names(queue: str) -> list[str]:
+    """The queues that a job names: several, with commas between them, where any of them will do."""
+    return [name for name in queue.split(",") if name]
 
 
 def from_store(store: Store, cluster: str | None, queue: Snapshot | None = None) -> tuple[WaitLog, tuple[Note, ...]]:

@@ -11,7 +11,7 @@ import polars as pl
 from gpuctl.core.notes import Note, note
 from gpuctl.predictors import job_table
 from gpuctl.waits import adapt, features, forward, learn, quantiles, run_times
-from gpuctl.waits.forecast import NONE_, TOLD, Forecast, unanswerable
+from gpuctl.waits.forecast import NONE_, TOLD, Forecast, known_queues, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
 from gpuctl.waits.snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
 
@@ -65,14 +65,17 @@ def of_all(
         which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot), said=runs)
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
     load = np.repeat(adapt.loads(log, np.array([log.taken_s])), which.size)
-    said = adapt.looked_up(forward.curves(samples), model.levels[learn.SIMULATED], load)
+    curves = forward.curves(samples)
+    said = adapt.looked_up(curves, model.levels[learn.SIMULATED], adapt.groups(curves, load))
+    queues = known_queues(model, log)
     simulated = {int(j): k for k, j in enumerate(which.tolist())}
     names, found = log.rows["job"].to_list(), {}
     for j in open_.tolist():
         waited = log.taken_s - float(log.ready_s[j])
         k = simulated.get(j)
         size, limit = log.rows["size"][j], log.rows["time_limit_s"][j]
-        why = unanswerable(model, size, math.nan if limit is None else limit)
+        queue = log.rows["queue"][j]
+        why = unanswerable(model, size, math.nan if limit is None else limit, queue, queues)
         if not why and waited < -CLOCK_S:
             why = LATER
         elif not why and k is None:
@@ -142,7 +145,7 @@ def without_accounting(model: Model, snapshot: Snapshot) -> list[Forecast]:
     found = {}
     for k, each in enumerate(listed):
         row = described.row(k, named=True)
-        why = unanswerable(model, row["size"], row["time_limit_s"])
+        why = unanswerable(model, row["size"], row["time_limit_s"], row["queue"], known_queues(model, None))
         eligible = rows[each.job]["eligible_s"]
         ready = row["submit_s"] if eligible is None or eligible > now else max(eligible, row["submit_s"])
         waited = max(now - ready, 0.0)

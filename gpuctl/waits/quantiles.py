@@ -34,8 +34,8 @@ TREES = 120
 SAMPLE = 100_000
 """Of more jobs each tree sees a random sample of about so many."""
 _LONGEST = float(np.log1p(1e9))
-_TAIL = 1.5
-"""The end of the distribution: so many times the logarithm of the highest level."""
+_TAIL = 1.0
+"""The end of the distribution: so much beyond the logarithm of the highest level, 2.7 times the wait."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def at_levels(curves: Floats, levels: Sequence[float]) -> Floats:
 
 def whole(curves: Floats) -> tuple[Floats, Floats]:
     """Levels from 0 to 1, and the curves with both ends."""
-    top = np.minimum(np.maximum(curves[-1:] * _TAIL, curves[-1:] + 1), _LONGEST)
+    top = np.minimum(curves[-1:] + _TAIL, _LONGEST)
     return np.array([0.0, *LEVELS, 1.0]), np.concatenate(
         [np.zeros_like(curves[:1]), curves, np.maximum(top, curves[-1:])]
     )

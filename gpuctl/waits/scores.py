@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 LOADS = ("light", "medium", "heavy")
+FORECASTS = ("below 1 min", "1 min to 1 h", "1 h or more")
+"""Classes of jobs by the forecast itself: by its median, or a rule's one number."""
+_CLASSES_S = (60.0, 3600.0)
 MEASURES = {
     "pinball_s": ("s", "Mean pinball loss of the median (of a rule, of its one number): half the mean absolute error."),
     "crps_s": ("s", "Continuous ranked probability score: twice the mean pinball loss of the nine deciles. Of a rule, "
@@ -56,10 +59,17 @@ def load_levels(load: Floats) -> Ints:
     return place * len(LOADS) // max(load.size, 1)
 
 
-def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.DataFrame:
-    """One row a forecaster and load level: ``predictor``, ``load``, ``jobs`` and `MEASURES`.
+def forecast_classes(said: Floats) -> Ints:
+    """Which of `FORECASTS` each job belongs to, by what is said of it [jobs, levels or 1]."""
+    middle = said[:, 0] if said.shape[1] == 1 else said[:, ANSWERED.index(0.5)]
+    return np.searchsorted(np.array(_CLASSES_S), middle, side="right")
 
-    Jobs that one of them has no answer for are scored for none, so that all stand for the same jobs.
+
+def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.DataFrame:
+    """One row a forecaster and load level, and one a class of its forecasts.
+
+    Columns are ``predictor``, ``load``, ``forecast``, ``jobs`` and `MEASURES`; load or forecast is ``all``. Jobs that
+    one of them has no answer for are scored for none, so that all stand for the same jobs.
     """
     all_told = np.logical_and.reduce([~np.isnan(each[:, 0]) for each in answers.values()])
     third = load_levels(load)
@@ -67,8 +77,18 @@ def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.Dat
     for name, said in answers.items():
         for level in ("all", *LOADS):
             mask = all_told if level == "all" else all_told & (third == LOADS.index(level))
-            rows.append({"predictor": name, "load": level, **_measured(said[mask], wait_s[mask])})
-    types = {"predictor": pl.String, "load": pl.String, "jobs": pl.Int64, **dict.fromkeys(MEASURES, pl.Float64)}
+            rows.append({"predictor": name, "load": level, "forecast": "all", **_measured(said[mask], wait_s[mask])})
+        of = forecast_classes(said)
+        for k, forecast in enumerate(FORECASTS):
+            mask = all_told & (of == k)
+            rows.append({"predictor": name, "load": "all", "forecast": forecast, **_measured(said[mask], wait_s[mask])})
+    types = {
+        "predictor": pl.String,
+        "load": pl.String,
+        "forecast": pl.String,
+        "jobs": pl.Int64,
+        **dict.fromkeys(MEASURES, pl.Float64),
+    }
     return pl.DataFrame(rows, schema=types)
 
 

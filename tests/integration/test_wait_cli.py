@@ -46,13 +46,20 @@ def predicted(gpuctl: Gpuctl, *words: str) -> list[dict[str, Any]]:
 
 def test_a_training_says_how_forecasts_fare(trained: tuple[Path, dict[str, Any]]) -> None:
     place, document = trained
-    rows = {(row["predictor"], row["load"]): row for row in document["tables"]["wait_scores"]["rows"]}
+    scored = document["tables"]["wait_scores"]["rows"]
+    rows = {(row["predictor"], row["load"]): row for row in scored if row["forecast"] == "all"}
     assert {name for name, _ in rows} == {"blend", "boosted", "simulated", "bound", "job-only", "mean", "last", "plan"}
-    best, own = min(rows[rule, "all"]["pinball_s"] for rule in ("mean", "last")), rows["blend", "all"]
+    method = document["settings"]["answers where the queue is known"]
+    best, own = min(rows[rule, "all"]["pinball_s"] for rule in ("mean", "last")), rows[method, "all"]
     assert rows["boosted", "all"]["pinball_s"] < 0.75 * best
     assert own["pinball_s"] < best
     assert own["coverage_pct"] + own["below_pct"] + own["above_pct"] == pytest.approx(100)
-    assert own["jobs"] == sum(rows["blend", load]["jobs"] for load in ("light", "medium", "heavy"))
+    assert own["jobs"] == sum(rows[method, load]["jobs"] for load in ("light", "medium", "heavy"))
+    classes = [row for row in scored if row["predictor"] == method and row["forecast"] != "all"]
+    assert [row["forecast"] for row in classes] == ["below 1 min", "1 min to 1 h", "1 h or more"]
+    assert own["jobs"] == sum(row["jobs"] for row in classes)
+    inside = sum(row["jobs"] * (row["coverage_pct"] or 0) for row in classes)
+    assert inside / own["jobs"] == pytest.approx(own["coverage_pct"])
     # the sample's last weeks are busier than those before: where intervals do not hold, that is said
     assert any("held" in warning for warning in document["warnings"])
     card = json.loads((place / "card.json").read_text())
@@ -71,7 +78,7 @@ def test_answers_are_quantiles_and_know_the_queue_where_it_is_named(
     for row in (seen, blind, past, far):
         values = [row[name] for name in QUANTILES]
         assert values == sorted(values)
-    assert [row["method"] for row in (seen, blind, past, far)] == ["blend", "job-only", "blend", "job-only"]
+    assert [row["method"] for row in (seen, blind, past, far)] == ["boosted", "job-only", "boosted", "job-only"]
     assert [seen[name] for name in QUANTILES] != [past[name] for name in QUANTILES]
     assert "no log or store" in blind["reason"]
     assert "not within the log" in far["reason"]
@@ -81,7 +88,7 @@ def test_no_number_comes_out_of_nothing(gpuctl: Gpuctl, trained: tuple[Path, dic
     table = tmp_path / "jobs.csv"
     table.write_text("job_id,nodes,time_limit_s\nfine,1,3600\nno size,,3600\nlarge,64,3600\nno limit,1,\n")
     rows = {row["job"]: row for row in predicted(gpuctl, SAMPLE, "--model", str(trained[0]), "--jobs", str(table))}
-    assert rows.pop("fine")["method"] == "blend"
+    assert rows.pop("fine")["method"] == "boosted"
     assert {name: row["method"] for name, row in rows.items()} == dict.fromkeys(
         ("no size", "large", "no limit"), "none"
     )
@@ -91,17 +98,11 @@ def test_no_number_comes_out_of_nothing(gpuctl: Gpuctl, trained: tuple[Path, dic
     assert "time limit" in rows["no limit"]["reason"]
 
 
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [('"method": "blend"', '"method": "magic"'), ('"largest": 8.0', '"largest": "8"'), ('"nodes"', "3")],
-)
-def test_a_changed_model_is_refused(
-    gpuctl: Gpuctl, trained: tuple[Path, dict[str, Any]], tmp_path: Path, old: str, new: str
-) -> None:
+def changed(model: Path, place: Path, old: str, new: str) -> Path:
+    """A copy of a model whose settings differ, and whose card agrees with them."""
     import hashlib
 
-    place = tmp_path / "model"
-    shutil.copytree(trained[0], place)
+    shutil.copytree(model, place)
     text = (place / "settings.json").read_text()
     assert old in text
     (place / "settings.json").write_text(text.replace(old, new))
@@ -109,6 +110,17 @@ def test_a_changed_model_is_refused(
     data = (place / "settings.json").read_bytes()
     card["files"]["settings.json"] = {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
     (place / "card.json").write_text(json.dumps(card))
+    return place
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"method": "boosted"', '"method": "magic"'), ('"largest": 8.0', '"largest": "8"'), ('"nodes"', "3")],
+)
+def test_a_changed_model_is_refused(
+    gpuctl: Gpuctl, trained: tuple[Path, dict[str, Any]], tmp_path: Path, old: str, new: str
+) -> None:
+    place = changed(trained[0], tmp_path / "model", old, new)
     done = gpuctl("predict", "wait", "--model", place, "--nodes", "1", "--limit", "1h", check=False)
     assert done.returncode == ExitCode.BAD_INPUT
     assert "settings.json" in done.stderr
@@ -212,7 +224,8 @@ def test_all_that_waits_is_simulated_from_the_queue_of_now(
     shown = gpuctl("--quiet", "predict", "wait", *words, "--format", "table").stdout
     assert "Slurm says" in shown
     # one more behind hundreds is not simulated: that would take too long
-    asked = (SAMPLE, "--model", str(trained[0]), "--squeue", str(place), "--nodes", "1", "--limit", "1h")
+    blend = changed(trained[0], tmp_path / "blend", '"method": "boosted"', '"method": "blend"')
+    asked = (SAMPLE, "--model", str(blend), "--squeue", str(place), "--nodes", "1", "--limit", "1h")
     assert [row["method"] for row in predicted(gpuctl, *asked)] == ["blend"]
     place.write_text(place.read_text().replace('"0-4%2"', '"0-449%2"'))
     assert [row["method"] for row in predicted(gpuctl, *asked)] == ["boosted"]
@@ -245,3 +258,24 @@ def test_clocks_that_differ_and_broken_queues_are_refused(
     assert "broken.json" in done.stderr
     done = gpuctl("predict", "wait", "--model", trained[0], "--all", check=False)
     assert done.returncode == ExitCode.USAGE
+
+
+def test_a_queue_in_which_nothing_has_started_has_no_forecast(gpuctl: Gpuctl, tmp_path: Path) -> None:
+    begin = dt.datetime(2026, 3, 2, tzinfo=dt.UTC)
+    lines = ["JobID|User|Partition|State|Submit|Start|End|Timelimit|NNodes"]
+    for k in range(420):
+        submit = begin + dt.timedelta(hours=k / 2)
+        times = (submit, submit + dt.timedelta(minutes=k % 7), submit + dt.timedelta(minutes=30 + k % 11))
+        cells = [f"{time:%Y-%m-%dT%H:%M:%S}" for time in times]
+        lines.append(f"{100 + k}|u{k % 3}|{('small', 'large')[k % 2]}|COMPLETED|{'|'.join(cells)}|01:00:00|1")
+    log, place = tmp_path / "log.txt", tmp_path / "model"
+    log.write_text("\n".join(lines) + "\n")
+    gpuctl("--quiet", "train", "wait", log, "-o", place)
+    table = tmp_path / "jobs.csv"
+    rows = "".join(f"{name or 'none'},{name},1,3600\n" for name in ("small", "new", ""))
+    table.write_text("job_id,queue,nodes,time_limit_s\n" + rows)
+    for words in ([str(log)], []):
+        found = {row["job"]: row for row in predicted(gpuctl, *words, "--model", str(place), "--jobs", str(table))}
+        assert {job for job, row in found.items() if row["method"] == "none"} == {"new"}
+        assert found["new"]["p50_s"] is None
+        assert "no job of queue new has started before" in found["new"]["reason"]

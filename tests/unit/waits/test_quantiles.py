@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuctl.waits import adapt, quantiles
+from gpuctl.waits import adapt, quantiles, scores
 from gpuctl.waits.log import log_of
 
 
@@ -74,3 +74,39 @@ def test_loads_are_thirds_of_what_came_lately(monkeypatch: pytest.MonkeyPatch) -
         own = float(size[(log.ready_s < at) & (leave >= at)].sum())
         last = [w for w, came in zip(waits, log.ready_s.tolist(), strict=True) if came <= at][-7:]
         assert group == min(int(3 * sum((w < own) + (w == own) / 2 for w in last) / len(last)), 2)
+
+
+def test_levels_of_long_forecasts_are_their_own() -> None:
+    # nine of ten jobs start at once, as forecast; of those forecast to wait for hours most waits fall outside
+    draw = np.random.default_rng(7)
+    jobs = 12_000
+    long = draw.random(jobs) < 0.1
+    middle = np.where(long, np.log1p(4 * 3600.0), 0.0)
+    width = np.where(long, 0.5, 0.0)
+    said = np.maximum(middle + (np.array(quantiles.LEVELS)[:, None] - 0.5) * width, 0.0)
+    wait = np.expm1(np.maximum(middle + 4 * width * draw.uniform(-0.5, 0.5, jobs), 0.0))
+    ready = np.arange(jobs) * 600.0
+    load = np.zeros(jobs, np.int64)
+    group = adapt.groups(said, load)
+    assert set(group[long].tolist()) == {adapt.GROUPS - 1}
+    assert set(group[~long].tolist()) == {0}
+    late = np.arange(jobs) > jobs // 2
+
+    def held(of: np.ndarray) -> np.ndarray:
+        found, _ = adapt.follow(said, (ready, ready + wait), (quantiles.ANSWERED,) * adapt.GROUPS, of)
+        return (wait >= found[:, 0]) & (wait <= found[:, -1])
+
+    assert held(group)[late & long].mean() == pytest.approx(0.8, abs=0.08)
+    together = held(load)
+    assert together.mean() > 0.8
+    assert together[late & long].mean() < 0.5
+
+
+def test_forecasts_are_scored_by_what_they_say() -> None:
+    middle = np.array([0.0, 30.0, 60.0, 3599.0, 3600.0, 1e5])
+    assert scores.forecast_classes(middle[:, None]).tolist() == [0, 0, 1, 1, 2, 2]
+    said = middle[:, None] * np.linspace(0.5, 1.5, 9)
+    wait = np.array([0.0, 30.0, 60.0, 1e4, 3600.0, 0.0])
+    found = scores.table({"one": said}, wait, middle)
+    rows = found.filter(pl.col("forecast") != "all").select("forecast", "jobs", "coverage_pct").rows()
+    assert rows == [("below 1 min", 2, 100.0), ("1 min to 1 h", 2, 50.0), ("1 h or more", 2, 50.0)]
