@@ -57,7 +57,7 @@ _SUMMARY = (
     ("measured_s", "From the first submission until no job ran or waited, or to the end of the replay: the time over "
      "which the figures of the cluster are taken."),
     ("utilization_pct", "GPU-hours held by jobs, as a share of the GPU-hours of servers that were up; a shared "
-    "GPU counts once."),
+    "GPU counts once. Empty where it would be above 100 %: a note says so."),
     ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of servers that "
      "were up. Slow progress on a scattered placement counts."),
     ("goodput_loaded_pct", "Work done up to the last submission (run time at reference speed x GPUs of the gang), of "
@@ -213,7 +213,7 @@ _HEATMAP = (
     ("row", "Number of the row, from 0, in the order of the cluster's servers.", "-"),
     ("servers", "The server, or the first and last of those that share the row."),
     *_TIME,
-    ("busy_pct", "GPUs held, mean over the period, of all GPUs of these servers, up or down."),
+    ("busy_pct", "GPUs held, mean over the period, of all GPUs of these servers, up or down. Empty above 100 %."),
     ("down_pct", "GPUs of these servers that were down, mean over the period."),
 )
 _CHANGES = (

@@ -33,6 +33,9 @@ QUANTILES = (("p50", 0.5), ("p90", 0.9), ("p95", 0.95), ("p99", 0.99))
 SHORTEST_WORK_S = 10.0
 """A slowdown divides by at least this, so that jobs of a second do not drown all others."""
 
+ROUNDING = 1e-6
+"""Per cent that sums of floats may be off by."""
+
 STATES = ("finished", "running", "waiting", "held", "unplaceable", "rejected")
 
 
@@ -130,8 +133,8 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
     return {
         "makespan_s": float(last) - begin if isinstance(last, int | float) else None,
         "measured_s": end - begin,
-        "utilization_pct": 100 * busy / available if available > 0 else None,
-        "goodput_pct": 100 * useful / available if available > 0 else None,
+        "utilization_pct": share_pct(busy, available),
+        "goodput_pct": share_pct(useful, available) if share_pct(busy, available) is not None else None,
         "available_gpu_h": available / 3600,
         "useful_gpu_h": useful / 3600,
         "overhead_gpu_h": overhead / 3600,
@@ -140,6 +143,22 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
         "work_finished_gpu_h": total(finished["work_s"] * finished["gpus"]) / 3600,
         "idle_despite_wait_s": idle_despite_wait(outcome, cluster),
     }
+
+
+def share_pct(part: float, whole: float) -> float | None:
+    """Return a share in percent; None where there is no whole, and where it would be above 100 %.
+
+    More GPU-hours than the servers had are a contradiction (`overfull`), and no utilization.
+    """
+    if whole <= 0:
+        return None
+    share = 100 * part / whole
+    return min(share, 100.0) if share <= 100 + ROUNDING else None
+
+
+def overfull(figures: dict[str, float | None]) -> bool:
+    """Whether the figures of `use` are withheld since jobs held more GPU-hours than the servers that were up had."""
+    return figures["utilization_pct"] is None and bool(figures["available_gpu_h"])
 
 
 def _busy(outcome: Outcome, begin: float, end: float) -> float:
@@ -154,13 +173,14 @@ def goodput_loaded(outcome: Outcome, cluster: Cluster) -> float | None:
     """Return the work done up to the last submission, as a share of the GPU-hours available until then, in percent.
 
     It does not depend on who ends last. Work counts at reference speed, so that progress which is slow, or faster on
-    other GPUs, counts for what it is. None where all jobs were submitted at one instant.
+    other GPUs, counts for what it is. None where all jobs were submitted at one instant,
+    and where faster GPUs did more work than these servers could have done at reference speed.
     """
     begin, end = (outcome.jobs["submit_s"].min(), outcome.jobs["submit_s"].max())
     if outcome.loaded_gpu_s is None or not isinstance(begin, float) or not isinstance(end, float):
         return None
     available = _available(cluster, begin, end)
-    return 100 * outcome.loaded_gpu_s / available if available > 0 else None
+    return share_pct(outcome.loaded_gpu_s, available)
 
 
 def _available(cluster: Cluster, begin: float, end: float) -> float:

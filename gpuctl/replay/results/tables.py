@@ -10,7 +10,7 @@ import polars as pl
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.memory import MANY_JOBS, give_back
-from gpuctl.core.notes import Named, Note, note, ours, together
+from gpuctl.core.notes import Named, Note, listed, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
@@ -130,6 +130,19 @@ def _made(make: Callable[[Replays], ResultTable], replays: Replays) -> ResultTab
     return make(replays)
 
 
+def _overfull(rows: list[dict[str, Any]]) -> list[Note]:
+    named = [row["policy"] for row in rows if metrics.overfull(row)]
+    if not named:
+        return []
+    return [
+        note(
+            "more GPU-hours were held than the servers that were up had under {named}: utilization and goodput are "
+            "withheld, as a share above 100 % contradicts itself",
+            named=listed("policy", named),
+        )
+    ]
+
+
 def _summary(replays: Replays) -> ResultTable:
     how: dict[str, Any] = {"warmup": replays.warmup, "resamples": replays.resamples, "seed": replays.seed}
     rows = [
@@ -152,6 +165,7 @@ def _summary(replays: Replays) -> ResultTable:
         *replays.workload.notes,
         *replays.cluster.notes,
         *policy_notes(replays.outcomes),
+        *_overfull(rows),
     )
     return _table(
         "replay_summary", _with_ends(rows), replays.jobs, section="replay", notes=notes,
@@ -361,8 +375,11 @@ def _heatmap(replays: Replays) -> ResultTable:
         cells, own = timelines.occupancy(outcome, replays.cluster, edges)
         names = max(names, own, key=len)
         frames.append(cells.insert_column(0, pl.lit(outcome.policy).alias("policy")))
+    share = pl.col("busy_pct")
+    # sums of floats may miss all by less than anyone can see; more than all contradicts itself
+    possible = pl.when(share <= 100 + metrics.ROUNDING).then(share.clip(upper_bound=100))
     labels = pl.DataFrame({"row": np.arange(len(names)), "servers": pl.Series(names, dtype=pl.String)})
-    frame = pl.concat(frames).join(times, on="bin", how="left", maintain_order="left")
+    frame = pl.concat(frames).with_columns(busy_pct=possible).join(times, on="bin", how="left", maintain_order="left")
     frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(calendar(replays.workload))
     return _table(
         "replay_heatmap", frame,

@@ -57,6 +57,19 @@ def test_every_table_is_there_and_every_column_documented(analysis: Analysis) ->
         assert {t.section} <= {key for key, _ in analysis.sections}
 
 
+def test_a_share_above_the_servers_gpus_is_withheld_and_a_note_says_so() -> None:
+    made = result([FIFO, SRTF], TWO, make_cluster(1, 2))
+    table = table_of(made, "replay_summary")
+    assert table.frame.select("utilization_pct", "goodput_pct").rows() == [(None, None)] * 2
+    assert [n for n in table.notes if "withheld" in n] == [
+        "more GPU-hours were held than the servers that were up had under fifo, srtf: utilization and goodput are "
+        "withheld, as a share above 100 % contradicts itself"
+    ]
+    assert table_of(made, "replay_heatmap").frame["busy_pct"].drop_nulls().le(100).all()
+    assert render_html(made)
+    assert not [n for n in table_of(result([FIFO], TWO, FOUR), "replay_summary").notes if "withheld" in n]
+
+
 def test_some_tables_alone_are_those_of_the_whole_result(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = result([FIFO, SRTF], TWO, FOUR, against_recorded=True)
     for name in tables._MAKERS:
