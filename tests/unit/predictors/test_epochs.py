@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from gpuctl.predictors.epochs import by_change_points, by_period, by_volume, change_points, find_epochs
+from gpuctl.predictors.epoch_left import rest_by_bytes
+from gpuctl.predictors.epochs import Epochs, by_change_points, by_period, by_volume, change_points, find_epochs
 from gpuctl.predictors.runtime import Z
 from gpuctl.predictors.series import Series, series
 from tests.profiles import traffic
@@ -125,3 +128,23 @@ def test_noise_is_no_period() -> None:
         n = int(draw.integers(20, 200))
         wrong += by_period(series(np.arange(1.0, n + 1), 1e6 + 3e5 * draw.standard_normal(n))).method != "none"
     assert wrong <= 6
+
+
+def test_the_rest_of_an_epoch_worked_out_by_hand() -> None:
+    # epochs of 100 s read 10 B/s for 80 s and pause for 20 s; the fourth has read 15 B/s for 40 s. Two epochs took 40 s
+    # more once they had read 600 B, the clock leaves 60 s: 50 s. Errors of 0.06 * 100 s * (0.8 + 0.4 * 0.5) = 6 s, and
+    # of the grid 1 s / 6 ** 0.5, hold four times in five within 1.2816 * 36.1667 ** 0.5
+    received = np.r_[np.tile(np.r_[np.full(80, 10.0), np.zeros(20)], 3), np.full(40, 15.0)]
+    profile = Series(0.0, 1.0, received, np.ones(received.size, bool))
+    known = Epochs("volume", epoch_s=100.0, first_s=100.0, phase_s=40.0, seen=3.4, epoch_bytes=800.0)
+    half = 1.2816 * 36.166667**0.5
+    rest = rest_by_bytes(profile, known)
+    assert rest is not None
+    assert (rest.left_s, rest.lower_s, rest.upper_s) == pytest.approx((50, 50 - half, 50 + half))
+    # without bytes of an epoch, or without its beginning, nothing is known
+    for lacks in ({"epoch_bytes": 0.0}, {"epoch_bytes": np.nan}, {"phase_s": np.nan}, {"method": "none"}):
+        assert rest_by_bytes(profile, replace(known, **lacks)) is None  # type: ignore[arg-type]
+    # of the first epoch, which took 50 s longer, only the clock is left: twice the doubt
+    first = rest_by_bytes(profile.until(140), replace(known, first_s=100.0))
+    assert first is not None
+    assert (first.left_s, first.upper_s) == pytest.approx((60, 60 + 1.2816 * np.hypot(2 * 6 * 1.04, 6**-0.5)))
