@@ -381,7 +381,7 @@ def _json(data: bytes, path: Path) -> Any:
 
 
 def _refuse(word: str) -> None:
-    raise ValueError(f"{word[:40]} is no number that a model holds")
+    raise ValueError(f"{word[:40]} is not a number that a model can have")
 
 
 def _finite(word: str) -> float:

@@ -415,11 +415,11 @@ def _reach_of(cost: str, value: Any) -> float:
 
 def _number(value: Any, low: float = -_MOST, high: float = _MOST) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-        raise ValueError(f"{value!r:.40} is no number from {low:g} to {high:g}")
+        raise ValueError(f"{value!r:.40} is not a number from {low:g} to {high:g}")
     return float(value)
 
 
 def _whole(value: Any) -> int:
     if not isinstance(value, int):
-        raise ValueError(f"{value!r:.40} is no whole number")
+        raise ValueError(f"{value!r:.40} is not a whole number")
     return int(_number(value, 0))

@@ -54,7 +54,7 @@ def _ingests(folder: Path) -> None:
     def ingest(paths: Sequence[Path], db_path: Path, **how: Any) -> Any:
         given = {name: value for name, value in how.items() if value is not None}
         formats = given.pop("formats", None) or all_formats()
-        given.pop("progress", None), given.pop("tell", None)
+        given.pop("progress", None), given.pop("tell", None), given.pop("debug", None)
         cluster, then, engine = given.pop("cluster", None), given.pop("then", None), given.pop("engine", None)
         new = paths and not db_path.exists() and not written_stores.log_of(db_path).exists()
         own = any(one is not other for one, other in zip(formats, all_formats(), strict=False))

@@ -259,7 +259,7 @@ def _print(reports: list[IngestReport], *, as_json: bool, color: bool) -> None:
         found = [{**asdict(report), "failed": report.failed} for report in reports]
         print_json(found[0] if len(found) == 1 else found)
         return
-    columns = ("file", "format", "status", "rows", "loaded", "already_stored", "rejected", "bytes")
+    columns = ("file", "format", "status", "rows", "loaded", "rejected", "bytes", "already_stored")
     print_table(columns, [row for report in reports for row in _rows(report)], color=color)
 
 
@@ -299,12 +299,11 @@ def _idle(report: IngestReport, asked: LiveOptions | None) -> bool:
 
 
 def _row(source: SourceReport) -> tuple[str | int, ...]:
-    counts: tuple[str | int, ...] = (
-        *(source.rows_in, source.rows_loaded, source.rows_already_stored, source.rows_rejected),
-    )
+    counts: tuple[str | int, ...] = (source.rows_in, source.rows_loaded, source.rows_rejected)
+    known: str | int = source.rows_already_stored
     if source.status not in _LOADED:
-        counts = ("", "", "", "")
-    return source.path, source.format, source.status, *counts, source.bytes
+        counts, known = ("", "", ""), ""
+    return source.path, source.format, source.status, *counts, source.bytes, known
 
 
 def tell_stopped(report: IngestReport, store: Path) -> None:

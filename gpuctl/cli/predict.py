@@ -145,13 +145,6 @@ def overhead(
     """Predict the cost of suspending a job: time until its GPUs are free, time to resume, and time lost."""
     given = settings(context)
     shape = answer.shape(given, ["overhead"])
-    sizes = {
-        "--epoch-s": epoch_s, "--phase-s": phase_s, "--checkpoint-bytes": checkpoint_bytes,
-        "--first-bytes": first_bytes, "--bandwidth": bandwidth,
-    }  # fmt: skip
-    strange = next((name for name, size in sizes.items() if size is not None and not math.isfinite(size)), None)
-    if strange is not None:
-        raise UsageError(f"{strange} {sizes[strange]}: expected a finite number")
     if mode not in {"epoch", "now", "abort"}:
         raise UsageError(f"--mode {mode}: expected epoch, now or abort")
     if epoch_s is not None and phase_s > epoch_s:

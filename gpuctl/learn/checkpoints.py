@@ -90,7 +90,7 @@ class Checkpoint:
         except (KeyError, IndexError, TypeError, ValueError, OverflowError, RuntimeError) as error:
             raise InputError(
                 f"holds no state that this training can go on from: {type(error).__name__}: {error}"[:300],
-                path=str(self.path), hint="remove the folder: the training then begins anew",
+                path=str(self.path), hint="remove the folder to begin the training again",
             ) from error  # fmt: skip
 
     def save(self, state: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]], *, now: bool = False) -> None:

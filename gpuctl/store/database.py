@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
-from gpuctl.core.text import storable
 from gpuctl.store import lake_place, reader_sql, schema, written_stores
 from gpuctl.store.beside import Beside
 from gpuctl.store.lake import Lake, allow, recorded
@@ -111,9 +110,7 @@ class Store:
         self._given_lake = lake_place.given(lake) if lake is not None else None
         self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
-        _check_name(path)
-        if temp_dir is not None:
-            _check_name(temp_dir)
+        written_stores.check_names(path, temp_dir)
         try:
             there = path.is_file()
         except OSError as error:
@@ -145,13 +142,9 @@ class Store:
                 # a reader of this process may hold a transaction open; closing tries again
                 uninterrupted(lambda: (self._beside.end(), self._con.execute("CHECKPOINT trace")))
         except duckdb.Error as error:
-            log = written_stores.log_of(self.path)
-            if not log.exists():
+            if not written_stores.log_of(self.path).exists():
                 raise _unusable(error, self.path, write=True) from error
-            raise StoreError(
-                f"{self.path}: not all of it could be written: {_first_line(error)}; the rest is in {log.name}",
-                hint=f"keep {log.name} beside it and free space on its disk; the next ingest puts it in place",
-            ) from error
+            raise written_stores.unfinished(self.path, _first_line(error)) from error
 
     def close(self) -> None:
         """Close the file and give up its lock."""
@@ -495,21 +488,6 @@ class Store:
         self.execute("COMMIT")
 
 
-def _check_name(path: Path) -> None:
-    """See that DuckDB can open a file of this name.
-
-    Raises:
-        StoreError: it has bytes that are not UTF-8.
-    """
-    try:
-        str(path).encode()
-    except UnicodeEncodeError as error:
-        raise StoreError(
-            f"{storable(str(path))}: the path of a trace store must be UTF-8, and this one is not",
-            hint="name another file with --db; TMPDIR says where temporary stores lie",
-        ) from error
-
-
 def _database(config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     """An empty database in memory, to which one store is attached."""
     return duckdb.connect(config=dict(config))
@@ -535,17 +513,14 @@ def _first_line(error: duckdb.Error) -> str:
 
 
 def _wrong_version(path: Path, version: int) -> WrongSchemaError:
+    what, newest = f"schema version {version}, this gpuctl", len(MIGRATIONS)
     if version <= 0:
-        hint = "fill it with: gpuctl ingest LOGDIR --db FILE"
-        return WrongSchemaError(f"{path}: an empty database, not a trace store", hint=hint)
-    if version > len(MIGRATIONS):
-        return WrongSchemaError(
-            f"{path}: schema version {version}, this gpuctl knows up to {len(MIGRATIONS)}", hint="use a newer gpuctl"
-        )
-    return WrongSchemaError(
-        f"{path}: schema version {version}, this gpuctl wants {len(MIGRATIONS)}",
-        hint="bring it up to date with: gpuctl ingest --db FILE (no directory needed)",
-    )
+        what, hint = "an empty database, not a trace store", "fill it with: gpuctl ingest LOGDIR --db FILE"
+    elif version > newest:
+        what, hint = f"{what} knows up to {newest}", "use a newer gpuctl"
+    else:
+        what, hint = f"{what} wants {newest}", "bring it up to date with: gpuctl ingest --db FILE (no directory needed)"
+    return WrongSchemaError(f"{path}: {what}", hint=hint)
 
 
 def _make(con: duckdb.DuckDBPyConnection, path: Path) -> None:

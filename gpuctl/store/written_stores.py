@@ -9,6 +9,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from gpuctl.core.errors import StoreError
+from gpuctl.core.text import storable
+
 Seal = tuple[int, int, int, int, int, bytes]
 """Device, inode, bytes, the times of the last change of its bytes and of itself in ns, and its headers."""
 _HEADERS = 3 * 4096
@@ -45,3 +48,28 @@ def version(path: Path, before: Seal | None) -> int | None:
     if left is None or before != left[0] or seal(path) != before:
         return None
     return left[1]
+
+
+def check_names(*paths: Path | None) -> None:
+    """Check that DuckDB can open files of these names.
+
+    Raises:
+        StoreError: one has bytes that are not UTF-8.
+    """
+    for path in filter(None, paths):
+        try:
+            str(path).encode()
+        except UnicodeEncodeError as error:
+            raise StoreError(
+                f"{storable(str(path))}: the path of a trace store must be UTF-8, and this one is not",
+                hint="name another file with --db; TMPDIR says where temporary stores lie",
+            ) from error
+
+
+def unfinished(path: Path, why: str) -> StoreError:
+    """Make the error for a store of which committed rows are in DuckDB's log alone."""
+    log = log_of(path).name
+    return StoreError(
+        f"{path}: not all of it could be written: {why}; the rest is in {log}",
+        hint=f"keep {log} next to it and free space on its disk; the next ingest writes the rest into the store",
+    )

@@ -29,7 +29,7 @@ def logs(thin_data: Path) -> Path:
 def test_reads_the_sample_and_prints_tab_separated_values_into_a_pipe(gpuctl: Run, logs: Path, tmp_path: Path) -> None:
     done = gpuctl("ingest", logs, cwd=tmp_path)
     header, *rows = [line.split("\t") for line in done.stdout.splitlines()]
-    assert header == ["file", "format", "status", "rows", "loaded", "rejected", "bytes"]
+    assert header == ["file", "format", "status", "rows", "loaded", "rejected", "bytes", "already_stored"]
     assert [row[0].rsplit("/", 1)[1] for row in rows[:2]] == ["cluster_machine_list", "cluster_job_log"]
     assert {row[2] for row in rows} == {"loaded"}
     assert all(int(row[3]) == int(row[4]) + int(row[5]) for row in rows)

@@ -147,7 +147,7 @@ def test_a_model_is_compared_with_another_trace(gpuctl: Gpuctl, model: Path, tmp
         (["fit", "TRACE", "-o", "x", "--anonymous", "--method", "users"], "is made of the trace's jobs"),
         (["fit", "TRACE", "-o", "x", "--arrivals", "nhpp"], "is for --method parametric"),
         (["fit", "TRACE", "--check", "MODEL", "--method", "resample"], "--method is for a new model"),
-        (["fit", "TRACE", "-o", "x", "--capacity", "nan"], "expected at least 1"),
+        (["fit", "TRACE", "-o", "x", "--capacity", "nan"], "'nan' is not a finite number"),
         (["synth", "MODEL", "--jobs", "10", "--load-by", "users", "-o", "x.csv"], "--load-by is for --load"),
         (["fit", "no such file", "-o", "x"], "no such file"),
         (["synth", "MODEL", "--jobs", "10", "--large", "2:x", "-o", "x.csv"], "not understood"),

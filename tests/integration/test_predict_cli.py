@@ -278,8 +278,8 @@ def test_hostile_names_are_text(tmp_path: Path, predictions: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "told"),
     [
-        (["overhead", "--checkpoint-bytes", "1e400"], 2, "--checkpoint-bytes inf: expected a finite number"),
-        (["overhead", "--epoch-s", "nan"], 2, "--epoch-s nan: expected a finite number"),
+        (["overhead", "--checkpoint-bytes", "1e400"], 2, "'--checkpoint-bytes': '1e400' is not a finite number"),
+        (["overhead", "--epoch-s", "nan"], 2, "'--epoch-s': 'nan' is not a finite number"),
         (["overhead", "--gpus", "1" + 400 * "0"], 2, "--gpus"),
     ],
 )

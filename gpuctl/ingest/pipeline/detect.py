@@ -48,6 +48,11 @@ class Finding:
     sha256: str | None = None
     chosen: bool = False
 
+    @property
+    def order(self) -> tuple[int, str, int]:
+        """When it is loaded: by format, then by path and by position in an archive."""
+        return self.format.order, str(self.candidate.file), self.candidate.position or 0
+
 
 def detect(
     name: str, head: bytes, formats: Sequence[Format], place: Place | None = None, chosen: Format | None = None

@@ -15,9 +15,9 @@ from gpuctl.core.paths import resolved
 from gpuctl.core.text import plural
 from gpuctl.ingest.core import ledger
 from gpuctl.ingest.core.ledger import Entry
-from gpuctl.ingest.pipeline.chosen_format import refuse_empty
+from gpuctl.ingest.pipeline.chosen_format import not_read_as, refuse_empty
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
-from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, detect, survey
+from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, Finding, survey
 from gpuctl.ingest.pipeline.registry import all_formats, built_in, named, with_named
 from gpuctl.ingest.pipeline.report import IngestInterrupted, IngestReport, SourceReport, nothing_here, report_of
 from gpuctl.ingest.pipeline.small_files import groups
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = "600MB"
 """What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
 _SHOWN = 3
-_START = 60
-"""Bytes of a file's first line that are shown where it is not what the user said it is."""
 _STAMPED = frozenset(
     {"jobs", "queue_samples", "machine_samples", "job_events", "exact_placements", "gpu_samples", "host_util"}
 )
@@ -94,7 +92,7 @@ def ingest(
             if it has one, unless given.
         engine: whose workers read files that need nothing of the store, side by side; None or local: all is read here.
         tell: called with a line for the user about them.
-        debug: tell the traceback of a bug that a file shows, too.
+        debug: show the traceback of a bug that a file reveals, too.
         then: called with the store and the cluster's name when anything of it has changed, while the store is open.
 
     Returns:
@@ -241,7 +239,7 @@ class _Run:
             by_path[found.candidate.path] = found
         if not by_path:
             raise nothing_here(paths, self.not_read)
-        self.findings = sorted(by_path.values(), key=_loading_order)
+        self.findings = sorted(by_path.values(), key=lambda found: found.order)
         self._check_lake(store)
         stored = ledger.formats_of(store, self.cluster) if store else []
         check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
@@ -326,8 +324,6 @@ class _Run:
                 self.apart += [(finding, reason(error)) for finding in group]
             else:
                 self.done += [report_of(finding, "failed", message=reason(error)) for finding in group]
-        except Exception as error:
-            self._leave_out(group, store, error)
         except KeyboardInterrupt:
             # a commit cannot be interrupted: the source may be in after all
             kept = store is not None and ledger.next_source(store) > before
@@ -337,7 +333,7 @@ class _Run:
             self._leave_out(group, store, error)
 
     def _leave_out(self, group: list[Finding], store: Store | None, error: BaseException) -> None:
-        """Leave out the file of a group in which a reader shows a bug: the others lose nothing by it."""
+        """Leave out the file that reveals a bug of a reader; the other files of its group load."""
         if not is_bug(error):
             raise error
         if len(group) > 1:
@@ -579,7 +575,7 @@ class _Run:
             self.ahead.put(read, sink)
             if read.local is not None:
                 self.local[found.path] = read.local
-            refuse_empty(finding, sink, self.opener, self._another)
+            refuse_empty(finding, sink, self.opener, self.formats)
             return *read.digest, self._note_damage(read.damage, sink)
         with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
             if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
@@ -589,8 +585,8 @@ class _Run:
             except RecursionError as error:
                 raise InputError("nested too deeply", path=found.shown) from error
             except InputError as error:
-                raise (self._another(finding, error) if finding.chosen else error) from error
-            refuse_empty(finding, sink, self.opener, self._another)
+                raise (not_read_as(finding, error, self.opener, self.formats) if finding.chosen else error) from error
+            refuse_empty(finding, sink, self.opener, self.formats)
             stream.drain()
             return *stream.digest(), self._note_damage(stream.damage, sink)
 
@@ -600,22 +596,3 @@ class _Run:
             sink.seen()
             sink.reject(*damage)
         return damage[1] if damage else ""
-
-    def _another(self, finding: Finding, error: InputError) -> InputError:
-        """Say that a file is not of the format that the user named, by what was found in it."""
-        found, fmt = finding.candidate, finding.format
-        with self.opener.open(found) as stream:
-            head = stream.read(HEAD)
-            looks, why, _ = detect(found.name, head, self.formats, stream.place)
-        said = f"{looks.name}: {why}" if looks is not None and looks.name != fmt.name else ""
-        start = head.split(b"\n", 1)[0][:_START].decode("utf-8", "backslashreplace").strip()
-        return InputError(
-            f"not read as {fmt.name} ({fmt.title}): {error.message}; the file begins with {start!r}",
-            line=error.line,
-            hint=f"leave {LOG_FORMAT} out: it looks like {said}" if said else error.hint or "gpuctl formats lists them",
-        )
-
-
-def _loading_order(finding: Finding) -> tuple[int, str, int]:
-    found = finding.candidate
-    return finding.format.order, str(found.file), found.position or 0

@@ -131,7 +131,7 @@ def test_tables_and_figures_are_labelled(page: Page, analysis: Analysis) -> None
     # those of the sources and of the metrics are the page's own
     assert tags.count("table") == tags.count("caption") == len(shown) + 2
     heads = [a for t, a in page.tags if t == "th" and a.get("scope") == "col"]
-    assert len(heads) == sum(len(t.columns) for t in shown) + 7 + 10
+    assert len(heads) == sum(len(t.columns) for t in shown) + 8 + 10
     figures = [a for t, a in page.tags if t == "svg" and a.get("class") == "chart"]
     assert len(figures) == tags.count("figure") == 18
     assert {"nav", "main", "header", "h1", "h2", "h3"} <= set(tags)

@@ -113,7 +113,8 @@ def test_a_record_of_an_end_counts_once(tmp_path: Path) -> None:
         assert store.execute("SELECT job, state, run_sum_s FROM jobs ORDER BY job").fetchall() == [
             ("1", "completed", 340), ("9", "pending", None)
         ]  # fmt: skip
-        assert store.execute("SELECT count(*) FROM rejects WHERE reason LIKE 'duplicate job%'").fetchall() == [(3,)]
+        known = store.execute("SELECT path, rows_already_stored, rows_rejected FROM sources ORDER BY source").fetchall()
+        assert [(path[-1], *counts) for path, *counts in known] == [("a", 1, 0), ("b", 1, 0), ("c", 0, 1)]
 
 
 @pytest.mark.parametrize(
