@@ -135,6 +135,15 @@ def test_shellcheck_has_nothing_to_say(name: str, dialect: str, text: str) -> No
     assert done.returncode == 0, f"{name}\n{done.stdout}{done.stderr}"
 
 
+@pytest.mark.parametrize("name", GITHUB)
+def test_names_in_a_log_are_no_commands_to_github(name: str) -> None:
+    texts = [step["run"] for step in steps(name) if re.search(r"^ *gpuctl ", step.get("run", ""), re.MULTILINE)]
+    assert len(texts) == 3
+    for text in texts:
+        before = re.split(r"^ *gpuctl ", text, maxsplit=1, flags=re.MULTILINE)[0]
+        assert re.search(r'^echo "::stop-commands::\$\(', before, re.MULTILINE), text
+
+
 # ---- run
 
 

@@ -63,7 +63,7 @@ def test_one_table_goes_into_a_pipe(gpuctl: Gpuctl, store: Path) -> None:
     assert [row["check"] for row in rows][:4] == ["python", "gpuctl", "dependencies", "compiled_code"]
     assert {row["status"] for row in rows} <= {"ok", "warn"}
     ledger = gpuctl("doctor", "--db", store, "--table", "ledger", "--format", "csv").stdout.splitlines()
-    assert ledger[0] == "cluster,path,format,rows_in,rows_rejected,rejected_pct"
+    assert ledger[0] == "cluster,path,format,rows_in,rows_already_stored,rows_rejected,rejected_pct"
     assert len(ledger) == 6
 
 
