@@ -95,10 +95,13 @@ FROM (
     SELECT 23, 'GPU telemetry values that are NA', na, 'left out' FROM base_telemetry WHERE na > 0
     UNION ALL
     SELECT 23, 'GPU telemetry rows that repeat another one: same machine, time and values, within a file or across files', repeated,
-           'counted each time: gpu_minutes are too high, and means weigh those minutes twice; load each file once' FROM base_telemetry WHERE repeated > 0
+           'counted once; in the store and in the view gpu_util each is a row' FROM base_telemetry WHERE repeated > 0
+    UNION ALL
+    SELECT 23, 'GPU telemetry rows of a machine and a time of which another row has other values', contradicting,
+           'all counted: gpu_minutes are too high, and means weigh those minutes more than once' FROM base_telemetry WHERE contradicting > 0
     UNION ALL
     SELECT 23, 'CPU and memory telemetry rows that repeat another one: same machine, time and values, within a file or across files', host_repeated,
-           'counted each time: means weigh them twice; load each file once' FROM base_telemetry WHERE host_repeated > 0
+           'counted once' FROM base_telemetry WHERE host_repeated > 0
     UNION ALL
     SELECT 24, 'attempts whose number of GPUs no source tells', sizeless, 'in no GPU-hours and no delay; size unknown' FROM blanks WHERE sizeless > 0
     UNION ALL

@@ -19,7 +19,7 @@
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
--- column: gpu_samples | rows | telemetry rows (machine and minute)
+-- column: gpu_samples | rows | telemetry rows (machine and minute), repeated ones included
 WITH held AS (
     -- less what lies before the period that a filter chooses, and after it
     SELECT sum(gpus * (held_until_c - held_from_c

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.analyze import query, telemetry_summary
+from gpuctl.analyze import query, telemetry_once, telemetry_summary
 from gpuctl.core.spelling import check_queues
 from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
@@ -257,6 +257,9 @@ class Bases:
         for name, sql in (("source_ends", SOURCE_ENDS), ("last_samples", LAST_SAMPLES)):
             self._store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {sql}", {"cluster": self.cluster})
 
+    def _telemetry(self) -> None:
+        telemetry_once.make(self._store, self.cluster)
+
     def _reasons(self) -> None:
         import polars as pl
 
@@ -303,6 +306,7 @@ class Bases:
 _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], ...] = (
     (("source_ends", "last_samples"), (), Bases._ends),
     (("reasons",), (), Bases._reasons),
+    (tuple(telemetry_once.TABLES), (), Bases._telemetry),
     (DELAYS, _DELAYS_NEED, Bases._delays),
     (("fragmentation",), _FRAGMENTATION_NEEDS, Bases._fragmentation),
     (_FAILURES, ("attempts", "jobs", "machine_events", "placements", "gang_machines", "reasons"), Bases._failures),

@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import gpuctl
-from gpuctl.analyze import query
+from gpuctl.analyze import query, telemetry_once
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 LEAST_ROWS = 1_000_000
 """Of fewer rows of telemetry nothing is kept: they are read in less than a tenth of a second."""
 _COLUMNS = "gpus, servers, state, colocated, tenth, samples, total"
-_OF_STEPS = {"source_ends": SOURCE_ENDS, "last_samples": LAST_SAMPLES}
+_OF_STEPS = {"source_ends": SOURCE_ENDS, "last_samples": LAST_SAMPLES, "gpu_samples": telemetry_once.SQL}
 """The SQL of shared tables that have no file in ``queries/base``."""
 
 

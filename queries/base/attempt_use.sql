@@ -2,7 +2,7 @@
 -- whole millionths of a percent. A gang on several servers has a neighbour as soon as one of its servers has.
 WITH seen AS (
     SELECT p.job, p.attempt, p.servers, p.colocated, s.ts, unnest(list_select(s.util, p.lanes)) AS util
-    FROM gpu_samples AS s
+    FROM base_gpu_samples AS s
     JOIN base_util_pieces AS p ON p.machine = s.machine AND p.hour_no = floor(epoch(s.ts) / 3600) AND s.ts >= p.from_ts AND s.ts < p.to_ts
     WHERE s.cluster = $cluster
 ),

@@ -24,9 +24,13 @@ held AS (
 used AS (
     SELECT job, avg(util) AS util_pct
     FROM (
-        SELECT h.job, unnest(list_transform(h.gpu_indices, lambda i: s.util[i + 1])) AS util
-        FROM gpu_samples AS s JOIN held AS h ON h.machine = s.machine AND s.ts >= h.start_ts AND s.ts < h.held_until_ts
-        WHERE s.cluster = $cluster
+        SELECT job, unnest(list_transform(gpu_indices, lambda i: util[i + 1])) AS util
+        FROM (
+            -- rows that repeat another one are counted once
+            SELECT DISTINCT h.*, s.ts, s.util, s.mem_mb
+            FROM gpu_samples AS s JOIN held AS h ON h.machine = s.machine AND s.ts >= h.start_ts AND s.ts < h.held_until_ts
+            WHERE s.cluster = $cluster
+        )
     )
     GROUP BY job
 ),

@@ -2,11 +2,16 @@
 WITH held AS (
     SELECT p.attempt, p.machine, p.gpu_indices, p.start_ts, p.held_until_ts FROM base_placements AS p WHERE p.job = $job
 ),
-samples AS (
-    SELECT h.attempt, unnest(CASE WHEN h.gpu_indices IS NULL THEN s.util ELSE list_transform(h.gpu_indices, lambda i: s.util[i + 1]) END) AS util,
-           h.gpu_indices IS NULL AS whole
+-- rows that repeat another one are counted once
+seen AS (
+    SELECT DISTINCT h.*, s.ts, s.util, s.mem_mb
     FROM gpu_samples AS s JOIN held AS h ON h.machine = s.machine AND s.ts >= h.start_ts AND s.ts < h.held_until_ts
     WHERE s.cluster = $cluster
+),
+samples AS (
+    SELECT attempt, unnest(CASE WHEN gpu_indices IS NULL THEN util ELSE list_transform(gpu_indices, lambda i: util[i + 1]) END) AS util,
+           gpu_indices IS NULL AS whole
+    FROM seen
 )
 SELECT attempt, count(util) AS samples, avg(util) AS mean_pct, median(util) AS p50_pct, 100.0 * count(*) FILTER (util = 0) / nullif(count(util), 0) AS idle_pct,
        bool_or(whole) AS whole_machines

@@ -5,7 +5,7 @@ FROM (
         {measure: 'cpu', pct: cpu_pct::DOUBLE},
         {measure: 'memory', pct: CASE WHEN mem_total_kb > 0 AND mem_free_kb <= mem_total_kb
                                       THEN 100 * (mem_total_kb - mem_free_kb) / mem_total_kb END}], recursive := true)
-    FROM host_util
+    FROM base_host_util
     WHERE cluster = $cluster
 )
 WHERE pct IS NOT NULL

@@ -2,7 +2,7 @@
 SELECT job, ts, count(*) AS samples, sum((util * 1e6)::BIGINT) AS total
 FROM (
     SELECT p.job, p.ts, unnest(list_select(s.util, p.lanes)) AS util
-    FROM gpu_samples AS s
+    FROM base_gpu_samples AS s
     JOIN (SELECT *, date_trunc($by, hour) AS ts FROM base_util_pieces) AS p ON p.machine = s.machine AND p.hour_no = floor(epoch(s.ts) / 3600) AND s.ts >= p.from_ts AND s.ts < p.to_ts
     WHERE s.cluster = $cluster
 )

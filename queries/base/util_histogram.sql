@@ -16,7 +16,7 @@ counted AS (
         SELECT kind, util, round(util * 10)::SMALLINT AS tenth
         FROM (
             SELECT p.kind, unnest(list_select(s.util, p.lanes)) AS util
-            FROM gpu_samples AS s
+            FROM base_gpu_samples AS s
             JOIN pieces AS p ON p.machine = s.machine AND p.hour_no = floor(epoch(s.ts) / 3600) AND s.ts >= p.from_ts AND s.ts < p.to_ts
             WHERE s.cluster = $cluster
         )
