@@ -49,6 +49,11 @@ SURE = 3.0
 """Standard errors by which busy steps must read less: with few steps an epoch, noise alone makes them differ."""
 BURST_AT, TOLD = 3.0, 0.06
 """Steps by which noise may shift a burst's beginning; share of an epoch to which bursts must tell it, or do not."""
+SILENCE, SILENT_STEPS, ALL_READ, NOTHING_LEFT = 0.3, 3, 0.98, 0.999
+"""Reading has stopped where so large a share of the bytes came before a silence that lasts so many steps, and so many
+times as long as the reading: a pause between epochs is shorter. Also noticed with few steps an epoch."""
+MAY_BE_CACHED = 1 / 3
+"""While only one epoch is seen, others may be so much shorter: they may be read from memory."""
 AT_ITS_END = 0.2
 """Where an epoch's bytes are known, a drop for a cache lies within this share of their end."""
 _CHANCE, _CHANCE_ALIKE = 3.2, 2.5
@@ -71,6 +76,7 @@ class Epochs:
         first_s: seconds from the profile's start to the end of the first epoch; NaN unknown.
         phase_s: seconds since the last epoch began, at the end of the profile; NaN unknown.
         seen: whole epochs in the profile.
+        shortest_s: that a later epoch may last, where only the first one is seen; NaN: others are seen.
         cached: whether later epochs are not read from the storage.
         epoch_bytes: bytes of an epoch; NaN unknown.
         reason: of no answer, or what lowers the trust in this one.
@@ -85,6 +91,7 @@ class Epochs:
     cached: bool = False
     epoch_bytes: float = np.nan
     reason: Note = NONE
+    shortest_s: float = np.nan
 
 
 def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
@@ -99,9 +106,21 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
     blind = _too_coarse(profile, dataset_bytes)
     if blind:
         return Epochs("none", reason=note("cannot know: {blind}", blind=blind))
+    stopped = _stopped(profile)
+    if stopped is not None:
+        reason = note(
+            "nothing has been read for {silence}, longer than a pause between epochs: later epochs come from a cache, "
+            "or the job reads ahead; how long they last does not show",
+            silence=ours(lasting(profile.seconds - profile.step * stopped)),
+        )
+        return _cached(profile, stopped, dataset_bytes, reason)
     drop = _drop(profile, dataset_bytes)
     if drop is not None:
-        return _cached(profile, drop, dataset_bytes)
+        reason = note(
+            "less is read from some point on: later epochs come from a cache, all or in part, or the job has become "
+            "slower; only the first epoch's length is seen, and others may be shorter"
+        )
+        return _cached(profile, drop, dataset_bytes, reason)
     reasons = []
     if not np.isnan(dataset_bytes):
         found = by_volume(profile, dataset_bytes)
@@ -189,6 +208,16 @@ def _drop(profile: Series, dataset_bytes: float) -> int | None:
     return found if _busy(later) < DROPPED * _busy(earlier) and _less(earlier, later) else None
 
 
+def _stopped(profile: Series) -> int | None:
+    """The step from which on nothing is read, to the end, for so long that no pause explains it; None: no such step."""
+    total, n = profile.total, profile.bytes.size
+    begin = int(np.flatnonzero(profile.bytes > 0)[0])
+    end = int(np.searchsorted(total, ALL_READ * total[-1]))
+    if n - end < max(SILENT_STEPS, SILENCE * (end - begin)):
+        return None
+    return int(np.searchsorted(total, NOTHING_LEFT * total[-1]))
+
+
 def _less(earlier: Floats, later: Floats) -> bool:
     """Whether busy steps read less later on by more than their noise makes likely, few as they are."""
     busy = _busy(earlier) / 2
@@ -203,14 +232,10 @@ def _busy(x: Floats) -> float:
     return float(np.quantile(x, 0.75))
 
 
-def _cached(profile: Series, drop: int, dataset_bytes: float) -> Epochs:
+def _cached(profile: Series, drop: int, dataset_bytes: float, reason: Note) -> Epochs:
     """What can be told where later epochs are read from a cache, all or in part."""
     first = drop * profile.step
     volume = float(profile.total[drop])
-    reason = note(
-        "less is read from some point on: later epochs come from a cache, all or in part, or the job has become "
-        "slower; only the first epoch's length is seen, and others may be shorter"
-    )
     if not np.isnan(dataset_bytes) and volume < 0.9 * dataset_bytes:
         reason = note(
             "reading stops before the end of the data set: not all of it is read, or another counter has the rest"
@@ -240,10 +265,12 @@ def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
         share = float(total[-1]) / size
         if share < 0.1:
             return Epochs("none", reason=note("only {share:.0%} of an epoch has been read", share=share))
-        length = (profile.seconds - begin) / share
+        length = _pace(profile, float(total[-1])) * size
+        first = profile.seconds + (1 - share) * length
         return Epochs(
-            "volume", length, length * (0.05 + 0.15 * (1 - share)), begin + length, profile.seconds - begin, share,
-            epoch_bytes=size, reason=note("less than one epoch seen: the first one, which is often longer"),
+            "volume", length, length * (FIRST_DOUBT + 0.15 * (1 - share)), first, profile.seconds - begin, share,
+            epoch_bytes=size, shortest_s=MAY_BE_CACHED * length,
+            reason=note("less than one epoch seen: the first one, which is often longer; {later}", later=_LATER),
         )  # fmt: skip
     at = step * np.arange(total.size)
     first = _after_pause(profile, float(np.interp(size, total, at)))
@@ -251,19 +278,35 @@ def by_volume(profile: Series, dataset_bytes: float) -> Epochs:
     if whole == 1:
         share = (total[-1] - size) / size
         if share < 0.25:
-            length = first - begin
+            length = _pace(profile, size) * size + first - float(np.interp(size, total, at))
             return Epochs(
-                "volume", length, 0.08 * length, first, phase, 1.0, False, size, note("only the first epoch seen")
-            )
+                "volume", length, FIRST_DOUBT * length, first, phase, 1.0, False, size,
+                note("only the first epoch seen; {later}", later=_LATER), MAY_BE_CACHED * length,
+            )  # fmt: skip
         # the rest of this epoch, with its pauses, will take as long as that of the first one
         length = phase + first - float(np.interp(share * size, total, at))
-        return Epochs("volume", length, (0.03 + 0.05 * (1 - share)) * length, first, phase, 1.0 + share, False, size)
+        return Epochs("volume", length, (0.05 + 0.03 * (1 - share)) * length, first, phase, 1.0 + share, False, size)
     # Where in an epoch one cuts should not matter, but in a pause the bytes do not tell when: so cut everywhere.
     levels = np.linspace(max(0.3 * size, min(size, total[-1] - 1.25 * size)), total[-1] - size, 200)
     lengths = np.interp(levels + size, total, at) - np.interp(levels, total, at)
     length = float(np.median(lengths))
     spread = max(float(np.hypot(step / np.sqrt(6), _spread(lengths))) / np.sqrt(whole - 1), 0.01 * length)
     return Epochs("volume", length, spread, first, phase, whole + phase / length, False, size)
+
+
+FIRST_DOUBT = 0.08
+"""Of an epoch's length, one standard error of what the first one tells of others."""
+_LATER = note("later ones may be read from memory, and be shorter")
+
+
+def _pace(profile: Series, upto: float) -> float:
+    """Seconds a byte over the second half of so many bytes: the first half has the start of the job in it.
+
+    What follows the last of them is left out: a pause, or a silence that has only begun.
+    """
+    total, at = profile.total, profile.step * np.arange(profile.total.size)
+    half, end = np.interp([0.5 * upto, ALL_READ * upto], total, at)
+    return float(end - half) / ((ALL_READ - 0.5) * upto)
 
 
 def _after_pause(profile: Series, at: float) -> float:

@@ -168,7 +168,7 @@ def _predict(
     if own is not None and own.method != "none" and (own.seen >= ENOUGH_SEEN or moved is None or _surer(own, moved)):
         error = np.hypot(Z * own.spread_s / own.epoch_s, LEAST_ERROR)
         text = note("{seen:.1f} epochs of its own traffic", seen=own.seen)
-        found = _run(own.epoch_s, error, own.first_s, 0.1 * error * own.epoch_s, count)
+        found = _run(own.epoch_s, error, own.first_s, 0.1 * error * own.epoch_s, count, shortest_s=own.shortest_s)
         method: str = own.method
         reason, phase = own.reason, own.phase_s
     elif moved is not None:
@@ -221,7 +221,7 @@ def _of(moved: Transferred | None, own: Epochs | None, method: str) -> float:
 
 def _run(
     epoch_s: float, error: float, first_s: float, first_error_s: float, count: float, *,
-    longer: tuple[float, float] = (0.0, 0.0),
+    longer: tuple[float, float] = (0.0, 0.0), shortest_s: float = np.nan,
 ) -> tuple[float, float, float]:  # fmt: skip
     """Run time and its bounds: the first epoch, and the others at the usual length.
 
@@ -232,13 +232,15 @@ def _run(
         first_error_s: of that.
         count: epochs.
         longer: by how much a first epoch that is not known is longer, and the error of that.
+        shortest_s: that later epochs may last; NaN: no shorter than the error has it.
     """
     if np.isfinite(first_s):
         known, doubt, others = first_s, first_error_s, (count - 1) * epoch_s
     else:
         (known, doubt), others = longer, count * epoch_s
     # an epoch that is as likely twice as long as half as long: bounds are factors
-    lower, upper = known - doubt + others * np.exp(-error), known + doubt + others * np.exp(error)
+    short = np.exp(-error) if np.isnan(shortest_s) else min(shortest_s / epoch_s, np.exp(-error))
+    lower, upper = known - doubt + others * short, known + doubt + others * np.exp(error)
     return known + others, max(lower, 0.0), upper
 
 

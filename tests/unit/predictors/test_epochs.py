@@ -148,3 +148,28 @@ def test_the_rest_of_an_epoch_worked_out_by_hand() -> None:
     first = rest_by_bytes(profile.until(140), replace(known, first_s=100.0))
     assert first is not None
     assert (first.left_s, first.upper_s) == pytest.approx((60, 60 + 1.2816 * np.hypot(2 * 6 * 1.04, 6**-0.5)))
+
+
+def test_reading_that_stops_is_noticed_with_a_handful_of_samples() -> None:
+    # 40 MB in 4 s, then nothing: all five epochs of 3 s, and a keep-alive
+    received = np.array([0.0, 11e6, 12e6, 12e6, 5.04e6, *[0.0] * 9, 70.0, 0.0])
+    whole = series(np.arange(1.0, received.size + 1), received)
+    for size in (40e6, np.nan):
+        found = find_epochs(whole, size)
+        assert (found.method, found.cached) == ("none", True)
+        assert found.reason.startswith("nothing has been read for 11 s")
+    # a pause shorter than a third of the reading is none
+    assert not find_epochs(whole.until(6), 40e6).cached
+
+
+def test_the_first_epoch_does_not_bound_later_ones_from_below() -> None:
+    # half a minute of start-up, then even reading: what follows lasts 100 s an epoch, or less where it is in memory
+    received = np.r_[1e5, np.zeros(29), np.full(60, 1e6)]
+    found = find_epochs(series(np.arange(1.0, 91), received), 99e6)
+    assert found.method == "volume"
+    assert found.epoch_s == pytest.approx(100, rel=0.02)
+    assert found.first_s == pytest.approx(130, rel=0.02)
+    assert found.shortest_s < 0.35 * found.epoch_s
+    assert "read from memory" in found.reason
+    later = find_epochs(series(np.arange(1.0, 291), np.r_[received, np.full(200, 1e6)]), 99e6)
+    assert np.isnan(later.shortest_s)

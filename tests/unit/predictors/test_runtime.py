@@ -98,3 +98,13 @@ def test_a_job_is_never_shorter_than_it_has_run() -> None:
     assert found.lower_s >= found.elapsed_s
     assert found.run_time_s >= found.elapsed_s
     assert found.remaining_s == 0
+
+
+def test_a_run_whose_later_epochs_are_in_memory_lies_within_what_its_first_epoch_said() -> None:
+    # the first of ten epochs reads for 60 s; the others compute for 25 s
+    run = 60 + 9 * 25.0
+    for seen in (20, 40, 58):
+        early = series(np.arange(1.0, seen + 1), np.full(seen, 1e6))
+        [found] = predict([Described("j", epochs=10, dataset_bytes=59.4e6)], {"j": early})
+        assert found.lower_s < run < found.run_time_s < found.upper_s
+        assert "read from memory" in found.reason
