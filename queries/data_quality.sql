@@ -123,6 +123,9 @@ FROM (
            printf('as worked out here: %.2f GPU-h, the source''s total: %.2f GPU-h (%s); source_totals has more', gpu_hours, stated_gpu_hours, total)
     FROM result_source_totals WHERE differing > 0
     UNION ALL
+    SELECT 27, 'reports of sreport whose period the log covers by less than 95 %', count(*),
+           'not compared: load the accounting of the whole period' FROM result_source_totals WHERE covered_pct < 95 HAVING count(*) > 0
+    UNION ALL
     SELECT rank, finding, rows, 'nothing is known of what this means: ' || quirk
     FROM (SELECT 99 AS rank, 'rows marked in a way that this table has no words for' AS finding, rows, quirk FROM counted ANTI JOIN known USING (quirk))
 )

@@ -2,28 +2,37 @@
 -- section: quality
 -- order: 15
 -- question: Do the GPU-hours here agree with those that the sources state themselves?
--- population: attempts (of YARN, applications) that are over and of which a source states a total of its own; one row per kind of total.
+-- population: attempts (of YARN, applications) that are over and of which a source states a total of its own; one row per kind of total. Of sreport: the cluster, or each user of an account, over the period of the report, whatever the filter chooses; compared where the log covers 95 % of that period.
 -- column: total | - | the source's own total
--- column: compared | rows | attempts or applications compared
+-- column: compared | rows | attempts, applications or figures of sreport compared
 -- column: stated_gpu_hours | GPU-h | the source's total
 -- column: gpu_hours | GPU-h | the same attempts, as the other tables count them
 -- column: difference_gpu_hours | GPU-h | gpu_hours less stated_gpu_hours
--- column: differing | rows | those that differ by more than 60 GPU-seconds and 0.5 % of the source's total
--- column: largest_job | - | the job with the largest difference among these
+-- column: differing | rows | those that differ by more than 60 GPU-seconds (of sreport, what it rounds off) and 0.5 % of the source's total
+-- column: largest_job | - | the job (of sreport, the user) with the largest difference among these
 -- column: largest_gpu_hours | GPU-h | its difference, gpu_hours less stated_gpu_hours
+-- column: covered_pct | % | of sreport: share of its period between the first submission and the end of the log
 WITH each AS (
     SELECT total, job, attempt, stated_gpu_s, gpu_s, gpu_s - stated_gpu_s AS difference_s,
-           abs(gpu_s - stated_gpu_s) > greatest(60, 0.005 * stated_gpu_s) AS differs
+           abs(gpu_s - stated_gpu_s) > greatest(60, 0.005 * stated_gpu_s) AS differs, NULL::DOUBLE AS covered
     FROM base_stated_totals
     WHERE gpu_s IS NOT NULL
+    UNION ALL
+    SELECT printf('sreport: %s, %s to %s UTC', CASE report WHEN 'cluster' THEN 'the cluster' ELSE 'each user of an account' END,
+                  strftime(timezone('UTC', from_ts), '%Y-%m-%d %H:%M'), strftime(timezone('UTC', to_ts), '%Y-%m-%d %H:%M')),
+           login, NULL, stated_gpu_s, CASE WHEN covered >= 0.95 THEN gpu_s END,
+           CASE WHEN covered >= 0.95 THEN gpu_s - stated_gpu_s END,
+           covered >= 0.95 AND abs(gpu_s - stated_gpu_s) > greatest(60, rounding_s, 0.005 * stated_gpu_s), covered
+    FROM base_stated_usage
 ),
 largest AS (
     SELECT total, job, difference_s FROM each WHERE differs
     QUALIFY row_number() OVER (PARTITION BY total ORDER BY abs(difference_s) DESC, job, attempt) = 1
 )
-SELECT total, count(*) AS compared, sum(stated_gpu_s::DECIMAL(28, 6))::DOUBLE / 3600 AS stated_gpu_hours,
+SELECT total, count(gpu_s) AS compared, sum(stated_gpu_s::DECIMAL(28, 6))::DOUBLE / 3600 AS stated_gpu_hours,
        sum(gpu_s::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours, sum(each.difference_s::DECIMAL(28, 6))::DOUBLE / 3600 AS difference_gpu_hours,
-       count(*) FILTER (differs) AS differing, any_value(largest.job) AS largest_job, any_value(largest.difference_s) / 3600 AS largest_gpu_hours
+       count(*) FILTER (differs) AS differing, any_value(largest.job) AS largest_job, any_value(largest.difference_s) / 3600 AS largest_gpu_hours,
+       100 * any_value(covered) AS covered_pct
 FROM each LEFT JOIN largest USING (total)
 GROUP BY total
 ORDER BY total

@@ -73,6 +73,17 @@ VIEWS: tuple[View, ...] = (
         Field("after_job", _TEXT, "it starts only after the end of this job"),
         Field("think_s", _NUMBER, "seconds from that end to its submission"),
     )),
+    View("stated_usage", "a figure of GPU time that Slurm's sreport states", (
+        _CLUSTER,
+        Field("report", _TEXT, "cluster: of all; user: by account and user"),
+        Field("account", _TEXT, "NULL: all"),
+        Field("login", _TEXT, "the user; NULL: all of the account"),
+        Field("tres", _TEXT, "gres/gpu, or of a type: gres/gpu:a100"),
+        Field("from_ts", _TIME, "begin of the period (UTC)"),
+        Field("to_ts", _TIME, "end of the period (UTC)"),
+        Field("gpu_s", _NUMBER, "GPU-seconds allocated"),
+        Field("rounding_s", _NUMBER, "GPU-seconds that the report may have rounded off"),
+    )),
     View("service_load", "a request to a service, or a span of requests", (
         _CLUSTER,
         Field("service", _TEXT, "the service, or the file that describes it"),

@@ -76,3 +76,13 @@ INSERT INTO sources_12 BY NAME
 DELETE FROM rejects WHERE reason = 'the same job and attempt was loaded before';
 DROP TABLE sources;
 ALTER TABLE sources_12 RENAME TO sources;
+
+CREATE TABLE stated_usage (             -- GPU time as sreport totals it itself
+    cluster VARCHAR NOT NULL, report VARCHAR NOT NULL, -- cluster | user
+    account VARCHAR, login VARCHAR,     -- NULL: all
+    tres VARCHAR NOT NULL,              -- gres/gpu, or of a type: gres/gpu:a100
+    from_ts TIMESTAMPTZ NOT NULL, to_ts TIMESTAMPTZ NOT NULL,
+    gpu_s DOUBLE NOT NULL,              -- GPU-seconds allocated
+    rounding_s DOUBLE NOT NULL,         -- that the report may have rounded off
+    source INTEGER NOT NULL
+);
