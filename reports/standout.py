@@ -10,11 +10,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.numbers import lasting, timed
+from gpuctl.reports.policies import CHANCE, better, compared, is_shown
 from gpuctl.reports.text import between, shown, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from gpuctl.core.numbers import Unit
     from gpuctl.core.results import Analysis, ResultTable
@@ -83,6 +84,7 @@ def _nbsp(text: str) -> str:
     return text.replace(" ", "\u00a0")
 
 
+_ORACLE = "oracle"
 _CAUSES = {
     "fair_share": "the queue or its owner had used up its share",
     "capacity": "too few GPUs were free in the cluster",
@@ -233,43 +235,63 @@ def _converged(table: ResultTable, units: Units) -> Iterator[Finding]:
 
 def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
     """How the policies of a replay compare with its baseline: every better one, the best that can be used first."""
-    table = analysis.table("replay_vs_baseline")
-    if table is None or not set(_COMPARED.split()) <= set(table.frame.columns):
-        return
-    every = [row for row in _rows(table, measure="wait", size_bucket="all") if row["diff_low_s"] is not None]
-    if not every:
-        return
     needs = _needs(analysis.table("replay_summary"))
-    baseline = visible(str(every[0]["baseline"]))
-    order = sorted(every, key=lambda row: float(row["diff_mean_s"]))
-    better = [row for row in order if row["diff_high_s"] < 0]
-    worse = [row for row in order if row["diff_low_s"] > 0]
-    best = next((row for row in better if needs.get(row["policy"]) == ""), None)
-    rule = "the 95 % interval of the difference excludes 0"
+    oracles = [name for name, need in needs.items() if need.startswith(_ORACLE)]
+    every, found = compared(analysis, "wait"), better(analysis, "wait")
+    usable = [row for row in found if row["policy"] not in oracles]
+    worse = [row for row in every if row["diff_mean_s"] > 0 and is_shown(row, len(every))]
+    best = next((row for row in usable if needs.get(row["policy"]) == ""), None)
+    rule = f"p is at most {CHANCE}, corrected for {len(every)} policies"
+    table = "replay_vs_baseline"
     if best is not None:
-        before, after = timed(best["baseline_mean_s"], unit), _nbsp(lasting(best["mean_s"], unit))
         text = (
             f"{visible(str(best['policy']))} cuts the mean wait by {_difference(best, unit)}, from "
-            f"{before} under {baseline} to {after}; it needs no oracle and preempted no job."
+            f"{_from(best, unit)}; it needs no oracle and preempted no job."
         )
-        yield Finding(text, f"{rule}; the best policy without oracle and preemption", table.name, 4.0)
-    others = [row for row in better if row is not best]
+        yield Finding(text, f"{rule}; the best policy without oracle and preemption", table, 4.0)
+    others = [row for row in usable if row is not best]
     if others:
         told = "; ".join(_told_of(row, needs.get(row["policy"]) or "", unit) for row in others)
         also = "Also better than" if best is not None else "Better than"
-        yield Finding(f"{also} {baseline} by mean wait: {told}.", rule, table.name, 3.9)
+        yield Finding(f"{also} {visible(str(others[0]['baseline']))} by mean wait: {told}.", rule, table, 3.9)
     if worse:
         last = worse[-1]
-        before, after = timed(last["baseline_mean_s"], unit), _nbsp(lasting(last["mean_s"], unit))
         of = f", the most of {len(worse)} policies that are worse" if len(worse) > 1 else ""
         text = (
             f"{visible(str(last['policy']))} lengthens the mean wait by {_difference(last, unit)}, from "
-            f"{before} under {baseline} to {after}{of}."
+            f"{_from(last, unit)}{of}."
         )
-        yield Finding(text, rule, table.name, 3.5)
-    if not better and not worse:
-        text = f"No policy's mean wait differs from {baseline}'s by more than chance."
-        yield Finding(text, "every 95 % interval of the difference includes 0", table.name, 3.0)
+        yield Finding(text, rule, table, 3.5)
+    if every and not found and not worse:
+        yield Finding(_no_difference(every, unit), f"no p is at most {CHANCE}, corrected", table, 3.0)
+    if oracles:
+        bounds = [_told_of(row, needs[row["policy"]], unit) for row in found if row["policy"] in oracles]
+        cut = f" They show what could be cut at most from the mean wait: {'; '.join(bounds)}." if bounds else ""
+        text = (
+            f"Oracles, which know true run times as no real scheduler does: {', '.join(map(visible, oracles))}. "
+            f"Their results are bounds.{cut}"
+        )
+        yield Finding(text, "a policy knows true run times", "replay_summary", 2.0)
+
+
+def _no_difference(every: Sequence[Row], unit: Unit) -> str:
+    baseline = visible(str(every[0]["baseline"]))
+    if not any(row["mean_s"] or row["baseline_mean_s"] for row in every):
+        return "No job waits under any of these policies: by waits, these jobs cannot tell them apart."
+    if all(row["p"] is None for row in every):
+        return f"Each job waits as long under each of these policies as under {baseline}."
+    low, high = min(row["diff_low_s"] for row in every), max(row["diff_high_s"] for row in every)
+    ends = f"-{timed(-low, unit)}" if low < 0 else timed(low, unit)
+    return (
+        f"No policy's mean wait is shown to differ from {baseline}'s; "
+        f"the 95\u00a0% intervals reach from {ends} to {_nbsp(lasting(high, unit))}."
+    )
+
+
+def _from(row: Row, unit: Unit) -> str:
+    """The mean wait under the baseline, and under the policy."""
+    before, after = timed(row["baseline_mean_s"], unit), _nbsp(lasting(row["mean_s"], unit))
+    return f"{before} under {visible(str(row['baseline']))} to {after}"
 
 
 def _needs(table: ResultTable | None) -> dict[str, str]:
@@ -278,7 +300,7 @@ def _needs(table: ResultTable | None) -> dict[str, str]:
         return {}
     return {
         row["policy"]: ", ".join(
-            [*(["oracle"] if row["oracle"] else []), *([_preempted(row["preemptions"])] if row["preemptions"] else [])]
+            [*([_ORACLE] if row["oracle"] else []), *([_preempted(row["preemptions"])] if row["preemptions"] else [])]
         )
         for row in _rows(table)
     }
@@ -297,16 +319,6 @@ def _told_of(row: Row, needs: str, unit: Unit) -> str:
     mean, ends = _ends(row, unit)
     more = f", {needs}" if needs else ""
     return f"{visible(str(row['policy']))} by {mean} ({ends}{more})"
-
-
-def _oracle(table: ResultTable, units: Units) -> Iterator[Finding]:
-    told = [visible(str(row["policy"])) for row in _rows(table) if row["oracle"]]
-    if told:
-        text = (
-            f"Oracles, which know true run times as no real scheduler does: {', '.join(told)}. "
-            "Their results are bounds."
-        )
-        yield Finding(text, "a policy knows true run times", table.name, 2.0)
 
 
 def _unfinished(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -329,7 +341,6 @@ def _rejected(table: ResultTable, units: Units) -> Iterator[Finding]:
         yield Finding(text, "at least one row in a thousand", table.name, 1000 * rejected / read)
 
 
-_COMPARED = "policy measure size_bucket mean_s baseline_mean_s baseline diff_mean_s diff_low_s diff_high_s"
 _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("delay_causes", "cause waits hours share_pct low_pct high_pct", _causes),
     ("delay_by_size", "size_bucket wait_h waits", _cause),
@@ -341,7 +352,6 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("failure_machines", "machine bad attempts failures expected adjusted_p", _machines),
     ("failure_savings", "lesson gpu_hours gpu_hours_pct", _savings),
     ("training_convergence", "state jobs_timed after_gpu_hours_pct", _converged),
-    ("replay_summary", "policy oracle", _oracle),
     ("replay_summary", "policy jobs jobs_finished", _unfinished),
     ("sources", "rows_in rows_rejected", _rejected),
 )  # fmt: skip

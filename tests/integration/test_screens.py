@@ -178,7 +178,8 @@ def test_the_replay_names_every_better_policy_the_usable_one_first(screens: dict
     first, _, others = text.partition("Also better than fifo by mean wait: ")
     assert "conservative cuts the mean wait by" in first
     assert "it needs no oracle and preempted no job" in first
-    assert [others.find(name) >= 0 for name in ("srtf by", "las by", "easy by")] == [True] * 3
+    # las is better by so much, but on few busy spells: chance would do that too often; srtf is a bound
+    assert [others.find(name) >= 0 for name in ("easy by", "las by", "srtf by")] == [True, False, False]
     assert "srtf*" in text
 
 

@@ -46,7 +46,7 @@ _JOB_FIGURES = (
     ("jobs_lost_gpu_h", "Of these, lost progress that had to be repeated."),
 )  # fmt: skip
 
-_BLOCKS = "by bootstrap over blocks of jobs; empty for fewer than two blocks"
+_BLOCKS = "by blocks of jobs; empty for fewer than two blocks"
 
 _SUMMARY = (
     _POLICY,
@@ -92,8 +92,10 @@ _DIFFERENCES = (
     ("mean_s", "Mean under the policy, over pairs."),
     ("baseline_mean_s", "Mean under the baseline, over pairs."),
     ("diff_mean_s", "Mean of policy - baseline over pairs; negative: the policy is faster."),
-    ("diff_low_s", "Lower end of the 95 % interval of that mean, by bootstrap over blocks of jobs."),
+    ("diff_low_s", "Lower end of the 95 % interval of that mean, by Student's t of blocks of jobs."),
     ("diff_high_s", "Upper end of the 95 % interval of that mean."),
+    ("p", "Probability of a difference at least as large by chance, if the policies were equal: Student's t of blocks "
+     "of jobs; empty: too few blocks, or no difference.", "-"),
     ("change_pct", "Change of the mean relative to the baseline's."),
     ("better_pct", "Share of pairs in which the policy is faster by a millisecond or more."),
     ("worse_pct", "Share of pairs in which it is slower by a millisecond or more."),
@@ -103,7 +105,7 @@ _DIFFERENCES = (
     ("unpaired_policy", "Jobs not compared because they finished under the baseline only.", "jobs"),
     ("unpaired_baseline", "Jobs not compared because they finished under the policy only.", "jobs"),
     ("unpaired_both", "Jobs that finished under neither.", "jobs"),
-    ("blocks", "Blocks that the bootstrap drew from.", "blocks"),
+    ("blocks", "Blocks of jobs that the interval goes by.", "blocks"),
     ("block", "What they are: day (of submission, UTC), or, with fewer than 5 days, jobs: equally many jobs in order "
      "of submission."),
     ("baseline", "The policy or record it is compared with, job by job."),

@@ -1,14 +1,13 @@
 """Differences between a replay and something else, job by job: another policy, or what the trace recorded.
 
-Both sides of a pair are the same job, so what jobs have in common (size, day, user) cancels out. Intervals are
-percentile intervals of a bootstrap over blocks of jobs that were submitted together, since jobs of one day share their
-queue and are not independent: days where the pairs span at least `ENOUGH_DAYS`, otherwise `FEW_DAYS_BLOCKS` blocks of
-equally many jobs in order of submission.
+Both sides of a pair are the same job, so what jobs have in common (size, day, user) cancels out. Intervals go by blocks
+of jobs that were submitted together, since jobs of one day share their queue and are not independent: days where the
+pairs span at least `ENOUGH_DAYS`, otherwise `FEW_DAYS_BLOCKS` blocks of equally many jobs in order of submission.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -29,10 +28,13 @@ SEED = 20170807
 """Of the resampling; the same pairs give the same interval every time."""
 
 ENOUGH_DAYS = 5
-"""With fewer days a bootstrap over days says nothing …"""
+"""With fewer days, days say nothing …"""
 
 FEW_DAYS_BLOCKS = 20
 """… and so many blocks of equally many jobs take their place (fewer where there are fewer pairs)."""
+
+LEAST_INDEPENDENT = 1.5
+"""With fewer blocks that tell something by themselves, a mean has no interval."""
 
 QUANTILE_PLACES = 2000
 """Quantiles of resamples are looked for among so many values: ranks are right to 0.05 %."""
@@ -76,8 +78,6 @@ def against(
     *,
     name: str = "",
     warmup: float = 0.0,
-    resamples: int = RESAMPLES,
-    seed: int = SEED,
 ) -> pl.DataFrame:
     """Return the paired differences of a replay from another one, for all jobs and by gang size.
 
@@ -87,16 +87,14 @@ def against(
         workload: what was replayed.
         name: of the other side; by default its policy's.
         warmup: see `gpuctl.replay.results.metrics.counted_jobs`.
-        resamples: of the bootstrap.
-        seed: of the bootstrap.
 
     Returns:
         Two rows (JCT, wait) for all jobs and for each class of `gpuctl.replay.results.metrics.SIZES` with counted jobs:
         ``policy``, ``baseline``, ``measure``, ``size_bucket``, ``jobs`` (counted), ``pairs`` (finished under both),
         ``unpaired_policy`` (finished under the baseline alone), ``unpaired_baseline`` (under the policy alone),
         ``unpaired_both`` (under neither), ``mean_s``, ``baseline_mean_s``, ``diff_mean_s`` (policy - baseline) with
-        ``diff_low_s`` and ``diff_high_s`` (95 %), ``diff_p50_s``, ``change_pct``, ``better_pct``, ``worse_pct``,
-        ``equal_pct``, ``blocks``, ``block`` (``day`` or ``jobs``).
+        ``diff_low_s`` and ``diff_high_s`` (95 %), ``p`` (`Interval`), ``diff_p50_s``, ``change_pct``, ``better_pct``,
+        ``worse_pct``, ``equal_pct``, ``blocks``, ``block`` (``day`` or ``jobs``).
     """
     rows = _sides(outcome, other).slice(warmup_jobs(workload, warmup))
     label = name or ("recorded" if isinstance(other, pl.DataFrame) else other.policy)
@@ -110,39 +108,73 @@ def against(
             if not here.any():
                 continue
             keys = {"policy": outcome.policy, "baseline": label, "measure": measure, "size_bucket": size}
-            found.append(_difference(mine[here], theirs[here], day[here], resamples, seed) | keys)
+            found.append(_difference(mine[here], theirs[here], day[here]) | keys)
     return pl.DataFrame(found, schema=_SCHEMA, orient="row")
 
 
-def block_bootstrap(
-    values: Floats, day: Ints, *, resamples: int = RESAMPLES, seed: int = SEED
-) -> tuple[float | None, float | None, int, str]:
-    """Return a 95 % interval of the mean of values, from resampling blocks of them with replacement.
+class Interval(NamedTuple):
+    """How well a mean is known.
+
+    Attributes:
+        low: lower end of its 95 % interval; None where there are fewer than two blocks.
+        high: upper end.
+        p: probability of a mean so far from 0, on either side, where the true one is 0; None where `low` is None or all
+            values are 0.
+        blocks: how many there are.
+        block: what they are: ``day`` or ``jobs``.
+    """
+
+    low: float | None
+    high: float | None
+    p: float | None
+    blocks: int
+    block: str
+
+
+def block_interval(values: Floats, day: Ints, level: Floats | None = None) -> Interval:
+    """Return a 95 % interval of the mean of values, by Student's t of blocks of them.
+
+    Values that grow with a level, as differences of waits do with the waits, are held against it: what varies from
+    block to block is then their ratio, and not how busy each block was (a ratio estimate; Cochran, Sampling Techniques,
+    chapter 6). A queue outlasts its block, so what neighbouring blocks have in common counts (Newey and West,
+    Econometrica 1987); here it can only make the interval wider.
 
     Args:
         values: in order of submission, shape (n,).
         day: the day that each belongs to, shape (n,).
-        resamples: how many.
-        seed: of numpy's generator.
-
-    Returns:
-        Its ends (None where there are fewer than two blocks), the number of blocks, and what they are:
-        ``day`` or ``jobs``.
+        level: at least 0, shape (n,); None: the same for all.
     """
     block, count, kind = _blocks(day)
     if count < 2:
-        return None, None, count, kind
-    sums = np.bincount(block, weights=values, minlength=count)
-    sizes = np.bincount(block, minlength=count)
-    drawn = _draws(count, resamples, seed)
-    low, high = np.quantile((drawn @ sums) / (drawn @ sizes), _ENDS)
-    return float(low), float(high), count, kind
+        return Interval(None, None, None, count, kind)
+    from scipy.special import stdtr, stdtrit
+
+    mean = float(values.mean())
+    level = np.ones(values.size) if level is None or not level.any() else level
+    sums, levels = (np.bincount(block, weights=each, minlength=count).astype(np.float64) for each in (values, level))
+    apart = sums - float(sums.sum()) / float(levels.sum()) * levels
+    # a queue that fills a few blocks in a row tells as much as one block
+    independent = float(levels.sum()) ** 2 / _shared(levels)
+    if independent < LEAST_INDEPENDENT:
+        return Interval(None, None, None, count, kind)
+    error = float(np.sqrt(_shared(apart) * independent / (independent - 1))) / values.size
+    wide = float(stdtrit(independent - 1, _ENDS[1])) * error
+    p = (2 * float(stdtr(independent - 1, -abs(mean) / error)) if error > 0 else 0.0) if values.any() else None
+    return Interval(mean - wide, mean + wide, p, count, kind)
+
+
+def _shared(sums: Floats) -> float:
+    """The sum of squares of blocks' sums, and of what neighbours have in common where that is more than nothing."""
+    count = sums.size
+    reach = min(count - 1, max(1, int(4 * (count / 100) ** (2 / 9))))
+    pairs = ((1 - lag / (reach + 1), float((sums[:-lag] * sums[lag:]).sum())) for lag in range(1, reach + 1))
+    return float((sums**2).sum()) + max(sum(2 * weight * product for weight, product in pairs), 0.0)
 
 
 def quantile_bootstrap(
     values: Floats, day: Ints, share: float, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> tuple[float | None, float | None]:
-    """Return a 95 % interval of a quantile of values, from the same resampling as `block_bootstrap`.
+    """Return a 95 % interval of a quantile of values, from resampling its blocks with replacement.
 
     A resample's quantile is the least value that at least this share of it is not above, among up to
     `QUANTILE_PLACES` values in equal steps of rank.
@@ -200,10 +232,11 @@ def wait_intervals(
     waits = _finished_times(outcome)["wait_s"].slice(skip).to_numpy().astype(np.float64)
     known = ~np.isnan(waits)
     waits, day = waits[known], _days(workload)[skip:][known]
-    low, high, _, _ = block_bootstrap(waits, day, resamples=resamples, seed=seed)
+    mean = block_interval(waits, day)
     low_p95, high_p95 = quantile_bootstrap(waits, day, 0.95, resamples=resamples, seed=seed)
     return {
-        "wait_mean_low_s": low, "wait_mean_high_s": high, "wait_p95_low_s": low_p95, "wait_p95_high_s": high_p95
+        "wait_mean_low_s": None if mean.low is None else max(mean.low, 0.0), "wait_mean_high_s": mean.high,
+        "wait_p95_low_s": low_p95, "wait_p95_high_s": high_p95
     }  # fmt: skip
 
 
@@ -261,7 +294,7 @@ def _days(workload: Workload) -> Ints:
     return np.floor((np.asarray(workload.submit) + zero) / 86400).astype(np.int64)
 
 
-def _difference(mine: Floats, theirs: Floats, day: Ints, resamples: int, seed: int) -> dict[str, Any]:
+def _difference(mine: Floats, theirs: Floats, day: Ints) -> dict[str, Any]:
     has, had = ~np.isnan(mine), ~np.isnan(theirs)
     both = has & had
     pairs = int(both.sum())
@@ -276,21 +309,22 @@ def _difference(mine: Floats, theirs: Floats, day: Ints, resamples: int, seed: i
         return {**dict.fromkeys(_SCHEMA), **counts, "blocks": 0}
     mine, theirs = mine[both], theirs[both]
     change = mine - theirs
-    low, high, blocks, kind = block_bootstrap(change, day[both], resamples=resamples, seed=seed)
+    known = block_interval(change, day[both], (mine + theirs) / 2)
     mean, base = float(mine.mean()), float(theirs.mean())
     return counts | {
         "mean_s": mean,
         "baseline_mean_s": base,
         "diff_mean_s": float(change.mean()),
-        "diff_low_s": low,
-        "diff_high_s": high,
+        "diff_low_s": known.low,
+        "diff_high_s": known.high,
+        "p": known.p,
         "diff_p50_s": float(np.median(change)),
         "change_pct": 100 * (mean - base) / base if base > 0 else None,
         "better_pct": 100 * float((change <= -SAME_S).mean()),
         "worse_pct": 100 * float((change >= SAME_S).mean()),
         "equal_pct": 100 * float((np.abs(change) < SAME_S).mean()),
-        "blocks": blocks,
-        "block": kind,
+        "blocks": known.blocks,
+        "block": known.block,
     }
 
 
@@ -346,7 +380,8 @@ _SCHEMA: dict[str, Any] = {
     "policy": pl.String, "baseline": pl.String, "measure": pl.String, "size_bucket": pl.String,
     "jobs": pl.Int64, "pairs": pl.Int64, "unpaired_policy": pl.Int64, "unpaired_baseline": pl.Int64,
     "unpaired_both": pl.Int64, "mean_s": pl.Float64, "baseline_mean_s": pl.Float64, "diff_mean_s": pl.Float64,
-    "diff_low_s": pl.Float64, "diff_high_s": pl.Float64, "diff_p50_s": pl.Float64, "change_pct": pl.Float64,
+    "diff_low_s": pl.Float64, "diff_high_s": pl.Float64, "p": pl.Float64, "diff_p50_s": pl.Float64,
+    "change_pct": pl.Float64,
     "better_pct": pl.Float64, "worse_pct": pl.Float64, "equal_pct": pl.Float64, "blocks": pl.Int64, "block": pl.String,
 }  # fmt: skip
 _FIDELITY: dict[str, Any] = {

@@ -115,9 +115,9 @@ def settings(replays: Replays) -> dict[str, Note]:
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
-            "95 %, bootstrap over days of submission (fewer than {days:,} day{days||s}: over up to {blocks} blocks of "
-            "equally "
-            "many jobs), {resamples:,} resample{resamples||s}, seed {seed}",
+            "95 %; of means: Student's t of days of submission (fewer than {days:,} day{days||s}: of up to {blocks} "
+            "blocks of equally many jobs), with what neighbours have in common; of percentiles: bootstrap over them, "
+            "{resamples:,} resample{resamples||s}, seed {seed}",
             days=comparison.ENOUGH_DAYS,
             blocks=comparison.FEW_DAYS_BLOCKS,
             resamples=replays.resamples,

@@ -291,14 +291,15 @@ def _wait_cdf(replays: Replays) -> ResultTable:
 
 _PAIRED = (
     note("Only jobs that finished under both are compared; the unpaired_ columns count the others."),
-    note("Intervals treat blocks of jobs as independent; a long queue that outlasts its block makes them too narrow."),
+    note(
+        "Intervals go by blocks of jobs, and by what neighbouring blocks have in common; a queue that lasts for many "
+        "blocks makes them too narrow."
+    ),
 )
 
 
 def _against(replays: Replays, outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
-    return comparison.against(
-        outcome, other, replays.workload, warmup=replays.warmup, resamples=replays.resamples, seed=replays.seed
-    )
+    return comparison.against(outcome, other, replays.workload, warmup=replays.warmup)
 
 
 def _vs_baseline(replays: Replays) -> ResultTable:

@@ -10,6 +10,7 @@ import pytest
 
 from gpuctl.core.results import Analysis
 from gpuctl.reports.standout import Finding, findings
+from gpuctl.reports.summary import headlines
 from tests.unit.reports.fakes import make_analysis, table
 
 Rows = list[dict[str, Any]]
@@ -98,6 +99,7 @@ def compared(*intervals: tuple[str, float, float, float]) -> Rows:
         {
             "policy": policy, "measure": "wait", "size_bucket": "all", "baseline": "fifo", "mean_s": 7200.0 + mean,
             "baseline_mean_s": 7200.0, "diff_mean_s": mean, "diff_low_s": low, "diff_high_s": high,
+            "p": 0.5 if low <= 0 <= high else 0.001,
         }
         for policy, low, mean, high in intervals
     ]  # fmt: skip
@@ -120,9 +122,23 @@ def compared(*intervals: tuple[str, float, float, float]) -> Rows:
         ),
         (
             compared(("las", -900, -450, 0), ("sjf", 0, 450, 900)),
-            ["No policy's mean wait differs from fifo's by more than chance."],
+            [
+                "No policy's mean wait is shown to differ from fifo's; "
+                "the 95\xa0% intervals reach from -15 to 15\xa0min."
+            ],
         ),
-        (compared(("las", -900, 1800, 3600)), ["No policy's mean wait differs from fifo's by more than chance."]),
+        (
+            [row | {"p": 0.04} for row in compared(("las", 60, 1800, 3600))],
+            ["No policy's mean wait is shown to differ from fifo's; the 95\xa0% intervals reach from 1 to 60\xa0min."],
+        ),
+        (
+            [row | {"mean_s": 0.0, "baseline_mean_s": 0.0, "p": None} for row in compared(("las", 0, 0, 0))],
+            ["No job waits under any of these policies: by waits, these jobs cannot tell them apart."],
+        ),
+        (
+            [row | {"p": None} for row in compared(("las", 0, 0, 0))],
+            ["Each job waits as long under each of these policies as under fifo."],
+        ),
     ],
 )
 def test_policies_are_compared_by_their_intervals(rows: Rows, told: list[str]) -> None:
@@ -144,21 +160,30 @@ def test_every_better_policy_is_named_and_the_best_that_can_be_used_comes_first(
         {"policy": "fair", "oracle": False, "preemptions": 0},
     ]
     tables = (table("replay_vs_baseline", "s", pl.DataFrame(rows)), table("replay_summary", "s", pl.DataFrame(summary)))
-    first, others, *_ = findings(replace(make_analysis(points=5), tables=tables))
+    first, others, bounds = findings(replace(make_analysis(points=5), tables=tables))
     assert first.text == (
         "easy cuts the mean wait by 60\xa0min (95\xa0% interval 30 to 90\xa0min), from 120 under fifo to 60\xa0min; "
         "it needs no oracle and preempted no job."
     )
-    assert others.text == (
-        "Also better than fifo by mean wait: srtf by 75\xa0min (60 to 90\xa0min, oracle, 128 preemptions); "
-        "las by 73.3\xa0min (15 to 90\xa0min, 1 preemption); sjf by 0.833\xa0min (0.017 to 1.65\xa0min, oracle)."
+    assert others.text == "Also better than fifo by mean wait: las by 73.3\xa0min (15 to 90\xa0min, 1 preemption)."
+    assert bounds.text == (
+        "Oracles, which know true run times as no real scheduler does: srtf, sjf. Their results are bounds. They show "
+        "what could be cut at most from the mean wait: srtf by 75\xa0min (60 to 90\xa0min, oracle, 128 preemptions); "
+        "sjf by 0.833\xa0min (0.017 to 1.65\xa0min, oracle)."
     )
+
+
+def test_what_chance_makes_of_one_of_many_policies_is_not_told() -> None:
+    some = [row | {"p": 0.01} for row in compared(("a", -90, -50, -10))]
+    assert found("replay_vs_baseline", some)[0].text.startswith("Better than fifo")
+    more = [row | {"p": 0.01} for row in compared(("a", -90, -50, -10), ("b", -9, 0, 9), ("c", -9, 0, 9))]
+    assert found("replay_vs_baseline", more)[0].text.startswith("No policy's mean wait is shown to differ")
 
 
 def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
     rows = [
-        {"policy": "srtf", "oracle": True, "jobs": 10, "jobs_finished": 10},
-        {"policy": "fifo", "oracle": False, "jobs": 10, "jobs_finished": 7},
+        {"policy": "srtf", "oracle": True, "preemptions": 0, "jobs": 10, "jobs_finished": 10},
+        {"policy": "fifo", "oracle": False, "preemptions": 0, "jobs": 10, "jobs_finished": 7},
     ]
     first, second = found("replay_summary", rows)
     assert first.text == "Jobs that did not finish, excluded from every mean: fifo 3."
@@ -256,3 +281,28 @@ def test_empty_tables_and_missing_columns_say_nothing() -> None:
     bare = replace(whole, tables=tuple(replace(each, frame=each.frame.select(pl.first())) for each in whole.tables))
     assert isinstance(bare, Analysis)
     assert findings(bare) == ()
+
+
+def cards(rows: Rows, *policies: tuple[str, float, bool]) -> list[tuple[str, str, str]]:
+    summary = [
+        {"policy": name, "wait_mean_s": wait, "jct_mean_s": None, "oracle": oracle} for name, wait, oracle in policies
+    ]
+    frames = {"replay_vs_baseline": pl.DataFrame(rows)} if rows else {}
+    frames["replay_summary"] = pl.DataFrame(summary, schema_overrides={"jct_mean_s": pl.Float64})
+    tables = tuple(table(name, "s", frame) for name, frame in frames.items())
+    made = headlines(replace(make_analysis(points=5), tables=tables))
+    return [(one.label, f"{one.value} {one.unit}", one.detail.replace("\xa0", " ")) for one in made]
+
+
+def test_no_oracle_wins_a_card() -> None:
+    rows = compared(("srtf", -6600, -6000, -5400), ("easy", -5400, -3600, -1800))
+    [card] = cards(rows, ("fifo", 7200.0, False), ("srtf", 1200.0, True), ("easy", 3600.0, False))
+    assert card == ("Shortest mean wait", "60 min", "easy; fifo 120 min; bound: srtf 20 min (oracle)")
+    assert cards([], ("srtf", 1200.0, True)) == [("Mean wait", "20 min", "srtf, an oracle: a bound")]
+
+
+def test_no_policy_wins_a_card_by_chance() -> None:
+    rows = compared(("las", -3600, -1800, 60))
+    [card] = cards(rows, ("fifo", 7200.0, False), ("las", 5400.0, False))
+    assert card == ("Mean wait", "120 min", "fifo; no other policy is shown to be better")
+    assert cards([], ("las", 5400.0, False)) == [("Mean wait", "90 min", "las")]

@@ -47,6 +47,7 @@ def _replay() -> Analysis:
             "diff_mean_s": [-3384.0],
             "diff_low_s": [-5424.0],
             "diff_high_s": [-1692.0],
+            "p": [0.001],
             "baseline": ["fifo"],
         }
     )

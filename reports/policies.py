@@ -1,0 +1,45 @@
+"""Which policies of a replay are shown to differ from its baseline: for the findings, and for the cards of a page."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gpuctl.core.results import Analysis
+
+    Row = dict[str, Any]
+
+CHANCE = 0.02
+"""A difference that chance makes as large more often is no finding: a screen has several sentences of this kind."""
+_COMPARED = frozenset(
+    {
+        "policy", "measure", "size_bucket", "mean_s", "baseline_mean_s", "baseline", "diff_mean_s", "diff_low_s",
+        "diff_high_s", "p",
+    }
+)  # fmt: skip
+
+
+def compared(analysis: Analysis, measure: str) -> list[Row]:
+    """The policies that have an interval against the baseline, all jobs together, that with the least mean first.
+
+    Args:
+        analysis: a replay.
+        measure: ``wait`` or ``jct``.
+    """
+    table = analysis.table("replay_vs_baseline")
+    if table is None or not set(table.frame.columns) >= _COMPARED:
+        return []
+    rows = table.frame.iter_rows(named=True)
+    whole = [row for row in rows if row["measure"] == measure and row["size_bucket"] == "all"]
+    return sorted((row for row in whole if row["diff_low_s"] is not None), key=lambda row: float(row["diff_mean_s"]))
+
+
+def is_shown(row: Row, policies: int) -> bool:
+    """Whether a difference is beyond chance, where so many policies are compared."""
+    return row["p"] is not None and row["p"] * policies <= CHANCE
+
+
+def better(analysis: Analysis, measure: str) -> list[Row]:
+    """Those of `compared` that are shown to be better than the baseline."""
+    every = compared(analysis, measure)
+    return [row for row in every if row["diff_mean_s"] < 0 and is_shown(row, len(every))]
