@@ -86,13 +86,13 @@ def _try(seed: str, files: dict[str, bytes], folder: Path) -> None:
     if ended.code == 3 and not jobs and draw.random() < 0.8:
         return
     commands = [each for each in _commands(db, logs, jobs, folder) if db not in each or db.exists()]
-    for arguments in draw.sample(commands, 2 if SEARCHING else 1):
-        ended = _run(seed, logs, *arguments)
-        assert ended.code in RESULTS_OR_REFUSAL, _failure(seed, logs, ended, *arguments)
-        if "--json" in arguments and ended.code == 0:
-            answer = json.loads(ended.out, parse_constant=_no_number)
-            if arguments[0] == "analyze":
-                assert _wrong_cells(answer) == [], _failure(seed, logs, ended, *arguments)
+    arguments = draw.choice(commands)
+    ended = _run(seed, logs, *arguments)
+    assert ended.code in RESULTS_OR_REFUSAL, _failure(seed, logs, ended, *arguments)
+    if "--json" in arguments and ended.code == 0:
+        answer = json.loads(ended.out, parse_constant=_no_number)
+        if arguments[0] == "analyze":
+            assert _wrong_cells(answer) == [], _failure(seed, logs, ended, *arguments)
 
 
 def _run(seed: str, logs: Path, *arguments: object) -> Ended:
@@ -104,6 +104,8 @@ def _run(seed: str, logs: Path, *arguments: object) -> Ended:
         ended = command(*arguments)
     except BaseException:
         raise AssertionError(f"seed {seed}, {logs}: {arguments}\n{traceback.format_exc()}") from None
+    # a reader's fault costs its file and not the ingest
+    assert "this is a bug in gpuctl" not in ended.err, _failure(seed, logs, ended, *arguments)
     if SEARCHING:
         peak = next(
             int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
