@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 10
 -- question: Why did jobs wait, and how certain is that?
--- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited. Low and high are over all rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), so they do not sum to 100 %; where nothing is inferred, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
+-- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited. Low and high bound a cause by all that the logs leave open, so they do not sum to 100 %: rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), quotas that starts in the log exceed, limits that Slurm names and no file states, sizes of machines that are inferred, and, where waits are not explained, machines that may have been down and GPUs that jobs from before the log may have held. Where nothing is open, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
 -- column: cause | - | fair_share, capacity, fragmentation, scheduler, or ineligible; 'all' is every one
 -- column: waits | waits | waits longer than 0 s with most seconds of this cause
@@ -11,12 +11,14 @@
 -- column: low_pct | % | lower end of the share's range
 -- column: high_pct | % | upper end of the share's range
 WITH parts AS (
-    SELECT r.cause, r.low_s, r.high_s,
-           CASE r.cause WHEN 'fair_share' THEN t.fair_share_s WHEN 'capacity' THEN t.capacity_s
-                        WHEN 'fragmentation' THEN t.fragmentation_s ELSE t.scheduler_s END AS seconds
+    SELECT r.cause, t.seconds, least(greatest(t.seconds - t.less, r.low_s, 0), t.seconds) AS low_s, greatest(least(t.seconds + t.more, r.high_s), t.seconds) AS high_s
     FROM base_cause_ranges AS r
-    CROSS JOIN (SELECT sum(fair_share_s) AS fair_share_s, sum(capacity_s) AS capacity_s, sum(fragmentation_s) AS fragmentation_s,
-                       sum(scheduler_s) AS scheduler_s FROM base_delays) AS t
+    JOIN (UNPIVOT (SELECT {s: sum(fair_share_s), l: sum(fair_share_less_s), m: sum(fair_share_more_s)} AS fair_share,
+                          {s: sum(capacity_s), l: sum(capacity_less_s), m: sum(capacity_more_s)} AS capacity,
+                          {s: sum(fragmentation_s), l: sum(fragmentation_less_s), m: sum(fragmentation_more_s)} AS fragmentation,
+                          {s: sum(scheduler_s), l: sum(scheduler_less_s), m: sum(scheduler_more_s)} AS scheduler FROM base_delays)
+          ON fair_share, capacity, fragmentation, scheduler INTO NAME cause VALUE sums) AS u ON u.cause = r.cause
+    CROSS JOIN LATERAL (SELECT u.sums.s AS seconds, u.sums.l AS less, u.sums.m AS more) AS t
     UNION ALL BY NAME SELECT 'ineligible' AS cause, sum(ineligible_s) AS seconds, seconds AS low_s, seconds AS high_s FROM base_delays
     UNION ALL BY NAME SELECT 'all' AS cause, sum(wait_s) AS seconds, seconds AS low_s, seconds AS high_s FROM base_delays
 ),

@@ -26,8 +26,18 @@
 -- column: overtook_gpus | GPUs | smallest gang of its queue that was queued earlier and still waited when it started; 0: none
 -- column: overtook_harmless | - | true where none of those overtaken could have started instead (quota or free GPUs too few, placement not looked at)
 -- column: source_reason | - | the scheduler's own reason, if it gives one: a single value, without its time
+-- column: fair_share_low_s | s | least seconds of it, given what the logs leave open (delay_causes)
+-- column: fair_share_high_s | s | most seconds of it, given what the logs leave open (delay_causes)
+-- column: capacity_low_s | s | least seconds of it, given what the logs leave open (delay_causes)
+-- column: capacity_high_s | s | most seconds of it, given what the logs leave open (delay_causes)
+-- column: fragmentation_low_s | s | least seconds of it, given what the logs leave open (delay_causes)
+-- column: fragmentation_high_s | s | most seconds of it, given what the logs leave open (delay_causes)
+-- column: scheduler_low_s | s | least seconds of it, given what the logs leave open (delay_causes)
+-- column: scheduler_high_s | s | most seconds of it, given what the logs leave open (delay_causes)
 SELECT job, attempt, queue, gpus, servers, racks, fewest_servers, size_bucket, queued_ts, start_ts, wait_s,
        ineligible_s, fair_share_s, capacity_s, fragmentation_s, scheduler_s, cause_at_arrival, dominant_cause, overtook_gpus, overtook_harmless,
-       source_reason
+       source_reason,
+       greatest(fair_share_s - fair_share_less_s, 0) AS fair_share_low_s, fair_share_s + fair_share_more_s AS fair_share_high_s, greatest(capacity_s - capacity_less_s, 0) AS capacity_low_s, capacity_s + capacity_more_s AS capacity_high_s,
+       greatest(fragmentation_s - fragmentation_less_s, 0) AS fragmentation_low_s, fragmentation_s + fragmentation_more_s AS fragmentation_high_s, greatest(scheduler_s - scheduler_less_s, 0) AS scheduler_low_s, scheduler_s + scheduler_more_s AS scheduler_high_s
 FROM base_delays
 ORDER BY job, attempt

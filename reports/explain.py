@@ -13,20 +13,22 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import TYPE_CHECKING, Literal, TextIO
 
-from gpuctl.core.numbers import lasting, percent, unit_of
+from gpuctl.core.causes import BECAUSE, cause_name, may_be_main
+from gpuctl.core.numbers import lasting, percent, timed, unit_of
 from gpuctl.core.text import plural
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.html import render_page
 from gpuctl.reports.terminal.picture import attempts
 from gpuctl.reports.terminal.printer import MIN_WIDTH, encodable, make_console, print_picture, wants_color
 from gpuctl.reports.terminal.text_graphics import signs_of
-from gpuctl.reports.text import shown, visible
+from gpuctl.reports.text import between, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from datetime import datetime
 
     from gpuctl.core.job_explanation import Cause, Explanation, Place, Training, Tried, Wait
+    from gpuctl.core.numbers import Unit
 
 SCHEMA = 1
 LINES = 12
@@ -38,13 +40,6 @@ TRIES = 40
 DECISIONS = 40
 """So many decisions of a policy are shown."""
 
-CAUSES = {
-    "ineligible": "not eligible yet (held, a dependency, a begin time)",
-    "fair_share": "its queue or owner was at its limit",
-    "capacity": "too few GPUs were free",
-    "fragmentation": "enough GPUs were free, but not close together",
-    "scheduler": "GPUs that fit were free (priority, a limit, or the scheduler's own time)",
-}
 RESIZED = "resized"
 """The state of an attempt that a change of the running job's size ended."""
 _MEASURES = {
@@ -229,10 +224,7 @@ def _wait(wait: Wait) -> Iterator[Item]:
     how = "It has waited" if wait.still_waits else "It waited in vain" if wait.never_started else "It waited"
     unit = unit_of([wait.seconds])
     yield Item("text", f"{how} {lasting(wait.seconds, unit)}{since}.")
-    for cause, seconds in sorted(wait.parts, key=lambda part: -part[1]):
-        share = percent(100 * seconds / wait.seconds)
-        why = CAUSES.get(cause, cause)
-        yield Item("fact", f"{lasting(seconds, unit)} ({share}): {why}", cause.replace("_", " "))
+    yield from _parts(wait, wait.seconds, unit)
     if wait.behind_s:
         yield Item(
             "text", f"For {lasting(wait.behind_s, unit)} of it, others of its queue that could start had waited longer."
@@ -240,9 +232,26 @@ def _wait(wait: Wait) -> Iterator[Item]:
     if wait.scheduler_reason:
         yield Item("fact", wait.scheduler_reason, "scheduler's reason")
     for sampled in wait.sampled:
-        cause = f"; the cluster's state: {sampled.cause.replace('_', ' ')}" if sampled.cause else ""
+        cause = f"; the cluster's state: {cause_name(sampled.cause)}" if sampled.cause else ""
         before = "" if sampled.eligible else ", before it was eligible"
         yield Item("fact", f"{plural(sampled.samples, 'sample')}{before}{cause}", sampled.reason)
+
+
+def _parts(wait: Wait, whole: float, unit: Unit) -> Iterator[Item]:
+    """What the wait was for: the causes that are sure, or those that it may have been for."""
+    possible = [part for part in wait.parts if part.high_s > 0]
+    ranges = {part.cause: (part.low_s, part.high_s) for part in possible}
+    if wait.main is None and len(may_be_main(ranges)) > 1:
+        names = [cause_name(cause) for cause in may_be_main(ranges)]
+        yield Item("text", f"The main cause is not known: {' or '.join(names)}.")
+    for part in sorted(possible, key=lambda part: (-part.low_s, -part.high_s)):
+        low, high = (min(100.0, 100 * seconds / whole) for seconds in (part.low_s, part.high_s))
+        share = percent(low) if low == high else between(low, high).replace("\u00a0", " ")
+        ends = timed(part.low_s, unit), timed(part.high_s, unit)
+        took = lasting(part.seconds, unit) if ends[0] == ends[1] else f"{ends[0]} to {lasting(part.high_s, unit)}"
+        if not part.low_s and part.high_s:
+            took = f"up to {lasting(part.high_s, unit)}"
+        yield Item("fact", f"{took} ({share}): {BECAUSE[part.cause]}", cause_name(part.cause))
 
 
 def _places(found: Explanation) -> Iterator[Item]:

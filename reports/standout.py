@@ -110,14 +110,13 @@ def _causes(table: ResultTable, units: Units) -> Iterator[Finding]:
 
 def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
     for row in _rows(table, size_bucket="all"):
-        total = row["wait_h"] or 0.0
-        shares = {cause: 100 * (row.get(f"{cause}_h") or 0.0) / total for cause in _CAUSES} if total > 0 else {}
-        for cause, share in shares.items():
-            if share >= 40 and row["waits"] >= FEW:
-                hours = f"{shown(row[f'{cause}_h'])} of {shown(total)}\u00a0h"
-                time = f"{_pct(share)} of the queueing time ({hours})"
-                text = f"{time} passed because {_CAUSES[cause]}."
-                yield Finding(text, "one cause has at least 40 % of the queueing time", table.name, share / 40)
+        cause = row["main_cause"]
+        if cause in _CAUSES and row["main_low_pct"] >= 40 and row["waits"] >= FEW:
+            hours = f"{shown(row[f'{cause}_h'])} of {shown(row['wait_h'])}\u00a0h"
+            share = between(row["main_low_pct"], row["main_high_pct"])
+            text = f"{share} of the queueing time ({hours}) passed because {_CAUSES[cause]}."
+            rule = "one cause has at least 40 % of the queueing time, and its range lies above that of every other"
+            yield Finding(text, rule, table.name, row["main_low_pct"] / 40)
 
 
 def _queue(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -343,7 +342,7 @@ def _rejected(table: ResultTable, units: Units) -> Iterator[Finding]:
 
 _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("delay_causes", "cause waits hours share_pct low_pct high_pct", _causes),
-    ("delay_by_size", "size_bucket wait_h waits", _cause),
+    ("delay_by_size", "size_bucket wait_h waits main_cause main_low_pct main_high_pct", _cause),
     ("wait_by_queue", "queue size_bucket waits p95_min", _queue),
     ("wait_by_size", "size_bucket waits mean_min", _gangs),
     ("gpu_util_by_servers", "gpus servers gpu_minutes mean_pct", _scattered),

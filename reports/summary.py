@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from gpuctl.core.causes import ALL_CAUSES, CAUSES, cause_name
 from gpuctl.core.numbers import number, timed
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import TOTAL
-from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.policies import better, compared
-from gpuctl.reports.text import between, heading, shown, visible
+from gpuctl.reports.text import between, shown, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -89,14 +89,18 @@ def _busy(table: ResultTable, units: Units) -> Headline | None:
 
 
 def _waiting(table: ResultTable, units: Units) -> Headline | None:
-    names = {c.name: heading(c)[0] for c in table.columns}
-    hours = {c: float(table.frame[c].sum()) for c in CAUSES if c in table.frame.columns}
-    total = sum(hours.values())
+    total = sum(float(table.frame[f"{cause}_h"].sum()) for cause in ALL_CAUSES if f"{cause}_h" in table.frame.columns)
     if total <= 0:
         return None
-    most = sorted(hours, key=lambda c: -hours[c])[:2]
-    shares = ", ".join(f"{shown(100 * hours[c] / total, '%')}\u00a0% {names[c]}" for c in most)
-    return Headline("Time in queue", shown(total), "h", shares, table.name)
+    ends = {
+        cause: [float(table.frame[name].sum()) for name in names]
+        for cause in CAUSES
+        # results of earlier versions have no ranges, and then no cause is named
+        if set(names := [f"{cause}_low_h", f"{cause}_high_h"]) <= set(table.frame.columns)
+    }
+    most = sorted(ends, key=lambda cause: -sum(ends[cause]))[:2]
+    shares = (f"{between(*(100 * hours / total for hours in ends[cause]))} {cause_name(cause)}" for cause in most)
+    return Headline("Time in queue", shown(total), "h", ", ".join(shares), table.name)
 
 
 def _causes(table: ResultTable, units: Units) -> Headline | None:
@@ -105,7 +109,7 @@ def _causes(table: ResultTable, units: Units) -> Headline | None:
     if total <= 0:
         return None
     most = sorted(rows, key=lambda row: -float(row["share_pct"]))[:2]
-    told = (f"{_share(row)} {str(row['cause']).replace('_', ' ')}" for row in most)
+    told = (f"{_share(row)} {cause_name(str(row['cause']))}" for row in most)
     return Headline("Time in queue", shown(total), "h", ", ".join(told), table.name)
 
 
@@ -200,7 +204,7 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable, Units], Headl
     ("gpu_hours_lost", ("gpu_hours", *_LOST), _gpu_hours),
     ("overview", ("occupancy_pct", "gpus"), _busy),
     ("delay_causes", ("cause", "hours", "share_pct", "low_pct", "high_pct"), _causes),
-    ("delay_by_size", (), _waiting),
+    ("delay_by_size", tuple(f"{cause}_h" for cause in CAUSES), _waiting),
     ("gpu_util_by_servers", ("gpu_minutes", "mean_pct"), _utilization),
     ("predictions", ("job", "run_time_s"), _answered),
     ("predictions", ("job", "remaining_s"), _remaining),

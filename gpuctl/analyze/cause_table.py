@@ -9,9 +9,11 @@ import polars as pl
 
 from gpuctl.analyze import delays
 from gpuctl.analyze.racks import Gangs
+from gpuctl.core.causes import CAUSES
 from gpuctl.core.notes import note
 
 if TYPE_CHECKING:
+    from gpuctl.analyze.delay_ranges import Ranges
     from gpuctl.analyze.scheduler_rules import Found, Rules
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
@@ -42,12 +44,10 @@ def gangs_of(waited: pl.DataFrame, waits: delays.Waits, shared: pl.DataFrame, ma
     return Gangs(servers, rows["waited"].to_numpy(), spread.to_numpy())
 
 
-def build(store: Store, found: delays.Delays, rules: Rules | None) -> None:
+def build(store: Store, found: Ranges, rules: Rules | None) -> None:
     """Create ``base_cause_ranges`` and ``base_delay_settings``; without `rules` nothing was guessed by settings."""
-    point = found.seconds.sum(axis=0)
-    low = point if rules is None else np.minimum(rules.low, point)
-    high = point if rules is None else np.maximum(rules.high, point)
-    ranges = [(cause, float(low[k]), float(high[k])) for k, cause in enumerate(delays.CAUSES)]
+    ends = zip(CAUSES, found.total_low.tolist(), found.total_high.tolist(), strict=True)
+    ranges = list(ends)
     settings = [] if rules is None else [row for one in rules.considered for row in _rows(one, rules)]
     for name, rows, schema in (("cause_ranges", ranges, RANGES), ("delay_settings", settings, SETTINGS)):
         store.keep(f"base_{name}", pl.DataFrame(rows, schema=schema, orient="row"))

@@ -8,11 +8,13 @@ import numpy as np
 import polars as pl
 
 from gpuctl.analyze import delays
+from gpuctl.core.causes import CAUSES
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuctl.analyze import occupancy
+    from gpuctl.analyze.delay_ranges import Ranges
     from gpuctl.store.database import Store
 
 _NAMES = (
@@ -44,6 +46,7 @@ def made(  # noqa: PLR0917
     waited: pl.DataFrame,
     waits: delays.Waits,
     found: delays.Delays,
+    ranges: Ranges,
     pools: tuple[occupancy.Servers, ...],
     stood: pl.DataFrame,
     machines: pl.DataFrame,
@@ -56,16 +59,17 @@ def made(  # noqa: PLR0917
             unknown), start_c and wait_s of each wait.
         waits: the same waits as they were split.
         found: how.
+        ranges: what each cause may be.
         pools: the servers of each pool.
         stood: number of the attempt and code of the machine of every placement.
         machines: the machines with their racks.
         wanted: the columns to make, and other words; None: all.
     """
-    causes = pl.Series(delays.CAUSES, dtype=pl.Enum([*delays.CAUSES, "ineligible"]))
+    causes = pl.Series(CAUSES, dtype=pl.Enum([*CAUSES, "ineligible"]))
     begin = waited["start_c"].to_numpy()
     idle = pl.Series(begin <= waits.queued)
-    seconds = found.seconds.copy()
-    seconds[:, delays.CAUSES.index("scheduler")] += begin - waits.start
+    seconds = ranges.seconds.copy()
+    seconds[:, CAUSES.index("scheduler")] += begin - waits.start
     # seconds since 1970 have six digits behind the point: what differences of them have more is noise
     before = np.round(waits.queued - (begin - waited["wait_s"].to_numpy()), 6)
 
@@ -81,7 +85,15 @@ def made(  # noqa: PLR0917
         "ineligible_s": lambda: pl.Series(before),
         **{
             f"{cause}_s": lambda k=k: pl.Series(np.round(seconds[:, k], 6))  # type: ignore[misc]
-            for k, cause in enumerate(delays.CAUSES)
+            for k, cause in enumerate(CAUSES)
+        },
+        **{
+            f"{cause}_{name}_s": lambda k=k, part=part: _width(part(k))  # type: ignore[misc]
+            for k, cause in enumerate(CAUSES)
+            for name, part in (
+                ("less", lambda k: ranges.seconds[:, k] - ranges.low[:, k]),
+                ("more", lambda k: ranges.high[:, k] - ranges.seconds[:, k]),
+            )
         },
         "fewest_racks": lambda: _at_most(
             pl.Series(_fewest_racks(waits, pools), nan_to_null=True).cast(pl.Int32), racks()
@@ -95,6 +107,11 @@ def made(  # noqa: PLR0917
     }
     columns = {name: make() for name, make in makers.items() if wanted is None or name in wanted}
     return waited.select("number").with_columns(**columns)
+
+
+def _width(seconds: np.ndarray) -> pl.Series:
+    """How far one end of a range is from the seconds that are most likely: a million of them in half the memory."""
+    return pl.Series(np.round(np.maximum(seconds, 0.0), 6).astype(np.float32))
 
 
 def _fewest_servers(waited: pl.DataFrame) -> pl.Series:

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import cause_table, delay_rows, delays, gpu_limits, occupancy, scheduler_rules
+from gpuctl.analyze import cause_table, delay_ranges, delay_rows, delays, gpu_limits, occupancy, scheduler_rules
 from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.delay_rows import numbered
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
+from gpuctl.core.causes import CAUSES
 from gpuctl.core.notes import listed, note, ours, together
 
 if TYPE_CHECKING:
@@ -84,7 +85,10 @@ def build(
         borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
         wanted: the columns of ``base_delays`` to make, and other words; None: all.
     """
-    machines = store.frame("SELECT * REPLACE (coalesce(gpus, 0) AS gpus) FROM base_machines ORDER BY machine")
+    machines = store.frame(
+        "SELECT * REPLACE (coalesce(gpus, 0) AS gpus, coalesce(gpus_most, 0) AS gpus_most) FROM base_machines "
+        "ORDER BY machine"
+    )
     events = store.frame("FROM base_machine_events")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
     shared = store.frame(_SHARED)
@@ -118,22 +122,31 @@ def build(
     table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
     cluster = delays.Cluster(holdings, pools, _limits(table), borrow_below or 0.0, limits)
     found = delays.split(waits, cluster, order=wanted is None or bool(_ORDER & wanted))
-    strangers = set(quotas) - set(store.frame("SELECT queue FROM base_queues")["queue"]) - set(queues)
-    warnings = _quota_warnings(table, strangers=sorted(strangers)) + _given_racks_warning(racks, machines)
+    warnings = _quota_warnings(table, strangers=_strangers(store, quotas, queues))
+    warnings += _given_racks_warning(racks, machines)
     inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
-    warnings += _limits_warning(store)
-    warnings += _rack_warnings(machines, rack_source)
+    warnings += _limits_warning(store) + _rack_warnings(machines, rack_source)
     store.keep("base_racks", machines.select("machine", "rack"))
     store.keep("base_quotas", table)
-    cause_table.build(store, found, found_rules)
     _sampled(store, waited, waits, cluster)
+    sizes = machines["gpus_most"].to_numpy().astype(np.int64)
+    ranges = delay_ranges.find(
+        store, waited["number"].to_numpy(), waits, cluster, found, found_rules, table, tuple(sizes[m] for m in members)
+    )
+    warnings += ranges.warnings
+    cause_table.build(store, ranges, found_rules)
     borrowing = _borrow_note(cluster, found_rules)
     # of a million attempts, what held GPUs is as large as all that is made below
     del holdings, cluster, found_rules
     pools = tuple(occupancy.emptied(pool) for pool in pools)
-    delay_rows.keep(store, delay_rows.made(waited, waits, found, pools, stood, machines, wanted), wanted)
+    delay_rows.keep(store, delay_rows.made(waited, waits, found, ranges, pools, stood, machines, wanted), wanted)
     return Site(_quota_note(table), _rack_note(machines, rack_source), borrowing, tuple(warnings))
+
+
+def _strangers(store: Store, quotas: dict[str, float], queues: list[str]) -> list[str]:
+    """Queues with a given quota that neither the configuration nor the jobs of the trace name."""
+    return sorted(set(quotas) - set(store.frame("SELECT queue FROM base_queues")["queue"]) - set(queues))
 
 
 def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
@@ -188,7 +201,7 @@ def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: d
     )
     wait = np.searchsorted(waited["number"].to_numpy(), samples["number"].to_numpy()).astype(np.int64)
     found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
-    causes = pl.Series("cause", delays.CAUSES).gather(found.tolist())
+    causes = pl.Series("cause", CAUSES).gather(found.tolist())
     rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
     store.keep("base_sampled_causes", rows)
 
@@ -262,7 +275,7 @@ def _some(kind: Kind, names: list[str]) -> Note:
 def _unexplained_warning(found: delays.Delays) -> list[Note]:
     """Where no quota is a guess, say how much waiting is left to limits that are not known, or to the scheduler."""
     left = _unexplained(found)
-    each = float(found.seconds[:, delays.CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
+    each = float(found.seconds[:, CAUSES.index("scheduler")].mean()) if len(found.seconds) else 0.0
     if left <= cause_table.UNEXPLAINED or each < A_PASS_S:
         return []
     return [
@@ -294,7 +307,7 @@ def _limits_warning(store: Store) -> list[Note]:
 
 
 def _unexplained(found: delays.Delays) -> float:
-    return float(found.seconds[:, delays.CAUSES.index("scheduler")].sum() / max(1.0, found.seconds.sum()))
+    return float(found.seconds[:, CAUSES.index("scheduler")].sum() / max(1.0, found.seconds.sum()))
 
 
 def _known_racks(machines: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:

@@ -24,13 +24,12 @@ import numpy as np
 from gpuctl.analyze import occupancy
 from gpuctl.analyze.gpu_limits import Caps
 from gpuctl.analyze.sweeps import Ranked, highest, lengths
+from gpuctl.core.causes import CAUSES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
-
-CAUSES = ("fair_share", "capacity", "fragmentation", "scheduler")
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Cluster:
 
 
 @dataclass(frozen=True)
-class _State:
+class State:
     """One pool over the change points of all that its waits depend on."""
 
     times: Floats
@@ -140,11 +139,11 @@ def split(waits: Waits, cluster: Cluster, *, order: bool = True) -> Delays:
     overtook = overtaken_gpus(waits) if order else np.zeros(0, np.int64)
     harmless = np.zeros(overtook.size, bool)
     behind = np.zeros(overtook.size)
-    for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
+    for state, queue, mine, members in by_pool_and_queue(waits, cluster):
         times, quota = state.times, float(cluster.quotas[queue])
         most = _highest_waiting(times, waits, queue) if order else np.zeros(0)
         ranked = Ranked(most) if most.size else None
-        for demand, number, some in _by_size(waits, members, cluster.caps):
+        for demand, number, some in by_size(waits, members, cluster.caps):
             queued, start = waits.queued[some], waits.start[some]
             low = int(np.searchsorted(times, queued.min(), side="right")) - 1
             part = slice(low, int(np.searchsorted(times, start.max(), side="right")))
@@ -207,9 +206,9 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
         return answer, behind
     asked = np.zeros(waits.queued.size, bool)
     asked[wait] = True
-    for state, queue, mine, members in _by_pool_and_queue(waits, cluster):
+    for state, queue, mine, members in by_pool_and_queue(waits, cluster):
         most = _highest_waiting(state.times, waits, queue)
-        for demand, number, some in _by_size(waits, members[asked[members]], cluster.caps):
+        for demand, number, some in by_size(waits, members[asked[members]], cluster.caps):
             ours = np.isin(wait, some)
             k = np.searchsorted(state.times, at[ours], side="right") - 1
             whole = slice(0, state.times.size)
@@ -222,7 +221,7 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
     return answer, behind
 
 
-def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> Floats:
+def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints, extra: Floats | None) -> Floats:
     """Every instant at which something changes for the waits `asking` for `servers`.
 
     That is: who holds GPUs there or in their queues, which machines are up, who waits, how urgently, and what the
@@ -235,15 +234,19 @@ def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> Fl
     # of queues, not of pools: a priority counts among all that wait in a queue
     arrivals = waits.queued[np.isin(waits.queue, queues) & ~np.isnan(waits.priority)]
     limits = [cap.at for part in cluster.caps.sets for cap in part]
+    limits += [] if extra is None else [extra]
     own = [np.array([first]), held.start[ours], held.end[ours], arrivals, servers.start, servers.end]
     times = np.unique(np.concatenate([*own, *limits]))
     return times[times >= first]
 
 
-def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State, int, Floats, Ints]]:
+def by_pool_and_queue(
+    waits: Waits, cluster: Cluster, extra: Floats | None = None
+) -> Iterator[tuple[State, int, Floats, Ints]]:
     """For each pool and queue that has waits: the pool's state, the queue's number, GPUs that it held, the waits.
 
-    One set of servers at a time, since its state is large; pools that are the same servers share it.
+    One set of servers at a time, since its state is large; pools that are the same servers share it. `extra`: further
+    instants at which something may change.
     """
     same: dict[int, list[int]] = {}
     for number, servers in enumerate(cluster.pools):
@@ -253,14 +256,14 @@ def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State,
         asking = np.flatnonzero(np.isin(waits.pool, numbers))
         if not asking.size:
             continue
-        times = _times(waits, cluster, servers, asking)
+        times = _times(waits, cluster, servers, asking, extra)
         demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
         free, placeable = occupancy.free_and_open(times, servers, demands)
         total = float(servers.gpus.sum())
         used = total - free
         if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
             used = np.maximum(used, occupancy.in_use(times, cluster.holdings))
-        state = _State(times, used, total, cluster.borrow_below, placeable)
+        state = State(times, used, total, cluster.borrow_below, placeable)
         for queue in np.unique(waits.queue[asking]):
             held = occupancy.in_use(times, cluster.holdings, int(queue))
             ours = asking[waits.queue[asking] == queue]
@@ -268,7 +271,7 @@ def _by_pool_and_queue(waits: Waits, cluster: Cluster) -> Iterator[tuple[_State,
                 yield state, int(queue), held, ours[waits.pool[ours] == number]
 
 
-def _by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int, Ints]]:
+def by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int, Ints]]:
     """The waits `members` by gang size and set of limits: size, number of the set, waits."""
     for demand in np.unique(waits.gpus[members]):
         for number, some in caps.parts(members[waits.gpus[members] == demand]):
@@ -311,7 +314,7 @@ def overtaken_gpus(waits: Waits) -> Ints:
     return smallest
 
 
-def _harmless(start: Floats, gpus: Ints, demand: Ints, state: _State, mine: Floats, quota: float) -> Bools:  # noqa: PLR0917
+def _harmless(start: Floats, gpus: Ints, demand: Ints, state: State, mine: Floats, quota: float) -> Bools:  # noqa: PLR0917
     k = np.searchsorted(state.times, start, side="right") - 1
     queue_used, used = mine[k] - gpus, state.used[k] - gpus  # as if it had not started
     over = state.over_quota(queue_used, used, demand, quota)

@@ -8,9 +8,10 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import gpuctl
-from gpuctl.analyze import delays, failure_table, query
+from gpuctl.analyze import failure_table, query
 from gpuctl.analyze.bases import Bases
 from gpuctl.analyze.run import REPLAY
+from gpuctl.core.causes import CAUSES, main_cause
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (
     Cause,
@@ -20,6 +21,7 @@ from gpuctl.core.job_explanation import (
     Log,
     Measure,
     Neighbour,
+    Part,
     Place,
     Sampled,
     Similar,
@@ -189,19 +191,31 @@ def _wait(row: Row, found: _Found) -> Wait | None:
         )
     if row["wait_s"] is None:
         return None
-    causes = ("ineligible", *delays.CAUSES)
-    parts = tuple((cause, row[f"{cause}_s"]) for cause in causes if row[f"{cause}_s"])
+    parts = _parts(row)
     return Wait(
         row["queued_ts"],
         row["wait_s"],
         parts=parts,
-        dominant=row["dominant_cause"],
+        main=main_cause({part.cause: (part.low_s, part.high_s) for part in parts}),
         behind_s=row["behind_s"],
         scheduler_reason=row["source_reason"],
         sampled=tuple(
             Sampled(s["reason"], s["samples"], s["eligible"], s["cause"]) for s in found.of("samples", row["attempt"])
         ),
     )
+
+
+def _parts(row: Row) -> tuple[Part, ...]:
+    """The causes of a wait; none where the split knows nothing of it, as of attempts of unknown size."""
+    if row["fair_share_s"] is None:
+        return ()
+    ineligible = row["ineligible_s"]
+    made = [
+        Part(cause, seconds, max(0.0, round(seconds - less, 3)) if less else seconds, seconds + round(more, 3))
+        for cause in CAUSES
+        for seconds, less, more in [(row[f"{cause}_s"], row[f"{cause}_less_s"], row[f"{cause}_more_s"])]
+    ]
+    return (*made, Part("ineligible", ineligible, ineligible, ineligible))
 
 
 def _preempted(row: Row) -> str:

@@ -19,6 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.analyze import delays, occupancy, sweeps
+from gpuctl.analyze.delay_bounds import Limits
+from gpuctl.core import causes
 
 if TYPE_CHECKING:
     from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
@@ -33,9 +35,11 @@ AS_NOISY = 0.5
 BLUR = 4.0
 """Where rules of another kind hold, the causes were off by up to three times what the best setting leaves unexplained
 (limits on users, queues in strict order: tests/integration/test_rules.py); four times, to be sure."""
+OTHER_RULES = 0.05
+"""Where the causes may be off by a larger share than this, rules of another kind hold: any wait may be for them."""
 MOST_THRESHOLDS = 512
 MOST_WANTED = 512
-CAUSES = len(delays.CAUSES)
+CAUSES = len(causes.CAUSES)
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Found:
         quotas: (busy, 3, queues): the smallest quota that is about as good as the best, the best, and the largest; inf
             where nothing bounds it.
         causes: (busy, 3, causes): seconds of delay with these quotas.
+        broken: (busy, queues): starts over the quota that is used.
     """
 
     layout: Layout
@@ -73,6 +78,7 @@ class Found:
     lost: Floats
     quotas: Floats
     causes: Floats
+    broken: Floats
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,11 @@ class Rules:
         good: seconds left unexplained up to which a setting is as good as that.
         total: GPUs in all.
         waited: seconds of waiting in all.
+        may_be: what quotas and borrowing may be for a single wait.
+        racks: the layouts of the settings that are about as good.
+        blur: share of the waiting by which the causes may be off because other rules hold, too.
+        broken: of each queue, starts over the quota that is used.
+        guessed: whether any quota or the rule of borrowing is inferred.
     """
 
     layout: Layout
@@ -104,6 +115,16 @@ class Rules:
     good: float
     total: float
     waited: float
+    may_be: Limits
+    racks: tuple[Servers, ...]
+    blur: float
+    broken: Floats
+    guessed: bool
+
+    @property
+    def explain(self) -> bool:
+        """Whether rules of this kind explain the log, so that a single wait can be judged by them."""
+        return self.blur < OTHER_RULES
 
 
 @dataclass(frozen=True)
@@ -146,7 +167,8 @@ def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: 
     found = _try(waits, holdings, state, layouts, known, thresholds, each)
     found.sort(key=lambda one: float(one.lost.min()))
     guessed = known.borrow_below is None or bool(np.isnan(known.limits).any())
-    return _choose(found, total, waited, BLUR if guessed else 0.0)
+    size = int(total + waits.gpus.max(initial=0)) + 2
+    return _choose(found, known, total, waited, size, guessed=guessed)
 
 
 def _thresholds(total: float, borrow_below: float | None) -> Ints:
@@ -240,11 +262,12 @@ def _try(  # noqa: PLR0917
 def _found(layout: Layout, fits: list[_Fit], quotas: Floats, busy: Ints, each: float) -> Found:
     unexplained, forbidden = np.zeros(busy.size), np.full(busy.size, float(layout.forbidden))
     causes = np.zeros((busy.size, 3, CAUSES))
+    broken = np.stack([one.starts for one in fits], axis=1) if fits else np.zeros((busy.size, 0))
     for one in fits:
         unexplained += one.waits
         forbidden += one.starts
         causes += one.causes
-    return Found(layout, busy, unexplained, forbidden, unexplained + each * forbidden, quotas, causes)
+    return Found(layout, busy, unexplained, forbidden, unexplained + each * forbidden, quotas, causes, broken)
 
 
 @dataclass(frozen=True)
@@ -354,11 +377,32 @@ def _fit(counts: Floats, starts: Floats, edges: Ints, each: float, slack: float)
     return _Fit(loose + unexplained[busy, best], forbidden[busy, best], quotas, causes)
 
 
-def _choose(found: list[Found], total: float, waited: float, blur: float) -> Rules:
+def _may_be(near: list[tuple[Found, int]], known: Known, size: int, *, explain: bool) -> Limits:
+    """The quotas and the rule of borrowing that a single wait may have been under.
+
+    Where rules of this kind do not explain the log, any gang may have been over a limit that nobody states, and only
+    what is known for sure says that one was.
+    """
+    queues = known.limits.size
+    if not explain:
+        busiest = np.inf if known.borrow_below is None else float(near[0][0].busy[0])
+        most = np.where(np.isnan(known.limits), np.inf, known.limits)
+        return Limits((np.full(size, -1.0),) * queues, most, busiest)
+    least = np.full((queues, size), np.inf)
+    for one, k in near:
+        after = int(one.busy[k]) + 1
+        least[:, after] = np.minimum(least[:, after], one.quotas[k, 0])
+    least = np.minimum.accumulate(least, axis=1)
+    most = np.max([one.quotas[k, 2] for one, k in near], axis=0)
+    return Limits(tuple(least), most, float(max(one.busy[k] for one, k in near)))
+
+
+def _choose(found: list[Found], known: Known, total: float, waited: float, size: int, *, guessed: bool) -> Rules:
     """The range over all settings that are about as good as the best, and the one of them nearest to its middle."""
+    blur = BLUR if guessed else 0.0
     best = min(float(one.lost.min()) for one in found)
     good = best * (1 + AS_NOISY) + AS_GOOD * waited
-    near = [(one, k) for one in found for k in np.flatnonzero(one.lost <= good)]
+    near = [(one, int(k)) for one in found for k in np.flatnonzero(one.lost <= good)]
     causes = np.array([one.causes[k] for one, k in near])  # (settings, 3, causes)
     low, high = causes.min((0, 1)), causes.max((0, 1))
     off = np.abs(causes - (low + high) / 2).max(2)
@@ -366,6 +410,9 @@ def _choose(found: list[Found], total: float, waited: float, blur: float) -> Rul
     one, k = near[int(setting)]
     share = min(1.0, (int(one.busy[k]) + 0.5) / total) if one.busy[k] else 0.0
     limits = one.quotas[k, which]
+    off_by = blur * best / waited if waited else 0.0
+    explain = off_by < OTHER_RULES
+    racks = {id(each.layout): each.layout.servers for each in (found if not explain else [pair[0] for pair in near])}
     return Rules(
         layout=one.layout,
         borrow_below=share,
@@ -378,4 +425,9 @@ def _choose(found: list[Found], total: float, waited: float, blur: float) -> Rul
         good=good,
         total=total,
         waited=waited,
+        may_be=_may_be(near, known, size, explain=explain),
+        racks=tuple(racks.values()),
+        blur=off_by,
+        broken=one.broken[k],
+        guessed=guessed,
     )

@@ -27,6 +27,23 @@ class Sampled:
 
 
 @dataclass(frozen=True)
+class Part:
+    """What of a wait one cause may be.
+
+    Attributes:
+        cause: one of `gpuctl.core.causes.ALL_CAUSES`.
+        seconds: what is most likely.
+        low_s: the least seconds, given all that the logs leave open.
+        high_s: the most seconds; equal to `low_s` where nothing is open.
+    """
+
+    cause: str
+    seconds: float
+    low_s: float
+    high_s: float
+
+
+@dataclass(frozen=True)
 class Wait:
     """One wait.
 
@@ -35,8 +52,8 @@ class Wait:
         seconds: how long; to the end of the log where it still waits; None where no source tells when it gave up.
         still_waits: it has not started yet.
         never_started: it ended, or the log does, before it started.
-        parts: seconds of each cause, those of 0 left out; empty where they are not known.
-        dominant: the cause with the most seconds.
+        parts: every cause with its seconds; empty where they are not known.
+        main: the cause with more seconds than any other may have; None where that is open.
         behind_s: seconds while others of its queue waited for longer and could have started; None where not known.
         scheduler_reason: the scheduler's last word on it.
         sampled: what it said at instants.
@@ -46,8 +63,8 @@ class Wait:
     seconds: float | None
     still_waits: bool = False
     never_started: bool = False
-    parts: tuple[tuple[str, float], ...] = ()
-    dominant: str | None = None
+    parts: tuple[Part, ...] = ()
+    main: str | None = None
     behind_s: float | None = None
     scheduler_reason: str | None = None
     sampled: tuple[Sampled, ...] = ()

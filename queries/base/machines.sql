@@ -19,10 +19,14 @@ changes AS (
 ),
 levels AS (
     -- at one instant GPUs are given back before they are taken
-    SELECT nth, sum(gpus) OVER (PARTITION BY nth ORDER BY at_c, gpus ROWS UNBOUNDED PRECEDING) AS held FROM changes
+    SELECT nth, gpus, sum(gpus) OVER (PARTITION BY nth ORDER BY at_c, gpus ROWS UNBOUNDED PRECEDING) AS held FROM changes
 ),
 -- shares of GPUs are sums of fractions
-most AS (SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus FROM levels JOIN unsized USING (nth) GROUP BY machine),
+reached AS (SELECT nth, held, count(*) FILTER (gpus > 0) AS times, min(gpus) FILTER (gpus > 0) AS gang FROM levels GROUP BY nth, held),
+most AS (
+    SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus, arg_max(times, held) AS times, ceil(min(gang))::INTEGER AS gang
+    FROM reached JOIN unsized USING (nth) GROUP BY machine
+),
 models AS (
     SELECT machine, any_value(asked_gpu_type) AS gpu_type
     FROM base_placements SEMI JOIN unsized USING (machine)
@@ -31,6 +35,11 @@ models AS (
     HAVING count(DISTINCT asked_gpu_type) = 1
 )
 SELECT machine, listed.rack, coalesce(listed.gpu_type, models.gpu_type) AS gpu_type, coalesce(listed.gpus, most.gpus) AS gpus,
-       listed.gpus_labelled, listed.gpus_observed, listed.gpu_mem_mb, listed.gpus IS NULL AND most.gpus IS NOT NULL AS gpus_inferred
+       listed.gpus_labelled, listed.gpus_observed, listed.gpu_mem_mb, listed.gpus IS NULL AND most.gpus IS NOT NULL AS gpus_inferred,
+       -- an inferred size that was reached often leaves room for less than the smallest gang; else it may be that of any other machine
+       -- of its type, or the next power of two
+       CASE WHEN listed.gpus IS NOT NULL OR most.gpus IS NULL THEN coalesce(listed.gpus, most.gpus) WHEN most.times >= 10 THEN most.gpus + most.gang - 1
+            ELSE greatest(most.gpus + most.gang - 1, 2 ** ceil(log2(greatest(most.gpus, 1))),
+                          max(coalesce(listed.gpus, most.gpus)) OVER (PARTITION BY coalesce(listed.gpu_type, models.gpu_type))) END::INTEGER AS gpus_most
 FROM listed FULL JOIN unsized USING (machine) LEFT JOIN most USING (machine) LEFT JOIN models USING (machine)
 ORDER BY machine

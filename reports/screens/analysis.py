@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from gpuctl.core.causes import CAUSES, cause_name, may_be_main
 from gpuctl.core.numbers import MISSING, lasting, number, percent, timed
-from gpuctl.reports.figures import CAUSES
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import briefly, clipped, count, day, filtered, known, only, rows
 from gpuctl.reports.standout import findings
-from gpuctl.reports.text import shown
+from gpuctl.reports.text import between, shown
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -39,13 +39,6 @@ LOST = (
 _OWN_LINE = frozenset({"failure_machines", "sources"})
 _SENTENCES = 6
 _TOP = 5
-_CAUSE_NAMES = {
-    "fair_share_h": "fair share",
-    "capacity_h": "capacity",
-    "fragmentation_h": "fragmentation",
-    "scheduler_h": "unexplained",
-    "ineligible_h": "held back",
-}
 
 
 def screen(analysis: Analysis) -> Screen:
@@ -164,14 +157,24 @@ def _sizes(analysis: Analysis, unit: Unit) -> Grid | None:
 
 
 def _main_cause(analysis: Analysis, row: Row) -> str:
+    """The main cause with the range of its share, or what is known where the logs leave it open."""
     total = row.get("wait_h") or 0.0
     if total <= 0:
         return MISSING
-    most = max((name for name in CAUSES if name in row), key=lambda name: row[name] or 0.0)
-    # of Slurm, fair share is a priority
-    slurm = any(source.format.startswith("slurm") for source in analysis.sources)
-    name = "quota" if slurm and most == "fair_share_h" else _CAUSE_NAMES.get(most, most.removesuffix("_h"))
-    return f"{name}, {percent(100 * (row[most] or 0.0) / total)}"
+    if row["main_cause"] is not None:
+        share = between(row["main_low_pct"], row["main_high_pct"]).replace("\u00a0", " ")
+        return f"{cause_name(row['main_cause'])}, {share}"
+    ranges = {cause: (row[f"{cause}_low_h"], row[f"{cause}_high_h"]) for cause in CAUSES}
+    possible = may_be_main(ranges | {"ineligible": (row["ineligible_h"], row["ineligible_h"])})
+    if len(possible) <= 2:
+        return " or ".join(cause_name(cause) for cause in possible)
+    return "not known" if _limits_stated(analysis) else "not known: give --quotas"
+
+
+def _limits_stated(analysis: Analysis) -> bool:
+    """Whether quotas are stated, or limits come from other files than --quotas: those of Slurm."""
+    stated = any(known(row["quota_gpus"]) and row.get("quota_source") != "inferred" for row in rows(analysis, "queues"))
+    return stated or any(source.format.startswith("slurm") for source in analysis.sources)
 
 
 def _queues(analysis: Analysis, unit: Unit) -> Grid | None:

@@ -42,7 +42,12 @@ def test_a_job_of_logs(gpuctl: Callable[..., subprocess.CompletedProcess[str]], 
     assert [tried["state"] for tried in made["attempts"]] == ["failed", "completed"]
     assert [place["machine"] for place in made["attempts"][0]["places"]] == ["m14", "m16"]
     # truth/delays.csv has the same seconds of fair share for this attempt where quotas and borrowing are given
-    assert sum(seconds for _, seconds in made["attempts"][0]["wait"]["parts"]) == made["attempts"][0]["wait"]["seconds"]
+    wait = made["attempts"][0]["wait"]
+    assert [part["cause"] for part in wait["parts"]] == [
+        "fair_share", "capacity", "fragmentation", "scheduler", "ineligible",
+    ]  # fmt: skip
+    assert sum(part["seconds"] for part in wait["parts"]) == wait["seconds"]
+    assert all(part["low_s"] <= part["seconds"] <= part["high_s"] for part in wait["parts"])
     assert made["attempts"][0]["use"]["samples"] > 0
 
 

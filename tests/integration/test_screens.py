@@ -24,6 +24,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
 from gpuctl.reports.screens.draw import print_screen
+from gpuctl.reports.text import between
 from gpuctl.store.database import Store
 from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE
@@ -153,13 +154,11 @@ def test_its_numbers_are_those_of_the_tables(whole: dict[str, Analysis], screens
         cells = line_of(text, row["queue"])
         assert cells[1:4] == [str(row["jobs"]), f"{row['gpu_hours']:,.0f}", f"{row['gpu_hours_pct']:.1f}"]
     causes = {row["size_bucket"]: row for row in rows(found, "delay_by_size")}
-    kinds = ("fair_share", "capacity", "fragmentation", "scheduler", "ineligible")
     for row in rows(found, "wait_by_size"):
         if row["size_bucket"] in {"2-4", "5-8", ">8"}:
             cause = causes[row["size_bucket"]]
-            most = max(kinds, key=lambda kind: cause[f"{kind}_h"])
-            share = 100 * cause[f"{most}_h"] / cause["wait_h"]
-            assert f"{most.replace('_', ' ')}, {share:.1f} %" in " ".join(line_of(text, row["size_bucket"]))
+            share = between(cause["main_low_pct"], cause["main_high_pct"]).replace("\u00a0", " ")
+            assert f"{cause['main_cause'].replace('_', ' ')}, {share}" in " ".join(line_of(text, row["size_bucket"]))
 
 
 def test_lost_gpu_hours_by_user_add_up_to_those_by_size(whole: dict[str, Analysis]) -> None:

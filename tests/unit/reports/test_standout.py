@@ -24,7 +24,10 @@ def found(name: str, rows: Rows) -> list[Finding]:
 def causes(**hours: float) -> Rows:
     names = ("fair_share", "capacity", "fragmentation", "scheduler", "ineligible")
     parts = {f"{name}_h": hours.get(name, 0.0) for name in names}
-    return [{"size_bucket": "all", "waits": 50, "wait_h": sum(parts.values()), **parts}]
+    total, main = sum(parts.values()), max(names, key=lambda name: parts[f"{name}_h"])
+    share = 100 * parts[f"{main}_h"] / total if total else None
+    ends = {"main_cause": main if total else None, "main_low_pct": share, "main_high_pct": share}
+    return [{"size_bucket": "all", "waits": 50, "wait_h": total, **parts, **ends}]
 
 
 def test_the_main_cause_of_waits_is_told() -> None:
@@ -35,6 +38,8 @@ def test_the_main_cause_of_waits_is_told() -> None:
     assert one.table == "delay_by_size"
     assert found("delay_by_size", causes(fragmentation=39.0, capacity=31.0, scheduler=30.0)) == []
     assert found("delay_by_size", causes()) == []
+    [row] = causes(fragmentation=60.0, capacity=40.0)
+    assert found("delay_by_size", [row | {"main_cause": None, "main_low_pct": None, "main_high_pct": None}]) == []
 
 
 def ranged(**shares: tuple[float, float, float]) -> Rows:
@@ -235,8 +240,11 @@ def few_waits(rows: Rows, waits: int) -> Rows:
         ("delay_causes", ranged(capacity=(40.0, 41.0, 42.0)), [ranged(capacity=(39.9, 41.0, 42.0))]),
         (
             "delay_by_size",
-            few_waits(causes(capacity=40.0, scheduler=60.0), 20),
-            [causes(capacity=39.9, scheduler=60.1), few_waits(causes(capacity=40.0, scheduler=60.0), 19)],
+            few_waits(causes(capacity=40.0, scheduler=30.0, fair_share=30.0), 20),
+            [
+                causes(capacity=39.9, scheduler=30.1, fair_share=30.0),
+                few_waits(causes(capacity=40.0, scheduler=30.0, fair_share=30.0), 19),
+            ],
         ),
         ("wait_by_queue", queues(10.0, 30.0, 60.0), [queues(10.0, 30.0, 59.9)]),
         ("wait_by_queue", queues(1.0, 15.0, 30.0, waits=20), [queues(1.0, 14.9, 29.9)]),

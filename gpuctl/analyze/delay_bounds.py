@@ -1,0 +1,181 @@
+"""How long each wait may have been for each cause, where rules, servers or holdings are not known for sure.
+
+At every instant of a wait the set of causes that are possible is found; what is known for sure leaves one of them. The
+least of a cause is the time in which it is the only possible one, the most the time in which it is possible at all.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.analyze import delays, occupancy
+from gpuctl.core.causes import CAUSES
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.occupancy import Bools, Floats, Ints, Servers
+
+FAIR, FULL, APART, FREE = (1 << number for number in range(len(CAUSES)))
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What each queue's quota and the rule of borrowing may be.
+
+    Attributes:
+        least: of each queue, the smallest quota that may hold, by GPUs in use with the gang; -1: any gang may be over a
+            limit.
+        most: of each queue, the largest quota that may hold; inf: there may be none.
+        busiest: GPUs in use with the gang up to which a queue may at most exceed its quota.
+    """
+
+    least: tuple[Floats, ...]
+    most: Floats
+    busiest: float
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """What may be otherwise than the state of the cluster says.
+
+    Attributes:
+        limits: quotas and borrowing; None: those of the cluster are exact.
+        racks: other layouts of the racks of a single pool.
+        spread: whether gangs may be placed on any free GPUs, so that scattered ones are no sure cause.
+        gone: of each pool, its servers with GPUs counted as held that may not have been available; empty: none.
+        larger: of each pool, its servers with the most GPUs that each may have; empty: their sizes are exact.
+        hidden: per pool, seconds and changes of the GPUs that jobs from before the log may hold; empty: none.
+    """
+
+    limits: Limits | None = None
+    racks: tuple[Servers, ...] = ()
+    spread: bool = False
+    gone: tuple[Servers, ...] = ()
+    larger: tuple[Servers, ...] = ()
+    hidden: tuple[tuple[Floats, Floats], ...] = field(default=())
+
+    def __bool__(self) -> bool:
+        """Whether there is any doubt."""
+        return self.limits is not None or bool(self.racks or self.spread or self.gone or self.larger or self.hidden)
+
+
+@dataclass(frozen=True)
+class _Room:
+    """What of one pool may have been free on each interval: GPUs, and servers for gangs of each size."""
+
+    least_free: Floats
+    most_free: Floats
+    sure: dict[int, Bools]
+    maybe: dict[int, Bools]
+    hidden: Floats
+
+
+def bounds(waits: delays.Waits, cluster: delays.Cluster, doubts: Doubts) -> tuple[Floats, Floats]:
+    """The least and the most seconds of each wait by cause, both (waits, causes)."""
+    low, high = (np.zeros((waits.queued.size, len(CAUSES))) for _ in range(2))
+    extra = np.unique(np.concatenate([np.zeros(0), *(each for s in doubts.gone for each in (s.start, s.end))]))
+    room: tuple[object, _Room] | None = None
+    for state, queue, mine, members in delays.by_pool_and_queue(waits, cluster, extra):
+        if room is None or room[0] is not state:
+            room = (state, _room(state, cluster, doubts, int(waits.pool[members[0]])))
+        times = state.times
+        for demand, number, some in delays.by_size(waits, members, cluster.caps):
+            queued, start = waits.queued[some], waits.start[some]
+            begin = int(np.searchsorted(times, queued.min(), side="right")) - 1
+            part = slice(begin, int(np.searchsorted(times, start.max(), side="right")))
+            capped = cluster.caps.over(number, demand, times[part])
+            over = _over(state, mine, demand, queue, part, cluster, doubts, room[1])
+            point = state.causes(mine, demand, float(cluster.quotas[queue]), part, capped)
+            if capped is not None:
+                over = (over[0] | capped, over[1] | capped)
+            possible = _possible(room[1], demand, part, over, spread=doubts.spread) | (1 << point)
+            low[some], high[some] = _times_of(times[part], possible, queued, start)
+    return low, high
+
+
+def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: int) -> _Room:
+    """The bounds of a pool's free GPUs and of the placements that are open."""
+    times, demands = state.times, sorted(state.placeable)
+    free = state.total - state.used
+    least, most = free, free
+    sure, maybe = dict(state.placeable), dict(state.placeable)
+    if doubts.gone:
+        tight, fits = occupancy.free_and_open(times, doubts.gone[pool], demands)
+        least = np.minimum(least, tight)
+        sure = {demand: sure[demand] & fits[demand] for demand in demands}
+    if doubts.larger:
+        servers = doubts.larger[pool]
+        wide, fits = occupancy.free_and_open(times, servers, demands)
+        most = np.maximum(most, wide)
+        maybe = {demand: maybe[demand] | fits[demand] for demand in demands}
+        small = int(cluster.pools[pool].gpus.max(initial=0))
+        sure = {demand: sure[demand] & fits[demand] if demand > small else sure[demand] for demand in demands}
+    # a gang that one server can hold does not depend on racks
+    largest = int(cluster.pools[pool].gpus.max(initial=0))
+    wide_gangs = [demand for demand in demands if demand > largest]
+    for servers in doubts.racks if wide_gangs else ():
+        _, fits = occupancy.free_and_open(times, servers, wide_gangs)
+        sure |= {demand: sure[demand] & fits[demand] for demand in wide_gangs}
+        maybe |= {demand: maybe[demand] | fits[demand] for demand in wide_gangs}
+    hidden = occupancy.step(times, *doubts.hidden[pool]) if doubts.hidden else np.zeros(times.size)
+    return _Room(least, most, sure, maybe, hidden)
+
+
+def _over(  # noqa: PLR0917
+    state: delays.State,
+    mine: Floats,
+    demand: int,
+    queue: int,
+    part: slice,
+    cluster: delays.Cluster,
+    doubts: Doubts,
+    room: _Room,
+) -> tuple[Bools, Bools]:
+    """Whether a gang is over a quota for sure, and whether it may be."""
+    wanted, asked = mine[part] + demand, state.used[part] + demand
+    hidden = room.hidden[part]
+    if doubts.limits is None:
+        quota = float(cluster.quotas[queue])
+        sure = state.over_quota(mine[part], state.used[part], demand, quota)
+        return sure, sure | state.over_quota(mine[part] + hidden, state.used[part] + hidden, demand, quota)
+    least = doubts.limits.least[queue]
+    smallest = least[np.minimum((asked + hidden).astype(np.int64), least.size - 1)]
+    sure = (wanted > doubts.limits.most[queue]) & (asked > doubts.limits.busiest)
+    return np.asarray(sure), np.asarray(wanted + hidden > smallest)
+
+
+def _possible(room: _Room, demand: int, part: slice, over: tuple[Bools, Bools], *, spread: bool) -> Ints:
+    """The causes that are possible on each interval, as bits."""
+    sure, maybe = over
+    within, enough = ~sure, ~(room.most_free[part] < demand)
+    if demand > 0:
+        fits, may_fit = room.sure[demand][part], room.maybe[demand][part]
+    else:
+        fits = may_fit = np.ones(within.size, bool)
+    found = np.where(maybe, FAIR, 0)
+    found |= np.where(within & (room.least_free[part] < demand), FULL, 0)
+    found |= np.where(within & enough & ~fits, APART, 0)
+    return np.asarray(found | np.where(within & enough & (may_fit | spread), FREE, 0))
+
+
+def _times_of(times: Floats, possible: Ints, queued: Floats, start: Floats) -> tuple[Floats, Floats]:
+    """Seconds between `queued` and `start` in which each cause is the only possible one, and possible at all."""
+    begins = np.flatnonzero(np.append(True, possible[1:] != possible[:-1]))
+    possible, begin = possible[begins], times[begins]
+    lasts = np.diff(begin, append=times[-1])
+    first, last = (np.searchsorted(begin, at, side="right") - 1 for at in (queued, start))
+
+    def between(here: Bools) -> Floats:
+        held = here.astype(np.float64)
+        before = np.concatenate([[0.0], np.cumsum(held * lasts)])
+        return np.asarray(
+            (before[last] + held[last] * (start - begin[last]))
+            - (before[first] + held[first] * (queued - begin[first]))
+        )
+
+    causes = range(len(CAUSES))
+    low = np.stack([between(possible == 1 << number) for number in causes], axis=1)
+    high = np.stack([between((possible >> number) & 1 == 1) for number in causes], axis=1)
+    return low, high

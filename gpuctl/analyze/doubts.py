@@ -1,0 +1,116 @@
+"""What the logs leave open about the servers of a cluster: their sizes, whether they were up, and earlier jobs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.analyze import occupancy
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.occupancy import Floats, Holdings, Ints, Servers
+
+A_GAP_S = 3600.0
+"""A server without a job for so long may have been down, where no log states which servers were."""
+A_PASS_S = 240.0
+"""Shorter waits with suitable GPUs free are the scheduler's way from pass to pass, at both ends of a wait."""
+UNEXPLAINED = 0.005
+"""Longer ones must be at least this share of the waiting before servers count as perhaps not available."""
+BROKEN = 0.01
+"""Share of a queue's starts that must exceed its quota before the quota counts as wrong."""
+
+
+def is_unexplained(free_s: Floats, waited_s: float) -> bool:
+    """Whether so much was waited with suitable GPUs free that servers or holdings must be missing from the logs.
+
+    Args:
+        free_s: of each wait, the seconds in which GPUs that fit were free.
+        waited_s: all waiting.
+    """
+    return float(np.maximum(free_s - A_PASS_S, 0.0).sum()) > UNEXPLAINED * waited_s
+
+
+def larger(servers: Servers, gpus: Ints) -> Servers:
+    """The same servers, each with the most GPUs that it may have."""
+    return replace(servers, gpus=np.maximum(servers.gpus, gpus))
+
+
+def perhaps_gone(servers: Servers, holdings: Holdings, first: float, *, told: bool) -> tuple[Servers, Floats, Floats]:
+    """The servers, with all GPUs counted as held that may not have been available.
+
+    These are, until the first job ends, all that are free, since jobs that ended before a log begins are not in it;
+    then on each server at most the fewest that have been free since the log began; and servers without a job for
+    more than `A_GAP_S`.
+
+    Args:
+        servers: the servers of a pool.
+        holdings: all that was held, in the whole cluster.
+        first: when the log begins, seconds.
+        told: whether logs state which servers were down.
+
+    Returns:
+        the servers; seconds, and changes of the GPUs that jobs from before the log may hold.
+    """
+    if not holdings.end.size or not servers.gpus.size:
+        return servers, np.zeros(0), np.zeros(0)
+    ended, last = float(holdings.end.min()), float(holdings.end.max())
+    longest = float((holdings.end - holdings.start).max())
+    server, at, gpus = _running_least(servers, first)
+    until = _until(server, at, max(ended, first + longest))
+    kept = (until > at) & (gpus > 0)
+    rows = [(server[kept], at[kept], until[kept], gpus[kept])]
+    every = np.arange(servers.gpus.size)
+    rows.append((every, np.full(every.size, first), np.full(every.size, max(first, ended)), servers.gpus))
+    hidden = np.concatenate([at[kept], until[kept]]), np.concatenate([gpus[kept], -gpus[kept]]).astype(np.float64)
+    if not told:
+        rows.append(_gaps(servers, first, last))
+    number, start, end, held = (np.concatenate(each) for each in zip(*rows, strict=True))
+    gone = replace(
+        servers,
+        start=np.concatenate([servers.start, start]),
+        end=np.concatenate([servers.end, end]),
+        server=np.concatenate([servers.server, number.astype(np.int64)]),
+        held=np.concatenate([servers.held, held.astype(np.int64)]),
+    )
+    return gone, *hidden
+
+
+def _running_least(servers: Servers, first: float) -> tuple[Ints, Floats, Ints]:
+    """Each server's fewest free GPUs since the log began, where they become fewer: server, seconds, GPUs."""
+    server, at, _, after = occupancy.vacancies(servers)
+    every = np.arange(servers.gpus.size)
+    server, at, after = (
+        np.concatenate(each) for each in ((every, server), (np.full(every.size, first), at), (servers.gpus, after))
+    )
+    order = np.lexsort((at, server))
+    server, at, after = server[order], at[order], after[order]
+    # the next server's values lie below those of the one before, so that one sweep serves all
+    drop = server * (int(servers.gpus.max(initial=0)) + 1)
+    least = np.minimum.accumulate(after - drop) + drop
+    change = np.append(True, (least[1:] != least[:-1]) | (server[1:] != server[:-1]))[: least.size]
+    return server[change], np.maximum(at[change], first), least[change]
+
+
+def _until(server: Ints, at: Floats, end: float) -> Floats:
+    """Until when each of the values of a server holds: its next one, at most `end`."""
+    following = np.append(server[1:] == server[:-1], False)[: server.size]
+    return np.minimum(np.where(following, np.append(at[1:], 0.0)[: at.size], end), end)
+
+
+def _gaps(servers: Servers, first: float, last: float) -> tuple[Ints, Floats, Floats, Ints]:
+    """Times of more than `A_GAP_S` in which servers held nothing: server, start, end, GPUs."""
+    every = np.arange(servers.gpus.size)
+    server = np.concatenate([every, servers.server])
+    start = np.concatenate([np.full(every.size, first), servers.start])
+    end = np.concatenate([np.full(every.size, first), servers.end])
+    order = np.lexsort((start, server))
+    server, start, end = server[order], start[order], end[order]
+    # ends so far, server by server: each server's lie beyond those of the one before
+    shift = server * (2 * (max(last, float(end.max())) - min(first, float(start.min()))) + 1)
+    ended = np.maximum.accumulate(end + shift) - shift
+    following = np.append(server[1:] == server[:-1], False)[: server.size]
+    until = np.where(following, np.append(start[1:], 0.0)[: start.size], last)
+    long = until - ended > A_GAP_S
+    return server[long], ended[long], until[long], servers.gpus[server[long]]
