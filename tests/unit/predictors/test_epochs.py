@@ -144,8 +144,8 @@ def test_the_rest_of_an_epoch_worked_out_by_hand() -> None:
     # without bytes of an epoch, or without its beginning, nothing is known
     for lacks in ({"epoch_bytes": 0.0}, {"epoch_bytes": np.nan}, {"phase_s": np.nan}, {"method": "none"}):
         assert rest_by_bytes(profile, replace(known, **lacks)) is None  # type: ignore[arg-type]
-    # of the first epoch, which took 50 s longer, only the clock is left: twice the doubt
-    first = rest_by_bytes(profile.until(140), replace(known, first_s=100.0))
+    # one epoch before it is too few for the bytes to tell: the clock alone, with twice the doubt
+    first = rest_by_bytes(profile.until(140), known)
     assert first is not None
     assert (first.left_s, first.upper_s) == pytest.approx((60, 60 + 1.2816 * np.hypot(2 * 6 * 1.04, 6**-0.5)))
 

@@ -68,6 +68,14 @@ def test_gpu_hours_are_those_of_the_containers(db: Path) -> None:
     assert math.isclose(next(r for r in rows(db, "gpu_hours_lost") if r["size_bucket"] == "all")["gpu_hours"], total)
 
 
+def test_containers_that_still_run_are_held_until_the_log_ends(tmp_path: Path) -> None:
+    app = y.running()  # four GPUs from 44 s on
+    app.attempts[0].containers.append(y.Container(3, 50, 51, 70, "n3", 2))
+    db, _ = y.load(tmp_path, {"rm.log": y.rm_log([app, y.gang()]).text()})
+    held_s = 4 * (130 - 44) + 2 * (70 - 50)
+    assert [row["gpu_hours"] for row in rows(db, "users")] == pytest.approx([(held_s + 2 * 110 + 2 * 88) / 3600])
+
+
 def test_no_machine_holds_more_than_it_has(db: Path) -> None:
     with Store(db) as store:
         bases = Bases(store, "c", Options(), lambda _: None)
