@@ -126,7 +126,7 @@ _ATTEMPTS = """
             ELSE t.quirks END,
         released_ts = CASE
             WHEN o.end_ts > o.next_start THEN greatest(o.start_ts, o.next_start)
-            WHEN o.end_ts IS NULL THEN coalesce(greatest(o.start_ts, o.next_since), t.released_ts)
+            WHEN o.end_ts IS NULL AND o.next_since IS NOT NULL THEN greatest(o.start_ts, o.next_since)
             ELSE t.released_ts END
     FROM slurm_order AS o
     WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND t.attempt = o.attempt

@@ -274,6 +274,31 @@ def test_a_rule_holds_from_its_own_threshold_on(name: str, at: Rows, below: list
         assert found(name, rows) == []
 
 
+def machines(*bad: str) -> Rows:
+    row = {"failures": 9, "attempts": 10, "expected": 2.5, "adjusted_p": 0.001}
+    return [{"machine": f"m{k}", "bad": word, **row} for k, word in enumerate(bad)]
+
+
+def test_at_most_five_bad_machines_are_named_and_no_good_one() -> None:
+    told = found("failure_machines", machines("no", "yes", "unknown", *["yes"] * 5))
+    assert [one.text.split()[1] for one in told] == ["m1", "m3", "m4", "m5", "m6"]
+    assert told[0].text.endswith("9 of 10 attempts, 2.5 expected (p = 0.001, corrected for 8 machines).")
+
+
+def test_the_costliest_reason_has_the_largest_share() -> None:
+    known = [reason(reason=name, gpu_minutes_pct=pct)[0] for name, pct in (("a", 20.0), ("b", 50.0), ("c", None))]
+    [one] = found("failure_reasons", [*known, *reason(reason="No signature", gpu_minutes_pct=60.0)])
+    assert one.text.startswith(
+        "The costliest reason for failures: b, 50.0\xa0% of failed attempts' GPU-time, 5 attempts"
+    )
+
+
+def test_no_finding_comes_first_for_its_size_alone() -> None:
+    unfinished = [{"policy": "fifo", "oracle": False, "jobs": 10, "jobs_finished": 7}]
+    weights = {"replay_summary": unfinished, "wait_by_size": gangs(900.0, 6.0), "wait_by_queue": queues(0.0, 0.0, 30.0)}
+    assert [found(name, rows)[0].weight for name, rows in weights.items()] == [5.0, 5.0, 2.0]
+
+
 def test_what_was_lost_is_split_in_shares_of_all_gpu_hours() -> None:
     [one] = found("gpu_hours_lost", lost(20.0))
     assert one.text == (

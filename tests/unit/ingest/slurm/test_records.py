@@ -194,6 +194,14 @@ def test_a_job_whose_only_start_ends_in_the_same_second_ran_for_0_s(store: Store
     assert (made["attempts"], made["run_span_s"], made["run_sum_s"], made["run_last_s"]) == (2, 0.0, 0.0, 0.0)
 
 
+def test_a_requeued_job_that_runs_again_has_not_released_its_gpus(store: Store) -> None:
+    ingest(store, FIRST, {**SECOND, "State": "RUNNING", "End": "Unknown"})
+    assert [(a["start_ts"], a["released_ts"]) for a in rows(store, "attempts")] == [
+        ("2026-11-20 10:01:00", "2026-11-20 10:02:00"),
+        ("2026-11-20 10:04:30", None),
+    ]
+
+
 def test_trap_8_attempts_that_overlap_do_not_hold_gpus_twice(store: Store) -> None:
     ingest(store, {**FIRST, "End": "2026-11-20T10:04:40"}, SECOND)
     assert [(a["released_ts"], a["quirks"]) for a in rows(store, "attempts")] == [
