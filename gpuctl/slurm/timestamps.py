@@ -11,6 +11,7 @@ NEVER = frozenset({"", "Unknown", "None", "N/A", "(null)", "NONE"})
 """What Slurm writes in place of a time that it does not have."""
 _EPOCHS = range(10**8, 7 * 10**9)
 _EPOCH = re.compile(r"\d{9,10}", re.ASCII)
+_ZONELESS = len("2026-11-20T21:04:37")
 _OFFSET = re.compile(r"[+-]\d\d:?\d\d|Z")
 
 
@@ -53,3 +54,13 @@ class LocalClock:
             ValueError: this is no time and no such word.
         """
         return None if text in NEVER else self.read(text)
+
+    def readings(self, text: str) -> tuple[int, ...]:
+        """Every time that a text may mean: two in an hour that the clock showed twice, none where it is no time."""
+        try:
+            first = self.read_or_none(text)
+        except ValueError:
+            return ()
+        stamp = self._wall.read(f"{text[:10]} {text[11:]}") if len(text) == _ZONELESS else None
+        later = stamp.later if stamp is not None else None
+        return tuple(each for each in (first, later) if each is not None)

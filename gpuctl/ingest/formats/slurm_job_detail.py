@@ -16,10 +16,11 @@ from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm.conf import hosts
 from gpuctl.slurm.gres import Gpus, read_gres
 from gpuctl.slurm.scontrol import fields, name_of, records
+from gpuctl.slurm.times import seconds
 from gpuctl.slurm.timestamps import LocalClock
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
 _START = b"JobId="
 _SHAPE = re.compile(rb"^JobId=\d+ (?:ArrayJobId=.*? |HetJobId=.*? )?\s*JobName=.*?\sUserId=", re.DOTALL)
@@ -27,6 +28,7 @@ _HEAD = re.compile(r"JobId=(\d{1,10})\s")
 # the job's name may hold anything; what follows it does not begin before its owner
 _AFTER_NAME = re.compile(r"\sUserId=[^\s()]+\(\d+\)\s")
 _NODES = re.compile(r"(?:^|\s)Nodes=(\S+) CPU_IDs=(\S*) Mem=\d+ (GRES|GRES_IDX)=(\S*)")
+_GOES_ON = frozenset({"RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED"})
 _GRES_END = re.compile(r"\sMinCPUsNode=")
 KINDS = {
     **{"job": "text", "submit_ts": "s", "start_ts": "s"},
@@ -64,13 +66,28 @@ def read_detail(text: str, clock: LocalClock) -> Detail:
     rest = text[after.start() :]
     found = fields(rest)
     try:
-        submit, start = (clock.read_or_none(found.get(key, "")) for key in ("SubmitTime", "StartTime"))
+        submit, start = clock.read_or_none(found.get("SubmitTime", "")), _begun(found, clock)
         machines = _machines(_gres_part(rest))
     except ValueError as bad:
         raise RowError(str(bad)) from None
     return Detail(
         head[1], submit, start, machines if any(g.gpus for g in machines.values()) else {}, stated_gpus(found)
     )
+
+
+def _begun(found: Mapping[str, str], clock: LocalClock) -> int | None:
+    """The start; in an hour that the clock showed twice, the reading that fits the times that the record states.
+
+    Until a job ends, its EndTime is its start and its TimeLimit, thereafter its start and its RunTime. Where neither
+    says which reading is right, it is the first one.
+    """
+    start = clock.read_or_none(found.get("StartTime", ""))
+    readings = clock.readings(found.get("StartTime", ""))
+    if start is None or len(readings) < 2:
+        return start
+    lasted = seconds(found.get("RunTime" if found.get("JobState", "") not in _GOES_ON else "TimeLimit", ""))
+    ends = clock.readings(found.get("EndTime", ""))
+    return next((begin for begin in readings for end in ends if lasted == end - begin), start)
 
 
 def _gres_part(text: str) -> str:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import gzip
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.ingest.formats.slurm_job_detail import read_detail
 from gpuctl.ingest.slurm.site.job_gpus import stated_gpus
 from gpuctl.ingest.slurm.site.reconcile import reconcile
+from gpuctl.slurm.timestamps import LocalClock
 from tests.philly_log import load, load_into
 from tests.slurm_site import CLUSTER, DETAIL, PLACE, Loose, real, site_format
 
@@ -189,3 +192,30 @@ def test_the_real_details() -> None:
     every = kept(gzip.decompress(real("22.05.8", "scontrol_job_oneline.txt.gz").read_bytes()))
     # two jobs have a line end in their names
     assert (every.rows_in, every.rejects) == (461, [])
+
+
+BEGUN = (
+    "JobId=9 JobName=x UserId=a(1) GroupId=a(1) MCS_label=N/A JobState={} RunTime={} TimeLimit={} "
+    "SubmitTime=2026-10-25T00:10:00 StartTime={} EndTime={} Partition=gpu"
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "run", "limit", "start", "end", "utc"),
+    [
+        # summer time ends at 03:00 of 25 October; the hour from 02:00 is shown twice
+        ("RUNNING", "00:05:00", "02:00:00", "02:10:00", "03:10:00", "00:10"),
+        ("RUNNING", "00:05:00", "01:00:00", "02:10:00", "03:10:00", "01:10"),
+        ("COMPLETED", "00:20:00", "01:00:00", "02:50:00", "02:10:00", "00:50"),
+        ("COMPLETED", "01:00:00", "03:00:00", "02:10:00", "03:10:00", "01:10"),
+        # neither says which one it is: the first
+        ("RUNNING", "00:05:00", "UNLIMITED", "02:10:00", "Unknown", "00:10"),
+    ],
+)
+def test_the_two_passes_of_a_repeated_hour_are_told_apart(
+    state: str, run: str, limit: str, start: str, end: str, utc: str
+) -> None:
+    at = [text if text == "Unknown" else f"2026-10-25T{text}" for text in (start, end)]
+    detail = read_detail(BEGUN.format(state, run, limit, *at), LocalClock("Europe/Berlin"))
+    assert detail.start is not None
+    assert datetime.fromtimestamp(detail.start, UTC).strftime("%H:%M") == utc

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -9,6 +10,10 @@ from gpuctl.core.lines import CUT_OFF, RowError
 from gpuctl.ingest.formats import slurm_jobcomp
 from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, TWICE, fields
 from gpuctl.slurm.scontrol import NO_RECORD, TOO_LONG, records
+from tests.slurm_forms import load, rows
+
+if TYPE_CHECKING:
+    from gpuctl.store.database import Store
 
 FIXTURE = Path(__file__).resolve().parents[3] / "fixtures" / "slurm" / "other" / "jobcomp.log"
 NEW_LINE = "new\nline"
@@ -149,3 +154,15 @@ def test_the_fixture() -> None:
 )
 def test_sniff(head: bytes, known: bool) -> None:
     assert (slurm_jobcomp.FORMAT.sniff("x", head) is not None) == known
+
+
+def test_an_hour_that_the_clock_showed_twice_stays_ambiguous(store: Store) -> None:
+    # the file states no run time
+    at = "2026-10-25T{}:00".format
+    line = LINE.replace("StartTime=2026-11-20T21:04:39", f"StartTime={at('02:10')}")
+    line = line.replace("EndTime=2026-11-20T21:04:42", f"EndTime={at('03:10')}").replace(
+        "2026-11-20T21:04:38", at("01:00")
+    )
+    load(slurm_jobcomp.FORMAT, line + "\n", store, timezone="Europe/Berlin")
+    [row] = rows(store, "attempts")
+    assert (row["start_ts"], row["quirks"]) == ("2026-10-25 00:10:00", ["ambiguous_hour"])
