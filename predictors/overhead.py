@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 
 TERMS = ("1", "checkpoint_bytes", "dataset_bytes", "gpus")
 PARTS = ("stop", "abort_stop", "resume")
-SCORED = ("suspend_s", "abort_s", "resume_s", "loss_s")
-"""Costs that have intervals; ``abort_s`` is ``suspend_s`` of jobs that did not finish their epochs."""
+SCORED = ("epoch_left_s", "suspend_s", "overhead_s", "abort_s", "resume_s", "loss_s")
+"""Costs that have intervals: ``epoch_left_s`` is the rest of the epoch, ``overhead_s`` suspend and resume together,
+``abort_s`` is ``suspend_s`` of jobs that did not finish their epochs."""
+_BY_SIDE = SCORED[:3]
+"""Those with the rest of an epoch in them: their errors are counted in the sides of its interval."""
 SHRINK = 0.1
 """A model's own constant counts n / (n + SHRINK) with n measurements: starts differ more than they vary."""
 COVERAGE = 0.8
@@ -88,13 +91,17 @@ class Predicted:
 
     Attributes:
         costs: in the middle.
+        left: the rest of the epoch, and its bounds; all NaN where the job does not finish its epoch.
         suspend_s, resume_s, loss_s: bounds.
+        overhead_s: bounds of suspend and resume together.
     """
 
     costs: Costs
+    left: Rest
     suspend_s: Bounds
     resume_s: Bounds
     loss_s: Bounds
+    overhead_s: Bounds
 
 
 @dataclass(frozen=True)
@@ -152,13 +159,20 @@ class OverheadModel:
             name = "suspend_s" if rest.upper_s > 0 else "abort_s"
         again = phase_s if mode == "abort" else 0.0
         found = Costs(rest.left_s + stop, resume, again + (0.0 if mode == "abort" else stop) + resume)
-        suspend = _by_side(found.suspend_s, rest, stop, reach.get(name, np.nan)) if name == "suspend_s" else (
-            _by_factor(found.suspend_s, 0.0, reach.get(name, np.nan))
-        )  # fmt: skip
-        return Predicted(
-            found, suspend, _by_factor(resume, 0.0, reach.get("resume_s", np.nan)),
-            _by_factor(found.loss_s, again, reach.get("loss_s", np.nan)),
-        )  # fmt: skip
+        of = {cost: reach.get(cost, np.nan) for cost in SCORED}
+        both = found.suspend_s + resume
+        if name == "suspend_s":
+            suspend = _by_side(found.suspend_s, rest, stop, of["suspend_s"])
+            overhead = _by_side(both, rest, stop + resume, of["overhead_s"])
+            ends = Bounds(rest.lower_s, rest.upper_s) if left else _by_side(rest.left_s, rest, 0.0, of["epoch_left_s"])
+            rest = Rest(rest.left_s, *ends)
+        else:
+            suspend = _by_factor(found.suspend_s, 0.0, of["abort_s"])
+            # the part that may differ most decides
+            overhead = _by_factor(both, 0.0, float(np.fmax(of["abort_s"], of["resume_s"])))
+            rest = Rest(np.nan, np.nan, np.nan)
+        resumed, lost = _by_factor(resume, 0.0, of["resume_s"]), _by_factor(found.loss_s, again, of["loss_s"])
+        return Predicted(found, rest, suspend, resumed, lost, overhead)
 
 
 _STOP_SHARE = 0.1
@@ -235,10 +249,10 @@ class Tried(NamedTuple):
 
     Attributes:
         job: whose.
-        cost: `SCORED`, or ``overhead_s``: suspend and resume together where the epoch was finished.
+        cost: one of `SCORED`.
         error: relative.
         epochs: the error in lengths of the job's epoch; NaN where it is not one of the rest of an epoch.
-        score: how far off, in the unit that the interval is counted in; NaN for ``overhead_s``.
+        score: how far off, in the unit that the interval is counted in.
     """
 
     job: str
@@ -291,13 +305,16 @@ def _tried(model: OverheadModel, row: Suspended) -> Iterator[Tried]:
     ).costs  # fmt: skip
     if row.mode == "epoch":
         rest = rest_of(row.epoch_s, phase, model.lengths)
-        below, above = _sides(rest, costs.suspend_s - rest.left_s)
-        off = row.suspend_s - costs.suspend_s
-        score = off / max(above, _TINY_S) if off > 0 else -off / max(below, _TINY_S)
-        yield Tried(row.job, "suspend_s", -off / max(row.suspend_s, _TINY_S), abs(off) / row.epoch_s, score)
-        whole = row.suspend_s + row.resume_s
-        off = costs.suspend_s + costs.resume_s - whole
-        yield Tried(row.job, "overhead_s", off / max(whole, _TINY_S), abs(off) / row.epoch_s, np.nan)
+        both, stop = costs.suspend_s + costs.resume_s, costs.suspend_s - rest.left_s
+        parts = (
+            (rest.left_s, row.epoch_left_s, 0.0), (costs.suspend_s, row.suspend_s, stop),
+            (both, row.suspend_s + row.resume_s, stop + costs.resume_s),
+        )  # fmt: skip
+        for cost, (said, true, beside) in zip(_BY_SIDE, parts, strict=True):
+            below, above = _sides(rest, beside)
+            off = true - said
+            score = off / max(above, _TINY_S) if off > 0 else -off / max(below, _TINY_S)
+            yield Tried(row.job, cost, -off / max(true, _TINY_S), abs(off) / row.epoch_s, score)
     else:
         yield _ratio(row.job, "abort_s", costs.suspend_s, row.suspend_s)
     yield _ratio(row.job, "resume_s", costs.resume_s, row.resume_s)
@@ -409,8 +426,8 @@ def _finite(value: float | None) -> float | None:
 
 
 def _reach_of(cost: str, value: Any) -> float:
-    """A score: of ``suspend_s`` in times the sides of an interval, of the others the logarithm of a ratio."""
-    return np.nan if value is None else _number(value, 0, _MOST if cost == "suspend_s" else _MOST_LN)
+    """A score: of `_BY_SIDE` in times the sides of an interval, of the others the logarithm of a ratio."""
+    return np.nan if value is None else _number(value, 0, _MOST if cost in _BY_SIDE else _MOST_LN)
 
 
 def _number(value: Any, low: float = -_MOST, high: float = _MOST) -> float:

@@ -38,13 +38,21 @@ COSTS = (
     Column("loss_s", "s", "On GPUs without progress that counts, in all."),
     Column("loss_lower_s", "s", "Lower end of its interval."),
     Column("loss_upper_s", "s", "Upper end of it."),
+    Column("overhead_s", "s", "suspend_s and resume_s together."),
+    Column("overhead_lower_s", "s", "Lower end of its interval."),
+    Column("overhead_upper_s", "s", "Upper end of it."),
+    Column("epoch_left_s", "s", "Of suspend_s, the rest of the epoch: not known at the request, and what is most "
+           "uncertain; none where the job does not finish its epoch."),
+    Column("epoch_left_lower_s", "s", "Lower end of its interval."),
+    Column("epoch_left_upper_s", "s", "Upper end of it."),
     Column("method", "-", "defaults: the constants of the documentation; fitted: a model of gpuctl train overhead."),
     Column("error_pct", "%", "Mean absolute error of the fitted model's loss for jobs that it has not seen."),
 )  # fmt: skip
 
 FITTED = (
-    Column("cost", "-", "suspend_s, resume_s, loss_s as gpuctl predict overhead gives them; overhead_s: suspend_s and "
-           "resume_s together; abort_s: suspend_s of jobs that were stopped without finishing their epochs."),
+    Column("cost", "-", "As gpuctl predict overhead gives them; epoch_left_s may be next to nothing, so that of its "
+           "errors only epochs_pct means much; abort_s: suspend_s of jobs that were stopped without finishing their "
+           "epochs."),
     Column("suspensions", "suspensions", "Predicted from what was known at the request."),
     Column("mean_pct", "%", "Mean absolute relative error."),
     Column("median_pct", "%", "Median of it."),
@@ -93,7 +101,7 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
     epoch_s = math.inf if asked.epoch_s is None else asked.epoch_s
     mode: Mode = asked.mode  # type: ignore[assignment]
     error: float | None = None
-    bounds: tuple[float | None, ...] = (None,) * 6
+    bounds: tuple[float | None, ...] = (None,) * 10
     if model is None:
         rate = asked.bandwidth or suspension_cost.SERVER_RATE
         resume = suspension_cost.resume_seconds(size, asked.first_bytes, rate)
@@ -101,6 +109,7 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
         left_s = asked.left[0] if asked.left else epoch_s - asked.phase_s
         phase_s = epoch_s - left_s if math.isfinite(epoch_s) and mode != "abort" else asked.phase_s
         costs = suspension_cost.costs(stop, resume, epoch_s=epoch_s, phase_s=phase_s, mode=mode)
+        rest = left_s if mode == "epoch" else math.nan
         method = "defaults"
     else:
         if asked.bandwidth is not None:
@@ -111,10 +120,13 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
             checkpoint_bytes=size, dataset_bytes=asked.first_bytes, gpus=asked.gpus, epoch_s=epoch_s,
             phase_s=asked.phase_s, mode=mode, model=asked.model_name or "", left=left,
         )  # fmt: skip
-        costs, bounds = found.costs, tuple(map(finite, (*found.suspend_s, *found.resume_s, *found.loss_s)))
+        costs, rest = found.costs, found.left.left_s
+        ends = (*found.suspend_s, *found.resume_s, *found.loss_s, *found.overhead_s, *found.left[1:])
+        bounds = tuple(map(finite, ends))
         method, error = "fitted", 100 * fitted.error.get("loss_s", math.nan)
     row = (
-        costs.suspend_s, *bounds[:2], costs.resume_s, *bounds[2:4], costs.loss_s, *bounds[4:], method,
+        costs.suspend_s, *bounds[:2], costs.resume_s, *bounds[2:4], costs.loss_s, *bounds[4:6],
+        costs.suspend_s + costs.resume_s, *bounds[6:8], finite(rest), *bounds[8:], method,
         None if error is None else finite(error),
     )  # fmt: skip
     types = {c.name: pl.String if c.name == "method" else pl.Float64 for c in COSTS}

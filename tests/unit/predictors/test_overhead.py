@@ -100,18 +100,25 @@ def test_the_error_is_that_of_suspensions_left_out() -> None:
 
 def test_intervals_hold() -> None:
     """Four of five new suspensions lie inside; of so many, no fewer than chance has once in a thousand such tests."""
-    held: dict[str, list[bool]] = {"suspend_s": [], "resume_s": [], "loss_s": []}
+    held: dict[str, list[bool]] = {"suspend_s": [], "resume_s": [], "loss_s": [], "overhead_s": [], "left": []}
+    nearly_over: list[bool] = []
     for seed in range(20):
         rows = measured(30, 0.1, 100 + seed, epochs=0.12)
         model = fit(rows[:24])
         for row in rows[24:]:
             found = said(model, row)
+            true = {"left": row.epoch_left_s, "overhead_s": row.suspend_s + row.resume_s}
             for cost, inside_of in held.items():
-                lower, upper = getattr(found, cost)
-                inside_of.append(lower <= getattr(row, cost) <= upper)
+                lower, upper = getattr(found, cost)[-2:]
+                inside_of.append(lower <= true.get(cost, getattr(row, cost, 0.0)) <= upper)
+            if found.left.left_s < 0.25 * row.epoch_s:
+                nearly_over.append(held["left"][-1])
     for cost, some in held.items():
         assert binom.cdf(sum(some), len(some), 0.8) > 0.001, f"{cost}: {np.mean(some):.3f} of {len(some)}"
         assert np.mean(some) < 0.95
+    # also of those that are asked shortly before the end of the epoch, where errors weigh most
+    assert len(nearly_over) > 20
+    assert binom.cdf(sum(nearly_over), len(nearly_over), 0.8) > 0.001
 
 
 def test_an_abort_is_fitted_apart() -> None:
