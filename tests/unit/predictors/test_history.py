@@ -328,3 +328,26 @@ def test_the_card_is_plain_json(trained: history.Trained) -> None:
     assert json.loads(json.dumps(about, allow_nan=False)) == json.loads(json.dumps(about))
     assert about["population"]["jobs"] == JOBS
     assert about["scores"][0]["predictor"] == "history"
+
+
+def test_an_interval_is_widened_and_holds_its_prediction() -> None:
+    # the second job's quantiles lie so close that what is taken off an end would pass the prediction
+    answers = np.log([[10.0, 50.0], [20.0, 50.0], [40.0, 50.0]])
+    low, middle, high = history.interval(answers, (np.log(2), np.log(3)))
+    assert np.stack([low, middle, high]) == pytest.approx(np.array([[5, 25], [20, 50], [120, 150]]))
+    low, middle, high = history.interval(answers, (-np.log(4), -np.log(4)))
+    assert np.stack([low, high]) == pytest.approx(np.array([[20, 50], [20, 50]]))
+    low, _, high = history.interval(np.array([[-50.0], [0.0], [99.0]]), (0.0, 0.0))
+    assert (low[0], high[0]) == pytest.approx((1, 1e12))
+
+
+def test_the_median_of_a_feature_fills_it_only_where_it_is_always_known() -> None:
+    rows = np.array([[1.0, 1.0, np.nan], [2.0, np.nan, np.nan], [6.0, 3.0, np.nan]], np.float32)
+    assert history._fill(rows).tolist() == pytest.approx([2.0, np.nan, np.nan], nan_ok=True)
+
+
+@pytest.mark.parametrize("quantiles", [(0.1, 0.5), (0.0, 0.5, 0.9), (0.1, 0.5, 1.0), (0.1, 0.5, 1.5), (0.5, 0.5, 0.9)])
+def test_quantiles_rise_between_0_and_1(quantiles: tuple[float, ...]) -> None:
+    with pytest.raises(UsageError, match="expected three numbers that rise, between 0 and 1"):
+        history._checked(quantiles)
+    assert history._checked((1e-6, 0.5, 1 - 1e-6)) == (1e-6, 0.5, 1 - 1e-6)

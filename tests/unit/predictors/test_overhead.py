@@ -11,6 +11,7 @@ from scipy.stats import binom
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.suspension_cost import costs, resume_seconds, stop_seconds
+from gpuctl.predictors import overhead
 from gpuctl.predictors.epoch_left import Lengths, rest_of
 from gpuctl.predictors.overhead import (
     Apart,
@@ -192,3 +193,10 @@ def test_errors_hang_on_no_order() -> None:
         shuffled = random.Random(k).sample(rows, len(rows))
         for cost in ("suspend_s", "resume_s", "loss_s", "overhead_s"):
             assert sorted(errors(shuffled, cost)) == pytest.approx(sorted(errors(rows, cost)))
+
+
+@pytest.mark.parametrize(("scores", "reach"), [(3, None), (4, 4), (8, 8), (9, 8), (19, 16)])
+def test_the_reach_is_the_score_that_four_of_five_stay_within(scores: int, reach: float | None) -> None:
+    # of n scores that of rank 0.8 * (n + 1), rounded up; with three there is none
+    found = overhead._reach([float(score) for score in range(scores, 0, -1)])
+    assert found == pytest.approx(np.nan if reach is None else reach, nan_ok=True)

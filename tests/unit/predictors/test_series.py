@@ -13,6 +13,11 @@ def test_even_samples_stay_as_they_are() -> None:
     assert found.total.tolist() == [0, 5, 5, 12, 13, 15]
 
 
+def test_samples_may_begin_at_any_time() -> None:
+    found = series(np.arange(101.0, 104.0), np.array([5.0, 0, 7]))
+    assert (found.start, found.step, found.bytes.tolist()) == (100.0, 1.0, [5, 0, 7])
+
+
 def test_a_gap_is_spread_and_marked() -> None:
     found = series(np.array([1.0, 2, 3, 9, 10]), np.array([1.0, 1, 1, 60, 1]))
     assert found.bytes.tolist() == [1, 1, 1, 10, 10, 10, 10, 10, 10, 1]

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gpuctl.predictors import transfer as transfer_module
 from gpuctl.predictors.transfer import FORWARD, Profiled, Shape, design, fit, left_out, transfer, validated
 
 TRUE = np.array([0.02, 0.0004, 0.03, 15.0])
@@ -102,3 +103,15 @@ def test_left_out_jobs_do_not_predict_themselves() -> None:
     odd = [*jobs(FOUR), Profiled("odd", Shape(70_000, 200, 1), 1e6)]
     errors = {job: error for job, error, _ in left_out(odd)}
     assert errors["odd"] < -0.9
+
+
+@pytest.mark.parametrize(("off", "weight"), [(0.0, 0.0), (0.01, 0.0), (0.03, 0.3), (0.05, 0.6), (0.5, 0.6)])
+def test_the_formula_yields_as_it_misses_what_it_was_fitted_to(
+    monkeypatch: pytest.MonkeyPatch, off: float, weight: float
+) -> None:
+    # from 1 % off the formula on, up to 5 % off, the interpolation gets up to 60 % of the weight
+    jobs = [Profiled("job", Shape(100, 8, 1), 100.0) for _ in range(4)]
+    monkeypatch.setattr(transfer_module, "design", lambda shapes: np.eye(len(shapes)))
+    monkeypatch.setattr(transfer_module, "fit", lambda jobs: 100.0 * np.exp(np.array([off, -off, off, -off])))
+    assert transfer_module._pull(jobs, "formula") == pytest.approx(weight, abs=1e-9)
+    assert [transfer_module._pull(jobs[:3], method) for method in ("median", "formula")] == [0.5, 0.0]
