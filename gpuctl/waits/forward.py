@@ -25,6 +25,7 @@ from gpuctl.waits.forward_kernel import (
     PIECES,
     POOL,
     SIZE,
+    SLOTS,
     WAITING,
     WEIGHTS,
     WIDTH,
@@ -259,7 +260,8 @@ def empty(log: WaitLog, users: Ints, order: str, curve: Floats, least: int = 1) 
         queue=np.append(of_queue, 0), pair=np.append(of_pair, 0), curve=np.concatenate([curve, curve[:1]]),
         own=(height, OWN), own_count=height,
         pool=(CLASSES, POOL), pool_count=CLASSES, delays=DELAYS, delay_count=1, weights=weights,
-        free=np.full(count, log.width), taken=count, gain=count, c=COUNTERS, t=clocks, **floats,
+        free=np.full(count, log.width), taken=count, gain=count, able=log.width + 1, unreserved=log.width + 1,
+        later=line, turn=(SLOTS, count), turn_at=(SLOTS, count), turn_of=(SLOTS, 3), c=COUNTERS, t=clocks, **floats,
     )  # fmt: skip
     return queue, when, kind, of
 

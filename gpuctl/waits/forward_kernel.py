@@ -43,6 +43,8 @@ FEW = 48
 DECAY = np.log(2.0) / (7 * 86_400.0)
 REACHED = 3
 """Users who had as many jobs of a queue running at once as any, from which on that is taken for a limit."""
+SLOTS = 16
+"""Sizes on a node for which the order in which nodes become free is stored during a pass."""
 HORIZON_S = 30 * 86_400.0
 """What has not started by then counts as starting then."""
 
@@ -85,6 +87,12 @@ class Queue(Bundle):
     reached = ints()  # how many users had as many
     taken = floats()  # scratch: from when on a node is reserved [nodes]
     gain = ints()  # scratch: GPUs that a node will have [nodes]
+    able = ints()  # scratch: nodes that have at least so many GPUs free [WIDTH + 1]
+    unreserved = ints()  # scratch: of those, nodes that are not reserved
+    later = ints()  # scratch: jobs that nodes are to be reserved for, by priority
+    turn = ints(2)  # scratch: nodes by when they will have so many GPUs [SLOTS, nodes]
+    turn_at = floats(2)  # scratch: when
+    turn_of = ints(2)  # scratch: for how many GPUs, how many nodes, and where the first unreserved one is [SLOTS, 3]
     c = ints()
     t = floats()
 
@@ -191,8 +199,9 @@ def advance(s, now):  # type: ignore[no-untyped-def]
     passed = now - s.t[USED_AT]
     if passed > 0:
         left = np.exp(-DECAY * passed)
-        for u in range(s.usage.size):
-            s.usage[u] = s.usage[u] * left + s.rate[u] * (1.0 - left) / DECAY
+        usage, rate = s.usage, s.rate
+        for u in range(usage.size):
+            usage[u] = usage[u] * left + rate[u] * (1.0 - left) / DECAY
         s.t[USED_AT] = now
 
 
@@ -266,6 +275,10 @@ def _hold(s, job, node, gpus, now, end):  # type: ignore[no-untyped-def]
     s.piece_job[k], s.piece_node[k], s.piece_gpus[k] = job, node, gpus
     s.piece_start[k], s.piece_until[k], s.piece_end[k] = now, until, end
     s.c[PIECES] += 1
+    for g in range(s.free[node] - gpus + 1, s.free[node] + 1):
+        s.able[g] -= 1
+        if np.isinf(s.taken[node]):
+            s.unreserved[g] -= 1
     s.free[node] -= gpus
     s.rate[s.user[job]] += gpus
 
@@ -281,8 +294,13 @@ def _capped(s, job):  # type: ignore[no-untyped-def]
 def _fits(s, job, now):  # type: ignore[no-untyped-def]
     """Whether a job can start now without a node that is reserved before its limit."""
     per, left, end = s.per[job], s.count[job], now + s.limit[job]
+    if s.able[per] < left:
+        return False
+    if s.unreserved[per] >= left:
+        return True
+    free, taken = s.free, s.taken
     for n in range(s.c[NODES]):
-        if s.free[n] >= per and s.taken[n] >= end:
+        if free[n] >= per and taken[n] >= end:
             left -= 1
             if left == 0:
                 return True
@@ -294,9 +312,10 @@ def start(s, job, now, end):  # type: ignore[no-untyped-def]
     """Start a job on the first nodes that hold it, and are not reserved before its limit."""
     s.runs[s.pair[job]] += 1
     per, left, until = s.per[job], s.count[job], now + s.limit[job]
+    free, taken = s.free, s.taken
     n = 0
     while left > 0:
-        if s.free[n] >= per and s.taken[n] >= until:
+        if free[n] >= per and taken[n] >= until:
             _hold(s, job, n, per, now, end)
             left -= 1
         n += 1
@@ -335,8 +354,9 @@ def force(s, job, now):  # type: ignore[no-untyped-def]
 def release(s, job, now):  # type: ignore[no-untyped-def]
     """Free what a job holds, or, below 0, what jobs hold whose ends have come."""
     kept, last, began = 0, -1, 0.0
+    piece_job, piece_end = s.piece_job, s.piece_end
     for k in range(s.c[PIECES]):
-        if (s.piece_job[k] == job) if job >= 0 else s.piece_end[k] <= now:
+        if (piece_job[k] == job) if job >= 0 else piece_end[k] <= now:
             s.free[s.piece_node[k]] += s.piece_gpus[k]
             s.rate[s.user[s.piece_job[k]]] -= s.piece_gpus[k]
             if s.piece_job[k] != last or s.piece_start[k] != began:
@@ -344,50 +364,85 @@ def release(s, job, now):  # type: ignore[no-untyped-def]
                 last, began = s.piece_job[k], s.piece_start[k]
                 s.runs[s.pair[last]] -= 1
         else:
-            s.piece_job[kept], s.piece_node[kept], s.piece_gpus[kept] = s.piece_job[k], s.piece_node[k], s.piece_gpus[k]
-            s.piece_start[kept], s.piece_until[kept] = s.piece_start[k], s.piece_until[k]
-            s.piece_end[kept] = s.piece_end[k]
+            if kept < k:
+                s.piece_job[kept], s.piece_node[kept] = s.piece_job[k], s.piece_node[k]
+                s.piece_gpus[kept], s.piece_start[kept] = s.piece_gpus[k], s.piece_start[k]
+                s.piece_until[kept], s.piece_end[kept] = s.piece_until[k], s.piece_end[k]
             kept += 1
     s.c[PIECES] = kept
+
+
+@inner
+def _count_free(s):  # type: ignore[no-untyped-def]
+    """Begin a pass: no node is reserved; count the nodes by the GPUs that they have free.
+
+    Returns:
+        the most GPUs that are free on one node.
+    """
+    s.taken[:] = np.inf
+    s.turn_of[:, 0] = -1
+    s.able[:] = 0
+    most, free, able = 0, s.free, s.able
+    for n in range(s.c[NODES]):
+        able[free[n]] += 1
+        most = max(most, free[n])
+    for g in range(most - 1, -1, -1):
+        able[g] += able[g + 1]
+    s.unreserved[:] = able
+    return most
+
+
+@inner
+def _order_nodes(s, per, slot, now):  # type: ignore[no-untyped-def]
+    """Write in which order, and when, nodes will have so many GPUs free, as limits tell."""
+    size, nodes, gain, free, turn, turn_at = 0, s.c[NODES], s.gain, s.free, s.turn[slot], s.turn_at[slot]
+    for n in range(nodes):
+        gain[n] = free[n]
+        if gain[n] >= per:
+            turn[size], turn_at[size] = n, now
+            size += 1
+    piece_node, piece_gpus, piece_until = s.piece_node, s.piece_gpus, s.piece_until
+    for k in range(s.c[PIECES]):
+        if size == nodes:
+            break
+        n = piece_node[k]
+        before = gain[n]
+        gain[n] += piece_gpus[k]
+        if before < per and gain[n] >= per:
+            turn[size], turn_at[size] = n, max(piece_until[k], now + 1.0)
+            size += 1
+    s.turn_of[slot, 0], s.turn_of[slot, 1], s.turn_of[slot, 2] = per, size, 0
 
 
 @inner
 def _reserve(s, job, now):  # type: ignore[no-untyped-def]
     """Reserve the nodes that a job could have first as limits tell; whether there were any left to reserve."""
     per, need = s.per[job], s.count[job]
-    got, open_ = 0, 0
-    for n in range(s.c[NODES]):
-        s.gain[n] = s.free[n]
-        if np.isinf(s.taken[n]):
-            open_ += 1
-            got += s.gain[n] >= per
-    if open_ < need:
-        return open_ > 0
-    at = now
-    k = 0
-    while got < need and k < s.c[PIECES]:
-        n = s.piece_node[k]
-        before = s.gain[n]
-        s.gain[n] += s.piece_gpus[k]
-        if np.isinf(s.taken[n]) and before < per and s.gain[n] >= per:
-            got += 1
-            at = max(s.piece_until[k], now + 1.0)
-        k += 1
-    if got < need or at > now + WINDOW_S:
+    if s.unreserved[0] < need:
+        return s.unreserved[0] > 0
+    slot = per % SLOTS
+    if s.turn_of[slot, 0] != per:
+        _order_nodes(s, per, slot, now)
+    size, first = s.turn_of[slot, 1], s.turn_of[slot, 2]
+    while first < size and not np.isinf(s.taken[s.turn[slot, first]]):
+        first += 1
+    s.turn_of[slot, 2] = first
+    last, got = first, 0
+    while last < size and s.turn_at[slot, last] <= now + WINDOW_S:
+        got += np.isinf(s.taken[s.turn[slot, last]])
+        if got == need:
+            break
+        last += 1
+    if got < need:
         return True
-    for n in range(s.c[NODES]):
-        if need > 0 and np.isinf(s.taken[n]) and s.gain[n] >= per:
+    at = s.turn_at[slot, last]
+    for k in range(first, last + 1):
+        n = s.turn[slot, k]
+        if np.isinf(s.taken[n]):
             s.taken[n] = at
-            need -= 1
+            for g in range(s.free[n] + 1):
+                s.unreserved[g] -= 1
     return True
-
-
-@inner
-def _most_free(s):  # type: ignore[no-untyped-def]
-    most = 0
-    for n in range(s.c[NODES]):
-        most = max(most, s.free[n])
-    return most
 
 
 @inner
@@ -397,9 +452,9 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
     Returns:
         whether the job asked about is among them, and how many that have a number.
     """
-    s.taken[:] = np.inf
+    most = _count_free(s)
     blocked, open_, found, started = False, True, False, 0
-    most = _most_free(s)
+    pending = reserved = 0
     length, kept, tested = s.c[WAITING], 0, 0
     for k in range(length):
         if most == 0 or tested == MOST_TESTED:
@@ -417,7 +472,13 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
             s.line_ready[kept], s.line_key[kept] = s.line_ready[k], s.line_key[k]
             kept += 1
             continue
-        goes = s.per[job] <= most and _fits(s, job, now)
+        goes = False
+        if s.per[job] <= most and s.able[s.per[job]] >= s.count[job]:
+            # reservations decide only about jobs that enough free GPUs are there for
+            while open_ and reserved < pending:
+                open_ = _reserve(s, s.later[reserved], now)
+                reserved += 1
+            goes = _fits(s, job, now)
         blocked = blocked or not goes
         tested += blocked
         if goes:
@@ -425,15 +486,17 @@ def one_pass(s, now, number, begins):  # type: ignore[no-untyped-def]
             if number != PLAN:
                 ran = min(run_of(s, job, 0.0, seeded(number, job if who != ARRIVAL else job + 7)), ran)
             start(s, job, now, now + ran)
-            most = _most_free(s)
+            s.turn_of[:, 0] = -1
+            while most > 0 and s.able[most] == 0:
+                most -= 1
             if who == TARGET:
                 found = True
             elif who >= 0:
                 begins[who] = now
                 started += 1
             continue
-        if open_:
-            open_ = _reserve(s, job, now)
+        s.later[pending] = job
+        pending += 1
         s.line_job[kept], s.line_who[kept] = job, who
         s.line_ready[kept], s.line_key[kept] = s.line_ready[k], s.line_key[k]
         kept += 1

@@ -106,9 +106,9 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
             back = 1 + x % max(min(LOOKED_BACK_D, np.int64(known)), 1)
             shift = (day + back) * DAY_S
             source, last = _first(ready, entered, now - back * DAY_S), _first(ready, entered, now - (back - 1) * DAY_S)
-        following = np.inf
+        following, piece_end = np.inf, f.piece_end
         for k in range(f.c[PIECES]):
-            following = min(following, f.piece_end[k])
+            following = min(following, piece_end[k])
         following = min(following, coming)
         if following > now + HORIZON_S:
             return HORIZON_S
