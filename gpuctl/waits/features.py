@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.compiled.aside import aside, watch
 from gpuctl.compiled.jit import read_only
 from gpuctl.waits.log import UNLIMITED_S
 from gpuctl.waits.state_kernel import END, ENTER, FEATURES, GROUPS, HOURS, OWN, START, sweep
@@ -95,9 +96,14 @@ class Asked:
         object.__setattr__(self, "ready_s", read_only(self.ready_s))
 
 
-def of_log(log: WaitLog) -> Floats:
-    """The features of every job of a log, as seen when it could first start [jobs, ALL]; NaN: not known."""
-    return of_asked(log, Asked(log.rows, log.ready_s, np.arange(log.ready_s.size)))
+def of_log(log: WaitLog, wanted: NDArray[np.bool_] | None = None) -> Floats:
+    """The features of every job of a log, as seen when it could first start [jobs, ALL]; NaN: not known, not wanted."""
+    if wanted is None or wanted.all():
+        return of_asked(log, Asked(log.rows, log.ready_s, np.arange(log.ready_s.size)))
+    place = np.flatnonzero(wanted)
+    found = np.full((log.ready_s.size, len(ALL)), np.nan)
+    found[place] = of_asked(log, Asked(log.rows[place.tolist()], log.ready_s[place], place))
+    return found
 
 
 def of_asked(log: WaitLog, asked: Asked) -> Floats:
@@ -116,9 +122,10 @@ def of_asked(log: WaitLog, asked: Asked) -> Floats:
     own = np.stack([sizes(asked.rows), limits(asked.rows), asked_queue, asked_user], axis=1)
     assert own.shape[1] == OWN  # noqa: S101
     out = np.zeros((asked.ready_s.size, FEATURES))
-    sweep(
-        when[order], kind[order], of[order], log.ready_s, log.leave_s, log.wait_s, size, limit, queue, user, keys,
-        np.full((groups, 3), -1.0), asked.ready_s, own.astype(np.float64), asked_keys, asked.place, out,
+    aside(
+        sweep, when[order], kind[order], of[order], log.ready_s, log.leave_s, log.wait_s, size, limit, queue, user,
+        keys, np.full((groups, 3), -1.0), asked.ready_s, own.astype(np.float64), asked_keys, asked.place, out,
+        watched=watch(),
     )  # fmt: skip
     calendar = asked.rows.select(*_CALENDAR).to_numpy().astype(np.float64)
     found = np.concatenate([out, calendar], axis=1)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled.aside import aside, watch
 from gpuctl.compiled.jit import read_only
 from gpuctl.waits import features, quantiles, run_times
 from gpuctl.waits.forward_kernel import (
@@ -20,6 +21,7 @@ from gpuctl.waits.forward_kernel import (
     DELAYS,
     FAIR,
     HORIZON_S,
+    MOST_EFFORT,
     NODES,
     OWN,
     PIECES,
@@ -35,6 +37,8 @@ from gpuctl.waits.forward_run_kernel import SHORT_S, sweep, whole_line
 from gpuctl.waits.state_kernel import END, ENTER, START
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
     from numpy.typing import NDArray
 
@@ -74,6 +78,8 @@ def of_asked(
     count: int = SAMPLES,
     *,
     said: tuple[Floats, Floats] | None = None,
+    tell: Callable[[int], None] | None = None,
+    watched: Ints | None = None,
 ) -> tuple[Floats, Floats]:
     """Simulated waits of jobs that come to a queue, of the log or not, each from what was known when it came.
 
@@ -85,10 +91,13 @@ def of_asked(
         count: simulations of each.
         said: what trees say of run times of the log's jobs, and of those asked about, as `run_times.of_asked` tells
             it. None: run times are drawn from the past alone.
+        tell: called with how many were simulated so far.
+        watched: of `gpuctl.compiled.aside.watch`; says at the end how many were simulated, and what that took.
 
     Returns:
         seconds, in ascending order, and those of a plan in which limits are used up and nobody else comes; NaN: not
-        simulated, of no size, or larger than all nodes [asks, count], [asks].
+        simulated (not wanted, or behind a queue that takes too long), of no size, or larger than all nodes
+        [asks, count], [asks].
     """
     curve, own_curve = said or (run_times.nothing(log.ready_s.size), run_times.nothing(asked.ready_s.size))
     own = np.empty((asked.ready_s.size, 7 + own_curve.shape[1]))
@@ -102,17 +111,26 @@ def of_asked(
     f = twin(s)
     out, plan = np.full((asked.ready_s.size, count), np.nan), np.full(asked.ready_s.size, np.nan)
     told = np.ones(asked.ready_s.size, np.bool_) if wanted is None else wanted
-    ran = _ran(log)
-    sweep(s, f, when, kind, of, log.ready_s, log.wait_s, ran, asked.ready_s, own, asked.place, told, out, plan)
+    f.effort[1] = MOST_EFFORT
+    given = (s, f, when, kind, of, log.ready_s, log.wait_s, _ran(log), asked.ready_s, own, asked.place, told, out, plan)
+    aside(sweep, *given, watched=watch() if watched is None else watched, tell=tell)
     return np.sort(out, axis=1), plan
 
 
 def of_log(
-    log: WaitLog, order: str, wanted: Mask | None = None, count: int = SAMPLES, *, said: Floats | None = None
+    log: WaitLog,
+    order: str,
+    wanted: Mask | None = None,
+    count: int = SAMPLES,
+    *,
+    said: Floats | None = None,
+    tell: Callable[[int], None] | None = None,
+    watched: Ints | None = None,
 ) -> tuple[Floats, Floats]:
     """The same of every job of a log [jobs, count], [jobs]; said: what trees say of run times of its jobs."""
     asked = features.Asked(log.rows, log.ready_s, np.arange(log.ready_s.size))
-    return of_asked(log, asked, order, wanted, count, said=None if said is None else (said, said))
+    both = None if said is None else (said, said)
+    return of_asked(log, asked, order, wanted, count, said=both, tell=tell, watched=watched)
 
 
 def of_waiting(
@@ -159,7 +177,10 @@ def of_waiting(
     s.c[WAITING] = kept.size
     begins = np.full((count + 1, kept.size), now + HORIZON_S)
     if kept.size:
-        whole_line(s, twin(s), now, log.ready_s, int(np.searchsorted(log.ready_s, now, "right")), kept.size, begins)
+        f = twin(s)
+        f.effort[1] = np.iinfo(np.int64).max
+        entered = int(np.searchsorted(log.ready_s, now, "right"))
+        aside(whole_line, s, f, now, log.ready_s, entered, kept.size, begins, watched=watch())
     waits = np.minimum(begins - now, HORIZON_S)
     return s.line_job[: kept.size].copy(), np.sort(waits[1:], axis=0).T, waits[0]
 
@@ -171,9 +192,9 @@ def at_end(log: WaitLog, order: str, said: Floats | None = None, least: int = 1)
     s, when, kind, of = empty(log, users, order, curve, least)
     nobody, no = np.zeros((1, 7 + curve.shape[1])), np.zeros(1, np.bool_)
     at = read_only(np.array([log.taken_s + 0.5]))
-    sweep(
-        s, twin(s), when, kind, of, log.ready_s, log.wait_s, _ran(log), at, nobody, np.array([log.ready_s.size]), no,
-        np.empty((1, 1)), np.empty(1),
+    aside(
+        sweep, s, twin(s), when, kind, of, log.ready_s, log.wait_s, _ran(log), at, nobody,
+        np.array([log.ready_s.size]), no, np.empty((1, 1)), np.empty(1), watched=watch(),
     )  # fmt: skip
     return s
 
@@ -261,7 +282,8 @@ def empty(log: WaitLog, users: Ints, order: str, curve: Floats, least: int = 1) 
         own=(height, OWN), own_count=height,
         pool=(CLASSES, POOL), pool_count=CLASSES, delays=DELAYS, delay_count=1, weights=weights,
         free=np.full(count, log.width), taken=count, gain=count, able=log.width + 1, unreserved=log.width + 1,
-        later=line, turn=(SLOTS, count), turn_at=(SLOTS, count), turn_of=(SLOTS, 3), c=COUNTERS, t=clocks, **floats,
+        later=line, turn=(SLOTS, count), turn_at=(SLOTS, count), turn_of=(SLOTS, 3), effort=2, c=COUNTERS, t=clocks,
+        **floats,
     )  # fmt: skip
     return queue, when, kind, of
 

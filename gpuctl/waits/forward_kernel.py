@@ -32,6 +32,8 @@ SHARED = 2
 STEPS = np.array([0.0, *LEVELS, 1.0])
 BEYOND = 1.0
 """How far the ends of a distribution lie beyond the outermost levels that trees say, in the logarithm."""
+MOST_EFFORT = 12_000_000
+"""Of the simulations of one job: jobs, nodes and users looked at, about 0.1 s. What takes longer is not simulated."""
 MOST_TESTED = 500
 """Jobs that a pass looks at (``bf_max_job_test``)."""
 WINDOW_S = 86_400.0
@@ -93,6 +95,7 @@ class Queue(Bundle):
     turn = ints(2)  # scratch: nodes by when they will have so many GPUs [SLOTS, nodes]
     turn_at = floats(2)  # scratch: when
     turn_of = ints(2)  # scratch: for how many GPUs, how many nodes, and where the first unreserved one is [SLOTS, 3]
+    effort = ints()  # of the simulations of a job: what they took, and the most that they may [2]
     c = ints()
     t = floats()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuctl.compiled.aside import DONE, EFFORT, STOP
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.waits.forward_kernel import (
     ARRIVAL,
@@ -75,7 +76,7 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
         begins: written, when each job with a number starts.
 
     Returns:
-        seconds until the job asked about starts.
+        seconds until the job asked about starts; NaN: that takes more effort than is allowed.
     """
     for k in range(f.c[PIECES]):
         job = f.piece_job[k]
@@ -91,6 +92,9 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
     coming = np.inf
     changed = True
     while True:
+        f.effort[0] += f.c[PIECES] + f.c[WAITING] + f.c[NODES] + f.c[USERS]
+        if f.effort[0] > f.effort[1]:
+            return np.nan
         if changed:
             found, begun = one_pass(f, at, number, begins)
             left -= begun
@@ -180,7 +184,7 @@ def delay(s, number):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, samples, plans):  # type: ignore[no-untyped-def]
+def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, samples, plans, watched):  # type: ignore[no-untyped-def]
     """Go through a log's events, and simulate forward from each instant asked about, as it was known just before it.
 
     Args:
@@ -199,11 +203,14 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         wanted: which are answered [asks].
         samples: written, simulated waits, s; NaN: none [asks, simulations].
         plans: written, waits in a plan, s; NaN: none [asks].
+        watched: steps done are those simulated; effort is what all simulations took (`gpuctl.compiled.aside`).
     """
     at = entered = 0
     jobs = ready.size
     nothing = np.empty(0)
     for n in range(asks.size):
+        if watched[STOP] != 0:
+            return
         now = asks[n]
         while at < when.size and (when[at] < now or (when[at] == now and kind[at] == ENTER and of[at] < own_job[n])):
             j = of[at]
@@ -223,10 +230,15 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         s.queue[jobs], s.pair[jobs] = np.int64(own[n, 5]), np.int64(own[n, 6])
         s.curve[jobs] = own[n, 7:]
         reorder(s, now)
+        f.effort[0] = 0
         for number in range(PLAN, count):
             copy_to(s, f)
             enter(f, jobs, TARGET, now, now)
             found = _forward(f, now, number, ready, entered, 0, nothing)
+            if np.isnan(found):
+                # as behind a long queue: it takes too long
+                samples[n, :] = np.nan
+                break
             if number == PLAN:
                 plans[n] = found
             else:
@@ -240,10 +252,12 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
                 samples[n, number] = samples[n, number % count]
             else:
                 samples[n, number] += delay(s, number)
+        watched[DONE] += 1
+        watched[EFFORT] += f.effort[0]
 
 
 @compiled
-def whole_line(s, f, now, ready, entered, waiting, begins):  # type: ignore[no-untyped-def]
+def whole_line(s, f, now, ready, entered, waiting, begins, watched):  # type: ignore[no-untyped-def]
     """Simulate forward from one instant until all that wait have started.
 
     Args:
@@ -255,12 +269,16 @@ def whole_line(s, f, now, ready, entered, waiting, begins):  # type: ignore[no-u
         waiting: how many jobs have a number.
         begins: written, when each starts, s; the horizon for one that has not by then. The first
             row is a plan [1 + simulations, waiting].
+        watched: steps done are simulations (`gpuctl.compiled.aside`).
     """
     reorder(s, now)
     for row in range(begins.shape[0]):
+        if watched[STOP] != 0:
+            return
         copy_to(s, f)
         begins[row, :] = now + HORIZON_S
         _forward(f, now, row - 1, ready, entered, waiting, begins[row])
         late = delay(s, row) if row > 0 else 0.0
         for k in range(waiting):
             begins[row, k] += late
+        watched[DONE] += 1

@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuctl.compiled.aside import DONE, watch
+from gpuctl.compiled.aside import EFFORT as SPENT
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.predictors import limit_share
 from gpuctl.predictors.time_split import weights
@@ -42,12 +44,19 @@ FEW_UNLIMITED = 0.01
 """Share of jobs without a limit below which nothing is learnt of them."""
 JOB_TREES = 40
 """A level, of the forests that look at the job alone."""
-MOST_SIMULATED = 30_000
-"""Of a longer log the latest so many jobs are simulated."""
+LEARNT = 10_000
+"""Jobs that are learnt from and scored; of more, so many, evenly spread over the log."""
 EARLY_SIMULATED = 4_000
-"""Of those in the first two parts, so many: trees learn from them, nothing is scored on them."""
+"""Of those in the first two parts, so many are simulated: trees learn from them, nothing is scored on them."""
+FEWEST_SIMULATED = 300
+"""Jobs that are simulated, however long that takes."""
+EFFORT = 800_000_000
+"""Of all simulations of a training, about: jobs, nodes and users looked at. It takes about 6 s of CPU time."""
 FOR_ORDER = 400
-"""Jobs on which the order of the queue is chosen."""
+"""Jobs on which the order of the queue is chosen; fewer, at least so many, where simulations take long."""
+FEWEST_FOR_ORDER = 40
+FOR_EFFORT = 60
+"""Jobs by which it is seen how long simulations take."""
 FOR_ORDER_SAMPLES = 8
 """Simulations of each."""
 BLEND, BOOSTED, SIMULATED, BOUND, JOB_ONLY = "blend", "boosted", "simulated", "bound", "job-only"
@@ -122,6 +131,8 @@ class Trained:
         log: what it was trained on.
         run_error_s: median's pinball loss of simulations of the second part that draw run times from the past, and by
             trees; infinite: too few jobs for trees.
+        sizes: numbers of jobs: ``learnt`` from and scored, of so many that ``could`` be; ``simulated`` of them, and
+            for the ``order`` of the queue.
     """
 
     model: Model
@@ -132,6 +143,7 @@ class Trained:
     digest: str
     log: WaitLog = field(repr=False)
     run_error_s: tuple[float, float]
+    sizes: dict[str, int]
 
 
 def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int, int], None] | None = None) -> Trained:
@@ -150,29 +162,37 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         raise UsageError(f"share to test on: found {test_share:g}, expected a number above 0 and below 1")
     say = tell or (lambda _text, _done, _all: None)
     learnt = 1 - test_share
-    cuts = np.quantile(log.ready_s[log.started], [learnt / 3, 2 * learnt / 3, learnt]).tolist()
-    parts = _parts(log, cuts)
+    able = log.ready_s >= log.since_s
+    cuts = np.quantile(log.ready_s[log.started & able], [learnt / 3, 2 * learnt / 3, learnt]).tolist()
+    picked = _spread(able, LEARNT)
+    parts = [part & picked for part in _parts(log, cuts)]
     counts = tuple(int(part.sum()) for part in parts)
-    say("replaying the log", 0, 7)
+    say("trying orders of the queue", 0, STEPS)
     order, runs = _simulated_as(log, parts[1], cuts)
-    say("simulating", 1, 7)
-    seen = _seen(log, order, cuts[1], runs.said)
-    early = [_fitted(log, seen, cut, partial(say, f"fitting, {k} of 3", k + 1, 7)) for k, cut in enumerate(cuts[1:], 1)]
-    whole = _fitted(log, seen, log.taken_s + 1, partial(say, "fitting, 3 of 3", 4, 7))
-    say("scoring", 5, 7)
+    wanted = _to_simulate(log, picked, cuts[1], runs.effort)
+    seen = _seen(log, order, runs.said, (picked, wanted), say)
+    early = [
+        _fitted(log, seen, picked, cut, partial(say, f"fitting, {k} of 3", 20 + 20 * k, STEPS))
+        for k, cut in enumerate(cuts[1:], 1)
+    ]
+    whole = _fitted(log, seen, picked, log.taken_s + 1, partial(say, "fitting, 3 of 3", 80, STEPS))
+    say("scoring", 95, STEPS)
+    of = np.flatnonzero(picked)
     group = features.classes(log.rows) + 1
-    asks = (log.ready_s, group, np.arange(log.ready_s.size))
-    bounds = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
+    asks = (log.ready_s[of], group[of], of)
+    bounds = np.full((picked.size, len(quantiles.ANSWERED)), np.nan)
+    bounds[of] = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
     middle, last = parts[2], parts[3]
-    load = adapt.loads(log, log.ready_s)
+    load = np.zeros(picked.size, np.int64)
+    load[of] = adapt.loads(log, log.ready_s[of])
     levels: dict[str, adapt.Levels] = {}
     answers: dict[str, Floats] = {}
     tried = {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
         # each part is told by trees that know nothing of it; levels learnt on one go on into the next
         first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adapt.GROUPS)
-        tried[name], then = _followed(log, _curves(name, early[0], seen), middle, first, load)
-        answers[name], levels[name] = _followed(log, _curves(name, early[1], seen), last, then, load)
+        tried[name], then = _followed(log, _curves(name, early[0], seen, of), middle, first, load)
+        answers[name], levels[name] = _followed(log, _curves(name, early[1], seen, of), last, then, load)
     answers |= {BOUND: bounds[last], **_rules(log, last), PLAN: seen[PLAN][last]}
     method = _best({name: tried[name] for name in WITH_QUEUE}, log.wait_s[middle])
     told = log.rows["time_limit_s"].to_numpy()[log.started]
@@ -198,10 +218,18 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         load=pl.Series(seen[BOOSTED][last, WORK]),
         wait_s=pl.Series(log.wait_s[last]),
     )
-    digest = hashlib.sha256(seen[BOOSTED].tobytes() + log.wait_s.tobytes()).hexdigest()
-    return Trained(model, tested, answers, tuple(cuts), counts, digest, log, runs.error)
+    digest = hashlib.sha256(seen[BOOSTED][of].tobytes() + log.wait_s[of].tobytes()).hexdigest()
+    sizes = {
+        "could": int((able & log.started).sum()),
+        "learnt": sum(counts),
+        "simulated": int((wanted & log.started).sum()),
+        "order": runs.tried,
+    }
+    return Trained(model, tested, answers, tuple(cuts), counts, digest, log, runs.error, sizes)
 
 
+STEPS = 100
+"""Of a training, as progress shows them: about percent of its time."""
 WORK = features.ALL.index("waiting_work_h")
 """Column of the load."""
 
@@ -213,7 +241,8 @@ def _parts(log: WaitLog, cuts: list[float]) -> list[Mask]:
         InputError: too few are of one.
     """
     edges = [-np.inf, *cuts, np.inf]
-    parts = [log.started & (log.ready_s >= a) & (log.ready_s < b) for a, b in pairwise(edges)]
+    able = log.started & (log.ready_s >= log.since_s)
+    parts = [able & (log.ready_s >= a) & (log.ready_s < b) for a, b in pairwise(edges)]
     counts = [int(part.sum()) for part in parts]
     if min(counts) < FEWEST:
         shown = ", ".join(f"{n:,}" for n in counts)
@@ -233,12 +262,16 @@ class Runs:
         names: of what trees look at.
         seen: what that is of each job.
         error: of the simulations' medians on some jobs of the second part, s: without trees, and with them.
+        tried: how many jobs these are.
+        effort: what the simulations of one of them took, were they as many as of an answer.
     """
 
     said: Floats | None
     names: tuple[str, ...]
     seen: NDArray[np.float32]
     error: tuple[float, float]
+    tried: int
+    effort: float
 
     def kept(self, log: WaitLog) -> Shares | None:
         """Trees fitted on the whole log."""
@@ -247,44 +280,81 @@ class Runs:
 
 def _simulated_as(log: WaitLog, part: Mask, cuts: list[float]) -> tuple[str, Runs]:
     """The order of the queue, and the run times, whose simulations come nearer to the waits of some jobs of a part."""
-    of = np.flatnonzero(part)
-    some = np.zeros(part.size, np.bool_)
-    some[of[np.linspace(0, of.size - 1, min(FOR_ORDER, of.size)).astype(np.int64)]] = True
+    spent = watch()
 
-    def off(order: str, said: Floats | None = None) -> float:
-        found, _ = forward.of_log(log, order, some, FOR_ORDER_SAMPLES, said=said)
+    def off(order: str, some: Mask, said: Floats | None = None) -> float:
+        found, _ = forward.of_log(log, order, some, FOR_ORDER_SAMPLES, said=said, watched=spent)
         told = some & ~np.isnan(found[:, 0])
         return scores.pinball(np.median(found[told], axis=1), log.wait_s[told], 0.5) if told.any() else 0.0
 
-    error = {order: off(order) for order in forward.ORDERS}
+    # how long simulations take is seen all over the log: a cluster fills up, queues grow
+    off("fair-share", _spread(log.ready_s >= cuts[0], FOR_EFFORT))
+    each = float(spent[SPENT]) / max(int(spent[DONE]), 1)
+    runs = len(forward.ORDERS) + 1
+    some = _spread(part, int(np.clip(EFFORT / 3 / runs / max(each, 1.0), FEWEST_FOR_ORDER, FOR_ORDER)))
+    error = {order: off(order, some) for order in forward.ORDERS}
+    effort = each * (forward.SAMPLES + 1) / (FOR_ORDER_SAMPLES + 1)
     order = min(error, key=lambda name: error[name])
     rows = run_times.rows_of(log)
     names = limit_share.names(rows)
     seen = limit_share.seen(rows, names)
     fitted = [run_times.fit(log, seen, names, cuts[0])]
-    by_trees = off(order, run_times.by_part(log, seen, fitted, cuts[:1])) if fitted[0] is not None else np.inf
+    by_trees = np.inf
+    if fitted[0] is not None:
+        by_trees = off(order, some, run_times.by_part(log, seen, fitted, cuts[:1], cuts[1]))
+    about = ((error[order], by_trees), int(some.sum()), effort)
     if by_trees >= error[order]:
-        return order, Runs(None, names, seen, (error[order], by_trees))
+        return order, Runs(None, names, seen, *about)
     fitted += [run_times.fit(log, seen, names, cut) for cut in cuts[1:]]
-    return order, Runs(run_times.by_part(log, seen, fitted, cuts), names, seen, (error[order], by_trees))
+    return order, Runs(run_times.by_part(log, seen, fitted, cuts), names, seen, *about)
 
 
-def _seen(log: WaitLog, order: str, half: float, said: Floats | None) -> dict[str, Floats]:
-    """What each method looks at, of every job as it came.
+def _spread(mask: Mask, most: int) -> Mask:
+    """At most so many of those in a mask, evenly spread."""
+    of = np.flatnonzero(mask)
+    found = np.zeros(mask.size, np.bool_)
+    found[of[np.linspace(0, of.size - 1, min(most, of.size)).astype(np.int64)]] = True
+    return found
+
+
+def _to_simulate(log: WaitLog, picked: Mask, half: float, effort: float) -> Mask:
+    """Which jobs are simulated: few of the first two parts, all others, fewer of both where simulations take long.
+
+    Args:
+        log: of one cluster.
+        picked: jobs that are learnt from.
+        half: second at which the third part begins.
+        effort: of the simulations of one job.
+    """
+    early = _spread(picked & (log.ready_s < half), EARLY_SIMULATED)
+    late = picked & (log.ready_s >= half)
+    most = max(int(EFFORT / max(effort, 1.0)), FEWEST_SIMULATED)
+    if (early | late).sum() <= most:
+        return early | late
+    return _spread(early, most // 3) | _spread(late, most - most // 3)
+
+
+def _seen(
+    log: WaitLog, order: str, said: Floats | None, masks: tuple[Mask, Mask], say: Callable[[str, int, int], None]
+) -> dict[str, Floats]:
+    """What each method looks at, of every job as it came; NaN of those that are not picked.
 
     Args:
         log: of one cluster.
         order: of the queue.
-        half: second at which the third part begins.
         said: what trees say of run times.
+        masks: jobs that are learnt from, and those of them that are simulated.
+        say: called with what is being done, steps done, and steps in all.
     """
-    wide = features.of_log(log)
-    wanted = np.zeros(log.ready_s.size, np.bool_)
-    wanted[-MOST_SIMULATED:] = True
-    early = np.flatnonzero(wanted & (log.ready_s < half))
-    wanted[early] = False
-    wanted[early[np.linspace(0, early.size - 1, min(EARLY_SIMULATED, early.size)).astype(np.int64)]] = True
-    samples, plan = forward.of_log(log, order, wanted, said=said)
+    picked, wanted = masks
+    say("replaying the log", 15, STEPS)
+    wide = features.of_log(log, picked)
+    count = int(wanted.sum())
+
+    def tell(done: int) -> None:
+        say(f"simulating, {done:,} of {count:,} jobs", 20 + 20 * done // max(count, 1), STEPS)
+
+    samples, plan = forward.of_log(log, order, wanted, said=said, tell=tell)
     return {
         BLEND: np.concatenate([wide, forward.described(samples, plan)], axis=1),
         BOOSTED: wide,
@@ -306,12 +376,13 @@ class Simulations:
 Method = quantiles.Forests | Simulations
 
 
-def _curves(name: str, methods: dict[str, Method], seen: dict[str, Floats]) -> Floats:
-    """What a method says of all jobs; NaN of those that it cannot simulate."""
-    curves = methods[name].curves(seen[name])
-    if name != BLEND:
-        return curves
-    return forward.blended(curves, methods[SIMULATED].curves(seen[SIMULATED]))
+def _curves(name: str, methods: dict[str, Method], seen: dict[str, Floats], of: Ints) -> Floats:
+    """What a method says of some jobs [LEVELS, all jobs]; NaN of the others, and of those that it cannot simulate."""
+    found = np.full((len(quantiles.LEVELS), seen[name].shape[0]), np.nan)
+    found[:, of] = methods[name].curves(seen[name][of])
+    if name == BLEND:
+        found[:, of] = forward.blended(found[:, of], methods[SIMULATED].curves(seen[SIMULATED][of]))
+    return found
 
 
 def _forests(method: Method) -> Forests:
@@ -319,10 +390,12 @@ def _forests(method: Method) -> Forests:
     return method
 
 
-def _fitted(log: WaitLog, seen: dict[str, Floats], cut: float, tell: Callable[[], None]) -> dict[str, Method]:
-    """Methods, from waits that had ended at an instant."""
+def _fitted(
+    log: WaitLog, seen: dict[str, Floats], picked: Mask, cut: float, tell: Callable[[], None]
+) -> dict[str, Method]:
+    """Methods, from waits of picked jobs that had ended at an instant."""
     tell()
-    mask, weight = _known(log, cut)
+    mask, weight = _known(log, picked, cut)
     wait = log.wait_s[mask]
     told = ~np.isnan(seen[SIMULATED][mask, 0])
     if told.sum() < FEWEST:
@@ -339,9 +412,9 @@ BLENDED = (*features.ALL, *forward.FEATURES)
 """What the trees of `BLEND` look at."""
 
 
-def _known(log: WaitLog, cut: float) -> tuple[Mask, Floats]:
+def _known(log: WaitLog, picked: Mask, cut: float) -> tuple[Mask, Floats]:
     """Jobs whose waits had ended at an instant, and how many each stands for: long waits are missing more often."""
-    part = (log.started | np.isinf(log.leave_s)) & (log.ready_s < cut)
+    part = picked & (log.started | np.isinf(log.leave_s)) & (log.ready_s < cut)
     mask = part & (log.leave_s < cut)
     return mask, weights(log.ready_s, log.leave_s, mask, part, cut)
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
 
+LATEST = 60_000
+"""Of a longer log the latest so many jobs are looked at, and those that waited or ran when the first of them came."""
 UNLIMITED_S = 365 * 86_400.0
 """What a job without a limit is planned for, as the replay's policies that plan have it."""
 
@@ -47,6 +50,8 @@ POPULATION = {
     "when they could.",
     "array_tasks": "Of the counted: tasks of arrays, each a job of its own.",
     "het_parts": "Of the counted: parts of heterogeneous jobs, each a job of its own.",
+    "latest": f"The latest {LATEST:,} whose fate is known: of a longer log only these are learnt from and simulated, "
+    "in a queue with what waited or ran when the first of them came.",
 }
 """What `WaitLog.counts` count."""
 
@@ -69,6 +74,7 @@ class WaitLog:
         unit: what a job's size counts: ``GPUs`` or ``nodes``.
         counts: how many jobs, by the keys of `POPULATION`.
         width: the most GPUs that a job of the first quarter had on one node; 1: not known, or whole nodes are counted.
+        since_s: jobs that came earlier are there because they waited or ran then; nothing is learnt of their waits.
     """
 
     name: str
@@ -83,6 +89,7 @@ class WaitLog:
     unit: str
     counts: Mapping[str, int]
     width: int = 1
+    since_s: float = -math.inf
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -114,9 +121,27 @@ def from_store(store: Store, cluster: str | None, queue: Snapshot | None = None)
     clock = zone if kind == "wall" else "UTC"
     jobs = store.frame(_JOBS, {"cluster": name, "clock": clock})
     if queue is None:
-        return log_of(name, jobs, zone=zone, clock=clock), ()
+        return latest(log_of(name, jobs, zone=zone, clock=clock)), ()
     jobs, found = snapshot.merged(jobs, queue, clock, name)
-    return log_of(name, jobs, zone=zone, clock=clock, taken_s=snapshot.taken_on_clock(queue, clock)), found
+    return latest(log_of(name, jobs, zone=zone, clock=clock, taken_s=snapshot.taken_on_clock(queue, clock))), found
+
+
+def latest(log: WaitLog, most: int = LATEST) -> WaitLog:
+    """The latest jobs of a log, at most so many, and those that waited or ran when the first of them came."""
+    if log.ready_s.size <= most:
+        return log
+    since = float(log.ready_s[-most])
+    here = (log.ready_s >= since) | (log.end_s >= since)
+    return replace(
+        log,
+        rows=log.rows.filter(pl.Series(here)),
+        ready_s=log.ready_s[here],
+        leave_s=log.leave_s[here],
+        end_s=log.end_s[here],
+        started=log.started[here],
+        counts={**log.counts, "latest": int((log.ready_s >= since).sum())},
+        since_s=since,
+    )
 
 
 def log_of(

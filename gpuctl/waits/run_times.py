@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 FEWEST = 100
 """Ended jobs from which trees are fitted."""
+MOST = 30_000
+"""Of more ended jobs every second, third and so on is fitted on: at most so many."""
 LOOKED_BACK_S = 15 * 86_400.0
 """Jobs that came, and ended, longer ago are not drawn again."""
 LATEST = 200
@@ -61,10 +63,14 @@ def fit(log: WaitLog, seen: Singles, names: Sequence[str], cut: float, fewest: i
         return None
     part = log.started & (log.ready_s < cut)
     run, limit = _run_s(log, ended), features.limits(log.rows)[ended]
-    return limit_share.fit(seen[ended], run, limit, weights(log.ready_s, log.end_s, ended, part, cut), names)
+    weight = weights(log.ready_s, log.end_s, ended, part, cut)
+    some = slice(None, None, -(-run.size // MOST))
+    return limit_share.fit(seen[ended][some], run[some], limit[some], weight[some], names)
 
 
-def by_part(log: WaitLog, seen: Singles, fitted: Sequence[Shares | None], cuts: Sequence[float]) -> Floats:
+def by_part(
+    log: WaitLog, seen: Singles, fitted: Sequence[Shares | None], cuts: Sequence[float], end: float = np.inf
+) -> Floats:
     """What trees say of a log's jobs, those of each part by trees of their own [jobs, levels]; NaN: none says anything.
 
     Args:
@@ -72,10 +78,11 @@ def by_part(log: WaitLog, seen: Singles, fitted: Sequence[Shares | None], cuts: 
         seen: what was known of each of its jobs.
         fitted: trees, one a cut.
         cuts: from which second on each answers, ascending.
+        end: from which second on none does.
     """
     said = nothing(log.ready_s.size)
-    for shares, first, end in zip(fitted, cuts, [*cuts[1:], np.inf], strict=True):
-        part = (log.ready_s >= first) & (log.ready_s < end)
+    for shares, first, last in zip(fitted, cuts, [*cuts[1:], end], strict=True):
+        part = (log.ready_s >= first) & (log.ready_s < last)
         if shares is not None and part.any():
             said[part] = shares.answer(seen[part])
     return said

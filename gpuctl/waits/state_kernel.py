@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gpuctl.compiled.aside import DONE, STOP
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.policies.mirage.slots_kernel import SLOT_MIN, SLOTS, first_slot, free_by_slot, reserve
 
@@ -106,7 +107,10 @@ def _plan(line, length, gone, size, limit, own, slots):  # type: ignore[no-untyp
 
 
 @compiled
-def sweep(when, kind, of, ready, leave, wait, size, limit, queue, user, keys, means, asks, own, own_keys, own_job, out):  # type: ignore[no-untyped-def]
+def sweep(  # type: ignore[no-untyped-def]
+    when, kind, of, ready, leave, wait, size, limit, queue, user, keys, means, asks, own, own_keys, own_job, out,
+    watched,
+):  # fmt: skip
     """Go through a log's events, and write at each instant asked about what was known just before it.
 
     What happens at the instant itself is not known yet, but for jobs that entered the queue before the job asked about.
@@ -129,6 +133,7 @@ def sweep(when, kind, of, ready, leave, wait, size, limit, queue, user, keys, me
         own_keys: groups of each of them; below 0: a group that the log does not have [asks, GROUPS].
         own_job: which job of the log each is; the number of jobs where it is none [asks].
         out: written [asks, FEATURES]; -1 where there is nothing yet.
+        watched: steps done are those asked about (`gpuctl.compiled.aside`).
     """
     jobs = ready.size
     line, held, place = np.empty(jobs, np.int64), np.empty(jobs, np.int64), np.empty(jobs, np.int64)
@@ -139,6 +144,9 @@ def sweep(when, kind, of, ready, leave, wait, size, limit, queue, user, keys, me
     work = most = used = 0.0
     last_start = clock = -1.0
     for n in range(asks.size):
+        if watched[STOP] != 0:
+            return
+        watched[DONE] = n
         now = asks[n]
         while at < when.size and (when[at] < now or (when[at] == now and kind[at] == ENTER and of[at] < own_job[n])):
             j = of[at]

@@ -63,6 +63,8 @@ def settings(trained: Trained) -> dict[str, Note]:
         "run times of the simulated queue": _run_times(trained),
         "parts begin at": cuts,
         "submitted, fit": f"{_date(float(trained.log.ready_s[0]))} to {_date(trained.log.taken_s)}",
+        "learnt from and scored": "{learnt:,} of {could:,} started jobs, evenly spread".format(**trained.sizes),
+        "simulated": "{simulated:,} of those; {order:,} to choose the order of the queue".format(**trained.sizes),
         "interval": "10 % to 90 % quantile",
     }
     return {name: ours(text) for name, text in told.items()}
