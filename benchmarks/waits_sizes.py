@@ -38,7 +38,7 @@ def main() -> None:
             asked = ("predict", "wait", str(store), "--model", model)
             for name, words in {
                 "train wait": ("train", "wait", str(store), "--model", model),
-                "predict wait, one job": (*asked, "--gpus", "1", "--limit", "1:00:00"),
+                "predict wait, one job": (*asked, "--gpus", "1", "--limit", "1h"),
                 "predict wait --all": (*asked, "--all"),
             }.items():
                 cpu, peak = run(*words)
