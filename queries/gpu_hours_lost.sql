@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 20
 -- question: What do attempts that do not end in success cost?
--- population: {attempts} attempt{attempts||s} less {attempts_not_run} with neither a start nor a run time; no source states the GPUs of {ran_without_gpus}, whose GPU-hours are excluded from all columns; GPU-hours are GPUs times the time held, overlapping attempts of a job not counted twice, a running attempt counted to the end of its log. An attempt is a success when it is the last of a job that passed.
+-- population: {attempts} attempt{attempts||s} less {attempts_not_run} with neither a start nor a run time; no source states the GPUs of {ran_without_gpus}, which have node-hours instead; GPU-hours are GPUs times the time held, from allocation to release, as in overview, overlapping attempts of a job not counted twice, a running attempt counted to the end of its log. An attempt is a success when it is the last of a job that passed.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the attempt; 'all' is every size
 -- column: gpu_hours | GPU-h | held by all attempts
@@ -10,17 +10,21 @@
 -- column: retried_h | GPU-h | by attempts that were followed by another one
 -- column: killed_h | GPU-h | by the last attempt of jobs that were killed, ran into their time limit or were preempted
 -- column: failed_h | GPU-h | by the last attempt of jobs that failed, ran out of memory or lost a machine
--- column: other_h | GPU-h | by the last attempt of jobs in any other state, and by attempts that still ran
--- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts
+-- column: other_h | GPU-h | by the last attempt of jobs in any other or an unknown state, and by attempts that still ran
+-- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts, those of unknown outcome left out; empty where no source states an outcome
+-- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held
+-- column: lost_node_pct | % | share of node_hours in retried, killed and failed attempts, as lost_pct
 -- chart: stacked on=terminal x=size_bucket y=succeeded_h,retried_h,killed_h,failed_h,other_h
 --   title="What became of the GPU-hours, by gang size" head=GPUs unit=GPU-h what=GPU-hours
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(gpu_s)::DOUBLE / 3600 AS gpu_hours,
-       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'succeeded'), 0)::DOUBLE / 3600 END AS succeeded_h,
-       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'retried'), 0)::DOUBLE / 3600 END AS retried_h,
-       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'killed'), 0)::DOUBLE / 3600 END AS killed_h,
-       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'failed'), 0)::DOUBLE / 3600 END AS failed_h,
-       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'other'), 0)::DOUBLE / 3600 END AS other_h,
-       100 * coalesce(sum(gpu_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(gpu_s), 0)::DOUBLE AS lost_pct
+       CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'succeeded'), 0)::DOUBLE / 3600 END AS succeeded_h,
+       CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'retried'), 0)::DOUBLE / 3600 END AS retried_h,
+       CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'killed'), 0)::DOUBLE / 3600 END AS killed_h,
+       CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'failed'), 0)::DOUBLE / 3600 END AS failed_h,
+       CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome IN ('other', 'unknown')), 0)::DOUBLE / 3600 END AS other_h,
+       100 * coalesce(sum(gpu_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(gpu_s) FILTER (outcome <> 'unknown'), 0)::DOUBLE AS lost_pct,
+       sum(node_s)::DOUBLE / 3600 AS node_hours,
+       100 * coalesce(sum(node_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(node_s) FILTER (outcome <> 'unknown'), 0)::DOUBLE AS lost_node_pct
 FROM base_held
 GROUP BY GROUPING SETS ((size_bucket), ())
 HAVING count(*) > 0

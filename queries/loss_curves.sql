@@ -12,8 +12,9 @@
 -- column: gpu_hours | GPU-h | held by the job up to this point; empty where not known
 -- column: placed | - | how the moment was found: stamps of the lines, elapsed time of bars, or even (inferred)
 WITH held AS (
-    SELECT job, attempt, start_ts, held_until_c - start_c AS held_s, coalesce(gpus, job_gpus) AS gpus,
-           coalesce(sum((coalesce(gpus, job_gpus) * (held_until_c - start_c))::DECIMAL(28, 9)) OVER (PARTITION BY job ORDER BY attempt ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::DOUBLE AS before_gpu_s
+    SELECT job, attempt, start_ts, held_until_c - start_c AS held_s, gpu_s / nullif(held_until_c - held_from_c, 0) AS gpus,
+           coalesce(sum(gpu_s::DECIMAL(28, 9)) OVER (PARTITION BY job ORDER BY attempt ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::DOUBLE
+           + coalesce(gpu_s * (start_c - held_from_c) / nullif(held_until_c - held_from_c, 0), 0) AS before_gpu_s
     FROM base_attempts SEMI JOIN base_training USING (job) WHERE start_c IS NOT NULL
 ),
 shown AS (SELECT job, attempt, max(elapsed_s) AS elapsed_s FROM base_progress GROUP BY ALL)

@@ -14,7 +14,8 @@
 -- column: first_submit_ts | UTC | first submission
 -- column: last_ts | UTC | last time in the job log
 -- column: span_days | days | from first submission to the last time in the job log
--- column: gpu_hours | GPU-h | GPUs times the time they were held, over all attempts that ran (of YARN, over their containers), with a known start or not; overlapping attempts of a job are not counted twice
+-- column: gpu_hours | GPU-h | GPUs times the time they were held, from allocation (which may come before the start) to release, over all attempts that ran (of YARN, over their containers), with a known start or not; overlapping attempts of a job are not counted twice
+-- column: node_hours | node-h | the same of attempts whose GPUs no source states, as nodes times time; a node that several attempts share counts for each; empty if there is none
 -- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none, where no size is known, and where it would be above 100 %: then more was held than the known machines have, see data_quality, or where the starts of more than 1 % of the GPU-hours are unknown
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
@@ -55,6 +56,7 @@ SELECT $cluster AS cluster,
        log.last_ts,
        epoch(log.last_ts - log.first_submit_ts) / 86400 AS span_days,
        CASE WHEN sized.any_known THEN (SELECT sum(gpu_s)::DOUBLE / 3600 FROM base_held) END AS gpu_hours,
+       (SELECT sum(node_s)::DOUBLE / 3600 FROM base_held) AS node_hours,
        CASE WHEN share.pct <= 100 + 1e-6 THEN least(share.pct, 100) END AS occupancy_pct,
        (SELECT count(*) FROM base_attempts WHERE ran AND gpus IS NULL) AS size_unknown,
        (SELECT quantile_cont(wait_s, 0.5) / 60 FROM base_attempts) AS wait_p50_min,

@@ -57,7 +57,7 @@ measured(measure, a, b, value) AS (
     UNION ALL SELECT 'GPU utilization of 16-GPU jobs, 90th percentile', gpus::VARCHAR, servers::VARCHAR, p90_pct FROM result_gpu_util_by_servers
     UNION ALL SELECT 'GPU utilization of 16-GPU jobs, 95th percentile', gpus::VARCHAR, servers::VARCHAR, p95_pct FROM result_gpu_util_by_servers
     UNION ALL SELECT 'share of jobs', state, '', sum(jobs_pct) FROM result_status GROUP BY state
-    UNION ALL SELECT 'share of GPU time', state, '', sum(gpu_hours_pct) FROM result_status GROUP BY state
+    UNION ALL SELECT 'share of GPU time', state, '', sum(CASE $duration WHEN 'span' THEN gpu_hours_span_pct WHEN 'sum' THEN gpu_hours_sum_pct ELSE gpu_hours_last_pct END) FROM result_status GROUP BY state
     UNION ALL SELECT 'mean retries', size_bucket, '', retries_mean FROM result_attempts_by_size
     UNION ALL SELECT 'share of jobs that fail', size_bucket, '', failed_pct FROM result_attempts_by_size
     UNION ALL SELECT 'jobs with the lowest loss at the last epoch', state, '', all_epochs_pct FROM result_training_convergence

@@ -2,20 +2,21 @@
 -- section: overview
 -- order: 20
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
--- population: {jobs} job{jobs||s}; GPU-hours are of the jobs whose duration is known under that definition: that duration times their GPUs (of a job whose size changed while it ran, each attempt with its own); empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt: the overview's gpu_hours are those held, so the sums differ.
--- key_columns: state, source_state, jobs, jobs_pct, gpu_hours, gpu_hours_pct
+-- population: {jobs} job{jobs||s}; gpu_hours are those held, from allocation to release, as in overview, users and queues. The columns gpu_hours_span, _sum and _last count from the start, as published analyses do: a job's duration under that definition times its GPUs (of a job whose size changed while it ran, each attempt with its own); empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt, so their sums differ from gpu_hours.
+-- key_columns: state, source_state, jobs, jobs_pct, gpu_hours, gpu_hours_pct, node_hours
 -- column: state | - | final state, one enumeration for all sources; 'all' is every job
 -- column: source_state | - | the source's own name, without who cancelled the job
 -- column: jobs | jobs | number of jobs
 -- column: jobs_pct | % | share of all jobs
--- column: gpu_hours | GPU-h | GPU time under the chosen duration (--duration)
+-- column: gpu_hours | GPU-h | held by all attempts of these jobs, from allocation to release
 -- column: gpu_hours_pct | % | its share
+-- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held
 -- column: jobs_timed | jobs | jobs with a known GPU count and duration under the chosen definition
--- column: gpu_hours_span | GPU-h | GPU time, duration = last attempt's end - first attempt's start (gaps between attempts count)
+-- column: gpu_hours_span | GPU-h | GPU time from the start, duration = last attempt's end - first attempt's start (gaps between attempts count)
 -- column: gpu_hours_span_pct | % | its share
--- column: gpu_hours_sum | GPU-h | GPU time, duration = sum over attempts
+-- column: gpu_hours_sum | GPU-h | GPU time from the start, duration = sum over attempts
 -- column: gpu_hours_sum_pct | % | its share
--- column: gpu_hours_last | GPU-h | GPU time, duration = last attempt only
+-- column: gpu_hours_last | GPU-h | GPU time from the start, duration = last attempt only
 -- column: gpu_hours_last_pct | % | its share
 -- chart: bars on=page x=state series=source_state y=jobs_pct,gpu_hours_pct
 --   title="Jobs and their GPU-hours by final state"
@@ -24,18 +25,21 @@ WITH by_state AS MATERIALIZED (
            CASE WHEN grouping(state) = 1 THEN NULL ELSE source_state END AS source_state,
            grouping(state) AS is_total,
            count(*) AS jobs,
-           CASE WHEN known AND (count(job_gpu_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s), 0) END / 3600 AS gpu_hours,
+           CASE WHEN held_known AND (count(gpu_s) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(gpu_s), 0) END::DOUBLE / 3600 AS gpu_hours,
+           sum(node_s)::DOUBLE / 3600 AS node_hours,
            count(job_gpu_s) AS jobs_timed,
            CASE WHEN known AND (count(job_gpu_s_span) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_span), 0) END / 3600 AS gpu_hours_span,
            CASE WHEN known AND (count(job_gpu_s_sum) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_sum), 0) END / 3600 AS gpu_hours_sum,
            CASE WHEN known AND (count(job_gpu_s_last) > 0 OR NOT bool_or(may_have_run)) THEN coalesce(sum(job_gpu_s_last), 0) END / 3600 AS gpu_hours_last
     FROM (SELECT * REPLACE (regexp_replace(source_state, ' by [0-9]+$', '') AS source_state) FROM base_jobs)
+    LEFT JOIN (SELECT job, sum(gpu_s) AS gpu_s, sum(node_s) AS node_s FROM base_held GROUP BY job) USING (job)
     CROSS JOIN (SELECT count(job_gpu_s) > 0 AS known FROM base_jobs)
-    GROUP BY GROUPING SETS ((known, state, source_state), (known))
+    CROSS JOIN (SELECT count(gpu_s) > 0 AS held_known FROM base_held)
+    GROUP BY GROUPING SETS ((known, held_known, state, source_state), (known, held_known))
 ),
 total AS (SELECT * FROM by_state WHERE is_total = 1)
 SELECT b.state, b.source_state, b.jobs, 100.0 * b.jobs / t.jobs AS jobs_pct,
-       b.gpu_hours, 100 * b.gpu_hours / nullif(t.gpu_hours, 0) AS gpu_hours_pct, b.jobs_timed,
+       b.gpu_hours, 100 * b.gpu_hours / nullif(t.gpu_hours, 0) AS gpu_hours_pct, b.node_hours, b.jobs_timed,
        b.gpu_hours_span, 100 * b.gpu_hours_span / nullif(t.gpu_hours_span, 0) AS gpu_hours_span_pct,
        b.gpu_hours_sum, 100 * b.gpu_hours_sum / nullif(t.gpu_hours_sum, 0) AS gpu_hours_sum_pct,
        b.gpu_hours_last, 100 * b.gpu_hours_last / nullif(t.gpu_hours_last, 0) AS gpu_hours_last_pct

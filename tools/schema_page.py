@@ -19,7 +19,7 @@ and reads nothing but the store: no file, no network. `gpuctl tables` lists what
 
 ```sh
 gpuctl ingest sample_data/failures --db site.duckdb
-gpuctl query site.duckdb 'SELECT "user", sum(run_s) / 3600 FROM attempts JOIN jobs USING (cluster, job) GROUP BY "user"'
+gpuctl query site.duckdb 'SELECT "user", sum(gpu_hours) FROM held JOIN jobs USING (cluster, job) GROUP BY "user"'
 gpuctl query site.duckdb "SELECT state, count(*) AS jobs FROM jobs GROUP BY state ORDER BY jobs DESC" --json
 gpuctl query site.duckdb "SELECT * FROM attempts" --format parquet --output attempts.parquet
 gpuctl tables jobs

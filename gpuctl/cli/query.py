@@ -43,12 +43,14 @@ def query(  # noqa: PLR0917 - Typer passes options by name
 ) -> None:
     """Answer SQL over a trace store: one SELECT, which reads no file and no network."""
     given = settings(context)
+    from gpuctl.analyze.held import provide_held
     from gpuctl.cli.time_limit import TimeLimit
     from gpuctl.store.database import Store
     from gpuctl.store.views import ask_in_batches
 
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=["query"])
     with Store(store) as opened, TimeLimit(timeout, opened.interrupt):
+        provide_held(opened, sql)
         found = ask_in_batches(opened, sql)
         if for_people(shape, output) or shape is OutputFormat.MARKDOWN:
             frame, more = _first_rows(found)

@@ -56,6 +56,10 @@ _EXITS = (
     Field("exit_signal", _COUNT, "signal that ended it; NULL: none, or not known"),
 )
 
+HELD = "held"
+HELD_ROWS = "temp.main.rows_held"
+"""The view whose rows are computed when a statement names it (`gpuctl.analyze.held`)."""
+
 VIEWS: tuple[View, ...] = (
     View("clusters", "a cluster", (
         _CLUSTER,
@@ -174,6 +178,18 @@ VIEWS: tuple[View, ...] = (
         Field("preempted_by", _TEXT, "the job that took its place"),
         Field("quirks", "VARCHAR[]", "what was odd in its records, and how it was treated"),
     )),
+    View(HELD, "an attempt that held its GPUs, or nodes, for a known time; of a job without attempts, the job", (
+        _CLUSTER, _JOB,
+        Field("attempt", _COUNT, "number of the attempt, from 0; NULL: the job has none"),
+        Field("gpus", _NUMBER, "GPUs that it held; NULL: not known"),
+        Field("held_from_ts", _TIME, "allocation of its GPUs, which may come before its start; NULL: not known (UTC)"),
+        Field("held_until_ts", _TIME, "their release; of what still runs, the end of its log; NULL: not known (UTC)"),
+        Field("gpu_hours", _NUMBER, "GPU-hours from allocation to release: those of the tables overview, users, queues "
+              "and accounts; of YARN, of its containers"),
+        Field("gpu_hours_from_start", _NUMBER, "GPU-hours from start_ts to release; NULL where containers came and went "
+              "one by one"),
+        Field("node_hours", _NUMBER, "node-hours where the GPUs are not known; a node counts for each of its attempts"),
+    )),
     View("placements", "an attempt on a node", (
         _CLUSTER, _JOB, _ATTEMPT, _MACHINE,
         Field("gpus", _NUMBER, "GPUs there"),
@@ -256,12 +272,16 @@ VIEWS: tuple[View, ...] = (
 
 def show(store: Store) -> None:
     """Let SQL see the views, and nothing but them by their names; no setting can be changed after that."""
+    empty = ", ".join(f'"{field.name}" {field.kind}' for view in VIEWS if view.name == HELD for field in view.fields)
+    store.execute(f"CREATE TEMP TABLE IF NOT EXISTS {HELD_ROWS} ({empty})")
     for view in VIEWS:
         names = ", ".join(f'"{field.name}"' for field in view.fields)
         # names of this module's own
         kept = "trace.main."
         if store.lake is not None and view.name in lake.VIEWS:
             kept = "temp.main.lake_"
+        if view.name == HELD:
+            kept = HELD_ROWS.removesuffix(HELD)
         rows = f"SELECT {names} FROM {kept}{view.name}"  # noqa: S608
         store.execute(f'CREATE VIEW memory.main."{view.name}" AS {rows}')
     for name in lake.VIEWS if store.lake is not None else ():

@@ -1,5 +1,6 @@
 -- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
--- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, container by container where YARN's logs have containers.
+-- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, from allocation to release, container by container where YARN's logs have containers. All GPU-hours of analyses are sums of it.
+-- node_s: node-seconds of attempts whose GPUs no source states; a node that several attempts share counts for each of them.
 -- A calendar is asked only where it must be: of a million attempts it takes a second for each time.
 WITH zone AS (
     SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name, source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster
@@ -8,7 +9,7 @@ times AS (
     SELECT a.* EXCLUDE (reason), 
            -- of YARN, the reason tells how it ended, not why it waited
            CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
-           j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
+           j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.nodes AS job_nodes, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 OR list_contains(a.quirks, 'resized') AS is_last,
            -- a change of a running job's size begins an attempt, but no try and no wait
            coalesce(list_contains(z.resized, a.attempt - 1), false) AS goes_on,
@@ -55,6 +56,8 @@ ordered AS (
            given.job IS NOT NULL AND start_ts IS NOT NULL AND shown.gpus IS NOT NULL AND NOT list_has_any(shown.quirks, ['gpus_partial', 'gpus_estimated']) AS by_container,
            CASE WHEN by_container THEN coalesce(ended_gpu_s, 0) + greatest(open_gpus * epoch(held_until_ts) - open_from, 0)
                 ELSE shown.gpus * CASE WHEN start_ts IS NOT NULL THEN held_until_c - held_from_c ELSE shown.run_s END END AS gpu_s,
+           CASE WHEN shown.gpus IS NULL
+                THEN coalesce(nullif(servers, 0), nullif(job_nodes, 0)) * CASE WHEN start_ts IS NOT NULL THEN held_until_c - held_from_c ELSE shown.run_s END END AS node_s,
            CASE WHEN shown.gpus IS NULL THEN 'unknown' WHEN shown.gpus = 0 THEN '0' WHEN shown.gpus <= 1 THEN '1' WHEN shown.gpus <= 4 THEN '2-4'
                 WHEN shown.gpus <= 8 THEN '5-8' ELSE '>8' END AS size_bucket
     FROM shown CROSS JOIN zone CROSS JOIN log_end LEFT JOIN given USING (job, attempt)

@@ -1,7 +1,7 @@
 -- The attempts of one cluster that ended without success, what its scheduler says of each, and where each ran. A user's or administrator's own ending is no failure.
 -- rtf_s is the run time to failure: how long it held its GPUs; an attempt that the next one of its job overlaps counts to that one's start, as elsewhere.
 WITH failed AS (
-    SELECT a.job, a.attempt, a.queue, a."user", a.gpus, a.size_bucket, a.servers, a.start_ts, a.end_ts, a.start_c, a.state, a.job_state, a.is_last, a.by_container, a.gpu_s,
+    SELECT a.job, a.attempt, a.queue, a."user", a.gpus, a.size_bucket, a.servers, a.start_ts, a.end_ts, a.start_c, a.state, a.job_state, a.is_last, a.gpu_s,
            a.exit_code, a.exit_signal, epoch(a.end_ts) AS end_s,
            CASE WHEN a.start_ts IS NOT NULL AND a.released_ts IS NOT NULL THEN round(a.held_until_c - a.start_c, 6)
                 WHEN a.start_ts IS NULL THEN a.run_s END AS rtf_s,
@@ -41,6 +41,6 @@ outputs AS (
     SELECT o.job, coalesce(o.attempt, j.attempts - 1) AS attempt FROM job_outputs AS o JOIN base_jobs AS j USING (job) WHERE o.cluster = $cluster
     UNION SELECT job, attempt FROM base_line_attempts
 )
-SELECT f.* EXCLUDE (by_container, gpu_s), CASE WHEN f.by_container THEN f.gpu_s ELSE f.gpus * f.rtf_s END / 3600 AS gpu_hours, coalesce(p.machines, []::VARCHAR[]) AS machines, coalesce(w.texts, []::VARCHAR[]) AS texts, o.job IS NOT NULL AS has_log
+SELECT f.* EXCLUDE (gpu_s), CASE WHEN f.rtf_s IS NOT NULL THEN f.gpu_s END / 3600 AS gpu_hours, coalesce(p.machines, []::VARCHAR[]) AS machines, coalesce(w.texts, []::VARCHAR[]) AS texts, o.job IS NOT NULL AS has_log
 FROM failed AS f LEFT JOIN base_gang_machines AS p USING (job, attempt) LEFT JOIN words AS w USING (job, attempt) LEFT JOIN outputs AS o USING (job, attempt)
 ORDER BY f.job, f.attempt

@@ -6,9 +6,10 @@ WITH told AS (
     GROUP BY job
 ),
 held AS (
-    SELECT job, attempt, start_c, held_until_c, start_ts, held_until_ts, coalesce(gpus, job_gpus) AS gpus, held_until_c - start_c AS held_s,
-           sum((coalesce(gpus, job_gpus) * (held_until_c - start_c))::DECIMAL(28, 9)) OVER (PARTITION BY job)::DOUBLE AS gpu_s,
-           sum((coalesce(gpus, job_gpus) * (held_until_c - start_c))::DECIMAL(28, 9)) OVER (PARTITION BY job ORDER BY attempt ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)::DOUBLE AS later_gpu_s
+    -- gpus: on average from the start on, so that points in time add up to what was held
+    SELECT job, attempt, start_ts, held_until_ts, gpu_s / nullif(held_until_c - held_from_c, 0) AS gpus, held_until_c - start_c AS held_s,
+           sum(gpu_s::DECIMAL(28, 9)) OVER (PARTITION BY job)::DOUBLE AS gpu_s,
+           sum(gpu_s::DECIMAL(28, 9)) OVER (PARTITION BY job ORDER BY attempt ROWS BETWEEN 1 FOLLOWING AND UNBOUNDED FOLLOWING)::DOUBLE AS later_gpu_s
     FROM base_attempts SEMI JOIN told USING (job) WHERE start_c IS NOT NULL
 ),
 lowest AS (
