@@ -57,6 +57,7 @@ WITH known(rank, level, quirk, finding, treatment) AS (
         (72, 'job', 'created_before_trace', 'jobs that were there before the trace begins', 'no submission and no wait'),
         (73, 'job', 'seen_running', 'jobs that were running when the source was written', 'how they ended is unknown'),
         (74, 'job', 'gpus_of_its_nodes', 'jobs whose GPUs the source does not state', 'all GPUs of their nodes'),
+        (74, 'job', 'gpus_given', 'jobs whose GPUs no source states and the user gave (--gpus-per-node)', 'all GPUs of their nodes'),
         (75, 'job', 'not_in_job_table', 'jobs that the table of jobs lacks', 'made of the tables of tasks and instances'),
         (76, 'job', 'not_in_task_table', 'jobs that the table of tasks lacks', 'size unknown'),
         (77, 'job', 'start_is_admission', 'jobs of which only the admission is known, not when their pods were ready', 'the admission is their start'),

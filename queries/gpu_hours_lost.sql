@@ -11,7 +11,7 @@
 -- column: killed_h | GPU-h | by the last attempt of jobs that were killed, ran into their time limit or were preempted
 -- column: failed_h | GPU-h | by the last attempt of jobs that failed, ran out of memory or lost a machine
 -- column: other_h | GPU-h | by the last attempt of jobs in any other or an unknown state, and by attempts that still ran
--- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts, those of unknown outcome left out; empty where no source states an outcome
+-- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts; empty where no source states how any attempt ended
 -- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held
 -- column: lost_node_pct | % | share of node_hours in retried, killed and failed attempts, as lost_pct
 -- chart: stacked on=terminal x=size_bucket y=succeeded_h,retried_h,killed_h,failed_h,other_h
@@ -22,9 +22,11 @@ SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS si
        CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'killed'), 0)::DOUBLE / 3600 END AS killed_h,
        CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0 THEN coalesce(sum(gpu_s) FILTER (outcome = 'failed'), 0)::DOUBLE / 3600 END AS failed_h,
        CASE WHEN count(gpu_s) > 0 THEN coalesce(sum(gpu_s) FILTER (outcome IN ('other', 'unknown')), 0)::DOUBLE / 3600 END AS other_h,
-       100 * coalesce(sum(gpu_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(gpu_s) FILTER (outcome <> 'unknown'), 0)::DOUBLE AS lost_pct,
+       CASE WHEN count(gpu_s) FILTER (outcome <> 'unknown') > 0
+            THEN 100 * coalesce(sum(gpu_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(gpu_s), 0)::DOUBLE END AS lost_pct,
        sum(node_s)::DOUBLE / 3600 AS node_hours,
-       100 * coalesce(sum(node_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(node_s) FILTER (outcome <> 'unknown'), 0)::DOUBLE AS lost_node_pct
+       CASE WHEN count(node_s) FILTER (outcome <> 'unknown') > 0
+            THEN 100 * coalesce(sum(node_s) FILTER (outcome IN ('retried', 'killed', 'failed')), 0)::DOUBLE / nullif(sum(node_s), 0)::DOUBLE END AS lost_node_pct
 FROM base_held
 GROUP BY GROUPING SETS ((size_bucket), ())
 HAVING count(*) > 0

@@ -72,7 +72,10 @@ def _first_shown(table: ResultTable) -> tuple[str, ...]:
     """The columns that a table shows until all of them are asked for."""
     names = tuple(column.name for column in table.columns)
     most = len(names) if len(names) <= FEW_COLUMNS else min(table.first_columns or FEW_COLUMNS, FEW_COLUMNS)
-    return table.key_columns or names[:most]
+    if not table.key_columns:
+        return names[:most]
+    filled = tuple(name for name in table.key_columns if table.frame[name].count())
+    return filled if len(filled) > 1 else table.key_columns
 
 
 def cell(text: str, value: object) -> Cell:

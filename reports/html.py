@@ -31,6 +31,7 @@ from gpuctl.reports.report import against_baseline, compared, failed, labelled, 
 from gpuctl.reports.summary import headlines
 from gpuctl.reports.text import shown, visible
 from gpuctl.reports.units import Units
+from gpuctl.reports.why_empty import reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence, Set
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from gpuctl.reports.charts.chart import Panel
     from gpuctl.reports.charts.registry import Drawing
     from gpuctl.reports.report import Part
+    from gpuctl.reports.why_empty import Reason
 
 TABLE_ROWS = 500
 """At most so many rows of a table are in the page …"""
@@ -181,6 +183,7 @@ def render_report(parts: Sequence[Part], summary: Analysis, version: str = __ver
         folded=several or sum(card.has_place for card in cards) > UNFOLDED,
         undrawn=undrawn,
         empty=empty,
+        reasons=_why_empty(parts),
         without_rows=[card for card in cards if card.grid is None],
         sources=_sources_grid(summary.sources, limit),
         totals=_source_totals(summary.sources),
@@ -296,6 +299,11 @@ def _cards(part: Part, drawings: Sequence[Drawing], endings: tuple[str, str], li
         for table in part.analysis.tables
         if table.frame.height
     ]
+
+
+def _why_empty(parts: Sequence[Part]) -> list[Reason]:
+    """What figures lack, of all results, each once."""
+    return list(dict.fromkeys(reason for part in parts for reason in reasons(part.analysis)))
 
 
 def _lead(cards: Sequence[_Card]) -> tuple[list[_Figure], list[_Card]]:

@@ -169,6 +169,7 @@ METRICS: tuple[Metric, ...] = (
     _metric("overview.jobs", "jobs", "jobs of the log", "overview.jobs"),
     _metric("overview.gpus", "GPUs", "GPUs of the cluster", "overview.gpus"),
     _metric("overview.gpu_hours", "GPU-h", "GPU-hours of all attempts", "overview.gpu_hours"),
+    _metric("overview.node_hours", "node-h", "node-hours of attempts whose GPUs are unknown", "overview.node_hours"),
     _metric(
         "overview.occupancy_pct",
         "%",

@@ -76,8 +76,20 @@ def _gpu_hours(table: ResultTable, units: Units) -> Headline | None:
     lost = sum(float(table.frame[name].sum()) for name in _LOST)
     if hours <= 0:
         return None
+    known = any(table.frame[name].count() for name in _LOST)
     share = f"{shown(100 * lost / hours, '%')}\u00a0% in attempts that did not end in success"
-    return Headline("GPU-hours", shown(hours, "GPU-h"), "", share, table.name)
+    return Headline("GPU-hours", shown(hours, "GPU-h"), "", share if known else _NO_ENDS, table.name)
+
+
+def _node_hours(table: ResultTable, units: Units) -> Headline | None:
+    """Of whole-node logs, whose jobs' GPUs no source states."""
+    if table.frame["gpu_hours"].sum() or not table.frame["node_hours"].sum():
+        return None
+    hours = float(table.frame["node_hours"].sum())
+    known = table.frame.drop_nulls(["node_hours", "lost_node_pct"])
+    lost = float((known["node_hours"] * known["lost_node_pct"]).sum()) / hours
+    share = f"{shown(lost, '%')}\u00a0% in attempts that did not end in success"
+    return Headline("Node-hours", shown(hours, "GPU-h"), "", share if known.height else _NO_ENDS, table.name)
 
 
 def _busy(table: ResultTable, units: Units) -> Headline | None:
@@ -199,9 +211,11 @@ def _learnt(table: ResultTable, units: Units) -> Headline | None:
 
 
 _LOST = ("retried_h", "killed_h", "failed_h")
+_NO_ENDS = "no source states how the attempts ended"
 _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable, Units], Headline | None]], ...] = (
     ("status", ("state", "jobs", "jobs_pct"), _jobs),
     ("gpu_hours_lost", ("gpu_hours", *_LOST), _gpu_hours),
+    ("gpu_hours_lost", ("gpu_hours", "node_hours", "lost_node_pct"), _node_hours),
     ("overview", ("occupancy_pct", "gpus"), _busy),
     ("delay_causes", ("cause", "hours", "share_pct", "low_pct", "high_pct"), _causes),
     ("delay_by_size", tuple(f"{cause}_h" for cause in CAUSES), _waiting),

@@ -20,44 +20,47 @@ ASKED = ("most_held", "gpus_not_stated")
 """Files of ``queries/base`` that `contradictions` reads."""
 
 
-def contradictions(store: Store, bases: Bases) -> list[Note]:
-    """Sentences on GPUs held beyond those that machines have, and on GPUs that accounting does not track."""
+def contradictions(store: Store, bases: Bases) -> list[tuple[float, Note]]:
+    """Sentences on GPUs held beyond those that machines have, and on GPUs that accounting does not track.
+
+    With each, the share of the GPUs, machines or attempts that it concerns.
+    """
     bases.need(ASKED)
     rows = store.frame("SELECT *, strftime(ts, '%Y-%m-%d %H:%M:%S') AS at FROM base_most_held").to_dicts()
-    found = []
+    found: list[tuple[float, Note]] = []
     whole = next((row for row in rows if row["machine"] is None), None)
     if whole is not None and whole["gpus"] is not None and whole["held"] > whole["gpus"] + 1e-6:
-        found.append(
-            note(
-                "{held:,} GPU{held| was|s were} held at once, of {gpus:,} that the known machines have (at {at} UTC): "
-                "machines are missing from the list, or the log's sizes or times are wrong. Shares of the cluster's "
-                "GPUs that would be above 100 % are left out",
-                **_numbers(whole),
-            )
+        excess = 1 - whole["gpus"] / whole["held"]
+        text = note(
+            "{held:,} GPU{held| was|s were} held at once, of {gpus:,} that the known machines have (at {at} UTC): "
+            "machines are missing from the list, or the log's sizes or times are wrong. Shares of the cluster's "
+            "GPUs that would be above 100 % are left out",
+            **_numbers(whole),
         )
+        found.append((excess, text))
     machines = sorted(
         (row for row in rows if row["machine"]), key=lambda row: (row["gpus"] - row["held"], row["machine"])
     )
     if machines:
-        found.append(
-            note(
-                "on {machines:,} machine{machines||s} jobs held more GPUs at once than {machines|it has|they have}; "
-                "most on {machine}: {held:,} of {gpus:,} (at {at} UTC)",
-                machines=len(machines),
-                machine=Named("machine", machines[0]["machine"]),
-                **_numbers(machines[0]),
-            )
+        text = note(
+            "on {machines:,} machine{machines||s} jobs held more GPUs at once than {machines|it has|they have}; "
+            "most on {machine}: {held:,} of {gpus:,} (at {at} UTC)",
+            machines=len(machines),
+            machine=Named("machine", machines[0]["machine"]),
+            **_numbers(machines[0]),
         )
+        every = store.value("SELECT count(*) FROM base_machines")
+        found.append((len(machines) / every, text))
     [gpus] = store.frame("FROM base_gpus_not_stated").to_dicts()
     if gpus["unknown"]:
-        found.append(
-            note(
-                "accounting does not track GPUs here: no record has gres/gpu, though the cluster has GPUs. Those of "
-                "{unknown:,} attempt{unknown||s} are unknown, not 0. Set AccountingStorageTRES=gres/gpu; for the past, "
-                "load scontrol show job -d or squeue --json",
-                unknown=gpus["unknown"],
-            )
+        text = note(
+            "accounting does not track GPUs here: no record has gres/gpu, though the cluster has GPUs. Those of "
+            "{unknown:,} attempt{unknown||s} are unknown, not 0. Set AccountingStorageTRES=gres/gpu; for the past, "
+            "load scontrol show job -d or squeue --json",
+            unknown=gpus["unknown"],
         )
+        every = store.value("SELECT count(*) FROM base_attempts")
+        found.append((gpus["unknown"] / every, text))
     return found
 
 

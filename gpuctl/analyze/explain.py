@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import gpuctl
 from gpuctl.analyze import failure_table, query
 from gpuctl.analyze.bases import Bases
-from gpuctl.analyze.run import REPLAY
+from gpuctl.analyze.cluster import REPLAY
 from gpuctl.core.causes import CAUSES, main_cause
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Literal
 
 import polars as pl
 
-from gpuctl.analyze import query, registry
+from gpuctl.analyze import caveats, query, registry
 from gpuctl.analyze.bases import DELAYS, Bases
-from gpuctl.analyze.contradictions import ASKED, contradictions
+from gpuctl.analyze.caveats import Caveat
+from gpuctl.analyze.cluster import cluster_note
 from gpuctl.analyze.units import PODS, of_units
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
-from gpuctl.core.notes import Named, fields, foreign, named, note, ours, together
+from gpuctl.core.notes import fields, foreign, note, ours
 from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.queries.catalogue import in_order
 from gpuctl.queries.sections import SECTIONS
-from gpuctl.store.sources import JOBS_CSV, read_sources
+from gpuctl.store.sources import read_sources
 from gpuctl.store.views import as_plain
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.queries.catalogue import Query
     from gpuctl.store.database import Store
-
-
-REPLAY = "replay"
-"""``clusters.source_format`` of what a replay wrote."""
 
 
 @dataclass(frozen=True)
@@ -115,8 +112,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     counted = _counted(asked)
     bases = Bases(store, cluster, options, tell, _statements(asked, counted), numbers=counted)
     found: dict[str, ResultTable] = {}
-    warnings = _warnings(store, bases, cluster)
-    warnings += [ours(PODS.format(unit=unit))] if unit else []
+    found_caveats = caveats.find(store, bases, cluster)
+    found_caveats += [Caveat(1.0, ours(PODS.format(unit=unit)))] if unit else []
     for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
         tell(one.name)
         try:
@@ -127,12 +124,15 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             # a package's analysis that nobody asked for by name keeps no other from its rows
             if one.name in options.tables or one.origin == BUILT_IN:
                 raise
-            warnings.append(foreign(f"{error.message}. Its table is left out"))
+            found_caveats.append(Caveat(0.0, foreign(f"{error.message}. Its table is left out")))
     site = bases.site
     tables = tuple(found[name] for name in names if name in found)
     settings = {"definition": ours(options.definition), "duration": ours(bases.duration)}
     if bases.kept is not None:
         settings["filter"] = options.filter.told(*bases.kept)
+    given = store.value("SELECT count(*) FROM base_jobs WHERE list_contains(quirks, 'gpus_given')")
+    if given:
+        settings["gpus_per_node"] = note("given by the user, for {jobs:,} job{jobs||s}", jobs=given)
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
     done = steps
@@ -144,7 +144,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         sources=read_sources(store, cluster),
         settings=settings,
         command=options.command,
-        warnings=(*(site.warnings if site else ()), *warnings),
+        warnings=caveats.ranked([*caveats.of_causes(store, bases), *found_caveats]),
     )
 
 
@@ -162,7 +162,7 @@ def _statements(asked: Sequence[Query], counted: Mapping[str, Collection[str]]) 
     numbers = [query.scalars(kind, names) for kind, names in counted.items() if names]
     if any(fields(one.population) & set(registry.SITE_NOTES) for one in asked):
         numbers.append("FROM base_delays")
-    return [*(one.sql for one in asked), *numbers, _SIZELESS, *(query.base_sql(name) for name in _WARNED_OF)]
+    return [*(one.sql for one in asked), *numbers, *caveats.statements()]
 
 
 def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
@@ -284,118 +284,7 @@ def _plain(value: object) -> Note:
     return note("{value:,}", value=value) if isinstance(value, int) else foreign(str(value))
 
 
-def cluster_note(store: Store, cluster: str) -> Note:
-    """A cluster's name; of what a replay wrote, that of the trace and the policy."""
-    trace, at, policy = cluster.rpartition("@")
-    if not at or _source_format(store, cluster) != REPLAY:
-        return named("cluster", cluster)
-    return note("{trace}@{policy}", trace=Named("cluster", trace), policy=Named("policy", policy))
-
-
-def _source_format(store: Store, cluster: str) -> str | None:
-    asked = "SELECT source_format FROM clusters WHERE cluster = $cluster"
-    told: str | None = store.value(asked, {"cluster": cluster})
-    return told
-
-
-def _warnings(store: Store, bases: Bases, cluster: str) -> list[Note]:
-    bases.need(("jobs", "attempts", "machines", "queue_machines"))
-    rejected = bases.rows("rejected")
-    warnings = [] if store.value("SELECT count(*) FROM base_jobs") else [_no_job(store, cluster)]
-    warnings += [
-        note(
-            "{rejected:,} of {rows:,} row{rows||s} of {path} {rejected|was|were} rejected; most often ({often:,}): "
-            "{reason}",
-            rejected=row["rows_rejected"],
-            rows=row["rows_in"],
-            path=Named("path", row["path"]),
-            often=row["rows"],
-            reason=Named("text", row["reason"]),
-        )
-        for row in rejected
-    ]
-    [sizeless] = store.frame(_SIZELESS).to_dicts()
-    if sizeless["attempts"]:
-        warnings.append(
-            note(
-                "no source states how many GPUs {attempts:,} of {ran:,} attempt{ran||s} held, {hours:,.2f} "
-                "hours in all: GPU-hours and occupancy exclude them and are lower bounds. docs/sources.md lists "
-                "sources that do",
-                **sizeless,
-            )
-        )
-    warnings += contradictions(store, bases)
-    if _source_format(store, cluster) == JOBS_CSV:
-        warnings.append(_OF_CSV)
-    inferred = store.value("SELECT count(*) FROM base_machines WHERE gpus_inferred")
-    if inferred:
-        warnings.append(
-            note(
-                "the GPUs of {inferred:,} machine{inferred||s} are inferred: no source states them, so each counts "
-                "with the "
-                "most that "
-                "its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says what "
-                "to load",
-                inferred=inferred,
-            )
-        )
-    partitions = store.value("SELECT count(DISTINCT queue) FROM base_queue_machines WHERE inferred")
-    if partitions:
-        warnings.append(
-            note(
-                "the machines of {partitions:,} partition{partitions||s} are inferred: those that their jobs ran on. "
-                "Load slurm.conf "
-                "or scontrol show partition",
-                partitions=partitions,
-            )
-        )
-    [twice] = bases.rows("duplicate_tasks")
-    if twice["tasks"]:
-        warnings.append(
-            note(
-                "{tasks:,} array task{tasks||s} {tasks|is|are} counted twice: one source names them by JobID (12_3), "
-                "another one by JobIDRaw "
-                "(15). Leave one of the two out",
-                tasks=twice["tasks"],
-            )
-        )
-    [changed] = bases.rows("clock_change")
-    if changed["attempts"]:
-        warnings.append(
-            note(
-                "{attempts:,} attempt{attempts||s} {attempts|spans|span} a change of the clock. The log's times carry "
-                "no zone, so waits and run times "
-                "are differences of its wall clock, as in the published analyses: an hour off if it was changed",
-                attempts=changed["attempts"],
-            )
-        )
-    return warnings
-
-
 _MANY_JOBS = 1_500_000
 _BRIEF_MEMORY = "400MB"
 """What DuckDB may take for the first screen of no more jobs than that: what it spills costs a little time, and with
 what Python holds beside it, a million jobs take 0.9 GB."""
-
-_SIZELESS = (
-    "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "
-    "sum((held_until_c - start_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
-    "FROM base_attempts WHERE start_ts IS NOT NULL"
-)
-_WARNED_OF = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines", *ASKED)
-"""Whatever is asked, `_warnings` asks for these."""
-_OF_CSV = note(
-    "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "
-    "utilization, and GPU-hours are of the run times that it gives; seconds are counted from 1970"
-)
-
-
-def _no_job(store: Store, cluster: str) -> Note:
-    formats = store.frame(
-        "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
-    )["format"].to_list()
-    return note(
-        "the store has no job of cluster {cluster}, only data from {formats}",
-        cluster=cluster_note(store, cluster),
-        formats=together(", ", [ours(name) for name in formats]) if formats else note("no file"),
-    )

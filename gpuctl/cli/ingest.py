@@ -17,6 +17,7 @@ from gpuctl.cli.options import (
     ColumnsOption,
     CumulativeOption,
     DelimiterOption,
+    GpusPerNodeOption,
     JobLogsOption,
     MapOption,
     PlainJsonOption,
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.progress import Bar
     from gpuctl.core.notes import Note
     from gpuctl.ingest.core.format import Format
+    from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
     from gpuctl.ingest.traces.mapped import Said
     from gpuctl.reports.screens.model import Screen
@@ -76,6 +78,7 @@ def ingest(
         Path | None, typer.Option("--save-map", metavar="FILE", help="Keep --map and --unit in this TOML file.")
     ] = None,
     swf_unit: SwfUnitOption = None,
+    gpus_per_node: GpusPerNodeOption = None,
     lake: Annotated[
         str | None,
         typer.Option(
@@ -131,6 +134,7 @@ def ingest(
     folder beside the store.
     """
     from gpuctl.cli.progress import Bar
+    from gpuctl.ingest.core.given_gpus import read_gpus_per_node
     from gpuctl.ingest.pipeline.registry import formats_for, with_named
     from gpuctl.ingest.traces.mapped import NAME
     from gpuctl.spread.engine import parse
@@ -149,6 +153,7 @@ def ingest(
         swf_unit=swf_unit,
     )
     known, log_format = with_named(log_format, known)
+    gpus = None if gpus_per_node is None else read_gpus_per_node(gpus_per_node)
     store = db or DEFAULT_DB
     if source is None:
         _check(paths, db, since or until or clusters or sacct or url or timeout is not None)
@@ -163,7 +168,9 @@ def ingest(
     with Bar(wanted=not options.quiet, color=options.color) as bar:
         files = [Brought(paths or [], cluster)]
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
-        how = _How(timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json)
+        how = _How(
+            timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json, gpus_per_node=gpus
+        )
         reports = [_load(one, store, bar, options, how) for one in todo]
     brief = sys.stdout.isatty() and not (as_json or notes)
     if todo[0].files and brief:
@@ -211,6 +218,7 @@ class _How:
     engine: Engine
     dry_run: bool
     as_json: bool
+    gpus_per_node: GpusPerNode | None
 
 
 def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
@@ -233,6 +241,7 @@ def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> 
             tell=lambda text: message(text, quiet=options.quiet),
             debug=options.debug,
             then=renew,
+            gpus_per_node=how.gpus_per_node,
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)

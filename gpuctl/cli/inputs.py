@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.options import Site
+    from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport
     from gpuctl.ingest.traces.mapped import Said
 
@@ -106,6 +107,7 @@ def opened(
             {
                 "--db": db, "--timezone": timezone, "--columns": columns, "--delimiter": delimiter,
                 "--swf-unit": site.swf_unit if site and doing != "convert" else None,
+                "--gpus-per-node": site and site.gpus_per_node,
             },
         )  # fmt: skip
         from gpuctl.replay.inputs.job_csv import read_jobs
@@ -135,6 +137,7 @@ def opened(
                     progress=bar,
                     formats=formats,
                     log_format=log_format,
+                    gpus_per_node=_given_gpus(site),
                 )
         except IngestInterrupted as stop:
             if db is None:
@@ -153,6 +156,13 @@ def opened(
         yield store_path, report.cluster, report
 
 
+def _given_gpus(site: Site | None) -> GpusPerNode | None:
+    """GPUs of nodes, as the user gives them."""
+    from gpuctl.ingest.core.given_gpus import read_gpus_per_node
+
+    return None if site is None or site.gpus_per_node is None else read_gpus_per_node(site.gpus_per_node)
+
+
 def _check_unread(site: Site | None, doing: str) -> None:
     """What says how logs are read is of no use to a store; convert counts in the unit of ``--swf-unit``."""
     given = {
@@ -160,6 +170,11 @@ def _check_unread(site: Site | None, doing: str) -> None:
         "--unit": site and site.unit,
         "--swf-unit": site and doing != "convert" and site.swf_unit,
     }
+    if site and site.gpus_per_node is not None:
+        raise UsageError(
+            "--gpus-per-node says how to read logs, and a trace store keeps what it was given",
+            hint=f"gpuctl ingest --db STORE --gpus-per-node {site.gpus_per_node}",
+        )
     option = next((option for option, value in given.items() if value), None)
     if option is not None:
         raise UsageError(

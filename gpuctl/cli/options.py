@@ -130,6 +130,15 @@ SwfUnitOption = Annotated[
         "--swf-unit", metavar="UNIT", help="What a processor of SWF or Batsim is: core, gpu or node.  [default: core]"
     ),
 ]
+GpusPerNodeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--gpus-per-node",
+        metavar="N|FILE",
+        help="GPUs of each node, or a CSV with columns node,gpus: jobs whose GPUs no source states hold all GPUs of "
+        "their nodes.",
+    ),
+]
 IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]
 
 # how it is understood
@@ -224,6 +233,7 @@ class Site:
     map: MapOption = None
     unit: UnitOption = None
     swf_unit: SwfUnitOption = None
+    gpus_per_node: GpusPerNodeOption = None
 
     def settings(self) -> dict[str, Any]:
         """These of `gpuctl.analyze.run.Options`, their files read.

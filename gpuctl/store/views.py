@@ -186,8 +186,8 @@ VIEWS: tuple[View, ...] = (
         Field("held_until_ts", _TIME, "their release; of what still runs, the end of its log; NULL: not known (UTC)"),
         Field("gpu_hours", _NUMBER, "GPU-hours from allocation to release: those of the tables overview, users, queues "
               "and accounts; of YARN, of its containers"),
-        Field("gpu_hours_from_start", _NUMBER, "GPU-hours from start_ts to release; NULL where containers came and went "
-              "one by one"),
+        Field("gpu_hours_from_start", _NUMBER, "GPU-hours from the start to release; NULL where containers came and "
+              "went one by one"),
         Field("node_hours", _NUMBER, "node-hours where the GPUs are not known; a node counts for each of its attempts"),
     )),
     View("placements", "an attempt on a node", (

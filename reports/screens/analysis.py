@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from gpuctl.core.causes import CAUSES, cause_name, may_be_main
 from gpuctl.core.numbers import MISSING, lasting, number, percent, timed
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
-from gpuctl.reports.screens.words import briefly, clipped, count, day, filtered, known, only, rows
+from gpuctl.reports.screens.words import clipped, count, day, filtered, known, only, rows, worst
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import between, shown
 from gpuctl.reports.units import Units
+from gpuctl.reports.why_empty import DOCUMENT, reasons
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,7 +55,8 @@ def screen(analysis: Analysis) -> Screen:
         _queues(analysis, unit),
         _users(analysis),
         _machines(analysis),
-        briefly(analysis.warnings),
+        _empty(analysis),
+        worst(analysis.warnings),
         _next(analysis, found),
     ]
     return Screen(
@@ -100,17 +102,29 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
         (
             ("GPUs allocated", percent(allocated) if known(allocated) else _no_share(about)),
             ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else no_use),
-            (
-                "GPU-hours lost",
-                f"{percent(lost['lost_pct'])} of {number(lost['gpu_hours'], 'GPU-h')}"
-                if known(lost.get("lost_pct"))
-                else "n/a (GPUs unknown)",
-            ),
+            _lost(lost),
             ("Wait p50, p95", wait if known(waits[0]) else "n/a (no start times)"),
             ("Still waiting", f"{count(waiting, 'job')}{asked}"),
             ("Completed", _completed(analysis)),
         )
     )
+
+
+def _lost(lost: Row) -> tuple[str, str]:
+    """The hours that came to nothing: of GPUs or, where these are unknown, of nodes."""
+    for what, hours, share in (("GPU-hours", "gpu_hours", "lost_pct"), ("Node-hours", "node_hours", "lost_node_pct")):
+        if known(lost.get(hours)):
+            held = number(lost[hours], "GPU-h")
+            if known(lost.get(share)):
+                return f"{what} lost", f"{percent(lost[share])} of {held}"
+            return what, f"{held} (end states unknown)"
+    return "GPU-hours lost", "n/a (GPUs unknown)"
+
+
+def _empty(analysis: Analysis) -> Line | None:
+    """What is not known here, and where to read what to do about it."""
+    found = [reason.what for reason in reasons(analysis)]
+    return Line("Not known", f"{', '.join(found)}; see {DOCUMENT}", lines=2) if found else None
 
 
 def _no_share(about: Row) -> str:
@@ -182,26 +196,35 @@ def _queues(analysis: Analysis, unit: Unit) -> Grid | None:
     top = every[:_TOP]
     title = f"Top {len(top)} of {len(every)} queues" if len(every) > len(top) else "Queues"
     quotas = any(known(row["quota_gpus"]) for row in top)
+    hours, share, what = _known_hours(every, "gpu_hours", "node_hours")
     heads = [
-        Head(title, right=False), Head("jobs"), Head("GPU-hours"), Head("of all", "%"), Head("wait p50"),
+        Head(title, right=False), Head("jobs"), Head(what), Head("of all", "%"), Head("wait p50"),
         Head("p95", unit.name),
     ]  # fmt: skip
     heads += [Head("quota")] if quotas else []
     cells = []
     for row in top:
-        own = [clipped(row["queue"]), shown(row["jobs"]), number(row["gpu_hours"], "GPU-h")]
-        own += [shown(row["gpu_hours_pct"], "%")]
+        own = [clipped(row["queue"]), shown(row["jobs"]), number(row[hours], "GPU-h"), shown(row[share], "%")]
         own += [timed(row[name] and 60 * row[name], unit) for name in ("wait_p50_min", "wait_p95_min")]
         own += [number(row["quota_gpus"], "GPUs")] if quotas else []
         cells.append(tuple(own))
     return Grid(tuple(heads), tuple(cells)) if cells else None
 
 
+def _known_hours(every: Sequence[Row], gpus: str, nodes: str) -> tuple[str, str, str]:
+    """The column of hours that are known, that of their shares, and what they are: of nodes where no GPUs are known."""
+    of_nodes = not any(known(row[gpus]) for row in every) and any(known(row[nodes]) for row in every)
+    name = nodes if of_nodes else gpus
+    return name, f"{name}_pct", "node-hours" if of_nodes else "GPU-hours"
+
+
 def _users(analysis: Analysis) -> Grid | None:
     every = rows(analysis, "users")
-    losing = [row for row in every if (row["lost_gpu_hours"] or 0) > 0]
-    if not any(row["user"] is not None for row in every) or not losing:
+    if not any(row["user"] is not None for row in every):
         return None
+    losing = [row for row in every if (row["lost_gpu_hours"] or 0) > 0]
+    if not losing:
+        return _users_by_hours(every)
     top = losing[:_TOP]
     heads = (
         Head("Users by GPU-hours lost", right=False), Head("lost"), Head("of all", "%"), Head("of own", "%"),
@@ -212,6 +235,31 @@ def _users(analysis: Analysis) -> Grid | None:
             clipped(row["user"]) if row["user"] is not None else "(not named)", number(row["lost_gpu_hours"], "GPU-h"),
             shown(row["lost_pct"], "%"), shown(row["own_lost_pct"], "%"), number(row["failed_h"], "GPU-h"),
             number(row["killed_h"], "GPU-h"), number(row["retried_h"], "GPU-h"),
+        )
+        for row in top
+    )  # fmt: skip
+    return Grid(heads, cells)
+
+
+def _users_by_hours(every: Sequence[Row]) -> Grid | None:
+    """Where GPUs or ends of jobs are unknown: the users who lost most node-hours, or else held most."""
+    hours, _, what = _known_hours(every, "gpu_hours", "node_hours")
+    lost = any((row["lost_node_hours"] or 0) > 0 for row in every)
+    if not any(known(row[hours]) for row in every) or any(
+        known(row["lost_gpu_hours"]) and row["jobs"] for row in every
+    ):
+        return None
+    by = "lost_node_hours" if lost else hours
+    top = sorted(every, key=lambda row: -(row[by] or 0.0))[:_TOP]
+    total = sum(row[by] or 0.0 for row in every)
+    heads = (
+        Head(f"Users by {what}{' lost' if lost else ''}", right=False), Head("lost" if lost else "held"),
+        Head("of all", "%"), Head("jobs"),
+    )  # fmt: skip
+    cells = tuple(
+        (
+            clipped(row["user"]) if row["user"] is not None else "(not named)", number(row[by], "GPU-h"),
+            shown(100 * (row[by] or 0.0) / total if total else None, "%"), shown(row["jobs"]),
         )
         for row in top
     )  # fmt: skip

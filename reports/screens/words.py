@@ -75,6 +75,13 @@ def filtered(analysis: Analysis, but: str = "") -> Line | None:
     return None if told is None else Line("Filter", f"{told}{but}", lines=2)
 
 
+def worst(warnings: Sequence[str], most: int = 3) -> Line | None:
+    """The caveats that can change most, the worst first, and how many there are; None where there is none."""
+    if not warnings:
+        return None
+    return Line(f"Caveats ({len(warnings)}, --notes)", "; ".join(map(_first_words, warnings[:most])), lines=most)
+
+
 def briefly(warnings: Sequence[str]) -> Line | None:
     """The line of caveats: how many there are, and what each says first; None where there is none."""
     if not warnings:

@@ -186,7 +186,8 @@ def _print_table(console: Console, table: ResultTable, how: _How) -> None:
     columns = shown_columns(table, ROWS, how.units)
     hidden = len(columns) - table.first_columns if how.short and table.first_columns else 0
     if hidden > 0 and rows > 1:
-        columns = columns[: table.first_columns]
+        # an empty column answers nothing
+        columns = tuple(c for c in columns[: table.first_columns] if table.frame[c.name].count())
     if rows == 0:
         _say(console, "no rows", indent=GAP)
     elif rows == 1 and len(columns) > _UPRIGHT_COLUMNS:

@@ -13,7 +13,7 @@ from gpuctl.core.errors import InputError, UsageError, bug_of, is_bug
 from gpuctl.core.local_time import check_timezone, has_local_times
 from gpuctl.core.paths import resolved
 from gpuctl.core.text import plural
-from gpuctl.ingest.core import ledger
+from gpuctl.ingest.core import given_gpus, ledger
 from gpuctl.ingest.core.ledger import Entry
 from gpuctl.ingest.pipeline.chosen_format import not_read_as, refuse_empty
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
@@ -73,6 +73,7 @@ def ingest(
     tell: Callable[[str], None] = lambda _: None,
     debug: bool = False,
     then: Callable[[Store, str], None] | None = None,
+    gpus_per_node: given_gpus.GpusPerNode | None = None,
 ) -> IngestReport:
     """Load every log file under some paths into a trace store, which is made where there is none.
 
@@ -94,6 +95,7 @@ def ingest(
         tell: called with a line for the user about them.
         debug: show the traceback of a bug that a file reveals, too.
         then: called with the store and the cluster's name when anything of it has changed, while the store is open.
+        gpus_per_node: GPUs of nodes, for jobs whose GPUs no source states; those of the store unless given.
 
     Returns:
         what was found and what became of it; sources that failed are in it and do not stop the others.
@@ -125,6 +127,7 @@ def ingest(
         tell=tell,
         debug=debug,
         then=then,
+        gpus_per_node=gpus_per_node,
     )
     lake = None if dry_run else lake
     try:
@@ -138,6 +141,8 @@ def ingest(
         if dry_run:
             return run.load(None)
         with Store(db_path, write=True, memory_limit=MEMORY_LIMIT, lake=lake) as store:
+            if gpus_per_node is not None and not paths:
+                run.cluster = store.cluster(cluster)
             return run.load(store)
     finally:
         run.opener.close()
@@ -196,6 +201,7 @@ class _Run:
     tell: Callable[[str], None] = lambda _: None
     debug: bool = False
     then: Callable[[Store, str], None] | None = None
+    gpus_per_node: given_gpus.GpusPerNode | None = None
     ahead: Ahead | None = None
     """What workers read."""
     derived: int = 0
@@ -261,6 +267,7 @@ class _Run:
                     f"cluster {self.cluster} was read with the time zone {known.timezone}, not {self.timezone}",
                     hint="give another --cluster or another --db",
                 )
+        self._withdraw_given(store)
         if store and self.engine is not None:
             self.ahead = self._ahead(store, self.engine)
         for group in groups(self.findings):
@@ -277,6 +284,7 @@ class _Run:
         if store and self.timezone is None and any(s.status in {"loaded", "replaced"} for s in self.done):
             self.assumed = ledger.assumed_zone(store, self.cluster)
         self._conclude(store)
+        self._give(store)
         if store and store.lake is not None:
             # the files of sources that others have taken the place of
             store.lake.sweep()
@@ -288,6 +296,18 @@ class _Run:
             except KeyboardInterrupt:
                 raise IngestInterrupted(self._summary()) from None
         return self._summary()
+
+    def _withdraw_given(self, store: Store | None) -> None:
+        """Take back GPUs that the user gave before, until all sources have been read."""
+        if store and not self.dry_run and given_gpus.is_given(store, self.cluster):
+            with self._all_or_nothing(store):
+                given_gpus.withdraw(store, self.cluster)
+
+    def _give(self, store: Store | None) -> None:
+        """Fill in the GPUs of jobs that no source states and the user gave, now or before."""
+        if store and not self.dry_run and (self.gpus_per_node or given_gpus.is_given(store, self.cluster)):
+            with self._all_or_nothing(store):
+                self.remarks += given_gpus.give(store, self.cluster, self.gpus_per_node)
 
     def _ahead(self, store: Store, engine: Engine) -> Ahead:
         """Have workers read what need not be read here, but for files that the store may have."""

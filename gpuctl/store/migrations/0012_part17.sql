@@ -43,6 +43,14 @@ CREATE VIEW attempts AS
            source
     FROM all_trace_jobs;
 
+CREATE TABLE given_gpus (               -- GPUs of nodes as the user gave them (--gpus-per-node), for jobs whose GPUs no source states
+    cluster VARCHAR NOT NULL,
+    machine VARCHAR,                    -- NULL: every node that is not named
+    gpus INTEGER NOT NULL,
+    added BOOLEAN NOT NULL,             -- the row of machines is from here
+    labelled BOOLEAN NOT NULL           -- machines.gpus_labelled is from here
+);
+
 CREATE TABLE job_dependencies (         -- jobs that follow another one (SWF fields 17 and 18)
     cluster VARCHAR NOT NULL, job VARCHAR NOT NULL,
     after_job VARCHAR NOT NULL,         -- it may start only after the end of this one

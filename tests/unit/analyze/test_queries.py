@@ -38,12 +38,13 @@ def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> Non
         # halves of GPUs held for thirds of seconds, beside very long attempts: doubles would add up to other digits
         con.execute(
             "CREATE TABLE base_attempts AS SELECT '1' AS size_bucket, "
-            "i % 7 / 2 * (i * 7919 % 100003 / 3 + 1e7 * (i % 1000 = 0)::INTEGER) AS gpu_s, "
+            "i % 7 / 2 * (i * 7919 % 100003 / 3 + 1e7 * (i % 1000 = 0)::INTEGER) AS gpu_s, NULL::DOUBLE AS node_s, "
             "i % 3 > 0 AS is_last, 'completed' AS state, 'completed' AS job_state, true AS ran, "
             "i::VARCHAR AS job, 'q' AS queue, 'u' AS \"user\", 'a' AS account FROM range(600000) AS r(i)"
         )
         con.execute(
-            "CREATE TABLE base_jobs AS SELECT *, 0 AS attempts, 0.0 AS run_s, 1.0 AS gpus FROM base_attempts LIMIT 0"
+            "CREATE TABLE base_jobs AS SELECT *, 0 AS attempts, 0.0 AS run_s, 1.0 AS gpus, 1 AS nodes "
+            "FROM base_attempts LIMIT 0"
         )
         con.execute(f"CREATE VIEW base_held AS {query.base_sql('held')}")
         found = set()

@@ -221,7 +221,8 @@ def test_waits_mostly_before_eligibility_have_a_count(found: Analysis) -> None:
 
 def test_gpu_hours_that_are_not_known_are_empty(found: Analysis) -> None:
     states = rows(found, "status", "state")
-    assert states["running"]["gpu_hours"] is None
+    assert states["running"]["gpu_hours_span"] is None, "its run time is not known, what it held so far is"
+    assert states["running"]["gpu_hours"] == pytest.approx(44 / 60)
     assert states["pending"]["gpu_hours"] == 0
     queues = rows(found, "queues", "queue")
     # held so far by what still runs, as in overview and for users

@@ -1,0 +1,177 @@
+"""What a reader must know before trusting figures, ranked by how much of them it can change."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.analyze import query
+from gpuctl.analyze.cluster import cluster_note, source_format
+from gpuctl.analyze.contradictions import ASKED, contradictions
+from gpuctl.core.notes import Named, note, ours, together
+from gpuctl.store.sources import JOBS_CSV
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from gpuctl.analyze.bases import Bases
+    from gpuctl.core.notes import Note
+    from gpuctl.store.database import Store
+
+
+class Caveat(NamedTuple):
+    """A sentence for readers of the figures.
+
+    Attributes:
+        share: the share of the jobs, attempts, nodes or waiting time behind the figures that it concerns, 0 to 1.
+        text: the sentence.
+    """
+
+    share: float
+    text: Note
+
+
+def ranked(caveats: Iterable[Caveat]) -> tuple[Note, ...]:
+    """The sentences, first those that can change most."""
+    return tuple(one.text for one in sorted(caveats, key=lambda one: -one.share))
+
+
+def of_causes(store: Store, bases: Bases) -> list[Caveat]:
+    """What to know about the causes of waits: it concerns the waiting time whose cause is open."""
+    if bases.site is None:
+        return []
+    share = store.value("SELECT max(high_s - low_s) / nullif(sum(low_s + high_s) / 2, 0) FROM base_cause_ranges")
+    return [Caveat(min(1.0, share or 0.0), text) for text in bases.site.warnings]
+
+
+def statements() -> list[str]:
+    """The SQL that `find` runs, whatever tables are asked for."""
+    return [_COUNTS, _SIZELESS, *(query.base_sql(name) for name in _READ)]
+
+
+def find(store: Store, bases: Bases, cluster: str) -> list[Caveat]:
+    """What to know about the jobs, attempts and nodes of a cluster."""
+    bases.need(("jobs", "attempts", "machines", "queue_machines"))
+    [counts] = store.frame(_COUNTS).to_dicts()
+    jobs, attempts = max(1, counts["jobs"]), max(1, counts["attempts"])
+    [twice], [changed] = bases.rows("duplicate_tasks"), bases.rows("clock_change")
+    found = [
+        (1.0, _no_job(store, cluster) if not counts["jobs"] else None),
+        (1.0, _OF_CSV if source_format(store, cluster) == JOBS_CSV else None),
+        *((row["rows_rejected"] / row["rows_in"], _rejected(row)) for row in bases.rows("rejected")),
+        _unknown_sizes(store),
+        *contradictions(store, bases),
+        (counts["given"] / jobs, _given(counts["given"])),
+        (counts["inferred"] / max(1, counts["machines"]), _inferred_machines(counts["inferred"])),
+        (counts["partitions"] / max(1, counts["queues"]), _inferred_partitions(counts["partitions"])),
+        (twice["tasks"] / jobs, _counted_twice(twice["tasks"])),
+        (changed["attempts"] / attempts, _clock_changed(changed["attempts"])),
+    ]
+    return [Caveat(min(1.0, share), text) for share, text in found if text is not None]
+
+
+_COUNTS = """
+    SELECT (SELECT count(*) FROM base_jobs) AS jobs, (SELECT count(*) FROM base_attempts) AS attempts,
+           (SELECT count(*) FROM base_jobs WHERE list_contains(quirks, 'gpus_given')) AS given,
+           (SELECT count(*) FROM base_machines) AS machines,
+           (SELECT count(*) FROM base_machines WHERE gpus_inferred) AS inferred,
+           (SELECT count(DISTINCT queue) FROM base_jobs) AS queues,
+           (SELECT count(DISTINCT queue) FROM base_queue_machines WHERE inferred) AS partitions
+"""
+_SIZELESS = (
+    "SELECT count(*) AS ran, count(*) FILTER (gpus IS NULL) AS attempts, "
+    "sum((held_until_c - held_from_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
+    "FROM base_attempts WHERE start_ts IS NOT NULL"
+)
+_READ = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines", *ASKED)
+_OF_CSV = note(
+    "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "
+    "utilization, and GPU-hours are of the run times that it gives; seconds are counted from 1970"
+)
+
+
+def _no_job(store: Store, cluster: str) -> Note:
+    formats = store.frame(
+        "SELECT DISTINCT format FROM sources WHERE cluster = $cluster ORDER BY format", {"cluster": cluster}
+    )["format"].to_list()
+    return note(
+        "the store has no job of cluster {cluster}, only data from {formats}",
+        cluster=cluster_note(store, cluster),
+        formats=together(", ", [ours(name) for name in formats]) if formats else note("no file"),
+    )
+
+
+def _rejected(row: dict[str, object]) -> Note:
+    return note(
+        "{rejected:,} of {rows:,} row{rows||s} of {path} {rejected|was|were} rejected; most often ({often:,}): "
+        "{reason}",
+        rejected=row["rows_rejected"],  # type: ignore[arg-type] # columns of queries/base/rejected.sql
+        rows=row["rows_in"],  # type: ignore[arg-type]
+        path=Named("path", str(row["path"])),
+        often=row["rows"],  # type: ignore[arg-type]
+        reason=Named("text", str(row["reason"])),
+    )
+
+
+def _unknown_sizes(store: Store) -> tuple[float, Note | None]:
+    [row] = store.frame(_SIZELESS).to_dicts()
+    if not row["attempts"]:
+        return 0.0, None
+    text = note(
+        "no source states how many GPUs {attempts:,} of {ran:,} attempt{ran||s} held, {hours:,.2f} "
+        "hours in all: GPU-hours and occupancy exclude them and are lower bounds, and node-hours stand for them. "
+        "docs/why-empty.md says what to load or to give",
+        **row,
+    )
+    return row["attempts"] / row["ran"], text
+
+
+def _given(jobs: int) -> Note | None:
+    if not jobs:
+        return None
+    return note(
+        "the GPUs of {jobs:,} job{jobs||s} are given by the user (--gpus-per-node), not stated by a source: all GPUs "
+        "of {jobs|its|their} nodes",
+        jobs=jobs,
+    )
+
+
+def _inferred_machines(inferred: int) -> Note | None:
+    if not inferred:
+        return None
+    return note(
+        "the GPUs of {inferred:,} machine{inferred||s} are inferred: no source states them, so each counts with the "
+        "most that its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says "
+        "what to load",
+        inferred=inferred,
+    )
+
+
+def _inferred_partitions(partitions: int) -> Note | None:
+    if not partitions:
+        return None
+    return note(
+        "the machines of {partitions:,} partition{partitions||s} are inferred: those that their jobs ran on. "
+        "Load slurm.conf or scontrol show partition",
+        partitions=partitions,
+    )
+
+
+def _counted_twice(tasks: int) -> Note | None:
+    if not tasks:
+        return None
+    return note(
+        "{tasks:,} array task{tasks||s} {tasks|is|are} counted twice: one source names them by JobID (12_3), "
+        "another one by JobIDRaw (15). Leave one of the two out",
+        tasks=tasks,
+    )
+
+
+def _clock_changed(attempts: int) -> Note | None:
+    if not attempts:
+        return None
+    return note(
+        "{attempts:,} attempt{attempts||s} {attempts|spans|span} a change of the clock. The log's times carry "
+        "no zone, so waits and run times are differences of its wall clock, as in the published analyses: an hour off "
+        "if it was changed",
+        attempts=attempts,
+    )

@@ -1,0 +1,29 @@
+"""What the store says of a cluster: its name for readers, and the format of its job log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.core.notes import Named, named, note
+
+if TYPE_CHECKING:
+    from gpuctl.core.notes import Note
+    from gpuctl.store.database import Store
+
+REPLAY = "replay"
+"""``clusters.source_format`` of what a replay wrote."""
+
+
+def cluster_note(store: Store, cluster: str) -> Note:
+    """A cluster's name; of what a replay wrote, that of the trace and the policy."""
+    trace, at, policy = cluster.rpartition("@")
+    if not at or source_format(store, cluster) != REPLAY:
+        return named("cluster", cluster)
+    return note("{trace}@{policy}", trace=Named("cluster", trace), policy=Named("policy", policy))
+
+
+def source_format(store: Store, cluster: str) -> str | None:
+    """The format of a cluster's job log; None where there is none."""
+    asked = "SELECT source_format FROM clusters WHERE cluster = $cluster"
+    found: str | None = store.value(asked, {"cluster": cluster})
+    return found
