@@ -52,4 +52,4 @@ JOIN shares AS h USING (queue)
 LEFT JOIN base_quotas AS q USING (queue)
 LEFT JOIN base_queue_figures AS f ON f.name = j.queue
 GROUP BY j.queue
-ORDER BY gpu_hours DESC NULLS LAST, node_hours DESC NULLS LAST, jobs DESC, j.queue
+ORDER BY nullif(any_value(h.gpu_hours), 0) DESC NULLS LAST, node_hours DESC NULLS LAST, jobs DESC, j.queue

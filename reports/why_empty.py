@@ -46,7 +46,7 @@ def _only(analysis: Analysis, name: str) -> dict[str, Any]:
 
 def _no_end_states(analysis: Analysis, about: dict[str, Any]) -> bool:
     table = analysis.table("status")
-    return table is not None and set(table.frame["state"]) <= {"unknown", "all"}
+    return table is not None and table.frame.height > 0 and set(table.frame["state"]) <= {"unknown", "all"}
 
 
 def _over_full(analysis: Analysis, about: dict[str, Any]) -> bool:

@@ -211,7 +211,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     """Make jobs from a model of a workload, for gpuctl replay and for other simulators."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
-    from gpuctl.workloads import knobs, tables, write
+    from gpuctl.workloads import folder, knobs, tables, write
     from gpuctl.workloads.synth import MOST_JOBS, Synthesis, synthesize
 
     if (jobs is None) == (days is None):
@@ -232,7 +232,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         days,
         users,
     )
-    found = _load(model)
+    found, card = folder.load(model)
     made = synthesize(found, wanted)
     kind = to.value if to is not None else write.SUFFIXES.get(output.suffix.lower(), "csv")
     if kind == "db":
@@ -241,7 +241,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         from gpuctl.core.files import write_atomically
 
         write_atomically(output, lambda file: write.csv(made, file) if kind == "csv" else write.swf(made, monday, file))
-    result = tables.made(found, made, wanted, (), command_line())
+    result = tables.made(found, made, wanted, (), command_line(), card=card)
     print_result(result, shape, None, None, given)
     tell_written((output,), given)
 

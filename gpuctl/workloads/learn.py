@@ -86,8 +86,7 @@ def fit(jobs: Jobs, arrivals: str | None = None, *, anonymous: bool = False) -> 
     least_sd = 0.3 if anonymous else 0.02
     group = np.searchsorted(class_top, jobs.size)
     runs = tuple(
-        mixture.fit(np.log(jobs.run_s[group == k]), least_jobs=max(5.0, groups.jobs), least_sd=least_sd)
-        for k in range(class_top.size)
+        _law(np.log(jobs.run_s[group == k]), jobs.user[group == k], groups, least_sd) for k in range(class_top.size)
     )
     return Parametric(
         name="" if anonymous else jobs.name, unit=jobs.unit, capacity=groups.short(jobs.capacity),
@@ -182,7 +181,31 @@ def _gaps(jobs: Jobs, session: Ints, order: Ints, groups: Groups, least_sd: floa
     who = jobs.user[order][1:][inside]
     if gaps.size < max(10, groups.jobs) or not groups.good(np.ones(gaps.size, bool), who):
         return mixture.Mixture(np.ones(1), np.array([np.log(60.0)]), np.ones(1))
-    return mixture.fit(np.log(np.maximum(gaps, 0.5)), most=3, least_jobs=max(5.0, groups.jobs), least_sd=least_sd)
+    return _law(np.log(np.maximum(gaps, 0.5)), who, groups, least_sd, most=3)
+
+
+def _law(
+    values: Floats, who: Ints, groups: Groups, least_sd: float, *, most: int = mixture.MOST_PARTS
+) -> mixture.Mixture:
+    """A mixture of normal laws; of an anonymous model, one with no part that is of a few users or mostly of one."""
+    least_jobs = max(5.0, groups.jobs)
+    found = mixture.fit(values, most=most, least_jobs=least_jobs, least_sd=least_sd)
+    if groups.users <= 1:
+        return found
+    for parts in range(found.weight.size - 1, 0, -1):
+        if _of_many(found.part(values), found.weight.size, who, groups):
+            break
+        found = mixture.fit(values, most=parts, least_jobs=least_jobs, least_sd=least_sd)
+    return found.coarse()
+
+
+def _of_many(part: Ints, parts: int, who: Ints, groups: Groups) -> bool:
+    """Whether each part has enough jobs of enough users, and no user more than half of its jobs."""
+    return all(
+        groups.good(part == k, who)
+        and 2 * int(np.unique(who[part == k], return_counts=True)[1].max()) <= (part == k).sum()
+        for k in range(parts)
+    )
 
 
 def _zipf(who: Ints, groups: Groups) -> tuple[float, float]:
@@ -254,7 +277,10 @@ def _classes(jobs: Jobs, groups: Groups) -> Ints:
 
 
 def _longest(jobs: Jobs, which: NDArray[np.bool_], groups: Groups) -> float:
-    """The longest run time of a class, or of an anonymous one a run time that enough jobs of enough users reach."""
+    """The longest run time of a class, or of an anonymous one a run time that enough jobs of enough users reach.
+
+    The latter is made up to the next tenth of its logarithm: it is the exact duration of no job.
+    """
     if not which.any():
         return 1.0
     order = np.argsort(-jobs.run_s[which], kind="stable")
@@ -262,7 +288,7 @@ def _longest(jobs: Jobs, which: NDArray[np.bool_], groups: Groups) -> float:
     at = min(groups.jobs, run.size) - 1
     while groups.users > 1 and at + 1 < run.size and np.unique(user[: at + 1]).size < groups.users:
         at += 1
-    return float(run[at])
+    return float(run[at]) if groups.users <= 1 else float(np.exp(np.ceil(10 * np.log(run[at])) / 10))
 
 
 def _run_scores(jobs: Jobs, class_top: Ints) -> Floats:

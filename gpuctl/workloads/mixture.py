@@ -11,7 +11,7 @@ from scipy.special import ndtr
 from gpuctl.core.errors import InputError
 
 if TYPE_CHECKING:
-    from gpuctl.workloads.jobs import Floats
+    from gpuctl.workloads.jobs import Floats, Ints
 
 MOST_PARTS = 6
 _BINS, _STEPS, _GRID = 400, 200, 2_000
@@ -35,6 +35,21 @@ class Mixture:
     def cdf(self, at: Floats) -> Floats:
         """The share below each value."""
         return np.asarray((self.weight * ndtr((at[:, None] - self.mean) / self.sd)).sum(axis=1), np.float64)
+
+    def part(self, at: Floats) -> Ints:
+        """The law that each value is of most likely, as its number."""
+        density = self.weight / self.sd * np.exp(-0.5 * ((at[:, None] - self.mean) / self.sd) ** 2)
+        return np.asarray(density.argmax(axis=1), np.int64)
+
+    def coarse(self) -> Mixture:
+        """The same with means in tenths, so that no exact value is told, and three digits of the rest.
+
+        Means are of logarithms: a tenth is a step of 10 %.
+        """
+        weight = np.array([float(f"{value:.3f}") for value in self.weight.tolist()])
+        weight[int(self.weight.argmax())] += 1 - weight.sum()
+        sd = np.array([float(f"{value:.3g}") for value in self.sd.tolist()])
+        return Mixture(np.maximum(weight, 1e-3), np.round(self.mean, 1), sd)
 
     def plain(self) -> dict[str, list[float]]:
         """As numbers that JSON can hold."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import Named, Note, named, note, ours
+from gpuctl.core.notes import Named, Note, listed, named, note, ours
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.predictors.results import analysis_of, finite
 from gpuctl.workloads import learn, quality
@@ -17,7 +17,7 @@ from gpuctl.workloads.replays import LARGE_QUANTILE
 from gpuctl.workloads.resample import Resampled
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from gpuctl.core.results import Analysis, SourceInfo
     from gpuctl.workloads.jobs import Jobs
@@ -38,10 +38,15 @@ CAPACITY = {
     "offered": "the most that jobs had held at once if each had started at its submission; the log names no machines",
     "given": "as given",
 }
+_GUESSED = frozenset({"held", "offered"})
+"""Of these, capacities that no source states."""
 ANONYMOUS = (
     f"Each number of this model rests on at least {learn.LEAST_JOBS} jobs of at least {learn.LEAST_USERS} users. It "
     "holds no job, no user, no name of either, of a queue, a GPU type or a cluster, no date, and no digest of the log. "
-    "Sizes, limits and hours that fewer jobs or users have are left out or put together. Numbers have three digits. "
+    "Sizes, limits and hours that fewer jobs or users have are left out or put together. Run times and gaps are laws "
+    "whose parts are each of that many jobs and users, and of no user for more than half, if not the whole class of "
+    "sizes; their means have steps of 10 %, so no exact duration of anybody's jobs is in it. Sizes and limits are "
+    "exact, other numbers have three digits. "
     "Not promised: differential privacy. Who knows all users but one, or an earlier model of the same log, may learn "
     "something of the rest; and a user with most of the jobs shapes the laws."
 )
@@ -271,8 +276,16 @@ _LAWS = (
 )
 
 
-def made(model: Model, jobs: Jobs, wanted: Synthesis, sources: Sequence[SourceInfo], command: str) -> Analysis:
-    """What was made."""
+def made(
+    model: Model,
+    jobs: Jobs,
+    wanted: Synthesis,
+    sources: Sequence[SourceInfo],
+    command: str,
+    *,
+    card: Mapping[str, Any] | None = None,
+) -> Analysis:
+    """What was made; `card`: what the model's card says, its scores among it."""
     load = jobs.load()
     users = int(np.unique(jobs.user[jobs.user >= 0]).size)
     row = {
@@ -315,7 +328,41 @@ def made(model: Model, jobs: Jobs, wanted: Synthesis, sources: Sequence[SourceIn
     origin = "given" if wanted.capacity is not None else jobs.capacity_from
     said = settings(model, jobs.unit, capacity=jobs.capacity, capacity_from=origin)
     name = named("cluster", jobs.name) if jobs.name else note("a workload")
-    return analysis_of(name, (table,), said, command, tuple(sources), warnings=_made_warnings(model, jobs, wanted))
+    return analysis_of(
+        name,
+        (table,),
+        said,
+        command,
+        tuple(sources),
+        warnings=(*_unlike(card or {}), *_made_warnings(model, jobs, wanted)),
+    )
+
+
+def _unlike(card: Mapping[str, Any]) -> tuple[Note, ...]:
+    """Say in what a model's jobs are unlike those of its trace, by the scores of its card, which may be anybody's."""
+    scores = card.get("scores")
+    if not isinstance(scores, dict):
+        return ()
+    counts = [scores.get(word) for word in (quality.UNLIKE, quality.LIKE)]
+    if all(isinstance(number, int) for number in counts):
+        unlike, every = int(counts[0] or 0), int(counts[0] or 0) + int(counts[1] or 0)
+        return () if not unlike else (_measures_unlike(unlike, every, note("")),)
+    verdicts = {str(name): score.get("verdict") for name, score in scores.items() if isinstance(score, dict)}
+    names = [name for name, verdict in verdicts.items() if verdict == quality.UNLIKE]
+    if not names:
+        return ()
+    some = note(": {names}{more}", names=listed("value", names, 3), more=note(" ...") if len(names) > 3 else note(""))
+    return (_measures_unlike(len(names), len(verdicts), some),)
+
+
+def _measures_unlike(unlike: int, every: int, some: Note) -> Note:
+    return note(
+        "{unlike:,} of {every:,} measure{every||s} of the jobs that this model makes {unlike|is|are} unlike the trace "
+        "(fit_quality){some}. Do not rest conclusions on them; gpuctl fit TRACE --check MODEL has all",
+        unlike=unlike,
+        every=every,
+        some=some,
+    )
 
 
 def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, ...]:
@@ -325,6 +372,17 @@ def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, .
     if wanted.days is None and jobs.count < wanted.count:
         told.append(
             note("{n:,} job{n||s} in place of {wanted:,}: the model has no more.", n=jobs.count, wanted=wanted.count)
+        )
+    if wanted.load is not None and wanted.capacity is None and jobs.capacity_from in _GUESSED:
+        told.append(
+            note(
+                "--load {load:g} is a share of a capacity of {capacity:,.0f} {unit} that is a guess: {origin}. Give "
+                "--capacity",
+                load=wanted.load,
+                capacity=jobs.capacity,
+                unit=ours(UNITS[jobs.unit]),
+                origin=ours(CAPACITY[jobs.capacity_from]),
+            )
         )
     if wanted.load is not None and wanted.load_by == "time":
         own = model.offered / jobs.capacity

@@ -213,7 +213,7 @@ def _queues(analysis: Analysis, unit: Unit) -> Grid | None:
 
 def _known_hours(every: Sequence[Row], gpus: str, nodes: str) -> tuple[str, str, str]:
     """The column of hours that are known, that of their shares, and what they are: of nodes where no GPUs are known."""
-    of_nodes = not any(known(row[gpus]) for row in every) and any(known(row[nodes]) for row in every)
+    of_nodes = not any((row[gpus] or 0) > 0 for row in every) and any(known(row[nodes]) for row in every)
     name = nodes if of_nodes else gpus
     return name, f"{name}_pct", "node-hours" if of_nodes else "GPU-hours"
 

@@ -217,6 +217,61 @@ def test_an_anonymous_model_rests_on_groups(trace: Jobs) -> None:
         learn.fit(dataclasses.replace(trace, user=trace.user % 4), anonymous=True)
 
 
+def test_an_anonymous_model_keeps_no_duration_of_one_users_jobs(trace: Jobs) -> None:
+    """Many jobs of one user run exactly as long, and longest; no number tells how long."""
+    own = trace.take(slice(0, 200))
+    own = dataclasses.replace(own, run_s=np.full(200, 86_423.0), size=np.ones(200, np.int64), user=np.full(200, 98))
+    parts = {name: np.append(getattr(trace, name), getattr(own, name))
+             for name in ("submit_s", "size", "run_s", "limit_s", "user", "queue", "gpu_type", "state")}  # fmt: skip
+    marked = dataclasses.replace(trace, **parts)
+    marked = marked.take(np.argsort(marked.submit_s, kind="stable"))
+    assert any(abs(mean - np.log(86_423)) < 0.03 for law in learn.fit(marked).runs for mean in law.mean.tolist())
+    model = learn.fit(marked, anonymous=True)
+    group = np.searchsorted(model.class_top, marked.size)
+    for k, law in enumerate(model.runs):
+        assert np.round(law.mean, 1).tolist() == law.mean.tolist(), "steps of 10 %"
+        part, who = law.part(np.log(marked.run_s[group == k])), marked.user[group == k]
+        for number in range(law.weight.size if law.weight.size > 1 else 0):
+            users = np.unique(who[part == number], return_counts=True)[1]
+            assert users.size >= learn.LEAST_USERS
+            assert 2 * users.max() <= users.sum(), "no user has most of a law's jobs"
+    assert not np.isin(model.longest, marked.run_s).any(), "the longest run time is that of no job"
+    text = tables.about(model, marked, (), (), anonymous=True)["privacy"]
+    assert "no exact duration of anybody's jobs" in text
+
+
+@pytest.mark.parametrize(
+    ("scores", "told"),
+    [
+        ({"mean": {"verdict": quality.UNLIKE}, "p50": {"verdict": quality.LIKE}}, "1 of 2 measures of the jobs"),
+        ({quality.UNLIKE: 3, quality.LIKE: 7}, "3 of 10 measures of the jobs"),
+        ({quality.UNLIKE: 0, quality.LIKE: 7}, ""),
+        ({"mean": {"verdict": quality.LIKE}}, ""),
+        ("not scored", ""),
+    ],
+)
+def test_synth_warns_where_the_model_was_unlike_its_trace(trace: Jobs, scores: object, told: str) -> None:
+    model, wanted = learn.fit(trace), Synthesis(50, 0)
+    found = tables.made(model, synthesize(model, wanted), wanted, (), "", card={"scores": scores})
+    said = [text for text in found.warnings if "unlike the trace (fit_quality)" in text]
+    assert len(said) == bool(told)
+    assert all(told in text for text in said)
+
+
+@pytest.mark.parametrize(
+    ("origin", "given", "guessed"),
+    [("held", None, True), ("offered", None, True), ("machines", None, False), ("held", 64.0, False)],
+)
+def test_synth_warns_where_the_load_rests_on_a_guess(
+    trace: Jobs, origin: str, given: float | None, guessed: bool
+) -> None:
+    model, wanted = learn.fit(dataclasses.replace(trace, capacity_from=origin)), Synthesis(50, 0, 0.5, capacity=given)
+    found = tables.made(model, synthesize(model, wanted), wanted, (), "")
+    assert any("that is a guess" in text for text in found.warnings) == guessed
+    assert not any("guess" in text for text in tables.made(
+        model, synthesize(model, Synthesis(50, 0)), Synthesis(50, 0), (), "").warnings)  # fmt: skip
+
+
 def test_halves_are_the_yardstick() -> None:
     trace = a_trace(weeks=8)
     first, second = quality.halves(trace)
