@@ -67,7 +67,8 @@ WORDS = {
     "gpuctl/waits/forecast.py": {"model.unit"},
     "gpuctl/workloads/convert.py": {"_MODEL", "trace.unit", "why"},
     "gpuctl/workloads/tables.py": {
-        "CAPACITY.get(capacity_from, '')", "CAPACITY[trace.capacity_from]", "CAPACITY[jobs.capacity_from]", "METHODS[method]", "UNITS[jobs.unit]",
+        "CAPACITY.get(capacity_from, '')", "CAPACITY[trace.capacity_from]", "CAPACITY[jobs.capacity_from]",
+        "METHODS[method]", "UNITS[jobs.unit]",
         "UNITS[unit]", "model.arrivals", "quality.LIKE", "unit",
     },
     "gpuctl/waits/tables.py": {"_date(trained.cut_s[-1])", "f'{name}: {text}'", "row['load']", "text"},
