@@ -51,3 +51,10 @@ def test_each_retry_counts_as_the_first_the_second_or_a_later_one(tmp_path: Path
             "retry_failed_gpu_hours": 2 * (1 + 2 + 4),
         }
     )
+
+
+def test_the_last_try_of_a_job_that_was_resized_is_all_since_its_last_start(tmp_path: Path) -> None:
+    lost, larger, rest = tries(1, "NODE_FAIL", "RESIZING", "COMPLETED")
+    path = ingested(tmp_path, {"sacct.txt": text(lost, {**larger, "AllocTRES": "cpu=16,gres/gpu=4"}, rest)})
+    [*_, row] = rows(path, "status")
+    assert (row["gpu_hours_last"], row["gpu_hours_sum"], row["gpu_hours_span"]) == pytest.approx((4 + 2, 8, 8))
