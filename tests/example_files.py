@@ -57,6 +57,17 @@ KALOS = (
     for k, state in enumerate(("COMPLETED", "FAILED", "CANCELLED"), 1)
     for hour in [f"2023-05-17 0{k}"]
 )
+SREPORT = "\n".join([
+    "-" * 80,
+    "Cluster/Account/User Utilization 2026-11-20T00:00:00 - 2026-11-20T23:59:59 (86400 secs)",
+    "Usage reported in TRES Hours",
+    "-" * 80,
+    "Cluster|Account|Login|Proper Name|TRES Name|Used",
+    "c|root|||gres/gpu|53",
+    "c|vision|||gres/gpu|53",
+    *(f"c|vision|u{k}|A B|gres/gpu|{10 * k}" for k in range(4)),
+    "",
+])  # fmt: skip
 PAI = "".join(f"job{k % 3},task,w{k},inst{k},m{k},V100,{k}.5,1.5,2.5,3.5,0.1,0.2,{k}e6,{k}e5,1,2\n" for k in range(9))
 
 
@@ -101,6 +112,7 @@ def example_files() -> dict[str, tuple[str, bytes]]:
             f"logs/{application}/node01_45454",
             next((FIXTURES / "joboutput/3.5.0-none/aggregated").rglob("node01_*")).read_bytes(),
         ),
+        "slurm-sreport": ("sreport.txt", SREPORT.encode()),
         "job-output": ("slurm-4711.out", (FIXTURES / "progress/torch_example.log").read_bytes()),
         "traffic-csv": ("profile.csv", _first_lines(SAMPLES / "pickyman/traffic.csv", 60)),
         "traffic-flows": ("flows.csv", (FIXTURES / "traffic/nfdump-1.7.1.csv").read_bytes()),
