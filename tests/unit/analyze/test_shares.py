@@ -48,10 +48,10 @@ def test_more_gpus_held_than_there_are_is_a_finding_and_no_share(node: str, mach
 
 def test_the_machine_with_the_most_gpus_too_many_is_named(tmp_path: Path) -> None:
     nodes = [NODE.replace("gpu001", name).format(gpus=gpus) for name, gpus in (("gpu001", 4), ("gpu002", 2))]
-    logs = text(job(1, 6), job(2, 7, "gpu002"))
+    logs = text(job(1, 6), job(2, 9, "gpu002"))
     path = ingested(tmp_path, {"nodes.txt": "\n".join(nodes) + "\n", "sacct.txt": logs})
     warned = [str(warning) for warning in analyzed(path, "overview").warnings]
-    expected = "on 2 machines jobs held more GPUs at once than they have; most on gpu002: 7 of 2"
+    expected = "on 2 machines jobs held more GPUs at once than they have; most on gpu002: 9 of 2"
     assert any(expected in warning for warning in warned)
 
 
