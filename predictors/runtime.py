@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.notes import NONE, Named, note, ours, together
+from gpuctl.predictors import validation
 from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
 from gpuctl.predictors.transfer import ENOUGH, Profiled, Shape, Transferred, transfer
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.notes import Note
     from gpuctl.predictors.series import Series
+    from gpuctl.predictors.validation import Filled
 
 Z = 1.2816
 """Standard errors to either side that hold 80 % of normal errors: as many run times should lie between the bounds."""
@@ -118,9 +120,24 @@ def predict(
     known = {d.job: d for d in jobs}
     for job in profiles:
         known.setdefault(job, Described(job))
-    seen = examine(known, profiles)
+    filled = validation.fill(known, profiles, lambda jobs: examine(jobs, profiles))
     names = sorted(known if wanted is None else set(wanted) & set(known))
-    return [_predict(known[name], known, seen, profiles.get(name), epochs) for name in names]
+    found = [_predict(filled.known[name], filled, profiles.get(name), epochs) for name in names]
+    return [_with_validation(each, known[each.job], filled) for each in found]
+
+
+def _with_validation(found: Prediction, told: Described, filled: Filled) -> Prediction:
+    """A prediction from other jobs that says what it takes for validation, or that this is not known."""
+    samples = filled.known[found.job].shape.validation
+    if found.method != "transfer":
+        return found
+    if told.model in filled.unsure:
+        text = note("whether its epochs validate is not known (give validation_samples)")
+        return replace(found, reason=_both(found.reason, text))
+    if samples > 0 and samples != told.shape.validation:
+        text = note("validation of {n:,.0f} samples an epoch, as other jobs of the model show", n=samples)
+        return replace(found, provenance=_both(found.provenance, text))
+    return found
 
 
 def examine(known: Mapping[str, Described], profiles: Mapping[str, Series]) -> dict[str, Epochs]:
@@ -156,12 +173,13 @@ def _bytes_a_sample(job: Described, epochs: Epochs | None) -> float:
 # ---- one job
 
 
-def _predict(
-    job: Described, known: Mapping[str, Described], seen: Mapping[str, Epochs], series: Series | None, epochs: float
-) -> Prediction:
+def _predict(job: Described, filled: Filled, series: Series | None, epochs: float) -> Prediction:
+    known, seen = filled.known, filled.seen
     own = seen.get(job.job)
     others = [other for name, other in known.items() if name != job.job and job.model and other.model == job.model]
     moved = from_model(job, others, seen)
+    if moved is not None and job.model in filled.unsure:
+        moved = replace(moved, error=validation.UNSURE * moved.error)
     elapsed = series.seconds if series is not None else np.nan
     cached = own.cached if own is not None else job.cached
     count, how_many = _count(job, others, epochs)
