@@ -144,6 +144,11 @@ def test_the_rest_of_an_epoch_worked_out_by_hand() -> None:
     # without bytes of an epoch, or without its beginning, nothing is known
     for lacks in ({"epoch_bytes": 0.0}, {"epoch_bytes": np.nan}, {"phase_s": np.nan}, {"method": "none"}):
         assert rest_by_bytes(profile, replace(known, **lacks)) is None  # type: ignore[arg-type]
+    # a pause of 10 s after 60 s of reading: two epochs took 40 s more from there on, 10 s of which are over
+    received = np.r_[np.tile(np.r_[np.full(80, 10.0), np.zeros(20)], 3), np.full(60, 10.0), np.zeros(10)]
+    paused = rest_by_bytes(Series(0.0, 1.0, received, np.ones(received.size, bool)), replace(known, phase_s=70.0))
+    assert paused is not None
+    assert (paused.left_s, paused.upper_s) == pytest.approx((30, 30 + 1.2816 * np.hypot(6 * 0.92, 6**-0.5)))
     # one epoch before it is too few for the bytes to tell: the clock alone, with twice the doubt
     first = rest_by_bytes(profile.until(140), known)
     assert first is not None
