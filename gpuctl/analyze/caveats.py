@@ -36,10 +36,13 @@ def ranked(caveats: Iterable[Caveat]) -> tuple[Note, ...]:
 
 
 def of_causes(store: Store, bases: Bases) -> list[Caveat]:
-    """What to know about the causes of waits: it concerns the waiting time whose cause is open."""
+    """What to know about the causes of waits: it concerns the waiting time whose cause is open, or not explained."""
     if bases.site is None:
         return []
-    share = store.value("SELECT max(high_s - low_s) / nullif(sum(low_s + high_s) / 2, 0) FROM base_cause_ranges")
+    share = store.value(
+        "SELECT max(greatest(high_s - low_s, CASE WHEN cause = 'scheduler' THEN high_s END)) "
+        "/ nullif(sum(low_s + high_s) / 2, 0) FROM base_cause_ranges"
+    )
     return [Caveat(min(1.0, share or 0.0), text) for text in bases.site.warnings]
 
 
