@@ -50,7 +50,8 @@ levels AS (
     WINDOW by_time AS (ORDER BY ts)
 ),
 means AS (
-    SELECT date_trunc($by, ts) AS ts, sum((busy * length_s)::DECIMAL(28, 6))::DOUBLE AS busy_s,
+    -- of a time without a zone: with one, a calendar is asked, for millions of them
+    SELECT date_trunc($by, make_timestamp(epoch_us(ts))) AS period, sum((busy * length_s)::DECIMAL(28, 6))::DOUBLE AS busy_s,
            sum((waiting * length_s)::DECIMAL(28, 6))::DOUBLE AS waiting_s,
            sum((demand * length_s)::DECIMAL(28, 6))::DOUBLE AS demand_s, sum(length_s::DECIMAL(28, 6))::DOUBLE AS seconds
     FROM (SELECT *, (epoch_us(next_ts) - epoch_us(ts)) / 1e6 AS length_s FROM levels WHERE next_ts IS NOT NULL)
@@ -58,11 +59,12 @@ means AS (
 ),
 total AS (SELECT sum(gpus) AS gpus FROM base_machines),
 used AS (SELECT ts, sum(total) / sum(samples) / 1e6 AS mean_pct FROM unfiltered_job_use GROUP BY ts),
-submitted AS (SELECT date_trunc($by, submit_ts) AS ts, count(*) AS jobs FROM unfiltered_jobs GROUP BY ALL),
-failed AS (SELECT date_trunc($by, end_ts) AS ts, count(*) AS attempts FROM unfiltered_attempts
+submitted AS (SELECT date_trunc($by, make_timestamp(epoch_us(submit_ts))) AS period, count(*) AS jobs FROM unfiltered_jobs GROUP BY ALL),
+failed AS (SELECT date_trunc($by, make_timestamp(epoch_us(end_ts))) AS period, count(*) AS attempts FROM unfiltered_attempts
            WHERE state IN ('failed', 'out_of_memory', 'node_fail', 'timeout', 'preempted') GROUP BY ALL)
 SELECT e.ts, CASE WHEN sized.any_known THEN busy_s / seconds END AS gpus_busy,
        CASE WHEN sized.any_known AND busy_s / seconds <= total.gpus * (1 + 1e-8) THEN least(100 * busy_s / seconds / nullif(total.gpus, 0), 100) END AS allocated_pct, u.mean_pct AS util_mean_pct,
        coalesce(s.jobs, 0) AS submitted, waiting_s / seconds AS waiting, demand_s / seconds AS waiting_gpus, coalesce(f.attempts, 0) AS failures
-FROM edges AS e CROSS JOIN total CROSS JOIN unfiltered_size_known AS sized JOIN means AS m USING (ts) LEFT JOIN used AS u USING (ts) LEFT JOIN submitted AS s USING (ts) LEFT JOIN failed AS f USING (ts)
+FROM (SELECT ts, make_timestamp(epoch_us(ts)) AS period FROM edges) AS e CROSS JOIN total CROSS JOIN unfiltered_size_known AS sized
+JOIN means AS m USING (period) LEFT JOIN used AS u USING (ts) LEFT JOIN submitted AS s USING (period) LEFT JOIN failed AS f USING (period)
 ORDER BY e.ts

@@ -39,10 +39,10 @@ WITH sums AS (
            count(*) FILTER (dominant_cause = 'fair_share') AS fair_share, count(*) FILTER (dominant_cause = 'capacity') AS capacity,
            count(*) FILTER (dominant_cause = 'fragmentation') AS fragmentation, count(*) FILTER (dominant_cause = 'scheduler') AS scheduler,
            count(*) FILTER (dominant_cause = 'ineligible') AS ineligible,
-           sum(wait_s) / 3600 AS wait_h, sum(fair_share_s) / 3600 AS fair_share_h, sum(capacity_s) / 3600 AS capacity_h,
-           sum(fragmentation_s) / 3600 AS fragmentation_h, sum(scheduler_s) / 3600 AS scheduler_h,
-           sum(ineligible_s) / 3600 AS ineligible_h,
-           sum(wait_s * gpus) / 3600 AS wait_gpu_h,
+           sum(wait_s::DECIMAL(28, 6))::DOUBLE / 3600 AS wait_h, sum(fair_share_s::DECIMAL(28, 6))::DOUBLE / 3600 AS fair_share_h, sum(capacity_s::DECIMAL(28, 6))::DOUBLE / 3600 AS capacity_h,
+           sum(fragmentation_s::DECIMAL(28, 6))::DOUBLE / 3600 AS fragmentation_h, sum(scheduler_s::DECIMAL(28, 6))::DOUBLE / 3600 AS scheduler_h,
+           sum(ineligible_s::DECIMAL(28, 6))::DOUBLE / 3600 AS ineligible_h,
+           sum((wait_s * gpus)::DECIMAL(28, 6))::DOUBLE / 3600 AS wait_gpu_h,
            [sum(fair_share_less_s), sum(capacity_less_s), sum(fragmentation_less_s), sum(scheduler_less_s)] AS less,
            [sum(fair_share_more_s), sum(capacity_more_s), sum(fragmentation_more_s), sum(scheduler_more_s)] AS more
     FROM base_delays

@@ -13,20 +13,20 @@
 WITH parts AS (
     SELECT r.cause, t.seconds, least(greatest(t.seconds - t.less, r.low_s, 0), t.seconds) AS low_s, greatest(least(t.seconds + t.more, r.high_s), t.seconds) AS high_s
     FROM base_cause_ranges AS r
-    JOIN (UNPIVOT (SELECT {s: sum(fair_share_s), l: sum(fair_share_less_s), m: sum(fair_share_more_s)} AS fair_share,
-                          {s: sum(capacity_s), l: sum(capacity_less_s), m: sum(capacity_more_s)} AS capacity,
-                          {s: sum(fragmentation_s), l: sum(fragmentation_less_s), m: sum(fragmentation_more_s)} AS fragmentation,
-                          {s: sum(scheduler_s), l: sum(scheduler_less_s), m: sum(scheduler_more_s)} AS scheduler FROM base_delays)
+    JOIN (UNPIVOT (SELECT {s: sum(fair_share_s::DECIMAL(28, 6))::DOUBLE, l: sum(fair_share_less_s), m: sum(fair_share_more_s)} AS fair_share,
+                          {s: sum(capacity_s::DECIMAL(28, 6))::DOUBLE, l: sum(capacity_less_s), m: sum(capacity_more_s)} AS capacity,
+                          {s: sum(fragmentation_s::DECIMAL(28, 6))::DOUBLE, l: sum(fragmentation_less_s), m: sum(fragmentation_more_s)} AS fragmentation,
+                          {s: sum(scheduler_s::DECIMAL(28, 6))::DOUBLE, l: sum(scheduler_less_s), m: sum(scheduler_more_s)} AS scheduler FROM base_delays)
           ON fair_share, capacity, fragmentation, scheduler INTO NAME cause VALUE sums) AS u ON u.cause = r.cause
     CROSS JOIN LATERAL (SELECT u.sums.s AS seconds, u.sums.l AS less, u.sums.m AS more) AS t
-    UNION ALL BY NAME SELECT 'ineligible' AS cause, sum(ineligible_s) AS seconds, seconds AS low_s, seconds AS high_s FROM base_delays
-    UNION ALL BY NAME SELECT 'all' AS cause, sum(wait_s) AS seconds, seconds AS low_s, seconds AS high_s FROM base_delays
+    UNION ALL BY NAME SELECT 'ineligible' AS cause, sum(ineligible_s::DECIMAL(28, 6))::DOUBLE AS seconds, seconds AS low_s, seconds AS high_s FROM base_delays
+    UNION ALL BY NAME SELECT 'all' AS cause, sum(wait_s::DECIMAL(28, 6))::DOUBLE AS seconds, seconds AS low_s, seconds AS high_s FROM base_delays
 ),
 waited AS (
     SELECT coalesce(dominant_cause, 'all') AS cause, count(*) AS waits FROM base_delays
     WHERE dominant_cause IS NOT NULL GROUP BY GROUPING SETS ((dominant_cause), ())
 ),
-whole AS (SELECT sum(wait_s) AS seconds FROM base_delays)
+whole AS (SELECT sum(wait_s::DECIMAL(28, 6))::DOUBLE AS seconds FROM base_delays)
 SELECT p.cause, coalesce(w.waits, 0) AS waits, p.seconds / 3600 AS hours, 100 * p.seconds / nullif(a.seconds, 0) AS share_pct,
        100 * p.low_s / nullif(a.seconds, 0) AS low_pct, 100 * p.high_s / nullif(a.seconds, 0) AS high_pct
 FROM parts AS p CROSS JOIN whole AS a LEFT JOIN waited AS w ON w.cause = p.cause

@@ -11,7 +11,7 @@
 -- column: p90_min | min | 90th percentile of the wait
 -- column: mean_min | min | mean wait
 SELECT gpus, servers, count(*) AS attempts, quantile_cont(wait_s, 0.5) / 60 AS p50_min, quantile_cont(wait_s, 0.9) / 60 AS p90_min,
-       avg(wait_s) / 60 AS mean_min
+       sum(wait_s::DECIMAL(28, 6))::DOUBLE / count(*) / 60 AS mean_min
 FROM base_delays
 WHERE gpus >= 2
 GROUP BY gpus, servers

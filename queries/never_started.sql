@@ -18,10 +18,10 @@ SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS si
        sum(gpus) FILTER (still_waits) AS waiting_gpus,
        quantile_cont(so_far_s, 0.5) FILTER (still_waits) / 60 AS waiting_p50_min,
        max(so_far_s) FILTER (still_waits) / 60 AS waiting_max_min,
-       sum(so_far_s) FILTER (still_waits) / 3600 AS waiting_h,
+       sum(so_far_s::DECIMAL(28, 6)) FILTER (still_waits)::DOUBLE / 3600 AS waiting_h,
        count(*) FILTER (NOT still_waits) AS given_up,
        quantile_cont(so_far_s, 0.5) FILTER (NOT still_waits) / 60 AS given_up_p50_min,
-       sum(so_far_s) FILTER (NOT still_waits) / 3600 AS given_up_h
+       sum(so_far_s::DECIMAL(28, 6)) FILTER (NOT still_waits)::DOUBLE / 3600 AS given_up_h
 FROM base_never_started
 GROUP BY GROUPING SETS ((size_bucket), ())
 HAVING count(*) > 0

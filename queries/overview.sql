@@ -23,9 +23,9 @@
 -- column: gpu_samples | rows | telemetry rows (machine and minute), repeated ones included
 WITH held AS (
     -- less what lies before the period that a filter chooses, and after it
-    SELECT sum(gpus * (held_until_c - held_from_c
+    SELECT sum((gpus * (held_until_c - held_from_c
                        - CASE WHEN held_from_ts < $since::TIMESTAMPTZ THEN epoch(least(held_until_ts, $since::TIMESTAMPTZ) - held_from_ts) ELSE 0 END
-                       - CASE WHEN held_until_ts > $until::TIMESTAMPTZ THEN epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ)) ELSE 0 END)) / 3600 AS gpu_hours,
+                       - CASE WHEN held_until_ts > $until::TIMESTAMPTZ THEN epoch(held_until_ts - greatest(held_from_ts, $until::TIMESTAMPTZ)) ELSE 0 END))::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours,
            sum(gpu_s) FILTER (start_ts IS NOT NULL) >= 0.99 * (SELECT sum(gpu_s)::DOUBLE FROM unfiltered_held) AS all_dated
     FROM (
         SELECT gpus, held_from_ts, held_until_ts, held_from_c, held_until_c, start_ts, gpu_s FROM unfiltered_attempts WHERE NOT by_container

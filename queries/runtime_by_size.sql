@@ -15,7 +15,7 @@
 -- column: p95_min | min | 95th percentile
 -- column: p99_min | min | 99th percentile
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS runs,
-       avg(seconds) / 60 AS mean_min, quantile_cont(minutes, 0.10) AS p10_min, quantile_cont(minutes, 0.25) AS p25_min,
+       sum(seconds::DECIMAL(28, 6))::DOUBLE / count(*) / 60 AS mean_min, quantile_cont(minutes, 0.10) AS p10_min, quantile_cont(minutes, 0.25) AS p25_min,
        quantile_cont(minutes, 0.50) AS p50_min, quantile_cont(minutes, 0.75) AS p75_min, quantile_cont(minutes, 0.90) AS p90_min,
        quantile_cont(minutes, 0.95) AS p95_min, quantile_cont(minutes, 0.99) AS p99_min
 FROM base_runs

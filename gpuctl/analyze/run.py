@@ -107,8 +107,8 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             progress(text, done, steps)
 
     tell("reading jobs")
-    if options.brief and store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
-        store.execute(f"SET memory_limit = '{_BRIEF_MEMORY}'")
+    if store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
+        store.execute(f"SET memory_limit = '{_MEMORY}'")
     counted = _counted(asked)
     bases = Bases(store, cluster, options, tell, _statements(asked, counted), numbers=counted)
     found: dict[str, ResultTable] = {}
@@ -221,9 +221,9 @@ def _ask(store: Store, asked: Query, bases: Bases, called: Note, options: Option
         sql = bases.ready(asked.sql)
         if kept:
             store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", bases.chosen(sql))
-            frame = _tidy(store.frame(f"FROM result_{asked.name}"))
+            frame = _tidy(store.frame(f"FROM result_{asked.name}", long=asked.only_exported))
         else:
-            frame = _tidy(store.frame(sql, bases.chosen(sql)))
+            frame = _tidy(store.frame(sql, bases.chosen(sql), long=asked.only_exported))
     else:
         frame = _of_others(store, asked, bases, {"cluster": bases.cluster} if asked.parameters else {})
     notes: tuple[Note, ...] = ()
@@ -285,6 +285,6 @@ def _plain(value: object) -> Note:
 
 
 _MANY_JOBS = 1_500_000
-_BRIEF_MEMORY = "400MB"
-"""What DuckDB may take for the first screen of no more jobs than that: what it spills costs a little time, and with
-what Python holds beside it, a million jobs take 0.9 GB."""
+_MEMORY = "400MB"
+"""What DuckDB may take for no more jobs than that: what it spills costs a little time, and with what Python holds
+beside it, a million jobs take 0.9 GB for the first screen and 1.3 GB for all tables and the page."""

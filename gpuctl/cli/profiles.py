@@ -187,9 +187,11 @@ def fell_short(report: IngestReport | None, paths: Sequence[Path]) -> bool:
 
 def promised(result: Analysis) -> dict[str, Any]:
     """The rows of a prediction under the keys that other programs go by: numbers that are not finite are null."""
+    import json
+
     from gpuctl.reports.export import values
 
     table = result.tables[0]
-    rows = list(values.objects(table))
+    rows = [json.loads(row) for chunk in values.rows(table) for row in chunk]
     key = PROMISED[table.name]
     return {key: rows} if key else rows[0]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
-from gpuctl.store import lake_place, reader_sql, schema, written_stores
+from gpuctl.store import lake_place, long_frames, reader_sql, schema, written_stores
 from gpuctl.store.beside import Beside
 from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
@@ -217,22 +217,30 @@ class Store:
         self.wait()
         return uninterrupted(work, interrupt)
 
-    def frame(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    def frame(self, sql: str, params: Mapping[str, Any] | None = None, *, long: bool = False) -> pl.DataFrame:
         """Run a query and return its rows; times come back as UTC.
+
+        Args:
+            sql: one SELECT.
+            params: its parameters.
+            long: there may be a row for each job: rows lie in a temporary file, see `long_frames`.
 
         Raises:
             KeyboardInterrupt, StoreError: as for `execute`.
         """
 
         def run() -> pl.DataFrame:
+            values = dict(params) if params else None
             with self._told():
-                return _rows(self._con, sql, dict(params) if params else None)
+                return long_frames.read(self._con, sql, values, check) if long else check(_rows(self._con, sql, values))
 
-        found = self._run(run, self._con.interrupt)
-        beyond = reader_sql.beyond_years(found)
-        if beyond is not None:
-            raise _damaged(self.path, f"a time in {beyond} is not in the years 1 to 9999")
-        return found
+        def check(found: pl.DataFrame) -> pl.DataFrame:
+            beyond = reader_sql.beyond_years(found)
+            if beyond is not None:
+                raise _damaged(self.path, f"a time in {beyond} is not in the years 1 to 9999")
+            return found
+
+        return self._run(run, self._con.interrupt)
 
     def asked(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """Run a reader's own SELECT and return its rows; times come back as UTC, intervals as seconds.

@@ -2,25 +2,29 @@
 WITH owned AS (
     SELECT job, CASE $owner WHEN 'user' THEN "user" WHEN 'queue' THEN queue ELSE account END AS name FROM base_jobs
 ),
-length AS (SELECT CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END AS step),
+-- in microseconds since 1970: of times with a zone, a calendar is asked for each hour of each attempt
+length AS (SELECT CASE $by WHEN 'day' THEN 86400000000 ELSE 3600000000 END AS step_us),
 pieces AS (
-    SELECT job, gpus, held_from_ts, held_until_ts, step,
-           unnest(generate_series(date_trunc($by, held_from_ts), held_until_ts, step)) AS ts
+    SELECT job, gpus, from_us, until_us, step_us,
+           unnest(generate_series(epoch_us(date_trunc($by, make_timestamp(from_us))), until_us, step_us)) AS us
     FROM (
-        SELECT job, gpus, held_from_ts, held_until_ts FROM base_attempts WHERE start_ts IS NOT NULL AND NOT by_container
-        UNION ALL
-        SELECT job, gpus, held_from_ts, held_until_ts FROM base_holdings
+        SELECT job, gpus, epoch_us(held_from_ts) AS from_us, epoch_us(held_until_ts) AS until_us
+        FROM (
+            SELECT job, gpus, held_from_ts, held_until_ts FROM base_attempts WHERE start_ts IS NOT NULL AND NOT by_container
+            UNION ALL
+            SELECT job, gpus, held_from_ts, held_until_ts FROM base_holdings
+        )
     ) CROSS JOIN length
-    WHERE gpus > 0 AND held_until_ts > held_from_ts
+    WHERE gpus > 0 AND until_us > from_us
 ),
 held AS (
-    SELECT o.name, p.ts, sum((gpus * epoch(least(held_until_ts, ts + step) - greatest(held_from_ts, ts)))::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours
+    SELECT o.name, p.us, sum((gpus * ((least(until_us, us + step_us) - greatest(from_us, us)) / 1e6))::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours
     FROM pieces AS p JOIN owned AS o USING (job)
-    WHERE held_until_ts > ts
+    WHERE until_us > us
     GROUP BY ALL
 ),
 used AS (
     SELECT o.name, u.ts, sum(u.total) / sum(u.samples) / 1e6 AS mean_pct FROM base_job_use AS u JOIN owned AS o USING (job) GROUP BY ALL
 )
 SELECT h.name, h.ts, h.gpu_hours, u.mean_pct AS util_mean_pct
-FROM held AS h LEFT JOIN used AS u ON u.name IS NOT DISTINCT FROM h.name AND u.ts = h.ts
+FROM (SELECT name, to_timestamp(us // 1000000) AS ts, gpu_hours FROM held) AS h LEFT JOIN used AS u ON u.name IS NOT DISTINCT FROM h.name AND u.ts = h.ts

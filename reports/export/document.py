@@ -15,7 +15,7 @@ from gpuctl.core.files import read_whole
 from gpuctl.core.notes import Note, Span, foreign, known_kind, named
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.text import storable
-from gpuctl.reports.export.values import json_type, objects
+from gpuctl.reports.export.values import json_type, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -75,8 +75,8 @@ def document(
     yield '"tables": {'
     for number, table in enumerate(tables):
         yield f'{"," if number else ""}\n{_dump(table.name)}: {_dump(described(table))[:-1]}, "rows": ['
-        for row_number, row in enumerate(objects(table)):
-            yield f"{',' if row_number else ''}\n{_dump(row)}"
+        for chunk, lines in enumerate(rows(table)):
+            yield f"{',' if chunk else ''}\n" + ",\n".join(lines)
         yield "]}"
     yield "\n},\n"
     yield f'"left_out": {_dump([{"name": t.name, "title": t.title, "rows": t.frame.height} for t in left_out])}'

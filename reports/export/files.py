@@ -182,8 +182,8 @@ def write_rows(batches: Iterator[ResultTable], format: str, file: BinaryIO, *, s
 def _json_list(batches: Iterator[ResultTable]) -> Iterator[str]:
     before = "["
     for table in batches:
-        for row in values.objects(table):
-            yield f"{before}{_dump(row)}"
+        for lines in values.rows(table):
+            yield before + ",\n".join(lines)
             before = ",\n"
     yield "]\n" if before != "[" else "[]\n"
 
@@ -248,11 +248,9 @@ def _delimited(tables: Sequence[ResultTable], separator: str, *, spreadsheet: bo
 
 def _json_lines(tables: Sequence[ResultTable]) -> Iterator[str]:
     for table in tables:
-        for row in values.objects(table):
-            yield _dump(row if len(tables) == 1 else {"table": table.name, "row": row}) + "\n"
-
-
-_dump = json.JSONEncoder(allow_nan=False).encode
+        before, after = ("", "") if len(tables) == 1 else (f'{{"table": {json.dumps(table.name)}, "row": ', "}")
+        for lines in values.rows(table):
+            yield "".join(f"{before}{line}{after}\n" for line in lines)
 
 
 def _only(tables: Sequence[ResultTable]) -> ResultTable:

@@ -1,0 +1,78 @@
+"""CPU seconds and peak memory of commands that read a whole log, and how both grow with it.
+
+    python benchmarks/commands.py STORE STORE [STORE …] [--command NAME …]
+
+The stores are of the same kind of log, of growing size. Every run is the real program in a process of its own, one at a
+time; `explain` is asked of the job submitted last. The growth exponent is that of the CPU seconds, from the smallest to
+the largest store, less those of the smallest command: 1 is linear.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+COMMANDS = {
+    "analyze": ["analyze", "{store}", "--json"],
+    "analyze --all": ["analyze", "{store}", "--all", "--json", "--html", "{folder}/page.html"],
+    "explain": ["explain", "{store}", "{job}"],
+    "report": ["report", "{store}", "--html", "{folder}/report.html"],
+    "lessons": ["lessons", "{store}", "--json"],
+    "fit": ["fit", "{store}", "--output", "{folder}/model"],
+    "predict wait": ["predict", "wait", "{store}", "--gpus", "8", "--limit", "1h"],
+}
+"""By what they are called, as arguments of gpuctl."""
+
+
+def run(arguments: list[str]) -> tuple[float, float] | None:
+    """CPU seconds (user and system) and peak MiB of one command; None where it fails, which is said."""
+    command = [sys.executable, "-m", "gpuctl", "-q", *arguments]
+    with tempfile.TemporaryFile() as told:
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=told)
+        _, status, usage = os.wait4(child.pid, 0)
+        if status:
+            told.seek(0)
+            print(f"{' '.join(arguments)}: {told.read().decode(errors='replace').strip()}", file=sys.stderr)
+            return None
+    return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+
+
+def asked(store: Path, sql: str) -> str:
+    """The first value of the answer to a query."""
+    command = [sys.executable, "-m", "gpuctl", "query", str(store), sql, "--format", "tsv"]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[-1]
+
+
+def main() -> None:
+    """Print one line per command."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("stores", nargs="+", type=Path)
+    parser.add_argument("--command", action="append", choices=COMMANDS)
+    given = parser.parse_args()
+    sizes = {store: int(asked(store, "SELECT count(*) FROM jobs")) for store in given.stores}
+    stores = sorted(sizes, key=lambda store: sizes[store])
+    last = "SELECT job FROM jobs WHERE wait_s > 0 ORDER BY submit_ts DESC, job LIMIT 1"
+    jobs = {store: asked(store, last) for store in stores}
+    print("command", *(f"{sizes[s]:,} jobs: CPU s\tMiB" for s in stores), "exponent", sep="\t")
+    for name in given.command or COMMANDS:
+        found = []
+        for store in stores:
+            with tempfile.TemporaryDirectory() as folder:
+                values = {"store": store, "job": jobs[store], "folder": folder}
+                found.append(run([part.format(**values) for part in COMMANDS[name]]))
+        cells = ("-\t-" if each is None else f"{each[0]:.2f}\t{each[1]:.0f}" for each in found)
+        ends = (found[0], found[-1])
+        power = "-"
+        if all(ends) and len(stores) > 1:
+            ratio = math.log(sizes[stores[-1]] / max(1, sizes[stores[0]]))
+            power = f"{math.log(ends[1][0] / ends[0][0]) / ratio:.2f}" if ratio > 0 else "-"
+        print(name, *cells, power, sep="\t", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,63 @@
+"""Answers of many rows as frames whose rows lie in a temporary file: only what is looked at is in memory.
+
+The file is mapped and has no name any more: it is gone with the frame.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.store.reader_sql import BATCH_ROWS, as_frame
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    import duckdb
+    import polars as pl
+
+
+def read(
+    con: duckdb.DuckDBPyConnection,
+    sql: str,
+    params: dict[str, Any] | None,
+    check: Callable[[pl.DataFrame], pl.DataFrame],
+) -> pl.DataFrame:
+    """Run a query and return its rows; no more of them than `BATCH_ROWS` are in memory at a time.
+
+    Args:
+        con: to ask.
+        sql: one SELECT.
+        params: its parameters.
+        check: called with each batch of rows, and returns it.
+
+    Raises:
+        OSError: the temporary file cannot be written.
+    """
+    reader = con.sql(sql, params=params).to_arrow_reader(BATCH_ROWS)
+    frames = (check(as_frame(batch)) for batch in reader)
+    first, second = next(frames, None), next(frames, None)
+    if first is None:
+        return as_frame(reader.schema.empty_table())
+    return first if second is None else _mapped(chain((first, second), frames))
+
+
+def _mapped(frames: Iterator[pl.DataFrame]) -> pl.DataFrame:
+    import polars as pl
+    import pyarrow as pa
+
+    handle, name = tempfile.mkstemp(prefix="gpuctl-")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            first = next(frames).to_arrow(compat_level=pl.CompatLevel.newest())
+            with pa.ipc.new_file(file, first.schema) as writer:
+                writer.write_table(first)
+                for frame in frames:
+                    writer.write_table(frame.to_arrow(compat_level=pl.CompatLevel.newest()))
+        found = pl.from_arrow(pa.ipc.open_file(pa.memory_map(name)).read_all(), rechunk=False)
+    finally:
+        Path(name).unlink()
+    return found if isinstance(found, pl.DataFrame) else found.to_frame()
