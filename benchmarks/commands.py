@@ -4,7 +4,7 @@
 
 The stores are of the same kind of log, of growing size. Every run is the real program in a process of its own, one at a
 time; `explain` is asked of the job submitted last. The growth exponent is that of the CPU seconds, from the smallest to
-the largest store, less those of the smallest command: 1 is linear.
+the largest store: 1 is linear, and less where starting the program is most of the time.
 """
 
 from __future__ import annotations
@@ -23,8 +23,7 @@ COMMANDS = {
     "explain": ["explain", "{store}", "{job}"],
     "report": ["report", "{store}", "--html", "{folder}/report.html"],
     "lessons": ["lessons", "{store}", "--json"],
-    "fit": ["fit", "{store}", "--output", "{folder}/model"],
-    "predict wait": ["predict", "wait", "{store}", "--gpus", "8", "--limit", "1h"],
+    "fit": ["fit", "{store}", "--model", "{folder}/model"],
 }
 """By what they are called, as arguments of gpuctl."""
 
@@ -66,11 +65,10 @@ def main() -> None:
                 values = {"store": store, "job": jobs[store], "folder": folder}
                 found.append(run([part.format(**values) for part in COMMANDS[name]]))
         cells = ("-\t-" if each is None else f"{each[0]:.2f}\t{each[1]:.0f}" for each in found)
-        ends = (found[0], found[-1])
+        first, last_one = found[0], found[-1]
         power = "-"
-        if all(ends) and len(stores) > 1:
-            ratio = math.log(sizes[stores[-1]] / max(1, sizes[stores[0]]))
-            power = f"{math.log(ends[1][0] / ends[0][0]) / ratio:.2f}" if ratio > 0 else "-"
+        if first and last_one and sizes[stores[-1]] > sizes[stores[0]] > 0:
+            power = f"{math.log(last_one[0] / first[0]) / math.log(sizes[stores[-1]] / sizes[stores[0]]):.2f}"
         print(name, *cells, power, sep="\t", flush=True)
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import StoreError
-from gpuctl.store import long_frames
 from gpuctl.store.database import Store
+from gpuctl.store.reader_sql import BATCH_ROWS
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,7 +20,7 @@ ROWS = (
 )
 
 
-@pytest.mark.parametrize("rows", [0, 1, long_frames.BATCH_ROWS, 2 * long_frames.BATCH_ROWS + 1])
+@pytest.mark.parametrize("rows", [0, 1, BATCH_ROWS, 2 * BATCH_ROWS + 1])
 def test_a_long_answer_has_the_rows_and_types_of_a_short_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int
 ) -> None:
