@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 _UNSAFE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _SHORT_ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 _SUFFIX_OF_UNIT = {"s": "s", "min": "min", "h": "h", "%": "pct", "GB": "gb", "MB": "mb", "B": "bytes"}
-_SPELLED_UNIT = {"GPU-h": "gpu_hours", "GPU-min": "gpu_minutes", "min": "minutes", "h": "hours", "d": "days"}
+_SPELLED_UNIT = {
+    "GPU-h": "gpu_hours", "node-h": "node_hours", "GPU-min": "gpu_minutes", "min": "minutes", "h": "hours", "d": "days",
+}  # fmt: skip
 _CAPITALS = {"gpu": "GPU", "gpus": "GPUs", "cpu": "CPU", "cpus": "CPUs", "cdf": "CDF", "id": "ID", "vc": "VC"}
 
 

@@ -186,8 +186,10 @@ def _print_table(console: Console, table: ResultTable, how: _How) -> None:
     columns = shown_columns(table, ROWS, how.units)
     hidden = len(columns) - table.first_columns if how.short and table.first_columns else 0
     if hidden > 0 and rows > 1:
-        # an empty column answers nothing
-        columns = tuple(c for c in columns[: table.first_columns] if table.frame[c.name].count())
+        columns = columns[: table.first_columns]
+    # an empty column answers nothing
+    blank = [c for c in columns if not table.frame[c.name].count()] if how.short and rows > 1 else []
+    columns = tuple(c for c in columns if c not in blank) or columns
     if rows == 0:
         _say(console, "no rows", indent=GAP)
     elif rows == 1 and len(columns) > _UPRIGHT_COLUMNS:
@@ -196,6 +198,8 @@ def _print_table(console: Console, table: ResultTable, how: _How) -> None:
         _print_parts(console, columns)
     if rows > ROWS:
         _say(console, f"\u2026 and {plural(rows - ROWS, 'more row')}: --format csv has all")
+    if blank:
+        _say(console, f"Without a value: {', '.join(c.name for c in blank)}", "dim")
     if hidden > 0 and rows > 1:
         _say(console, f"\u2026 and {plural(hidden, 'more column')}: --table {table.name}, or --json")
     if how.notes:

@@ -164,3 +164,13 @@ def test_a_terminal_without_unicode_gets_plain_signs() -> None:
     print_analysis(make_analysis(rows=40), console_width=80, color=False, file=out)
     out.flush()
     assert b"... and 15 more rows" in raw.getvalue()
+
+
+def test_columns_without_a_value_are_named_and_stand_in_a_table_that_is_asked_for() -> None:
+    frame = pl.DataFrame({"user": ["ann", "bob"], "gpu_hours": [None, None], "node_hours": [3.0, 4.0]},
+                         schema={"user": pl.String, "gpu_hours": pl.Float64, "node_hours": pl.Float64})  # fmt: skip
+    text = printed(one(frame))
+    assert "Without a value: gpu_hours" in text
+    assert "GPU hours" not in text
+    assert "GPU hours" in printed(one(frame), names=("t",))
+    assert "Without a value" not in printed(one(frame.head(1))), "a single row is read as a list"
