@@ -20,7 +20,7 @@ from pathlib import Path
 COMMANDS = {
     "analyze": ["analyze", "{store}", "--json"],
     "analyze --all": ["analyze", "{store}", "--all", "--json", "--html", "{folder}/page.html"],
-    "explain": ["explain", "{store}", "{job}"],
+    "explain": ["explain", "{job}", "{store}"],
     "report": ["report", "{store}", "--html", "{folder}/report.html"],
     "lessons": ["lessons", "{store}", "--json"],
     "fit": ["fit", "{store}", "--model", "{folder}/model"],
