@@ -276,7 +276,7 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
 def _no_difference(every: Sequence[Row], unit: Unit) -> str:
     baseline = visible(str(every[0]["baseline"]))
     if not any(row["mean_s"] or row["baseline_mean_s"] for row in every):
-        return "No job waits under any of these policies: by waits, these jobs cannot tell them apart."
+        return "No job waits under any of these policies: these jobs do not show which one is better."
     if all(row["p"] is None for row in every):
         return f"Each job waits as long under each of these policies as under {baseline}."
     low, high = min(row["diff_low_s"] for row in every), max(row["diff_high_s"] for row in every)

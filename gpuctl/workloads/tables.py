@@ -376,7 +376,7 @@ def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, .
     if wanted.load is not None and wanted.capacity is None and jobs.capacity_from in _GUESSED:
         told.append(
             note(
-                "--load {load:g} is a share of a capacity of {capacity:,.0f} {unit} that is a guess: {origin}. Give "
+                "--load {load:g} is a share of a guessed capacity of {capacity:,.0f} {unit}: {origin}. Give "
                 "--capacity",
                 load=wanted.load,
                 capacity=jobs.capacity,

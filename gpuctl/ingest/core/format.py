@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     import polars as pl
     import pyarrow as pa
 
+STAMPED = frozenset(
+    {"jobs", "queue_samples", "machine_samples", "job_events", "exact_placements", "gpu_samples", "host_util"}
+)
+"""Tables whose rows have times as the log writes them."""
 RAW_LIMIT = 500
 """Of a rejected row, this many characters are kept in the ``rejects`` table."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
@@ -51,6 +52,8 @@ MANY = 10_000
 """Fewer rows than these are written at once: a thread of their own would cost more than it saves."""
 REASONS_KEPT = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""
+
+_OF_THE_END = re.compile(r"cut off|truncated|not closed")
 
 
 class StoreSink:
@@ -143,6 +146,18 @@ class StoreSink:
         """Change rows of the store within this source's transaction."""
         self.wrote = True
         self._store.execute(sql, params)
+
+    def end_in(self, damage: tuple[int, str, bytes] | None) -> str:
+        """Reject the row in which a damaged file ends, and return what is damaged; empty if nothing is.
+
+        Args:
+            damage: line, reason and text of that row.
+        """
+        # a loader that ran into the end inside a row has counted that row itself
+        if damage and not _OF_THE_END.search(self.last_reason):
+            self.seen()
+            self.reject(*damage)
+        return damage[1] if damage else ""
 
     def finish(self) -> None:
         """Write the rejects.

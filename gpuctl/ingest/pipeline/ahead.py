@@ -17,21 +17,24 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.local_time import has_local_times
-from gpuctl.ingest.core.format import RAW_LIMIT
+from gpuctl.ingest.core import ledger
+from gpuctl.ingest.core.format import RAW_LIMIT, STAMPED
 from gpuctl.ingest.pipeline.detect import HEAD
 from gpuctl.ingest.pipeline.registry import all_formats, named
 from gpuctl.ingest.read.files import Opener
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import polars as pl
     import pyarrow as pa
 
-    from gpuctl.ingest.core.format import Sink
+    from gpuctl.ingest.core.format import Format, Sink
+    from gpuctl.ingest.pipeline.detect import Finding
     from gpuctl.ingest.read.codecs import Limits
     from gpuctl.ingest.read.files import Candidate
     from gpuctl.spread.engine import Engine
+    from gpuctl.store.database import Store
 
 _REJECTS = 20_000
 """A worker that has refused more rows than this leaves the file to the process that keeps them on disk."""
@@ -46,6 +49,31 @@ class FileToRead:
     timezone: str
     stamps: bool
     """Look whether its times carry a zone."""
+
+
+def files_to_read(
+    findings: Sequence[Finding], store: Store, cluster: str, timezone: Callable[[Format], str], *, look: bool
+) -> dict[str, FileToRead]:
+    """Choose the files that workers can read, except those that the store may have, by path.
+
+    Args:
+        findings: all files of an ingest.
+        store: of which an entry of the same size may be the same file.
+        cluster: whose entries.
+        timezone: the zone of a format's stamps that have none.
+        look: look whether times carry a zone, if a format has any.
+    """
+    usual = {fmt.name: fmt for fmt in all_formats()}
+    found = {}
+    for finding in findings:
+        file, fmt = finding.candidate, finding.format
+        # with options of this run, or the user's own, a format is known to this process alone
+        if usual.get(fmt.name) is not fmt or not fmt.alone or finding.chosen:
+            continue
+        if not any(entry.bytes == file.size for entry in ledger.entries(store, cluster, file.path, file.size)):
+            stamps = look and bool(STAMPED.intersection(fmt.fills))
+            found[file.path] = FileToRead(file, fmt.name, timezone(fmt), stamps)
+    return found
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import re
 import traceback
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -14,6 +15,7 @@ from gpuctl.core.local_time import check_timezone, has_local_times
 from gpuctl.core.paths import resolved
 from gpuctl.core.text import plural
 from gpuctl.ingest.core import given_gpus, ledger
+from gpuctl.ingest.core.format import STAMPED
 from gpuctl.ingest.core.ledger import Entry
 from gpuctl.ingest.pipeline.chosen_format import not_read_as, refuse_empty
 from gpuctl.ingest.pipeline.clusters import ApartError, Times, check_schedulers, scheduler_of
@@ -40,10 +42,6 @@ if TYPE_CHECKING:
 MEMORY_LIMIT = "600MB"
 """What DuckDB may hold: with what the loaders hold themselves, an ingest stays under 1 GB."""
 _SHOWN = 3
-_STAMPED = frozenset(
-    {"jobs", "queue_samples", "machine_samples", "job_events", "exact_placements", "gpu_samples", "host_util"}
-)
-_OF_THE_END = re.compile(r"cut off|truncated|not closed")
 _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re.IGNORECASE)
 
 
@@ -269,7 +267,12 @@ class _Run:
                 )
         self._withdraw_given(store)
         if store and self.engine is not None:
-            self.ahead = self._ahead(store, self.engine)
+            from gpuctl.ingest.pipeline.ahead import Ahead, files_to_read
+
+            zones = partial(self._timezone, store=store)
+            files = files_to_read(self.findings, store, self.cluster, zones, look=self.timezone is not None)
+            limits = self.opener.limits
+            self.ahead = Ahead(self.db_path, self.cluster, files, limits, engine=self.engine, tell=self.tell)
         for group in groups(self.findings):
             self._take(group, store)
         left = len(self.apart) + 1
@@ -308,23 +311,6 @@ class _Run:
         if store and not self.dry_run and (self.gpus_per_node or given_gpus.is_given(store, self.cluster)):
             with self._all_or_nothing(store):
                 self.remarks += given_gpus.give(store, self.cluster, self.gpus_per_node)
-
-    def _ahead(self, store: Store, engine: Engine) -> Ahead:
-        """Have workers read what need not be read here, but for files that the store may have."""
-        from gpuctl.ingest.pipeline.ahead import Ahead, FileToRead
-
-        asked = {}
-        usual = {fmt.name: fmt for fmt in all_formats()}
-        for finding in self.findings:
-            found, fmt = finding.candidate, finding.format
-            if usual.get(fmt.name) is not fmt:
-                # with options of this run, or the user's own
-                continue
-            near = ledger.entries(store, self.cluster, found.path, found.size) if fmt.alone else []
-            if fmt.alone and not finding.chosen and not any(entry.bytes == found.size for entry in near):
-                stamps = self.timezone is not None and bool(_STAMPED.intersection(fmt.fills))
-                asked[found.path] = FileToRead(found, fmt.name, self._timezone(fmt, store), stamps)
-        return Ahead(self.db_path, self.cluster, asked, self.opener.limits, engine=engine, tell=self.tell)
 
     def _take(self, group: list[Finding], store: Store | None) -> None:
         before = ledger.next_source(store) if store else 0
@@ -596,9 +582,9 @@ class _Run:
             if read.local is not None:
                 self.local[found.path] = read.local
             refuse_empty(finding, sink, self.opener, self.formats)
-            return *read.digest, self._note_damage(read.damage, sink)
+            return *read.digest, sink.end_in(read.damage)
         with self.opener.open(found, self.progress.advance if self.progress else None) as stream:
-            if self.timezone is not None and _STAMPED.intersection(finding.format.fills):
+            if self.timezone is not None and STAMPED.intersection(finding.format.fills):
                 self.local[found.path] = has_local_times(stream.peek(HEAD))
             try:
                 finding.format.load(stream, sink)
@@ -608,11 +594,4 @@ class _Run:
                 raise (not_read_as(finding, error, self.opener, self.formats) if finding.chosen else error) from error
             refuse_empty(finding, sink, self.opener, self.formats)
             stream.drain()
-            return *stream.digest(), self._note_damage(stream.damage, sink)
-
-    def _note_damage(self, damage: tuple[int, str, bytes] | None, sink: StoreSink) -> str:
-        # a loader that ran into the end inside a row has counted that row itself
-        if damage and not _OF_THE_END.search(sink.last_reason):
-            sink.seen()
-            sink.reject(*damage)
-        return damage[1] if damage else ""
+            return *stream.digest(), sink.end_in(stream.damage)

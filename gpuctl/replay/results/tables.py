@@ -292,7 +292,7 @@ def _wait_cdf(replays: Replays) -> ResultTable:
 _PAIRED = (
     note("Only jobs that finished under both are compared; the unpaired_ columns count the others."),
     note(
-        "Intervals go by blocks of jobs, and by what neighbouring blocks have in common; a queue that lasts for many "
+        "Intervals rest on blocks of jobs, and on what neighbouring blocks have in common; a queue that lasts for many "
         "blocks makes them too narrow."
     ),
 )

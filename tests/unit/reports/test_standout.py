@@ -138,7 +138,7 @@ def compared(*intervals: tuple[str, float, float, float]) -> Rows:
         ),
         (
             [row | {"mean_s": 0.0, "baseline_mean_s": 0.0, "p": None} for row in compared(("las", 0, 0, 0))],
-            ["No job waits under any of these policies: by waits, these jobs cannot tell them apart."],
+            ["No job waits under any of these policies: these jobs do not show which one is better."],
         ),
         (
             [row | {"p": None} for row in compared(("las", 0, 0, 0))],
