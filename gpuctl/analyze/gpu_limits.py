@@ -82,15 +82,15 @@ def caps(waited: pl.DataFrame, held: pl.DataFrame, limits: pl.DataFrame, owners:
     whose = {row["job"]: row for row in owners.iter_rows(named=True)}
     changes: dict[tuple[int, str | None], list[tuple[float, float]]] = defaultdict(list)
     for row in held.iter_rows(named=True):
-        for key in _keys(known, whose.get(row["job"]), row):
+        for key in keys(known, whose.get(row["job"]), row):
             changes[key] += [(row["held_from_c"], row["gpus"]), (row["held_until_c"], -row["gpus"])]
     numbers: dict[tuple[tuple[int, str | None], ...], int] = {}
     group = np.full(waited.height, -1, np.int64)
     for wait, row in enumerate(waited.select("job", "gpu_type", "user", "queue").iter_rows(named=True)):
-        keys = tuple(_keys(known, whose.get(row["job"]), row))
-        if keys:
-            group[wait] = numbers.setdefault(keys, len(numbers))
-    return Caps(group, tuple(tuple(_cap(known, changes, key) for key in keys) for keys in numbers))
+        under = tuple(keys(known, whose.get(row["job"]), row))
+        if under:
+            group[wait] = numbers.setdefault(under, len(numbers))
+    return Caps(group, tuple(tuple(_cap(known, changes, key) for key in under) for under in numbers))
 
 
 def _cap(
@@ -102,10 +102,16 @@ def _cap(
     return Cap(known[key[0]]["gpus"], pairs[:, 0], pairs[:, 1])
 
 
-def _keys(
+def keys(
     known: Sequence[Mapping[str, str | None]], whose: Mapping[str, object] | None, job: Mapping[str, str | None]
 ) -> Iterator[tuple[int, str | None]]:
-    """The limits that a job is under: each one's number, and among whom it is shared where it is set for each."""
+    """The limits that a job is under: each one's number, and among whom it is shared where it is set for each.
+
+    Args:
+        known: rows of ``base_gpu_limits``.
+        whose: the job's row of ``base_owners``; None: not known.
+        job: its ``gpu_type``, ``user`` and ``queue``.
+    """
     if whose is None:
         return
     own = (whose["qos"], whose["partition_qos"])

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.aside import aside, watch
 from gpuctl.compiled.jit import read_only
+from gpuctl.waits import limits as limits_
 from gpuctl.waits.log import UNLIMITED_S
 from gpuctl.waits.state_kernel import END, ENTER, FEATURES, GROUPS, HOURS, OWN, START, sweep
 
@@ -62,10 +63,11 @@ _MEANS = {
     "slow": "running mean of the same over about 50 starts of {}",
 }
 _CALENDAR = {"hour": "of the day, with its fraction", "weekday": "0 is Monday"}
+_LIMITED = tuple(limits_.FEATURES)
 _SWEPT = (*_JOB, *_STATE, *(f"{group}_{mean}" for group in _GROUPS for mean in _MEANS))
 assert len(_SWEPT) == FEATURES  # noqa: S101 - a name for each column of the loop
 
-ALL = (*_SWEPT, *_CALENDAR)
+ALL = (*_SWEPT, *_CALENDAR, *_LIMITED)
 """Names of all features, in order."""
 OF_JOB = (*_JOB, *_CALENDAR)
 """Those that need no queue to be known."""
@@ -75,7 +77,7 @@ _NO_GROUP = -1
 def described() -> dict[str, str]:
     """What each feature is."""
     means = {f"{g}_{m}": text.format(_GROUPS[g]) for g in _GROUPS for m, text in _MEANS.items()}
-    return {**_JOB, **_STATE, **means, **_CALENDAR}
+    return {**_JOB, **_STATE, **means, **_CALENDAR, **limits_.FEATURES}
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,9 @@ def of_asked(log: WaitLog, asked: Asked) -> Floats:
         watched=watch(),
     )  # fmt: skip
     calendar = asked.rows.select(*_CALENDAR).to_numpy().astype(np.float64)
-    found = np.concatenate([out, calendar], axis=1)
+    times = limits_.Times(log.ready_s, log.leave_s, log.end_s, log.started, size)
+    rooms = limits_.rooms(log.limits, times, asked.rows, asked.ready_s, asked.place)
+    found = np.concatenate([out, calendar, rooms], axis=1)
     found[:, len(_JOB) + len(_STATE) - 1 : len(_SWEPT)][found[:, len(_JOB) + len(_STATE) - 1 : len(_SWEPT)] < 0] = (
         np.nan
     )

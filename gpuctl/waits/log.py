@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -13,6 +13,8 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.states import State
 from gpuctl.predictors import job_table
 from gpuctl.waits import snapshot
+from gpuctl.waits.limits import Limits
+from gpuctl.waits.limits import read as read_limits
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,6 +77,7 @@ class WaitLog:
         counts: how many jobs, by the keys of `POPULATION`.
         width: the most GPUs that a job of the first quarter had on one node; 1: not known, or whole nodes are counted.
         since_s: jobs that came earlier are there because they waited or ran then; nothing is learnt of their waits.
+        limits: on the GPUs of users, accounts and QOS, as far as they are loaded.
     """
 
     name: str
@@ -90,6 +93,7 @@ class WaitLog:
     counts: Mapping[str, int]
     width: int = 1
     since_s: float = -math.inf
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def queues(self) -> tuple[str, ...]:
@@ -121,9 +125,15 @@ def from_store(store: Store, cluster: str | None, queue: Snapshot | None = None)
     clock = zone if kind == "wall" else "UTC"
     jobs = store.frame(_JOBS, {"cluster": name, "clock": clock})
     if queue is None:
-        return latest(log_of(name, jobs, zone=zone, clock=clock)), ()
+        return _limited(store, latest(log_of(name, jobs, zone=zone, clock=clock))), ()
     jobs, found = snapshot.merged(jobs, queue, clock, name)
-    return latest(log_of(name, jobs, zone=zone, clock=clock, taken_s=snapshot.taken_on_clock(queue, clock))), found
+    log = log_of(name, jobs, zone=zone, clock=clock, taken_s=snapshot.taken_on_clock(queue, clock))
+    return _limited(store, latest(log)), found
+
+
+def _limited(store: Store, log: WaitLog) -> WaitLog:
+    """A log with the limits on GPUs that its store has."""
+    return replace(log, limits=read_limits(store, log.name, log.rows)) if log.unit == "GPUs" else log
 
 
 def latest(log: WaitLog, most: int = LATEST) -> WaitLog:

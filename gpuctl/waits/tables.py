@@ -61,6 +61,7 @@ def settings(trained: Trained) -> dict[str, Note]:
         "answers where the queue is known": trained.model.method,
         "order of the simulated queue": forward.ORDERS_SAID[trained.model.order],
         "run times of the simulated queue": _run_times(trained),
+        "limits on GPUs of users, accounts and QOS": _limits(trained),
         "parts begin at": cuts,
         "submitted, fit": f"{_date(float(trained.log.ready_s[0]))} to {_date(trained.log.taken_s)}",
         "learnt from and scored": "{learnt:,} of {could:,} started jobs, evenly spread".format(**trained.sizes),
@@ -68,6 +69,14 @@ def settings(trained: Trained) -> dict[str, Note]:
         "interval": "10 % to 90 % quantile",
     }
     return {name: ours(text) for name, text in told.items()}
+
+
+def _limits(trained: Trained) -> str:
+    limits = trained.log.limits
+    if not limits.of_job:
+        return "none loaded"
+    under = sum(1 for keys in limits.of_job if keys)
+    return f"as loaded, for {under:,} of {len(limits.of_job):,} jobs"
 
 
 RUN_TIMES = (
@@ -95,7 +104,8 @@ def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
         "limits": [
             "Intervals hold for jobs to come as far as these are like those scored.",
             "Time before a job can start (held, depending, a later begin) is not forecast.",
-            "Limits of users, accounts and QOS, reservations and drained servers are not known.",
+            "Limits of users, accounts and QOS are known as far as they are loaded, as they are now; reservations and "
+            "drained servers are not.",
             *_warnings(trained),
         ],
         "settings": settings(trained),

@@ -47,5 +47,5 @@ ALL = {(0, None), (1, None), (2, "ada"), (3, "vision"), (4, None), (6, "ada"), (
 def test_a_job_is_under_the_limits_of_its_type_partition_qos_accounts_and_user(
     job: Mapping[str, str], owner: Mapping[str, Any], expected: set[tuple[int, str | None]]
 ) -> None:
-    assert set(gpu_limits._keys(LIMITS, OWNER | dict(owner), JOB | dict(job))) == expected
-    assert not list(gpu_limits._keys(LIMITS, None, JOB))
+    assert set(gpu_limits.keys(LIMITS, OWNER | dict(owner), JOB | dict(job))) == expected
+    assert not list(gpu_limits.keys(LIMITS, None, JOB))
