@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuctl.core.results import Analysis
+    from gpuctl.lessons.measure import Measured
     from gpuctl.reports.screens.model import Screen
 
 EPOCH = dt.datetime(2017, 10, 2)
@@ -289,7 +290,7 @@ def report_of(folder: Path, analyses: list[Analysis], names: list[str], *, befor
 
 
 CLAIMS = {
-    "spreading costs": r"GPU utilization on \d+ servers?, but(?!.*not an effect)|gangs? (?:on more servers )?use.*less",
+    "spreading costs": r"GPU utilization on \d+ servers(?!.*not an effect)|of the GPU utilization of like ones",
     "a machine is bad": r"^Machine \S+ fails more often|^Suspect machines: (?!none|no )",
     "a queue waits longest": r"Queue \S+ waits longest",
     "large gangs wait longest": r"Large gangs wait longest",
@@ -318,8 +319,8 @@ def claims(text: str, *, but: tuple[str, ...] = ()) -> Counter[str]:
 
 
 @contextlib.contextmanager
-def analysed(world: World) -> Iterator[tuple[Path, Analysis, str]]:
-    """A world, analysed, and whether the lesson of locality claims that spreading costs something."""
+def analysed(world: World) -> Iterator[tuple[Path, Analysis, Measured | None]]:
+    """A world, analysed, and what the lesson of locality measures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         make(folder / "log", world)
@@ -329,27 +330,22 @@ def analysed(world: World) -> Iterator[tuple[Path, Analysis, str]]:
             case = open_case(store, None, {}, lambda _text: None, processes=1, reasons=False)
             used = read(case)
             found = None if used is None else measure(used)
-            ratio = None if found is None else found.all_sizes[0]
-        low_high = "" if ratio is None or ratio.estimate.low is None else (
-            f"{ratio.estimate.value:.3f} ({ratio.estimate.low:.3f} to {ratio.estimate.high:.3f})")  # fmt: skip
-        yield folder, made, low_high
+        yield folder, made, found
 
 
-NOTHING = ("nothing is there, with little power",)
 EQUAL = ("no difference, where nothing waited",)
 
 
 def null(seed: int) -> Counter[str]:
     """False claims of one null world."""
     world = World(seed=seed, unlike=seed % 2 == 0)
-    with analysed(world) as (folder, first, low_high), analysed(replace(world, seed=seed + 10_000)) as (_, second, _):
+    with analysed(world) as (folder, first, measured), analysed(replace(world, seed=seed + 10_000)) as (_, second, _):
         texts = [text_of(first_screen.screen(first)), page_of(first), report_of(folder, [first], ["one"])]
         found = claims("\n".join(texts))
         found += claims(
             report_of(folder, [second], ["one"], before=first), but=tuple(k for k in CLAIMS if "period" not in k)
         )
-        ends = [float(part) for part in re.findall(r"\d\.\d+", low_high)[1:]]
-        if ends and not ends[0] <= 1 <= ends[1]:
+        if measured is not None and measured.all_sizes[0].shown:
             found[SPREADING] += 1
         equal = replayed(folder / "equal", seed, "4x8", [f"order-{k}" for k in range(5)])
         found += claims(_said(folder, equal), but=EQUAL)

@@ -17,6 +17,7 @@
 -- column: early_expected | attempts | early failures expected by chance
 -- column: early_p | - | probability of at least this many early failures by chance
 -- column: adjusted_p | - | the smaller of p and early p, adjusted for the number of machines
+-- column: detectable | times | how many times as often as the others it would have to fail to be flagged in 8 of 10 cases; empty: its attempts could not show it
 -- column: all_trials | attempts | all failed attempts on it, for any reason, repeats included
 -- column: gpu_hours | GPU-h | held by failed attempts on it whose reason may involve a machine, whole gangs
 -- column: top_reason | - | the most frequent reason of these
@@ -28,7 +29,7 @@ lost AS (
     GROUP BY machine
 )
 SELECT m.machine, m.bad, m.attempts, m.failures, 100.0 * m.failures / nullif(m.attempts, 0) AS failed_pct, m.expected, m.p,
-       m.early_failures, m.early_expected, m.early_p, m.adjusted_p,
+       m.early_failures, m.early_expected, m.early_p, m.adjusted_p, m.detectable,
        coalesce(l.all_trials, 0) AS all_trials, coalesce(l.gpu_hours, 0) AS gpu_hours, l.top_reason
 FROM base_bad_machines AS m LEFT JOIN lost AS l USING (machine)
 ORDER BY m.bad <> 'yes', m.bad = 'no', least(m.p, m.early_p), m.machine

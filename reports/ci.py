@@ -81,6 +81,7 @@ def _markdown(summary: Analysis) -> Iterator[str]:
             before, now = (_value(row[name], row["unit"]) for name in ("baseline", "value"))
             words = [row["result"], row["metric"], before, now, _changed_by(row) + _judged(row)]
             yield f"| {' | '.join(map(escaped, words))} |"
+        yield "\nPeriods differ by chance, too: a difference is not the effect of a change."
     if len(changed) > MOST_CHANGES:
         yield f"\n{len(changed) - MOST_CHANGES} more have changed less; the page has all."
     standout = summary.table("standout")
@@ -118,10 +119,8 @@ def _changed_by(row: dict[str, Any]) -> str:
 
 
 def _judged(row: dict[str, Any]) -> str:
-    if not row["better"]:
-        return ""
-    better = (row["better"] == "low") == (row["change"] < 0)
-    return " (better)" if better else " (worse)"
+    """Which way is better. Whether it got better is not said: one period differs from the next by chance, too."""
+    return f" ({row['better']} is better)" if row["better"] else ""
 
 
 def _junit(summary: Analysis) -> ET.Element:

@@ -56,6 +56,7 @@ def findings(analysis: Analysis) -> tuple[Finding, ...]:
         and set(columns.split()) <= set(table.frame.columns)
         for finding in rule(table, units)
     ]
+    found += _waits(analysis, units)
     found += _policies(analysis, units.timed("replay_vs_baseline", "mean_s"))
     return tuple(sorted(found, key=lambda one: -one.weight))
 
@@ -119,33 +120,68 @@ def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
             yield Finding(text, rule, table.name, row["main_low_pct"] / 40)
 
 
-def _queue(table: ResultTable, units: Units) -> Iterator[Finding]:
+def _waits(analysis: Analysis, units: Units) -> Iterator[Finding]:
+    """The queue and the gangs that wait longest, where like ones wait less.
+
+    Large jobs, busy days, a busy queue and chance would look the same.
+    """
+    like = analysis.table("wait_like_for_like")
+    if like is None or not set(_LIKE.split()) <= set(like.frame.columns) or "filter" in analysis.settings:
+        return
+    rows = [row for row in _rows(like) if row["p"] is not None]
+    queues = {row["queue"]: row for row in rows if row["size_bucket"] == "all"}
+    sizes = {row["size_bucket"]: row for row in rows if row["queue"] == "all"}
+    for name, columns, rule, known in (
+        ("wait_by_queue", "queue size_bucket waits p95_min", _queue, queues),
+        ("wait_by_size", "size_bucket waits mean_min", _gangs, sizes),
+    ):
+        table = analysis.table(name)
+        if table is not None and set(columns.split()) <= set(table.frame.columns):
+            shown_ones = {key: row for key, row in known.items() if row["p"] * len(known) <= CHANCE}
+            yield from rule(table, units, shown_ones)
+
+
+def _queue(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[Finding]:
     rows = [row for row in _rows(table, size_bucket="all") if row["waits"] >= FEW and row["p95_min"] is not None]
     if len(rows) < 3:
         return
     worst, unit = max(rows, key=lambda row: row["p95_min"]), units.timed(table.name, "p95_min")
     middle = sorted(row["p95_min"] for row in rows)[len(rows) // 2]
-    if worst["p95_min"] >= 30 and worst["p95_min"] >= 2 * middle:
+    if worst["p95_min"] >= 30 and worst["p95_min"] >= 2 * middle and worst["queue"] in like:
         text = (
             f"Queue {visible(str(worst['queue']))} waits longest: 95\u00a0% of its attempts start within "
-            f"{_minutes(worst['p95_min'], unit)}, against {_minutes(middle, unit)} in the median of {len(rows)} queues."
+            f"{_minutes(worst['p95_min'], unit)}, against {_minutes(middle, unit)} in the median queue. "
+            f"Its mean is {_times(like[worst['queue']])} that of the same sizes on the same days elsewhere."
         )
-        rule = f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more"
+        rule = (
+            f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more; longer than "
+            f"like waits beyond chance (p at most {CHANCE}, corrected; 95 % interval)"
+        )
         yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
 
 
-def _gangs(table: ResultTable, units: Units) -> Iterator[Finding]:
+def _gangs(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[Finding]:
     by_size = {row["size_bucket"]: row for row in _rows(table) if row["waits"] >= FEW}
     small, large = by_size.get("1"), by_size.get(">8") or by_size.get("5-8")
     if small is None or large is None or large["mean_min"] < 30 or large["mean_min"] < 5 * small["mean_min"]:
         return
+    if large["size_bucket"] not in like:
+        return
     most, least = (_minutes(row["mean_min"], units.timed(table.name, "mean_min")) for row in (large, small))
     text = (
         f"Large gangs wait longest: {most} on average for {_gpus(large['size_bucket'])} "
-        f"({shown(large['waits'])} waits), {least} for one GPU ({shown(small['waits'])} waits)."
+        f"({shown(large['waits'])} waits), {least} for one GPU ({shown(small['waits'])} waits); "
+        f"like for like {_times(like[large['size_bucket']])}."
     )
-    rule = "mean wait of the largest gangs at least 30 min and five times that of one GPU"
+    rule = (
+        "mean wait of the largest gangs at least 30 min and five times that of one GPU; longer than like waits beyond "
+        f"chance (p at most {CHANCE}, corrected; 95 % interval)"
+    )
     yield Finding(text, rule, table.name, min(large["mean_min"] / max(5 * small["mean_min"], 1.0), 5.0))
+
+
+def _times(row: Row) -> str:
+    return f"{shown(row['ratio'])} times ({shown(row['ratio_low'])} to {shown(row['ratio_high'])})"
 
 
 def _gpus(bucket: str) -> str:
@@ -164,13 +200,23 @@ def _scattered(table: ResultTable, units: Units) -> Iterator[Finding]:
         drop = base["mean_pct"] - row["mean_pct"]
         if row["servers"] > base["servers"] and drop >= 5:
             text = (
-                f"Jobs of {row['gpus']} GPUs reach {_pct(row['mean_pct'])} GPU utilization on {row['servers']} "
-                f"servers, but {_pct(base['mean_pct'])} on {base['servers']}."
+                f"Jobs of {row['gpus']} GPUs: {_pct(row['mean_pct'])} GPU utilization on {row['servers']} servers, "
+                f"{_pct(base['mean_pct'])} on {base['servers']}: a difference, not an effect (see gpuctl lessons)."
             )
             rule = "utilization at least 5 points lower on more servers, 1,000 GPU-minutes or more of each"
             best = max((best, Finding(text, rule, table.name, drop / 5)), key=lambda one: one.weight if one else 0.0)
     if best is not None:
         yield best
+
+
+def _spread(table: ResultTable, units: Units) -> Iterator[Finding]:
+    for row in _rows(table, size_bucket="all"):
+        if row["ratio_high"] is not None and row["ratio_high"] < 1:
+            text = (
+                f"Gangs on {row['placement']} reach {shown(row['ratio'])} of the GPU utilization of like ones on the "
+                f"fewest servers (90\u00a0% interval {shown(row['ratio_low'])} to {shown(row['ratio_high'])})."
+            )
+            yield Finding(text, "the 90 % interval of the ratio lies below 1", table.name, 1 / row["ratio"])
 
 
 def _lost(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -190,11 +236,12 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
     top = max(rows, key=lambda row: row["gpu_minutes_pct"] or 0.0)
     share = top["gpu_minutes_pct"] or 0.0
     if share >= 15:
+        unknown = next((row["gpu_minutes_pct"] for row in _rows(table, reason="No signature")), None) or 0.0
         text = (
-            f"The costliest reason for failures: {visible(str(top['reason']))}, {_pct(share)} of failed attempts' "
-            f"GPU-time, "
-            f"{shown(top['trials'])} attempts of {shown(top['users'])} users, half of them within "
-            f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}."
+            f"{visible(str(top['reason']))} took {_pct(share)} of failed attempts' GPU-time: {shown(top['trials'])} "
+            f"attempts of {shown(top['users'])} users, half of them within "
+            f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}. Of the known reasons none "
+            f"took more; {_pct(unknown)} has no known reason."
         )
         yield Finding(text, "one reason has at least 15 % of failed attempts' GPU-time", table.name, share / 15)
 
@@ -227,7 +274,7 @@ def _converged(table: ResultTable, units: Units) -> Iterator[Finding]:
         if share is not None and share >= 10 and row["jobs_timed"] >= FEW:
             text = (
                 f"{_pct(share)} of the GPU-hours of {shown(row['jobs_timed'])} trainings came after their loss was "
-                "within 0.1\u00a0% of its lowest."
+                "within 0.1\u00a0% of its lowest, which is known only afterwards."
             )
             yield Finding(text, "at least 10 % of the GPU-hours of trainings", table.name, share / 10)
 
@@ -340,12 +387,12 @@ def _rejected(table: ResultTable, units: Units) -> Iterator[Finding]:
         yield Finding(text, "at least one row in a thousand", table.name, 1000 * rejected / read)
 
 
+_LIKE = "queue size_bucket ratio ratio_low ratio_high p"
 _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("delay_causes", "cause waits hours share_pct low_pct high_pct", _causes),
     ("delay_by_size", "size_bucket wait_h waits main_cause main_low_pct main_high_pct", _cause),
-    ("wait_by_queue", "queue size_bucket waits p95_min", _queue),
-    ("wait_by_size", "size_bucket waits mean_min", _gangs),
     ("gpu_util_by_servers", "gpus servers gpu_minutes mean_pct", _scattered),
+    ("locality_speed", "size_bucket placement ratio ratio_low ratio_high", _spread),
     ("gpu_hours_lost", "size_bucket gpu_hours killed_h failed_h retried_h lost_pct", _lost),
     ("failure_reasons", "reason trials users rtf_p50_min gpu_minutes_pct", _reason),
     ("failure_machines", "machine bad attempts failures expected adjusted_p", _machines),

@@ -14,7 +14,7 @@ import datetime as dt
 import heapq
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,7 @@ class Planted:
         users: who submit them.
         load: GPU-hours of work over those that there are.
         relax_s: seconds that a gang waits for the fewest servers before it takes any.
+        again: share of the jobs that are stopped half-way and start once more, wherever there is room then.
         telemetry_days: so many days have a row of GPU utilization for each server and minute.
     """
 
@@ -51,6 +52,7 @@ class Planted:
     users: int = 24
     load: float = 0.8
     relax_s: float = 1800.0
+    again: float = 0.0
     telemetry_days: float = 3.0
 
 
@@ -71,6 +73,19 @@ class Job:
     last: float = 0.0
     rate: float = 1.0
     version: int = 0
+    queued: float = 0.0
+    parts: int = 1
+    attempts: list[Attempt] = field(default_factory=list)
+
+
+@dataclass
+class Attempt:
+    """One attempt of a job: where it was, and from which second on at which speed."""
+
+    start: float
+    places: tuple[tuple[int, tuple[int, ...]], ...]
+    speeds: list[tuple[float, float]]
+    end: float = math.nan
 
 
 def draw(planted: Planted, rng: np.random.Generator) -> list[Job]:
@@ -85,7 +100,11 @@ def draw(planted: Planted, rng: np.random.Generator) -> list[Job]:
     submit = np.sort(rng.uniform(0, planted.days * 86400, n))
     use = np.clip(base[user] * np.exp(rng.normal(0, 0.2, n)), 10, 80)
     columns = (user, gpus, submit, np.clip(work, 120, 86400), use)
-    return [Job(number, *row) for number, row in enumerate(zip(*(c.tolist() for c in columns), strict=True))]
+    jobs = [Job(number, *row) for number, row in enumerate(zip(*(c.tolist() for c in columns), strict=True))]
+    for job in jobs:
+        job.queued = job.submit
+        job.parts = 2 if planted.again and rng.random() < planted.again else 1
+    return jobs
 
 
 class Site:
@@ -123,10 +142,9 @@ class Site:
         return (self.planted.slowdown if spread else 1.0) * (self.planted.interference if beside else 1.0)
 
 
-def run(jobs: list[Job], planted: Planted) -> list[list[tuple[float, float]]]:
-    """Let the jobs run; of each, from which second on it ran at which speed."""
+def run(jobs: list[Job], planted: Planted) -> None:
+    """Let the jobs run, which gives them their attempts."""
     site = Site(planted)
-    speeds: list[list[tuple[float, float]]] = [[] for _ in jobs]
     events = [(job.submit, 0, job.number, 0) for job in jobs]
     heapq.heapify(events)
     waiting: list[Job] = []
@@ -135,11 +153,12 @@ def run(jobs: list[Job], planted: Planted) -> list[list[tuple[float, float]]]:
         for number in numbers:
             job = jobs[number]
             rate = site.speed(job)
-            if speeds[number] and rate == job.rate:
+            speeds = job.attempts[-1].speeds
+            if speeds and rate == job.rate:
                 continue
             job.left -= (now - job.last) * job.rate
             job.last, job.rate, job.version = now, rate, job.version + 1
-            speeds[number].append((now, rate))
+            speeds.append((now, rate))
             heapq.heappush(events, (now + max(job.left, 0.0) / rate, 1, number, job.version))
 
     while events:
@@ -151,15 +170,19 @@ def run(jobs: list[Job], planted: Planted) -> list[list[tuple[float, float]]]:
         elif kind == 1:
             if version != job.version:
                 continue
-            job.end = now
+            job.end = job.attempts[-1].end = now
             job.version += 1
             for server, indices in job.places:
                 site.free[server] = sorted([*site.free[server], *indices])
                 site.on[server].discard(number)
             change(set().union(*(site.on[s] for s, _ in job.places)), now)
+            if len(job.attempts) < job.parts:
+                job.queued = now
+                waiting.append(job)
+                heapq.heappush(events, (now + planted.relax_s, 2, number, 0))
         kept, failed = [], set()
         for one in waiting:
-            anywhere = now - one.submit >= planted.relax_s
+            anywhere = now - one.queued >= planted.relax_s
             places = None if (one.gpus, anywhere) in failed else site.place(one.gpus, anywhere=anywhere)
             if places is None:
                 failed.add((one.gpus, anywhere))
@@ -170,10 +193,10 @@ def run(jobs: list[Job], planted: Planted) -> list[list[tuple[float, float]]]:
                 site.free[s] = site.free[s][k:]
                 site.on[s].add(one.number)
             one.start = one.last = now
-            one.left = one.work
+            one.left = one.work / one.parts
+            one.attempts.append(Attempt(now, one.places, []))
             change(set().union(*(site.on[s] for s, _ in one.places)), now)
         waiting = kept
-    return speeds
 
 
 def stamp(second: float) -> str:
@@ -186,10 +209,11 @@ def write_jobs(folder: Path, jobs: list[Job], cut: float) -> None:
     log = []
     for job in jobs:
         attempts = []
-        if job.start < cut:
-            detail = [{"ip": f"m{s}", "gpus": [f"gpu{g}" for g in gpus]} for s, gpus in job.places]
-            end = stamp(job.end) if job.end <= cut else "None"
-            attempts.append({"start_time": stamp(job.start), "end_time": end, "detail": detail})
+        for one in job.attempts:
+            if one.start < cut:
+                detail = [{"ip": f"m{s}", "gpus": [f"gpu{g}" for g in gpus]} for s, gpus in one.places]
+                end = stamp(one.end) if one.end <= cut else "None"
+                attempts.append({"start_time": stamp(one.start), "end_time": end, "detail": detail})
         log.append(
             {
                 "status": "Pass", "vc": f"vc{job.user % 3}", "jobid": f"application_1506638472019_{job.number:05d}",
@@ -199,16 +223,16 @@ def write_jobs(folder: Path, jobs: list[Job], cut: float) -> None:
     (folder / "cluster_job_log").write_text(json.dumps(log, indent=1))
 
 
-def write_use(folder: Path, jobs: list[Job], speeds: list[list[tuple[float, float]]], planted: Planted) -> None:
+def write_use(folder: Path, jobs: list[Job], planted: Planted) -> None:
     """GPU utilization of every server and minute."""
     minutes = int(planted.telemetry_days * 1440)
     rng = np.random.default_rng([planted.seed, 2])
     use = np.zeros((planted.servers, GPUS, minutes))
-    for job in jobs:
-        ends = [*(t for t, _ in speeds[job.number][1:]), job.end]
-        for (begin, rate), end in zip(speeds[job.number], ends, strict=True):
+    for job, one in [(each, one) for each in jobs for one in each.attempts]:
+        ends = [*(t for t, _ in one.speeds[1:]), one.end]
+        for (begin, rate), end in zip(one.speeds, ends, strict=True):
             a, b = math.ceil(begin / 60), min(math.ceil(end / 60), minutes)
-            for server, indices in job.places:
+            for server, indices in one.places:
                 for gpu in indices:
                     use[server, gpu, a:b] = job.use * rate
     busy = use > 0
@@ -226,12 +250,12 @@ def make(folder: Path, planted: Planted) -> None:
     """Write the directory."""
     folder.mkdir(parents=True, exist_ok=True)
     jobs = draw(planted, np.random.default_rng([planted.seed, 1]))
-    speeds = run(jobs, planted)
+    run(jobs, planted)
     write_jobs(folder, jobs, planted.days * 86400)
     machines = "".join(f"m{s},{GPUS}, 24GB\n" for s in range(planted.servers))
     (folder / "cluster_machine_list").write_text("machineId, number of GPUs, single GPU mem\n" + machines)
     if planted.telemetry_days:
-        write_use(folder, jobs, speeds, planted)
+        write_use(folder, jobs, planted)
     (folder / "truth.json").write_text(json.dumps(asdict(planted), indent=1) + "\n")
 
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 LEVEL = 0.05
 """Of the machines called bad, this share is expected to be blamed by chance (false discovery rate)."""
 
+POWER = 0.8
+"""What a machine could have shown is said for this chance of being called bad."""
+
 STRATUM = ("who", "week", "size_bucket", "retry")
 """Attempts are compared with those that have these in common; first attempts with no retries, for what fails is tried
 again, and elsewhere."""
@@ -126,7 +129,8 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
     Returns:
         A row a machine, in the given order: ``machine``, ``attempts`` (that count), ``failures``, ``expected``, ``p``,
         ``early_failures``, ``early_expected``, ``early_p``, ``adjusted_p`` (the smaller of both after adjustment),
-        ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that machine).
+        ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that machine),
+        ``detectable`` (as `detectable` returns it, by failures at any time; null for NaN).
     """
     met = rows.select("stratum", "failed", "early", code="machines").with_row_index("unit")
     met = met.explode("code", empty_as_null=False)
@@ -167,6 +171,7 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
             "early_p": tests[1].p,
             "adjusted_p": both.min(axis=0, initial=1.0),
             "bad": pl.Series(verdict.tolist(), dtype=pl.String),
+            "detectable": pl.Series(tests[0].detectable, dtype=pl.Float64, nan_to_null=True),
         },
         schema_overrides={"machine": pl.String, "attempts": pl.Int64, "failures": pl.Int64, "early_failures": pl.Int64},
     )
@@ -174,11 +179,12 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
 
 @dataclass(frozen=True)
 class _Tested:
-    """Of every machine: failures seen, expected, and the chance of as many or more."""
+    """Of every machine: failures seen, expected, the chance of as many or more, and `detectable` of the first test."""
 
     seen: np.ndarray
     expected: np.ndarray
     p: np.ndarray
+    detectable: np.ndarray
 
 
 def _test(met: pl.DataFrame, outcome: str, size: int, only: Sequence[int] | None = None) -> _Tested:
@@ -194,7 +200,11 @@ def _test(met: pl.DataFrame, outcome: str, size: int, only: Sequence[int] | None
     tables = contingency(rows)
     seen = np.bincount(tables.machine, weights=tables.seen, minlength=size).astype(np.int64)
     expected = np.bincount(tables.machine, weights=tables.met * tables.failures / tables.units, minlength=size)
-    return _Tested(seen, expected, tails(tables, seen, size, only))
+    times = np.full(size, np.nan)
+    if only is None and outcome == "failed":
+        units = rows.unique("unit")
+        times = detectable(tables, size, float(units["bad"].mean() or 0.0))  # type: ignore[arg-type]
+    return _Tested(seen, expected, tails(tables, seen, size, only), times)
 
 
 def contingency(met: pl.DataFrame) -> Tables:
@@ -227,24 +237,71 @@ def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | Non
         only: those to look at; None for all, the others get 1.
     """
     p = np.ones(size)
+    mine = np.ones(tables.machine.size, bool) if only is None else np.isin(tables.machine, np.asarray(only, np.int64))
+    for code, above, sums in _chances(tables, mine, seen, size):
+        p[code] = min(1.0, float(sums[above:].sum()))
+    return p
+
+
+def _chances(
+    tables: Tables, mine: np.ndarray, seen: np.ndarray | None, size: int
+) -> Iterator[tuple[int, int, np.ndarray]]:
+    """Of machines: by how many their failures exceed the fewest possible, and the chance of each such number.
+
+    Args:
+        tables: of all machines.
+        mine: which of the tables count.
+        seen: failures of each machine; those that have the fewest possible are left out. None: none is left out.
+        size: machines.
+    """
     kinds, kind = _kinds(tables)
     least = np.maximum(0, kinds[:, 2] + kinds[:, 1] - kinds[:, 0])
     densities = _densities(kinds, least)
-    wanted = np.arange(size) if only is None else np.asarray(only, np.int64)
-    mine = np.isin(tables.machine, wanted)
     # of each machine every kind of table once, with how many of it there are
     pairs, counts = np.unique(tables.machine[mine] * len(kinds) + kind[mine], return_counts=True)
     machine, which = np.divmod(pairs, max(1, len(kinds)))
-    above = seen - np.bincount(machine, weights=least[which] * counts, minlength=size).astype(np.int64)
-    # nothing tells of the others: as few failures as there must be are seen
-    told = above[machine] > 0
-    machine, which, counts = machine[told], which[told], counts[told]
+    above = np.zeros(size, np.int64)
+    if seen is not None:
+        above = seen - np.bincount(machine, weights=least[which] * counts, minlength=size).astype(np.int64)
+        # nothing tells of the others: as few failures as there must be are seen
+        told = above[machine] > 0
+        machine, which, counts = machine[told], which[told], counts[told]
     powers, power = np.unique(which * (int(counts.max(initial=0)) + 1) + counts, return_inverse=True)
     most = int(counts.max(initial=0)) + 1
     draws = [_power(densities[key // most], key % most) for key in powers.tolist()]
     for code, sums in _summed(machine, power.reshape(-1), draws):
-        p[code] = min(1.0, float(sums[above[code] :].sum()))
-    return p
+        yield code, int(above[code]), sums
+
+
+def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
+    """How many times as often as the others a machine would have to fail to be called bad with the chance `POWER`.
+
+    If a failure's odds on it are r times those elsewhere, k failures become r^k times as likely, for each k (Fisher's
+    noncentral hypergeometric distributions, which add up). It is called bad where k failures are as unlikely by chance
+    as the adjustment asks of one machine among all.
+
+    Args:
+        tables: of all machines.
+        size: machines.
+        rate: share of all attempts that failed: it turns odds into how often.
+
+    Returns:
+        of every machine; NaN: however often it failed, its attempts could not show it.
+    """
+    times = np.full(size, np.nan)
+    odds = np.exp(np.linspace(0.0, np.log(1000.0), 400))
+    for code, _, sums in _chances(tables, np.ones(tables.machine.size, bool), None, size):
+        rare = np.flatnonzero(np.cumsum(sums[::-1])[::-1] <= LEVEL / (2 * size))
+        if not rare.size:
+            continue
+        with np.errstate(divide="ignore"):
+            logs = np.log(sums) + np.log(odds)[:, None] * np.arange(sums.size)
+        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        enough = np.flatnonzero(weights[:, rare[0] :].sum(axis=1) >= POWER * weights.sum(axis=1))
+        if enough.size:
+            ratio = odds[enough[0]]
+            times[code] = ratio / (1 - rate + rate * ratio)
+    return times
 
 
 def _kinds(tables: Tables) -> tuple[np.ndarray, np.ndarray]:

@@ -296,6 +296,11 @@ class Bases:
             self._store, self.cluster, load_signatures(self._options.signatures, learned=self._options.learned)
         )
 
+    def _like_waits(self) -> None:
+        from gpuctl.analyze import like_waits
+
+        like_waits.build(self._store)
+
     def _machines(self) -> None:
         from gpuctl.analyze import bad_machines
 
@@ -310,6 +315,7 @@ _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], 
     (DELAYS, _DELAYS_NEED, Bases._delays),
     (("fragmentation",), _FRAGMENTATION_NEEDS, Bases._fragmentation),
     (_FAILURES, ("attempts", "jobs", "machine_events", "placements", "gang_machines", "reasons"), Bases._failures),
+    (("like_waits",), ("attempts",), Bases._like_waits),
     (_MACHINES, ("attempts", "gang_machines", "failed", "failures"), Bases._machines),
 )
 _READ = {
@@ -319,6 +325,7 @@ _READ = {
     ),
     ("fragmentation",): "gpus held_from_ts held_until_ts by_container",
     _FAILURES: query.base_sql("failed_attempts") + query.base_sql("failed_lines"),
+    ("like_waits",): "queue size_bucket queued_ts wait_s",
     _MACHINES: query.base_sql("machine_failures") + query.base_sql("machine_trials"),
 }
 """What steps read of shared tables, by what they make: columns by name, or in SQL."""

@@ -12,7 +12,7 @@ from gpuctl.lessons import savings
 from gpuctl.lessons.case import Jobs, jobs_of
 from gpuctl.lessons.finding import Estimate, Finding, Input
 from gpuctl.lessons.locality_tables import best_by_size, curve, speeds
-from gpuctl.lessons.measure import LEVELS, SIZES, Measured, measure, speed_of
+from gpuctl.lessons.measure import LEVELS, LIKENESS, SIZES, USER, Measured, measure, speed_of
 from gpuctl.lessons.rules import BASE, Rule, answer
 from gpuctl.lessons.use import read
 from gpuctl.replay.models.speed import SpreadSpeeds
@@ -79,6 +79,8 @@ def learn(case: Case) -> Finding:
     known = measured is not None and measured.all_sizes[0].estimate.low is not None
     if measured is not None and not known:
         warnings.append(_FEW)
+    elif measured is not None and measured.likeness == USER:
+        warnings.append(_UNLIKE)
     done = _replay(case, RULES, spread_speeds(measured, "value"))
     block, _ = case.blocks()
     best = _best_fixed(done)
@@ -97,6 +99,10 @@ _NOTHING = note("No telemetry of jobs: what spreading costs is not known; the cu
 _FEW = note(
     "Too few like gangs ran both on the fewest servers and on more: what spreading costs has no interval, and no "
     "saving is claimed."
+)
+_UNLIKE = note(
+    "Jobs have no names, and too few ran both on the fewest servers and on more: unlike jobs of one user may explain "
+    "what spreading seems to cost, so that its interval reaches to equal speed and no saving rests on it."
 )
 
 
@@ -188,6 +194,6 @@ def _basis(measured: Measured, ratio: Ratio) -> Note:
     return note(
         "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} with such attempts; "
         "taken for "
-        "speed",
-        units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
+        "speed; {alike}",
+        alike=LIKENESS[measured.likeness], units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
     )  # fmt: skip

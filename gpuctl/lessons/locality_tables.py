@@ -30,7 +30,9 @@ ALL = "all"
 _SPEEDS = (
     Column("size_bucket", "-", "GPUs of the gang."),
     Column("placement", "-", "more servers: than the fewest that can hold it, in one rack; several racks."),
-    Column("attempts", "attempts", "So placed, with like ones on the fewest servers: same user, name, GPUs."),
+    Column(
+        "attempts", "attempts", "So placed, with like ones on the fewest servers; lesson_inputs says what is alike."
+    ),
     Column("clusters", "-", "Users (kinds of jobs, where users are few) with such attempts."),
     Column("ratio", "-", "GPU utilization, for that on the fewest servers; taken for speed."),
     *ends("ratio_{}", "-"),

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.core.notes import note
+from gpuctl.lessons.finding import Estimate
 from gpuctl.lessons.ratios import NOTHING, Ratio, ratios
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
     from gpuctl.lessons.use import Use
-    from gpuctl.replay.models.records import Ints
+    from gpuctl.replay.models.records import Floats, Ints
 
 SIZES = ("2-4", "5-8", ">8")
 LEVELS = ("more servers", "several racks")
@@ -19,6 +25,16 @@ ENOUGH_UNITS = 10
 """Spread attempts below which a size has no ratio of its own, but that of all sizes."""
 FEW_USERS = 10
 """Users below which kinds of jobs (same user, name and GPUs) are what is resampled."""
+
+
+NAME, USER, JOB = "name", "user", "job"
+LIKENESS = {
+    NAME: note("alike: same user, name and GPUs"),
+    USER: note("alike: same user and GPUs alone, as jobs have no names; unlike jobs of one user may explain it: the "
+               "interval reaches to 1"),
+    JOB: note("alike: attempts of the same job"),
+}  # fmt: skip
+"""What makes attempts alike."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +49,7 @@ class Measured:
         gangs: of them, of more than one GPU.
         spread: of these, on more than the fewest servers.
         clusters: what is resampled: users, or kinds of jobs.
+        likeness: what makes attempts alike, a key of `LIKENESS`.
     """
 
     all_sizes: tuple[Ratio, Ratio]
@@ -42,6 +59,7 @@ class Measured:
     gangs: int
     spread: int
     clusters: str
+    likeness: str = NAME
 
 
 def size_of(gpus: Ints) -> Ints:
@@ -52,9 +70,11 @@ def size_of(gpus: Ints) -> Ints:
 def measure(use: Use) -> Measured:
     """Compare like attempts.
 
-    Placement: attempts of one user with one name and as many GPUs, on more than the fewest servers and on these; each
-    attempt counts once, and what neighbours took is given back to it. Interference: the same attempt, while it had a
-    neighbour on a server of its own and while it had none.
+    Placement: like attempts on more than the fewest servers and on these; each attempt counts once, and what neighbours
+    took is given back to it. Alike are attempts of one user with one name and as many GPUs. Where jobs have no names,
+    or attempts of the same job say something else, these alone are; where there are too few of them, nothing shows that
+    it is the servers that differ and not the jobs: the interval then reaches to equal speed. Interference: the same
+    attempt, while it had a neighbour on a server of its own and while it had none.
     """
     gang = use.gpus > 1
     beside = _beside(use)
@@ -66,14 +86,47 @@ def measure(use: Use) -> Measured:
     y = use.pct[gang] / (1 - share * (1 - (beside.estimate.value or 1.0)))
     two = np.stack([level == 1, level == 2], axis=1).astype(np.float64)
     told, kind = _clusters(user, like, (level > 0).astype(np.int64))
-    first = ratios(y, two, like, told)
+    likeness, alike = _alike(y, two, use.job[gang], like, told, named=bool(use.named[gang].all()))
+    first = alike(np.ones(y.size, bool))
     by_size: dict[tuple[str, int], Ratio] = {}
     for number, name in enumerate(SIZES):
         here = size == number
         if here.any():
-            own = ratios(y[here], two[here], like[here], told[here])
+            own = alike(here)
             by_size |= {(name, at + 1): own[at] for at in range(2)}
-    return Measured((first[0], first[1]), by_size, beside, use.gpus.size, int(gang.sum()), int((level > 0).sum()), kind)
+    return Measured(
+        (first[0], first[1]), by_size, beside, use.gpus.size, int(gang.sum()), int((level > 0).sum()), kind, likeness
+    )
+
+
+def _alike(
+    y: Floats, two: Floats, job: Ints, like: Ints, cluster: Ints, *, named: bool
+) -> tuple[str, Callable[[NDArray[np.bool_]], list[Ratio]]]:
+    """What makes attempts alike, and what gives the ratios of some of them, from like to like."""
+
+    def kinds(here: NDArray[np.bool_]) -> list[Ratio]:
+        return ratios(y[here], two[here], like[here], cluster[here])
+
+    def jobs(here: NDArray[np.bool_]) -> list[Ratio]:
+        return ratios(y[here], two[here], job[here], cluster[here])
+
+    def up_to_one(here: NDArray[np.bool_]) -> list[Ratio]:
+        return [_up_to_one(ratio) for ratio in kinds(here)]
+
+    every = np.ones(y.size, bool)
+    same, other = jobs(every)[0].estimate, kinds(every)[0].estimate
+    if same.low is None or same.high is None:
+        return (NAME, kinds) if named else (USER, up_to_one)
+    agree = other.low is None or other.high is None or (other.low <= same.high and same.low <= other.high)
+    return (NAME, kinds) if named and agree else (JOB, jobs)
+
+
+def _up_to_one(ratio: Ratio) -> Ratio:
+    """A ratio that unlike jobs may explain: it is not shown to be anything but 1."""
+    own = ratio.estimate
+    if own.low is None or own.high is None:
+        return ratio
+    return replace(ratio, estimate=Estimate(own.value, min(own.low, 1.0), max(own.high, 1.0)), p=1.0)
 
 
 def _clusters(user: Ints, like: Ints, changed: Ints) -> tuple[Ints, str]:

@@ -12,6 +12,8 @@ import polars as pl
 from gpuctl.analyze.bases import Bases
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gpuctl.lessons.case import Case
     from gpuctl.replay.models.records import Floats, Ints
 
@@ -31,7 +33,9 @@ class Use:
 
     Attributes:
         user: number of its user; of jobs without one, each its own.
+        job: number of its job.
         like: number of its kind: same user, name (numbers in it aside) and GPUs.
+        named: whether its job has a name: without one, a kind is all that its user runs on as many GPUs.
         gpus: GPUs of the gang.
         servers: how many it was on.
         level: 0: on the fewest servers that can hold it, in one rack; 1: on more servers of one rack; 2: in several
@@ -43,7 +47,9 @@ class Use:
     """
 
     user: Ints
+    job: Ints
     like: Ints
+    named: NDArray[np.bool_]
     gpus: Ints
     servers: Ints
     level: Ints
@@ -97,7 +103,8 @@ def read(case: Case) -> Use | None:
     totals = (rows[f"{name}_total"].to_numpy().astype(np.float64) / 1e6 for name in ("alone", "beside"))
     with np.errstate(invalid="ignore", divide="ignore"):
         alone_pct, beside_pct = (total / n for total, n in zip(totals, (alone, beside), strict=True))
-    return Use(user, like, gpus, servers.astype(np.int64), level, alone_pct, alone, beside_pct, beside)
+    job, named = _numbered(rows["job"].to_list()), (rows["name"].fill_null("") != "").to_numpy()
+    return Use(user, job, like, named, gpus, servers.astype(np.int64), level, alone_pct, alone, beside_pct, beside)
 
 
 def _places(case: Case) -> pl.DataFrame:

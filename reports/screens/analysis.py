@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import datetime
 from typing import TYPE_CHECKING
 
@@ -26,9 +27,9 @@ if TYPE_CHECKING:
 LINES = 45
 """The screen has no more lines."""
 TABLES = (
-    "overview", "status", "queues", "users", "occupancy", "wait_by_size", "wait_by_queue", "never_started",
-    "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_servers", "gpu_hours_lost", "failure_reasons",
-    "failure_savings", "failure_machines", "training_convergence",
+    "overview", "status", "queues", "users", "occupancy", "wait_by_size", "wait_by_queue", "wait_like_for_like",
+    "never_started", "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_servers", "gpu_hours_lost",
+    "failure_reasons", "failure_savings", "failure_machines", "training_convergence",
 )  # fmt: skip
 """The tables that the screen is made from."""
 
@@ -277,8 +278,17 @@ def _machines(analysis: Analysis) -> Line | None:
         for row in bad[:3]
     ]
     more = f"; and {len(bad) - len(told)} more" if len(bad) > len(told) else ""
-    text = "; ".join(told) + more if told else f"none of {len(every)} fails more often than chance explains"
+    text = "; ".join(told) + more if told else _none_shown(every)
     return Line("Suspect machines", text, lines=2)
+
+
+def _none_shown(every: Sequence[Row]) -> str:
+    """That no machine is shown to be bad, and how bad one would have to be: no evidence is not evidence of none."""
+    times = sorted(row["detectable"] if known(row.get("detectable")) else math.inf for row in every)
+    least = times[len(times) // 2]
+    if not math.isfinite(least):
+        return "none shown, but too few attempts failed to show any"
+    return f"none shown; one failing {number(least)} times as often would be (4 in 5)"
 
 
 def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
@@ -301,6 +311,7 @@ def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str
         ("Wait p50, p95", "overview", "wait_p50_min"),
         ("Still waiting", "never_started", "waiting"),
         ("Suspect machines", "failure_machines", "bad"),
+        ("Suspect machines, none shown: a typical one", "failure_machines", "detectable"),
     ):
         table = analysis.table(name)
         if table is not None:

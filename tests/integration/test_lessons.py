@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from gpuctl.reports.screens.lessons import screen
 sys.path[:0] = [str(Path(__file__).parents[2] / name) for name in ("tools", "benchmarks")]
 import lessons as benchmark  # noqa: E402
 from make_lessons import Planted, make  # noqa: E402
+from null_worlds import World, analysed  # noqa: E402
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,7 +31,7 @@ SMALL: dict[str, Any] = {"jobs": 400, "days": 1.5, "telemetry_days": 1.5, "serve
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("lessons")
-    make(folder / "log", Planted(seed=2, slowdown=0.6, interference=0.85, **SMALL))
+    make(folder / "log", Planted(seed=2, slowdown=0.6, interference=0.85, again=0.5, **SMALL))
     ingest([folder / "log"], folder / "trace.duckdb")
     return folder / "trace.duckdb"
 
@@ -89,6 +91,21 @@ def test_nothing_is_claimed_where_nothing_is_planted(gpuctl: Callable[..., Any],
     found = gpuctl("lessons", str(tmp_path / "log"), *BOTH, "--table", "lessons", "--json")
     answers = _rows(json.loads(found.stdout)["tables"]["lessons"])
     assert {row["gpu_hours"] for row in answers} <= {"no saving shown", "costs"}
+
+
+def test_unlike_jobs_without_names_claim_nothing(tmp_path: Path) -> None:
+    # each user runs two models, of which the one that uses its GPUs badly is spread more; spreading costs nothing
+    world = World(seed=3, unlike=True, jobs=500, days=2.0, machines=20, again=0.0)
+    with analysed(world) as (_, _, measured):
+        assert measured is not None
+        assert (measured.likeness, measured.all_sizes[0].shown) == ("user", False)
+        assert measured.all_sizes[0].estimate.value < 0.9
+        assert measured.all_sizes[0].estimate.high >= 1
+    with analysed(replace(world, again=0.5)) as (_, _, measured):
+        assert measured is not None
+        assert measured.likeness == "job"
+        assert measured.all_sizes[0].estimate.low <= 1 <= measured.all_sizes[0].estimate.high
+        assert measured.all_sizes[0].estimate.high - measured.all_sizes[0].estimate.low < 0.1
 
 
 def test_what_cannot_be_measured_is_said(gpuctl: Callable[..., Any], tmp_path: Path) -> None:

@@ -261,3 +261,44 @@ def test_in_a_store_what_only_users_bring_about_blames_no_machine(tmp_path: Path
         assert (rows[name]["failures"], rows[name]["all_trials"], rows[name]["bad"]) == (0, 10, "no")
         assert (rows[name]["gpu_hours"], rows[name]["top_reason"]) == (0, None)
     assert "60 attempts on 4 machines" in table.population
+
+
+def test_what_a_machine_could_have_shown_on_paper() -> None:
+    # one stratum: 100 attempts, 10 failed, 10 met the machine; of 2 machines, the tail must be at most 0.05 / 4
+    table = bad_machines.Tables(*(np.array([n]) for n in (0, 100, 10, 10, 0)))
+    chances = [Fraction(comb(10, k) * comb(90, 10 - k), comb(100, 10)) for k in range(11)]
+    needed = next(k for k in range(11) if sum(chances[k:]) <= 0.05 / 4)
+
+    def power(odds: float) -> float:
+        weights = [float(chance) * odds**k for k, chance in enumerate(chances)]
+        return sum(weights[needed:]) / sum(weights)
+
+    [times, none] = bad_machines.detectable(table, 2, 0.1)
+    odds = 0.9 * times / (1 - 0.1 * times)
+    assert power(odds) >= 0.8 > power(odds / 1.02)
+    assert np.isnan(none)
+    # 3 attempts on it, however they end, are not rare enough
+    assert np.isnan(
+        bad_machines.detectable(bad_machines.Tables(*(np.array([n]) for n in (0, 30, 15, 3, 0))), 2, 0.5)[0]
+    )
+
+
+def test_a_machine_as_bad_as_could_be_shown_is_found_about_as_often_as_is_said() -> None:
+    rng = np.random.default_rng(11)
+    units, machines, rate = 3000, 20, 0.08
+
+    def draw(times: float) -> pl.DataFrame:
+        where = rng.integers(0, machines, units)
+        fails = rng.random(units) < np.where(where == 3, times, 1.0) * rate
+        return pl.DataFrame(
+            {
+                "number": np.arange(units), "machines": [[f"m{k:02}"] for k in where], "failed": fails,
+                "early": np.zeros(units, bool), "retry": np.zeros(units, bool), "stratum": rng.integers(0, 30, units),
+            }
+        )  # fmt: skip
+
+    names = [f"m{k:02}" for k in range(machines)]
+    said = float(bad_machines.find(draw(1.0), names)["detectable"].median())  # type: ignore[arg-type]
+    assert 1.5 < said < 4
+    found = sum(bad_machines.find(draw(said), names)["bad"][3] == "yes" for _ in range(100))
+    assert 70 <= found <= 90

@@ -169,7 +169,7 @@ def test_what_is_per_cent_changes_by_points(tmp_path: Path) -> None:
     assert row["change_pct"] is None
     write_markdown(summary, tmp_path / "r.md")
     text = (tmp_path / "r.md").read_text("utf-8")
-    assert "| 45.7 % | 36.8 % | -8.9 points (better) |" in text
+    assert "| 45.7 % | 36.8 % | -8.9 points (low is better) |" in text
     assert "retried" not in text.partition("### What stands out")[0]
 
 
@@ -235,7 +235,7 @@ def test_markdown_tells_checks_changes_and_what_stands_out(tmp_path: Path) -> No
     text = (tmp_path / "r.md").read_text("utf-8")
     assert "**The check failed.**" in text
     assert "| failed | a | queueing.p95\\_wait\\_h | 1.5 h | 1 h | queueing.p95\\_wait\\_h \\> 1 |" in text
-    assert "| a | queueing.p95\\_wait\\_h | 1 h | 1.5 h | +50.0 % (worse) |" in text
+    assert "| a | queueing.p95\\_wait\\_h | 1 h | 1.5 h | +50.0 % (low is better) |" in text
 
 
 def test_labels_are_never_two_of_one_name() -> None:
@@ -278,6 +278,6 @@ def test_what_was_nothing_before_is_among_the_changes(tmp_path: Path) -> None:
     write_markdown(summarize(labelled([new]), baseline=old), tmp_path / "r.md")
     text = (tmp_path / "r.md").read_text("utf-8")
     changes = [line for line in text.splitlines() if "| a | queueing" in line]
-    assert changes[0].endswith("| 0 h | 1.5 h | +1.5 h (worse) |")
+    assert changes[0].endswith("| 0 h | 1.5 h | +1.5 h (low is better) |")
     assert len(changes) == 25
     assert "\n16 more have changed less; the page has all.\n" in text

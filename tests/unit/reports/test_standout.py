@@ -16,9 +16,19 @@ from tests.unit.reports.fakes import make_analysis, table
 Rows = list[dict[str, Any]]
 
 
-def found(name: str, rows: Rows) -> list[Finding]:
-    frame = pl.DataFrame(rows)
-    return list(findings(replace(make_analysis(points=5), tables=(table(name, "s", frame),))))
+def found(name: str, rows: Rows, **more: Rows) -> list[Finding]:
+    tables = {name: rows} | more
+    made = tuple(table(key, "s", pl.DataFrame(each)) for key, each in tables.items())
+    return list(findings(replace(make_analysis(points=5), tables=made)))
+
+
+def like(p: float = 0.001, *, queue: str = "q2", size: str = "all") -> dict[str, Rows]:
+    row = {"queue": queue, "size_bucket": size, "ratio": 4.0, "ratio_low": 2.0, "ratio_high": 8.0, "p": p}
+    return {"wait_like_for_like": [row]}
+
+
+LARGE = {name: like(queue="all", size=name)["wait_like_for_like"][0] for name in (">8", "5-8", "2-4")}
+WAITS = {"wait_like_for_like": [*like()["wait_like_for_like"], *LARGE.values()]}
 
 
 def causes(**hours: float) -> Rows:
@@ -74,14 +84,26 @@ def queues(*p95: float | None, waits: int = 30) -> Rows:
 
 
 def test_the_queue_that_waits_longest_is_told() -> None:
-    [one] = found("wait_by_queue", queues(10.0, 30.0, 200.0))
-    assert "Queue q2 waits longest: 95\xa0% of its attempts start within 200\xa0min" in one.text
-    assert "against 30\xa0min in the median of 3 queues." in one.text
-    assert found("wait_by_queue", queues(10.0, 30.0, 59.0)) == []
-    assert found("wait_by_queue", queues(1.0, 2.0, 29.0)) == []
-    assert found("wait_by_queue", queues(10.0, 200.0)) == []
-    assert found("wait_by_queue", queues(10.0, 30.0, 200.0, waits=19)) == []
-    assert found("wait_by_queue", queues(10.0, None, 200.0)) == []
+    [one] = found("wait_by_queue", queues(10.0, 30.0, 200.0), **WAITS)
+    assert one.text == (
+        "Queue q2 waits longest: 95\xa0% of its attempts start within 200\xa0min, against 30\xa0min in the median "
+        "queue. Its mean is 4 times (2 to 8) that of the same sizes on the same days elsewhere."
+    )
+    for rows in (
+        queues(10.0, 30.0, 59.0), queues(1.0, 2.0, 29.0), queues(10.0, 200.0), queues(10.0, 30.0, 200.0, waits=19),
+        queues(10.0, None, 200.0),
+    ):  # fmt: skip
+        assert found("wait_by_queue", rows, **WAITS) == []
+
+
+def test_waits_that_sizes_days_queues_or_chance_explain_are_not_told() -> None:
+    rows = queues(10.0, 30.0, 200.0)
+    assert found("wait_by_queue", rows) == []
+    assert found("wait_by_queue", rows, **like(0.03)) == []
+    three = [row for name in ("q0", "q1", "q2") for row in like(0.01, queue=name)["wait_like_for_like"]]
+    assert found("wait_by_queue", rows, wait_like_for_like=three) == []
+    assert found("wait_by_size", gangs(300.0, 6.0)) == []
+    assert found("wait_by_size", gangs(300.0, 6.0), **like(0.03, queue="all", size=">8")) == []
 
 
 def test_scattered_jobs_that_use_their_gpus_less_are_told_once() -> None:
@@ -95,8 +117,25 @@ def test_scattered_jobs_that_use_their_gpus_less_are_told_once() -> None:
         ]
     ]
     [one] = found("gpu_util_by_servers", rows)
-    assert one.text == "Jobs of 8 GPUs reach 45.0\xa0% GPU utilization on 4 servers, but 60.0\xa0% on 1."
+    assert one.text == (
+        "Jobs of 8 GPUs: 45.0\xa0% GPU utilization on 4 servers, 60.0\xa0% on 1: a difference, not an effect "
+        "(see gpuctl lessons)."
+    )
     assert found("gpu_util_by_servers", rows[1:2]) == []
+
+
+def speed(low: float | None, high: float | None) -> Rows:
+    row = {"size_bucket": "all", "placement": "more servers", "ratio": 0.8, "ratio_low": low, "ratio_high": high}
+    return [row, row | {"size_bucket": "2-4"}]
+
+
+def test_what_spreading_costs_is_told_from_like_to_like_with_its_interval() -> None:
+    [one] = found("locality_speed", speed(0.7, 0.9))
+    assert one.text == (
+        "Gangs on more servers reach 0.8 of the GPU utilization of like ones on the fewest servers "
+        "(90\xa0% interval 0.7 to 0.9)."
+    )
+    assert found("locality_speed", speed(0.7, 1.0)) == []
 
 
 def compared(*intervals: tuple[str, float, float, float]) -> Rows:
@@ -267,11 +306,12 @@ def few_waits(rows: Rows, waits: int) -> Rows:
     ],
 )
 def test_a_rule_holds_from_its_own_threshold_on(name: str, at: Rows, below: list[Rows]) -> None:
-    [one] = found(name, at)
+    more = WAITS if name in {"wait_by_queue", "wait_by_size"} else {}
+    [one] = found(name, at, **more)
     # what lies further beyond its threshold comes first
     assert one.weight == pytest.approx(1.0)
     for rows in below:
-        assert found(name, rows) == []
+        assert found(name, rows, **more) == []
 
 
 def machines(*bad: str) -> Rows:
@@ -288,15 +328,18 @@ def test_at_most_five_bad_machines_are_named_and_no_good_one() -> None:
 def test_the_costliest_reason_has_the_largest_share() -> None:
     known = [reason(reason=name, gpu_minutes_pct=pct)[0] for name, pct in (("a", 20.0), ("b", 50.0), ("c", None))]
     [one] = found("failure_reasons", [*known, *reason(reason="No signature", gpu_minutes_pct=60.0)])
-    assert one.text.startswith(
-        "The costliest reason for failures: b, 50.0\xa0% of failed attempts' GPU-time, 5 attempts"
+    assert one.text == (
+        "b took 50.0\xa0% of failed attempts' GPU-time: 5 attempts of 2 users, half of them within 90\xa0min. "
+        "Of the known reasons none took more; 60.0\xa0% has no known reason."
     )
 
 
 def test_no_finding_comes_first_for_its_size_alone() -> None:
     unfinished = [{"policy": "fifo", "oracle": False, "jobs": 10, "jobs_finished": 7}]
     weights = {"replay_summary": unfinished, "wait_by_size": gangs(900.0, 6.0), "wait_by_queue": queues(0.0, 0.0, 30.0)}
-    assert [found(name, rows)[0].weight for name, rows in weights.items()] == [5.0, 5.0, 2.0]
+    assert [
+        found(name, rows, **({} if name == "replay_summary" else WAITS))[0].weight for name, rows in weights.items()
+    ] == [5.0, 5.0, 2.0]
 
 
 def test_what_was_lost_is_split_in_shares_of_all_gpu_hours() -> None:

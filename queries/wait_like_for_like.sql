@@ -1,0 +1,17 @@
+-- title: Waits from like to like
+-- section: queueing
+-- order: 25
+-- question: Do a queue's attempts, or large gangs, wait longer than like ones?
+-- population: {waits} wait{waits||s}, as in wait_by_size. Those of a queue are compared with waits of the same size that began on the same day in other queues, those of gangs with waits of one GPU on the same day in the same queue; what has no like one is left out. The ratio is that of Mantel and Haenszel, its interval by Student's t of days.
+-- needs: attempts
+-- column: queue | - | queue or virtual cluster; 'all' in rows about a size
+-- column: size_bucket | GPUs | GPUs of the gang; 'all' in rows about a queue
+-- column: waits | waits | those that have like ones
+-- column: like_waits | waits | the like ones
+-- column: days | - | days with both
+-- column: ratio | - | mean wait, for that of like ones
+-- column: ratio_low | - | lower end of its 95 % interval; empty: too few days
+-- column: ratio_high | - | upper end of it
+-- column: p | - | probability of a ratio at least as large by chance, if the true one is 1
+FROM base_like_waits
+ORDER BY queue = 'all', p, queue, list_position(['2-4', '5-8', '>8'], size_bucket)
