@@ -376,10 +376,9 @@ def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, .
     if wanted.load is not None and wanted.capacity is None and jobs.capacity_from in _GUESSED:
         told.append(
             note(
-                "--load {load:g} is a share of a guessed capacity of {capacity:,.0f} {unit}: {origin}. Give "
-                "--capacity",
+                "--load {load:.2f} is a share of a guessed capacity of {n:,} {unit}: {origin}. Give --capacity",
                 load=wanted.load,
-                capacity=jobs.capacity,
+                n=round(jobs.capacity),
                 unit=ours(UNITS[jobs.unit]),
                 origin=ours(CAPACITY[jobs.capacity_from]),
             )

@@ -267,7 +267,7 @@ def test_synth_warns_where_the_load_rests_on_a_guess(
 ) -> None:
     model, wanted = learn.fit(dataclasses.replace(trace, capacity_from=origin)), Synthesis(50, 0, 0.5, capacity=given)
     found = tables.made(model, synthesize(model, wanted), wanted, (), "")
-    assert any("that is a guess" in text for text in found.warnings) == guessed
+    assert any("guessed capacity" in text for text in found.warnings) == guessed
     assert not any("guess" in text for text in tables.made(
         model, synthesize(model, Synthesis(50, 0)), Synthesis(50, 0), (), "").warnings)  # fmt: skip
 
