@@ -35,6 +35,6 @@ def sizes(processors: pl.Expr, unit: Unit) -> dict[str, pl.Expr]:
 
     return {
         "gpus": processors.cast(pl.Float64) if unit == "gpu" else pl.lit(0.0),
-        "cpus": processors.round().cast(pl.Int64) if unit == "core" else pl.lit(None, pl.Int64),
+        "cpus": processors.round().cast(pl.Int64, strict=False) if unit == "core" else pl.lit(None, pl.Int64),
         "nodes": processors.round().cast(pl.Int32, strict=False) if unit == "node" else pl.lit(None, pl.Int32),
     }

@@ -31,10 +31,10 @@ def row(job: int, **told: object) -> str:
     return " ".join(str(cells[name]) for name in CELLS) + "\n"
 
 
-def loaded(text: str, folder: Path) -> Store:
+def loaded(text: str, folder: Path, unit: str = "gpu") -> Store:
     folder.mkdir(exist_ok=True)
     (folder / "log.swf").write_text(HEADER + text)
-    ingest([folder / "log.swf"], folder / "t.duckdb", cluster="c", formats=formats_for(None, swf_unit="gpu"))
+    ingest([folder / "log.swf"], folder / "t.duckdb", cluster="c", formats=formats_for(None, swf_unit=unit))
     return Store(folder / "t.duckdb")
 
 
@@ -96,6 +96,14 @@ def test_partitions_sizes_and_endings(tmp_path: Path) -> None:
     with Store(tmp_path / "t.duckdb") as store:
         assert store.execute(marks).fetchall() == [("6", ["end_unknown", "nodes_unknown"])]
         assert store.value("SELECT list(job ORDER BY job)::VARCHAR FROM attempts WHERE released_ts IS NULL") == "[4]"
+
+
+@pytest.mark.parametrize("unit", ["gpu", "core", "node"])
+def test_a_size_beyond_the_columns_costs_its_row_alone(unit: str, tmp_path: Path) -> None:
+    with loaded(row(1) + row(2, procs=2**31) + row(3, procs=10**20), tmp_path, unit) as store:
+        assert store.execute("SELECT list(job) FROM jobs").fetchall() == [(["1"],)]
+        rejects = store.execute("SELECT line_no, reason FROM rejects ORDER BY line_no").fetchall()
+        assert rejects == [(5, "a number is out of range"), (6, "a number is out of range")]
 
 
 def test_jobs_without_waits_are_replayed(tmp_path: Path) -> None:
