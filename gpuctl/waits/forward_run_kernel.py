@@ -45,6 +45,8 @@ FULL, FEWEST = 40, 4
 """Jobs waiting up to which all simulations are run; of a longer queue fewer, and at least so many."""
 TOO_MANY = 400
 """Jobs waiting from which on a job by itself is not simulated: that takes too long."""
+DRAWING = 20
+"""Effort of the beginning of a simulation, for each piece that runs: run times are drawn, the first pass starts jobs."""
 SHORT_S = 300.0
 """Waits that count as the delay of a pass."""
 
@@ -78,6 +80,7 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
     Returns:
         seconds until the job asked about starts; NaN: that takes more effort than is allowed.
     """
+    f.effort[0] += DRAWING * f.c[PIECES]
     for k in range(f.c[PIECES]):
         job = f.piece_job[k]
         run = f.limit[job]

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 FEWEST = 100
 """Ended jobs from which trees are fitted."""
-MOST = 30_000
+MOST = 10_000
 """Of more ended jobs every second, third and so on is fitted on: at most so many."""
 LOOKED_BACK_S = 15 * 86_400.0
 """Jobs that came, and ended, longer ago are not drawn again."""
