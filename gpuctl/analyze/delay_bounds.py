@@ -15,6 +15,8 @@ from gpuctl.analyze import delays, occupancy
 from gpuctl.core.causes import CAUSES
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from gpuctl.analyze.occupancy import Bools, Floats, Ints, Servers
 
 FAIR, FULL, APART, FREE = (1 << number for number in range(len(CAUSES)))
@@ -46,6 +48,7 @@ class Doubts:
         spread: whether gangs may be placed on any free GPUs, so that scattered ones are no sure cause.
         gone: of each pool, its servers with GPUs counted as held that may not have been available; empty: none.
         larger: of each pool, its servers with the most GPUs that each may have; empty: their sizes are exact.
+        broken: by queue, from when until when its own starts show that its quota did not hold, seconds.
         hidden: per pool, seconds and changes of the GPUs that jobs from before the log may hold; empty: none.
     """
 
@@ -54,11 +57,13 @@ class Doubts:
     spread: bool = False
     gone: tuple[Servers, ...] = ()
     larger: tuple[Servers, ...] = ()
-    hidden: tuple[tuple[Floats, Floats], ...] = field(default=())
+    broken: Mapping[int, tuple[float, float]] = field(default_factory=dict)
+    hidden: tuple[tuple[Floats, Floats], ...] = ()
 
     def __bool__(self) -> bool:
         """Whether there is any doubt."""
-        return self.limits is not None or bool(self.racks or self.spread or self.gone or self.larger or self.hidden)
+        doubts = (self.racks, self.spread, self.gone, self.larger, self.broken, self.hidden)
+        return self.limits is not None or any(map(bool, doubts))
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,10 @@ class _Room:
 def bounds(waits: delays.Waits, cluster: delays.Cluster, doubts: Doubts) -> tuple[Floats, Floats]:
     """The least and the most seconds of each wait by cause, both (waits, causes)."""
     low, high = (np.zeros((waits.queued.size, len(CAUSES))) for _ in range(2))
-    extra = np.unique(np.concatenate([np.zeros(0), *(each for s in doubts.gone for each in (s.start, s.end))]))
+    instants = [each for servers in doubts.gone for each in (servers.start, servers.end)]
+    instants += [np.array(ends) for ends in doubts.broken.values()]
+    instants += [at for at, _ in doubts.hidden]
+    extra = np.unique(np.concatenate([np.zeros(0), *instants]))
     room: tuple[object, _Room] | None = None
     for state, queue, mine, members in delays.by_pool_and_queue(waits, cluster, extra):
         if room is None or room[0] is not state:
@@ -87,6 +95,9 @@ def bounds(waits: delays.Waits, cluster: delays.Cluster, doubts: Doubts) -> tupl
             part = slice(begin, int(np.searchsorted(times, start.max(), side="right")))
             capped = cluster.caps.over(number, demand, times[part])
             over = _over(state, mine, demand, queue, part, cluster, doubts, room[1])
+            if (open_ := doubts.broken.get(queue)) is not None:
+                within = (times[part] >= open_[0]) & (times[part] < open_[1])
+                over = (over[0] & ~within, over[1] | within)
             point = state.causes(mine, demand, float(cluster.quotas[queue]), part, capped)
             if capped is not None:
                 over = (over[0] | capped, over[1] | capped)

@@ -8,17 +8,21 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import delay_bounds, delays, doubts
+from gpuctl.analyze import delay_bounds, delays, doubts, occupancy
 from gpuctl.core.causes import CAUSES
 from gpuctl.core.notes import listed, note
 
 if TYPE_CHECKING:
-    from gpuctl.analyze.occupancy import Bools, Floats, Ints
+    from collections.abc import Iterable
+
+    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints
     from gpuctl.analyze.scheduler_rules import Rules
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
 
 _NAMED = 5
+UNEXPLAINED = 0.05
+"""Where a larger share of a queue's waiting is unexplained by stated quotas, there may be other limits, too."""
 _FREE = CAUSES.index("scheduler")
 _PERHAPS_LIMITED = (
     "WITH named AS ("
@@ -84,25 +88,30 @@ def find(  # noqa: PLR0917
     """
     waited = waits.start - waits.queued
     guessed = rules is not None and rules.guessed
-    broken = _broken(cluster, quotas, rules)
-    limits = _limits(cluster, rules if guessed else None, broken, int(waits.gpus.max(initial=0)))
+    broken = _broken(cluster, quotas)
     of_rules = delay_bounds.Doubts(
-        limits,
+        rules.may_be if rules is not None and guessed else None,
         rules.racks if rules is not None and guessed and len(rules.racks) > 1 else (),
         spread=rules is not None and guessed and not rules.explain and np.isfinite(rules.layout.relax[0]),
+        broken=broken,
     )
     every = _of_servers(store, waits, cluster, found, sizes, of_rules)
     seconds = found.seconds
     low, high = delay_bounds.bounds(waits, cluster, every) if every else (seconds, seconds)
     total_low, total_high = low.sum(axis=0), high.sum(axis=0)
     if rules is not None and guessed:
-        alone = delay_bounds.bounds(waits, cluster, of_rules) if every is not of_rules else (low, high)
-        total_low = np.maximum(total_low, rules.low - (alone[0].sum(axis=0) - total_low))
-        total_high = np.minimum(total_high, rules.high + (total_high - alone[1].sum(axis=0)))
+        # where rules do not explain the log, their range is already wide enough for what else may hold
+        alone = (
+            delay_bounds.bounds(waits, cluster, of_rules) if rules.explain and every is not of_rules else (low, high)
+        )
+        total_low = np.maximum(total_low, rules.low - (alone[0].sum(axis=0) - low.sum(axis=0)))
+        total_high = np.minimum(total_high, rules.high + (high.sum(axis=0) - alone[1].sum(axis=0)))
         if rules.explain and rules.blur:
             low = np.maximum(low - rules.blur * waited[:, None], 0.0)
             high = np.minimum(high + rules.blur * waited[:, None], waited[:, None])
     change = _Change(numbers, seconds, low, high, waited)
+    if rules is not None and not guessed:
+        change.unexplained(waits.queue)
     change.limited(store)
     change.sampled(store)
     moved_low, moved_high = change.low.sum(axis=0) - low.sum(axis=0), change.high.sum(axis=0) - high.sum(axis=0)
@@ -117,54 +126,44 @@ def find(  # noqa: PLR0917
     )
 
 
-def _limits(cluster: delays.Cluster, rules: Rules | None, broken: Bools, largest: int) -> delay_bounds.Limits | None:
-    """What quotas may be: those inferred, and those that starts in the log break; None where all are exact."""
-    if rules is None and not broken.any():
-        return None
-    if rules is not None:
-        may_be = rules.may_be
-        least, most, busiest = list(may_be.least), may_be.most.copy(), may_be.busiest
-    else:
-        total = max((float(pool.gpus.sum()) for pool in cluster.pools), default=0.0)
-        size = int(total) + largest + 2
-        busiest = cluster.borrow_below * total
-        least = [np.where(np.arange(size) > busiest, quota, np.inf) for quota in cluster.quotas]
-        most = cluster.quotas.copy()
-    for queue in np.flatnonzero(broken):
-        least[queue] = np.full(least[queue].size, -1.0)
-        most[queue] = np.inf
-    return delay_bounds.Limits(tuple(least), most, busiest)
+def _broken(cluster: delays.Cluster, quotas: pl.DataFrame) -> dict[int, tuple[float, float]]:
+    """Of each queue whose stated quota its own starts exceed too often, from when until when the quota did not hold.
 
-
-def _broken(cluster: delays.Cluster, quotas: pl.DataFrame, rules: Rules | None) -> Bools:
-    """Which queues' given or configured quotas their own starts break too often."""
+    A quota may have been changed before the first of these starts, or behind the last one: of the times before and
+    behind them, the longer one is taken for that in which it held.
+    """
     stated = quotas["quota_source"].is_in(["given", "configured"]).fill_null(value=False).to_numpy()
-    wrong = np.zeros(stated.size, bool)
-    if not stated.any():
+    held, wrong = cluster.holdings, {}
+    if not stated.any() or not held.start.size:
         return wrong
-    held = cluster.holdings
-    starts = np.bincount(held.queue, minlength=stated.size)
-    over = rules.broken if rules is not None else _starts_over(cluster, np.flatnonzero(stated))
-    return np.asarray(stated & (over > np.maximum(2, doubts.BROKEN * starts)))
-
-
-def _starts_over(cluster: delays.Cluster, queues: Ints) -> Floats:
-    """Of each queue, the starts that took it over its quota; starts at one instant count as if each were alone."""
-    from gpuctl.analyze import occupancy
-
-    held = cluster.holdings
-    over = np.zeros(cluster.quotas.size)
-    for queue in queues:
+    first, last = float(held.start.min()), float(held.end.max())
+    total = max(float(pool.gpus.sum()) for pool in cluster.pools)
+    for queue in np.flatnonzero(stated & np.isfinite(cluster.quotas)).tolist():
         mine = np.flatnonzero((held.queue == queue) & (held.gpus > 0))
-        if not mine.size or not np.isfinite(cluster.quotas[queue]):
-            continue
-        start, end, gpus = held.start[mine], held.end[mine], held.gpus[mine]
-        times = np.unique(start)
-        at = np.searchsorted(times, start)
-        before = occupancy.step(times, np.concatenate([start, end]), np.concatenate([gpus, -gpus]))
-        before -= np.bincount(at, weights=gpus, minlength=times.size)
-        over[queue] = np.count_nonzero(before[at] + gpus > cluster.quotas[queue] + 1e-6)
-    return over
+        times, at = np.unique(held.start[mine], return_inverse=True)
+        over = _alone(times, held, mine)[at] + held.gpus[mine] > cluster.quotas[queue] + 1e-6
+        if cluster.borrow_below and over.any():
+            every = np.arange(held.start.size)
+            over &= _alone(times, held, every)[at] + held.gpus[mine] > cluster.borrow_below * total + 1e-6
+        if np.count_nonzero(over) > max(2, doubts.BROKEN * mine.size):
+            begin, end = float(times[at[over]].min()), float(times[at[over]].max())
+            wrong[queue] = (first, end) if last - end > begin - first else (begin, last)
+    return wrong
+
+
+def _alone(times: Floats, held: Holdings, some: Ints) -> Floats:
+    """GPUs that some holdings hold at times, less what starts then: starts at one instant count as if each were alone.
+
+    Args:
+        times: seconds, ascending.
+        held: every holding.
+        some: which of them.
+    """
+    start, end, gpus = held.start[some], held.end[some], held.gpus[some]
+    now = occupancy.step(times, np.concatenate([start, end]), np.concatenate([gpus, -gpus]))
+    place = np.minimum(np.searchsorted(times, start), times.size - 1)
+    begins = times[place] == start
+    return now - np.bincount(place[begins], weights=gpus[begins], minlength=times.size)
 
 
 def _of_servers(  # noqa: PLR0917
@@ -179,11 +178,14 @@ def _of_servers(  # noqa: PLR0917
     if any((most > pool.gpus).any() for pool, most in zip(cluster.pools, sizes, strict=True)):
         larger = {id(pool): doubts.larger(pool, most) for pool, most in zip(cluster.pools, sizes, strict=True)}
         known = replace(known, larger=tuple(larger[id(pool)] for pool in cluster.pools))
-    waited = float((waits.start - waits.queued).sum())
-    if waits.queued.size and doubts.is_unexplained(found.seconds[:, _FREE], waited):
+    free_s, waited = found.seconds[:, _FREE], waits.start - waits.queued
+    if waits.queued.size and doubts.is_unexplained(free_s, float(waited.sum())):
         told = bool(store.value("SELECT count(*) FROM base_machine_events"))
         first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
-        gone = {id(pool): doubts.perhaps_gone(pool, cluster.holdings, first, told=told) for pool in cluster.pools}
+        settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
+        gone = {
+            id(pool): doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=told) for pool in cluster.pools
+        }
         known = replace(
             known,
             gone=tuple(gone[id(pool)][0] for pool in cluster.pools),
@@ -207,6 +209,17 @@ class _Change:
 
     def _copy(self) -> None:
         self.seconds, self.low, self.high = self.seconds.copy(), self.low.copy(), self.high.copy()
+
+    def unexplained(self, queues: Ints) -> None:
+        """Where stated quotas leave much of a queue's waiting unexplained, open that to limits that no file states."""
+        odd = np.maximum(self.seconds[:, _FREE] - doubts.A_PASS_S, 0.0)
+        by_queue = np.bincount(queues, weights=odd), np.bincount(queues, weights=self._waited)
+        much = (by_queue[0] > UNEXPLAINED * by_queue[1])[queues] & (odd > 0)
+        if much.any():
+            self._copy()
+            free = self.seconds[much, _FREE]
+            self.high[much, 0] = np.minimum(self.high[much, 0] + free, self._waited[much])
+            self.low[much, _FREE] = np.maximum(self.low[much, _FREE] - free, 0.0)
 
     def limited(self, store: Store) -> None:
         """Open the waits that may have been for limits that Slurm names and no file states."""
@@ -250,8 +263,8 @@ class _Change:
         )
 
 
-def _warnings(quotas: pl.DataFrame, broken: Bools) -> tuple[Note, ...]:
-    names = quotas["queue"].filter(pl.Series(broken)).to_list()
+def _warnings(quotas: pl.DataFrame, broken: Iterable[int]) -> tuple[Note, ...]:
+    names = [quotas["queue"][queue] for queue in broken]
     if not names:
         return ()
     return (

@@ -18,6 +18,10 @@ A_PASS_S = 240.0
 """Shorter waits with suitable GPUs free are the scheduler's way from pass to pass, at both ends of a wait."""
 UNEXPLAINED = 0.005
 """Longer ones must be at least this share of the waiting before servers count as perhaps not available."""
+MOST = 0.99
+"""Share of the unexplained waiting that lies before the log has settled."""
+EARLY = 0.8
+"""It has done so within this share of its time; where waits are unexplained for longer, it is for another reason."""
 BROKEN = 0.01
 """Share of a queue's starts that must exceed its quota before the quota counts as wrong."""
 
@@ -37,17 +41,38 @@ def larger(servers: Servers, gpus: Ints) -> Servers:
     return replace(servers, gpus=np.maximum(servers.gpus, gpus))
 
 
-def perhaps_gone(servers: Servers, holdings: Holdings, first: float, *, told: bool) -> tuple[Servers, Floats, Floats]:
+def settled(start: Floats, free_s: Floats, first: float, last: float) -> float:
+    """When all jobs that were submitted before a log began have started, so far as the log shows; else its begin.
+
+    Where a log lacks such jobs, waits are unexplained at first, and later ones are not.
+
+    Args:
+        start: of each wait, when it ended, seconds.
+        free_s: of each wait, the seconds in which GPUs that fit were free.
+        first: when the log begins, seconds.
+        last: when it ends, seconds.
+    """
+    odd = np.maximum(free_s - A_PASS_S, 0.0)
+    order = np.argsort(start, kind="stable")
+    sums = np.cumsum(odd[order])
+    until = float(start[order][np.searchsorted(sums, MOST * sums[-1])])
+    return until if until - first < EARLY * (last - first) else first
+
+
+def perhaps_gone(
+    servers: Servers, holdings: Holdings, first: float, settled: float, *, told: bool
+) -> tuple[Servers, Floats, Floats]:
     """The servers, with all GPUs counted as held that may not have been available.
 
-    These are, until the first job ends, all that are free, since jobs that ended before a log begins are not in it;
-    then on each server at most the fewest that have been free since the log began; and servers without a job for
-    more than `A_GAP_S`.
+    A log may lack the jobs that ended or were submitted before it begins: all GPUs that are free until it has settled
+    may be theirs; then on each server at most the fewest that have been free since, as long as jobs run. And servers
+    without a job for more than `A_GAP_S` may have been down.
 
     Args:
         servers: the servers of a pool.
         holdings: all that was held, in the whole cluster.
         first: when the log begins, seconds.
+        settled: see `settled`.
         told: whether logs state which servers were down.
 
     Returns:
@@ -55,17 +80,22 @@ def perhaps_gone(servers: Servers, holdings: Holdings, first: float, *, told: bo
     """
     if not holdings.end.size or not servers.gpus.size:
         return servers, np.zeros(0), np.zeros(0)
-    ended, last = float(holdings.end.min()), float(holdings.end.max())
-    longest = float((holdings.end - holdings.start).max())
-    server, at, gpus = _running_least(servers, first)
-    until = _until(server, at, max(ended, first + longest))
-    kept = (until > at) & (gpus > 0)
-    rows = [(server[kept], at[kept], until[kept], gpus[kept])]
-    every = np.arange(servers.gpus.size)
-    rows.append((every, np.full(every.size, first), np.full(every.size, max(first, ended)), servers.gpus))
-    hidden = np.concatenate([at[kept], until[kept]]), np.concatenate([gpus[kept], -gpus[kept]]).astype(np.float64)
-    if not told:
-        rows.append(_gaps(servers, first, last))
+    last = float(holdings.end.max())
+    rows = [] if told else [_gaps(servers, first, last)]
+    at, change = np.zeros(0), np.zeros(0)
+    if settled > first:
+        longest = float((holdings.end - holdings.start).max())
+        server, begin, gpus = _running_least(servers, settled)
+        until = _until(server, begin, settled + longest)
+        kept = (until > begin) & (gpus > 0)
+        every = np.arange(servers.gpus.size)
+        rows.append((server[kept], begin[kept], until[kept], gpus[kept]))
+        rows.append((every, np.full(every.size, first), np.full(every.size, settled), servers.gpus))
+        at = np.concatenate([begin[kept], until[kept], [first, settled]])
+        total = float(servers.gpus.sum())
+        change = np.concatenate([gpus[kept], -gpus[kept], [total, -total]])
+    if not rows:
+        return servers, at, change
     number, start, end, held = (np.concatenate(each) for each in zip(*rows, strict=True))
     gone = replace(
         servers,
@@ -74,15 +104,26 @@ def perhaps_gone(servers: Servers, holdings: Holdings, first: float, *, told: bo
         server=np.concatenate([servers.server, number.astype(np.int64)]),
         held=np.concatenate([servers.held, held.astype(np.int64)]),
     )
-    return gone, *hidden
+    return gone, at, change
 
 
 def _running_least(servers: Servers, first: float) -> tuple[Ints, Floats, Ints]:
-    """Each server's fewest free GPUs since the log began, where they become fewer: server, seconds, GPUs."""
-    server, at, _, after = occupancy.vacancies(servers)
+    """Each server's fewest free GPUs since a time, where they become fewer: server, seconds, GPUs."""
+    server, at, before, after = occupancy.vacancies(servers)
     every = np.arange(servers.gpus.size)
+    later = at >= first
+    # what was free at that time is what was so before the first change since
+    server, at, before, after = server[later], at[later], before[later], after[later]
+    begin = np.searchsorted(server, every)
+    held = (
+        (begin < server.size) & (server[np.minimum(begin, max(0, server.size - 1))] == every)
+        if server.size
+        else every < 0
+    )
+    at_first = servers.gpus.copy()
+    at_first[held] = before[begin[held]]
     server, at, after = (
-        np.concatenate(each) for each in ((every, server), (np.full(every.size, first), at), (servers.gpus, after))
+        np.concatenate(each) for each in ((every, server), (np.full(every.size, first), at), (at_first, after))
     )
     order = np.lexsort((at, server))
     server, at, after = server[order], at[order], after[order]

@@ -24,7 +24,7 @@ levels AS (
 -- shares of GPUs are sums of fractions
 reached AS (SELECT nth, held, count(*) FILTER (gpus > 0) AS times, min(gpus) FILTER (gpus > 0) AS gang FROM levels GROUP BY nth, held),
 most AS (
-    SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus, arg_max(times, held) AS times, ceil(min(gang))::INTEGER AS gang
+    SELECT machine, ceil(max(held) - 1e-6)::INTEGER AS gpus, arg_max(times, held) AS times, min(ceil(min(gang))) OVER ()::INTEGER AS gang
     FROM reached JOIN unsized USING (nth) GROUP BY machine
 ),
 models AS (
@@ -38,7 +38,7 @@ SELECT machine, listed.rack, coalesce(listed.gpu_type, models.gpu_type) AS gpu_t
        listed.gpus_labelled, listed.gpus_observed, listed.gpu_mem_mb, listed.gpus IS NULL AND most.gpus IS NOT NULL AS gpus_inferred,
        -- an inferred size that was reached often leaves room for less than the smallest gang; else it may be that of any other machine
        -- of its type, or the next power of two
-       CASE WHEN listed.gpus IS NOT NULL OR most.gpus IS NULL THEN coalesce(listed.gpus, most.gpus) WHEN most.times >= 10 THEN most.gpus + most.gang - 1
+       CASE WHEN listed.gpus IS NOT NULL OR most.gpus IS NULL THEN coalesce(listed.gpus, most.gpus) WHEN most.times >= 5 THEN most.gpus + most.gang - 1
             ELSE greatest(most.gpus + most.gang - 1, 2 ** ceil(log2(greatest(most.gpus, 1))),
                           max(coalesce(listed.gpus, most.gpus)) OVER (PARTITION BY coalesce(listed.gpu_type, models.gpu_type))) END::INTEGER AS gpus_most
 FROM listed FULL JOIN unsized USING (machine) LEFT JOIN most USING (machine) LEFT JOIN models USING (machine)
