@@ -12,7 +12,7 @@ from gpuctl.analyze import occupancy
 if TYPE_CHECKING:
     from gpuctl.analyze.occupancy import Floats, Holdings, Ints, Servers
 
-A_GAP_S = 3600.0
+A_GAP_S = 7200.0
 """A server without a job for so long may have been down, where no log states which servers were."""
 A_PASS_S = 240.0
 """Shorter waits with suitable GPUs free are the scheduler's way from pass to pass, at both ends of a wait."""
