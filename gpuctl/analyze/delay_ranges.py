@@ -133,7 +133,8 @@ def _broken(cluster: delays.Cluster, quotas: pl.DataFrame) -> dict[int, tuple[fl
     behind them, the longer one is taken for that in which it held.
     """
     stated = quotas["quota_source"].is_in(["given", "configured"]).fill_null(value=False).to_numpy()
-    held, wrong = cluster.holdings, {}
+    held = cluster.holdings
+    wrong: dict[int, tuple[float, float]] = {}
     if not stated.any() or not held.start.size:
         return wrong
     first, last = float(held.start.min()), float(held.end.max())
