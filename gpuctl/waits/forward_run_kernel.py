@@ -46,7 +46,7 @@ FULL, FEWEST = 40, 4
 TOO_MANY = 400
 """Jobs waiting from which on a job by itself is not simulated: that takes too long."""
 DRAWING = 20
-"""Effort of the beginning of a simulation, for each piece that runs: run times are drawn, the first pass starts jobs."""
+"""Effort of the beginning of a simulation, for each piece that runs: run times are drawn, the first pass is made."""
 SHORT_S = 300.0
 """Waits that count as the delay of a pass."""
 
