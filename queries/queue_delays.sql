@@ -37,7 +37,7 @@
 SELECT job, attempt, queue, gpus, servers, racks, fewest_servers, size_bucket, queued_ts, start_ts, wait_s,
        ineligible_s, fair_share_s, capacity_s, fragmentation_s, scheduler_s, cause_at_arrival, dominant_cause, overtook_gpus, overtook_harmless,
        source_reason,
-       greatest(fair_share_s - fair_share_less_s, 0) AS fair_share_low_s, fair_share_s + fair_share_more_s AS fair_share_high_s, greatest(capacity_s - capacity_less_s, 0) AS capacity_low_s, capacity_s + capacity_more_s AS capacity_high_s,
-       greatest(fragmentation_s - fragmentation_less_s, 0) AS fragmentation_low_s, fragmentation_s + fragmentation_more_s AS fragmentation_high_s, greatest(scheduler_s - scheduler_less_s, 0) AS scheduler_low_s, scheduler_s + scheduler_more_s AS scheduler_high_s
+       round(greatest(fair_share_s - fair_share_less_s, 0), 6) AS fair_share_low_s, round(fair_share_s + fair_share_more_s, 6) AS fair_share_high_s, round(greatest(capacity_s - capacity_less_s, 0), 6) AS capacity_low_s, round(capacity_s + capacity_more_s, 6) AS capacity_high_s,
+       round(greatest(fragmentation_s - fragmentation_less_s, 0), 6) AS fragmentation_low_s, round(fragmentation_s + fragmentation_more_s, 6) AS fragmentation_high_s, round(greatest(scheduler_s - scheduler_less_s, 0), 6) AS scheduler_low_s, round(scheduler_s + scheduler_more_s, 6) AS scheduler_high_s
 FROM base_delays
 ORDER BY job, attempt

@@ -110,7 +110,10 @@ def test_causes_are_those_that_all_jobs_make(whole: Path) -> None:
     causes = _rows(some, "delay_causes").filter(pl.col("cause") == "fair_share")
     own = delays.filter(pl.col("queue") == "94cc07")
     assert causes["hours"].to_list() == pytest.approx([own["fair_share_s"].sum() / 3600])
-    assert causes["low_pct"].to_list() == [None]
+    # the ranges of the waits chosen, added up
+    for end in ("low", "high"):
+        share = 100 * own[f"fair_share_{end}_s"].sum() / own["wait_s"].sum()
+        assert causes[f"{end}_pct"].to_list() == pytest.approx([share], abs=1e-3)
 
 
 def test_occupancy_is_that_of_the_time_asked_for(whole: Path) -> None:
