@@ -135,7 +135,7 @@ def _with_validation(found: Prediction, told: Described, filled: Filled) -> Pred
         text = note("whether its epochs validate is not known (give validation_samples)")
         return replace(found, reason=_both(found.reason, text))
     if samples > 0 and samples != told.shape.validation:
-        text = note("validation of {n:,.0f} samples an epoch, as other jobs of the model show", n=samples)
+        text = note("validation of {n:,.0f} sample{n||s} an epoch, as other jobs of the model show", n=samples)
         return replace(found, provenance=_both(found.provenance, text))
     return found
 

@@ -6,7 +6,7 @@ import os
 import re
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import duckdb
 
@@ -232,7 +232,9 @@ class Store:
         def run() -> pl.DataFrame:
             values = dict(params) if params else None
             with self._told():
-                return long_frames.read(self._con, sql, values, check) if long else check(_rows(self._con, sql, values))
+                if long:
+                    return long_frames.read(self._con, sql, values, check)
+                return check(long_frames.whole(self._con, sql, values))
 
         def check(found: pl.DataFrame) -> pl.DataFrame:
             beyond = reader_sql.beyond_years(found)
@@ -499,21 +501,6 @@ class Store:
 def _database(config: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
     """An empty database in memory, to which one store is attached."""
     return duckdb.connect(config=dict(config))
-
-
-def _rows(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
-    """The rows of a query, as its relation gives them.
-
-    A relation has a query planned twice, once for its columns: a ninth of the time of an analysis of a small log. So
-    DuckDB is asked as its relations ask, where it has that call, which is not part of its documented interface.
-    """
-    import polars as pl
-
-    if not hasattr(con, "_submit"):
-        frame: pl.DataFrame = con.sql(sql, params=params).pl()
-        return frame
-    table = con._submit(sql, params, "arrow").arrow_table(to_polars=True)
-    return cast("pl.DataFrame", pl.from_arrow(table, rechunk=False))
 
 
 def _first_line(error: duckdb.Error) -> str:

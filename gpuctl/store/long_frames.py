@@ -1,4 +1,4 @@
-"""Answers of many rows as frames whose rows lie in a temporary file: only what is looked at is in memory.
+"""Answers of DuckDB as frames; the rows of a long one lie in a temporary file: only what is looked at is in memory.
 
 The file is mapped and has no name any more: it is gone with the frame.
 """
@@ -9,7 +9,7 @@ import os
 import tempfile
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from gpuctl.store.reader_sql import BATCH_ROWS, as_frame
 
@@ -43,6 +43,21 @@ def read(
     if first is None:
         return as_frame(reader.schema.empty_table())
     return first if second is None else _mapped(chain((first, second), frames))
+
+
+def whole(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | None) -> pl.DataFrame:
+    """The rows of a query, as its relation gives them.
+
+    A relation has a query planned twice, once for its columns: a ninth of the time of an analysis of a small log. So
+    DuckDB is asked as its relations ask, where it has that call, which is not part of its documented interface.
+    """
+    import polars as pl
+
+    if not hasattr(con, "_submit"):
+        frame: pl.DataFrame = con.sql(sql, params=params).pl()
+        return frame
+    table = con._submit(sql, params, "arrow").arrow_table(to_polars=True)
+    return cast("pl.DataFrame", pl.from_arrow(table, rechunk=False))
 
 
 def _mapped(frames: Iterator[pl.DataFrame]) -> pl.DataFrame:

@@ -311,8 +311,12 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
             continue
         low, high = HOLDS if row["load"] == "all" else HOLDS_BY_LOAD
         if not low <= share <= high:
-            text = "Load {load}: the 80 % interval held {share:.0f} % of the waits scored."
-            found.append(note(text, load=ours(row["load"]), share=share))
+            found.append(
+                note(
+                    "Load {load}: the 80 % interval held {share:.0f} % of the waits scored.",
+                    load=ours(row["load"]), share=share,
+                )
+            )  # fmt: skip
     counts = trained.log.counts
     if counts["left_early"]:
         found.append(

@@ -71,7 +71,9 @@ WORDS = {
         "METHODS[method]", "UNITS[jobs.unit]",
         "UNITS[unit]", "model.arrivals", "quality.LIKE", "unit",
     },
-    "gpuctl/waits/tables.py": {"_date(trained.cut_s[-1])", "f'{name}: {text}'", "row['load']", "text"},
+    "gpuctl/waits/tables.py": {
+        "_date(trained.cut_s[-1])", "f'{name}: {text}'", "row['load']", "row['forecast']", "text",
+    },
     "predictors/history_tables.py": {
         "text", "f'{name}: {text}'", "f'{name} [{unit}]: {text}'", "_date(a, trained)", "_date(b, trained)",
     },

@@ -12,8 +12,8 @@ import polars.testing as checked
 import pytest
 
 from gpuctl.core.errors import StoreError
-from gpuctl.store import schema
-from gpuctl.store.database import Store, WrongSchemaError, _rows
+from gpuctl.store import long_frames, schema
+from gpuctl.store.database import Store, WrongSchemaError
 from gpuctl.store.kept_results import listed
 from gpuctl.store.schema import MIGRATIONS
 
@@ -243,6 +243,6 @@ def test_rows_are_those_of_the_documented_interface(tmp_path: Path) -> None:
     with Store(tmp_path / "s.duckdb", write=True) as store:
         for rows in (0, 3, 150_000):
             con, given = store._con, {"rows": rows}
-            checked.assert_frame_equal(_rows(con, kinds, given), con.sql(kinds, params=given).pl())
+            checked.assert_frame_equal(long_frames.whole(con, kinds, given), con.sql(kinds, params=given).pl())
             plain = kinds.replace("$rows", str(rows))
-            checked.assert_frame_equal(_rows(con, plain, None), con.sql(plain).pl())
+            checked.assert_frame_equal(long_frames.whole(con, plain, None), con.sql(plain).pl())
