@@ -8,10 +8,10 @@
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' in rows about a queue
 -- column: waits | waits | those that have like ones
 -- column: like_waits | waits | the like ones
--- column: days | - | days with both
--- column: ratio | - | mean wait, for that of like ones
--- column: ratio_low | - | lower end of its 95 % interval; empty: too few days
--- column: ratio_high | - | upper end of it
+-- column: days | days | days with both
+-- column: ratio | times | mean wait, for that of like ones
+-- column: ratio_low | times | lower end of its 95 % interval; empty: too few days
+-- column: ratio_high | times | upper end of it
 -- column: p | - | probability of a ratio at least as large by chance, if the true one is 1
 FROM base_like_waits
 ORDER BY queue = 'all', p, queue, list_position(['2-4', '5-8', '>8'], size_bucket)

@@ -288,7 +288,8 @@ def test_why_a_job_waited(user: User, cause: int) -> None:
     assert (told["job"], wait["seconds"]) == (job.name, job.start - job.queued)
     names = ("fair_share", "capacity", "fragmentation")
     true = {name: pytest.approx(s, abs=10) for name, s in zip(names, job.causes_s[:3], strict=True) if s > 10}
-    assert {name: seconds for name, seconds in wait["parts"] if seconds > 10} == true
+    assert {part["cause"]: part["seconds"] for part in wait["parts"] if part["seconds"] > 10} == true
+    assert all(part["low_s"] <= part["seconds"] <= part["high_s"] for part in wait["parts"])
     assert names[cause] in true
     assert {place["machine"]: place["gpu_indices"] for place in attempt["places"]} == job.held
 
