@@ -31,12 +31,12 @@ COMMANDS = {
 def run(arguments: list[str]) -> tuple[float, float] | None:
     """CPU seconds (user and system) and peak MiB of one command; None where it fails, which is said."""
     command = [sys.executable, "-m", "gpuctl", "-q", *arguments]
-    with tempfile.TemporaryFile() as told:
-        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=told)
+    with tempfile.TemporaryFile() as errors:
+        child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
         _, status, usage = os.wait4(child.pid, 0)
         if status:
-            told.seek(0)
-            print(f"{' '.join(arguments)}: {told.read().decode(errors='replace').strip()}", file=sys.stderr)
+            errors.seek(0)
+            print(f"{' '.join(arguments)}: {errors.read().decode(errors='replace').strip()}", file=sys.stderr)
             return None
     return usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
 

@@ -67,7 +67,7 @@ class Rules:
         reasons: whether sacct names limits.
         cut: share of the time that is cut off at both ends.
         window: whether jobs that ended before a third of the time are not in the log.
-        told: which options the analysis gets: quotas, racks, borrow.
+        given: whether the analysis gets the true quotas, racks and rule of borrowing.
     """
 
     quotas: tuple[float, ...] = ()
@@ -83,24 +83,24 @@ class Rules:
     reasons: bool = False
     cut: float = 0.0
     window: bool = False
-    told: bool = False
+    given: bool = False
 
 
 HARD = (0.45, 0.3, 0.2)
 WORLDS = {
     "hard quotas": Rules(HARD),
-    "hard quotas, told": Rules(HARD, told=True),
+    "hard quotas, given": Rules(HARD, given=True),
     "reclaim": Rules((0.4, 0.3, 0.3), borrow=1.0, reclaim=True),
     "borrowing": Rules((0.4, 0.3, 0.2), borrow=0.8),
     "priorities": Rules(order="priority"),
     "quota change": Rules(HARD, change=0.6),
-    "quota change, told": Rules(HARD, change=0.6, told=True),
+    "quota change, given": Rules(HARD, change=0.6, given=True),
     "servers down": Rules(HARD, down=20, sizes=(8,) * 8 + (4,) * 4),
-    "servers down, told": Rules(HARD, down=20, sizes=(8,) * 8 + (4,) * 4, told=True),
+    "servers down, given": Rules(HARD, down=20, sizes=(8,) * 8 + (4,) * 4, given=True),
     "easy": Rules(order="easy"),
     "user limits": Rules(users=0.12),
     "cut": Rules(HARD, cut=0.2),
-    "cut, told": Rules(HARD, cut=0.2, told=True),
+    "cut, given": Rules(HARD, cut=0.2, given=True),
     "sacct": Rules(log="sacct"),
     "sacct mixed": Rules(log="sacct", sizes=(8,) * 5 + (4,) * 6 + (2,) * 4, order="easy"),
     "sacct limits": Rules(log="sacct", users=0.12, reasons=True),
@@ -339,7 +339,7 @@ def written(world: Cluster, folder: Path) -> tuple[dict[str, Any], dict[tuple[st
         philly(world, folder, first, last)
     else:
         sacct(world, folder, last_submit / 3 if rules.window else 0.0)
-    if rules.told:
+    if rules.given:
         options = {
             "quotas": {queue: float(quota) for queue, quota in world.quota.items()},
             "racks": {f"m{k}": "r1" for k in range(len(rules.sizes))},

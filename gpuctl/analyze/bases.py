@@ -30,7 +30,7 @@ _DELAYS_NEED = (
     "jobs", "attempts", "placements", "holdings", "machines", "machine_events", "queue_machines", "queues",
     "gpu_limits", "owners", "queue_samples", "reasons", "gang_machines",
 )  # fmt: skip
-_RECOMPUTED = frozenset({"waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use"})
+_RECOMPUTED = frozenset({"waits", "runs", "wait_survival", "util_pieces", "util_histogram", "job_use", "cause_hours"})
 """Shared tables that are made of the jobs chosen as they are of all: nothing is made of all first, nor read of the
 telemetry, that no analysis asks for."""
 _FRAGMENTATION_NEEDS = (
