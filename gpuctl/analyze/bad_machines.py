@@ -14,7 +14,9 @@ machines, for failures at any time and for early ones, are adjusted together aft
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -294,14 +296,19 @@ def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
         rare = np.flatnonzero(np.cumsum(sums[::-1])[::-1] <= LEVEL / (2 * size))
         if not rare.size:
             continue
-        with np.errstate(divide="ignore"):
-            logs = np.log(sums) + np.log(odds)[:, None] * np.arange(sums.size)
-        weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        enough = np.flatnonzero(weights[:, rare[0] :].sum(axis=1) >= POWER * weights.sum(axis=1))
-        if enough.size:
-            ratio = odds[enough[0]]
-            times[code] = ratio / (1 - rate + rate * ratio)
+        # the chance grows with the odds
+        at = bisect_left(odds, True, key=partial(_is_shown, sums, int(rare[0])))
+        if at < odds.size:
+            times[code] = odds[at] / (1 - rate + rate * odds[at])
     return times
+
+
+def _is_shown(sums: np.ndarray, rare: int, odds: float) -> bool:
+    """Whether a machine whose odds are so many times the others' has `rare` failures or more with chance `POWER`."""
+    with np.errstate(divide="ignore"):
+        logs = np.log(sums) + np.log(odds) * np.arange(sums.size)
+    weights = np.exp(logs - logs.max())
+    return bool(weights[rare:].sum() >= POWER * weights.sum())
 
 
 def _kinds(tables: Tables) -> tuple[np.ndarray, np.ndarray]:
