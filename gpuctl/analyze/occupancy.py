@@ -153,29 +153,39 @@ def _racks(servers: Servers) -> Ints:
 
 def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Every change of a server's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
-    server, at, before, after = vacancies(servers)
-    after, before = np.minimum(after, largest), np.minimum(before, largest)
+    at, change, server, by_server = _events(servers)
+    before, after = (np.empty(at.size, np.int64) for _ in range(2))
+    before[by_server], after[by_server] = _free(servers, server[by_server], change[by_server])
     rack = _racks(servers)[server]
-    order = np.argsort(at, kind="stable")
-    order = order[sweeps.grouped(rack[order])]
     # what lies before the first interval counts from there on
-    k = np.searchsorted(times, at[order], side="left")
-    return rack[order], k, before[order], after[order]
+    k = np.searchsorted(times, at, side="left")
+    order = sweeps.grouped(rack)
+    return rack[order], k[order], np.minimum(before[order], largest), np.minimum(after[order], largest)
 
 
 def vacancies(servers: Servers) -> tuple[Ints, Floats, Ints, Ints]:
     """Every change of a server's free GPUs, by server and time: server, seconds, free GPUs before and after."""
-    at = np.concatenate([servers.start, servers.end])
-    server = np.concatenate([servers.server, servers.server])
-    change = np.concatenate([-servers.held, servers.held])
+    at, change, server, order = _events(servers)
+    server = server[order]
+    return server, at[order], *_free(servers, server, change[order])
+
+
+def _events(servers: Servers) -> tuple[Floats, Ints, Ints, Ints]:
+    """When GPUs were given back or taken, by time: seconds, GPUs, server; the order that puts them by server."""
     # at one instant GPUs are given back before they are taken
-    order = np.lexsort((-change, at))
-    order = order[sweeps.grouped(server[order])]
-    at, server, change = at[order], server[order], change[order]
+    at = np.concatenate([servers.end, servers.start])
+    order = np.argsort(at, kind="stable")
+    server = np.concatenate([servers.server, servers.server])[order]
+    return at[order], np.concatenate([servers.held, -servers.held])[order], server, sweeps.grouped(server)
+
+
+def _free(servers: Servers, server: Ints, change: Ints) -> tuple[Ints, Ints]:
+    """Free GPUs before and after each change, by server and time."""
     sums = np.cumsum(change)
     first = np.searchsorted(server, np.arange(servers.gpus.size))
     base = np.concatenate([[0], sums])[first]
-    after = servers.gpus[server] + sums - base[server]
+    after = (servers.gpus - base)[server] + sums
     before = after - change
     # logs overlap now and then: a server is never less than empty nor more than full
-    return server, at, np.clip(before, 0, servers.gpus[server]), np.clip(after, 0, servers.gpus[server])
+    most = servers.gpus[server]
+    return np.clip(before, 0, most), np.clip(after, 0, most)
