@@ -17,9 +17,13 @@
 --   page.title="GPUs held and waited for, by hour or day" terminal.title="GPUs held and waited for over time"
 --   terminal.y="gpus_busy:GPUs held,waiting_gpus:GPUs waited for"
 WITH edges AS (
-    SELECT unnest(generate_series(date_trunc($by, first_ts), last_ts, CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END)) AS ts
-    FROM base_log_span
-    WHERE first_ts IS NOT NULL
+    SELECT ts, make_timestamp(epoch_us(ts)) AS period, greatest(ts, first_ts) AS begin_ts,
+           least(ts + CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END, last_ts) AS end_ts
+    FROM (
+        SELECT *, unnest(generate_series(date_trunc($by, first_ts), last_ts, CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END)) AS ts
+        FROM base_log_span
+        WHERE first_ts IS NOT NULL
+    )
 ),
 changes AS (
     SELECT held_from_ts AS ts, gpus AS busy, 0 AS waiting, 0.0 AS demand FROM unfiltered_attempts WHERE start_ts IS NOT NULL AND NOT by_container
@@ -37,25 +41,32 @@ changes AS (
     SELECT queued_ts, 0, 1, gpus FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
     UNION ALL
     SELECT until_ts, 0, -1, -gpus FROM unfiltered_never_started WHERE queued_ts IS NOT NULL AND until_ts > queued_ts
-    UNION ALL
-    SELECT greatest(ts, first_ts), 0, 0, 0 FROM edges CROSS JOIN base_log_span
-    UNION ALL
-    SELECT last_ts, 0, 0, 0 FROM base_log_span
 ),
-levels AS (
-    SELECT ts, lead(ts) OVER by_time AS next_ts, sum(sum(coalesce(busy, 0)::DECIMAL(28, 9))) OVER by_time AS busy, sum(sum(waiting)) OVER by_time AS waiting,
-           sum(sum(coalesce(demand, 0)::DECIMAL(28, 9))) OVER by_time AS demand
-    FROM changes
-    GROUP BY ts
-    WINDOW by_time AS (ORDER BY ts)
+-- of times without a zone: with one, a calendar is asked, for millions of them
+within AS (
+    SELECT *, ((epoch_us(moment) - epoch_us(date_trunc($by, moment))) / 1e6)::DECIMAL(11, 6) AS late_s
+    FROM (
+        SELECT make_timestamp(epoch_us(least(greatest(ts, first_ts), last_ts))) AS moment, waiting,
+               coalesce(busy, 0)::DECIMAL(27, 9) AS busy, coalesce(demand, 0)::DECIMAL(27, 9) AS demand
+        FROM changes CROSS JOIN base_log_span
+        WHERE ts IS NOT NULL AND first_ts IS NOT NULL
+    )
 ),
-means AS (
-    -- of a time without a zone: with one, a calendar is asked, for millions of them
-    SELECT date_trunc($by, make_timestamp(epoch_us(ts))) AS period, sum((busy * length_s)::DECIMAL(28, 6))::DOUBLE AS busy_s,
-           sum((waiting * length_s)::DECIMAL(28, 6))::DOUBLE AS waiting_s,
-           sum((demand * length_s)::DECIMAL(28, 6))::DOUBLE AS demand_s, sum(length_s::DECIMAL(28, 6))::DOUBLE AS seconds
-    FROM (SELECT *, (epoch_us(next_ts) - epoch_us(ts)) / 1e6 AS length_s FROM levels WHERE next_ts IS NOT NULL)
+changed AS (
+    SELECT date_trunc($by, moment) AS period, sum(busy) AS busy, sum(waiting) AS waiting, sum(demand) AS demand,
+           sum(busy * late_s) AS busy_late, sum(waiting * late_s) AS waiting_late, sum(demand * late_s) AS demand_late
+    FROM within
     GROUP BY ALL
+),
+-- what holds at a period's end, for all of it, less what each change did not hold since its beginning
+means AS (
+    SELECT period, epoch(end_ts) - epoch(begin_ts) AS seconds,
+           ((sum(busy) OVER so_far)::DECIMAL(27, 9) * length_s - coalesce(busy_late, 0))::DOUBLE AS busy_s,
+           ((sum(waiting) OVER so_far)::DECIMAL(18, 0) * length_s - coalesce(waiting_late, 0))::DOUBLE AS waiting_s,
+           ((sum(demand) OVER so_far)::DECIMAL(27, 9) * length_s - coalesce(demand_late, 0))::DOUBLE AS demand_s
+    FROM (SELECT *, (epoch(end_ts) - epoch(ts))::DECIMAL(11, 6) AS length_s FROM edges LEFT JOIN changed USING (period))
+    WHERE end_ts > begin_ts
+    WINDOW so_far AS (ORDER BY period)
 ),
 total AS (SELECT sum(gpus) AS gpus FROM base_machines),
 used AS (SELECT ts, sum(total) / sum(samples) / 1e6 AS mean_pct FROM unfiltered_job_use GROUP BY ts),
