@@ -13,19 +13,24 @@
 -- column: single_pct | % | sessions of one job
 -- column: seen_pct | % | jobs with a name and size that their user has submitted before
 WITH chained AS (
-    SELECT job, "user", name, size, run_s, submit_s, lag(size) OVER chain AS size_before, lag(name) OVER chain AS name_before, lag(run_s) OVER chain AS run_before, lag(submit_s) OVER chain AS submit_before,
-           row_number() OVER (PARTITION BY "user", name, size ORDER BY submit_s, job) AS time_seen
+    SELECT name, size, run_s, submit_s, lag(size) OVER chain AS size_before, lag(name) OVER chain AS name_before, lag(run_s) OVER chain AS run_before,
+           lag(submit_s) OVER chain AS submit_before, lead(submit_s) OVER chain AS submit_next
     FROM base_workload WHERE size > 0 AND "user" IS NOT NULL
     WINDOW chain AS (PARTITION BY "user" ORDER BY submit_s, job)
 ),
-numbered AS (SELECT *, sum(CASE WHEN submit_before IS NULL OR submit_s - submit_before > 1200 THEN 1 ELSE 0 END) OVER (PARTITION BY "user" ORDER BY submit_s, job ROWS UNBOUNDED PRECEDING) AS session FROM chained),
-sessions AS (SELECT count(*) AS sessions, sum(jobs) / count(*) AS session_jobs, 100.0 * count(*) FILTER (jobs = 1) / count(*) AS single_pct
-             FROM (SELECT count(*) AS jobs FROM numbered GROUP BY "user", session)),
-followed AS (SELECT *, name = name_before AS same_name, size = size_before AS same_size FROM chained WHERE submit_before IS NOT NULL)
-SELECT count(*) AS pairs, 100.0 * count(*) FILTER (same_size) / nullif(count(*), 0) AS same_size_pct, 100.0 * count(*) FILTER (same_name) / nullif(count(same_name), 0) AS same_name_pct,
+ends AS (
+    SELECT *, submit_before IS NULL OR submit_s - submit_before > 1200 AS begins, submit_next IS NULL OR submit_next - submit_s > 1200 AS ends,
+           name = name_before AS same_name, size = size_before AS same_size
+    FROM chained
+),
+-- all jobs of a user with one name and size are seen again, but for the first of them
+seen AS (SELECT sum(jobs) AS jobs, sum(jobs - 1) AS again FROM (SELECT count(*) AS jobs FROM base_workload WHERE size > 0 AND "user" IS NOT NULL AND name IS NOT NULL GROUP BY "user", name, size))
+SELECT count(submit_before) AS pairs, 100.0 * count(*) FILTER (same_size) / nullif(count(submit_before), 0) AS same_size_pct,
+       100.0 * count(*) FILTER (same_name) / nullif(count(same_name), 0) AS same_name_pct,
        100.0 * count(*) FILTER (same_name AND same_size) / nullif(count(same_name), 0) AS like_pct,
        100.0 * count(*) FILTER (same_size AND run_s BETWEEN run_before / 2 AND run_before * 2) / nullif(count(*) FILTER (same_size AND run_s IS NOT NULL AND run_before IS NOT NULL), 0) AS run_within_2_pct,
-       any_value(s.sessions) AS sessions, any_value(s.session_jobs) AS session_jobs, any_value(s.single_pct) AS single_pct,
-       (SELECT 100.0 * count(*) FILTER (time_seen > 1) / nullif(count(*), 0) FROM chained WHERE name IS NOT NULL) AS seen_pct
-FROM followed, sessions AS s
-HAVING count(*) > 0
+       count(*) FILTER (begins) AS sessions, count(*) / nullif(count(*) FILTER (begins), 0) AS session_jobs,
+       100.0 * count(*) FILTER (begins AND ends) / nullif(count(*) FILTER (begins), 0) AS single_pct,
+       any_value(100.0 * seen.again / nullif(seen.jobs, 0)) AS seen_pct
+FROM ends, seen
+HAVING count(submit_before) > 0
