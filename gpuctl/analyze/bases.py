@@ -10,6 +10,7 @@ with when it runs: the libraries behind it take longer to load than a small tabl
 from __future__ import annotations
 
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.analyze import query, telemetry_once, telemetry_summary
@@ -18,7 +19,7 @@ from gpuctl.queries.catalogue import parameters
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from gpuctl.analyze.delay_table import Site
     from gpuctl.analyze.run import Options
@@ -48,6 +49,10 @@ _KEYS = frozenset({"job", "attempt", "number", "machine"})
 """Columns of these that are always made."""
 _OWNERS = ("user", "queue", "account")
 """Whose figures ``queries/base/owner_*.sql`` make: base_user_figures, base_queue_activity and so on."""
+_MANY_JOBS = 1_500_000
+_MEMORY, _BESIDE_ARRAYS = "800MB", "400MB"
+"""What DuckDB may take for no more jobs than that, alone and beside what Python holds to split waits: what it spills
+costs time. A million jobs take 1.4 GB at most."""
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")
 
 
@@ -273,19 +278,21 @@ class Bases:
         if options.quotas:
             queues = self._store.frame("SELECT queue FROM base_queues UNION SELECT queue FROM base_jobs")
             check_queues(options.quotas, queues["queue"].to_list())
-        self.site = delay_table.build(
-            self._store,
-            quotas=options.quotas,
-            racks=options.racks,
-            borrow_below=options.borrow_below,
-            wanted=self._words("delays"),
-        )
+        with _beside_arrays(self._store):
+            self.site = delay_table.build(
+                self._store,
+                quotas=options.quotas,
+                racks=options.racks,
+                borrow_below=options.borrow_below,
+                wanted=self._words("delays"),
+            )
 
     def _fragmentation(self) -> None:
         from gpuctl.analyze import fragmentation
 
         self._tell("placing waiting gangs")
-        fragmentation.build(self._store, self._options.by)
+        with _beside_arrays(self._store):
+            fragmentation.build(self._store, self._options.by)
 
     def _failures(self) -> None:
         from gpuctl.analyze import failure_table
@@ -329,6 +336,23 @@ _READ = {
     _MACHINES: query.base_sql("machine_failures") + query.base_sql("machine_trials"),
 }
 """What steps read of shared tables, by what they make: columns by name, or in SQL."""
+
+
+def set_memory(store: Store) -> None:
+    """Set how much memory DuckDB may take, if the jobs are few enough for it."""
+    if store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
+        store.execute(f"SET memory_limit = '{_MEMORY}'")
+
+
+@contextmanager
+def _beside_arrays(store: Store) -> Iterator[None]:
+    """Let DuckDB take less memory while arrays of all attempts are in it."""
+    before = store.value("SELECT current_setting('memory_limit')")
+    if store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
+        store.execute(f"SET memory_limit = '{_BESIDE_ARRAYS}'")
+    yield
+    # ours, as DuckDB wrote it
+    store.execute(f"SET memory_limit = '{before}'")
 
 
 def _known_duration(store: Store, cluster: str) -> str:

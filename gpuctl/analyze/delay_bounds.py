@@ -17,9 +17,10 @@ from gpuctl.core.causes import CAUSES
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from gpuctl.analyze.occupancy import Bools, Floats, Ints, Servers
+    from gpuctl.analyze.delays import Causes
+    from gpuctl.analyze.occupancy import Bools, Floats, Servers
 
-FAIR, FULL, APART, FREE = (1 << number for number in range(len(CAUSES)))
+FAIR, FULL, APART, FREE = (np.int8(1 << number) for number in range(len(CAUSES)))
 
 
 @dataclass(frozen=True)
@@ -84,25 +85,26 @@ def bounds(waits: delays.Waits, cluster: delays.Cluster, doubts: Doubts) -> tupl
     instants += [np.array(ends) for ends in doubts.broken.values()]
     instants += [at for at, _ in doubts.hidden]
     extra = np.unique(np.concatenate([np.zeros(0), *instants]))
-    room: tuple[object, _Room] | None = None
-    for state, queue, mine, members in delays.by_pool_and_queue(waits, cluster, extra):
-        if room is None or room[0] is not state:
-            room = (state, _room(state, cluster, doubts, int(waits.pool[members[0]])))
-        times = state.times
-        for demand, number, some in delays.by_size(waits, members, cluster.caps):
-            queued, start = waits.queued[some], waits.start[some]
-            begin = int(np.searchsorted(times, queued.min(), side="right")) - 1
-            part = slice(begin, int(np.searchsorted(times, start.max(), side="right")))
-            capped = cluster.caps.over(number, demand, times[part])
-            over = _over(state, mine, demand, queue, part, cluster, doubts, room[1])
-            if (open_ := doubts.broken.get(queue)) is not None:
-                within = (times[part] >= open_[0]) & (times[part] < open_[1])
-                over = (over[0] & ~within, over[1] | within)
-            point = state.causes(mine, demand, float(cluster.quotas[queue]), part, capped)
-            if capped is not None:
-                over = (over[0] | capped, over[1] | capped)
-            possible = _possible(room[1], demand, part, over, spread=doubts.spread) | (1 << point)
-            low[some], high[some] = _times_of(times[part], possible, queued, start)
+    for state, queues in delays.by_pool(waits, cluster, extra):
+        times, room = state.times, None
+        for queue, mine, members in queues:
+            if room is None:
+                room = _room(state, cluster, doubts, int(waits.pool[members[0]]))
+            for demand, number, some in delays.by_size(waits, members, cluster.caps):
+                queued, start = waits.queued[some], waits.start[some]
+                begin = int(np.searchsorted(times, queued.min(), side="right")) - 1
+                part = slice(begin, int(np.searchsorted(times, start.max(), side="right")))
+                capped = cluster.caps.over(number, demand, times[part])
+                over = _over(state, mine, demand, queue, part, cluster, doubts, room)
+                if (open_ := doubts.broken.get(queue)) is not None:
+                    within = (times[part] >= open_[0]) & (times[part] < open_[1])
+                    over = (over[0] & ~within, over[1] | within)
+                point = state.causes(mine, demand, float(cluster.quotas[queue]), part, capped)
+                if capped is not None:
+                    over = (over[0] | capped, over[1] | capped)
+                possible = _possible(room, demand, part, over, spread=doubts.spread) | (np.int8(1) << point)
+                low[some], high[some] = _times_of(times[part], possible, queued, start)
+        del state, queues, times, room
     return low, high
 
 
@@ -157,7 +159,7 @@ def _over(  # noqa: PLR0917
     return np.asarray(sure), np.asarray(wanted + hidden > smallest)
 
 
-def _possible(room: _Room, demand: int, part: slice, over: tuple[Bools, Bools], *, spread: bool) -> Ints:
+def _possible(room: _Room, demand: int, part: slice, over: tuple[Bools, Bools], *, spread: bool) -> Causes:
     """The causes that are possible on each interval, as bits."""
     sure, maybe = over
     within, enough = ~sure, ~(room.most_free[part] < demand)
@@ -165,13 +167,14 @@ def _possible(room: _Room, demand: int, part: slice, over: tuple[Bools, Bools], 
         fits, may_fit = room.sure[demand][part], room.maybe[demand][part]
     else:
         fits = may_fit = np.ones(within.size, bool)
-    found = np.where(maybe, FAIR, 0)
-    found |= np.where(within & (room.least_free[part] < demand), FULL, 0)
-    found |= np.where(within & enough & ~fits, APART, 0)
-    return np.asarray(found | np.where(within & enough & (may_fit | spread), FREE, 0))
+    found = FAIR * maybe.view(np.int8)
+    found |= FULL * (within & (room.least_free[part] < demand)).view(np.int8)
+    found |= APART * (within & enough & ~fits).view(np.int8)
+    found |= FREE * (within & enough & (may_fit | spread)).view(np.int8)
+    return found
 
 
-def _times_of(times: Floats, possible: Ints, queued: Floats, start: Floats) -> tuple[Floats, Floats]:
+def _times_of(times: Floats, possible: Causes, queued: Floats, start: Floats) -> tuple[Floats, Floats]:
     """Seconds between `queued` and `start` in which each cause is the only possible one, and possible at all."""
     begins = np.flatnonzero(np.append(True, possible[1:] != possible[:-1]))
     possible, begin = possible[begins], times[begins]

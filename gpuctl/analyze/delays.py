@@ -29,7 +29,11 @@ from gpuctl.core.causes import CAUSES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from numpy.typing import NDArray
+
     from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
+
+    Causes = NDArray[np.int8]
 
 
 @dataclass(frozen=True)
@@ -111,7 +115,7 @@ class State:
         borrows = used + demand <= self.borrow_below * self.total
         return np.asarray((queue_used + demand > quota) & ~borrows)
 
-    def causes(self, queue_used: Floats, demand: int, quota: float, part: slice, capped: Bools | None) -> Ints:
+    def causes(self, queue_used: Floats, demand: int, quota: float, part: slice, capped: Bools | None) -> Causes:
         """The cause that a gang of `demand` GPUs has on each interval of `part`, as index into `CAUSES`.
 
         ``capped`` says of each interval whether the gang would exceed a limit of its owner's.
@@ -122,7 +126,9 @@ class State:
             over |= capped
         full = self.total - used < demand
         spot = self.placeable[demand][part] if demand > 0 else np.ones(used.size, bool)
-        return np.where(over, 0, np.where(full, 1, np.where(spot, 3, 2)))
+        # in eight bits: there are millions of intervals
+        late = np.where(spot, np.int8(3), np.int8(2))
+        return np.where(over, np.int8(0), np.where(full, np.int8(1), late))
 
 
 def split(waits: Waits, cluster: Cluster, *, order: bool = True) -> Delays:
@@ -139,22 +145,25 @@ def split(waits: Waits, cluster: Cluster, *, order: bool = True) -> Delays:
     overtook = overtaken_gpus(waits) if order else np.zeros(0, np.int64)
     harmless = np.zeros(overtook.size, bool)
     behind = np.zeros(overtook.size)
-    for state, queue, mine, members in by_pool_and_queue(waits, cluster):
-        times, quota = state.times, float(cluster.quotas[queue])
-        most = _highest_waiting(times, waits, queue) if order else np.zeros(0)
-        ranked = Ranked(most) if most.size else None
-        for demand, number, some in by_size(waits, members, cluster.caps):
-            queued, start = waits.queued[some], waits.start[some]
-            low = int(np.searchsorted(times, queued.min(), side="right")) - 1
-            part = slice(low, int(np.searchsorted(times, start.max(), side="right")))
-            cause = state.causes(mine, demand, quota, part, cluster.caps.over(number, demand, times[part]))
-            seconds[some], at_arrival[some] = _integrate(times[part], cause, queued, start)
-            if ranked is not None:
-                fitted = np.zeros(times.size)
-                fitted[part] = np.where(cause == CAUSES.index("scheduler"), lengths(times)[part], 0.0)
-                behind[some] = seconds_behind(times, fitted, ranked, queued, start, waits.priority[some])
-            if order:
-                harmless[some] = _harmless(start, waits.gpus[some], overtook[some], state, mine, quota)
+    for state, queues in by_pool(waits, cluster):
+        times = state.times
+        for queue, mine, members in queues:
+            quota = float(cluster.quotas[queue])
+            most = _highest_waiting(times, waits, queue) if order else np.zeros(0)
+            ranked = Ranked(most) if most.size else None
+            for demand, number, some in by_size(waits, members, cluster.caps):
+                queued, start = waits.queued[some], waits.start[some]
+                low = int(np.searchsorted(times, queued.min(), side="right")) - 1
+                part = slice(low, int(np.searchsorted(times, start.max(), side="right")))
+                cause = state.causes(mine, demand, quota, part, cluster.caps.over(number, demand, times[part]))
+                seconds[some], at_arrival[some] = _integrate(times[part], cause, queued, start)
+                if ranked is not None:
+                    fitted = np.zeros(times.size)
+                    fitted[part] = np.where(cause == CAUSES.index("scheduler"), lengths(times)[part], 0.0)
+                    behind[some] = seconds_behind(times, fitted, ranked, queued, start, waits.priority[some])
+                if order:
+                    harmless[some] = _harmless(start, waits.gpus[some], overtook[some], state, mine, quota)
+        del state, queues, times
     return Delays(seconds, at_arrival, behind, overtook, harmless)
 
 
@@ -206,18 +215,20 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
         return answer, behind
     asked = np.zeros(waits.queued.size, bool)
     asked[wait] = True
-    for state, queue, mine, members in by_pool_and_queue(waits, cluster):
-        most = _highest_waiting(state.times, waits, queue)
-        for demand, number, some in by_size(waits, members[asked[members]], cluster.caps):
-            ours = np.isin(wait, some)
-            k = np.searchsorted(state.times, at[ours], side="right") - 1
-            whole = slice(0, state.times.size)
-            capped = cluster.caps.over(number, demand, state.times)
-            answer[ours] = state.causes(mine, demand, float(cluster.quotas[queue]), whole, capped)[k]
-            # from then on it has its GPUs
-            answer[ours] = np.where(at[ours] >= waits.start[wait[ours]], CAUSES.index("scheduler"), answer[ours])
-            if most.size:
-                behind[ours] = most[k] > waits.priority[wait[ours]]
+    for state, queues in by_pool(waits, cluster):
+        for queue, mine, members in queues:
+            most = _highest_waiting(state.times, waits, queue)
+            for demand, number, some in by_size(waits, members[asked[members]], cluster.caps):
+                ours = np.isin(wait, some)
+                k = np.searchsorted(state.times, at[ours], side="right") - 1
+                whole = slice(0, state.times.size)
+                capped = cluster.caps.over(number, demand, state.times)
+                answer[ours] = state.causes(mine, demand, float(cluster.quotas[queue]), whole, capped)[k]
+                # from then on it has its GPUs
+                answer[ours] = np.where(at[ours] >= waits.start[wait[ours]], CAUSES.index("scheduler"), answer[ours])
+                if most.size:
+                    behind[ours] = most[k] > waits.priority[wait[ours]]
+        del state, queues
     return answer, behind
 
 
@@ -240,35 +251,42 @@ def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints, extra
     return times[times >= first]
 
 
-def by_pool_and_queue(
+def by_pool(
     waits: Waits, cluster: Cluster, extra: Floats | None = None
-) -> Iterator[tuple[State, int, Floats, Ints]]:
-    """For each pool and queue that has waits: the pool's state, the queue's number, GPUs that it held, the waits.
+) -> Iterator[tuple[State, Iterator[tuple[int, Floats, Ints]]]]:
+    """Each pool that has waits: its state, and of each of its queues the number, the GPUs that it held, the waits.
 
-    One set of servers at a time, since its state is large; pools that are the same servers share it. `extra`: further
-    instants at which something may change.
+    One set of servers at a time: its state is large, so let go of it before asking for the next. Pools that are the
+    same servers share it. `extra`: further instants at which something may change.
     """
     same: dict[int, list[int]] = {}
     for number, servers in enumerate(cluster.pools):
         same.setdefault(id(servers), []).append(number)
     for numbers in same.values():
-        servers = cluster.pools[numbers[0]]
         asking = np.flatnonzero(np.isin(waits.pool, numbers))
-        if not asking.size:
-            continue
-        times = _times(waits, cluster, servers, asking, extra)
-        demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
-        free, placeable = occupancy.free_and_open(times, servers, demands)
-        total = float(servers.gpus.sum())
-        used = total - free
-        if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
-            used = np.maximum(used, occupancy.in_use(times, cluster.holdings))
-        state = State(times, used, total, cluster.borrow_below, placeable)
+        if asking.size:
+            yield _with_queues(waits, cluster, cluster.pools[numbers[0]], asking, extra)
+
+
+def _with_queues(
+    waits: Waits, cluster: Cluster, servers: Servers, asking: Ints, extra: Floats | None
+) -> tuple[State, Iterator[tuple[int, Floats, Ints]]]:
+    times = _times(waits, cluster, servers, asking, extra)
+    demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
+    free, placeable = occupancy.free_and_open(times, servers, demands)
+    total = float(servers.gpus.sum())
+    used = total - free
+    if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
+        used = np.maximum(used, occupancy.in_use(times, cluster.holdings))
+
+    def queues() -> Iterator[tuple[int, Floats, Ints]]:
         for queue in np.unique(waits.queue[asking]):
             held = occupancy.in_use(times, cluster.holdings, int(queue))
             ours = asking[waits.queue[asking] == queue]
             for number in np.unique(waits.pool[ours]):
-                yield state, int(queue), held, ours[waits.pool[ours] == number]
+                yield int(queue), held, ours[waits.pool[ours] == number]
+
+    return State(times, used, total, cluster.borrow_below, placeable), queues()
 
 
 def by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int, Ints]]:
@@ -278,7 +296,7 @@ def by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int,
             yield int(demand), number, some
 
 
-def _integrate(times: Floats, cause: Ints, queued: Floats, start: Floats) -> tuple[Floats, Ints]:
+def _integrate(times: Floats, cause: Causes, queued: Floats, start: Floats) -> tuple[Floats, Ints]:
     """Seconds of each cause between `queued` and `start`, and the cause at `queued`."""
     begins = np.flatnonzero(np.append(True, cause[1:] != cause[:-1]))
     cause, begin = cause[begins], times[begins]
@@ -291,7 +309,7 @@ def _integrate(times: Floats, cause: Ints, queued: Floats, start: Floats) -> tup
         seconds[:, number] = (before[high] + here[high] * (start - begin[high])) - (
             before[low] + here[low] * (queued - begin[low])
         )
-    return seconds, cause[low]
+    return seconds, cause[low].astype(np.int64)
 
 
 def overtaken_gpus(waits: Waits) -> Ints:

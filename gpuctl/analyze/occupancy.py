@@ -154,13 +154,17 @@ def _racks(servers: Servers) -> Ints:
 def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Every change of a server's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
     at, change, server, by_server = _events(servers)
-    before, after = (np.empty(at.size, np.int64) for _ in range(2))
-    before[by_server], after[by_server] = _free(servers, server[by_server], change[by_server])
-    rack = _racks(servers)[server]
     # what lies before the first interval counts from there on
     k = np.searchsorted(times, at, side="left")
+    del at
+    before, after = np.empty_like(change), np.empty_like(change)
+    before[by_server], after[by_server] = _free(servers, server[by_server], change[by_server])
+    del by_server, change
+    rack = _racks(servers)[server]
     order = sweeps.grouped(rack)
-    return rack[order], k[order], np.minimum(before[order], largest), np.minimum(after[order], largest)
+    np.minimum(before, largest, out=before)
+    np.minimum(after, largest, out=after)
+    return rack[order], k[order], before[order], after[order]
 
 
 def vacancies(servers: Servers) -> tuple[Ints, Floats, Ints, Ints]:
@@ -181,11 +185,11 @@ def _events(servers: Servers) -> tuple[Floats, Ints, Ints, Ints]:
 
 def _free(servers: Servers, server: Ints, change: Ints) -> tuple[Ints, Ints]:
     """Free GPUs before and after each change, by server and time."""
-    sums = np.cumsum(change)
+    after = np.cumsum(change)
     first = np.searchsorted(server, np.arange(servers.gpus.size))
-    base = np.concatenate([[0], sums])[first]
-    after = (servers.gpus - base)[server] + sums
+    base = np.concatenate([[0], after])[first]
+    after += (servers.gpus - base)[server]
     before = after - change
     # logs overlap now and then: a server is never less than empty nor more than full
     most = servers.gpus[server]
-    return np.clip(before, 0, most), np.clip(after, 0, most)
+    return np.clip(before, 0, most, out=before), np.clip(after, 0, most, out=after)

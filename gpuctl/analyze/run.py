@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 import polars as pl
 
 from gpuctl.analyze import caveats, query, registry
-from gpuctl.analyze.bases import DELAYS, Bases
+from gpuctl.analyze.bases import DELAYS, Bases, set_memory
 from gpuctl.analyze.caveats import Caveat
 from gpuctl.analyze.cluster import cluster_note
 from gpuctl.analyze.units import PODS, of_units
@@ -107,8 +107,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             progress(text, done, steps)
 
     tell("reading jobs")
-    if store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
-        store.execute(f"SET memory_limit = '{_MEMORY}'")
+    set_memory(store)
     counted = _counted(asked)
     bases = Bases(store, cluster, options, tell, _statements(asked, counted), numbers=counted)
     found: dict[str, ResultTable] = {}
@@ -282,9 +281,3 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _plain(value: object) -> Note:
     return note("{value:,}", value=value) if isinstance(value, int) else foreign(str(value))
-
-
-_MANY_JOBS = 1_500_000
-_MEMORY = "400MB"
-"""What DuckDB may take for no more jobs than that: what it spills costs a little time, and with what Python holds
-beside it, a million jobs take 0.9 GB for the first screen and 1.3 GB for all tables and the page."""
