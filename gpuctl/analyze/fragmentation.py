@@ -7,7 +7,7 @@ servers of one rack with 12 free GPUs between them.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -113,6 +113,7 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
     """
     if edges.size < 2:
         return Levels(*(np.zeros(0) for _ in range(4)))
+    pools, demand = _distinct(pools, demand)
     times = np.unique(np.concatenate([edges, servers.start, servers.end, demand.start, demand.end]))
     times = times[(times >= edges[0]) & (times <= edges[-1])]
     period = np.searchsorted(edges, times, side="right") - 1
@@ -128,6 +129,13 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
         )
     whole = np.diff(edges)
     return Levels(*np.divide(sums, whole, out=np.zeros_like(sums), where=whole > 0))
+
+
+def _distinct(pools: Sequence[Bools], demand: Demand) -> tuple[list[Bools], Demand]:
+    """The pools, those of the same servers once, and the gangs with the numbers that these have."""
+    numbers: dict[bytes, int] = {}
+    places = np.array([numbers.setdefault(members.tobytes(), len(numbers)) for members in pools], np.int64)
+    return [np.frombuffer(members, bool) for members in numbers], replace(demand, pool=places[demand.pool])
 
 
 def _python_is_faster(instants: int) -> bool:
