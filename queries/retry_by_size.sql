@@ -17,7 +17,7 @@
 -- column: retry_gpu_hours | GPU-h | held by retries
 -- column: retry_failed_gpu_hours | GPU-h | held by retries that failed again
 WITH tries AS (
-    SELECT a.job, a.try, a.state, a.gpu_s::DECIMAL(18, 6) AS gpu_s, f.job IS NOT NULL AS failed,
+    SELECT a.job, a.try, a.state, a.gpu_s::DECIMAL(28, 6) AS gpu_s, f.job IS NOT NULL AS failed,
            a.state NOT IN ('unknown', 'pending', 'running', 'suspended') AS is_over
     FROM base_attempts AS a LEFT JOIN base_failures AS f USING (job, attempt)
     WHERE a.try > 0

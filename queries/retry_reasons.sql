@@ -20,7 +20,7 @@
 WITH tries AS (
     SELECT a.job, a.job_state, f.reason, f.title, f.template, lead(a.attempt) OVER by_job IS NOT NULL AS retried, lead(a.state) OVER by_job AS next_state,
            lead(f.reason) OVER by_job AS next_reason, lead(f.template) OVER by_job AS next_template,
-           lead(a.gpu_s::DECIMAL(18, 6)) OVER by_job AS next_gpu_s -- exact: rows come in no order
+           lead(a.gpu_s::DECIMAL(28, 6)) OVER by_job AS next_gpu_s -- exact: rows come in no order
     FROM base_attempts AS a LEFT JOIN base_failures AS f USING (job, attempt)
     WINDOW by_job AS (PARTITION BY a.job ORDER BY a.attempt)
 ),

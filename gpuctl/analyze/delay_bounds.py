@@ -28,12 +28,13 @@ class Limits:
     """What each queue's quota and the rule of borrowing may be.
 
     Attributes:
-        least: of each queue, the smallest quota that may hold, by GPUs in use with the gang; -1: any gang may be over a
-            limit.
+        asked: GPUs in use with the gang, ascending from 0, at which the smallest quota that may hold becomes another.
+        least: of each queue, that quota from each of these on; -1: any gang may be over a limit.
         most: of each queue, the largest quota that may hold; inf: there may be none.
         busiest: GPUs in use with the gang up to which a queue may at most exceed its quota.
     """
 
+    asked: Floats
     least: tuple[Floats, ...]
     most: Floats
     busiest: float
@@ -153,8 +154,8 @@ def _over(  # noqa: PLR0917
         quota = float(cluster.quotas[queue])
         sure = state.over_quota(mine[part], state.used[part], demand, quota)
         return sure, sure | state.over_quota(mine[part] + hidden, state.used[part] + hidden, demand, quota)
-    least = doubts.limits.least[queue]
-    smallest = least[np.minimum((asked + hidden).astype(np.int64), least.size - 1)]
+    step = np.searchsorted(doubts.limits.asked, (asked + hidden).astype(np.int64), side="right") - 1
+    smallest = doubts.limits.least[queue][np.maximum(step, 0)]
     sure = (wanted > doubts.limits.most[queue]) & (asked > doubts.limits.busiest)
     return np.asarray(sure), np.asarray(wanted + hidden > smallest)
 

@@ -129,14 +129,14 @@ class Rules:
 
 @dataclass(frozen=True)
 class _Bins:
-    """Thresholds, and the bin of every number of GPUs: how many of the thresholds are less than it."""
+    """Thresholds, ascending, and the most GPUs that are counted; any more count as these."""
 
     edges: Ints
-    of: Ints
+    most: int
 
-    @classmethod
-    def make(cls, edges: Ints, most: int) -> _Bins:
-        return cls(edges, np.searchsorted(edges, np.arange(most + 1), side="left"))
+    def of(self, gpus: Floats) -> Ints:
+        """The bin of each number of GPUs: how many of the thresholds are less than it."""
+        return np.searchsorted(self.edges, np.minimum(gpus.astype(np.int64), self.most), side="left")
 
 
 @dataclass(frozen=True)
@@ -167,8 +167,7 @@ def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: 
     found = _try(waits, holdings, state, layouts, known, thresholds, each)
     found.sort(key=lambda one: float(one.lost.min()))
     guessed = known.borrow_below is None or bool(np.isnan(known.limits).any())
-    size = int(total + waits.gpus.max(initial=0)) + 2
-    return _choose(found, known, total, waited, size, guessed=guessed)
+    return _choose(found, known, total, waited, guessed=guessed)
 
 
 def _thresholds(total: float, borrow_below: float | None) -> Ints:
@@ -224,7 +223,7 @@ def _try(  # noqa: PLR0917
     total, slack = float(layouts[0].servers.gpus.sum()), AS_GOOD * float((waits.start - waits.queued).sum())
     sizes = [int(size) for size in np.unique(waits.gpus[waits.gpus > 0])]
     guesses = [_Guess.make(layout, state.times, sizes) for layout in layouts]
-    asked = _Bins.make(busy, int(total + max(sizes, default=0)) + 1)
+    asked = _Bins(busy, int(total + max(sizes, default=0)) + 1)
     queues = known.limits.size
     fits: list[list[_Fit]] = [[] for _ in layouts]
     quotas = np.zeros((len(layouts), busy.size, 3, queues))
@@ -238,17 +237,15 @@ def _try(  # noqa: PLR0917
         )
         limit = known.limits[queue]
         most = int(state.held[queue].max(initial=0) + waits.gpus[mine].max(initial=1)) + 1
-        edges = np.arange(most + 1) if np.isnan(limit) else np.array([min(limit, most)]).astype(np.int64)
-        if edges.size > MOST_WANTED:
-            edges = np.unique(np.linspace(0, most, MOST_WANTED).round().astype(np.int64))
-        wanted = _Bins.make(edges, most)
+        if np.isnan(limit):
+            edges = np.unique(np.linspace(0, most, min(MOST_WANTED, most + 1)).round().astype(np.int64))
+        else:
+            edges = np.array([min(limit, most)]).astype(np.int64)
+        wanted = _Bins(edges, most)
         bins = (busy.size + 1, edges.size + 1)
         parts = [_Waiting.make(waits, mine[waits.gpus[mine] == size], queue, state, asked, wanted) for size in sizes]
         began = holdings.queue == queue
-        at = [
-            each_.of[np.minimum(gpus[began].astype(np.int64), each_.of.size - 1)]
-            for gpus, each_ in ((state.asked, asked), (state.wanted, wanted))
-        ]
+        at = [each_.of(gpus[began]) for gpus, each_ in ((state.asked, asked), (state.wanted, wanted))]
         starts = np.bincount(at[0] * bins[1] + at[1], minlength=bins[0] * bins[1]).astype(np.float64).reshape(bins)
         for number, guess in enumerate(guesses):
             counts = np.zeros((4, bins[0] * bins[1]))
@@ -300,8 +297,8 @@ class _Waiting:
         queued, start = waits.queued[some], waits.start[some]
         seconds = sweeps.covered(state.times, queued, start)
         k = np.flatnonzero(seconds)
-        a = asked.of[np.minimum(state.used[k].astype(np.int64) + demand, asked.of.size - 1)]
-        h = wanted.of[np.minimum(state.held[queue][k].astype(np.int64) + demand, wanted.of.size - 1)]
+        a = asked.of(state.used[k] + demand)
+        h = wanted.of(state.held[queue][k] + demand)
         long = start - A_PASS_S > queued + A_PASS_S
         queued, start = queued[long], start[long]
         trimmed = sweeps.covered(state.times, queued + A_PASS_S, start - A_PASS_S)
@@ -377,7 +374,7 @@ def _fit(counts: Floats, starts: Floats, edges: Ints, each: float, slack: float)
     return _Fit(loose + unexplained[busy, best], forbidden[busy, best], quotas, causes)
 
 
-def _may_be(near: list[tuple[Found, int]], known: Known, size: int, *, explain: bool) -> Limits:
+def _may_be(near: list[tuple[Found, int]], known: Known, *, explain: bool) -> Limits:
     """The quotas and the rule of borrowing that a single wait may have been under.
 
     Where rules of this kind do not explain the log, any gang may have been over a limit that nobody states, and only
@@ -387,17 +384,18 @@ def _may_be(near: list[tuple[Found, int]], known: Known, size: int, *, explain: 
     if not explain:
         busiest = np.inf if known.borrow_below is None else float(near[0][0].busy[0])
         most = np.where(np.isnan(known.limits), np.inf, known.limits)
-        return Limits((np.full(size, -1.0),) * queues, most, busiest)
-    least = np.full((queues, size), np.inf)
+        return Limits(np.zeros(1), (np.full(1, -1.0),) * queues, most, busiest)
+    asked = np.unique([0, *(int(one.busy[k]) + 1 for one, k in near)])
+    least = np.full((queues, asked.size), np.inf)
     for one, k in near:
-        after = int(one.busy[k]) + 1
+        after = np.searchsorted(asked, int(one.busy[k]) + 1)
         least[:, after] = np.minimum(least[:, after], one.quotas[k, 0])
     least = np.minimum.accumulate(least, axis=1)
     most = np.max([one.quotas[k, 2] for one, k in near], axis=0)
-    return Limits(tuple(least), most, float(max(one.busy[k] for one, k in near)))
+    return Limits(asked.astype(np.float64), tuple(least), most, float(max(one.busy[k] for one, k in near)))
 
 
-def _choose(found: list[Found], known: Known, total: float, waited: float, size: int, *, guessed: bool) -> Rules:
+def _choose(found: list[Found], known: Known, total: float, waited: float, *, guessed: bool) -> Rules:
     """The range over all settings that are about as good as the best, and the one of them nearest to its middle."""
     blur = BLUR if guessed else 0.0
     best = min(float(one.lost.min()) for one in found)
@@ -425,7 +423,7 @@ def _choose(found: list[Found], known: Known, total: float, waited: float, size:
         good=good,
         total=total,
         waited=waited,
-        may_be=_may_be(near, known, size, explain=explain),
+        may_be=_may_be(near, known, explain=explain),
         racks=tuple(racks.values()),
         blur=off_by,
         broken=one.broken[k],

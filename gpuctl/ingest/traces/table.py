@@ -26,8 +26,11 @@ if TYPE_CHECKING:
     Exprs = Callable[[], Mapping[str, pl.Expr]]
 
 _FAULT = "fault"
-_INTEGERS = ("nodes", "cpus", "attempts", "exit_code", "exit_signal")
-"""Columns of jobs that the store keeps in 32 bits."""
+_LIMITS = {
+    **dict.fromkeys(("nodes", "cpus", "attempts", "exit_code", "exit_signal", "gpus_labelled"), LARGEST),
+    **dict.fromkeys(("mem_mb", "gpu_mem_mb", "time_limit_s"), 2**62),
+}
+"""Columns that the store keeps as integers of 32 or 64 bits, and the largest value that is read."""
 
 
 def _nothing() -> Mapping[str, pl.Expr]:
@@ -167,9 +170,7 @@ class Table:
         if derived:
             rows = rows.with_columns(**derived)
         faults += [pl.when(where).then(pl.lit(reason)) for reason, where in self.faults().items()]
-        faults += out_of_range(
-            rows, dict.fromkeys(_INTEGERS, LARGEST), "{} is out of range: expected at most {:,}".format
-        )
+        faults += out_of_range(rows, _LIMITS, "{} is out of range: expected at most {:,}".format)
         fault = pl.coalesce(faults) if faults else pl.lit(None, pl.String)
         marked = {"quirks": words(rows, {word: where() for word, where in self.quirks.items()})} if self.quirks else {}
         return rows.with_columns(fault.alias(_FAULT), **marked)

@@ -36,14 +36,14 @@ def test_without_doubts_both_ends_are_the_seconds_themselves(full: delays.Cluste
 
 def test_quotas_that_may_be_smaller_open_what_they_would_forbid(full: delays.Cluster) -> None:
     # with its 4 GPUs, the queue would hold 12 until 30 and 8 until 40
-    least = np.full(20, 8.0)
+    from_0, least = np.zeros(1), np.full(1, 8.0)
     found = ranges(
-        full, waits((10, 40, 4, 0)), delay_bounds.Doubts(delay_bounds.Limits((least,), np.array([INF]), 0.0))
+        full, waits((10, 40, 4, 0)), delay_bounds.Doubts(delay_bounds.Limits(from_0, (least,), np.array([INF]), 0.0))
     )
     assert found["fair_share"] == (0, 20)
     assert found["capacity"] == (0, 20)
     assert found["scheduler"] == (10, 10)
-    sure = delay_bounds.Limits((least,), np.array([8.0]), 0.0)
+    sure = delay_bounds.Limits(from_0, (least,), np.array([8.0]), 0.0)
     held_to = replace(full, quotas=np.array([8.0]))
     assert ranges(held_to, waits((10, 40, 4, 0)), delay_bounds.Doubts(sure))["fair_share"] == (20, 20)
 
