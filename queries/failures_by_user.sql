@@ -30,16 +30,16 @@ counted AS (
     GROUP BY ALL
 ),
 lost AS (
-    SELECT "user", sum(gpu_s)::DOUBLE / 3600 AS hours
+    SELECT "user", sum(gpu_s) AS gpu_s
     FROM base_held
     WHERE outcome IN ('retried', 'killed', 'failed')
     GROUP BY ALL
 )
-SELECT c."user" AS "user", l.hours AS lost_gpu_hours, 100 * l.hours / nullif(sum(l.hours::DECIMAL(28, 9)) OVER ()::DOUBLE, 0) AS lost_pct,
+SELECT c."user" AS "user", l.gpu_s::DOUBLE / 3600 AS lost_gpu_hours, 100 * l.gpu_s::DOUBLE / nullif(sum(l.gpu_s) OVER ()::DOUBLE, 0) AS lost_pct,
        c.jobs, c.failed_jobs, c.trials, c.failed_pct, c.rtf_p50_min, c.gpu_hours,
        100 * c.gpu_hours / nullif(sum(c.gpu_hours::DECIMAL(28, 9)) OVER ()::DOUBLE, 0) AS gpu_hours_pct, r.top_reason, 100.0 * r.n / c.trials AS top_reason_pct
 FROM counted AS c
 LEFT JOIN lost AS l ON l."user" IS NOT DISTINCT FROM c."user"
 LEFT JOIN reasons AS r ON r."user" IS NOT DISTINCT FROM c."user"
-WHERE c.trials > 0 OR l.hours > 0
-ORDER BY l.hours DESC NULLS LAST, c.trials DESC, c."user"
+WHERE c.trials > 0 OR l.gpu_s > 0
+ORDER BY l.gpu_s DESC NULLS LAST, c.trials DESC, c."user"

@@ -34,8 +34,8 @@ WITH hours AS (
     SELECT name AS queue, gpu_hours, node_hours FROM base_queue_figures
 ),
 shares AS (
-    SELECT queue, gpu_hours, sum(gpu_hours::DECIMAL(28, 9)) OVER ()::DOUBLE AS all_hours, node_hours,
-           sum(node_hours::DECIMAL(28, 9)) OVER ()::DOUBLE AS all_node_hours
+    SELECT queue, gpu_hours, sum((gpu_hours * 3600)::DECIMAL(28, 6)) OVER ()::DOUBLE / 3600 AS all_hours, node_hours,
+           sum((node_hours * 3600)::DECIMAL(28, 6)) OVER ()::DOUBLE / 3600 AS all_node_hours
     FROM hours
 )
 SELECT j.queue, count(*) AS jobs, nullif(count(DISTINCT j."user"), 0) AS users,

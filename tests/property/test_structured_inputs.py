@@ -36,6 +36,7 @@ KEEP_GOING = bool(os.environ.get("GPUCTL_KEEP_GOING"))
 GRAMMARS: dict[str, Callable[[Values], dict[str, bytes]]] = slurm.GRAMMARS | others.GRAMMARS
 FOUND: dict[str, tuple[str, ...]] = {
     "kube": ("2911a/82/kube",),
+    "slurm-sacct-json": ("2911a/30/slurm-sacct-json",),
     "helios-jobs": ("2911a/59/helios-jobs",),
     "openb-nodes": ("2911a/6/openb-nodes", "2911a/51/openb-nodes"),
 }
