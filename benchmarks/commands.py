@@ -3,7 +3,8 @@
     python benchmarks/commands.py STORE STORE [STORE …] [--command NAME …]
 
 The stores are of the same kind of log, of growing size. Every run is the real program in a process of its own, one at a
-time; `explain` is asked of the job submitted last. The growth exponent is that of the CPU seconds, from the smallest to
+time; `explain` is asked of the job submitted last, and `predict wait` of a gang of 8 GPUs, with a model that is trained
+first if it is not yet. The growth exponent is that of the CPU seconds, from the smallest to
 the largest store: 1 is linear, and less where starting the program is most of the time.
 """
 
@@ -24,6 +25,8 @@ COMMANDS = {
     "report": ["report", "{store}", "--html", "{folder}/report.html"],
     "lessons": ["lessons", "{store}", "--json"],
     "fit": ["fit", "{store}", "--model", "{folder}/model"],
+    "train wait": ["train", "wait", "{store}", "--model", "{folder}/waits"],
+    "predict wait": ["predict", "wait", "{store}", "--model", "{folder}/waits", "--gpus", "8"],
 }
 """By what they are called, as arguments of gpuctl."""
 
@@ -57,13 +60,21 @@ def main() -> None:
     stores = sorted(sizes, key=lambda store: sizes[store])
     last = "SELECT job FROM jobs WHERE wait_s > 0 ORDER BY submit_ts DESC, job LIMIT 1"
     jobs = {store: asked(store, last) for store in stores}
+    with tempfile.TemporaryDirectory() as folder:
+        measure(given.command or list(COMMANDS), stores, sizes, jobs, Path(folder))
+
+
+def measure(names: list[str], stores: list[Path], sizes: dict[Path, int], jobs: dict[Path, str], folder: Path) -> None:
+    """Run each command on each store and print its line."""
     print("command", *(f"{sizes[s]:,} jobs: CPU s\tMiB" for s in stores), "exponent", sep="\t")
-    for name in given.command or COMMANDS:
+    for name in names:
         found = []
-        for store in stores:
-            with tempfile.TemporaryDirectory() as folder:
-                values = {"store": store, "job": jobs[store], "folder": folder}
-                found.append(run([part.format(**values) for part in COMMANDS[name]]))
+        for number, store in enumerate(stores):
+            values = {"store": store, "job": jobs[store], "folder": folder / str(number)}
+            (folder / str(number)).mkdir(exist_ok=True)
+            if name == "predict wait" and not (folder / str(number) / "waits").exists():
+                run([part.format(**values) for part in COMMANDS["train wait"]])
+            found.append(run([part.format(**values) for part in COMMANDS[name]]))
         cells = ("-\t-" if each is None else f"{each[0]:.2f}\t{each[1]:.0f}" for each in found)
         first, last_one = found[0], found[-1]
         power = "-"
