@@ -121,6 +121,10 @@ class Bases:
             if name not in self._made:
                 self._make(name)
 
+    def has(self, name: str) -> bool:
+        """Whether a table is made already."""
+        return name in self._made
+
     def rows(self, name: str) -> list[dict[str, Any]]:
         """The rows of ``queries/base/<name>.sql``, with the tables made that it needs."""
         return self.ask(query.base_sql(name))

@@ -46,6 +46,20 @@ def of_causes(store: Store, bases: Bases) -> list[Caveat]:
     return [Caveat(min(1.0, share or 0.0), text) for text in bases.site.warnings]
 
 
+def of_series(store: Store, bases: Bases) -> list[Caveat]:
+    """What to know about series over time, if any was asked for."""
+    if not bases.has("log_span"):
+        return []
+    years = store.value("SELECT years FROM base_log_span WHERE first_ts IS NULL")
+    return [] if years is None else [Caveat(1.0, note(_TOO_LONG, years=years))]
+
+
+_TOO_LONG = (
+    "the log spans {years:,.0f} years, so the tables over time are left out: probably a time in it is wrong. If the "
+    "log is longer than 60 years, use --by day"
+)
+
+
 def statements() -> list[str]:
     """The SQL that `find` runs, whatever tables are asked for."""
     return [_COUNTS, _SIZELESS, *(query.base_sql(name) for name in _READ)]

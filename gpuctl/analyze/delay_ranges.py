@@ -112,7 +112,8 @@ def find(  # noqa: PLR0917
     change = _Change(numbers, seconds, low, high, waited)
     if rules is not None and not guessed:
         change.unexplained(waits.queue)
-    change.limited(store)
+    unstated = np.isinf(cluster.quotas)[waits.queue] if rules is None else np.zeros(waited.size, bool)
+    change.limited(store, unstated)
     change.sampled(store)
     moved_low, moved_high = change.low.sum(axis=0) - low.sum(axis=0), change.high.sum(axis=0) - high.sum(axis=0)
     point = change.seconds.sum(axis=0)
@@ -222,16 +223,23 @@ class _Change:
             self.high[much, 0] = np.minimum(self.high[much, 0] + free, self._waited[much])
             self.low[much, _FREE] = np.maximum(self.low[much, _FREE] - free, 0.0)
 
-    def limited(self, store: Store) -> None:
-        """Open the waits that may have been for limits that Slurm names and no file states."""
+    def limited(self, store: Store, without_quota: Bools) -> None:
+        """Open the waits that may have been for limits that no file states.
+
+        These are those of owners for whom Slurm named a limit; where its export has no reasons at all, each wait of a
+        partition without a quota (`without_quota`; none if quotas are inferred).
+        """
         if store.value("SELECT count(*) FROM base_gpu_limits"):
             return
         at, there = self._of(store.frame(_PERHAPS_LIMITED)["number"])
-        if not there.any():
+        some = at[there]
+        if without_quota.any() and not store.value("SELECT count(source_reason) FROM base_attempts WHERE wait_s > 0"):
+            some = np.flatnonzero(without_quota)
+        if not some.size:
             return
         self._copy()
-        self.high[at[there], 0] = self._waited[at[there]]
-        self.low[at[there], 1:] = 0.0
+        self.high[some, 0] = self._waited[some]
+        self.low[some, 1:] = 0.0
 
     def sampled(self, store: Store) -> None:
         """Where limits are not loaded, take from samples of the queue how long each attempt waited for one."""

@@ -126,7 +126,7 @@ def build(
     warnings += _given_racks_warning(racks, machines)
     inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
     warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
-    warnings += _limits_warning(store) + _rack_warnings(machines, rack_source)
+    warnings += _limits_warning(store, partitions=not own.is_empty()) + _rack_warnings(machines, rack_source)
     store.keep("base_racks", machines.select("machine", "rack"))
     store.keep("base_quotas", table)
     _sampled(store, waited, waits, cluster)
@@ -288,14 +288,24 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
     ]
 
 
-def _limits_warning(store: Store) -> list[Note]:
-    """Where Slurm named limits, and none is loaded, say how to load them."""
-    [(named, known)] = store.frame(
-        "SELECT count(*) FILTER (r.category = 'quota'), (SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
-        "JOIN base_reasons AS r ON r.reason = split_part(a.source_reason, ',', 1) WHERE a.wait_s > 0"
+def _limits_warning(store: Store, *, partitions: bool) -> list[Note]:
+    """Where limits may have made attempts wait, and none is loaded, say how to load them."""
+    [(named, reasons, waits, known)] = store.frame(
+        "SELECT count(*) FILTER (r.category = 'quota'), count(a.source_reason), count(*), "
+        "(SELECT count(*) FROM base_gpu_limits) FROM base_attempts AS a "
+        "LEFT JOIN base_reasons AS r ON r.reason = split_part(a.source_reason, ',', 1) WHERE a.wait_s > 0"
     ).rows()
-    if not named or known:
+    if known or not (named or (partitions and waits and not reasons)):
         return []
+    if not named:
+        return [
+            note(
+                "no source states why attempts waited, and no limits are loaded, so any of {waits:,} wait{waits||s} "
+                "may have been for a limit: export sacct's column Reason, or put sacctmgr -P show assoc > "
+                "sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs",
+                waits=waits,
+            )
+        ]
     return [
         note(
             "{named:,} attempt{named||s} waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P "

@@ -143,7 +143,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         sources=read_sources(store, cluster),
         settings=settings,
         command=options.command,
-        warnings=caveats.ranked([*caveats.of_causes(store, bases), *found_caveats]),
+        warnings=caveats.ranked([*caveats.of_causes(store, bases), *caveats.of_series(store, bases), *found_caveats]),
     )
 
 

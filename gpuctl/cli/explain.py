@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -111,7 +112,8 @@ def explain(
 
 def _check_order(job: str, paths: list[Path]) -> None:
     """Refuse a job that is a file beside files that are none: the two stand the wrong way round."""
-    if Path(job).exists() and paths and not any(path.exists() for path in paths):
+    # not Path.exists: a job's name may be longer than a file's can be
+    if os.path.exists(job) and paths and not any(path.exists() for path in paths):  # noqa: PTH110
         said = shlex.join(["gpuctl", "explain", str(paths[0]), job])
         raise UsageError(f"{paths[0]}: no such file or directory", hint=f"the job comes before the files: {said}")
 

@@ -14,8 +14,8 @@ pieces AS (
             UNION ALL
             SELECT job, gpus, held_from_ts, held_until_ts FROM base_holdings
         )
-    ) CROSS JOIN length
-    WHERE gpus > 0 AND until_us > from_us
+    ) CROSS JOIN length CROSS JOIN base_log_span AS span
+    WHERE gpus > 0 AND until_us > from_us AND span.first_ts IS NOT NULL
 ),
 held AS (
     SELECT o.name, p.us, sum((gpus * ((least(until_us, us + step_us) - greatest(from_us, us)) / 1e6))::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours

@@ -172,6 +172,23 @@ def test_limits_of_accounts_users_and_qos_are_fair_share(tmp_path: Path) -> None
     }
 
 
+def test_without_reasons_and_limits_any_wait_may_have_been_for_a_limit(tmp_path: Path) -> None:
+    """The same jobs without the column Reason: each range of fair share becomes the whole wait, not 0 to 0."""
+    lines = [HEADER, *(record(job, "COMPLETED", *fields) for job, fields in JOBS.items())]
+    cells = [line.split("|") for line in lines]
+    at = cells[0].index("Reason")
+    (tmp_path / "sacct.txt").write_text("".join("|".join([*row[:at], *row[at + 1 :]]) + "\n" for row in cells))
+    assert not ingest([tmp_path], tmp_path / "x.duckdb").failed
+    with Store(tmp_path / "x.duckdb") as store:
+        result = analyze(store, Options(tables=("queue_delays",)))
+        given = analyze(store, Options(tables=("queue_delays",), quotas={"gpu": 16}))
+    names = ("fair_share_low_s", "fair_share_high_s", "capacity_low_s", "scheduler_low_s")
+    found = seconds(result, *names)
+    assert {job: found[job] for job in "345"} == {"3": [0, 90, 0, 0], "4": [0, 120, 0, 0], "5": [0, 20, 0, 0]}
+    assert any("no source states why attempts waited" in str(warning) for warning in result.warnings)
+    assert seconds(given, *names[:2])["4"] == [0, 0]
+
+
 def test_limits_that_are_named_and_not_loaded_are_asked_for(by_hand: Analysis) -> None:
     assert any("1 attempt waited for a limit" in warning and "sacctmgr" in warning for warning in by_hand.warnings)
 

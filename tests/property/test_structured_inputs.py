@@ -35,7 +35,9 @@ KEEP_GOING = bool(os.environ.get("GPUCTL_KEEP_GOING"))
 """Go through all cases of a grammar and report every one that fails, instead of ending with the first."""
 GRAMMARS: dict[str, Callable[[Values], dict[str, bytes]]] = slurm.GRAMMARS | others.GRAMMARS
 FOUND: dict[str, tuple[str, ...]] = {
+    "alibaba-asi": ("2911a/71/alibaba-asi",),
     "kube": ("2911a/82/kube",),
+    "yarn-rm-log": ("2911a/63/yarn-rm-log",),
     "slurm-sacct-json": ("2911a/30/slurm-sacct-json",),
     "helios-jobs": ("2911a/59/helios-jobs",),
     "openb-nodes": ("2911a/6/openb-nodes", "2911a/51/openb-nodes"),

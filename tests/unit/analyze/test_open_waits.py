@@ -46,3 +46,13 @@ def test_the_most_frequent_reason_for_rejected_rows_is_named(tmp_path: Path) -> 
     assert source["most_rejected_for"].startswith("no job id")
     warned = "\n".join(map(str, analyzed(path, "overview").warnings))
     assert "4 of 5 rows of sacct.txt were rejected; most often (3): no job id" in warned
+
+
+def test_a_log_of_more_than_sixty_years_has_no_tables_over_time(tmp_path: Path) -> None:
+    ends = {"Start": "2026-11-20T10:00:00", "End": "2026-11-20T13:00:00", "Elapsed": "03:00:00"}
+    wrong = dict.fromkeys(("Submit", "Eligible"), "2199-01-01T00:00:00")
+    path = ingested(tmp_path, {"sacct.txt": text({**at("10:00"), **ends}, {**PENDING, **wrong, "JobIDRaw": "2"})})
+    for table in ("activity", "activity_by_user", "fragmentation"):
+        found = analyzed(path, table)
+        assert found.table(table).frame.is_empty()
+        assert any("the log spans 172 years" in str(warning) for warning in found.warnings)
