@@ -105,6 +105,20 @@ def test_a_queue_may_exceed_its_quota_up_to_the_share_that_its_starts_show() -> 
     assert found.low.tolist() == found.high.tolist() == [9 * HOUR, 0, 0, 0]
 
 
+def test_what_other_queues_hold_counts_as_busy_and_not_for_the_quota() -> None:
+    # beside 2 GPUs of queue 1, queue 0 starts one within its quota of 1 and one over it, which makes 4 busy
+    waits, held, layout = one_server(
+        (0, 0, 10 * HOUR, 2, 1),
+        (60, 60, 10 * HOUR, 1, 0),
+        (120, 120, 10 * HOUR, 1, 0),
+        (HOUR, 10 * HOUR, 11 * HOUR, 2, 0),
+    )
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([1.0, 8.0]), None))
+    # what waits for both at once is over the quota whenever it starts
+    assert found.considered[0].broken.tolist() == [[2, 0]] * 2 + [[1, 0]] * 2 + [[0, 0]] * 5
+    assert found.considered[0].waits.tolist() == [0] * 6 + [9 * HOUR - 240] * 3
+
+
 def test_of_many_quotas_512_are_tried() -> None:
     # it held 600 and was refused 1021: the 512 even numbers up to 1022, one more than it would have held, are tried
     waits, held, layout = one_server((0, 0, 10 * HOUR, 600, 0), (HOUR, 10 * HOUR, 11 * HOUR, 421, 0), size=2000)

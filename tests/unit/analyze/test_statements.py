@@ -173,7 +173,7 @@ def test_hours_without_a_job_count_in_the_correlation_of_arrivals(tables: Tables
 
 @pytest.mark.parametrize(
     ("last", "lags"),
-    [(4, [1]), (5, [1, 2]), (8, [1, 2]), (9, [1, 2, 6]), (339, [1, 2, 6, 12, 24, 48, 168, 336])],
+    [(4, [1]), (5, [1, 2]), (6, [1, 2]), (8, [1, 2]), (9, [1, 2, 6]), (339, [1, 2, 6, 12, 24, 48, 168, 336])],
 )
 def test_a_lag_needs_three_pairs_of_hours(last: int, lags: list[int], tables: Tables) -> None:
     # a job in every hour, two in the first whole one
@@ -251,3 +251,36 @@ def test_queues_have_shares_of_node_hours_where_gpus_are_unknown(tables: Tables)
     assert [found["q"][name] for name in names] == [1, None, None, None, 4.5, 75, 2, None]
     assert [found["r"][name] for name in names] == [1, 1, 8, 100, None, None, None, None]
     assert [found["r"][name] for name in figures] == list(range(len(figures)))
+
+
+def test_gangs_gather_their_containers_from_the_first_to_their_start(tables: Tables) -> None:
+    tables.put(
+        "base_attempts", "size_bucket TEXT, gpus DOUBLE, queued_ts, am_start_ts, first_container_ts, start_ts",
+        ("1", 1, 0, 60, 120, 240),
+        ("5-8", 8, 0, 120, 300, 1200),
+        ("5-8", 6, 0, 240, 240, 840),
+        # without its master, its first container, its start, or its submission
+        ("5-8", 8, 0, None, 300, 1200), ("5-8", 8, 0, 120, None, 1200), ("5-8", 8, 0, 120, 300, None),
+        ("5-8", 8, None, 120, 300, 1200), (">8", 9, None, 120, 300, 1200),
+    )  # fmt: skip
+    one, eight, every = tables.named(analysis_sql("gang_acquisition"))
+    assert [(row["size_bucket"], row["attempts"]) for row in (one, eight, every)] == [("1", 1), ("5-8", 2), ("all", 3)]
+    medians = ("master_p50_min", "first_p50_min", "gather_p50_min")
+    assert [one[name] for name in medians] == [1, 1, 2]
+    assert [eight[name] for name in medians] == [3, 1.5, 12.5]
+    assert [every[name] for name in medians] == [2, 1, 10]
+    assert (eight["master_p95_min"], eight["gather_p95_min"]) == pytest.approx((2 + 0.95 * 2, 10 + 0.95 * 5))
+    # GPU-hours: 1 GPU for 2 min, 8 for 15 min and 6 for 10 min
+    assert [row["gather_gpu_h"] for row in (one, eight, every)] == pytest.approx([1 / 30, 3, 3 + 1 / 30])
+
+
+def test_curves_of_host_utilization_have_a_point_each_half_percent(tables: Tables) -> None:
+    # tenths of a percent; a point holds what lies above the one before, and up to itself
+    tables.put(
+        "base_host_histogram", "measure TEXT, tenth SMALLINT, samples BIGINT",
+        ("cpu", 0, 1), ("cpu", 1, 2), ("cpu", 5, 3), ("cpu", 6, 4), ("cpu", 1000, 10),
+        ("memory", 10, 5), ("memory", 11, 15),
+    )  # fmt: skip
+    assert tables.ask(analysis_sql("host_util_cdf")) == [
+        ("cpu", 0, 5), ("cpu", 0.5, 30), ("cpu", 1, 50), ("cpu", 100, 100), ("memory", 1, 25), ("memory", 1.5, 100),
+    ]  # fmt: skip
