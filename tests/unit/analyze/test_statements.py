@@ -218,6 +218,13 @@ def test_events_of_machines_are_on_the_clock_of_the_log_and_end_with_it(tables: 
         assert tables.ask(down, cluster=cluster) == [(row[0], row[3] + at, row[4] + at) for row in rows]
 
 
+FIGURES = (
+    "wait_p50_min", "wait_p95_min", "lost_gpu_hours", "lost_node_hours", "lost_pct", "own_lost_pct", "failed_h",
+    "killed_h", "retried_h", "failed_jobs", "measured_jobs", "util_mean_pct", "util_p10_pct", "idle_jobs",
+    "idle_gpu_hours",
+)  # fmt: skip
+
+
 def test_queues_have_shares_of_node_hours_where_gpus_are_unknown(tables: Tables) -> None:
     tables.put(
         "base_jobs",
@@ -227,16 +234,11 @@ def test_queues_have_shares_of_node_hours_where_gpus_are_unknown(tables: Tables)
         ("3", "q", None),
         ("4", "r", "u"),
     )
-    figures = (
-        "wait_p50_min", "wait_p95_min", "lost_gpu_hours", "lost_node_hours", "lost_pct", "own_lost_pct", "failed_h",
-        "killed_h", "retried_h", "failed_jobs", "measured_jobs", "util_mean_pct", "util_p10_pct", "idle_jobs",
-        "idle_gpu_hours",
-    )  # fmt: skip
-    columns = ", ".join(f"{name} DOUBLE" for name in ("gpu_hours", "node_hours", *figures))
-    none = [None] * len(figures)
+    columns = ", ".join(f"{name} DOUBLE" for name in ("gpu_hours", "node_hours", *FIGURES))
+    none = [None] * len(FIGURES)
     tables.put(
         "base_queue_figures", f"name TEXT, {columns}",
-        ("p", None, 1.5, *none), ("q", None, 4.5, *none), ("r", 8, None, *range(len(figures))),
+        ("p", None, 1.5, *none), ("q", None, 4.5, *none), ("r", 8, None, *range(len(FIGURES))),
     )  # fmt: skip
     tables.put(
         "base_quotas",
@@ -250,7 +252,16 @@ def test_queues_have_shares_of_node_hours_where_gpus_are_unknown(tables: Tables)
     assert [found["p"][name] for name in names] == [2, 2, None, None, 1.5, 25, 4, 8]
     assert [found["q"][name] for name in names] == [1, None, None, None, 4.5, 75, 2, None]
     assert [found["r"][name] for name in names] == [1, 1, 8, 100, None, None, None, None]
-    assert [found["r"][name] for name in figures] == list(range(len(figures)))
+    assert [found["r"][name] for name in FIGURES] == list(range(len(FIGURES)))
+
+
+def test_a_queue_that_held_nodes_for_microseconds_has_its_share(tables: Tables) -> None:
+    tables.put("base_jobs", 'job TEXT, queue TEXT, "user" TEXT', ("1", "p", "u"))
+    columns = ", ".join(f"{name} DOUBLE" for name in ("gpu_hours", "node_hours", *FIGURES))
+    tables.put("base_queue_figures", f"name TEXT, {columns}", ("p", 4e-6 / 3600, 4e-6 / 3600, *[None] * len(FIGURES)))
+    tables.put("base_quotas", "queue TEXT, quota_gpus DOUBLE, limit_gpus DOUBLE, quota_source TEXT")
+    [found] = tables.named(analysis_sql("queues"))
+    assert (found["gpu_hours_pct"], found["node_hours_pct"]) == pytest.approx((100, 100))
 
 
 def test_gangs_gather_their_containers_from_the_first_to_their_start(tables: Tables) -> None:
