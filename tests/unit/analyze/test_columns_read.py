@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import re
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.analyze import delays
 from gpuctl.analyze.bases import MADE_OF, Bases
 from gpuctl.analyze.run import Options, analyze
+from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 
@@ -62,3 +65,65 @@ def test_numbers_whose_tables_are_made_are_asked_for_together(store: Store, monk
     numbers = [sql for sql in asked if sql.startswith("SELECT (SELECT count")]
     assert sum(sql.count("'attempts_killed' AS name") for sql in numbers) == 1
     assert len(numbers) < sum(sql.count("FROM base_") for sql in numbers) / 2
+
+
+@pytest.mark.parametrize(
+    ("read", "order"),
+    [("wait_s", False), ("behind_s", True), ("overtook_gpus", True), ("overtook_harmless", True), (None, True)],
+)
+def test_who_overtook_whom_is_found_where_something_may_read_it(
+    read: str | None, order: bool, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = []
+    split = delays.split
+    monkeypatch.setattr(delays, "split", lambda *given, order: (found.append(order), split(*given, order=order))[1])
+    statements = None if read is None else [f"SELECT {read} FROM base_delays"]
+    Bases(store, "c", Options(), lambda _text: None, statements).need(("delays",))
+    assert found == [order]
+
+
+OF_JOBS = ["jobs", "jobs_without_attempts", "jobs_without_gpus"]
+
+
+def counted(
+    store: Store, monkeypatch: pytest.MonkeyPatch, *asked: tuple[str, bool], **options: Any
+) -> tuple[list[int], list[list[str]]]:
+    """Numbers of the population, each asked for by name and whether of all jobs, and the names in each statement."""
+    statements = []
+    ask = Bases.ask
+    monkeypatch.setattr(Bases, "ask", lambda self, sql, **more: (statements.append(sql), ask(self, sql, **more))[1])
+    later = {"population": [*OF_JOBS, "attempts"]}
+    bases = Bases(store, "c", Options(**options), lambda _text: None, numbers=later)
+    bases.need(("jobs",))
+    found = [bases.scalars("population", [name], whole=whole)[name] for name, whole in asked]
+    return found, [sorted(re.findall(r"'(\w+)' AS name", sql)) for sql in statements]
+
+
+def test_each_number_is_asked_for_once(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (
+        ("jobs", False),
+        ("jobs_without_gpus", False),
+        ("jobs", False),
+        ("attempts_not_run", False),
+        ("attempts", False),
+    )
+    # what is counted in attempts is not yet asked for while only the jobs are made
+    assert counted(store, monkeypatch, *asked) == (
+        [2, 0, 2, 0, 2],
+        [OF_JOBS, ["attempts_not_run"], ["attempts"]],
+    )
+
+
+def test_numbers_of_the_jobs_chosen_are_not_those_of_all(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = (
+        ("jobs", False),
+        ("jobs", True),
+        ("jobs_without_gpus", True),
+        ("jobs_without_gpus", False),
+        ("jobs", False),
+    )
+    # for the jobs chosen tables would have to be made that nobody asked for
+    assert counted(store, monkeypatch, *asked, filter=JobFilter(user=("u",))) == (
+        [1, 2, 0, 0, 1],
+        [["jobs"], OF_JOBS, ["jobs_without_gpus"]],
+    )

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
 
 from gpuctl.analyze import delay_bounds, delays, doubts, occupancy
+from gpuctl.analyze.explain import explain
+from gpuctl.analyze.run import Options
 from gpuctl.core.causes import CAUSES, main_cause, may_be_main
+from gpuctl.store.database import Store
+from tests.unit.analyze.failure_store import Site
 from tests.unit.analyze.test_delays import holdings, servers, waits
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 INF = float("inf")
 
@@ -104,3 +112,21 @@ def test_a_main_cause_lies_above_the_most_of_every_other() -> None:
     assert main_cause({"capacity": (4, 9), "fair_share": (0, 4)}) is None
     assert may_be_main({"capacity": (4, 9), "fair_share": (0, 4), "scheduler": (0, 3)}) == ["capacity", "fair_share"]
     assert main_cause({"capacity": (0, 0), "fair_share": (0, 0)}) is None
+
+
+def test_waits_that_stated_quotas_do_not_explain_may_be_for_limits_that_no_file_states(tmp_path: Path) -> None:
+    with Store(tmp_path / "t.duckdb", write=True) as store:
+        site = Site(store)
+        # whose queues are no partitions with machines of their own
+        store.execute("UPDATE clusters SET source_format = 'philly-jobs'")
+        site.machine("m1")
+        site.job("first", ("completed", 0, 600), gpus=1)
+        # 7 GPUs are free, and 7 of the quota, for the hour in which it waits for one
+        site.job("late", ("completed", 60, 120), gpus=1)
+    with Store(tmp_path / "t.duckdb") as store:
+        wait = explain(store, "late", Options(quotas={"q": 8.0}, borrow_below=0.0)).attempts[0].wait
+    assert wait is not None
+    assert {part.cause: (part.low_s, part.seconds, part.high_s) for part in wait.parts} == {
+        "fair_share": (0, 0, 3600), "capacity": (0, 0, 0), "fragmentation": (0, 0, 0), "scheduler": (0, 3600, 3600),
+        "ineligible": (0, 0, 0),
+    }  # fmt: skip

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
+import polars as pl
 import pytest
 
 from gpuctl.analyze import query, registry
@@ -15,7 +16,11 @@ from gpuctl.core.results import Analysis
 from gpuctl.queries.catalogue import read
 from gpuctl.queries.sections import SECTIONS
 from gpuctl.store.database import Store
+from tests.made_store import change, make_store
 from tests.tables import table_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 NAMES = tuple(registry.known())
 
@@ -108,3 +113,26 @@ def test_unknown_names_are_refused_with_the_nearest(names: dict[str, Any]) -> No
         registry.check_names(**names)
     assert refused.value.hint
     assert ("did you mean" in refused.value.hint) == ("zzz" not in str(refused.value))
+
+
+def test_counts_are_told_with_their_thousands(tmp_path: Path) -> None:
+    path = make_store(tmp_path / "t.duckdb")
+    # each of 200 jobs five times more
+    more = "INSERT INTO {0}_rows BY NAME SELECT a.* REPLACE (job || '-' || i AS job) FROM {0}s AS a, range(5) AS t(i)"
+    change(path, more.format("attempt"), more.format("job"))
+    with Store(path) as store:
+        found = analyze(store, Options(tables=("overview",)))
+    told = "1,200 jobs of cluster west, 0 of them without any attempt; 1,200 attempts, 0 without a start"
+    assert table_of(found, "overview").population.startswith(told)
+
+
+def test_sums_of_whole_numbers_are_whole_numbers(tmp_path: Path) -> None:
+    header = "\n".join(f"-- {key}: x" for key in ("title", "section", "order", "question", "population"))
+    columns = "-- column: many | jobs | x\n-- column: half | - | x\n-- column: name | - | x\n"
+    sql = "SELECT sum(attempts) AS many, sum(gpus) / 400 AS half, min(job) AS name FROM base_jobs"
+    header = header.replace("section: x", "section: overview").replace("order: x", "order: 1")
+    own = read("sums", f"{header}\n{columns}{sql}")
+    with Store(make_store(tmp_path / "t.duckdb")) as store:
+        frame = table_of(analyze(store, Options(tables=("sums",), own=(own,))), "sums").frame
+    assert frame.schema == {"many": pl.Int64, "half": pl.Float64, "name": pl.String}
+    assert frame.rows() == [(200, 0.5, "j0")]

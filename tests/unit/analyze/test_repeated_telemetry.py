@@ -1,4 +1,4 @@
-"""Telemetry rows that stand twice, in one file or in two, are counted and reported."""
+"""Telemetry rows that stand twice, in one file or in two, and those that lack are counted and reported."""
 
 from __future__ import annotations
 
@@ -30,3 +30,13 @@ def test_rows_that_repeat_another_one_are_a_finding(
     assert repeated == 1
     (tmp_path / "once").mkdir()
     assert not [f for f in findings(ingested(tmp_path / "once", once)) if "repeat" in f]
+
+
+def test_one_value_that_is_na_and_one_minute_without_a_row_are_findings(tmp_path: Path) -> None:
+    gaps = GPU + "2017-10-03 00:03:00 PDT,m1,NA,6.0,\n"
+    found = findings(ingested(tmp_path, {"cluster_gpu_util": gaps}))
+    assert found["GPU telemetry values that are NA"] == (1, "left out")
+    assert found["minutes without any GPU telemetry, between the first and the last row"] == (1, "left out")
+    (tmp_path / "whole").mkdir()
+    whole = findings(ingested(tmp_path / "whole", {"cluster_gpu_util": GPU}))
+    assert not [finding for finding in whole if "NA" in finding or "minutes without" in finding]

@@ -64,3 +64,10 @@ def test_racks_are_inferred_from_gangs_that_stay_within_them() -> None:
     assert found["a0"] != found["b0"]
     assert "alone" not in found
     assert found == infer_racks([["a0", "b0"], *reversed(gangs)])
+
+
+def test_gangs_on_more_than_32_machines_tell_nothing_of_racks() -> None:
+    largest = [f"m{k:02}" for k in range(32)]
+    assert infer_racks([largest]) == dict.fromkeys(largest, "guess-1")
+    assert infer_racks([[*largest, "m32"]]) == {}
+    assert infer_racks([["m0", "m1"], ["m2", "m2"]]) == {"m0": "guess-1", "m1": "guess-1"}

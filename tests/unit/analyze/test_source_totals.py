@@ -43,6 +43,14 @@ def test_a_difference_is_a_finding_with_both_numbers(tmp_path: Path) -> None:
     assert "15.99 GPU-h" in treatment
 
 
+def test_the_largest_difference_is_named_be_it_more_or_less(tmp_path: Path) -> None:
+    # held 4 GPU-hours more than stated, 8 less, and 2 less
+    logs = text(record(1, 2, "01:00:00"), record(2, 1, "03:00:00"), record(3, 1, "01:30:00"))
+    [row] = rows(ingested(tmp_path, {"sacct.txt": logs}), "source_totals")
+    assert (row["differing"], row["difference_gpu_hours"]) == (3, -6)
+    assert (row["largest_job"], row["largest_gpu_hours"]) == ("2", -8)
+
+
 def test_what_still_runs_and_what_was_only_requested_is_not_compared(tmp_path: Path) -> None:
     running = record(1, 2, "01:00:00", State="RUNNING", End="Unknown")
     store = ingested(tmp_path, {"sacct.txt": text(running, record(2, 1, "01:00:00"))})
