@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gpuctl.predictors.epochs import Epochs, by_period, by_volume
+from gpuctl.predictors.epochs import Epochs, _drop, by_period, by_volume
 from gpuctl.predictors.series import Series
 
 SIZE = 101.0
@@ -84,3 +84,9 @@ def test_the_period_says_how_much_an_epoch_reads_from_the_data_set_to_a_third_mo
     # five epochs of 400 B: 40 s of reading, 20 s of pause
     assert by_period(bursts := profile(*[(40, 10.0), (20, 0.0)] * 5)).epoch_bytes == pytest.approx(400, rel=1e-3)
     assert by_volume(bursts, dataset).epoch_bytes == pytest.approx(size, rel=1e-3)
+
+
+def test_a_drop_must_last_half_as_long_as_the_reading_before_it() -> None:
+    # counted from where the reading starts, after 100 s of waiting
+    assert _drop(profile((100, 0), (100, 10), (60, 5)), np.nan) == 200
+    assert _drop(profile((100, 0), (100, 10), (10, 5)), np.nan) is None

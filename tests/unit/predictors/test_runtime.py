@@ -186,3 +186,7 @@ def test_validation_that_a_job_tells_itself_is_not_said_to_be_from_others() -> N
     assert found["silent"].provenance.endswith("validation of 300 samples an epoch, as other jobs of the model show")
     assert "validation" not in found["x"].provenance
     assert found["silent"].epoch_s == found["x"].epoch_s == pytest.approx(50)
+
+
+def test_without_a_first_epoch_all_epochs_are_alike() -> None:
+    assert runtime._run(100.0, 0.0, np.nan, 0.0, 10) == pytest.approx((1000, 1000, 1000))
