@@ -84,6 +84,8 @@ def rest_of(epoch_s: float, done_s: float, lengths: Lengths) -> Rest:
 
 LEAST_SHARE = 0.06
 """Of an epoch: what is left of it after equal bytes differs by so much between epochs, however alike they were."""
+ALMOST = 1e-3
+"""Of an epoch's bytes: reading that stops so near to where an earlier epoch paused has come to the same pause."""
 _NORMAL = 1.2816
 """Standard deviations to either side that hold four of five normal errors."""
 
@@ -104,8 +106,8 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
     total, at = profile.total, profile.step * np.arange(profile.total.size)
     begun = profile.seconds - epochs.phase_s
     so_far = float(total[-1] - np.interp(begun, at, total))
-    # in a pause no bytes tell how much of it is over
-    paused = profile.seconds - float(at[int(np.searchsorted(total, total[-1] - 1e-3 * size))])
+    # in a pause no bytes tell how much of it is over; the pause before the epoch is none of it
+    paused = min(profile.seconds - _reached(profile, float(total[-1]), size), epochs.phase_s)
     found: list[float] = []
     for back in range(1, int((begun - 0.5 * epochs.epoch_s) / epochs.epoch_s) + 1):
         end = begun - (back - 1) * epochs.epoch_s
@@ -113,7 +115,9 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
         if start < 0.5 * epochs.first_s and found:
             break
         level = float(np.interp(start, at, total)) + so_far
-        found.append(max(end - max(float(np.interp(level, total, at)), start) - paused, 0.0))
+        # on a pause's level interpolation is at its end, and what is over of this pause would be taken off once more
+        as_much = min(float(np.interp(level, total, at)), _reached(profile, level, size))
+        found.append(max(end - max(as_much, start) - paused, 0.0))
     clock = max(epochs.epoch_s - epochs.phase_s, 0.0)
     # where an epoch began is itself told by the bytes: the clock since then is as good a witness
     left = 0.5 * (clock + float(np.median(found))) if found else clock
@@ -122,3 +126,8 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
     doubt = np.hypot(spread, LEAST_SHARE * epochs.epoch_s * (0.8 + 0.4 * share) * (1.0 if found else 2.0))
     half = _NORMAL * float(np.hypot(doubt, profile.step / np.sqrt(6)))
     return Rest(left, max(left - half, 0.0), left + half)
+
+
+def _reached(profile: Series, level: float, size: float) -> float:
+    """Second at which so many bytes were read, `ALMOST` left out: where a pause follows, its beginning."""
+    return profile.step * int(np.searchsorted(profile.total, level - ALMOST * size))

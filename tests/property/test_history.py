@@ -206,6 +206,7 @@ def test_a_hostile_folder_gives_an_error_or_a_prediction(
         ("widen", [1e9, 0]), ("widen", [True, 0]), ("widen", [-0.5, 0]), ("widen", [0, -5]),
         ("zone", "../../etc/passwd"), ("zone", "Mars/Phobos"), ("zone", 3), ("clock", ""), ("size", "cores"),
         ("size", ["GPUs"]), ("typical_s", 0), ("typical_s", "1"), ("typical_s", None),
+        ("typical_s", 0.9e-3), ("typical_s", 1.1e12),
     ],
 )  # fmt: skip
 def test_a_setting_that_is_wrong_is_named(model: Path, tmp_path: Path, key: str, value: object) -> None:

@@ -200,3 +200,15 @@ def test_the_reach_is_the_score_that_four_of_five_stay_within(scores: int, reach
     # of n scores that of rank 0.8 * (n + 1), rounded up; with three there is none
     found = overhead._reach([float(score) for score in range(scores, 0, -1)])
     assert found == pytest.approx(np.nan if reach is None else reach, nan_ok=True)
+
+
+def test_errors_of_a_part_are_relative_to_how_long_it_took() -> None:
+    # a constant c of 1 s and 10 s: the least (c - 1) ** 2 + (c / 10 - 1) ** 2 is at (1 + 1 / 10) / (1 + 1 / 100)
+    rows = [
+        Suspended(job, "", "abort", 0.0, 0.0, 0.0, *[np.nan] * 3, seconds, 0.0)
+        for job, seconds in (("a", 1.0), ("b", 10.0))
+    ]
+    seconds = np.array([1.0, 10.0])
+    (constant, *others), models = overhead._part(rows, seconds, seconds)
+    assert constant == pytest.approx(1.1 / 1.01)
+    assert (others, models) == ([0, 0, 0], {})

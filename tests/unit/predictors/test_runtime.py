@@ -1,11 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from gpuctl.predictors.runtime import Described, predict
+from gpuctl.predictors import runtime
+from gpuctl.predictors.epochs import Epochs
+from gpuctl.predictors.runtime import Described, examine, predict, profiled
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, design
+from gpuctl.predictors.validation import Filled
 from tests.profiles import traffic
 
 TRUE = np.array([0.02, 0.0004, 0.03, 15.0])
@@ -108,3 +113,80 @@ def test_a_run_whose_later_epochs_are_in_memory_lies_within_what_its_first_epoch
         [found] = predict([Described("j", epochs=10, dataset_bytes=59.4e6)], {"j": early})
         assert found.lower_s < run < found.run_time_s < found.upper_s
         assert "read from memory" in found.reason
+
+
+def test_the_bytes_of_an_epoch_come_from_jobs_of_the_same_model_whose_samples_are_known() -> None:
+    # 2,000 B for 1,000 samples and 1 % of overhead: 101 B for 50 samples, read at 1 B/s
+    asked = Described("asked", "m", Shape(50, 10, 1))
+    told = Described("told", "m", Shape(1000, 10, 1), dataset_bytes=2000)
+    others = [
+        Described("another model's", "n", Shape(1000, 10, 1), dataset_bytes=9000),
+        Described("of no shape", "m", dataset_bytes=9000),
+    ]
+    profiles = {"asked": series(np.arange(1.0, 151), np.ones(150))}
+    found = examine({d.job: d for d in (asked, told, *others)}, profiles)["asked"]
+    assert (found.method, found.reason) == ("volume", "bytes an epoch from 1 other job of the model")
+    assert (found.epoch_bytes, found.epoch_s, found.first_s) == pytest.approx((101, 101, 101))
+    # without its model or its own shape it has no others
+    for lacks in (
+        (replace(asked, model=""), replace(told, model="")),
+        (replace(asked, shape=Shape(50, np.nan, 1)), told),
+    ):
+        assert examine({d.job: d for d in lacks}, profiles)["asked"].method == "none"
+    # epochs of 400 B that the traffic of a job of 200 samples shows: 2 B a sample, with whatever overhead
+    shown = Described("shown", "m", Shape(200, 10, 1))
+    bursts = series(np.arange(1.0, 301), np.tile(np.r_[np.full(40, 10.0), np.zeros(20)], 5))
+    found = examine({d.job: d for d in (asked, shown)}, {**profiles, "shown": bursts})["asked"]
+    assert found.epoch_bytes == pytest.approx(100, rel=1e-3)
+
+
+def test_jobs_of_no_model_have_nothing_in_common() -> None:
+    [found] = predict(
+        [Described("a", "", SHAPES["a"], 10), Described("b", "", SHAPES["a"], 10, epoch_s=50)], {}, wanted=["a"]
+    )
+    assert found.method == "none"
+    assert "its model is not known" in found.reason
+
+
+def test_a_job_is_profiled_by_what_was_measured_or_by_enough_of_its_traffic() -> None:
+    shape = Shape(1000, 10, 1)
+    seen = {name: Epochs("volume", 70.0, seen=epochs) for name, epochs in (("a", 3), ("b", 1.5), ("c", 1.49))}
+    others = [Described("a", "m", shape, epoch_s=50), *(Described(name, "m", shape) for name in "bcd")]
+    found = profiled([*others, Described("e", "m", epoch_s=50)], seen)
+    assert [(each.job, each.epoch_s) for each in found] == [("a", 50), ("b", 70)]
+
+
+@pytest.mark.parametrize(
+    ("seen", "spread_s", "others", "method"),
+    [
+        (1.5, 50, 4, "volume"),
+        (1.49, 50, 4, "transfer"),
+        (1.49, 1, 4, "volume"),
+        (0.5, 1, 4, "volume"),
+        (0.49, 1, 4, "transfer"),
+        (0.49, 1, 3, "volume"),
+    ],
+)
+def test_its_own_traffic_goes_before_others_once_there_is_enough_of_it_or_it_is_surer(
+    seen: float, spread_s: float, others: int, method: str
+) -> None:
+    shape = Shape(1000, 10, 1)
+    known = {name: Described(name, "m", shape, 10, epoch_s=200) for name in "abcd"[:others]}
+    job = Described("x", "m", shape, 10)
+    own = Epochs("volume", 100.0, float(spread_s), 110.0, 30.0, seen)
+    found = runtime._predict(job, Filled({**known, "x": job}, {"x": own}, frozenset()), None, np.nan)
+    assert (found.method, found.epoch_s) == (method, pytest.approx(100 if method == "volume" else 200))
+    assert found.run_time_s == pytest.approx(110 + 9 * found.epoch_s)
+
+
+def test_validation_that_a_job_tells_itself_is_not_said_to_be_from_others() -> None:
+    others = [Described(name, "m", Shape(1000, 10, 1, 300), 10, epoch_s=50) for name in "abcd"]
+    silent, telling = Described("silent", "m", Shape(1000, 10, 1), 10), Described("x", "m", Shape(1000, 10, 1, 300), 10)
+    found = {each.job: each for each in predict([*others, silent, telling], {}, wanted=["silent", "x"])}
+    assert found["silent"].provenance.endswith("validation of 300 samples an epoch, as other jobs of the model show")
+    assert "validation" not in found["x"].provenance
+    assert found["silent"].epoch_s == found["x"].epoch_s == pytest.approx(50)
+
+
+def test_without_a_first_epoch_all_epochs_are_alike() -> None:
+    assert runtime._run(100.0, 0.0, np.nan, 0.0, 10) == pytest.approx((1000, 1000, 1000))

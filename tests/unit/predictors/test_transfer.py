@@ -115,3 +115,56 @@ def test_the_formula_yields_as_it_misses_what_it_was_fitted_to(
     monkeypatch.setattr(transfer_module, "fit", lambda jobs: 100.0 * np.exp(np.array([off, -off, off, -off])))
     assert transfer_module._pull(jobs, "formula") == pytest.approx(weight, abs=1e-9)
     assert [transfer_module._pull(jobs[:3], method) for method in ("median", "formula")] == [0.5, 0.0]
+
+
+def test_what_two_jobs_have_in_common_falls_with_the_octaves_between_them() -> None:
+    # the first; twice its batch; four times its GPUs and e times its steps
+    found = transfer_module._covariance(np.array([[0.0, 0, 0], [1, 0, 0], [0, 2, 1]]))
+    batch, gpus = np.exp(-1 / 4.5), np.exp(-2 / 6)
+    same = 2.0**2 + 0.2**2 + 0.1**2
+    expected = [
+        [same, 4 + 0.04 * batch + 0.01, 4 + 0.05 * gpus],
+        [4 + 0.04 * batch + 0.01, same + 0.1**2, 4 + 0.04 * batch * gpus + 0.01 * gpus],
+        [4 + 0.05 * gpus, 4 + 0.04 * batch * gpus + 0.01 * gpus, same + 0.03**2],
+    ]
+    assert found == pytest.approx(np.array(expected), rel=1e-12)
+
+
+def test_a_job_of_the_same_shape_leaves_the_noise_of_both() -> None:
+    # 4.05 is what the two have in common, 0.045 squared the noise of each; fewer than four jobs: a quarter wider
+    shape = Shape(1000, 10, 1)
+    found = transfer(shape, [Profiled("a", shape, 100.0)])
+    assert found is not None
+    assert found.epoch_s == pytest.approx(100)
+    assert found.error == pytest.approx(1.25 * 1.3 * 0.045 * (1 + 4.05 / (4.05 + 0.045**2)) ** 0.5)
+
+
+def test_of_jobs_of_the_same_batch_and_gpus_those_of_as_many_samples_count_most() -> None:
+    # one of as many samples says 100 s, one of e times as many 200 s, with half the weight
+    jobs = [Profiled("a", Shape(100, 8, 1), 100.0), Profiled("b", Shape(100 * np.e, 8, 1), 200.0 * np.e)]
+    found, method = transfer_module._predict(Shape(100, 8, 1), jobs)
+    assert (found, method) == (pytest.approx(400 / 3), "same batch and GPUs")
+
+
+@pytest.mark.parametrize(
+    ("coefficients", "validation", "samples", "epoch_s"),
+    [
+        # 20 s and 3 s a sample, a third of it to look at one: 30 of the other's 100 s do not grow, 70 s do
+        ((0, 3, 0, 20), (10, 30), 200, 70 * 2 + 50),
+        # were 95 of 100 s the same for all, a tenth would grow, and nine tenths would not
+        ((0, 0, 0, 95), (0, 0), 300, 10 * 3 + 90),
+    ],
+)
+def test_what_an_epoch_takes_whatever_its_size_does_not_grow(
+    monkeypatch: pytest.MonkeyPatch, coefficients: tuple[float, ...], validation: tuple[float, float], samples: float,
+    epoch_s: float,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(transfer_module, "fit", lambda jobs: np.array(coefficients, float))
+    jobs = [Profiled("job", Shape(100, 8, 1, validation[0]), 100.0) for _ in range(4)]
+    assert transfer_module._predict(Shape(samples, 8, 1, validation[1]), jobs)[0] == pytest.approx(epoch_s)
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+def test_a_shape_is_known_where_all_of_it_is_above_0(wrong: float) -> None:
+    assert Shape(1000, 10, 1).known
+    assert not any(shape.known for shape in (Shape(wrong, 10, 1), Shape(1000, wrong, 1), Shape(1000, 10, wrong)))
