@@ -51,13 +51,14 @@ def of_series(store: Store, bases: Bases) -> list[Caveat]:
     if not bases.has("log_span"):
         return []
     years = store.value("SELECT years FROM base_log_span WHERE first_ts IS NULL")
-    return [] if years is None else [Caveat(1.0, note(_TOO_LONG, years=years))]
-
-
-_TOO_LONG = (
-    "the log spans {years:,.0f} years, so the tables over time are left out: probably a time in it is wrong. If the "
-    "log is longer than 60 years, use --by day"
-)
+    if years is None:
+        return []
+    said = note(
+        "the log spans {years:,.0f} years, so the tables over time are left out: probably a time in it is wrong. If "
+        "the log is longer than 60 years, use --by day",
+        years=years,
+    )
+    return [Caveat(1.0, said)]
 
 
 def statements() -> list[str]:
