@@ -129,5 +129,5 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
 
 
 def _reached(profile: Series, level: float, size: float) -> float:
-    """Second at which so many bytes were read, `ALMOST` left out: where a pause follows, its beginning."""
+    """The second by which `level` bytes, less the tolerance `ALMOST`, were read; if a pause follows, its start."""
     return profile.step * int(np.searchsorted(profile.total, level - ALMOST * size))

@@ -23,7 +23,7 @@ ends AS (
            name = name_before AS same_name, size = size_before AS same_size
     FROM chained
 ),
--- all jobs of a user with one name and size are seen again, but for the first of them
+-- every job of a user with one name and size repeats an earlier one, except the first
 seen AS (SELECT sum(jobs) AS jobs, sum(jobs - 1) AS again FROM (SELECT count(*) AS jobs FROM base_workload WHERE size > 0 AND "user" IS NOT NULL AND name IS NOT NULL GROUP BY "user", name, size))
 SELECT count(submit_before) AS pairs, 100.0 * count(*) FILTER (same_size) / nullif(count(submit_before), 0) AS same_size_pct,
        100.0 * count(*) FILTER (same_name) / nullif(count(same_name), 0) AS same_name_pct,

@@ -304,7 +304,7 @@ def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
 
 
 def _is_shown(sums: np.ndarray, rare: int, odds: float) -> bool:
-    """Whether a machine whose odds are so many times the others' has `rare` failures or more with chance `POWER`."""
+    """Whether a machine with `odds` times the others' odds has at least `rare` failures with chance `POWER`."""
     with np.errstate(divide="ignore"):
         logs = np.log(sums) + np.log(odds) * np.arange(sums.size)
     weights = np.exp(logs - logs.max())

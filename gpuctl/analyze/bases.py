@@ -342,18 +342,17 @@ _READ = {
 """What steps read of shared tables, by what they make: columns by name, or in SQL."""
 
 
-def set_memory(store: Store) -> None:
+def set_memory(store: Store, limit: str = _MEMORY) -> None:
     """Set how much memory DuckDB may take, if the jobs are few enough for it."""
     if store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
-        store.execute(f"SET memory_limit = '{_MEMORY}'")
+        store.execute(f"SET memory_limit = '{limit}'")
 
 
 @contextmanager
 def _beside_arrays(store: Store) -> Iterator[None]:
     """Let DuckDB take less memory while arrays of all attempts are in it."""
     before = store.value("SELECT current_setting('memory_limit')")
-    if store.value("SELECT count(*) FROM jobs") <= _MANY_JOBS:
-        store.execute(f"SET memory_limit = '{_BESIDE_ARRAYS}'")
+    set_memory(store, _BESIDE_ARRAYS)
     yield
     # ours, as DuckDB wrote it
     store.execute(f"SET memory_limit = '{before}'")

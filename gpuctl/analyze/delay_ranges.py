@@ -226,8 +226,9 @@ class _Change:
     def limited(self, store: Store, without_quota: Bools) -> None:
         """Open the waits that may have been for limits that no file states.
 
-        These are those of owners for whom Slurm named a limit; where its export has no reasons at all, each wait of a
-        partition without a quota (`without_quota`; none if quotas are inferred).
+        These are those of owners for whom Slurm named a limit. If no source states any reason, it is each wait of a
+        queue without a quota (`without_quota`; none if quotas are inferred): of Slurm's partitions, and of all queues
+        of a log without machines.
         """
         if store.value("SELECT count(*) FROM base_gpu_limits"):
             return

@@ -122,8 +122,8 @@ def test_counts_are_told_with_their_thousands(tmp_path: Path) -> None:
     change(path, more.format("attempt"), more.format("job"))
     with Store(path) as store:
         found = analyze(store, Options(tables=("overview",)))
-    told = "1,200 jobs of cluster west, 0 of them without any attempt; 1,200 attempts, 0 without a start"
-    assert table_of(found, "overview").population.startswith(told)
+    expected = "1,200 jobs of cluster west, 0 of them without any attempt; 1,200 attempts, 0 without a start"
+    assert table_of(found, "overview").population.startswith(expected)
 
 
 def test_sums_of_whole_numbers_are_whole_numbers(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ HOUR = 3600.0
 
 
 def one_server(*rows: tuple[float, float, float, int, int], size: int = 8) -> tuple[delays.Waits, Holdings, Layout]:
-    """Attempts (queued, start, end, GPUs, queue) on one server of so many GPUs."""
+    """Attempts (queued, start, end, GPUs, queue) on one server of `size` GPUs."""
     queued, start, end, gpus, queue = (np.array(column, float) for column in zip(*rows, strict=True))
     codes, whole, zeros = queue.astype(np.int64), gpus.astype(np.int64), np.zeros(queued.size, np.int64)
     servers = Servers(np.array([size]), np.array([0]), start, end, zeros, whole)
@@ -97,7 +97,7 @@ def test_a_queue_may_exceed_its_quota_up_to_the_share_that_its_starts_show() -> 
     )
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([3.0]), None))
     assert found.considered[0].starts.tolist() == [1, 1, 1, 1, 0, 0, 0, 0, 0], "the second job, up to 0 to 8 busy GPUs"
-    # but for two minutes at either end
+    # except two minutes at either end
     assert found.considered[0].waits.tolist() == [0] * 6 + [9 * HOUR - 240] * 3
     # a forbidden start counts as a mean wait
     assert found.considered[0].lost.tolist() == [3 * HOUR] * 4 + [0, 0] + [9 * HOUR - 240] * 3

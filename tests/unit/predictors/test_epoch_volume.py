@@ -13,7 +13,7 @@ SIZE = 101.0
 
 
 def profile(*parts: tuple[int, float], step: float = 1.0) -> Series:
-    """So many steps of so many bytes each, one part after the other."""
+    """Each part: a number of steps, and the bytes of each; one part after the other."""
     received = np.concatenate([np.full(steps, float(each)) for steps, each in parts])
     return Series(0.0, step, received, np.ones(received.size, bool))
 
