@@ -12,17 +12,19 @@
 -- chart: cdf on=page x=minutes y=cdf_pct series=size_bucket where=queue:all scale=minutes each=GPU
 --   title="Queueing delay by job size, all queues"
 --   x_title="queueing delay (logarithmic)" y_title="% of jobs that waited at most this long"
-WITH both_ways AS (
-    SELECT queue, size_bucket, minutes, 100 AS points FROM base_waits
-    UNION ALL
-    SELECT 'all', size_bucket, minutes, 400 FROM base_waits
+WITH sorted AS (
+    -- a sorted list a curve takes a quarter of the time that numbering its rows does
+    SELECT CASE WHEN grouping(queue) = 0 THEN queue ELSE 'all' END AS queue, size_bucket, list_sort(list(minutes)) AS waits,
+           count(*) AS n, CASE WHEN grouping(queue) = 0 THEN 100 ELSE 400 END AS points
+    FROM base_waits
+    GROUP BY GROUPING SETS ((queue, size_bucket), (size_bucket))
 ),
-ranked AS (
-    SELECT *, row_number() OVER (PARTITION BY points, queue, size_bucket ORDER BY minutes) - 1 AS i,
-           count(*) OVER (PARTITION BY points, queue, size_bucket) AS n
-    FROM both_ways
+spaced AS (
+    SELECT *, range(0, n, CASE WHEN n <= points THEN 1 ELSE n // points + 1 END) AS ranks FROM sorted
+),
+shown AS (
+    SELECT *, unnest(CASE WHEN ranks[-1] < n - 1 THEN list_append(ranks, n - 1) ELSE ranks END) AS i FROM spaced
 )
-SELECT queue, size_bucket, minutes, 100.0 * i / greatest(n - 1, 1) AS cdf_pct
-FROM ranked
-WHERE n <= points OR i = n - 1 OR i % (n // points + 1) = 0
+SELECT queue, size_bucket, waits[i + 1] AS minutes, 100.0 * i / greatest(n - 1, 1) AS cdf_pct
+FROM shown
 ORDER BY points DESC, queue, list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket), i

@@ -48,7 +48,8 @@ class Doubts:
         limits: quotas and borrowing; None: those of the cluster are exact.
         racks: other layouts of the racks of a single pool.
         spread: whether gangs may be placed on any free GPUs, so that scattered ones are no sure cause.
-        gone: of each pool, its servers with GPUs counted as held that may not have been available; empty: none.
+        gone: of each pool, its servers, and behind what was held on them GPUs that may not have been available; empty:
+            none.
         larger: of each pool, its servers with the most GPUs that each may have; empty: their sizes are exact.
         broken: by queue, from when until when its own starts show that its quota did not hold, seconds.
         hidden: per pool, seconds and changes of the GPUs that jobs from before the log may hold; empty: none.
@@ -79,14 +80,17 @@ class _Room:
     hidden: Floats
 
 
-def bounds(waits: delays.Waits, cluster: delays.Cluster, doubts: Doubts) -> tuple[Floats, Floats]:
-    """The least and the most seconds of each wait by cause, both (waits, causes)."""
+def bounds(
+    waits: delays.Waits, cluster: delays.Cluster, known: tuple[delays.State, ...], doubts: Doubts
+) -> tuple[Floats, Floats]:
+    """The least and the most seconds of each wait by cause, both (waits, causes); `known`: see `delays.states`."""
     low, high = (np.zeros((waits.queued.size, len(CAUSES))) for _ in range(2))
-    instants = [each for servers in doubts.gone for each in (servers.start, servers.end)]
+    gone = {id(gone): (gone, pool.start.size) for gone, pool in zip(doubts.gone, cluster.pools, strict=False)}
+    instants = [each[begin:] for servers, begin in gone.values() for each in (servers.start, servers.end)]
     instants += [np.array(ends) for ends in doubts.broken.values()]
     instants += [at for at, _ in doubts.hidden]
     extra = np.unique(np.concatenate([np.zeros(0), *instants]))
-    for state, queues in delays.by_pool(waits, cluster, extra):
+    for state, queues in delays.by_pool(waits, cluster, known, extra):
         times, room = state.times, None
         for queue, mine, members in queues:
             if room is None:
@@ -105,7 +109,7 @@ def bounds(waits: delays.Waits, cluster: delays.Cluster, doubts: Doubts) -> tupl
                     over = (over[0] | capped, over[1] | capped)
                 possible = _possible(room, demand, part, over, spread=doubts.spread) | (np.int8(1) << point)
                 low[some], high[some] = _times_of(times[part], possible, queued, start)
-        del state, queues, times, room
+        del room
     return low, high
 
 
@@ -114,12 +118,13 @@ def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: in
     times, demands = state.times, sorted(state.placeable)
     free = state.total - state.used
     least, most = free, free
-    sure, maybe = dict(state.placeable), dict(state.placeable)
-    if doubts.gone:
+    sure = {demand: state.room(demand) for demand in demands}
+    maybe = dict(sure)
+    if doubts.gone and demands:
         tight, fits = occupancy.free_and_open(times, doubts.gone[pool], demands)
         least = np.minimum(least, tight)
         sure = {demand: sure[demand] & fits[demand] for demand in demands}
-    if doubts.larger:
+    if doubts.larger and demands:
         servers = doubts.larger[pool]
         wide, fits = occupancy.free_and_open(times, servers, demands)
         most = np.maximum(most, wide)

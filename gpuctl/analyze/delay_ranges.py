@@ -69,6 +69,7 @@ def find(  # noqa: PLR0917
     numbers: Ints,
     waits: delays.Waits,
     cluster: delays.Cluster,
+    known: tuple[delays.State, ...],
     found: delays.Delays,
     rules: Rules | None,
     quotas: pl.DataFrame,
@@ -81,6 +82,7 @@ def find(  # noqa: PLR0917
         numbers: number of the attempt of each wait, ascending.
         waits: the waits.
         cluster: what was held, and the rules used.
+        known: what `delays.states` returns for these.
         found: how the waits were split under these.
         rules: which rules explain the log; None where none was inferred.
         quotas: ``base_quotas``, in the order of the queues' numbers.
@@ -97,13 +99,13 @@ def find(  # noqa: PLR0917
     )
     every = _of_servers(store, waits, cluster, found, sizes, of_rules)
     seconds = found.seconds
-    low, high = delay_bounds.bounds(waits, cluster, every) if every else (seconds, seconds)
+    low, high = delay_bounds.bounds(waits, cluster, known, every) if every else (seconds, seconds)
     total_low, total_high = low.sum(axis=0), high.sum(axis=0)
     if rules is not None and guessed:
         # where rules do not explain the log, their range is already wide enough for what else may hold
-        alone = (
-            delay_bounds.bounds(waits, cluster, of_rules) if rules.explain and every is not of_rules else (low, high)
-        )
+        alone = low, high
+        if rules.explain and every is not of_rules:
+            alone = delay_bounds.bounds(waits, cluster, known, of_rules)
         total_low = np.maximum(total_low, rules.low - (alone[0].sum(axis=0) - low.sum(axis=0)))
         total_high = np.minimum(total_high, rules.high + (high.sum(axis=0) - alone[1].sum(axis=0)))
         if rules.explain and rules.blur:
@@ -178,7 +180,8 @@ def _of_servers(  # noqa: PLR0917
 ) -> delay_bounds.Doubts:
     """The doubts, and what else is in doubt of the servers and of what was held on them."""
     if any((most > pool.gpus).any() for pool, most in zip(cluster.pools, sizes, strict=True)):
-        larger = {id(pool): doubts.larger(pool, most) for pool, most in zip(cluster.pools, sizes, strict=True)}
+        each_once = {id(pool): (pool, most) for pool, most in zip(cluster.pools, sizes, strict=True)}
+        larger = {key: doubts.larger(pool, most) for key, (pool, most) in each_once.items()}
         known = replace(known, larger=tuple(larger[id(pool)] for pool in cluster.pools))
     free_s, waited = found.seconds[:, _FREE], waits.start - waits.queued
     if waits.queued.size and doubts.is_unexplained(free_s, float(waited.sum())):
@@ -186,7 +189,8 @@ def _of_servers(  # noqa: PLR0917
         first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
         settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
         gone = {
-            id(pool): doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=told) for pool in cluster.pools
+            key: doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=told)
+            for key, pool in {id(pool): pool for pool in cluster.pools}.items()
         }
         known = replace(
             known,

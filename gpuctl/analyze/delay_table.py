@@ -121,7 +121,8 @@ def build(
     guesses = None if found_rules is None else found_rules.limits
     table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
     cluster = delays.Cluster(holdings, pools, _limits(table), borrow_below or 0.0, limits)
-    found = delays.split(waits, cluster, order=wanted is None or bool(_ORDER & wanted))
+    states = delays.states(waits, cluster)
+    found = delays.split(waits, cluster, states, order=wanted is None or bool(_ORDER & wanted))
     warnings = _quota_warnings(table, strangers=_strangers(store, quotas, queues))
     warnings += _given_racks_warning(racks, machines)
     inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
@@ -129,16 +130,15 @@ def build(
     warnings += _limits_warning(store, partitions=not own.is_empty()) + _rack_warnings(machines, rack_source)
     store.keep("base_racks", machines.select("machine", "rack"))
     store.keep("base_quotas", table)
-    _sampled(store, waited, waits, cluster)
+    _sampled(store, waited, waits, cluster, states)
     sizes = machines["gpus_most"].to_numpy().astype(np.int64)
-    ranges = delay_ranges.find(
-        store, waited["number"].to_numpy(), waits, cluster, found, found_rules, table, tuple(sizes[m] for m in members)
-    )
+    numbers, most = waited["number"].to_numpy(), tuple(sizes[m] for m in members)
+    ranges = delay_ranges.find(store, numbers, waits, cluster, states, found, found_rules, table, most)
     warnings += ranges.warnings
     cause_table.build(store, ranges, found_rules)
     borrowing = _borrow_note(cluster, found_rules)
     # of a million attempts, what held GPUs is as large as all that is made below
-    del holdings, cluster, found_rules
+    del holdings, cluster, states, found_rules
     pools = tuple(occupancy.emptied(pool) for pool in pools)
     delay_rows.keep(store, delay_rows.made(waited, waits, found, ranges, pools, stood, machines, wanted), wanted)
     return Site(_quota_note(table), _rack_note(machines, rack_source), borrowing, tuple(warnings))
@@ -193,14 +193,20 @@ def _caps(store: Store) -> gpu_limits.Caps:
     return gpu_limits.caps(held.filter(pl.col("wait_s").is_not_null()), held, limits, store.frame("FROM base_owners"))
 
 
-def _sampled(store: Store, waited: pl.DataFrame, waits: delays.Waits, cluster: delays.Cluster) -> None:
+def _sampled(
+    store: Store,
+    waited: pl.DataFrame,
+    waits: delays.Waits,
+    cluster: delays.Cluster,
+    states: tuple[delays.State, ...],
+) -> None:
     """Create ``base_sampled_causes``: what the replay finds at each instant at which a reason was sampled."""
     samples = store.frame(
         "SELECT job, attempt, number, at_c, reason FROM base_queue_samples JOIN base_attempts USING (job, attempt) "
         "WHERE eligible"
     )
     wait = np.searchsorted(waited["number"].to_numpy(), samples["number"].to_numpy()).astype(np.int64)
-    found, behind = delays.causes_at(waits, cluster, wait, samples["at_c"].to_numpy())
+    found, behind = delays.causes_at(waits, cluster, states, wait, samples["at_c"].to_numpy())
     causes = pl.Series("cause", CAUSES).gather(found.tolist())
     rows = samples.select("job", "attempt", "at_c", "reason").with_columns(causes, pl.Series("behind", behind))
     store.keep("base_sampled_causes", rows)

@@ -102,13 +102,39 @@ class Cluster:
 
 @dataclass(frozen=True)
 class State:
-    """One pool over the change points of all that its waits depend on."""
+    """The servers that some waits ask for, over the change points of all that these waits depend on.
+
+    Attributes:
+        times: seconds; one element an interval, which lasts until the next one.
+        used: GPUs held on each interval.
+        total: GPUs of the servers.
+        borrow_below: see `Cluster`.
+        placeable: by gang size, whether each interval has room for such a gang; eight intervals a byte.
+    """
 
     times: Floats
     used: Floats
     total: float
     borrow_below: float
-    placeable: dict[int, Bools]
+    placeable: dict[int, NDArray[np.uint8]]
+
+    def room(self, demand: int, part: slice | None = None) -> Bools:
+        """Whether the intervals of `part`, or all, have room for a gang of `demand` GPUs, a size in `placeable`."""
+        first, last, _ = (part or slice(None)).indices(self.times.size)
+        bits = np.unpackbits(self.placeable[demand][first // 8 : -(-last // 8)])
+        return bits[first % 8 : first % 8 + last - first].view(bool)
+
+    def refined(self, extra: Floats) -> State:
+        """The same state with an interval that begins at each of the instants `extra`, too; they ascend."""
+        extra = extra[np.searchsorted(extra, self.times[0]) :]
+        place = np.minimum(np.searchsorted(self.times, extra), self.times.size - 1)
+        extra = extra[self.times[place] != extra]
+        if not extra.size:
+            return self
+        times = np.sort(np.concatenate([self.times, extra]))
+        k = np.searchsorted(self.times, times, side="right") - 1
+        placeable = {demand: np.packbits(self.room(demand)[k]) for demand in self.placeable}
+        return State(times, self.used[k], self.total, self.borrow_below, placeable)
 
     def over_quota(self, queue_used: Floats, used: Floats, demand: Ints | int, quota: float) -> Bools:
         """Whether a gang of `demand` GPUs would exceed its queue's quota, and may not borrow."""
@@ -125,18 +151,19 @@ class State:
         if capped is not None:
             over |= capped
         full = self.total - used < demand
-        spot = self.placeable[demand][part] if demand > 0 else np.ones(used.size, bool)
+        spot = self.room(demand, part) if demand > 0 else np.ones(used.size, bool)
         # in eight bits: there are millions of intervals
         late = np.where(spot, np.int8(3), np.int8(2))
         return np.where(over, np.int8(0), np.where(full, np.int8(1), late))
 
 
-def split(waits: Waits, cluster: Cluster, *, order: bool = True) -> Delays:
+def split(waits: Waits, cluster: Cluster, known: tuple[State, ...], *, order: bool = True) -> Delays:
     """Split every wait by cause at each change of the cluster's state.
 
     Args:
         waits: what to split.
         cluster: who held what, and the rules.
+        known: what `states` returns for these.
         order: also find who overtook whom, which takes a third of the time; else ``overtook_gpus``, ``harmless`` and
             ``behind`` are empty.
     """
@@ -145,7 +172,7 @@ def split(waits: Waits, cluster: Cluster, *, order: bool = True) -> Delays:
     overtook = overtaken_gpus(waits) if order else np.zeros(0, np.int64)
     harmless = np.zeros(overtook.size, bool)
     behind = np.zeros(overtook.size)
-    for state, queues in by_pool(waits, cluster):
+    for state, queues in by_pool(waits, cluster, known):
         times = state.times
         for queue, mine, members in queues:
             quota = float(cluster.quotas[queue])
@@ -163,7 +190,6 @@ def split(waits: Waits, cluster: Cluster, *, order: bool = True) -> Delays:
                     behind[some] = seconds_behind(times, fitted, ranked, queued, start, waits.priority[some])
                 if order:
                     harmless[some] = _harmless(start, waits.gpus[some], overtook[some], state, mine, quota)
-        del state, queues, times
     return Delays(seconds, at_arrival, behind, overtook, harmless)
 
 
@@ -198,12 +224,15 @@ def seconds_behind(  # noqa: PLR0917
     return found
 
 
-def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[Ints, Bools]:
+def causes_at(
+    waits: Waits, cluster: Cluster, known: tuple[State, ...], wait: Ints, at: Floats
+) -> tuple[Ints, Bools]:
     """What held each of some waits back at an instant within it.
 
     Args:
         waits: the waits.
         cluster: as for `split`.
+        known: what `states` returns for these.
         wait: index into `waits`, one element a question.
         at: seconds, one element a question.
 
@@ -215,7 +244,7 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
         return answer, behind
     asked = np.zeros(waits.queued.size, bool)
     asked[wait] = True
-    for state, queues in by_pool(waits, cluster):
+    for state, queues in by_pool(waits, cluster, known):
         for queue, mine, members in queues:
             most = _highest_waiting(state.times, waits, queue)
             for demand, number, some in by_size(waits, members[asked[members]], cluster.caps):
@@ -228,11 +257,10 @@ def causes_at(waits: Waits, cluster: Cluster, wait: Ints, at: Floats) -> tuple[I
                 answer[ours] = np.where(at[ours] >= waits.start[wait[ours]], CAUSES.index("scheduler"), answer[ours])
                 if most.size:
                     behind[ours] = most[k] > waits.priority[wait[ours]]
-        del state, queues
     return answer, behind
 
 
-def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints, extra: Floats | None) -> Floats:
+def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> Floats:
     """Every instant at which something changes for the waits `asking` for `servers`.
 
     That is: who holds GPUs there or in their queues, which machines are up, who waits, how urgently, and what the
@@ -245,48 +273,61 @@ def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints, extra
     # of queues, not of pools: a priority counts among all that wait in a queue
     arrivals = waits.queued[np.isin(waits.queue, queues) & ~np.isnan(waits.priority)]
     limits = [cap.at for part in cluster.caps.sets for cap in part]
-    limits += [] if extra is None else [extra]
     own = [np.array([first]), held.start[ours], held.end[ours], arrivals, servers.start, servers.end]
     times = np.unique(np.concatenate([*own, *limits]))
     return times[times >= first]
 
 
+def states(waits: Waits, cluster: Cluster) -> tuple[State, ...]:
+    """The state of each pool that has waits, for `by_pool`; pools that are the same servers share one."""
+    return tuple(_state(waits, cluster, servers, asking) for servers, asking in _asking(waits, cluster))
+
+
 def by_pool(
-    waits: Waits, cluster: Cluster, extra: Floats | None = None
+    waits: Waits, cluster: Cluster, known: tuple[State, ...], extra: Floats | None = None
 ) -> Iterator[tuple[State, Iterator[tuple[int, Floats, Ints]]]]:
     """Each pool that has waits: its state, and of each of its queues the number, the GPUs that it held, the waits.
 
-    One set of servers at a time: its state is large, so let go of it before asking for the next. Pools that are the
-    same servers share it. `extra`: further instants at which something may change.
+    Args:
+        waits: the waits.
+        cluster: who held what.
+        known: what `states` returns for these.
+        extra: further instants at which something may change, seconds, ascending.
     """
+    for state, (_, asking) in zip(known, _asking(waits, cluster), strict=True):
+        finer = state if extra is None else state.refined(extra)
+        yield finer, _queues(waits, cluster, finer.times, asking)
+
+
+def _asking(waits: Waits, cluster: Cluster) -> Iterator[tuple[Servers, Ints]]:
+    """Each set of servers that waits ask for, and these waits."""
     same: dict[int, list[int]] = {}
     for number, servers in enumerate(cluster.pools):
         same.setdefault(id(servers), []).append(number)
     for numbers in same.values():
         asking = np.flatnonzero(np.isin(waits.pool, numbers))
         if asking.size:
-            yield _with_queues(waits, cluster, cluster.pools[numbers[0]], asking, extra)
+            yield cluster.pools[numbers[0]], asking
 
 
-def _with_queues(
-    waits: Waits, cluster: Cluster, servers: Servers, asking: Ints, extra: Floats | None
-) -> tuple[State, Iterator[tuple[int, Floats, Ints]]]:
-    times = _times(waits, cluster, servers, asking, extra)
+def _state(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> State:
+    times = _times(waits, cluster, servers, asking)
     demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
     free, placeable = occupancy.free_and_open(times, servers, demands)
     total = float(servers.gpus.sum())
     used = total - free
     if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
         used = np.maximum(used, occupancy.in_use(times, cluster.holdings))
+    packed = {demand: np.packbits(there) for demand, there in placeable.items()}
+    return State(times, used, total, cluster.borrow_below, packed)
 
-    def queues() -> Iterator[tuple[int, Floats, Ints]]:
-        for queue in np.unique(waits.queue[asking]):
-            held = occupancy.in_use(times, cluster.holdings, int(queue))
-            ours = asking[waits.queue[asking] == queue]
-            for number in np.unique(waits.pool[ours]):
-                yield int(queue), held, ours[waits.pool[ours] == number]
 
-    return State(times, used, total, cluster.borrow_below, placeable), queues()
+def _queues(waits: Waits, cluster: Cluster, times: Floats, asking: Ints) -> Iterator[tuple[int, Floats, Ints]]:
+    for queue in np.unique(waits.queue[asking]):
+        held = occupancy.in_use(times, cluster.holdings, int(queue))
+        ours = asking[waits.queue[asking] == queue]
+        for number in np.unique(waits.pool[ours]):
+            yield int(queue), held, ours[waits.pool[ours] == number]
 
 
 def by_size(waits: Waits, members: Ints, caps: Caps) -> Iterator[tuple[int, int, Ints]]:

@@ -66,7 +66,7 @@ def answer(made: Made) -> Answer:
     known = scheduler_rules.Known(np.full(int(made.holdings.queue.max()) + 1, np.nan), None)
     found = scheduler_rules.find(made.waits, made.holdings, guess_layouts(unknown, made.gangs), known)
     cluster = delays.Cluster(made.holdings, (found.layout.servers,), found.limits, found.borrow_below)
-    said = delays.split(made.waits, cluster).seconds.sum(axis=0)
+    said = delays.split(made.waits, cluster, delays.states(made.waits, cluster)).seconds.sum(axis=0)
     shares = [100 * seconds / found.waited for seconds in (said, found.low[:3], found.high[:3], made.truth.sum(axis=0))]
     return Answer(*shares, found.best / found.waited)
 

@@ -84,15 +84,9 @@ def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: flo
     )
     unknown = np.full(gpus.size, np.nan)
     waits = delays.Waits(column(0), column(1), gpus, queue, np.zeros(gpus.size, np.int64), unknown)
-    found = delays.split(
-        waits,
-        delays.Cluster(
-            occupancy.Holdings(column(1), column(2), gpus.astype(float), queue),
-            (servers,),
-            np.array(quota, float),
-            borrow,
-        ),
-    )
+    held = occupancy.Holdings(column(1), column(2), gpus.astype(float), queue)
+    cluster = delays.Cluster(held, (servers,), np.array(quota, float), borrow)
+    found = delays.split(waits, cluster, delays.states(waits, cluster))
     assert found.seconds.tolist() == plain(made, quota, borrow)
     overtaken = [
         min((sum(o[4]) for o in made if o[3] == j[3] and o[0] < j[0] and o[1] > j[1]), default=0) for j in made

@@ -23,7 +23,7 @@ INF = float("inf")
 
 
 def ranges(cluster: delays.Cluster, asked: delays.Waits, known: delay_bounds.Doubts) -> dict[str, tuple[float, float]]:
-    low, high = delay_bounds.bounds(asked, cluster, known)
+    low, high = delay_bounds.bounds(asked, cluster, delays.states(asked, cluster), known)
     return {cause: (low[0, k], high[0, k]) for k, cause in enumerate(CAUSES)}
 
 

@@ -29,7 +29,8 @@ def waits(*rows: tuple[float, float, int, int]) -> delays.Waits:
 def split(
     asked: delays.Waits, held: occupancy.Holdings, cluster: occupancy.Servers, quotas: np.ndarray, borrow: float
 ) -> delays.Delays:
-    return delays.split(asked, delays.Cluster(held, (cluster,), quotas, borrow))
+    given = delays.Cluster(held, (cluster,), quotas, borrow)
+    return delays.split(asked, given, delays.states(asked, given))
 
 
 def test_one_wait_with_all_four_causes_in_turn() -> None:
