@@ -48,8 +48,7 @@ class Doubts:
         limits: quotas and borrowing; None: those of the cluster are exact.
         racks: other layouts of the racks of a single pool.
         spread: whether gangs may be placed on any free GPUs, so that scattered ones are no sure cause.
-        gone: of each pool, its servers, and behind what was held on them GPUs that may not have been available; empty:
-            none.
+        gone: of each pool, its servers with GPUs alone that may not have been available; empty: none.
         larger: of each pool, its servers with the most GPUs that each may have; empty: their sizes are exact.
         broken: by queue, from when until when its own starts show that its quota did not hold, seconds.
         hidden: per pool, seconds and changes of the GPUs that jobs from before the log may hold; empty: none.
@@ -85,8 +84,7 @@ def bounds(
 ) -> tuple[Floats, Floats]:
     """The least and the most seconds of each wait by cause, both (waits, causes); `known`: see `delays.states`."""
     low, high = (np.zeros((waits.queued.size, len(CAUSES))) for _ in range(2))
-    gone = {id(gone): (gone, pool.start.size) for gone, pool in zip(doubts.gone, cluster.pools, strict=False)}
-    instants = [each[begin:] for servers, begin in gone.values() for each in (servers.start, servers.end)]
+    instants = [each for servers in doubts.gone for each in (servers.start, servers.end)]
     instants += [np.array(ends) for ends in doubts.broken.values()]
     instants += [at for at, _ in doubts.hidden]
     extra = np.unique(np.concatenate([np.zeros(0), *instants]))
@@ -120,8 +118,8 @@ def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: in
     least, most = free, free
     sure = {demand: state.room(demand) for demand in demands}
     maybe = dict(sure)
-    if doubts.gone and demands:
-        tight, fits = occupancy.free_and_open(times, doubts.gone[pool], demands)
+    if doubts.gone and doubts.gone[pool].start.size and demands:
+        tight, fits = occupancy.free_and_open(times, occupancy.joined(cluster.pools[pool], doubts.gone[pool]), demands)
         least = np.minimum(least, tight)
         sure = {demand: sure[demand] & fits[demand] for demand in demands}
     if doubts.larger and demands:

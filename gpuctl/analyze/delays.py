@@ -224,9 +224,7 @@ def seconds_behind(  # noqa: PLR0917
     return found
 
 
-def causes_at(
-    waits: Waits, cluster: Cluster, known: tuple[State, ...], wait: Ints, at: Floats
-) -> tuple[Ints, Bools]:
+def causes_at(waits: Waits, cluster: Cluster, known: tuple[State, ...], wait: Ints, at: Floats) -> tuple[Ints, Bools]:
     """What held each of some waits back at an instant within it.
 
     Args:

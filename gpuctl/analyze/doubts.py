@@ -62,7 +62,7 @@ def settled(start: Floats, free_s: Floats, first: float, last: float) -> float:
 def perhaps_gone(
     servers: Servers, holdings: Holdings, first: float, settled: float, *, told: bool
 ) -> tuple[Servers, Floats, Floats]:
-    """The servers, with all GPUs counted as held that may not have been available.
+    """What else may have been held on the servers: GPUs that may not have been available.
 
     A log may lack the jobs that ended or were submitted before it begins: all GPUs that are free until it has settled
     may be theirs; then on each server at most the fewest that have been free since, as long as jobs run. And servers
@@ -76,10 +76,11 @@ def perhaps_gone(
         told: whether logs state which servers were down.
 
     Returns:
-        the servers; seconds, and changes of the GPUs that jobs from before the log may hold.
+        the servers with that alone; seconds, and changes of the GPUs that jobs from before the log may hold.
     """
+    nothing = occupancy.emptied(servers)
     if not holdings.end.size or not servers.gpus.size:
-        return servers, np.zeros(0), np.zeros(0)
+        return nothing, np.zeros(0), np.zeros(0)
     last = float(holdings.end.max())
     rows = [] if told else [_gaps(servers, first, last)]
     at, change = np.zeros(0), np.zeros(0)
@@ -95,15 +96,9 @@ def perhaps_gone(
         total = float(servers.gpus.sum())
         change = np.concatenate([gpus[kept], -gpus[kept], [total, -total]])
     if not rows:
-        return servers, at, change
+        return nothing, at, change
     number, start, end, held = (np.concatenate(each) for each in zip(*rows, strict=True))
-    gone = replace(
-        servers,
-        start=np.concatenate([servers.start, start]),
-        end=np.concatenate([servers.end, end]),
-        server=np.concatenate([servers.server, number.astype(np.int64)]),
-        held=np.concatenate([servers.held, held.astype(np.int64)]),
-    )
+    gone = replace(servers, start=start, end=end, server=number.astype(np.int64), held=held.astype(np.int64))
     return gone, at, change
 
 

@@ -6,7 +6,7 @@ or ended, and values at k hold from then until ``times[k + 1]``. Times are secon
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -99,6 +99,14 @@ def subset(servers: Servers, members: Bools) -> Servers:
     )
 
 
+def joined(servers: Servers, more: Servers) -> Servers:
+    """The same servers with what was held on them according to both."""
+    names = ("start", "end", "server", "held")
+    return replace(
+        servers, **{name: np.concatenate([getattr(each, name) for each in (servers, more)]) for name in names}
+    )
+
+
 def emptied(servers: Servers) -> Servers:
     """The same servers with nothing held on them, which takes next to no memory."""
     none = np.zeros(0)
@@ -154,16 +162,18 @@ def _racks(servers: Servers) -> Ints:
 def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints, Ints, Ints]:
     """Every change of a server's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
     at, change, server, by_server = _events(servers)
-    # what lies before the first interval counts from there on
-    k = np.searchsorted(times, at, side="left")
+    # what lies before the first interval counts from there on; of millions of changes each array is large
+    k = np.searchsorted(times, at, side="left").astype(np.int32)
     del at
-    before, after = np.empty_like(change), np.empty_like(change)
-    before[by_server], after[by_server] = _free(servers, server[by_server], change[by_server])
-    del by_server, change
-    rack = _racks(servers)[server]
+    small = np.int32 if largest < 1 << 31 else np.int64
+    before, after = np.empty(change.size, small), np.empty(change.size, small)
+    given, taken = _free(servers, server[by_server], change[by_server])
+    del change
+    before[by_server], after[by_server] = np.minimum(given, largest), np.minimum(taken, largest)
+    del by_server, given, taken
+    rack = _racks(servers).astype(np.int32)[server]
+    del server
     order = sweeps.grouped(rack)
-    np.minimum(before, largest, out=before)
-    np.minimum(after, largest, out=after)
     return rack[order], k[order], before[order], after[order]
 
 

@@ -119,7 +119,8 @@ def open_racks(  # noqa: PLR0917
     first = np.append(True, rack[shown][1:] != rack[shown][:-1])[: shown.size]
 
     def servers(free: int) -> Ints:
-        sums = np.concatenate([[0], np.cumsum((after >= free).astype(np.int64) - (before >= free))])
+        sums = np.zeros(rack.size + 1, np.int32)
+        np.cumsum((after >= free).view(np.int8) - (before >= free).view(np.int8), dtype=np.int32, out=sums[1:])
         return np.asarray(sums[shown + 1] - sums[begins[rack[shown]]] + least[rack[shown], free])
 
     found = {}

@@ -5,7 +5,7 @@
 WITH zone AS (
     SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS name, source_format LIKE 'slurm%' AS is_slurm FROM clusters WHERE cluster = $cluster
 ),
-times AS (
+times AS NOT MATERIALIZED (
     SELECT a.* EXCLUDE (reason), 
            -- of YARN, the reason tells how it ended, not why it waited
            CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
@@ -36,7 +36,7 @@ log AS (
     SELECT max(greatest(submit_ts, start_ts, end_ts)) AS ts FROM base_jobs
 ),
 -- what still ran is known to have run until the last time that its own source tells, or that the queue was seen with it
-shown AS (
+shown AS NOT MATERIALIZED (
     SELECT times.*, CASE WHEN released_ts IS NULL THEN greatest(e.end_ts, s.seen_ts) END AS shown_ts
     FROM times LEFT JOIN base_source_ends AS e USING (source) LEFT JOIN base_last_samples AS s USING (job)
 ),
