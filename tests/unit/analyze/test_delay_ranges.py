@@ -1,0 +1,49 @@
+"""What is in doubt about the waits of a log, on clusters of several pools."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze import delay_bounds, delay_ranges, delays
+from tests.unit.analyze.test_delays import holdings, servers, waits
+
+if TYPE_CHECKING:
+    from gpuctl.store.database import Store
+
+STATED = pl.DataFrame({"queue": ["a"], "quota_source": ["given"]})
+
+
+def two_pools() -> delays.Cluster:
+    """Four jobs of 4 GPUs, one after the other, on 8 servers of 4 GPUs; a queue of 2 GPUs that may borrow up to half.
+
+    A pool of one server is beside it.
+    """
+    rows = [(10.0 * k, 10.0 * k + 10, 4) for k in range(4)]
+    large = servers([4] * 8, [0] * 8, *((begin, end, 0, gpus) for begin, end, gpus in rows))
+    small = servers([4], [0], (0, 1, 0, 0))
+    held = holdings(*((begin, end, gpus, 0) for begin, end, gpus in rows))
+    return delays.Cluster(held, (small, large), np.array([2.0]), 0.5)
+
+
+def test_a_start_over_quota_breaks_it_only_where_the_largest_pool_is_too_busy_to_borrow() -> None:
+    cluster = two_pools()
+    # 4 GPUs in use with the gang: less than half of 32, and more than half of the small pool's 4
+    assert delay_ranges._broken(cluster, STATED) == {}
+    assert delay_ranges._broken(replace(cluster, borrow_below=0.1), STATED) == {0: (0.0, 30.0)}
+
+
+def test_servers_of_one_pool_that_may_be_larger_are_in_doubt() -> None:
+    cluster = two_pools()
+    asked = waits((0, 0, 4, 0))
+    found = delays.split(asked, cluster, delays.states(asked, cluster))
+    sizes = (np.array([4]), np.array([8] + [4] * 7))
+    # no wait is unexplained, so the store is not asked which servers were down
+    store = cast("Store", None)
+    doubts = delay_ranges._of_servers(store, asked, cluster, found, sizes, delay_bounds.Doubts())
+    assert [pool.gpus.tolist() for pool in doubts.larger] == [[4], [8] + [4] * 7]
+    exact = tuple(pool.gpus for pool in cluster.pools)
+    assert not delay_ranges._of_servers(store, asked, cluster, found, exact, delay_bounds.Doubts())
