@@ -12,9 +12,9 @@
 -- column: gpu_hours_pct | % | share of all queues' GPU-hours
 -- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held; a node that several attempts share counts for each; empty if there is none
 -- column: node_hours_pct | % | share of all queues' node-hours
--- column: quota_gpus | GPUs | its quota
+-- column: quota_gpus | GPUs | its quota; empty where none is known, or the log fits any from some number of GPUs on
 -- column: limit_gpus | GPUs | most GPUs it may hold: its quota, or the maximum of a YARN queue; empty if unlimited or unknown
--- column: quota_source | - | given (--quotas), configured (in the logs) or inferred (what best explains starts and waits); empty if unlimited
+-- column: quota_source | - | given (--quotas), configured (in the logs) or inferred (what best explains starts and waits, and no much larger one does); empty if unlimited or not known
 -- column: wait_p50_min | min | median wait of its attempts
 -- column: wait_p95_min | min | 95th percentile of the wait of its attempts
 -- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success: the sum of the three kinds; empty where no source states how the attempts ended

@@ -6,7 +6,7 @@ least of a cause is the time in which it is the only possible one, the most the 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -46,25 +46,28 @@ class Doubts:
 
     Attributes:
         limits: quotas and borrowing; None: those of the cluster are exact.
-        racks: other layouts of the racks of a single pool.
+        racks: other layouts of the racks, each of every pool.
         spread: whether gangs may be placed on any free GPUs, so that scattered ones are no sure cause.
         gone: of each pool, its servers with GPUs alone that may not have been available; empty: none.
-        larger: of each pool, its servers with the most GPUs that each may have; empty: their sizes are exact.
+        larger: of each pool, all servers that may be in it, with the most GPUs that each may have; empty: pools and
+            sizes are exact.
         broken: by queue, from when until when its own starts show that its quota did not hold, seconds.
         hidden: per pool, seconds and changes of the GPUs that jobs from before the log may hold; empty: none.
+        own: by queue, the servers that it may have for itself: then it has no others, and perhaps no quota.
     """
 
     limits: Limits | None = None
-    racks: tuple[Servers, ...] = ()
+    racks: tuple[tuple[Servers, ...], ...] = ()
     spread: bool = False
     gone: tuple[Servers, ...] = ()
     larger: tuple[Servers, ...] = ()
     broken: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     hidden: tuple[tuple[Floats, Floats], ...] = ()
+    own: Mapping[int, Servers] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether there is any doubt."""
-        doubts = (self.racks, self.spread, self.gone, self.larger, self.broken, self.hidden)
+        doubts = (self.racks, self.spread, self.gone, self.larger, self.broken, self.hidden, self.own)
         return self.limits is not None or any(map(bool, doubts))
 
 
@@ -85,14 +88,21 @@ def bounds(
     """The least and the most seconds of each wait by cause, both (waits, causes); `known`: see `delays.states`."""
     low, high = (np.zeros((waits.queued.size, len(CAUSES))) for _ in range(2))
     instants = [each for servers in doubts.gone for each in (servers.start, servers.end)]
+    if len(cluster.pools) > 1:
+        wider = {id(servers): servers for servers in doubts.larger}.values()
+        instants += [each for servers in wider for each in (servers.start, servers.end)]
     instants += [np.array(ends) for ends in doubts.broken.values()]
     instants += [at for at, _ in doubts.hidden]
     extra = np.unique(np.concatenate([np.zeros(0), *instants]))
     for state, queues in delays.by_pool(waits, cluster, known, extra):
-        times, room = state.times, None
+        times, rooms = state.times, dict[int, _Room]()
         for queue, mine, members in queues:
-            if room is None:
-                room = _room(state, cluster, doubts, int(waits.pool[members[0]]))
+            pool = int(waits.pool[members[0]])
+            key = id(doubts.larger[pool]) if doubts.larger else 0
+            if key not in rooms:
+                rooms[key] = _room(state, cluster, doubts, pool)
+            room = rooms[key]
+            here = _own_room(room, state, doubts.own[queue]) if queue in doubts.own else room
             for demand, number, some in delays.by_size(waits, members, cluster.caps):
                 queued, start = waits.queued[some], waits.start[some]
                 begin = int(np.searchsorted(times, queued.min(), side="right")) - 1
@@ -102,12 +112,14 @@ def bounds(
                 if (open_ := doubts.broken.get(queue)) is not None:
                     within = (times[part] >= open_[0]) & (times[part] < open_[1])
                     over = (over[0] & ~within, over[1] | within)
+                if queue in doubts.own and doubts.limits is not None:
+                    over = (np.zeros_like(over[0]), over[0] | over[1])
                 point = state.causes(mine, demand, float(cluster.quotas[queue]), part, capped)
                 if capped is not None:
                     over = (over[0] | capped, over[1] | capped)
-                possible = _possible(room, demand, part, over, spread=doubts.spread) | (np.int8(1) << point)
+                possible = _possible(here, demand, part, over, spread=doubts.spread) | (np.int8(1) << point)
                 low[some], high[some] = _times_of(times[part], possible, queued, start)
-        del room
+        del rooms, room
     return low, high
 
 
@@ -132,12 +144,19 @@ def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: in
     # a gang that one server can hold does not depend on racks
     largest = int(cluster.pools[pool].gpus.max(initial=0))
     wide_gangs = [demand for demand in demands if demand > largest]
-    for servers in doubts.racks if wide_gangs else ():
-        _, fits = occupancy.free_and_open(times, servers, wide_gangs)
+    for layout in doubts.racks if wide_gangs else ():
+        _, fits = occupancy.free_and_open(times, layout[pool], wide_gangs)
         sure |= {demand: sure[demand] & fits[demand] for demand in wide_gangs}
         maybe |= {demand: maybe[demand] | fits[demand] for demand in wide_gangs}
     hidden = occupancy.step(times, *doubts.hidden[pool]) if doubts.hidden else np.zeros(times.size)
     return _Room(least, most, sure, maybe, hidden)
+
+
+def _own_room(room: _Room, state: delays.State, servers: Servers) -> _Room:
+    """The bounds for a queue that may have no other servers than these."""
+    free, fits = occupancy.free_and_open(state.times, servers, sorted(state.placeable))
+    sure = {demand: room.sure[demand] & fits[demand] for demand in room.sure}
+    return replace(room, least_free=np.minimum(room.least_free, free), sure=sure)
 
 
 def _over(  # noqa: PLR0917
@@ -173,7 +192,8 @@ def _possible(room: _Room, demand: int, part: slice, over: tuple[Bools, Bools], 
         fits = may_fit = np.ones(within.size, bool)
     found = FAIR * maybe.view(np.int8)
     found |= FULL * (within & (room.least_free[part] < demand)).view(np.int8)
-    found |= APART * (within & enough & ~fits).view(np.int8)
+    if demand > 1:  # one GPU is never scattered
+        found |= APART * (within & enough & ~fits).view(np.int8)
     found |= FREE * (within & enough & (may_fit | spread)).view(np.int8)
     return found
 

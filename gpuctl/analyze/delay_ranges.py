@@ -15,7 +15,7 @@ from gpuctl.core.notes import listed, note
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints
+    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
     from gpuctl.analyze.scheduler_rules import Rules
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
@@ -24,17 +24,35 @@ _NAMED = 5
 UNEXPLAINED = 0.05
 """Where a larger share of a queue's waiting is unexplained by stated quotas, there may be other limits, too."""
 _FREE = CAUSES.index("scheduler")
+_ODD_S = 60.0
+"""A wait of this long with suitable GPUs free may have had another cause, however few of them there are."""
 _PERHAPS_LIMITED = (
     "WITH named AS ("
-    "SELECT a.number, a.\"user\", a.queue, coalesce(r.category = 'quota', false) AS limited "
+    "SELECT a.number, a.\"user\", a.queue, a.source_reason, coalesce(r.category = 'quota', false) AS limited "
     "FROM base_attempts AS a LEFT JOIN base_reasons AS r ON r.reason = split_part(a.source_reason, ',', 1) "
     "WHERE a.wait_s > 0), "
     'owners AS (SELECT DISTINCT "user", queue FROM named WHERE limited) '
-    "SELECT n.number FROM named AS n LEFT JOIN owners AS o "
+    "SELECT n.number, n.limited OR o.queue IS NOT NULL AS owner_limited FROM named AS n LEFT JOIN owners AS o "
     'ON o."user" IS NOT DISTINCT FROM n."user" AND o.queue = n.queue '
-    "WHERE n.limited OR o.queue IS NOT NULL ORDER BY n.number"
+    "WHERE n.limited OR o.queue IS NOT NULL "
+    "OR (n.source_reason IS NULL AND n.queue IN (SELECT queue FROM owners)) ORDER BY n.number"
 )
-"""Slurm keeps one reason an attempt: of an owner for whom it named a limit once, others may have waited for it, too."""
+"""Slurm keeps one reason an attempt: of an owner for whom it named a limit once, others may have waited for it, too.
+
+It keeps none of some that waited for a limit (of one in eight on a recorded cluster). So where it named a limit in a
+queue, that of an attempt without a reason is in question, too, if its wait is not explained otherwise.
+"""
+_ACCOUNTED = (
+    "SELECT count(*) FROM ("
+    "FROM attempts SEMI JOIN base_attempts USING (job, attempt) WHERE eligible_ts IS NOT NULL LIMIT 1)"
+)
+"""Whether the source is accounting, which states when attempts became eligible."""
+_STOOD = (
+    "SELECT q.code AS queue, m.code AS machine, count(*) AS starts FROM base_placements JOIN base_attempts AS a "
+    "USING (number) JOIN delay_queues AS q ON q.queue = a.queue JOIN delay_machines AS m USING (machine) "
+    "GROUP BY ALL ORDER BY ALL"
+)
+"""How often gangs of each queue were put on each machine."""
 _SAMPLES = (
     "SELECT a.number, count(*) AS samples, count(*) FILTER (r.category = 'quota') AS limited "
     "FROM base_queue_samples AS s JOIN base_attempts AS a USING (job, attempt) "
@@ -73,7 +91,9 @@ def find(  # noqa: PLR0917
     found: delays.Delays,
     rules: Rules | None,
     quotas: pl.DataFrame,
-    sizes: tuple[Ints, ...],
+    most: tuple[Servers, ...],
+    *,
+    racks_guessed: bool,
 ) -> Ranges:
     """Find the ranges.
 
@@ -86,32 +106,50 @@ def find(  # noqa: PLR0917
         found: how the waits were split under these.
         rules: which rules explain the log; None where none was inferred.
         quotas: ``base_quotas``, in the order of the queues' numbers.
-        sizes: of each pool, the most GPUs that each of its servers may have.
+        most: of each pool, all servers that may be in it, each with the most GPUs that it may have; pools that are in
+            no doubt are those of the cluster themselves.
+        racks_guessed: whether racks are those of servers that share gangs, so that there may be none.
     """
     waited = waits.start - waits.queued
     guessed = rules is not None and rules.guessed
     broken = _broken(cluster, quotas)
     of_rules = delay_bounds.Doubts(
         rules.may_be if rules is not None and guessed else None,
-        rules.racks if rules is not None and guessed and len(rules.racks) > 1 else (),
+        tuple((servers,) for servers in rules.racks) if rules is not None and guessed and len(rules.racks) > 1 else (),
         spread=rules is not None and guessed and not rules.explain and np.isfinite(rules.layout.relax[0]),
         broken=broken,
     )
-    every = _of_servers(store, waits, cluster, found, sizes, of_rules)
-    seconds = found.seconds
+    every = of_rules
+    if any(more is not pool for more, pool in zip(most, cluster.pools, strict=True)):
+        every = replace(every, larger=most)
+    if racks_guessed:
+        every = replace(every, racks=(*every.racks, doubts.without_racks(cluster.pools)))
+    seconds, free_s = found.seconds, found.seconds[:, _FREE]
+    odd = free_s > _ODD_S
+    much = bool(odd.any()) and doubts.is_unexplained(free_s, float(waited.sum()))
+    if much:
+        every = _of_holders(store, waits, cluster, free_s, every)
+    if not store.value("SELECT count(*) FROM base_queue_machines") and (
+        much or (rules is not None and not rules.explain)
+    ):
+        queue, machine, starts = (column.to_numpy() for column in store.frame(_STOOD).iter_columns())
+        every = replace(every, own=doubts.perhaps_own(queue, machine, starts, cluster.pools[0]))
     low, high = delay_bounds.bounds(waits, cluster, known, every) if every else (seconds, seconds)
+    if odd.any() and not much:
+        # servers that were down for a while make few waits unexplained, but these
+        apart = delay_bounds.bounds(waits, cluster, known, _of_holders(store, waits, cluster, free_s, every))
+        low, high = (np.where(odd[:, None], new, old) for new, old in zip(apart, (low, high), strict=True))
     total_low, total_high = low.sum(axis=0), high.sum(axis=0)
-    if rules is not None and guessed:
-        # where rules do not explain the log, their range is already wide enough for what else may hold
-        alone = low, high
-        if rules.explain and every is not of_rules:
-            alone = delay_bounds.bounds(waits, cluster, known, of_rules)
+    if rules is not None and guessed and rules.explain:
+        # where rules do not explain the log, others hold, and what no rule of this kind allows may be
+        alone = delay_bounds.bounds(waits, cluster, known, of_rules) if every is not of_rules else (low, high)
         total_low = np.maximum(total_low, rules.low - (alone[0].sum(axis=0) - low.sum(axis=0)))
         total_high = np.minimum(total_high, rules.high + (high.sum(axis=0) - alone[1].sum(axis=0)))
-        if rules.explain and rules.blur:
+        if rules.blur:
             low = np.maximum(low - rules.blur * waited[:, None], 0.0)
             high = np.minimum(high + rules.blur * waited[:, None], waited[:, None])
     change = _Change(numbers, seconds, low, high, waited)
+    change.unplaced(np.array([not pool.gpus.any() for pool in cluster.pools], bool)[waits.pool] & (waits.gpus > 0))
     if rules is not None and not guessed:
         change.unexplained(waits.queue)
     unstated = np.isinf(cluster.quotas)[waits.queue] if rules is None else np.zeros(waited.size, bool)
@@ -170,34 +208,26 @@ def _alone(times: Floats, held: Holdings, some: Ints) -> Floats:
     return now - np.bincount(place[begins], weights=gpus[begins], minlength=times.size)
 
 
-def _of_servers(  # noqa: PLR0917
-    store: Store,
-    waits: delays.Waits,
-    cluster: delays.Cluster,
-    found: delays.Delays,
-    sizes: tuple[Ints, ...],
-    known: delay_bounds.Doubts,
+def _of_holders(
+    store: Store, waits: delays.Waits, cluster: delays.Cluster, free_s: Floats, known: delay_bounds.Doubts
 ) -> delay_bounds.Doubts:
-    """The doubts, and what else is in doubt of the servers and of what was held on them."""
-    if any((most > pool.gpus).any() for pool, most in zip(cluster.pools, sizes, strict=True)):
-        each_once = {id(pool): (pool, most) for pool, most in zip(cluster.pools, sizes, strict=True)}
-        larger = {key: doubts.larger(pool, most) for key, (pool, most) in each_once.items()}
-        known = replace(known, larger=tuple(larger[id(pool)] for pool in cluster.pools))
-    free_s, waited = found.seconds[:, _FREE], waits.start - waits.queued
-    if waits.queued.size and doubts.is_unexplained(free_s, float(waited.sum())):
-        told = bool(store.value("SELECT count(*) FROM base_machine_events"))
-        first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
-        settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
-        gone = {
-            key: doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=told)
-            for key, pool in {id(pool): pool for pool in cluster.pools}.items()
-        }
-        known = replace(
-            known,
-            gone=tuple(gone[id(pool)][0] for pool in cluster.pools),
-            hidden=tuple(gone[id(pool)][1:] for pool in cluster.pools),
-        )
-    return known
+    """The doubts, and those of whether servers were up and of what jobs from before the log held on them."""
+    told = bool(store.value("SELECT count(*) FROM base_machine_events"))
+    first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
+    settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
+    if not store.value(_ACCOUNTED):
+        # where waits are unexplained to the end, jobs that ran when the log began may still have held what was free
+        # since; accounting, which states when jobs were eligible, has such jobs
+        settled = max(settled, float(np.nextafter(first, np.inf)))
+    gone = {
+        key: doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=told)
+        for key, pool in {id(pool): pool for pool in cluster.pools}.items()
+    }
+    return replace(
+        known,
+        gone=tuple(gone[id(pool)][0] for pool in cluster.pools),
+        hidden=tuple(gone[id(pool)][1:] for pool in cluster.pools),
+    )
 
 
 class _Change:
@@ -216,6 +246,13 @@ class _Change:
     def _copy(self) -> None:
         self.seconds, self.low, self.high = self.seconds.copy(), self.low.copy(), self.high.copy()
 
+    def unplaced(self, some: Bools) -> None:
+        """Open the waits for machines of which no source says anything: GPUs may have been free there or not."""
+        if some.any():
+            self._copy()
+            self.high[some] = self._waited[some, None]
+            self.low[some] = 0.0
+
     def unexplained(self, queues: Ints) -> None:
         """Where stated quotas leave much of a queue's waiting unexplained, open that to limits that no file states."""
         odd = np.maximum(self.seconds[:, _FREE] - doubts.A_PASS_S, 0.0)
@@ -230,14 +267,17 @@ class _Change:
     def limited(self, store: Store, without_quota: Bools) -> None:
         """Open the waits that may have been for limits that no file states.
 
-        These are those of owners for whom Slurm named a limit. If no source states any reason, it is each wait of a
+        These are those of owners for whom Slurm named a limit, and unexplained ones without a reason in a queue where
+        it named one. If no source states any reason, it is each wait of a
         queue without a quota (`without_quota`; none if quotas are inferred): of Slurm's partitions, and of all queues
         of a log without machines.
         """
         if store.value("SELECT count(*) FROM base_gpu_limits"):
             return
-        at, there = self._of(store.frame(_PERHAPS_LIMITED)["number"])
-        some = at[there]
+        rows = store.frame(_PERHAPS_LIMITED)
+        at, there = self._of(rows["number"])
+        odd = self.seconds[at, _FREE] > doubts.A_PASS_S if at.size and self._numbers.size else np.zeros(at.size, bool)
+        some = at[there & (rows["owner_limited"].to_numpy() | odd)]
         if without_quota.any() and not store.value("SELECT count(source_reason) FROM base_attempts WHERE wait_s > 0"):
             some = np.flatnonzero(without_quota)
         if not some.size:

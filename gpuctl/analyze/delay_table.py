@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import cause_table, delay_ranges, delay_rows, delays, gpu_limits, occupancy, scheduler_rules
+from gpuctl.analyze import cause_table, delay_ranges, delay_rows, delays, doubts, gpu_limits, occupancy, scheduler_rules
 from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.delay_rows import numbered
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
@@ -51,6 +51,14 @@ _IN_QUEUES = (
     "SELECT held_from_c, held_until_c, gpus, q.code FROM base_holdings AS h JOIN delay_queues AS q USING (queue)"
 )
 """Of attempts whose containers came and went, what held GPUs is each container, in its own time."""
+_USED = (
+    "WITH used AS (SELECT queue, machine, count(*) AS starts FROM base_placements JOIN base_attempts USING (number) "
+    "GROUP BY queue, machine), every AS (SELECT machine, sum(starts) AS all_starts FROM used GROUP BY machine) "
+    "SELECT queue, sum(starts) / (SELECT sum(starts) FROM used) AS share, "
+    "(SELECT sum(starts) FROM used) - sum(all_starts) AS elsewhere "
+    "FROM used JOIN every USING (machine) GROUP BY queue ORDER BY queue"
+)
+"""Of each queue: its share of all starts on machines, and the starts on machines that it never used."""
 _SHARED = (
     "SELECT number, machines FROM base_gang_machines JOIN base_attempts USING (job, attempt) "
     "WHERE len(machines) > 1 ORDER BY number"
@@ -92,16 +100,17 @@ def build(
     events = store.frame("FROM base_machine_events")
     queues: list[str] = store.frame("SELECT DISTINCT queue FROM base_jobs ORDER BY queue")["queue"].to_list()
     shared = store.frame(_SHARED)
-    own = store.frame("SELECT queue, machine FROM base_queue_machines")
+    own = store.frame("SELECT queue, machine, inferred FROM base_queue_machines")
     configured = _configured(store)
     if borrow_below is None and not (own.is_empty() and configured.is_empty()):
         borrow_below = 0.0
     machines, rack_source = _known_racks(machines, racks)
     if not rack_source and not own.is_empty():
         machines, rack_source = _shared_gangs(machines, shared), GUESSED
-    members = _pools(store, queues, machines, own)
+    members, perhaps = _pools(store, queues, machines, own)
     holdings, waited = _attempts(store)
-    pools, stood = _servers(store, machines, events, members)
+    pools, stood = _servers(store, machines, events, members + perhaps)
+    pools, wider = pools[: len(members)], pools[len(members) :]
     largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
     waited = waited.with_columns(largest=largest.gather(waited["pool"]))
     waits = _waits(waited)
@@ -116,24 +125,31 @@ def build(
         given = scheduler_rules.Known(known["limit_gpus"].to_numpy(), borrow_below)
         found_rules = scheduler_rules.find(waits, holdings, layouts, given)
         pools, borrow_below = (found_rules.layout.servers,), found_rules.borrow_below
+        wider = pools
         if not rack_source:
             machines, rack_source = _named(machines, found_rules.layout.servers.rack), GUESSED
-    guesses = None if found_rules is None else found_rules.limits
-    table = _quotas(queues, given=quotas, configured=configured, inferred=guesses)
+    table = _quotas(
+        queues, given=quotas, configured=configured, inferred=None if found_rules is None else found_rules.limits
+    )
     cluster = delays.Cluster(holdings, pools, _limits(table), borrow_below or 0.0, limits)
     states = delays.states(waits, cluster)
     found = delays.split(waits, cluster, states, order=wanted is None or bool(_ORDER & wanted))
-    warnings = _quota_warnings(table, strangers=_strangers(store, quotas, queues))
-    warnings += _given_racks_warning(racks, machines)
-    inferred = found_rules is not None and bool(known["limit_gpus"].null_count())
-    warnings += cause_table.warnings(found_rules) if found_rules and inferred else _unexplained_warning(found)
-    warnings += _limits_warning(store, partitions=not own.is_empty()) + _rack_warnings(machines, rack_source)
+    shown = _bounded(table, found_rules)
+    guessed = found_rules is not None and bool(known["limit_gpus"].null_count())
+    warnings = [
+        *_quota_warnings(shown, strangers=_strangers(store, quotas, queues)),
+        *_given_racks_warning(racks, machines),
+        *(cause_table.warnings(found_rules) if found_rules and guessed else _unexplained_warning(found)),
+        *_limits_warning(store, partitions=not own.is_empty()),
+        *_rack_warnings(machines, rack_source),
+    ]
     store.keep("base_racks", machines.select("machine", "rack"))
-    store.keep("base_quotas", table)
+    store.keep("base_quotas", shown)
     _sampled(store, waited, waits, cluster, states)
-    sizes = machines["gpus_most"].to_numpy().astype(np.int64)
-    numbers, most = waited["number"].to_numpy(), tuple(sizes[m] for m in members)
-    ranges = delay_ranges.find(store, numbers, waits, cluster, states, found, found_rules, table, most)
+    numbers, most = waited["number"].to_numpy(), _most(wider, machines, perhaps)
+    ranges = delay_ranges.find(
+        store, numbers, waits, cluster, states, found, found_rules, table, most, racks_guessed=rack_source == GUESSED
+    )
     warnings += ranges.warnings
     cause_table.build(store, ranges, found_rules)
     borrowing = _borrow_note(cluster, found_rules)
@@ -141,7 +157,7 @@ def build(
     del holdings, cluster, states, found_rules
     pools = tuple(occupancy.emptied(pool) for pool in pools)
     delay_rows.keep(store, delay_rows.made(waited, waits, found, ranges, pools, stood, machines, wanted), wanted)
-    return Site(_quota_note(table), _rack_note(machines, rack_source), borrowing, tuple(warnings))
+    return Site(_quota_note(shown), _rack_note(machines, rack_source), borrowing, tuple(warnings))
 
 
 def _strangers(store: Store, quotas: dict[str, float], queues: list[str]) -> list[str]:
@@ -176,12 +192,37 @@ def _servers(
     return _subsets(_numbered_servers(machines, placements, events), members), stood
 
 
-def _pools(store: Store, queues: list[str], machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
-    """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the machines of each: `pools_of`."""
+def _pools(
+    store: Store, queues: list[str], machines: pl.DataFrame, own: pl.DataFrame
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the machines of each: `pools_of`.
+
+    Beside them, those that each pool may have: all, where its queue's are inferred and it may have missed the others
+    by chance.
+    """
     store.keep("delay_queues", numbered("queue", queues))
-    asking, members = pools_of(store.frame(_ASKING), machines, own)
-    store.keep("delay_pools", asking.select("code", "gpu_type", "pool"))
-    return members
+    asking = store.frame(_ASKING)
+    numbers, members = pools_of(asking, machines, own)
+    store.keep("delay_pools", numbers.select("code", "gpu_type", "pool"))
+    used = store.frame(_USED) if own["inferred"].any() else pl.DataFrame(schema={"queue": pl.String})
+    open_ = [queue for queue, share, elsewhere in used.rows() if doubts.by_chance(float(share), float(elsewhere))]
+    if not open_:
+        return members, members
+    every = pl.DataFrame({"queue": open_}).join(machines.select("machine"), how="cross")
+    closed = own.filter(~pl.col("queue").is_in(open_)).select("queue", "machine")
+    return members, pools_of(asking, machines, pl.concat([closed, every]))[1]
+
+
+def _most(
+    pools: tuple[occupancy.Servers, ...], machines: pl.DataFrame, members: list[np.ndarray]
+) -> tuple[occupancy.Servers, ...]:
+    """Each pool with the most GPUs that its machines may have; the pool itself where these are sure."""
+    sizes = machines["gpus_most"].to_numpy().astype(np.int64)
+    most = {id(pool): sizes[some] for pool, some in zip(pools, members, strict=True)}
+    made = {
+        id(pool): doubts.larger(pool, most[id(pool)]) if (most[id(pool)] > pool.gpus).any() else pool for pool in pools
+    }
+    return tuple(made[id(pool)] for pool in pools)
 
 
 def _caps(store: Store) -> gpu_limits.Caps:
@@ -238,6 +279,17 @@ def _quotas(
             rows.append((queue, None, None, None))
     schema = {"queue": pl.String, "quota_gpus": pl.Float64, "quota_source": pl.String, "limit_gpus": pl.Float64}
     return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def _bounded(table: pl.DataFrame, found: scheduler_rules.Rules | None) -> pl.DataFrame:
+    """The quotas without inferred ones that may be any number: those that bound no start, or do not explain the log."""
+    if found is None:
+        return table
+    open_ = (pl.col("quota_source") == "inferred") & pl.Series(np.isinf(found.may_be.most))
+    return table.with_columns(
+        pl.when(~open_.fill_null(value=False)).then(pl.col(name)).alias(name)
+        for name in ("quota_gpus", "quota_source", "limit_gpus")
+    )
 
 
 def _limits(table: pl.DataFrame) -> np.ndarray:

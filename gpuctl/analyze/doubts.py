@@ -25,6 +25,9 @@ EARLY = 0.8
 BROKEN = 0.01
 """Share of a queue's starts that must exceed its quota before the quota counts as wrong."""
 
+BY_CHANCE = 1e-6
+"""A queue that would so rarely miss the other servers, if all were alike to it, may have only those that it used."""
+
 
 def is_unexplained(free_s: Floats, waited_s: float) -> bool:
     """Whether so much was waited with suitable GPUs free that servers or holdings must be missing from the logs.
@@ -39,6 +42,42 @@ def is_unexplained(free_s: Floats, waited_s: float) -> bool:
 def larger(servers: Servers, gpus: Ints) -> Servers:
     """The same servers, each with the most GPUs that it may have."""
     return replace(servers, gpus=np.maximum(servers.gpus, gpus))
+
+
+def without_racks(pools: tuple[Servers, ...]) -> tuple[Servers, ...]:
+    """The same servers, all in one rack: gangs may be placed as if there were none. Equal pools stay one object."""
+    one = {id(pool): replace(pool, rack=np.zeros_like(pool.rack)) for pool in pools}
+    return tuple(one[id(pool)] for pool in pools)
+
+
+def by_chance(share: float, elsewhere: float) -> bool:
+    """Whether a queue may have missed by chance the servers on which it never started a gang.
+
+    Args:
+        share: its share of all starts.
+        elsewhere: the starts of other queues on those servers; each could as well have been one of its own.
+    """
+    return elsewhere <= 0 or (share < 1 and elsewhere * np.log1p(-share) >= np.log(BY_CHANCE))
+
+
+def perhaps_own(queue: Ints, machine: Ints, starts: Ints, servers: Servers) -> dict[int, Servers]:
+    """The servers of each queue that may have no others: its gangs kept to them more often than chance would have it.
+
+    Args:
+        queue: number of a queue, one element for each server that it used.
+        machine: that server.
+        starts: gangs of the queue that were put on it.
+        servers: those of the cluster.
+    """
+    own: dict[int, Servers] = {}
+    every = np.bincount(machine, weights=starts, minlength=servers.gpus.size)
+    for number in np.unique(queue).tolist():
+        mine = queue == number
+        used = np.zeros(servers.gpus.size, bool)
+        used[machine[mine]] = True
+        if not by_chance(float(starts[mine].sum() / every.sum()), float(every[~used].sum())):
+            own[number] = occupancy.subset(servers, used)
+    return own
 
 
 def settled(start: Floats, free_s: Floats, first: float, last: float) -> float:

@@ -16,6 +16,8 @@ from gpuctl.analyze import sweeps
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.analyze.sweeps import Numbers
+
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
     Bools = NDArray[np.bool_]
@@ -159,13 +161,13 @@ def _racks(servers: Servers) -> Ints:
     return np.where(servers.rack >= 0, servers.rack, own)
 
 
-def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Ints, Ints, Ints, Ints]:
+def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     """Every change of a server's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
     at, change, server, by_server = _events(servers)
     # what lies before the first interval counts from there on; of millions of changes each array is large
     k = np.searchsorted(times, at, side="left").astype(np.int32)
     del at
-    small = np.int32 if largest < 1 << 31 else np.int64
+    small = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
     before, after = np.empty(change.size, small), np.empty(change.size, small)
     given, taken = _free(servers, server[by_server], change[by_server])
     del change

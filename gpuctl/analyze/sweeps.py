@@ -6,7 +6,7 @@ events one by one: that needs no compiler, which takes longer to load than most 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
+    Numbers = NDArray[np.signedinteger[Any]]
     Bools = NDArray[np.bool_]
 
 
@@ -23,7 +24,7 @@ def lengths(times: Floats) -> Floats:
     return np.diff(times, append=times[-1:])
 
 
-def grouped(number: Ints) -> Ints:
+def grouped(number: Numbers) -> Ints:
     """The order that puts elements of one number, none negative, behind each other, and keeps theirs otherwise."""
     # of numbers of 16 bits, NumPy counts in place of comparing
     small = number.max(initial=0) < 1 << 16
@@ -96,7 +97,7 @@ class Ranked:
 
 
 def open_racks(  # noqa: PLR0917
-    intervals: int, rack: Ints, k: Ints, before: Ints, after: Ints, at_first: Ints, demands: list[int]
+    intervals: int, rack: Numbers, k: Numbers, before: Numbers, after: Numbers, at_first: Ints, demands: list[int]
 ) -> dict[int, Bools]:
     """Whether each interval has a rack in which the fewest servers that can hold a gang are free.
 

@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import delay_bounds, delay_ranges, delays
-from tests.unit.analyze.test_delays import holdings, servers, waits
-
-if TYPE_CHECKING:
-    from gpuctl.store.database import Store
+from gpuctl.analyze import delay_ranges, delay_table, delays
+from tests.unit.analyze.test_delays import holdings, servers
 
 STATED = pl.DataFrame({"queue": ["a"], "quota_source": ["given"]})
 
@@ -36,14 +32,10 @@ def test_a_start_over_quota_breaks_it_only_where_the_largest_pool_is_too_busy_to
     assert delay_ranges._broken(replace(cluster, borrow_below=0.1), STATED) == {0: (0.0, 30.0)}
 
 
-def test_servers_of_one_pool_that_may_be_larger_are_in_doubt() -> None:
-    cluster = two_pools()
-    asked = waits((0, 0, 4, 0))
-    found = delays.split(asked, cluster, delays.states(asked, cluster))
-    sizes = (np.array([4]), np.array([8] + [4] * 7))
-    # no wait is unexplained, so the store is not asked which servers were down
-    store = cast("Store", None)
-    doubts = delay_ranges._of_servers(store, asked, cluster, found, sizes, delay_bounds.Doubts())
-    assert [pool.gpus.tolist() for pool in doubts.larger] == [[4], [8] + [4] * 7]
-    exact = tuple(pool.gpus for pool in cluster.pools)
-    assert not delay_ranges._of_servers(store, asked, cluster, found, exact, delay_bounds.Doubts())
+def test_only_pools_whose_servers_may_be_larger_are_in_doubt() -> None:
+    small, large = two_pools().pools
+    members = [np.array([0]), np.arange(1, 9)]
+    machines = pl.DataFrame({"gpus_most": [4, 8, *[4] * 7]})
+    found = delay_table._most((small, large), machines, members)
+    assert found[0] is small
+    assert found[1].gpus.tolist() == [8] + [4] * 7
