@@ -215,10 +215,11 @@ def _of_holders(
     told = bool(store.value("SELECT count(*) FROM base_machine_events"))
     first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
     settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
-    if not store.value(_ACCOUNTED):
-        # where waits are unexplained to the end, jobs that ran when the log began may still have held what was free
-        # since; accounting, which states when jobs were eligible, has such jobs
-        settled = max(settled, float(np.nextafter(first, np.inf)))
+    # where waits are unexplained to the end, jobs that ran when the log began may still have held what was free since;
+    # accounting has these, but not those that ended before its first end, while listed jobs waited already
+    accounted = bool(store.value(_ACCOUNTED))
+    least = float(cluster.holdings.end.min(initial=np.inf)) if accounted else float(np.nextafter(first, np.inf))
+    settled = max(settled, least)
     gone = {
         key: doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=told)
         for key, pool in {id(pool): pool for pool in cluster.pools}.items()

@@ -238,3 +238,15 @@ def test_a_quota_that_bounds_nothing_is_not_shown(tmp_path: Path) -> None:
     with Store(tmp_path / "t.duckdb") as store:
         [queues] = analyze(store, Options(tables=("queues",))).tables
     assert queues.frame["quota_gpus"].to_list() == [None]
+
+
+def test_before_the_first_end_in_accounting_other_jobs_may_have_held_what_was_free(tmp_path: Path) -> None:
+    with Store(tmp_path / "t.duckdb", write=True) as store:
+        site = Site(store)
+        site.machine("m1")
+        site.job("first", ("completed", 0, 20), gpus=1)
+        site.job("late", ("completed", 60, 120), gpus=1)
+        store.execute("UPDATE attempt_rows SET eligible_ts = queued_ts")
+    # 20 minutes before anything ended; then 7 of 8 GPUs may be held by what ran when the log began
+    assert _parts(tmp_path, "late")["capacity"][0] == 0
+    assert _parts(tmp_path, "late")["capacity"][1] >= 1200
