@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import delay_bounds, delays, doubts, occupancy
+from gpuctl.analyze import delay_bounds, delays, doubts, occupancy, unstated_limits
 from gpuctl.core.causes import CAUSES
 from gpuctl.core.notes import listed, note
 
@@ -42,6 +42,10 @@ _PERHAPS_LIMITED = (
 It keeps none of some that waited for a limit (of one in eight on a recorded cluster). So where it named a limit in a
 queue, that of an attempt without a reason is in question, too, if its wait is not explained otherwise.
 """
+_OWNED = (
+    'SELECT a.number, a."user", a.account, j.qos, a.queue, a.gpus, j.cpus, held_from_c, held_until_c '
+    "FROM base_attempts AS a JOIN base_jobs AS j USING (job) WHERE a.start_ts IS NOT NULL ORDER BY a.number"
+)
 _ACCOUNTED = (
     "SELECT count(*) FROM ("
     "FROM attempts SEMI JOIN base_attempts USING (job, attempt) WHERE eligible_ts IS NOT NULL LIMIT 1)"
@@ -153,7 +157,7 @@ def find(  # noqa: PLR0917
     if rules is not None and not guessed:
         change.unexplained(waits.queue)
     unstated = np.isinf(cluster.quotas)[waits.queue] if rules is None else np.zeros(waited.size, bool)
-    change.limited(store, unstated)
+    change.limited(store, unstated, waits, cluster)
     change.sampled(store)
     moved_low, moved_high = change.low.sum(axis=0) - low.sum(axis=0), change.high.sum(axis=0) - high.sum(axis=0)
     point = change.seconds.sum(axis=0)
@@ -265,13 +269,13 @@ class _Change:
             self.high[much, 0] = np.minimum(self.high[much, 0] + free, self._waited[much])
             self.low[much, _FREE] = np.maximum(self.low[much, _FREE] - free, 0.0)
 
-    def limited(self, store: Store, without_quota: Bools) -> None:
+    def limited(self, store: Store, without_quota: Bools, waits: delays.Waits, cluster: delays.Cluster) -> None:
         """Open the waits that may have been for limits that no file states.
 
         These are those of owners for whom Slurm named a limit, and unexplained ones without a reason in a queue where
-        it named one. If no source states any reason, it is each wait of a
-        queue without a quota (`without_quota`; none if quotas are inferred): of Slurm's partitions, and of all queues
-        of a log without machines.
+        it named one. If no source states any reason, it is each wait of a queue without a quota (`without_quota`; none
+        if quotas are inferred), while its owner held so much that it may have been at a limit: of Slurm's partitions,
+        and of all queues of a log without machines.
         """
         if store.value("SELECT count(*) FROM base_gpu_limits"):
             return
@@ -279,13 +283,20 @@ class _Change:
         at, there = self._of(rows["number"])
         odd = self.seconds[at, _FREE] > doubts.A_PASS_S if at.size and self._numbers.size else np.zeros(at.size, bool)
         some = at[there & (rows["owner_limited"].to_numpy() | odd)]
+        most = self._waited[some]
         if without_quota.any() and not store.value("SELECT count(source_reason) FROM base_attempts WHERE wait_s > 0"):
             some = np.flatnonzero(without_quota)
+            attempts = store.frame(_OWNED)
+            row = np.searchsorted(attempts["number"].to_numpy(), self._numbers[some])
+            total = np.array([pool.gpus.sum() or np.inf for pool in cluster.pools])[waits.pool[some]]
+            most = unstated_limits.possible_s(attempts, row, waits.queued[some], waits.start[some], total)
+            # one that went on with suitable GPUs free may have been for a limit of another kind: on GPU-minutes, say
+            most = np.where(self.seconds[some, _FREE] > doubts.A_PASS_S, self._waited[some], most)
         if not some.size:
             return
         self._copy()
-        self.high[some, 0] = self._waited[some]
-        self.low[some, 1:] = 0.0
+        self.high[some, 0] = np.maximum(self.high[some, 0], most)
+        self.low[some, 1:] = np.maximum(self.low[some, 1:] - most[:, None], 0.0)
 
     def sampled(self, store: Store) -> None:
         """Where limits are not loaded, take from samples of the queue how long each attempt waited for one."""

@@ -1,0 +1,119 @@
+"""How long each wait may have been for a limit on its owner that no source states.
+
+A limit that held all the time was never exceeded. So it can have kept an attempt waiting only while its owner's other
+attempts held so much that with this one they would have held more than ever in the log. Owners are those for whom
+Slurm sets limits: users, accounts, QOS, partitions and pairs of these; limits are on GPUs, CPUs and running jobs
+(https://slurm.schedmd.com/resource_limits.html). What all jobs of a cluster or partition held at most when that was
+all of its GPUs is no limit.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze.occupancy import step
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from gpuctl.analyze.occupancy import Bools, Floats, Ints
+
+    Levels = tuple[Floats, Floats, float, int]
+
+OWNERS = (
+    ("user",), ("account",), ("qos",), ("queue",),
+    ("user", "account"), ("user", "qos"), ("user", "queue"), ("account", "qos"), ("account", "queue"),
+)  # fmt: skip
+HELD = ("gpus", "cpus", "jobs")
+
+
+def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats, total: Floats) -> Floats:
+    """The most seconds that each wait may have been for such a limit.
+
+    Args:
+        attempts: those that started: user, account, qos, queue (null: not known), gpus, cpus, held_from_c and
+            held_until_c, seconds.
+        wait: row of the attempt of each wait.
+        queued: of each wait, seconds.
+        start: of each wait, seconds.
+        total: of each wait, the GPUs of the machines that its gang may run on; inf if not known.
+    """
+    held = attempts.with_columns(jobs=pl.lit(1.0))
+    groups = [_numbers(held, owners) for owners in OWNERS]
+    levels = [_levels(held, group, name) for group in groups for name in HELD]
+    asked = np.stack([held[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in HELD], axis=1)
+    _, kind = np.unique(np.column_stack([*groups, asked])[wait], axis=0, return_inverse=True)
+    kind = kind.reshape(-1)
+    found = np.zeros(wait.size)
+    order = np.argsort(kind, kind="stable")
+    for some in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
+        if some.size:
+            first = int(wait[some[0]])
+            owners = [int(group[first]) for group in groups]
+            spans = list(_spans(levels, owners, asked[first], float(total[some].max())))
+            found[some] = _within(spans, queued[some], start[some])
+    return found
+
+
+def _numbers(held: pl.DataFrame, owners: tuple[str, ...]) -> Ints:
+    """The number of each attempt's owner; -1 where that is not known."""
+    known = ~pl.any_horizontal(pl.col(name).is_null() for name in owners)
+    number = pl.struct(owners).rank("dense").cast(pl.Int64)
+    return held.select(pl.when(known).then(number).otherwise(-1)).to_series().to_numpy()
+
+
+def _levels(held: pl.DataFrame, group: Ints, name: str) -> dict[int, Levels]:
+    """Of each owner, when what its attempts hold changes, how much that is from then on, the most of it, and a number.
+
+    Owners of the same attempts have the same number.
+    """
+    amount = held[name].cast(pl.Float64).to_numpy()
+    begin, end = held["held_from_c"].to_numpy(), held["held_until_c"].to_numpy()
+    found = {}
+    order = np.argsort(group, kind="stable")
+    for some in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
+        if some.size and group[some[0]] >= 0 and not np.isnan(amount[some]).any():
+            at = np.concatenate([begin[some], end[some]])
+            times = np.unique(at)
+            level = step(times, at, np.concatenate([amount[some], -amount[some]]))
+            found[int(group[some[0]])] = times, level, float(level.max()), hash(some.tobytes())
+    return found
+
+
+def _spans(
+    levels: list[dict[int, Levels]], owners: list[int], asked: Floats, total: float
+) -> Iterator[tuple[Floats, Floats]]:
+    """Beginnings and ends of the times in which one of the owners would have held more than ever."""
+    seen = set()
+    for number, owner in enumerate(owners):
+        for measure, name in enumerate(HELD):
+            there = levels[number * len(HELD) + measure].get(owner)
+            if there is None or asked[measure] <= 0:
+                continue
+            times, level, most, members = there
+            if (name == "gpus" and most >= total) or (name, members) in seen:
+                continue
+            seen.add((name, members))
+            over: Bools = level + asked[measure] > most * (1 + 1e-9)
+            # from before the first change on nothing is held, and behind the last one nothing again
+            turns = np.flatnonzero(np.diff(over.astype(np.int8), prepend=0, append=0))
+            times = np.append(times, times[-1])
+            yield times[turns[::2]], times[turns[1::2]]
+
+
+def _within(spans: list[tuple[Floats, Floats]], queued: Floats, start: Floats) -> Floats:
+    """Seconds between `queued` and `start` that lie in one of the spans of time or more."""
+    if not spans:
+        return np.zeros(queued.size)
+    at = np.concatenate([each for span in spans for each in span])
+    change = np.concatenate([np.repeat([1, -1], each[0].size) for each in spans])
+    order = np.argsort(at, kind="stable")
+    at = at[order]
+    covered = np.diff(at, append=at[-1:]) * (np.cumsum(change[order]) > 0)
+    before: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(covered)])[:-1] if at.size else np.zeros(1)
+    return np.asarray(np.interp(start, at, before) - np.interp(queued, at, before)) if at.size else 0.0 * queued
