@@ -131,9 +131,8 @@ def find(  # noqa: PLR0917
         much or (rules is not None and not rules.explain)
     ):
         stood = store.frame(_STOOD)
-        every = replace(
-            every, own=doubts.perhaps_own(*(stood[name].to_numpy() for name in stood.columns), cluster.pools[0])
-        )
+        queue, machine, starts = (stood[name].to_numpy() for name in ("queue", "machine", "starts"))
+        every = replace(every, own=doubts.perhaps_own(queue, machine, starts, cluster.pools[0]))
     low, high = delay_bounds.bounds(waits, cluster, every) if every else (seconds, seconds)
     if odd.any() and not much:
         # servers that were down for a while make few waits unexplained, but these
