@@ -136,7 +136,8 @@ def find(  # noqa: PLR0917
     if not store.value("SELECT count(*) FROM base_queue_machines") and (
         much or (rules is not None and not rules.explain)
     ):
-        queue, machine, starts = (column.to_numpy() for column in store.frame(_STOOD).iter_columns())
+        stood = store.frame(_STOOD)
+        queue, machine, starts = (stood[name].to_numpy() for name in ("queue", "machine", "starts"))
         every = replace(every, own=doubts.perhaps_own(queue, machine, starts, cluster.pools[0]))
     low, high = delay_bounds.bounds(waits, cluster, known, every) if every else (seconds, seconds)
     if odd.any() and not much:
