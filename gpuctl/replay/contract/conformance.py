@@ -231,7 +231,7 @@ def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings:
     states = outcome.jobs["state"].to_list()
     late = _after_rejected(states, workload)
     for number, state in enumerate(states):
-        if state not in {"finished", "rejected"} and not (state == "held" and late[number]):
+        if state not in {"finished", "cut", "rejected"} and not (state == "held" and late[number]):
             found.append(f"{workload.ids[number]} has not ended: {state}")
     return found
 

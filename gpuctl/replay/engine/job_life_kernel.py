@@ -78,6 +78,7 @@ def next_segment(s, j):  # type: ignore[no-untyped-def]
     job.tenth -= job.work
     job.work = s.segment_s[job.segment]
     job.done = 0.0
+    job.anew = job.ran
 
 
 @inner
@@ -143,7 +144,7 @@ def plan_end(s, j):  # type: ignore[no-untyped-def]
     left = job.work - job.done
     end = np.inf if job.rate <= 0 else snapped(s, job.last + max(left, 0.0) / job.rate)
     if s.g[0].limits == 1:
-        end = min(end, job.start + job.limit)
+        end = min(end, job.due)
     if end < np.inf:
         schedule(s, j, end, C_END)
     else:
@@ -376,6 +377,8 @@ def begin(s, j, cost):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
     job.state = RUNNING
     job.start = now
+    # what it ran before counts, too, where it goes on with the work that it has kept
+    job.due = now + job.limit - (job.ran - job.anew)
     job.seen = now
     job.last = now + cost
     job.overhead += cost * job.counted
@@ -474,13 +477,22 @@ def finish(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def time_is_up(s, j):  # type: ignore[no-untyped-def]
+    """The job is ended at its time limit."""
+    job = s.jobs[j]
+    note(s, D_TIMEOUT, j, job.held, job.row, 0)
+    give_back(s, j, A_TIMEOUT)
+    finish(s, j)
+
+
+@inner
 def segment_ends(s, j):  # type: ignore[no-untyped-def]
     """The job has come to the end of a segment: it ends, or queues again where the trace failed there."""
     g = s.g[0]
     job = s.jobs[j]
     settle(s, j)
     unspent(s, j)
-    timed_out = g.limits == 1 and g.now >= job.start + job.limit and job.done < job.work - 1e-9
+    timed_out = g.limits == 1 and g.now >= job.due and job.done < job.work - 1e-9
     if not timed_out:
         job.done = job.work
         early(s, j)
@@ -503,7 +515,9 @@ def segment_ends(s, j):  # type: ignore[no-untyped-def]
         job.work += s.segment_s[job.segment]
         plan_end(s, j)
         return
-    how = A_TIMEOUT if timed_out else A_FAILED if fails else A_FINISHED
-    note(s, D_TIMEOUT if timed_out else D_FAIL if fails else D_FINISH, j, held, job.row, 0)
-    give_back(s, j, how)
+    if timed_out:
+        time_is_up(s, j)
+        return
+    note(s, D_FAIL if fails else D_FINISH, j, held, job.row, 0)
+    give_back(s, j, A_FAILED if fails else A_FINISHED)
     finish(s, j)

@@ -15,6 +15,7 @@ from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
     A_RUNNING,
+    A_TIMEOUT,
     DECISIONS,
     ENDED,
     ENDS,
@@ -265,6 +266,8 @@ class Simulation:
         words = np.full(jobs.size, "running", object)
         for code, word in ((HELD, "held"), (WAITING, "waiting"), (FINISHED, "finished"), (REJECTED, "rejected")):
             words[jobs.state == code] = word
+        ended = np.flatnonzero((jobs.state == FINISHED) & (jobs.row >= 0))
+        words[ended[s.attempts.how[jobs.row[ended]] == A_TIMEOUT]] = "cut"
         servers = np.where(jobs.row >= 0, s.attempts.pieces[np.maximum(jobs.row, 0)], 0)
         names = np.array([*w.queues, ""], object)
         users = np.array([*w.users, ""], object)

@@ -125,6 +125,8 @@ JOB = np.dtype(
         ("submit", "f8"),
         ("think", "f8"),  # seconds from the end of the last job that it waits for until it may come
         ("limit", "f8"),  # seconds of run time asked for; inf
+        ("anew", "f8"),  # `ran` when it last began from zero: its time limit counts from there
+        ("due", "f8"),  # when its time limit is up, where limits are enforced
         ("goal", "f8"),  # work left that its turns must come down to to be worth their cost
         ("turns", "i8"),  # ended by preemption, of those that the goal is for
         ("goal_of", "i8"),  # the segment whose work the goal is in; -1 none yet

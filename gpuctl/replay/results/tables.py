@@ -256,7 +256,7 @@ def _cdf(replays: Replays, measure: str) -> tuple[pl.DataFrame, Note]:
     for outcome in replays.outcomes:
         jobs = metrics.counted_jobs(outcome, replays.workload, warmup=replays.warmup)
         possible = jobs.filter(~pl.col("state").is_in(["unplaceable", "rejected"]))
-        finished = possible.filter(pl.col("state") == "finished")
+        finished = possible.filter(pl.col("state").is_in(timelines.ENDED))
         points = cdf_points(finished[f"{measure}_s"], possible.height)
         frames.append(points.insert_column(0, pl.Series("policy", [outcome.policy] * points.height, dtype=pl.String)))
         left.append(
@@ -398,7 +398,7 @@ def _heatmap(replays: Replays) -> ResultTable:
 def _unfinished(replays: Replays) -> ResultTable:
     frames = []
     for outcome in replays.outcomes:
-        left = outcome.jobs["state"] != "finished"
+        left = ~outcome.jobs["state"].is_in(timelines.ENDED)
         rows = outcome.jobs.filter(left)
         told = outcome.log.of_jobs(left.arg_true().to_numpy()).unique("job", keep="last")
         frames.append(
