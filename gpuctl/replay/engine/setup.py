@@ -131,7 +131,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     types, pairs = settings.rates.types, settings.rates.pairs
     g.typed, g.paired = int(types is not None), int(pairs is not None)
     g.whole = biggest if settings.rates.by_fewest else 0
-    servers.type = 0 if types is None else types.server
+    servers.kind, servers.type = cluster.gpu_type, 0 if types is None else types.server
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own

@@ -25,11 +25,11 @@ E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER,
 # ---- decisions and occurrences, as the log has them
 D_START, D_FINISH, D_FAIL, D_PREEMPT, D_SUSPENDED, D_DOWN, D_RESIZE, D_MIGRATE, D_SHARE, D_LEASE = range(10)
 D_LEASE_END, D_LOAN, D_REJECT, D_RESERVE, D_GATHER, D_GIVE_UP, D_TIMEOUT, D_SERVER_DOWN, D_SERVER_UP = range(10, 19)
-D_RECLAIM, D_RETURN = range(19, 21)
+D_RECLAIM, D_RETURN, D_UNRESERVE = range(19, 22)
 DECISIONS = (
     "start", "finish", "fail", "preempt", "suspended", "machine_down", "resize", "migrate", "share", "lease",
     "lease_end", "loan", "reject", "reserve", "gather", "give_up", "time_limit", "server_down", "server_up",
-    "reclaim", "return",
+    "reclaim", "return", "unreserve",
 )  # fmt: skip
 
 # ---- how an attempt ended
@@ -151,6 +151,7 @@ SERVER = np.dtype(
         ("kept_gpus", "i8"),  # … so many GPUs …
         ("kept_from", "f8"),  # … from this second on
         ("type", "i8"),  # of its GPUs, in `by_type`
+        ("kind", "i8"),  # the same, as the cluster numbers types; -1: not known
         ("asked", "i8"),  # GPUs that jobs ask of it, where more may than it has
     ],
     align=True,
