@@ -19,7 +19,7 @@ def placement_number(name: str, whose: str = "") -> int:
     Raises:
         InputError: there is no such way.
     """
-    if not isinstance(name, str) or name not in PLACEMENTS:
+    if name not in PLACEMENTS:
         raise InputError(
             f"{whose}{': ' if whose else ''}placement {name!r}", hint=f"expected one of {', '.join(PLACEMENTS)}"
         )

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pytest
 
+from gpuctl.compiled.bundles import Bundle, ints
 from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.replay.contract import search_kernel as sk
 from gpuctl.replay.contract import view_kernel as vk
+from gpuctl.replay.contract.arrivals import looked_at
 from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
@@ -270,3 +272,30 @@ def test_a_server_that_is_down_has_no_gpus(tmp_path: Path) -> None:
     assert [row for row in seen if row[0] in {0, 10, 20}] == [
         (0, [4, 4], True), (10, [4, 0], False), (20, [4, 4], True)
     ]  # fmt: skip
+
+
+def test_arrays_of_jobs_cannot_be_written(tmp_path: Path) -> None:
+    class Writes(RankPolicy):
+        name = "writes"
+
+        def rank(self, jobs: Any) -> Any:
+            rank = jobs.gpus
+            rank *= 2
+            return rank
+
+    with pytest.raises(InputError, match=r"writes failed in rank\(\).*read-only"):
+        replay(Writes, jobs(tmp_path, "a,0,10,1"), "1x8")
+
+
+def test_the_memory_of_a_compiled_policy_is_none_of_the_workload(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "a,0,10,1")
+    seen = looked_at(workload)
+    with pytest.raises(ValueError, match="read-only"):
+        seen.gpus[0] = 5
+
+    class Memory(Bundle):
+        gpus = ints()
+
+    memory = Memory(gpus=seen.gpus)
+    memory.gpus[0] = 5
+    assert workload.gpus[0] == 1
