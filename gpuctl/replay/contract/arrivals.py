@@ -124,8 +124,10 @@ def only_to_read(array: NDArray[Any]) -> NDArray[Any]:
 
 def looked_at(workload: Workload) -> Workload:
     """The same jobs for a policy: what all policies of a comparison share, none of them can write."""
-    arrays = {name: value for name, value in vars(workload).items() if isinstance(value, np.ndarray)}
-    return replace(workload, **{name: only_to_read(array) for name, array in arrays.items()})
+    arrays: dict[str, Any] = {
+        name: only_to_read(value) for name, value in vars(workload).items() if isinstance(value, np.ndarray)
+    }
+    return replace(workload, **arrays)
 
 
 def arrivals(workload: Workload, policy: str, *, oracle: bool) -> Iterator[tuple[Ints, Arrivals]]:

@@ -100,6 +100,7 @@ class PythonPolicy(Listener, Policy):
         view = View(self, workload, cluster, state)
         view._own = placement_number(settings.placement or self.placement, self.name)
         view._know_types(workload, cluster, settings.rates)
+        view._know_jobs(workload)
         view._made = True
         with faults_of(type(self).begin, f"{self.name} failed in begin()"):
             self.begin(view)

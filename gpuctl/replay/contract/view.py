@@ -15,6 +15,7 @@ from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.contract.actions import Actions
 from gpuctl.replay.contract.arrived import ByNumber, OfArrived, by_submission
 from gpuctl.replay.contract.gpu_type_view import TypesView
+from gpuctl.replay.contract.told_view import ToldView
 from gpuctl.replay.contract.waiting import Waiting
 from gpuctl.replay.engine.state import (
     ANY,
@@ -59,7 +60,7 @@ _GIVEN = frozenset(
 """What a policy looks at, and cannot write."""
 
 
-class View(Actions, TypesView):
+class View(Actions, ToldView, TypesView):
     """A simulation as a policy sees it: what has happened so far, and jobs that have been submitted.
 
     Whoever looks at a job that has not been submitted gets an `InputError`; an action on one returns false.

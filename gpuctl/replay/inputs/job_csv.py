@@ -110,8 +110,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         resources: what counts, see `gpuctl.replay.models.resources`.
 
     Returns:
-        one segment a job, without recorded starts, placements or calendar; columns that it does not know are in
-        ``notes``.
+        one segment a job, without recorded starts, placements or calendar; columns that it does not know are ``own``,
+        for policies, and named in ``notes``.
 
     Raises:
         InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
@@ -156,7 +156,7 @@ def _in_minutes(numbers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dict[str, str]]:
-    """The known columns as text, blanks stripped, with ``row``; whether that is the number of the line; other names.
+    """The known columns as text, blanks stripped, with ``row`` and the others, ``own``; is that the line; other names.
 
     Those are what columns are called in a file with a column `MINUTES`, by their usual names; else none.
     """
@@ -186,9 +186,11 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dic
     exact = newlines == table.height + 1
     texts = [pl.col(column).str.strip_chars() for column in known]
     extra = pl.lit(", ".join(column for column in header if column not in known)).alias("extra")
+    unknown = [column for column in table.columns if column not in known]
+    own = pl.struct(unknown) if unknown else pl.lit(None)
     rows = pl.int_range(pl.len(), dtype=pl.Int64).alias("row") + (2 if exact else 1)
     blank = pl.all_horizontal(pl.col(table.columns).is_null())
-    table = table.with_columns(rows).filter(~blank).select("row", *texts, extra)
+    table = table.with_columns(rows).filter(~blank).select("row", *texts, own.alias("own"), extra)
     if not table.height:
         raise InputError("has a header but no jobs", path=name, hint="expected one job a line below it")
     return table, exact, called
@@ -358,7 +360,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
     job_class, job_classes = _codes(table, "job_class", None)
     alone = app < 0
     app[alone] = len(apps) + np.arange(alone.sum())
-    extra = table["extra"][0]
+    own = None if table["own"].dtype != pl.Struct else table["own"].struct.unnest()
     return Workload(
         name=name,
         ids=tuple(table["job_id"].to_list()),
@@ -382,11 +384,16 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         queues=queues,
         users=users,
         gpu_types=gpu_types,
-        notes=(
-            note("{name}: columns that are not read: {extra}", name=Named("path", name), extra=Named("text", extra)),
-        )
-        if extra
-        else (),
+        notes=()
+        if own is None
+        else (
+            note(
+                "{name}: columns that are not read: {extra}",
+                name=Named("path", name),
+                extra=Named("text", table["extra"][0]),
+            ),
+        ),
+        own=own,
         think=_optional(numbers, "think_time", np.zeros(size)) if "think_time" in numbers.columns else None,
         predicted=_optional(numbers, "predicted_time", done) if "predicted_time" in numbers.columns else None,
         epochs=_optional(numbers, "epochs", unknown) if "epochs" in numbers.columns else None,

@@ -391,6 +391,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         traits={name: values[jobs] for name, values in w.traits.items()},
         line=None if w.line is None else w.line[jobs],
         failures=None if w.failures is None else w.failures.of(segments),
+        own=None if w.own is None else w.own[jobs],
     )
 
 

@@ -131,6 +131,7 @@ class Workload:
         traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
         line: place of each job in its input; None: they are in its order.
         failures: why segments failed, as far as a log tells; None: nothing tells.
+        own: columns of the input that gpuctl does not know, as text, one row a job, for policies; None: there are none.
     """
 
     name: str
@@ -180,6 +181,7 @@ class Workload:
     line: Ints | None = None
     failures: Failures | None = None
     think: Floats | None = None
+    own: pl.DataFrame | None = None
 
     @property
     def size(self) -> int:
