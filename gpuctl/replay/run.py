@@ -158,9 +158,8 @@ class Task:
             # the estimate was wrong: it goes on compiled from here
             spent = time.process_time() - begin
             if simulation.interpreted and spent > compile_cost.LOADING_S and not UNCOMPILED:
-                most = (
-                    compile_cost.LOADING_S if all(map(is_compiled, entries(kind))) else compile_cost.compiling_s(kind)
-                )
+                compiled = all(map(is_compiled, entries(kind)))
+                most = compile_cost.LOADING_S if compiled else compile_cost.COMPILING_S
                 simulation.interpreted = spent <= most
             progress(ended, size, second)
 
@@ -335,11 +334,11 @@ def _interpreted(kind: type[Policy], jobs: int) -> bool:
     if not UNCOMPILED and "numba" in sys.modules and all(loop.fast.signatures for loop in entries(kind)):
         # an earlier replay in this process has paid for loading
         return False
-    small = compile_cost.may_interpret(kind, jobs, compiled=None)
+    small = compile_cost.may_interpret(jobs, compiled=None)
     if small and (UNCOMPILED or sum(_AS_PYTHON_S) <= compile_cost.LOADING_S):
         return True
     # one small replay is done before Numba is loaded, many are not
-    return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(kind, jobs, compiled=False)
+    return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(jobs, compiled=False)
 
 
 def _compile(task: Task, jobs: int, tell: Callable[[str], None]) -> None:
