@@ -23,6 +23,7 @@ from gpuctl.replay.contract import view_kernel
 from gpuctl.replay.contract.own_models import alone
 from gpuctl.replay.contract.policy import BESIDE
 from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.replay.engine.never import never_note
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.engine.state import D_REJECT, LOG
@@ -235,8 +236,9 @@ def replay(
     for number, (name, params) in enumerate(task.policies):
         if not isinstance(make(name, params), PythonPolicy):
             one.simulation(number, interpreted=True)
-    count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     say = tell or (lambda _text: None)
+    _tell_never(task, say)
+    count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     done: dict[int, Outcome] = {}
     with CtrlC() as ctrl_c:
         try:
@@ -313,6 +315,22 @@ def _one_job(task: Task) -> Task:
     return dataclasses.replace(
         task, workload=take(jobs, known[:1] if known.size else np.zeros(1, np.int64)), policies=tuple(policies)
     )
+
+
+def _tell_never(task: Task, say: Callable[[str], None]) -> None:
+    """Name the jobs that can never start under a policy, for its placement or a quota, before anything runs."""
+    jobs, cluster = task.workload, task.cluster
+    quota = np.full(len(jobs.queues) + 1, np.inf)
+    quota[: cluster.quota.size] = cluster.quota[: len(jobs.queues)]
+    large = np.flatnonzero((jobs.gpus > cluster.gpus.min()) | (jobs.gpus > quota[jobs.queue]))
+    for number, (name, params) in enumerate(task.policies if large.size else ()):
+        if not isinstance(make(name, params), PythonPolicy):
+            # a file of limits may say nothing of these
+            plain = (*task.policies[:number], (name, {k: v for k, v in params.items() if k != "limits_from"}))
+            some = dataclasses.replace(task, workload=take(jobs, large), policies=plain)
+            simulation = some.simulation(number, interpreted=True)
+            for told in never_note(simulation.never, simulation.workload):
+                say(f"{simulation.label}: {told}")
 
 
 def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> Ints | None:

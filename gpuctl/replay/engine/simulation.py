@@ -11,6 +11,7 @@ import polars as pl
 
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.engine.never import never_note, never_starts
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
@@ -102,6 +103,7 @@ class Simulation:
         self.interpreted = interpreted
         with jit.interpreted(interpreted):
             self.program: Program = policy.program(workload, cluster, settings, self.state)
+        self.never = never_starts(self.state, self.program)
         self.wall_s = 0.0
         self.loaded_gpu_s: float | None = None
 
@@ -205,6 +207,7 @@ class Simulation:
         twin.workload, twin.cluster = self.workload, self.cluster
         twin.policy, twin.settings = self.policy, self.settings
         twin.label, twin.notes, twin.interpreted = self.label, self.notes, self.interpreted
+        twin.never = self.never
         twin.state = self.state.copy()
         twin.program = self.program.copy()
         twin.wall_s, twin.loaded_gpu_s = 0.0, self.loaded_gpu_s
@@ -241,6 +244,7 @@ class Simulation:
             notes=(
                 *self.notes,
                 *getattr(self.program, "notes", ()),
+                *never_note(self.never, self.workload),
                 *(traits(self.workload).notes() if by_traits else ()),
                 *(() if loans is None else loan_notes(self.cluster, loans, self.now)),
             ),
@@ -253,6 +257,7 @@ class Simulation:
                 **({} if loans is None else loan_counts(self.cluster, loans, self.now)),
             },
             loaded_gpu_s=self.loaded_gpu_s,
+            never=self.never,
         )
 
     def _jobs(self) -> pl.DataFrame:

@@ -311,6 +311,7 @@ class Outcome:
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
         cluster: its servers, which may be others than those that it was given; None: those. See `used`.
+        never: why jobs could never start under it, by their numbers.
         counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
         loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
             known.
@@ -333,6 +334,7 @@ class Outcome:
     by_traits: bool = False
     cluster: Cluster | None = None
     counts: Mapping[str, float] = field(default_factory=dict)
+    never: Mapping[int, str] = field(default_factory=dict)
     loaded_gpu_s: float | None = None
 
     def used(self, given: Cluster) -> Cluster:
