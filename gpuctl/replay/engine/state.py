@@ -51,6 +51,10 @@ STEPPED, ENDED, GROW = range(3)
 NO_ROOM = -2
 """What an action of a policy comes back with that has done nothing yet: arrays must grow first."""
 
+INSTANT_S = 1e-6
+"""The grain of policies for which what happens within a millionth of a second happens at one instant, and within that
+of a whole second at that second."""
+
 NAMED_TIMERS = 64
 """Timers that a policy may have beside one a job."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.engine.placements import placement_number
-from gpuctl.replay.engine.state import CONSOLIDATE, FILL
+from gpuctl.replay.engine.state import CONSOLIDATE, FILL, INSTANT_S
 from gpuctl.replay.models.speed import SENSITIVE_PCT
 from gpuctl.replay.order.order import Gittins, Inside, Levels, Preemptive, Rounds, list_program
 
@@ -94,6 +94,8 @@ class Tiresias(Policy):
             Rounds(self.params["round"]) if self.params["round"] else None,
             patience=int(self.params["patience"]),
         )
+        # when a job has got the service of its queue is rounded: that decides no preemption
+        state.g.grain = INSTANT_S
         return list_program(order, workload, state)
 
     def _placements(self, workload: Workload, override: str | None) -> NDArray[np.int64]:
