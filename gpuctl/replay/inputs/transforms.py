@@ -134,7 +134,7 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
     """Return the jobs submitted from `start` on and before `end`; their times stay as they are.
 
     The replay begins with an empty cluster, so a note says how many jobs left out ran or waited at `start`, as far as
-    recorded starts tell.
+    recorded starts tell, or that nothing tells.
 
     Args:
         workload: the jobs.
@@ -176,6 +176,15 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
                 "waiting at the window's start",
                 running=running,
                 waiting=waiting,
+            )
+        )
+    elif before.any():
+        notes.append(
+            note(
+                "the cluster starts empty, so the first waits come out too short: the {earlier:,} job{earlier||s} "
+                "submitted before the window {earlier|is|are} left out, and nothing tells which of them ran or waited "
+                "at its start. --warmup leaves the first jobs of the window out of the figures",
+                earlier=int(before.sum()),
             )
         )
     return take(workload, jobs, *notes)
