@@ -52,8 +52,7 @@ class Actions:
     _seen: Callable[[int], None]
     _runs_as_there: Callable[[int, int], bool]
     held: Callable[[int], int]
-    beside: Callable[[int], list[int]]
-    host: Callable[[int], int | None]
+    _fresh: Any
 
     def start(
         self,
@@ -209,15 +208,11 @@ class Actions:
             return None
         if self.held(job):
             gone.add(index(job))
-        leaving = [(other, self._heir(other, gone)) for other in gone]
-        left = [(other, heir) for other, heir in leaving if sk.step_aside(self._address, other, heir, 1)]
-        try:
-            pieces = sk.place_for(self._address, index(job), wanted, how, kind)
-            found = {int(piece.server): int(piece.gpus) for piece in self._state.choice[: max(pieces, 0)]}
-        finally:
-            for other, heir in left:
-                sk.step_aside(self._address, other, heir, -1)
-        return found if pieces >= 0 else None
+        self._fresh[: len(gone)] = list(gone)
+        pieces = sk.place_without(self._address, index(job), len(gone), wanted, how, kind)
+        if pieces < 0:
+            return None
+        return {int(piece.server): int(piece.gpus) for piece in self._state.choice[:pieces]}
 
     def loan(
         self, server: int, to_class: int, reason: str = "", *, until: float = math.inf, notice: float = 0.0
@@ -273,6 +268,7 @@ class Actions:
             done = action(self._address, *args)
         if done >= 0:
             self.__dict__["_left"] -= 1
+            self.__dict__["_running"] = None
         return done
 
     def _freed(self) -> None:
@@ -323,11 +319,6 @@ class Actions:
                 "place in view.types"
             )
         return index(gpu_type)
-
-    def _heir(self, job: int, gone: set[int]) -> int:
-        """The largest of the jobs on a host's GPUs that stays; -1: none, or the job is no host."""
-        stay = [] if self.host(job) is not None else [other for other in self.beside(job) if other not in gone]
-        return stay[-1] if stay else -1
 
     def _choose(self, job: int, servers: Mapping[int, int]) -> bool:
         return self._gather(vk.add, job, servers)

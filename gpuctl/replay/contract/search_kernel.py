@@ -104,23 +104,36 @@ def may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
     return job.least <= gpus <= job.most
 
 
-@compiled
-def step_aside(address, j, heir, sign):  # type: ignore[no-untyped-def]
-    """Let what a job would free by leaving count as free (1), or no more (-1); nothing else changes.
+@inner
+def _gone(s, j, count):  # type: ignore[no-untyped-def]
+    for k in range(count):
+        if s.fresh[k] == j:
+            return True
+    return False
 
-    Args:
-        address: of the simulation.
-        j: a job that holds GPUs.
-        heir: its largest guest that stays, which has its GPUs from then on; -1: none.
-        sign: 1 or -1; whoever asks for 1 asks for -1 before anything else happens.
-    """
-    s = state_at(address)
-    if not is_job(s, j) or heir >= s.jobs.size or s.jobs[j].held == 0:
-        return False
+
+@inner
+def _heir(s, j, count):  # type: ignore[no-untyped-def]
+    """The largest guest of a host that stays, which would have its GPUs; -1: none, or the job is no host."""
+    heir = -1
+    at = s.jobs[j].guest if s.jobs[j].host < 0 else -1
+    while at >= 0:
+        if not _gone(s, at, count):
+            heir = at
+        at = s.jobs[at].next_guest
+    return heir
+
+
+@inner
+def _step_aside(s, j, count, sign):  # type: ignore[no-untyped-def]
+    """Let what a job would free by leaving count as free (1), or no more (-1); nothing else changes."""
+    if not is_job(s, j) or s.jobs[j].held == 0:
+        return
     job = s.jobs[j]
     lend_own(s, j, sign)
     if job.host >= 0:
-        return True
+        return
+    heir = _heir(s, j, count)
     row = s.attempts[job.row]
     s.queue_used[job.queue] -= sign * job.held
     if heir >= 0:
@@ -134,17 +147,24 @@ def step_aside(address, j, heir, sign):  # type: ignore[no-untyped-def]
                 if s.pieces[i].server == piece.server:
                     stays = s.pieces[i].gpus
         set_free(s, piece.server, s.servers[piece.server].free + sign * (piece.gpus - stays))
-    return True
 
 
 @compiled
-def place_for(address, j, wanted, how, kind):  # type: ignore[no-untyped-def]
-    """Choose where a job would be put now; pieces in `choice`, -1 where it does not fit. Nothing is started."""
+def place_without(address, j, count, wanted, how, kind):  # type: ignore[no-untyped-def]
+    """Choose where a job would be put if others were gone: the first `count` of ``fresh``, each once.
+
+    Returns how many pieces of ``choice`` that takes, -1 where it does not fit. Nothing is started.
+    """
     s = state_at(address)
-    if not is_job(s, j):
+    if not is_job(s, j) or not 0 <= count <= s.fresh.size:
         return -1
+    for k in range(count):
+        _step_aside(s, s.fresh[k], count, 1)
     job = s.jobs[j]
     gpus = wanted if wanted != 0 else job.gpus
-    if s.g[0].free < gpus or not may_run_on(s, j, gpus) or not within_limit(s, j, gpus):
-        return -1
-    return s.g[0].chosen if search(s, j, gpus, how, kind) else -1
+    pieces = -1
+    if s.g[0].free >= gpus and may_run_on(s, j, gpus) and within_limit(s, j, gpus) and search(s, j, gpus, how, kind):
+        pieces = s.g[0].chosen
+    for k in range(count):
+        _step_aside(s, s.fresh[k], count, -1)
+    return pieces

@@ -27,6 +27,7 @@ class ToldView:
     def _know_jobs(self, workload: Workload) -> None:
         self._jobs = workload
         self._apps: list[int] | None = None
+        self._priorities: list[float] | None = None
         self._columns: dict[str, list[float] | list[str]] = {}
 
     def job_name(self, job: int) -> str:
@@ -71,15 +72,21 @@ class ToldView:
     def priority(self, job: int) -> float:
         """Its priority, higher ones are more urgent: the column ``priority``, else ``nice`` taken from 0."""
         self._seen(job)
-        if self._jobs.own is not None and "priority" in self._jobs.own.columns:
-            found = self.column(job, "priority")
-            if isinstance(found, str):
-                raise InputError(
-                    f"{self._policy.name}: priority {found[:60]!r} of {self.job_name(job)}",
-                    hint="the column priority has to hold numbers; other words are told by view.column",
-                )
-            return 0.0 if math.isnan(found) else found
-        return 0.0 if self._jobs.nice is None else -float(self._jobs.nice[index(job)])
+        if self._priorities is None:
+            self._priorities = self._read_priorities()
+        return self._priorities[job]
+
+    def _read_priorities(self) -> list[float]:
+        own, nice = self._jobs.own, self._jobs.nice
+        if own is None or "priority" not in own.columns:
+            return [0.0] * self._jobs.size if nice is None else (-nice).astype(float).tolist()
+        numbers = [cell if isinstance(cell, float) else None for cell in self._read("priority")]
+        if None in numbers:
+            raise InputError(
+                f"{self._policy.name}: the column priority of {self._jobs.name} holds something else than numbers",
+                hint="view.column tells words",
+            )
+        return [0.0 if number is None or math.isnan(number) else number for number in numbers]
 
     def column(self, job: int, name: str) -> float | str:
         """What a column of the user's own says of a job: a number where all its cells are numbers, else its text.

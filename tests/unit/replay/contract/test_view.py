@@ -132,8 +132,8 @@ def test_compiled_calls_look_at_their_numbers(tmp_path: Path, number: int) -> No
     assert (vk.reserve(at, number, 5.0, 0), vk.unreserve(at, number, 0)) == (-1, -1)
     assert vk.loan(at, number, 0, 5.0, 0.0, 0) == -1
     assert (vk.speed_on(at, number, 1), vk.rate(at, number), vk.up_to_now(at, number)[1]) == (0, 0, 0)
-    assert sk.place_for(at, number, 1, 0, sk.ANY_TYPE) == -1
-    assert not sk.step_aside(at, number, -1, 1)
+    assert sk.place_without(at, number, 0, 1, 0, sk.ANY_TYPE) == -1
+    assert sk.place_without(at, 0, 99, 1, 0, sk.ANY_TYPE) == -1
     assert not vk.timer(at, number if number > 0 and number > 63 else -1, 5.0)
 
 
@@ -200,7 +200,7 @@ def test_a_trial_says_what_would_fit_and_changes_nothing(tmp_path: Path) -> None
             seen["without both"] = view.fits(2, [0, 1], placement="consolidate")
             seen["a running one"] = view.fits(0, [1], gpus=4)
             seen["same"] = [
-                name for name in before.fields if name not in {"choice", "order", "attempts"}
+                name for name in before.fields if name not in {"choice", "order", "attempts", "fresh"}
                 and getattr(before, name).tobytes() != getattr(view._state, name).tobytes()
             ]  # fmt: skip
 
