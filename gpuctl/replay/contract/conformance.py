@@ -414,6 +414,7 @@ def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[s
     rates, rows = settings.rates, outcome.jobs
     plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
     plain &= rates.alike & (settings.overhead.charge == 0) & (workload.gpus > 0)
+    plain &= True if workload.phase is None else workload.phase < 0
     wrong = plain & ~np.isclose(done, workload.true_run_time, rtol=SLACK, atol=SLACK)
     return [
         f"{workload.ids[k]}: its GPUs did {done[k]:g} s of work, it has {workload.true_run_time[k]:g} s"

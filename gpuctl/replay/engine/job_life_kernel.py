@@ -71,6 +71,19 @@ def early(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def set_phase(s, j):  # type: ignore[no-untyped-def]
+    """Let a job whose speeds change as it comes forward have those of what it has done."""
+    job = s.jobs[j]
+    if job.phases == 0:
+        return
+    k = job.first_phase
+    while job.done >= s.phases[k].until - 1e-9:
+        k += 1
+    phase = s.phases[k]
+    job.change, job.curve, job.points = phase.until, phase.curve, phase.points
+
+
+@inner
 def next_segment(s, j):  # type: ignore[no-untyped-def]
     """What a job is to do next is its next segment."""
     job = s.jobs[j]
@@ -79,6 +92,7 @@ def next_segment(s, j):  # type: ignore[no-untyped-def]
     job.work = s.segment_s[job.segment]
     job.done = 0.0
     job.anew = job.ran
+    set_phase(s, j)
 
 
 @inner
@@ -141,7 +155,7 @@ def snapped(s, t):  # type: ignore[no-untyped-def]
 def plan_end(s, j):  # type: ignore[no-untyped-def]
     """Foresee when the job's segment ends, from its progress and rate; time limits come first where enforced."""
     job = s.jobs[j]
-    left = job.work - job.done
+    left = min(job.work, job.change) - job.done
     end = np.inf if job.rate <= 0 else snapped(s, job.last + max(left, 0.0) / job.rate)
     if s.g[0].limits == 1:
         end = min(end, job.due)
@@ -384,6 +398,7 @@ def begin(s, j, cost):  # type: ignore[no-untyped-def]
     job.overhead += cost * job.counted
     if np.isnan(job.first_start):
         job.first_start = now
+    set_phase(s, j)
     job.rate = rate_of(s, j)
     plan_end(s, j)
 
@@ -493,6 +508,11 @@ def segment_ends(s, j):  # type: ignore[no-untyped-def]
     settle(s, j)
     unspent(s, j)
     timed_out = g.limits == 1 and g.now >= job.due and job.done < job.work - 1e-9
+    if not timed_out and job.change < job.work:
+        job.done = max(job.done, job.change)
+        set_phase(s, j)
+        change_rate(s, j)
+        return
     if not timed_out:
         job.done = job.work
         early(s, j)

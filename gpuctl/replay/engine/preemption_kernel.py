@@ -10,6 +10,7 @@ from gpuctl.replay.engine.job_life_kernel import (
     early,
     note,
     rate_of,
+    set_phase,
     settle,
     stop,
     time_is_up,
@@ -49,6 +50,7 @@ def drop_progress(s, j):  # type: ignore[no-untyped-def]
     if rate > 0:
         job.lost += (job.done - kept) / rate * job.counted
     job.done = kept
+    set_phase(s, j)
     if kept == 0:
         job.anew = job.ran
 

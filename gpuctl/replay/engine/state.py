@@ -124,6 +124,9 @@ JOB = np.dtype(
         ("most", "i8"),  # … to
         ("curve", "i8"),  # first of its speeds in `curves` …
         ("points", "i8"),  # … and how many they are; 0: as `alpha` says
+        ("phases", "i8"),  # 1: its speeds change as it comes forward …
+        ("first_phase", "i8"),  # … by the rows of `phases` from here on …
+        ("change", "f8"),  # … next when so much is done; inf: no more
         ("row_of_speeds", "i8"),  # its class in `by_type` and `by_pair`
         # ---- what is asked for seldom
         ("submit", "f8"),
@@ -181,6 +184,9 @@ PIECE = np.dtype([("server", "i4"), ("gpus", "i4")])
 TURN = np.dtype([("t", "f8"), ("counted", "f8"), ("pace", "f8"), ("row", "i8")], align=True)
 """From when on so many GPUs count for an attempt, and what is left of its job's speed."""
 
+
+PHASE = np.dtype([("until", "f8"), ("curve", "i8"), ("points", "i8")], align=True)
+"""Up to which work done, in seconds, a job is as fast on other GPUs as a curve says; inf: to its end."""
 
 NEED = np.dtype([("cpu", "i8"), ("mem", "i8")])
 
@@ -286,6 +292,7 @@ class State(Bundle):
     # speeds by class of a job and of the one packed beside it [classes, classes]; [1, 1] without a table
     by_pair = floats(2)
     curves = floats()  # speeds on 1, 2, 3 … GPUs, one curve after the other
+    phases = rows(PHASE)  # of jobs whose speeds change, those of one job after the other; [1] without any
     turns = rows(TURN)  # what counts for attempts on crowded servers, from when on
 
 

@@ -396,6 +396,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         max_gpus=None if w.max_gpus is None else w.max_gpus[jobs],
         curve=None if w.curve is None else w.curve[jobs],
         curves=w.curves,
+        phase=None if w.phase is None else w.phase[jobs],
         beyond=_of(w.beyond, jobs),
         traits={name: values[jobs] for name, values in w.traits.items()},
         line=None if w.line is None else w.line[jobs],

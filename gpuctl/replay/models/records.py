@@ -126,6 +126,10 @@ class Workload:
         max_gpus: the most, at least ``gpus``; None: no job runs on more.
         curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
         curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; on more GPUs than it names it gets no faster.
+        phase: number in ``phases`` of how each job's speeds change as it comes forward; -1: ``curve`` holds throughout;
+            None: for all of them.
+        phases: of each, pairs of the part of the work from which on it holds (the first is 0) and a number in
+            ``curves``.
         beyond: seconds of run time that each job would have had to go when its search kills it, above 0 for those that
             are killed; None: none is.
         traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
@@ -182,6 +186,8 @@ class Workload:
     failures: Failures | None = None
     think: Floats | None = None
     own: pl.DataFrame | None = None
+    phase: Ints | None = None
+    phases: tuple[tuple[tuple[float, int], ...], ...] = ()
 
     @property
     def size(self) -> int:
