@@ -322,7 +322,11 @@ def _tell_never(task: Task, say: Callable[[str], None]) -> None:
     jobs, cluster = task.workload, task.cluster
     quota = np.full(len(jobs.queues) + 1, np.inf)
     quota[: cluster.quota.size] = cluster.quota[: len(jobs.queues)]
-    large = np.flatnonzero((jobs.gpus > cluster.gpus.min()) | (jobs.gpus > quota[jobs.queue]))
+    # a gang that fits on one of the servers that it may use is placed somehow
+    kinds = [cluster.gpu_type == kind for kind in np.unique(cluster.gpu_type)]
+    kinds += [servers for servers in cluster.queue_servers if servers is not None and len(servers)]
+    one = min(int(cluster.gpus[servers].max()) for servers in kinds)
+    large = np.flatnonzero((jobs.gpus > one) | (jobs.gpus > quota[jobs.queue]))
     for number, (name, params) in enumerate(task.policies if large.size else ()):
         if not isinstance(make(name, params), PythonPolicy):
             # a file of limits may say nothing of these
