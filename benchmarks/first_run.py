@@ -1,4 +1,4 @@
-"""CPU seconds of a replay as Python and of compiling, by policy: the tables of `gpuctl.replay.compile_cost`.
+"""CPU seconds of a replay as Python and of compiling, by policy: what `gpuctl.replay.compile_cost` assumes of all.
 
 python benchmarks/first_run.py [POLICY ...]
 
@@ -18,11 +18,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.replay import compile_cost
-from gpuctl.replay.compile_cost import INTERPRETED_S, OTHERS_S
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.policies import find
+from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.run import Models
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -65,13 +64,13 @@ def compiling_s(name: str) -> float:
 
 def main() -> None:
     """Print the tables."""
-    for name in sys.argv[1:] or INTERPRETED_S:
+    for name in sys.argv[1:] or [name for name in BUILT_IN if name != "recorded"]:
         begin = time.process_time()
         replay(name, interpreted=True)
         spent = time.process_time() - begin
         print(
-            f"{name}: interpreted {spent:.2f} s ({INTERPRETED_S.get(name, OTHERS_S):.2f} in the table), "
-            f"compiling {compiling_s(name):.1f} s ({compile_cost.compiling_s(find(name)):.1f} in the table)",
+            f"{name}: interpreted {spent:.2f} s ({compile_cost.SAMPLE_S:.2f} assumed), "
+            f"compiling {compiling_s(name):.1f} s ({compile_cost.COMPILING_S:.1f} assumed)",
             flush=True,
         )
 

@@ -368,7 +368,7 @@ def _told_of(row: Row, needs: str, unit: Unit) -> str:
 
 
 def _unfinished(table: ResultTable, units: Units) -> Iterator[Finding]:
-    counts = {row["policy"]: row["jobs"] - row["jobs_finished"] for row in _rows(table)}
+    counts = {row["policy"]: row["jobs"] - row["jobs_finished"] - row.get("jobs_cut", 0) for row in _rows(table)}
     left = {name: count for name, count in counts.items() if count > 0}
     if left:
         told = ", ".join(f"{visible(str(name))} {shown(count)}" for name, count in left.items())

@@ -250,7 +250,7 @@ def _result(
 
 def _tell_unfinished(outcomes: list[Outcome], given: Settings) -> None:
     for outcome in outcomes:
-        left = Counter(word for word in outcome.jobs["state"].to_list() if word != "finished")
+        left = Counter(word for word in outcome.jobs["state"].to_list() if word not in {"finished", "cut"})
         if left:
             each = ", ".join(f"{count:,} {word}" for word, count in left.most_common())
             message(

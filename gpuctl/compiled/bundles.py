@@ -136,7 +136,7 @@ class Bundle:
 
         line = Line(key=np.arange(9), queue=9)
 
-    A number, or a tuple of them, is the size of an array of zeros.
+    A number, or a tuple of them, is the size of an array of zeros; of an array that cannot be written a copy is taken.
 
     Attributes:
         fields: what they have declared: name -> (dtype, dimensions).
@@ -183,6 +183,9 @@ class Bundle:
                 given = arrays[name]
                 sized = isinstance(given, (int, np.integer, tuple))
                 array = np.zeros(given, dtype) if sized else np.ascontiguousarray(given, dtype=dtype)
+                if not array.flags.writeable:
+                    # compiled code writes past that: whoever may only look gets arrays of its own
+                    array = array.copy()
                 if array.ndim != dimensions:
                     raise ValueError(f"{name}: {array.ndim} dimensions, expected {dimensions}")
                 if array.dtype.names is not None:

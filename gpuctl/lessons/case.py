@@ -11,6 +11,7 @@ from gpuctl.analyze.failed_attempts import failed_attempts
 from gpuctl.analyze.run import Options
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.inputs.trace import read_trace
+from gpuctl.replay.results.timelines import ENDED
 from gpuctl.replay.run import replay
 
 if TYPE_CHECKING:
@@ -136,7 +137,7 @@ class Jobs:
 def jobs_of(outcome: Outcome) -> Jobs:
     """What came of each job."""
     frame = outcome.jobs
-    done = (frame["state"] == "finished").to_numpy()
+    done = frame["state"].is_in(ENDED).to_numpy()
     columns = (frame[name].to_numpy().astype(np.float64) for name in ("wait_s", "run_s", "gpu_s"))
     wait, run, gpu = (np.where(done, column, np.nan) for column in columns)
     return Jobs(wait, run, gpu)

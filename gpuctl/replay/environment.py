@@ -208,7 +208,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         if self._open:
             self._close()
         while True:
-            status, now, fresh, free, jobs = vk.next_decision(simulation.state.address, math.inf, 1000, 1, 0)
+            status, now, fresh, free, jobs, changes = vk.next_decision(simulation.state.address, math.inf, 1000, 1, 0)
             if status == GROW:
                 grow(simulation.state)
             elif status == ENDED:
@@ -216,7 +216,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             elif status == STEPPED and fresh >= 0:
                 self._waited += len(view.waiting) * (now - self._until)
                 self._until = now
-                view._begin(now, fresh, free, jobs)
+                view._begin(now, fresh, free, jobs, changes)
                 self._tried.clear()
                 self._open = True
                 if self._may_fit():

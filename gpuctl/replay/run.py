@@ -23,6 +23,7 @@ from gpuctl.replay.contract import view_kernel
 from gpuctl.replay.contract.own_models import alone
 from gpuctl.replay.contract.policy import BESIDE
 from gpuctl.replay.contract.python_policy import PythonPolicy
+from gpuctl.replay.engine.never import never_note
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.engine.state import D_REJECT, LOG
@@ -158,9 +159,8 @@ class Task:
             # the estimate was wrong: it goes on compiled from here
             spent = time.process_time() - begin
             if simulation.interpreted and spent > compile_cost.LOADING_S and not UNCOMPILED:
-                most = (
-                    compile_cost.LOADING_S if all(map(is_compiled, entries(kind))) else compile_cost.compiling_s(kind)
-                )
+                compiled = all(map(is_compiled, entries(kind)))
+                most = compile_cost.LOADING_S if compiled else compile_cost.COMPILING_S
                 simulation.interpreted = spent <= most
             progress(ended, size, second)
 
@@ -236,8 +236,9 @@ def replay(
     for number, (name, params) in enumerate(task.policies):
         if not isinstance(make(name, params), PythonPolicy):
             one.simulation(number, interpreted=True)
-    count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     say = tell or (lambda _text: None)
+    _tell_never(task, say)
+    count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     done: dict[int, Outcome] = {}
     with CtrlC() as ctrl_c:
         try:
@@ -316,6 +317,26 @@ def _one_job(task: Task) -> Task:
     )
 
 
+def _tell_never(task: Task, say: Callable[[str], None]) -> None:
+    """Name the jobs that can never start under a policy, for its placement or a quota, before anything runs."""
+    jobs, cluster = task.workload, task.cluster
+    quota = np.full(len(jobs.queues) + 1, np.inf)
+    quota[: cluster.quota.size] = cluster.quota[: len(jobs.queues)]
+    # a gang that fits on one of the servers that it may use is placed somehow
+    kinds = [cluster.gpu_type == kind for kind in np.unique(cluster.gpu_type)]
+    kinds += [servers for servers in cluster.queue_servers if servers is not None and len(servers)]
+    one = min(int(cluster.gpus[servers].max()) for servers in kinds)
+    large = np.flatnonzero((jobs.gpus > one) | (jobs.gpus > quota[jobs.queue]))
+    for number, (name, params) in enumerate(task.policies if large.size else ()):
+        if not isinstance(make(name, params), PythonPolicy):
+            # a file of limits may say nothing of these
+            plain = (*task.policies[:number], (name, {k: v for k, v in params.items() if k != "limits_from"}))
+            some = dataclasses.replace(task, workload=take(jobs, large), policies=plain)
+            simulation = some.simulation(number, interpreted=True)
+            for told in never_note(simulation.never, simulation.workload):
+                say(f"{simulation.label}: {told}")
+
+
 def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> Ints | None:
     """The jobs that can be placed; None where all can."""
     large = unplaceable(workload, cluster, resources, speeds)
@@ -335,11 +356,11 @@ def _interpreted(kind: type[Policy], jobs: int) -> bool:
     if not UNCOMPILED and "numba" in sys.modules and all(loop.fast.signatures for loop in entries(kind)):
         # an earlier replay in this process has paid for loading
         return False
-    small = compile_cost.may_interpret(kind, jobs, compiled=None)
+    small = compile_cost.may_interpret(jobs, compiled=None)
     if small and (UNCOMPILED or sum(_AS_PYTHON_S) <= compile_cost.LOADING_S):
         return True
     # one small replay is done before Numba is loaded, many are not
-    return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(kind, jobs, compiled=False)
+    return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(jobs, compiled=False)
 
 
 def _compile(task: Task, jobs: int, tell: Callable[[str], None]) -> None:

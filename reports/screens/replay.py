@@ -164,7 +164,7 @@ def _recorded(analysis: Analysis) -> Line | None:
 
 
 def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -> Line | None:
-    left = {row["policy"]: row["jobs"] - row["jobs_finished"] for row in policies}
+    left = {row["policy"]: row["jobs"] - row["jobs_finished"] - row.get("jobs_cut", 0) for row in policies}
     own = _deferrable(analysis, told)
     others = [text for text in _known_once(analysis, told) if text not in own]
     texts = [text for text in others if not text.startswith("Oracles, which know")]
@@ -191,7 +191,7 @@ def _next(policies: Sequence[Row]) -> Line:
 def _notes(analysis: Analysis, found: Sequence[Finding], told: Sequence[str]) -> tuple[tuple[str, str], ...]:
     notes = [("Caveat", text) for text in _known_once(analysis, told)]
     notes += [
-        ("wait, p95, JCT", "mean wait and its 95th percentile, and mean time from submission to end, of finished jobs"),
+        ("wait, p95, JCT", "mean wait and its 95th percentile, and mean time from submission to end, of ended jobs"),
         ("util", "GPU-hours held over GPU-hours available in the measured time, which differs between policies"),
         ("change", f"mean difference of the same jobs' waits; {analysis.settings.get('intervals', '')}"),
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class _Everything:
     def __init__(self, workload: Workload, policy: str, *, oracle: bool) -> None:
         self.order = np.argsort(workload.submit, kind="stable")
         self._workload, self._policy, self._oracle = workload, policy, oracle
-        self._user, who = as_they_come(workload.user[self.order])
+        user, who = as_they_come(workload.user[self.order])
+        self._user = only_to_read(user)
         self._users = tuple(workload.users[number] for number in who.tolist())
         self._columns: dict[str, NDArray[Any] | None] = {}
 
@@ -87,7 +88,7 @@ class _Everything:
     def _column(self, name: str) -> NDArray[Any] | None:
         if name not in self._columns:
             array = getattr(self._workload, name)
-            self._columns[name] = None if array is None else array[self.order]
+            self._columns[name] = None if array is None else only_to_read(array[self.order])
         return self._columns[name]
 
     def _only_oracles(self, name: str, first: int, end: int) -> Any:
@@ -105,13 +106,28 @@ class _Everything:
             )
         w = self._workload
         if name == "true_run_time":
-            self._columns.setdefault(name, w.true_run_time[self.order])
+            self._columns.setdefault(name, only_to_read(w.true_run_time[self.order]))
             return self._columns[name][first:end]  # type: ignore[index]
         jobs = self.order[first:end]
         counts = np.diff(w.segment_start)[jobs]
         if name == "segment_start":
             return np.append(0, np.cumsum(counts))
         return np.concatenate([w.segment_s[w.segment_start[job] : w.segment_start[job + 1]] for job in jobs.tolist()])
+
+
+def only_to_read(array: NDArray[Any]) -> NDArray[Any]:
+    """The same numbers, which cannot be written."""
+    found = array.view()
+    found.flags.writeable = False
+    return found
+
+
+def looked_at(workload: Workload) -> Workload:
+    """The same jobs for a policy: what all policies of a comparison share, none of them can write."""
+    arrays: dict[str, Any] = {
+        name: only_to_read(value) for name, value in vars(workload).items() if isinstance(value, np.ndarray)
+    }
+    return replace(workload, **arrays)
 
 
 def arrivals(workload: Workload, policy: str, *, oracle: bool) -> Iterator[tuple[Ints, Arrivals]]:

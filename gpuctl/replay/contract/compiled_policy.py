@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuctl.compiled.bundles import Bundle, flags, floats, ints, records, rows, words
 from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.contract.arrivals import looked_at
 from gpuctl.replay.contract.policy import Policy
 from gpuctl.replay.contract.tenants import shapes
 from gpuctl.replay.engine.instant_kernel import grant, job_timer, migrate, named_timer, reject, resize
@@ -55,12 +56,12 @@ class CompiledPolicy(Policy):
     tallies: ClassVar[dict[str, str]] = {}
 
     def memory(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> tuple[Any, ...]:
-        """What it remembers, bundles, on a new simulation."""
+        """What it remembers, bundles, on a new simulation; the arrays of `workload` cannot be written."""
         raise NotImplementedError
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
-        memory = self.memory(workload, cluster, settings, state)
+        memory = self.memory(looked_at(workload), cluster, settings, state)
         state.g.span = self.every
         if self.run is None:
             raise NotImplementedError

@@ -10,8 +10,11 @@ import numpy as np
 import polars as pl
 
 from gpuctl.replay.inputs.transforms import gather
+from gpuctl.replay.models.records import SHOWS, Failures
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.models.records import Cluster, Ints, Outcome, Workload
 
@@ -26,18 +29,24 @@ def other_future(
     draw: np.random.Generator,
     case: tuple[Workload, Cluster, Settings],
     instant: float,
-    unfinished: Ints | None,
+    unfinished: Ints,
+    *,
+    told: bool,
+    oracle: bool,
 ) -> tuple[Workload, Cluster, Settings]:
     """The same case with everything after an instant changed.
 
     Other jobs are submitted after it, more or fewer, with other gangs, users, queues, time limits and run times, and
-    servers go down and come back at other times.
+    servers go down and come back at other times. What the log of a trace would tell of jobs that have not ended (their
+    recorded starts and places, their final states, and whether and why they fail once more) is another story, too.
 
     Args:
         draw: draws what is changed.
         case: workload, cluster, settings.
         instant: second up to which, itself included, all stays as it is.
-        unfinished: jobs that still run or wait then: they take longer. None: run times of jobs submitted before stay.
+        unfinished: jobs that still run or wait then.
+        told: run times of jobs submitted before stay; otherwise those of the unfinished ones are longer.
+        oracle: jobs submitted before fail as often as before.
     """
     workload, cluster, settings = case
     n = workload.size
@@ -52,7 +61,7 @@ def other_future(
     user[k:] = draw.integers(0, len(workload.users), like.size) if workload.users else -1
     seconds = new.segment_s.copy()
     seconds[new.segment_start[k] :] = draw.uniform(1.0, 60.0, seconds.size - int(new.segment_start[k]))
-    if unfinished is not None:
+    if not told:
         last = new.segment_start[1:][np.flatnonzero(np.isin(early, unfinished))] - 1
         seconds[last] += draw.uniform(0.0, 60.0, last.size)
     place = np.full(n, -1, np.int64)
@@ -69,7 +78,94 @@ def other_future(
         segment_s=seconds,
         depends=depends[(depends >= 0).all(axis=1)],
     )
-    return new, _other_breakdowns(draw, cluster, instant), _of_jobs(settings, jobs, n)
+    breakdowns = _other_breakdowns(draw, cluster, instant)
+    settings = _of_jobs(settings, jobs, n)
+    open_jobs = np.concatenate([np.isin(early, unfinished), np.ones(like.size, np.bool_)])
+    if not oracle:
+        new = _fails_again(draw, new, open_jobs)
+    return _other_record(draw, new, breakdowns, open_jobs), breakdowns, settings
+
+
+def with_record(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
+    """The same case with what the log of a trace tells beside: starts, places, final states, why attempts failed."""
+    workload, cluster, settings = case
+    draw = np.random.Generator(np.random.PCG64([seed, 7]))
+    size = workload.segment_s.size
+    bare = replace(
+        workload,
+        recorded_start=np.zeros(size),
+        piece_start=np.arange(size + 1),
+        piece_server=np.zeros(size, np.int64),
+        piece_gpus=np.zeros(size, np.int64),
+        failures=Failures(
+            np.full(size, -1), np.full(size, -1), np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.bool_),
+            ("an error", "another"), ("the job", "the machine"),
+        ),
+    )  # fmt: skip
+    return _other_record(draw, bare, cluster, np.ones(workload.size, np.bool_)), cluster, settings
+
+
+def _fails_again(draw: np.random.Generator, workload: Workload, jobs: NDArray[np.bool_]) -> Workload:
+    """Let some of these jobs fail once or twice more, after all that they were to do."""
+    w = workload
+    more = np.where(jobs & (draw.random(w.size) < 0.5), draw.integers(1, 3, w.size), 0)
+    counts = np.diff(w.segment_start)
+    owner = np.repeat(np.arange(w.size), counts + more)
+    within = _within(counts + more)
+    # each job's segments, and its last one again for each that is added
+    took = w.segment_start[owner] + np.minimum(within, counts[owner] - 1)
+    again, last = more[owner] > 0, within == (counts + more)[owner] - 1
+    fails = np.where(again, ~last, w.segment_fails[took])
+    seconds = np.where(within >= counts[owner], draw.uniform(1.0, 60.0, owner.size), w.segment_s[took])
+    pieces = np.diff(w.piece_start)[took]
+    rows = np.repeat(w.piece_start[took], pieces) + _within(pieces)
+    return replace(
+        w,
+        segment_start=np.concatenate([[0], np.cumsum(counts + more)]),
+        segment_s=seconds,
+        segment_fails=fails,
+        recorded_start=w.recorded_start[took],
+        piece_start=np.concatenate([[0], np.cumsum(pieces)]),
+        piece_server=w.piece_server[rows],
+        piece_gpus=w.piece_gpus[rows],
+        failures=None if w.failures is None else w.failures.of(took),
+    )
+
+
+def _within(counts: Ints) -> Ints:
+    """0, 1, 2 … for each of several groups, one after the other."""
+    return np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+
+
+def _other_record(draw: np.random.Generator, workload: Workload, cluster: Cluster, jobs: NDArray[np.bool_]) -> Workload:
+    """What the log tells of these jobs, drawn anew; a workload without such a log stays without."""
+    w = workload
+    if w.failures is None:
+        return w
+    counts = np.diff(w.segment_start)
+    owner = np.repeat(np.arange(w.size), counts)
+    some, size = jobs[owner], owner.size
+    start = w.submit[owner] + 60 * _within(counts) + draw.uniform(0, 60, size)
+    server = draw.integers(0, len(cluster.servers), size)
+    gpus = np.minimum(w.gpus[owner], cluster.gpus[server])
+    reason = np.where(w.segment_fails, draw.integers(-1, 2, size), -1)
+    known, f = reason >= 0, w.failures
+    state = draw.choice(np.array(["completed", "failed", "killed"], object), w.size)
+    return replace(
+        w,
+        recorded_start=np.where(some, start, w.recorded_start),
+        piece_server=np.where(some, server, w.piece_server),
+        piece_gpus=np.where(some, gpus, w.piece_gpus),
+        state=tuple(np.where(jobs, state, np.array(w.state, object)).tolist()),
+        failures=replace(
+            f,
+            reason=np.where(some, reason, f.reason),
+            category=np.where(some, np.where(known, draw.integers(0, 2, size), -1), f.category),
+            confidence=np.where(some, np.where(known, draw.random(size), 0.0), f.confidence),
+            shows=np.where(some, draw.integers(0, len(SHOWS), size), f.shows),
+            may_pass=np.where(some, draw.random(size) < 0.5, f.may_pass),
+        ),
+    )
 
 
 def _of_jobs(settings: Settings, jobs: Ints, size: int) -> Settings:

@@ -99,7 +99,8 @@ class Hooks:
 
     def __init__(self, policy: Listener) -> None:
         own = {name for name in (*HOOKS, "decide") if getattr(type(policy), name) is not getattr(Listener, name)}
-        self.every = float(policy.every)
+        every: object = policy.every
+        self.every = float(every) if isinstance(every, (int, float)) else math.nan
         if not 0 <= self.every < math.inf:
             raise InputError(f"{policy.name}: every = {policy.every!r}", hint="expected seconds, above 0; 0: no rounds")
         if not own:
@@ -128,7 +129,7 @@ class Hooks:
     def tell(self, view: View) -> None:
         """Call the hooks for what has happened at this instant, in that order, then `decide`."""
         state, call = view._state, self._call
-        view.round = None
+        view.__dict__["round"] = None
         calls: list[tuple[Callable[[View, int], None], int]] = []
         # all of them are found before the first is called: what a hook does is no event of this instant
         for kind, who in view._happened():
@@ -138,7 +139,7 @@ class Hooks:
             elif kind == E_ROUND:
                 if not who or state.g.waiting[0] + state.g.running[0] == 0:
                     continue
-                who = view.round = round(view.now / self.every)  # noqa: PLW2901 - its number
+                who = view.__dict__["round"] = round(view.now / self.every)  # noqa: PLW2901 - its number
             if hook is not None:
                 calls.append((hook, who))
         for hook, who in calls:

@@ -9,9 +9,11 @@ from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.core.notes import foreign
 from gpuctl.core.plugins import own_fault
 from gpuctl.replay.contract import view_kernel as vk
+from gpuctl.replay.contract.arrived import OfArrived
 from gpuctl.replay.contract.hooks import Hooks, Listener
 from gpuctl.replay.contract.policy import Policy, faults_of
-from gpuctl.replay.contract.view import PLACEMENTS, OfArrived, View
+from gpuctl.replay.contract.view import View
+from gpuctl.replay.engine.placements import placement_number
 from gpuctl.replay.engine.state import STEPPED
 
 if TYPE_CHECKING:
@@ -72,6 +74,7 @@ class RankPolicy(Policy):
             raise InputError(
                 f"{self.name}: rank() gave NaN for {np.isnan(rank).sum()} of {rank.size} jobs", hint="expected numbers"
             )
+        placement_number(self.placement, self.name)
         how = placements(workload, self.placement, settings.placement)
         past_head = PastHead.NOBODY if self.strict else PastHead.WHOEVER_FITS
         return list_program(NonPreemptive(FixedRank(rank), past_head, how), workload, state)
@@ -95,8 +98,10 @@ class PythonPolicy(Listener, Policy):
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
         view = View(self, workload, cluster, state)
-        view._own = PLACEMENTS[settings.placement or self.placement]
+        view._own = placement_number(settings.placement or self.placement, self.name)
         view._know_types(workload, cluster, settings.rates)
+        view._know_jobs(workload)
+        view._made = True
         with faults_of(type(self).begin, f"{self.name} failed in begin()"):
             self.begin(view)
         state.g.span = Hooks(self).every
@@ -125,11 +130,11 @@ class PythonProgram:
         ask, decided, begin = vk.next_decision, vk.decided, view._begin
         act = hooks.tell if kinds or hooks.decide is None else hooks.decide
         for _ in range(steps):
-            status, now, fresh, free, jobs = ask(address, until, 1000, when, kinds)
+            status, now, fresh, free, jobs, changes = ask(address, until, 1000, when, kinds)
             if status != STEPPED:
                 return int(status)
             if fresh >= 0:
-                begin(now, fresh, free, jobs)
+                begin(now, fresh, free, jobs, changes)
                 try:
                     act(view)
                 except (GpuctlError, KeyboardInterrupt):
@@ -144,13 +149,13 @@ class PythonProgram:
         view = self._view
         twin = copy.copy(view)
         for name in ("reasons", "_codes", "waiting"):
-            setattr(twin, name, copy.deepcopy(getattr(view, name)))
+            twin.__dict__[name] = copy.deepcopy(getattr(view, name))
         same: dict[int, Any] = {id(view): twin, id(view.waiting): twin.waiting}
         for name in ("gpus", "least", "most", "submit", "limit", "queue", "user", "job_class"):
             known = getattr(view, name)
             same[id(known)] = twins = OfArrived(twin)
-            twins.update(known)
-            setattr(twin, name, twins)
+            dict.update(twins, known)
+            twin.__dict__[name] = twins
         # what the policy keeps of the view becomes the same of the twin
         policy = copy.deepcopy(self._policy, same)
         twin._policy = policy

@@ -1,13 +1,25 @@
 """The compiled calls behind a policy written in Python: one call a step, one a decision.
 
-Each takes the address of the simulation: numbers are handed over fast. Numbers of jobs and servers must be some of this
-simulation (`gpuctl.replay.contract.view` sees to it). An action comes back with -1 where it cannot be carried out, and
-with NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done nothing.
+Each takes the address of the simulation: numbers are handed over fast. Each sees for itself that the numbers of jobs,
+servers and classes that it is given are some of this simulation. An action comes back with -1 where it cannot be
+carried out, and with NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done
+nothing.
 """
 
 from __future__ import annotations
 
 from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.contract.search_kernel import (
+    drop_reservation,
+    is_job,
+    is_server,
+    may_hold_until,
+    may_run_on,
+    reserved,
+    search,
+    unreserved,
+    within_limit,
+)
 from gpuctl.replay.engine.gpu_type_kernel import may_pack, rate_now
 from gpuctl.replay.engine.instant_kernel import (
     end_leases,
@@ -22,13 +34,23 @@ from gpuctl.replay.engine.instant_kernel import (
 )
 from gpuctl.replay.engine.job_life_kernel import launch, note
 from gpuctl.replay.engine.loan_kernel import lend
-from gpuctl.replay.engine.placement_kernel import choose, hide, set_free, suits
+from gpuctl.replay.engine.placement_kernel import choose, set_free, suits
 from gpuctl.replay.engine.preemption_kernel import preempt
-from gpuctl.replay.engine.resource_kernel import find_units, lend_own, needs_met
+from gpuctl.replay.engine.resource_kernel import lend_own, needs_met
 from gpuctl.replay.engine.rounds_kernel import rounds
 from gpuctl.replay.engine.sharing_kernel import covers_guests, extend, guests_on, lay_out, own_on, regrow, share
 from gpuctl.replay.engine.speed_curve_kernel import scale
-from gpuctl.replay.engine.state import D_RESERVE, E_QUEUED, NO_ROOM, RUNNING, STEPPED, WAITING, state_at
+from gpuctl.replay.engine.state import (
+    D_RESERVE,
+    D_UNRESERVE,
+    E_QUEUED,
+    NAMED_TIMERS,
+    NO_ROOM,
+    RUNNING,
+    STEPPED,
+    WAITING,
+    state_at,
+)
 
 
 @inner
@@ -64,21 +86,22 @@ def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped
         kinds: a bit for each kind of event at which it is to be asked, too.
 
     Returns:
-        How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs.
+        How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs,
+        and how many times servers have gone down or come up.
     """
     s = state_at(address)
     g = s.g[0]
     for _ in range(steps):
         status = next_instant(s, until)
         if status != STEPPED:
-            return status, g.now, 0, g.free, 0
+            return status, g.now, 0, g.free, 0, g.machine
         if g.span > 0:
             rounds(s)
         if ask == 2 or (ask == 1 and g.waiting > 0) or (kinds != 0 and _hears(s, kinds)):
-            return STEPPED, g.now, _news(s), g.free, g.waiting + g.running
+            return STEPPED, g.now, _news(s), g.free, g.waiting + g.running, g.machine
         end_leases(s)
         g.asked = 0
-    return STEPPED, g.now, -1, g.free, 0
+    return STEPPED, g.now, -1, g.free, 0, g.machine
 
 
 @compiled
@@ -92,69 +115,26 @@ def decided(address):  # type: ignore[no-untyped-def]
     return 1
 
 
-@inner
-def _within_limit(s, j, more):  # type: ignore[no-untyped-def]
-    """Whether the job's queue may hold so many more GPUs."""
-    queue = s.jobs[j].queue
-    return s.queue_used[queue] + more <= s.queue_limit[queue]
-
-
-@inner
-def _reserved(s, j):  # type: ignore[no-untyped-def]
-    """Keep servers' reserved GPUs from a job that would still hold them when they are wanted."""
-    g = s.g[0]
-    job = s.jobs[j]
-    for number in range(s.servers.size):
-        server = s.servers[number]
-        if server.kept_for >= 0 and server.kept_for != j and g.now + job.limit > server.kept_from:
-            hide(s, number, min(server.kept_gpus, server.free))
-
-
-@inner
-def _unreserved(s):  # type: ignore[no-untyped-def]
-    for number in range(s.servers.size):
-        if s.servers[number].hidden > 0:
-            hide(s, number, 0)
-
-
-@inner
-def _drop_reservation(s, j):  # type: ignore[no-untyped-def]
-    g = s.g[0]
-    for number in range(s.servers.size):
-        if s.servers[number].kept_for == j:
-            s.servers[number].kept_for = -1
-            g.kept -= 1
-
-
-@inner
-def _may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
-    job = s.jobs[j]
-    return job.least <= gpus <= job.most
-
-
 @compiled
-def start(address, j, wanted, how, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job where it fits, on so many GPUs (0: its gang).
+def start(address, j, wanted, how, kind, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job where it fits, on so many GPUs (0: its gang) of a type.
 
     Returns the GPUs still free; -1 where it does not fit, does not wait, or does not run on so many.
     """
     s = state_at(address)
+    if not is_job(s, j):
+        return -1
     g = s.g[0]
     job = s.jobs[j]
     gpus = wanted if wanted != 0 else job.gpus
-    if job.state != WAITING or g.free < gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
+    if job.state != WAITING or g.free < gpus or not may_run_on(s, j, gpus) or not within_limit(s, j, gpus):
         return -1
     if not room(s):
         return NO_ROOM
-    if g.kept > 0:
-        _reserved(s, j)
-    found = find_units(s, j, gpus, how)
-    if g.kept > 0:
-        _unreserved(s)
-        if found:
-            _drop_reservation(s, j)
-    if not found:
+    if not search(s, j, gpus, how, kind):
         return -1
+    if g.kept > 0:
+        drop_reservation(s, j)
     launch(s, j, reason)
     return g.free
 
@@ -169,7 +149,7 @@ def clear(address):  # type: ignore[no-untyped-def]
 def _keeps(s, j, server):  # type: ignore[no-untyped-def]
     """Whether a server keeps GPUs for another job from before this one must have ended."""
     place = s.servers[server]
-    return place.kept_for >= 0 and place.kept_for != j and s.g[0].now + s.jobs[j].limit > place.kept_from
+    return place.kept_for >= 0 and place.kept_for != j and may_hold_until(s, j) > place.kept_from
 
 
 @compiled
@@ -179,6 +159,8 @@ def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
     GPUs that the job itself holds there count as free, but for those of a guest, which are its host's.
     """
     s = state_at(address)
+    if not is_job(s, j) or not is_server(s, server):
+        return False
     place = s.servers[server]
     job = s.jobs[j]
     free = place.free
@@ -207,16 +189,18 @@ def _chosen(s):  # type: ignore[no-untyped-def]
 def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
     """Start a waiting job on its choice; -1 unless that is the whole gang, or `wanted` GPUs."""
     s = state_at(address)
+    if not is_job(s, j):
+        return -1
     job = s.jobs[j]
     gpus = wanted if wanted != 0 else job.gpus
-    if job.state != WAITING or _chosen(s) != gpus or not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
+    if job.state != WAITING or _chosen(s) != gpus or not may_run_on(s, j, gpus) or not within_limit(s, j, gpus):
         return -1
     if not needs_met(s, j) or s.g[0].chosen == 0:
         return -1
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:
-        _drop_reservation(s, j)
+        drop_reservation(s, j)
     launch(s, j, reason)
     return 1
 
@@ -238,12 +222,14 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
     A guest leaves its host. A host takes its guests along where it is resized, and leaves them where it moves.
     """
     s = state_at(address)
+    if not is_job(s, j):
+        return -1
     job = s.jobs[j]
     total = _chosen(s)
     if job.state != RUNNING or total == 0 or (total != job.held) != other_size:
         return -1
     more = total if job.host >= 0 else total - job.held
-    if (other_size and not _may_run_on(s, j, total)) or not _within_limit(s, j, more):
+    if (other_size and not may_run_on(s, j, total)) or not within_limit(s, j, more):
         return -1
     keeps = job.guest >= 0 and other_size
     if job.guest >= 0 and not (covers_guests(s, j) if keeps else _leaves_guests(s, j)):
@@ -265,20 +251,27 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def find_for(address, j, gpus, how, other_size):  # type: ignore[no-untyped-def]
-    """Choose places for a running job of so many GPUs: what it would leave counts as free."""
+def find_for(address, j, gpus, how, kind, other_size):  # type: ignore[no-untyped-def]
+    """Choose places for a running job of so many GPUs of a type: what it would leave counts as free."""
     s = state_at(address)
+    if not is_job(s, j):
+        return False
     job = s.jobs[j]
-    if job.state != RUNNING or gpus < 1:
+    if job.state != RUNNING or gpus < 1 or gpus > s.g[0].free + job.held:
         return False
     if job.guest >= 0 and other_size:
-        return extend(s, j, gpus, how)
+        mask = job.mask
+        job.mask = mask & reserved(s, j, kind)
+        found = extend(s, j, gpus, how)
+        job.mask = mask
+        unreserved(s)
+        return found
     row = s.attempts[job.row]
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].server
         set_free(s, number, s.servers[number].free + own_on(s, j, number))
     lend_own(s, j, 1)
-    found = find_units(s, j, gpus, how)
+    found = search(s, j, gpus, how, kind)
     lend_own(s, j, -1)
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].server
@@ -290,7 +283,7 @@ def find_for(address, j, gpus, how, other_size):  # type: ignore[no-untyped-def]
 def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
     """Preempt a running job. Returns -1 it does not run, 0 its GPUs come later, 1 they are free now."""
     s = state_at(address)
-    if s.jobs[j].state != RUNNING:
+    if not is_job(s, j) or s.jobs[j].state != RUNNING:
         return -1
     if not room(s):
         return NO_ROOM
@@ -301,11 +294,13 @@ def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
 def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-untyped-def]
     """Start a waiting job on so many GPUs (0: its gang) of a running one; -1 where that cannot be."""
     s = state_at(address)
+    if not is_job(s, j) or not is_job(s, host):
+        return -1
     job, owner = s.jobs[j], s.jobs[host]
     gpus = wanted if wanted != 0 else job.gpus
     if job.state != WAITING or owner.state != RUNNING or owner.host >= 0 or owner.held < gpus or gpus < 1:
         return -1
-    if not _may_run_on(s, j, gpus) or not _within_limit(s, j, gpus):
+    if not may_run_on(s, j, gpus) or not within_limit(s, j, gpus):
         return -1
     if owner.sharers > 0 and owner.sliced != sliced:
         return -1
@@ -321,7 +316,7 @@ def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-unt
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:
-        _drop_reservation(s, j)
+        drop_reservation(s, j)
     share(s, j, host, sliced, reason)
     return 1
 
@@ -330,7 +325,7 @@ def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-unt
 def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
     """Give a running job its GPUs until then."""
     s = state_at(address)
-    if s.jobs[j].state != RUNNING or not until > s.g[0].now:
+    if not is_job(s, j) or s.jobs[j].state != RUNNING or not until > s.g[0].now:
         return -1
     if not room(s):
         return NO_ROOM
@@ -342,7 +337,7 @@ def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
 def wake(address, j, t):  # type: ignore[no-untyped-def]
     """Ask the policy again at `t` because of this job."""
     s = state_at(address)
-    if not t >= s.g[0].now:
+    if not is_job(s, j) or not t >= s.g[0].now:
         return False
     job_timer(s, j, t)
     return True
@@ -352,7 +347,7 @@ def wake(address, j, t):  # type: ignore[no-untyped-def]
 def timer(address, number, t):  # type: ignore[no-untyped-def]
     """Ask the policy again at `t`."""
     s = state_at(address)
-    if not t >= s.g[0].now:
+    if not 0 <= number < NAMED_TIMERS or not t >= s.g[0].now:
         return False
     named_timer(s, number, t)
     return True
@@ -362,12 +357,12 @@ def timer(address, number, t):  # type: ignore[no-untyped-def]
 def refuse(address, j, reason):  # type: ignore[no-untyped-def]
     """Take a waiting job out of the queue for good."""
     s = state_at(address)
-    if s.jobs[j].state != WAITING:
+    if not is_job(s, j) or s.jobs[j].state != WAITING:
         return -1
     if not room(s):
         return NO_ROOM
     if s.g[0].kept > 0:
-        _drop_reservation(s, j)
+        drop_reservation(s, j)
     reject(s, j, reason)
     return 1
 
@@ -376,6 +371,8 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
 def loan(address, server, cls, until, notice, reason):  # type: ignore[no-untyped-def]
     """Let a server that nobody uses belong to another class of servers, until then."""
     s = state_at(address)
+    if not is_server(s, server):
+        return -1
     place = s.servers[server]
     if place.up == 0 or place.free != place.cap or cls < 0 or cls >= s.class_free.size:
         return -1
@@ -391,6 +388,8 @@ def loan(address, server, cls, until, notice, reason):  # type: ignore[no-untype
 def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
     """Choose GPUs of a server to be kept for a waiting job; false where another job has reserved there."""
     s = state_at(address)
+    if not is_job(s, j) or not is_server(s, server):
+        return False
     place = s.servers[server]
     if s.jobs[j].state != WAITING or gpus < 1 or gpus > place.cap or (place.kept_for >= 0 and place.kept_for != j):
         return False
@@ -403,6 +402,8 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
     """Keep the choice for a waiting job from `t` on: jobs that could run longer do not start on those GPUs."""
     s = state_at(address)
     g = s.g[0]
+    if not is_job(s, j):
+        return -1
     if not room(s):
         return NO_ROOM
     for k in range(g.chosen):
@@ -416,9 +417,30 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
+def unreserve(address, j, reason):  # type: ignore[no-untyped-def]
+    """Take back all that a job has reserved; -1 where that is nothing."""
+    s = state_at(address)
+    if not is_job(s, j):
+        return -1
+    gpus = 0
+    for number in range(s.servers.size):
+        if s.servers[number].kept_for == j:
+            gpus += s.servers[number].kept_gpus
+    if gpus == 0:
+        return -1
+    if not room(s):
+        return NO_ROOM
+    drop_reservation(s, j)
+    note(s, D_UNRESERVE, j, gpus, -1, reason)
+    return 1
+
+
+@compiled
 def speed_on(address, j, gpus):  # type: ignore[no-untyped-def]
     """Speed of a job on so many GPUs, for that of its gang."""
     s = state_at(address)
+    if not is_job(s, j) or gpus < 1:
+        return 0.0
     return scale(s, j, gpus) / scale(s, j, s.jobs[j].gpus)
 
 
@@ -426,6 +448,8 @@ def speed_on(address, j, gpus):  # type: ignore[no-untyped-def]
 def up_to_now(address, j):  # type: ignore[no-untyped-def]
     """The job's progress, service and run time now: done and total work of the segment, GPU-seconds, seconds."""
     s = state_at(address)
+    if not is_job(s, j):
+        return 0.0, 0.0, 0.0, 0.0
     job = s.jobs[j]
     now = s.g[0].now
     done, attained, ran = job.done, job.attained, job.ran
@@ -439,4 +463,5 @@ def up_to_now(address, j):  # type: ignore[no-untyped-def]
 @compiled
 def rate(address, j):  # type: ignore[no-untyped-def]
     """Reference seconds a second that a job comes forward by now."""
-    return rate_now(state_at(address), j)
+    s = state_at(address)
+    return rate_now(s, j) if is_job(s, j) else 0.0

@@ -33,7 +33,7 @@ class Waiting:
     def __contains__(self, job: int) -> bool:
         return 0 <= job < self._end and self._before[job] >= 0
 
-    def add(self, job: int) -> None:
+    def _add(self, job: int) -> None:
         """Put a job at the end."""
         if self._before[job] >= 0:
             return
@@ -44,7 +44,7 @@ class Waiting:
         self._before[self._end] = job
         self._count += 1
 
-    def remove(self, job: int) -> None:
+    def _remove(self, job: int) -> None:
         """Take a job out."""
         before, after = self._before[job], self._after[job]
         if before < 0:

@@ -261,11 +261,12 @@ def move(s, j, how, what, reason):  # type: ignore[no-untyped-def]
 def go_on(s, j, what, start, lease, reason):  # type: ignore[no-untyped-def]
     """Let a job that has given up its GPUs, and not its turn, run on those in `choice`."""
     job = s.jobs[j]
+    due = job.due
     gpus = take(s, j, 0)
     job.changes += 1
     note(s, what, j, gpus, job.row, reason)
     begin(s, j, job.move)
-    job.start = start
+    job.start, job.due = start, due
     if s.g[0].limits == 1:
         plan_end(s, j)
     job.lease = lease

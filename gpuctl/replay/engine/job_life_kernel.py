@@ -71,6 +71,19 @@ def early(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def set_phase(s, j):  # type: ignore[no-untyped-def]
+    """Let a job whose speeds change as it comes forward have those of what it has done."""
+    job = s.jobs[j]
+    if job.phases == 0:
+        return
+    k = job.first_phase
+    while job.done >= s.phases[k].until - 1e-9:
+        k += 1
+    phase = s.phases[k]
+    job.change, job.curve, job.points = phase.until, phase.curve, phase.points
+
+
+@inner
 def next_segment(s, j):  # type: ignore[no-untyped-def]
     """What a job is to do next is its next segment."""
     job = s.jobs[j]
@@ -78,6 +91,8 @@ def next_segment(s, j):  # type: ignore[no-untyped-def]
     job.tenth -= job.work
     job.work = s.segment_s[job.segment]
     job.done = 0.0
+    job.anew = job.ran
+    set_phase(s, j)
 
 
 @inner
@@ -140,10 +155,10 @@ def snapped(s, t):  # type: ignore[no-untyped-def]
 def plan_end(s, j):  # type: ignore[no-untyped-def]
     """Foresee when the job's segment ends, from its progress and rate; time limits come first where enforced."""
     job = s.jobs[j]
-    left = job.work - job.done
+    left = min(job.work, job.change) - job.done
     end = np.inf if job.rate <= 0 else snapped(s, job.last + max(left, 0.0) / job.rate)
     if s.g[0].limits == 1:
-        end = min(end, job.start + job.limit)
+        end = min(end, job.due)
     if end < np.inf:
         schedule(s, j, end, C_END)
     else:
@@ -376,11 +391,14 @@ def begin(s, j, cost):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
     job.state = RUNNING
     job.start = now
+    # what it ran before counts, too, where it goes on with the work that it has kept
+    job.due = now + job.limit - (job.ran - job.anew)
     job.seen = now
     job.last = now + cost
     job.overhead += cost * job.counted
     if np.isnan(job.first_start):
         job.first_start = now
+    set_phase(s, j)
     job.rate = rate_of(s, j)
     plan_end(s, j)
 
@@ -474,13 +492,27 @@ def finish(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def time_is_up(s, j):  # type: ignore[no-untyped-def]
+    """The job is ended at its time limit."""
+    job = s.jobs[j]
+    note(s, D_TIMEOUT, j, job.held, job.row, 0)
+    give_back(s, j, A_TIMEOUT)
+    finish(s, j)
+
+
+@inner
 def segment_ends(s, j):  # type: ignore[no-untyped-def]
     """The job has come to the end of a segment: it ends, or queues again where the trace failed there."""
     g = s.g[0]
     job = s.jobs[j]
     settle(s, j)
     unspent(s, j)
-    timed_out = g.limits == 1 and g.now >= job.start + job.limit and job.done < job.work - 1e-9
+    timed_out = g.limits == 1 and g.now >= job.due and job.done < job.work - 1e-9
+    if not timed_out and job.change < job.work:
+        job.done = max(job.done, job.change)
+        set_phase(s, j)
+        change_rate(s, j)
+        return
     if not timed_out:
         job.done = job.work
         early(s, j)
@@ -503,7 +535,9 @@ def segment_ends(s, j):  # type: ignore[no-untyped-def]
         job.work += s.segment_s[job.segment]
         plan_end(s, j)
         return
-    how = A_TIMEOUT if timed_out else A_FAILED if fails else A_FINISHED
-    note(s, D_TIMEOUT if timed_out else D_FAIL if fails else D_FINISH, j, held, job.row, 0)
-    give_back(s, j, how)
+    if timed_out:
+        time_is_up(s, j)
+        return
+    note(s, D_FAIL if fails else D_FINISH, j, held, job.row, 0)
+    give_back(s, j, A_FAILED if fails else A_FINISHED)
     finish(s, j)

@@ -10,8 +10,10 @@ from gpuctl.replay.engine.job_life_kernel import (
     early,
     note,
     rate_of,
+    set_phase,
     settle,
     stop,
+    time_is_up,
     transfer,
     unspent,
 )
@@ -48,6 +50,9 @@ def drop_progress(s, j):  # type: ignore[no-untyped-def]
     if rate > 0:
         job.lost += (job.done - kept) / rate * job.counted
     job.done = kept
+    set_phase(s, j)
+    if kept == 0:
+        job.anew = job.ran
 
 
 @inner
@@ -123,7 +128,8 @@ def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
     """Take a running job's GPUs: after its suspension, at the end of its epoch, or at once and with loss.
 
     Returns:
-        Whether the GPUs are free now. False also where the job goes on: it ends with its epoch, or `must_go_on`.
+        Whether the GPUs are free now. False also where the job goes on: it ends with its epoch or by its time limit,
+        or `must_go_on`.
     """
     g = s.g[0]
     job = s.jobs[j]
@@ -137,6 +143,9 @@ def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
             # it will be done by then
             return False
         wait = max(job.last - g.now, 0.0) + (job.epoch - begun) / job.rate
+    if g.limits == 1 and mode != ABORT and wait + job.suspend > 0 and g.now + wait + job.suspend >= job.due:
+        # its time limit ends it before
+        return False
     if wait == 0:
         unspent(s, j)
     if g.patience > 0:
@@ -176,6 +185,10 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
         job.seen = s.g[0].now
     else:
         settle(s, j)
+    if s.g[0].limits == 1 and job.ran - job.anew >= job.limit:
+        # its checkpoint took what was left of its time limit
+        time_is_up(s, j)
+        return
     job.work += job.charge
     note(s, D_SUSPENDED, j, job.held, job.row, 0)
     stop(s, j, A_PREEMPTED)

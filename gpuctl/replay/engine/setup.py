@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuctl.compiled.bundles import aligned_records, records
+from gpuctl.compiled.bundles import aligned_records, as_records, records
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note, ours, together
 from gpuctl.core.numbers import lasting
@@ -16,6 +16,7 @@ from gpuctl.replay.engine.state import (
     JOB,
     MODES,
     NAMED_TIMERS,
+    PHASE,
     SERVER,
     State,
     wanted,
@@ -131,7 +132,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     types, pairs = settings.rates.types, settings.rates.pairs
     g.typed, g.paired = int(types is not None), int(pairs is not None)
     g.whole = biggest if settings.rates.by_fewest else 0
-    servers.type = 0 if types is None else types.server
+    servers.kind, servers.type = cluster.gpu_type, 0 if types is None else types.server
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
@@ -190,6 +191,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         by_type=np.ones((1, 1, 1)) if types is None else types.speed.astype(np.float64),
         by_pair=np.ones((1, 1)) if pairs is None else pairs.astype(np.float64),
         curves=np.concatenate([np.ones(1), *workload.curves]),
+        phases=_phases(workload, jobs),
         turns=0,
     )
 
@@ -237,6 +239,26 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
             jobs.think = np.where(jobs.parents > 0, workload.think, 0.0)
             jobs.parents += jobs.think > 0
     return jobs
+
+
+def _phases(workload: Workload, jobs: Any) -> Any:
+    """The rows of `State.phases`; tells the jobs whose speeds change where theirs begin."""
+    jobs.change = np.inf
+    number = workload.phase
+    some = np.flatnonzero(number >= 0).tolist() if number is not None else []
+    if number is None or not some:
+        return records(1, PHASE)
+    sizes = [curve.size for curve in workload.curves]
+    first = np.cumsum([1, *sizes])
+    work = workload.true_run_time
+    found: list[tuple[float, int, int]] = []
+    for job in some:
+        phases = workload.phases[number[job]]
+        jobs.phases[job], jobs.first_phase[job] = 1, len(found)
+        ends = [*(part * work[job] for part, _ in phases[1:]), np.inf]
+        found += [(end, int(first[curve]), sizes[curve]) for end, (_, curve) in zip(ends, phases, strict=True)]
+        jobs.change[job] = ends[0]
+    return as_records(np.array(found, PHASE))
 
 
 def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uint64]]:

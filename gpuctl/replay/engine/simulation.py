@@ -11,10 +11,12 @@ import polars as pl
 
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.engine.never import never_note, never_starts
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.setup import build, grow
 from gpuctl.replay.engine.state import (
     A_RUNNING,
+    A_TIMEOUT,
     DECISIONS,
     ENDED,
     ENDS,
@@ -101,6 +103,7 @@ class Simulation:
         self.interpreted = interpreted
         with jit.interpreted(interpreted):
             self.program: Program = policy.program(workload, cluster, settings, self.state)
+        self.never = never_starts(self.state, self.program)
         self.wall_s = 0.0
         self.loaded_gpu_s: float | None = None
 
@@ -204,6 +207,7 @@ class Simulation:
         twin.workload, twin.cluster = self.workload, self.cluster
         twin.policy, twin.settings = self.policy, self.settings
         twin.label, twin.notes, twin.interpreted = self.label, self.notes, self.interpreted
+        twin.never = self.never
         twin.state = self.state.copy()
         twin.program = self.program.copy()
         twin.wall_s, twin.loaded_gpu_s = 0.0, self.loaded_gpu_s
@@ -240,6 +244,7 @@ class Simulation:
             notes=(
                 *self.notes,
                 *getattr(self.program, "notes", ()),
+                *never_note(self.never, self.workload),
                 *(traits(self.workload).notes() if by_traits else ()),
                 *(() if loans is None else loan_notes(self.cluster, loans, self.now)),
             ),
@@ -252,6 +257,7 @@ class Simulation:
                 **({} if loans is None else loan_counts(self.cluster, loans, self.now)),
             },
             loaded_gpu_s=self.loaded_gpu_s,
+            never=self.never,
         )
 
     def _jobs(self) -> pl.DataFrame:
@@ -265,6 +271,8 @@ class Simulation:
         words = np.full(jobs.size, "running", object)
         for code, word in ((HELD, "held"), (WAITING, "waiting"), (FINISHED, "finished"), (REJECTED, "rejected")):
             words[jobs.state == code] = word
+        ended = np.flatnonzero((jobs.state == FINISHED) & (jobs.row >= 0))
+        words[ended[s.attempts.how[jobs.row[ended]] == A_TIMEOUT]] = "cut"
         servers = np.where(jobs.row >= 0, s.attempts.pieces[np.maximum(jobs.row, 0)], 0)
         names = np.array([*w.queues, ""], object)
         users = np.array([*w.users, ""], object)

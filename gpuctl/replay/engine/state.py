@@ -25,11 +25,11 @@ E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER,
 # ---- decisions and occurrences, as the log has them
 D_START, D_FINISH, D_FAIL, D_PREEMPT, D_SUSPENDED, D_DOWN, D_RESIZE, D_MIGRATE, D_SHARE, D_LEASE = range(10)
 D_LEASE_END, D_LOAN, D_REJECT, D_RESERVE, D_GATHER, D_GIVE_UP, D_TIMEOUT, D_SERVER_DOWN, D_SERVER_UP = range(10, 19)
-D_RECLAIM, D_RETURN = range(19, 21)
+D_RECLAIM, D_RETURN, D_UNRESERVE = range(19, 22)
 DECISIONS = (
     "start", "finish", "fail", "preempt", "suspended", "machine_down", "resize", "migrate", "share", "lease",
     "lease_end", "loan", "reject", "reserve", "gather", "give_up", "time_limit", "server_down", "server_up",
-    "reclaim", "return",
+    "reclaim", "return", "unreserve",
 )  # fmt: skip
 
 # ---- how an attempt ended
@@ -50,6 +50,10 @@ ANY, CONSOLIDATE, SPREAD, FILL, RACK, FEWEST, NEAR = range(7)
 STEPPED, ENDED, GROW = range(3)
 NO_ROOM = -2
 """What an action of a policy comes back with that has done nothing yet: arrays must grow first."""
+
+INSTANT_S = 1e-6
+"""The grain of policies for which what happens within a millionth of a second happens at one instant, and within that
+of a whole second at that second."""
 
 NAMED_TIMERS = 64
 """Timers that a policy may have beside one a job."""
@@ -120,11 +124,16 @@ JOB = np.dtype(
         ("most", "i8"),  # … to
         ("curve", "i8"),  # first of its speeds in `curves` …
         ("points", "i8"),  # … and how many they are; 0: as `alpha` says
+        ("phases", "i8"),  # 1: its speeds change as it comes forward …
+        ("first_phase", "i8"),  # … by the rows of `phases` from here on …
+        ("change", "f8"),  # … next when so much is done; inf: no more
         ("row_of_speeds", "i8"),  # its class in `by_type` and `by_pair`
         # ---- what is asked for seldom
         ("submit", "f8"),
         ("think", "f8"),  # seconds from the end of the last job that it waits for until it may come
         ("limit", "f8"),  # seconds of run time asked for; inf
+        ("anew", "f8"),  # `ran` when it last began from zero: its time limit counts from there
+        ("due", "f8"),  # when its time limit is up, where limits are enforced
         ("goal", "f8"),  # work left that its turns must come down to to be worth their cost
         ("turns", "i8"),  # ended by preemption, of those that the goal is for
         ("goal_of", "i8"),  # the segment whose work the goal is in; -1 none yet
@@ -149,6 +158,7 @@ SERVER = np.dtype(
         ("kept_gpus", "i8"),  # … so many GPUs …
         ("kept_from", "f8"),  # … from this second on
         ("type", "i8"),  # of its GPUs, in `by_type`
+        ("kind", "i8"),  # the same, as the cluster numbers types; -1: not known
         ("asked", "i8"),  # GPUs that jobs ask of it, where more may than it has
     ],
     align=True,
@@ -174,6 +184,9 @@ PIECE = np.dtype([("server", "i4"), ("gpus", "i4")])
 TURN = np.dtype([("t", "f8"), ("counted", "f8"), ("pace", "f8"), ("row", "i8")], align=True)
 """From when on so many GPUs count for an attempt, and what is left of its job's speed."""
 
+
+PHASE = np.dtype([("until", "f8"), ("curve", "i8"), ("points", "i8")], align=True)
+"""Up to which work done, in seconds, a job is as fast on other GPUs as a curve says; inf: to its end."""
 
 NEED = np.dtype([("cpu", "i8"), ("mem", "i8")])
 
@@ -279,6 +292,7 @@ class State(Bundle):
     # speeds by class of a job and of the one packed beside it [classes, classes]; [1, 1] without a table
     by_pair = floats(2)
     curves = floats()  # speeds on 1, 2, 3 … GPUs, one curve after the other
+    phases = rows(PHASE)  # of jobs whose speeds change, those of one job after the other; [1] without any
     turns = rows(TURN)  # what counts for attempts on crowded servers, from when on
 
 

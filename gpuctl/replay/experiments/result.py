@@ -61,14 +61,14 @@ def result(
     """
     labels = list(dict.fromkeys(label(cell.policy) for cell in cells))
     seeds = list(dict.fromkeys(cell.seed for cell in cells))
-    unfinished = sum(row["jobs"] - row["jobs_finished"] for row in figures)
+    unfinished = sum(row["jobs"] - row["jobs_finished"] - row["jobs_cut"] for row in figures)
     warnings = []
     if len(seeds) == 1:
         warnings.append(note("a single seed gives no intervals. Use --seed 1..10"))
     if unfinished:
         warnings.append(
             note(
-                "{unfinished:,} job{unfinished||s} over all replays did not finish; job figures are over finished jobs",
+                "{unfinished:,} job{unfinished||s} over all replays did not finish; figures are over the others",
                 unfinished=unfinished,
             )
         )

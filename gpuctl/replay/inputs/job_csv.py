@@ -10,8 +10,9 @@ import csv
 import re
 import zlib
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import polars as pl
@@ -95,7 +96,9 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
     what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
     policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on, and
-    ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them); and ``job_class`` (jobs of one
+    ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them; where they change on the way,
+    further such curves, each behind ``|`` and the part of the work from which on it holds, ``1;1.2|0.3:1;1.9``);
+    and ``job_class`` (jobs of one
     name are equally fast on equal GPUs); and ``stop_fraction`` (above 0, at most 1: the search that the job belongs to
     kills it when that part of its ``duration`` is done); and what `gpuctl.replay.models.traits` says. An empty optional
     cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by submission; of jobs
@@ -110,8 +113,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         resources: what counts, see `gpuctl.replay.models.resources`.
 
     Returns:
-        one segment a job, without recorded starts, placements or calendar; columns that it does not know are in
-        ``notes``.
+        one segment a job, without recorded starts, placements or calendar; columns that it does not know are ``own``,
+        for policies, and named in ``notes``.
 
     Raises:
         InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
@@ -127,7 +130,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     order = np.argsort(numbers["submit_time"].fill_null(np.inf).to_numpy(), kind="stable")
     table = table[order]
     depends = _depends(table, faults)
-    curve, curves = _curves(table, faults)
+    speeds = _curves(table, faults)
     faults.end()
     if depends.size and (circle := circular(depends, table.height)).size:
         faults.rows = table[circle].sort("row")
@@ -144,7 +147,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
             name=Named("path", found.name),
         )
         found = replace(found, notes=(*found.notes, whole))
-    return replace(found, curve=curve, curves=curves, line=line)
+    return replace(found, line=line, **speeds._asdict())
 
 
 def _in_minutes(numbers: pl.DataFrame) -> pl.DataFrame:
@@ -156,7 +159,7 @@ def _in_minutes(numbers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dict[str, str]]:
-    """The known columns as text, blanks stripped, with ``row``; whether that is the number of the line; other names.
+    """The known columns as text, blanks stripped, with ``row`` and the others, ``own``; is that the line; other names.
 
     Those are what columns are called in a file with a column `MINUTES`, by their usual names; else none.
     """
@@ -186,9 +189,11 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dic
     exact = newlines == table.height + 1
     texts = [pl.col(column).str.strip_chars() for column in known]
     extra = pl.lit(", ".join(column for column in header if column not in known)).alias("extra")
+    unknown = [column for column in table.columns if column not in known]
+    own = pl.struct(unknown) if unknown else pl.lit(None)
     rows = pl.int_range(pl.len(), dtype=pl.Int64).alias("row") + (2 if exact else 1)
     blank = pl.all_horizontal(pl.col(table.columns).is_null())
-    table = table.with_columns(rows).filter(~blank).select("row", *texts, extra)
+    table = table.with_columns(rows).filter(~blank).select("row", *texts, own.alias("own"), extra)
     if not table.height:
         raise InputError("has a header but no jobs", path=name, hint="expected one job a line below it")
     return table, exact, called
@@ -306,7 +311,10 @@ def _traits(faults: _Faults, present: list[str]) -> None:
 
 
 LEAST_SPEED, MOST_SPEED = 1e-6, 1e6
-_CURVE = "speed_curve is not a list of speeds from 0.000001 to 1000000, as 1;1.9;2.7, in {n}"
+_CURVE = (
+    "speed_curve is not a list of speeds from 0.000001 to 1000000, as 1;1.9;2.7 (or several, each from a part of the "
+    "work on, as 1;1.2|0.3:1;1.9), in {n}"
+)
 _EPOCHS = "epochs is not a whole number, at least 1, in {n}"
 
 
@@ -330,18 +338,53 @@ def _depends(table: pl.DataFrame, faults: _Faults) -> Ints:
     return pairs.drop_nulls("before").select("job", "before").to_numpy().astype(np.int64).reshape(-1, 2)
 
 
-def _curves(table: pl.DataFrame, faults: _Faults) -> tuple[Ints | None, tuple[Floats, ...]]:
-    """The number of each job's speed curve, -1 none, and the curves; what is wrong with them is told."""
+class _Curves(NamedTuple):
+    """The number of each job's speed curve, -1 none, and the curves; the same of speeds that change on the way."""
+
+    curve: Ints | None = None
+    curves: tuple[Floats, ...] = ()
+    phase: Ints | None = None
+    phases: tuple[tuple[tuple[float, int], ...], ...] = ()
+
+
+def _curves(table: pl.DataFrame, faults: _Faults) -> _Curves:
+    """The speed curves of the jobs; what is wrong with them is told."""
     if "speed_curve" not in table.columns:
-        return None, ()
+        return _Curves()
     number, texts = _codes(table, "speed_curve", None)
-    split = pl.Series("text", texts, pl.String).str.split(";").list.eval(pl.element().str.strip_chars())
-    curves = split.cast(pl.List(pl.Float64), strict=False)
-    fine = curves.list.eval(pl.element().is_between(LEAST_SPEED, MOST_SPEED).fill_null(value=False)).list.all()
-    wrong = set(pl.Series(texts).filter(~fine).to_list()) if texts else set()
+    told = [_phases_of(text) for text in texts]
+    wrong = [text for text, phases in zip(texts, told, strict=True) if phases is None]
     faults.rows = table
-    faults.tell(pl.col("speed_curve").is_in(list(wrong)), _CURVE, "speed_curve")
-    return number, tuple(np.array(curve, np.float64) for curve in curves.to_list()) if not wrong else ()
+    faults.tell(pl.col("speed_curve").is_in(wrong), _CURVE, "speed_curve")
+    curves: list[Floats] = []
+    first: list[int] = []
+    changing: list[int] = []
+    phases: list[tuple[tuple[float, int], ...]] = []
+    for each in told:
+        own = [(part, len(curves) + k) for k, (part, _) in enumerate(each or [])]
+        curves += [np.array(curve, np.float64) for _, curve in each or []]
+        first.append(own[0][1] if own else -1)
+        changing.append(len(phases) if len(own) > 1 else -1)
+        phases += [tuple(own)] if len(own) > 1 else []
+    # the last is that of jobs without any
+    curve, phase = (np.array([*numbers, -1], np.int64)[number] for numbers in (first, changing))
+    return _Curves(curve, tuple(curves), phase if phases else None, tuple(phases))
+
+
+def _phases_of(text: str) -> list[tuple[float, list[float]]] | None:
+    """The parts of the work from which on a job has a curve, and the curves; None: this is none."""
+    found = []
+    for k, piece in enumerate(text.split("|")):
+        part, _, speeds = piece.rpartition(":")
+        try:
+            found.append((float(part) if k else 0.0, [float(speed) for speed in speeds.split(";")]))
+        except ValueError:
+            return None
+        if not k and part:
+            return None
+    parts = [part for part, _ in found]
+    rising = all(0 <= a < b < 1 for a, b in pairwise(parts))
+    return found if rising and all(LEAST_SPEED <= s <= MOST_SPEED for _, curve in found for s in curve) else None
 
 
 def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: Ints) -> Workload:
@@ -358,7 +401,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
     job_class, job_classes = _codes(table, "job_class", None)
     alone = app < 0
     app[alone] = len(apps) + np.arange(alone.sum())
-    extra = table["extra"][0]
+    own = None if table["own"].dtype != pl.Struct else table["own"].struct.unnest()
     return Workload(
         name=name,
         ids=tuple(table["job_id"].to_list()),
@@ -382,11 +425,16 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         queues=queues,
         users=users,
         gpu_types=gpu_types,
-        notes=(
-            note("{name}: columns that are not read: {extra}", name=Named("path", name), extra=Named("text", extra)),
-        )
-        if extra
-        else (),
+        notes=()
+        if own is None
+        else (
+            note(
+                "{name}: columns that are not read: {extra}",
+                name=Named("path", name),
+                extra=Named("text", table["extra"][0]),
+            ),
+        ),
+        own=own,
         think=_optional(numbers, "think_time", np.zeros(size)) if "think_time" in numbers.columns else None,
         predicted=_optional(numbers, "predicted_time", done) if "predicted_time" in numbers.columns else None,
         epochs=_optional(numbers, "epochs", unknown) if "epochs" in numbers.columns else None,

@@ -134,7 +134,7 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
     """Return the jobs submitted from `start` on and before `end`; their times stay as they are.
 
     The replay begins with an empty cluster, so a note says how many jobs left out ran or waited at `start`, as far as
-    recorded starts tell.
+    recorded starts tell, or that nothing tells.
 
     Args:
         workload: the jobs.
@@ -176,6 +176,15 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
                 "waiting at the window's start",
                 running=running,
                 waiting=waiting,
+            )
+        )
+    elif before.any():
+        notes.append(
+            note(
+                "the cluster starts empty, so the first waits come out too short: the {earlier:,} job{earlier||s} "
+                "submitted before the window {earlier|is|are} left out, and nothing tells which of them ran or waited "
+                "at its start. --warmup leaves the first jobs of the window out of the figures",
+                earlier=int(before.sum()),
             )
         )
     return take(workload, jobs, *notes)
@@ -387,10 +396,12 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         max_gpus=None if w.max_gpus is None else w.max_gpus[jobs],
         curve=None if w.curve is None else w.curve[jobs],
         curves=w.curves,
+        phase=None if w.phase is None else w.phase[jobs],
         beyond=_of(w.beyond, jobs),
         traits={name: values[jobs] for name, values in w.traits.items()},
         line=None if w.line is None else w.line[jobs],
         failures=None if w.failures is None else w.failures.of(segments),
+        own=None if w.own is None else w.own[jobs],
     )
 
 

@@ -126,11 +126,16 @@ class Workload:
         max_gpus: the most, at least ``gpus``; None: no job runs on more.
         curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
         curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; on more GPUs than it names it gets no faster.
+        phase: number in ``phases`` of how each job's speeds change as it comes forward; -1: ``curve`` holds throughout;
+            None: for all of them.
+        phases: of each, pairs of the part of the work from which on it holds (the first is 0) and a number in
+            ``curves``.
         beyond: seconds of run time that each job would have had to go when its search kills it, above 0 for those that
             are killed; None: none is.
         traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
         line: place of each job in its input; None: they are in its order.
         failures: why segments failed, as far as a log tells; None: nothing tells.
+        own: columns of the input that gpuctl does not know, as text, one row a job, for policies; None: there are none.
     """
 
     name: str
@@ -180,6 +185,9 @@ class Workload:
     line: Ints | None = None
     failures: Failures | None = None
     think: Floats | None = None
+    own: pl.DataFrame | None = None
+    phase: Ints | None = None
+    phases: tuple[tuple[tuple[float, int], ...], ...] = ()
 
     @property
     def size(self) -> int:
@@ -309,6 +317,7 @@ class Outcome:
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
         cluster: its servers, which may be others than those that it was given; None: those. See `used`.
+        never: why jobs could never start under it, by their numbers.
         counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
         loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
             known.
@@ -331,6 +340,7 @@ class Outcome:
     by_traits: bool = False
     cluster: Cluster | None = None
     counts: Mapping[str, float] = field(default_factory=dict)
+    never: Mapping[int, str] = field(default_factory=dict)
     loaded_gpu_s: float | None = None
 
     def used(self, given: Cluster) -> Cluster:

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from gpuctl.compiled.bundles import records
+from gpuctl.replay.engine.placements import placement_number
 from gpuctl.replay.engine.program import CompiledProgram
-from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FILL, SPREAD
 from gpuctl.replay.order import list_kernel
 from gpuctl.replay.order import order_kernel as ok
 from gpuctl.replay.order.waiting_kernel import empty
@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Floats, Workload
-
-PLACEMENTS = {"any": ANY, "consolidate": CONSOLIDATE, "spread": SPREAD, "fill": FILL}
 
 Service = Literal["gpu-time", "time"]
 """What a job has got: GPU-seconds, or seconds on GPUs."""
@@ -323,7 +321,7 @@ def _all_fall_alike(order: Order, workload: Workload, state: State) -> bool:
 
 def placements(workload: Workload, own: str, override: str | None) -> NDArray[np.int64]:
     """The placement of every job: the policy's own, or the one that was asked for."""
-    return np.full(workload.size, PLACEMENTS[override or own], np.int64)
+    return np.full(workload.size, placement_number(override or own), np.int64)
 
 
 def _groups(order: Order, state: State) -> NDArray[np.int64]:

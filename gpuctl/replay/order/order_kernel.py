@@ -154,13 +154,20 @@ def has_stamp(r):  # type: ignore[no-untyped-def]
 
 
 @inner
+def has_got(s, r, j, level):  # type: ignore[no-untyped-def]
+    """Whether a job has got the service of its level, give or take rounding and what it gets within the grain."""
+    rounding = max(1e-6, s.g[0].grain * s.jobs[j].held)
+    return service(s, r, j) >= r.limits[level] - rounding
+
+
+@inner
 def wait(s, q, r, j, late):  # type: ignore[no-untyped-def]
     """Put a job that has begun to wait at its place."""
     p = r.p[0]
     if p.rule == BY_LEVEL:
         # what it got while it was being suspended counts, too
         level = q.level[j]
-        while level < r.limits.size and service(s, r, j) >= r.limits[level] - 1e-6:
+        while level < r.limits.size and has_got(s, r, j, level):
             level += 1
         to_level(q, j, level)
     set_key(s, q, r, j)
@@ -243,7 +250,7 @@ def timers_fire(s, q, r):  # type: ignore[no-untyped-def]
             wait(s, q, r, j, 0)
         elif job.state == RUNNING:
             level = q.level[j]
-            if level < r.limits.size and service(s, r, j) >= r.limits[level] - 1e-6:
+            if level < r.limits.size and has_got(s, r, j, level):
                 to_level(q, j, level + 1)
                 if r.p[0].inner == BY_LIST:
                     q.key[j] = 1.0

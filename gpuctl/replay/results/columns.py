@@ -14,6 +14,7 @@ _SIZE = ("size_bucket", "GPUs that the job asks for (its gang).", "GPUs")
 
 _STATES = {
     "finished": "that finished",
+    "cut": "that were cut at their time limit, so that some of their work was never done",
     "running": "that ran when the replay ended",
     "waiting": "that waited when the replay ended",
     "held": "still held, before their begin time or waiting for a dependency when the replay ended",
@@ -24,7 +25,7 @@ _JOB_FIGURES = (
     ("jobs", "Jobs counted: all but those of the warm-up.", "jobs"),
     *((f"jobs_{state}", f"Of them, jobs {what}.", "jobs") for state, what in _STATES.items()),
     *(
-        (f"{name}_{label}_s", f"{figure} of the {what}, of finished jobs.")
+        (f"{name}_{label}_s", f"{figure} of the {what}, of jobs that ended.")
         for name, what in _WORDS.items()
         for label, figure in (
             ("mean", "Mean"), ("p50", "Median"), ("p90", "90th percentile"), ("p95", "95th percentile"),
@@ -53,7 +54,7 @@ _SUMMARY = (
     ("oracle", "Whether the policy knows true run times, as no real scheduler does."),
     ("jobs_warmup", "Jobs of the warm-up, excluded from job figures.", "jobs"),
     *_JOB_FIGURES,
-    ("makespan_s", "From the first submission to the last end of a finished job, all jobs."),
+    ("makespan_s", "From the first submission to the last end of a job, all jobs."),
     ("measured_s", "From the first submission until no job ran or waited, or to the end of the replay: the time over "
      "which the figures of the cluster are taken."),
     ("utilization_pct", "GPU-hours held by jobs, as a share of the GPU-hours of servers that were up; a shared "
@@ -144,11 +145,12 @@ _JOB = (
     ("preemptions", "Times it was preempted.", "preemptions"),
     ("queue", "Its queue."),
     ("user", "Its user."),
-    ("state", "finished, running, waiting or held at the end of the replay, unplaceable or rejected."),
+    ("state", "finished, cut (at its time limit), running, waiting or held at the end of the replay, unplaceable or "
+     "rejected."),
     ("eligible_s", "When it could start: submission, or the end of a hold, begin time or dependency."),
     ("run_s", "Time on GPUs."),
     ("work_s", "Run time on the recorded placement."),
-    ("slowdown", "JCT / max(work, 10 s)."),
+    ("slowdown", "JCT / max(work, 10 s); empty for a job that was cut."),
     ("gpu_s", "GPU-seconds held."),
     ("overhead_gpu_s", "Of these, held without progress."),
     ("lost_gpu_s", "Of these, lost progress that had to be repeated."),

@@ -14,6 +14,7 @@ import polars as pl
 
 from gpuctl.core.states import State
 from gpuctl.replay.results.metrics import SIZES, size_class, warmup_jobs
+from gpuctl.replay.results.timelines import ENDED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -284,7 +285,7 @@ def _sides(outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
 
 def _finished_times(outcome: Outcome) -> pl.DataFrame:
     # A wait that was cut off by the end of the replay is no wait to compare.
-    done = pl.col("state") == "finished"
+    done = pl.col("state").is_in(ENDED)
     return outcome.jobs.select(pl.when(done).then(pl.col(f"{m}_s")).alias(f"{m}_s") for m in MEASURES)
 
 

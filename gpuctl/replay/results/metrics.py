@@ -1,8 +1,9 @@
 """What a policy did with a workload, in figures: one row a policy, and the same by queue and by gang size.
 
 Definitions are those that the columns of `gpuctl.replay.results.columns` print. Percentiles interpolate linearly
-between the two nearest values (numpy's and Polars' ``linear``). Figures of jobs are over finished jobs, figures of the
-cluster over the whole replay; how many jobs are in no figure, and why, is part of each row.
+between the two nearest values (numpy's and Polars' ``linear``). Times of jobs are over jobs that ended, what depends on
+their whole work (slowdown, t10, rho) over those that finished it, figures of the cluster over the whole replay; how
+many jobs are in no figure, and why, is part of each row.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.replay.results.timelines import NEVER_QUEUED, down_times, idle_despite_wait, window
+from gpuctl.replay.results.timelines import ENDED, NEVER_QUEUED, down_times, idle_despite_wait, left_at, window
 from gpuctl.replay.results.totals import listed, mean_of, sum_of, total
 from gpuctl.replay.results.turns import spans
 
@@ -36,7 +37,7 @@ SHORTEST_WORK_S = 10.0
 ROUNDING = 1e-6
 """Per cent that sums of floats may be off by."""
 
-STATES = ("finished", "running", "waiting", "held", "unplaceable", "rejected")
+STATES = ("finished", "cut", "running", "waiting", "held", "unplaceable", "rejected")
 
 
 def size_class() -> pl.Expr:
@@ -60,7 +61,7 @@ def counted_jobs(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -
 
     Returns:
         The rows of ``outcome.jobs``, and ``row`` (job number), ``size_bucket``, ``delay_s`` (first start - submit),
-        ``slowdown`` (JCT / max(work, 10 s)).
+        ``slowdown`` (JCT / max(work, 10 s); null for a job that was cut).
 
     Raises:
         ValueError: the share is not at least 0 and less than 1.
@@ -74,7 +75,7 @@ def counted_jobs(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -
         .with_columns(
             size_class(),
             (pl.col("start_s") - pl.col("submit_s")).alias("delay_s"),
-            (pl.col("jct_s") / work).alias("slowdown"),
+            pl.when(pl.col("state") != "cut").then(pl.col("jct_s") / work).alias("slowdown"),
         )
     )
 
@@ -129,7 +130,7 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
     overhead, lost = (total(outcome.jobs[c]) for c in ("overhead_gpu_s", "lost_gpu_s"))
     useful = busy - overhead - lost
     finished = outcome.jobs.filter(pl.col("state") == "finished")
-    last = finished["end_s"].max()
+    last = outcome.jobs.filter(pl.col("state").is_in(ENDED))["end_s"].max()
     return {
         "makespan_s": float(last) - begin if isinstance(last, int | float) else None,
         "measured_s": end - begin,
@@ -208,7 +209,7 @@ def fairness(
     queued = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
     finished = (jobs["state"] == "finished").to_numpy()
     submit = jobs["submit_s"].to_numpy().astype(np.float64)
-    leave = np.where(finished, jobs["end_s"].fill_null(horizon).to_numpy(), horizon).astype(np.float64)
+    leave = left_at(jobs, horizon)
     gpus = jobs["gpus"].to_numpy().astype(np.float64)
     first, last = np.full(len(apps), np.inf), np.full(len(apps), -np.inf)
     np.minimum.at(first, app[queued], submit[queued])
@@ -249,7 +250,7 @@ def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Fl
     inside = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
     finished = (jobs["state"] == "finished").to_numpy() & (jobs["work_s"] > 0).to_numpy()
     submit = jobs["submit_s"].to_numpy().astype(np.float64)
-    leave = np.where(finished, jobs["end_s"].fill_null(horizon).to_numpy(), horizon).astype(np.float64)
+    leave = left_at(jobs, horizon)
     work, gpus = (jobs[name].to_numpy().astype(np.float64) for name in ("work_s", "gpus"))
     total = max(cluster.total_gpus, 1)
     lives = submit[inside], np.maximum(leave, submit)[inside]
@@ -293,16 +294,16 @@ def figures(jobs: pl.DataFrame, key: str | None = None) -> pl.DataFrame:
 
 
 def _figures() -> Sequence[pl.Expr]:
-    finished = pl.col("state") == "finished"
+    finished, ended = pl.col("state") == "finished", pl.col("state").is_in(ENDED)
     counts = [pl.len().cast(pl.Int64).alias("jobs")]
     counts += [(pl.col("state") == state).sum().cast(pl.Int64).alias(f"jobs_{state}") for state in STATES]
     spread = [
         figure
         for name in ("jct", "wait", "delay")
         for figure in (
-            listed(pl.col(f"{name}_s").filter(finished)).alias(f"{name}_mean_s"),
+            listed(pl.col(f"{name}_s").filter(ended)).alias(f"{name}_mean_s"),
             *(
-                pl.col(f"{name}_s").filter(finished).quantile(q, interpolation="linear").alias(f"{name}_{label}_s")
+                pl.col(f"{name}_s").filter(ended).quantile(q, interpolation="linear").alias(f"{name}_{label}_s")
                 for label, q in QUANTILES
             ),
         )

@@ -160,7 +160,8 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
     """Return what a reader of any table of this replay has to know."""
     found = list(oracle_note(replays))
     ended = {o.policy: o.jobs["state"].value_counts() for o in replays.outcomes}
-    left = {p: int(c.filter(pl.col("state") != "finished")["count"].sum()) for p, c in ended.items()}
+    left = {p: int(c.filter(~pl.col("state").is_in(timelines.ENDED))["count"].sum()) for p, c in ended.items()}
+    cut = {p: int(c.filter(pl.col("state") == "cut")["count"].sum()) for p, c in ended.items()}
     if any(left.values()):
         each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in left.items()])
         found.append(
@@ -168,6 +169,15 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
                 "Unfinished jobs, excluded from means and percentiles: {each}. Where these numbers differ, the "
                 "means are over different jobs; the job-by-job differences compare the same jobs. "
                 "replay_unfinished lists them.",
+                each=each,
+            )
+        )
+    if any(cut.values()):
+        each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in cut.items()])
+        found.append(
+            note(
+                "Jobs cut at their time limit: {each}. Waits and JCT count them; slowdown and finished work do not, "
+                "for some of their work was never done.",
                 each=each,
             )
         )

@@ -51,6 +51,7 @@ _ENDS = {
 """How an attempt ended; a finished one has the state of its job."""
 
 _JOB_STATES = {
+    "cut": State.TIMEOUT,
     "running": State.RUNNING,
     "waiting": State.PENDING,
     "held": State.PENDING,
@@ -207,13 +208,10 @@ def _final(part: _Part) -> list[str]:
     """The state of each job; of finished ones that of the trace, where it tells how they ended."""
     w = part.workload
     fails = w.segment_fails[np.maximum(w.segment_start[1:] - 1, 0)]
-    cut = set(part.outcome.attempts.filter(pl.col("end") == "time_limit")["job"].to_list())
     states = []
     for job, word in enumerate(part.outcome.jobs["state"].to_list()):
         if word != "finished":
             states.append(_JOB_STATES[word])
-        elif job in cut:
-            states.append(State.TIMEOUT)
         elif w.state[job] not in _LIVE:
             states.append(State(w.state[job]))
         else:

@@ -12,6 +12,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.memory import MANY_JOBS, give_back
 from gpuctl.core.notes import Named, Note, listed, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
+from gpuctl.replay.engine.never import BEHIND, why_left
 from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
 from gpuctl.replay.results.documented import documented as _table
@@ -256,7 +257,7 @@ def _cdf(replays: Replays, measure: str) -> tuple[pl.DataFrame, Note]:
     for outcome in replays.outcomes:
         jobs = metrics.counted_jobs(outcome, replays.workload, warmup=replays.warmup)
         possible = jobs.filter(~pl.col("state").is_in(["unplaceable", "rejected"]))
-        finished = possible.filter(pl.col("state") == "finished")
+        finished = possible.filter(pl.col("state").is_in(timelines.ENDED))
         points = cdf_points(finished[f"{measure}_s"], possible.height)
         frames.append(points.insert_column(0, pl.Series("policy", [outcome.policy] * points.height, dtype=pl.String)))
         left.append(
@@ -398,12 +399,13 @@ def _heatmap(replays: Replays) -> ResultTable:
 def _unfinished(replays: Replays) -> ResultTable:
     frames = []
     for outcome in replays.outcomes:
-        left = outcome.jobs["state"] != "finished"
+        left = ~outcome.jobs["state"].is_in(timelines.ENDED)
         rows = outcome.jobs.filter(left)
         told = outcome.log.of_jobs(left.arg_true().to_numpy()).unique("job", keep="last")
+        why = pl.Series("why", why_left(outcome.never, left.arg_true().to_list(), rows["state"].to_list()), pl.String)
         frames.append(
             rows.join(told.select("job", "reason"), on="job", how="left", maintain_order="left").with_columns(
-                pl.lit(outcome.policy).alias("policy")
+                pl.lit(outcome.policy).alias("policy"), pl.coalesce(why, "reason").alias("reason")
             )
         )
     frame = pl.concat(frames)
@@ -432,6 +434,7 @@ def _unfinished(replays: Replays) -> ResultTable:
 def _reasons(replays: Replays, frame: pl.DataFrame) -> tuple[Note, ...]:
     """Those of the table; what a Python policy says in its own words is a note already, which is none of ours."""
     every = {reason: reason for outcome in replays.outcomes for reason in outcome.log.reasons}
+    every |= {reason: reason for outcome in replays.outcomes for reason in (*outcome.never.values(), BEHIND)}
     told = frame["reason"].drop_nulls().unique().sort().to_list()
     return tuple(reason if isinstance(reason := every[text], Note) else ours(reason) for text in told)
 

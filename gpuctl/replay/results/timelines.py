@@ -36,6 +36,9 @@ BATCH = 100_000
 NEVER_QUEUED = ("unplaceable", "rejected", "held")
 """States at the end of jobs that never stood in the queue; neither waiting nor contention counts them."""
 
+ENDED = ("finished", "cut")
+"""States at the end of jobs that have left the cluster; of those cut at their time limit some work was never done."""
+
 LEVELS = ("running_jobs", "waiting_jobs", "gpus_waiting", "gpus_busy", "gpus_available")
 
 
@@ -299,10 +302,16 @@ def _in_system(outcome: Outcome, held: Attempts, end: float) -> tuple[NDArray[np
     # A recorded start may lie before the recorded end of a hold.
     first = np.full(jobs.height, np.inf)
     np.minimum.at(first, held.job, held.start)
-    leave = np.where(jobs["state"] == "finished", jobs["end_s"].fill_null(end).to_numpy(), end).astype(np.float64)
+    leave = left_at(jobs, end)
     arrive = np.minimum(np.minimum(arrive, first), leave)
     gang = jobs["gpus"].to_numpy().astype(np.int64)
     return inside, arrive[inside], leave[inside], gang[inside]
+
+
+def left_at(jobs: pl.DataFrame, end: float) -> Floats:
+    """Return the second at which each job left the cluster; `end` for those that did not."""
+    ended = jobs["state"].is_in(ENDED).to_numpy()
+    return np.where(ended, jobs["end_s"].fill_null(end).to_numpy(), end).astype(np.float64)
 
 
 def _distinct(values: Floats) -> Floats:

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import UsageError
+from gpuctl.replay.engine.state import INSTANT_S
 from gpuctl.replay.models.speed import best_level
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Ints
-
-INSTANT_S = 1e-6
-"""What happens within a millionth of a second happens at one instant; within that of a whole second, at that second."""
 
 
 def begin(policy: str, state: State, settings: Settings) -> None:

@@ -95,6 +95,7 @@ class Philly(Policy):
             queue_of=np.repeat(pairs[0], levels),
             kind_of=(pairs[1][:, None] * levels + np.arange(levels)).reshape(-1),
             bad=np.full(kinds.shape[1] * levels, -1),
+            order=_by_first_job(np.asarray(jobs.queue, np.int64), queues),
             first=np.full(queues, -1),
             gatherer=np.full(queues, -1),
             hold=(queues, state.servers.size),
@@ -134,6 +135,13 @@ class Philly(Policy):
             ends=servers + 1,
             at=servers,
         )
+
+
+def _by_first_job(queue: Ints, count: int) -> Ints:
+    """Queues in the order in which they first have a job, whatever they are called."""
+    known, first = np.unique(queue, return_index=True)
+    used = known[np.argsort(first)]
+    return np.concatenate([used, np.setdiff1d(np.arange(count), used)]).astype(np.int64)
 
 
 def _best_levels(cluster: Cluster, state: State) -> Ints:

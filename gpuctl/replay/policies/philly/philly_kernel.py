@@ -57,6 +57,7 @@ class Gangs(Bundle):
     queue_of = ints()  # queue of each group of the waiting list
     kind_of = ints()  # kind of each group: size, servers, level
     bad = ints()  # pass in which a kind was found not to fit
+    order = ints()  # queues in the order in which they first have a job
     first = ints()  # first waiting job of each queue, scratch
     gatherer = ints()  # job that each queue gathers GPUs for; -1 none
     hold = ints(2)  # [queues, servers]: GPUs held for it
@@ -161,7 +162,7 @@ def _take_back(s, q, f, r):  # type: ignore[no-untyped-def]
                 size += 1
     p.lent = size
     coming = 0
-    for queue in range(f.first.size):
+    for queue in f.order:
         j = f.first[queue]
         if j < 0 or not _within(s, f, queue, s.jobs[j].gpus):
             continue
@@ -292,7 +293,7 @@ def _gather(s, q, f, r):  # type: ignore[no-untyped-def]
     """Let every queue within its quota gather GPUs for its oldest job."""
     g = s.g[0]
     p = f.p[0]
-    for queue in range(f.gatherer.size):
+    for queue in f.order:
         j = f.gatherer[queue]
         if j < 0:
             j = f.first[queue]
@@ -427,7 +428,7 @@ def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
     if s.g[0].waiting == 0:
         return
     run_alone(s, c)
-    for queue in range(f.gatherer.size):
+    for queue in f.order:
         # those that gather get what has become free first
         if f.gatherer[queue] >= 0 and _hold_more(s, f, r, queue):
             j = f.gatherer[queue]

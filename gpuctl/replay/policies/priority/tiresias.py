@@ -9,8 +9,10 @@ import numpy as np
 
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
+from gpuctl.replay.engine.placements import placement_number
+from gpuctl.replay.engine.state import CONSOLIDATE, FILL, INSTANT_S
 from gpuctl.replay.models.speed import SENSITIVE_PCT
-from gpuctl.replay.order.order import PLACEMENTS, Gittins, Inside, Levels, Preemptive, Rounds, list_program
+from gpuctl.replay.order.order import Gittins, Inside, Levels, Preemptive, Rounds, list_program
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -92,15 +94,17 @@ class Tiresias(Policy):
             Rounds(self.params["round"]) if self.params["round"] else None,
             patience=int(self.params["patience"]),
         )
+        # when a job has got the service of its queue is rounded: that decides no preemption
+        state.g.grain = INSTANT_S
         return list_program(order, workload, state)
 
     def _placements(self, workload: Workload, override: str | None) -> NDArray[np.int64]:
         n = workload.size
         if override:
-            return np.full(n, PLACEMENTS[override], np.int64)
+            return np.full(n, placement_number(override), np.int64)
         skewed = np.fromiter((zlib.crc32(i.encode()) % 100 < SENSITIVE_PCT for i in workload.ids), bool, n)
         skew = np.where(skewed, SKEWED, BALANCED)
-        return np.where(skew > self.params["packlimit"], PLACEMENTS["consolidate"], PLACEMENTS["fill"]).astype(np.int64)
+        return np.where(skew > self.params["packlimit"], CONSOLIDATE, FILL).astype(np.int64)
 
     def _samples(self, workload: Workload) -> Floats:
         n = max(int(workload.size * self.params["learn"]), min(workload.size, 1))

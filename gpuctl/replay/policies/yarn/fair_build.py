@@ -11,9 +11,9 @@ from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.core.notes import note
 from gpuctl.replay.contract.tenants import shapes
+from gpuctl.replay.engine.placements import placement_number
 from gpuctl.replay.engine.state import ABORT
 from gpuctl.replay.models.resources import UNBOUND
-from gpuctl.replay.order.order import PLACEMENTS
 from gpuctl.replay.policies.yarn import fair_kernel
 from gpuctl.replay.policies.yarn.fair_conf import (
     INCREMENTS,
@@ -114,7 +114,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     places = placed(case, allocations)
     found = tree(places.allocations, whole, parts)
     own = _arrays(case, found, places)
-    own.p.how = PLACEMENTS[settings.placement or "any"]
+    own.p.how = placement_number(settings.placement or "any")
     notes += [*places.notes, *left_out(case, places.allocations)]
     if not _holds_min(own):
         notes.append(note("minResources of all queues together are more than the servers have"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pytest
@@ -130,7 +130,83 @@ def test_the_example_breaks_no_invariant(seed: int) -> None:
     assert foresight(lambda: find(EXAMPLE)(params), case, outcome, seed) == []
 
 
-@pytest.mark.parametrize("curve", ["1;two", "1;;2", "0;1", "1;-2", "nan", "inf", "1;1e9", ";"])
+@pytest.mark.parametrize(
+    "curve",
+    [
+        "1;two",
+        "1;;2",
+        "1|2",
+        "0.2:1;2",
+        "1|0.5:2|0.4:3",
+        "1|1.5:2",
+        "1|x:2",
+        "1|0.5:",
+        "0;1",
+        "1;-2",
+        "nan",
+        "inf",
+        "1;1e9",
+        ";",
+    ],
+)
 def test_a_curve_that_is_none_is_told_with_its_line(tmp_path: Path, curve: str) -> None:
     with pytest.raises(InputError, match=r"speed_curve is not a list of speeds from .* in 1 row: line 3 \(job 'b', "):
         jobs(tmp_path, "a,0,30,2,1,4,1;2", f"b,0,30,2,1,4,{curve}", header=CURVED)
+
+
+class OnTwo(PythonPolicy):
+    """Starts jobs on two GPUs, and writes down how fast they are there."""
+
+    name = "on-two"
+    always = True
+    heard: ClassVar[list[tuple[float, float, float]]] = []
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in view.waiting:
+            view.start(job, gpus=2)
+        for job in view.running:
+            self.heard.append((view.now, view.speed(job, 2), view.rate(job)))
+        view.timer(view.now + 10)
+
+
+def test_speeds_change_as_a_job_comes_forward(tmp_path: Path) -> None:
+    # on two GPUs: the first 20 s of work at speed 1, the next 30 s at 1.5, the rest at 2
+    OnTwo.heard.clear()
+    workload = jobs(tmp_path, "a,0,100,1,1,2,1;1|0.2:1;1.5|0.5:1;2", header=CURVED)
+    outcome = replayed(OnTwo, workload, "1x2")
+    assert outcome.jobs["end_s"].to_list() == [20 + 30 / 1.5 + 50 / 2]
+    assert OnTwo.heard[:6] == [(0, 1, 1), (10, 1, 1), (20, 1.5, 1.5), (30, 1.5, 1.5), (40, 2, 2), (50, 2, 2)]
+
+
+def test_a_job_on_its_gang_is_as_fast_as_its_run_time_says(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "a,0,100,2,1,2,1;1.2|0.3:1;1.9", "b,0,50,2,2,2,1;1.2", header=CURVED)
+    outcome = replayed(find("fifo"), workload, "1x2")
+    assert outcome.jobs["end_s"].to_list() == [100, 150]
+
+
+class Throws(PythonPolicy):
+    """Starts a job on two GPUs, throws it out once, without a checkpoint, and starts it again."""
+
+    name = "throws"
+    preempts = True
+
+    def begin(self, view: View) -> None:
+        """See `PythonPolicy.begin`."""
+        view.timer(30)
+
+    def decide(self, view: View) -> None:
+        """See `PythonPolicy.decide`."""
+        for job in view.waiting:
+            view.start(job, gpus=2)
+
+    def on_timer(self, view: View, number: int) -> None:
+        """See `PythonPolicy.on_timer`."""
+        view.preempt(0, mode="abort")
+        view.start(0, gpus=2)
+
+
+def test_a_job_that_begins_anew_has_its_first_speeds_again(tmp_path: Path) -> None:
+    workload = jobs(tmp_path, "a,0,100,1,1,2,1;1|0.2:1;2", header=CURVED)
+    outcome = replayed(Throws, workload, "1x2")
+    assert outcome.jobs["end_s"].to_list() == [30 + 20 + 80 / 2]

@@ -144,6 +144,17 @@ def test_a_window_in_seconds() -> None:
     assert window(ragged(), None, 11.5).ids == ("j0", "j1")
 
 
+def test_a_window_of_jobs_without_records_says_that_it_starts_empty() -> None:
+    jobs = make_workload([0, 10, 20], [1] * 3, [1] * 3)
+    told = window(jobs, 10).notes
+    assert len(told) == 2
+    assert str(told[1]).startswith(
+        "the cluster starts empty, so the first waits come out too short: the 1 job submitted"
+    )
+    # nothing is left out before the first job
+    assert len(window(jobs, 0, 15).notes) == 1
+
+
 def test_a_window_by_the_calendar() -> None:
     jobs = many(4, 200)
     jobs = replace(jobs, origin=datetime(2017, 10, 2, 6, tzinfo=UTC))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pytest
 
 from gpuctl.core.notes import note
@@ -95,3 +97,21 @@ def test_a_job_is_moved_for_a_gang_once_the_wait_is_worth_it(tmp_path: Path) -> 
     # 600 s are worth 200 s of the gang; ten times that is asked for
     assert start(replayed(tmp_path, jobs, {**rules, "worth": "10"}, overhead="resize:60")) == 340
     assert start(replayed(tmp_path, jobs, {"relax": "never"})) == 5000
+
+
+@pytest.mark.parametrize("names", ["abc", "cab", "bca"])
+def test_what_queues_are_called_changes_nothing(tmp_path: Path, names: str) -> None:
+    # when the long jobs end two queues begin to gather at the same instant: the one that came first goes first
+    called = dict(zip("xyz", names, strict=True))
+    rows = [
+        f"{job},{submit},{seconds},{gpus},{called[queue]}"
+        for job, submit, seconds, gpus, queue in (
+            ("long1", 0, 1000, 4, "x"), ("long2", 0, 1500, 4, "x"), ("second", 10, 300, 6, "y"),
+            ("third", 20, 300, 6, "z"),
+        )
+    ]  # fmt: skip
+    (tmp_path / "jobs.csv").write_text("\n".join(["job_id,submit_time,duration,num_gpus,vc", *rows]))
+    workload = read_jobs(tmp_path / "jobs.csv")
+    cluster = replace(parse_cluster("2x4", workload), quota=np.full(3, 8.0))
+    [outcome] = replay(workload, cluster, [("philly", {"acquire": "100000"})])
+    assert start(outcome, "second") < start(outcome, "third")

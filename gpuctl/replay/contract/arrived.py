@@ -1,0 +1,86 @@
+"""Something of each job that has been submitted, for policies written in Python; of later jobs, nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, overload
+
+import numpy as np
+
+from gpuctl.core.errors import InputError
+from gpuctl.replay.contract.arrivals import as_they_come
+from gpuctl.replay.contract.gpu_type_view import classes_as_they_come
+
+if TYPE_CHECKING:
+    from gpuctl.replay.contract.view import View
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Workload
+
+Told = TypeVar("Told", int, float)
+
+
+class OfArrived(dict[int, Told]):
+    """Something of each job that has been submitted, by the job's number.
+
+    A dictionary: what it has costs no more to look up than in a list, and of jobs to come it has nothing, not even
+    how many they are.
+    """
+
+    def __init__(self, view: View) -> None:
+        super().__init__()
+        self._view = view
+
+    def __missing__(self, job: int) -> Told:
+        raise self._view._not_arrived(job)
+
+    def _read_only(self, *_: object, **__: object) -> NoReturn:
+        raise self._view._only_looks("a dictionary of the view")
+
+    __setitem__ = __delitem__ = __ior__ = _read_only
+    clear = pop = popitem = setdefault = update = _read_only
+
+
+class ByNumber(tuple[Told, ...]):
+    """Something of each server or queue, by its number; a number that there is not is an error, also one below 0."""
+
+    what: str
+    policy: str
+    nobody: Told | None
+
+    @classmethod
+    def of(cls, values: list[Told], what: str, policy: str, nobody: Told | None = None) -> ByNumber[Told]:
+        """Such values; `nobody` is that of number -1, None: there is none."""
+        new = cls(values)
+        new.what, new.policy, new.nobody = what, policy, nobody
+        return new
+
+    @overload
+    def __getitem__(self, number: SupportsIndex) -> Told: ...
+    @overload
+    def __getitem__(self, number: slice) -> tuple[Told, ...]: ...
+    def __getitem__(self, number: Any) -> Any:
+        """What there is under that number."""
+        if isinstance(number, slice):
+            return tuple(self)[number]
+        if number == -1 and self.nobody is not None:
+            return self.nobody
+        if not 0 <= number < len(self):
+            least = 0 if self.nobody is None else -1
+            raise InputError(f"{self.policy}: {self.what} {number}: expected {least} to {len(self) - 1}")
+        return super().__getitem__(number)
+
+
+def by_submission(workload: Workload, state: State) -> list[tuple[float, int, int, int, int, float, int, int, int]]:
+    """Submission, number, gang, least and most GPUs, limit, queue, user and class of each job, by submission."""
+    order = np.argsort(workload.submit, kind="stable")
+    columns = (
+        workload.submit[order],
+        order,
+        workload.gpus[order],
+        np.asarray(state.jobs.least)[order],
+        np.asarray(state.jobs.most)[order],
+        np.asarray(state.jobs.limit)[order],
+        workload.queue[order],
+        as_they_come(workload.user[order])[0],
+        classes_as_they_come(workload, order),
+    )
+    return list(zip(*(column.tolist() for column in columns), strict=True))

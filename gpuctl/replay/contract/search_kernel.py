@@ -1,0 +1,170 @@
+"""Where a job of a policy written in Python may go: by its size, quotas and GPU types, and past reservations.
+
+Numbers of jobs and servers may be any; see `gpuctl.replay.contract.view_kernel`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.placement_kernel import hide, set_free
+from gpuctl.replay.engine.resource_kernel import find_units, lend_own
+from gpuctl.replay.engine.state import RUNNING, state_at
+
+ANY_TYPE = -2
+"""Stands for GPUs of any type; -1 are those whose type is not known."""
+
+
+@inner
+def is_job(s, j):  # type: ignore[no-untyped-def]
+    """Whether there is such a job."""
+    return 0 <= j < s.jobs.size
+
+
+@inner
+def is_server(s, number):  # type: ignore[no-untyped-def]
+    """Whether there is such a server."""
+    return 0 <= number < s.servers.size
+
+
+@inner
+def within_limit(s, j, more):  # type: ignore[no-untyped-def]
+    """Whether the job's queue may hold so many more GPUs."""
+    queue = s.jobs[j].queue
+    return s.queue_used[queue] + more <= s.queue_limit[queue]
+
+
+@inner
+def may_hold_until(s, j):  # type: ignore[no-untyped-def]
+    """The second up to which a job may hold GPUs from now on, by its time limit; what it has run counts."""
+    job = s.jobs[j]
+    ran = job.ran - job.anew
+    if job.state == RUNNING:
+        ran += s.g[0].now - job.seen
+    return s.g[0].now + job.limit - ran
+
+
+@inner
+def reserved(s, j, kind):  # type: ignore[no-untyped-def]
+    """Hide GPUs of other types than wanted, and those reserved from a job that would hold them when they are wanted.
+
+    Returns:
+        the classes of the servers of the type wanted.
+    """
+    until = may_hold_until(s, j)
+    classes = np.uint64(0)
+    for number in range(s.servers.size):
+        server = s.servers[number]
+        if kind != ANY_TYPE and server.kind != kind:
+            hide(s, number, server.free)
+            continue
+        classes |= np.uint64(1) << np.uint64(server.cls)
+        if server.kept_for >= 0 and server.kept_for != j and until > server.kept_from:
+            hide(s, number, min(server.kept_gpus, server.free))
+    return classes
+
+
+@inner
+def search(s, j, gpus, how, kind):  # type: ignore[no-untyped-def]
+    """Choose places for a job on GPUs of a type: none that another job has reserved for the time in question."""
+    if s.g[0].kept == 0 and kind == ANY_TYPE:
+        return find_units(s, j, gpus, how)
+    job = s.jobs[j]
+    mask = job.mask
+    job.mask = mask & reserved(s, j, kind)
+    found = find_units(s, j, gpus, how)
+    job.mask = mask
+    unreserved(s)
+    return found
+
+
+@inner
+def unreserved(s):  # type: ignore[no-untyped-def]
+    """Show again what `reserved` has hidden."""
+    for number in range(s.servers.size):
+        if s.servers[number].hidden > 0:
+            hide(s, number, 0)
+
+
+@inner
+def drop_reservation(s, j):  # type: ignore[no-untyped-def]
+    """Keep no GPUs for a job any more."""
+    g = s.g[0]
+    for number in range(s.servers.size):
+        if s.servers[number].kept_for == j:
+            s.servers[number].kept_for = -1
+            g.kept -= 1
+
+
+@inner
+def may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
+    """Whether a job runs on so many GPUs."""
+    job = s.jobs[j]
+    return job.least <= gpus <= job.most
+
+
+@inner
+def _gone(s, j, count):  # type: ignore[no-untyped-def]
+    for k in range(count):
+        if s.fresh[k] == j:
+            return True
+    return False
+
+
+@inner
+def _heir(s, j, count):  # type: ignore[no-untyped-def]
+    """The largest guest of a host that stays, which would have its GPUs; -1: none, or the job is no host."""
+    heir = -1
+    at = s.jobs[j].guest if s.jobs[j].host < 0 else -1
+    while at >= 0:
+        if not _gone(s, at, count):
+            heir = at
+        at = s.jobs[at].next_guest
+    return heir
+
+
+@inner
+def _step_aside(s, j, count, sign):  # type: ignore[no-untyped-def]
+    """Let what a job would free by leaving count as free (1), or no more (-1); nothing else changes."""
+    if not is_job(s, j) or s.jobs[j].held == 0:
+        return
+    job = s.jobs[j]
+    lend_own(s, j, sign)
+    if job.host >= 0:
+        return
+    heir = _heir(s, j, count)
+    row = s.attempts[job.row]
+    s.queue_used[job.queue] -= sign * job.held
+    if heir >= 0:
+        s.queue_used[s.jobs[heir].queue] += sign * s.jobs[heir].held
+    for k in range(row.first, row.first + row.pieces):
+        piece = s.pieces[k]
+        stays = 0
+        if heir >= 0:
+            other = s.attempts[s.jobs[heir].row]
+            for i in range(other.first, other.first + other.pieces):
+                if s.pieces[i].server == piece.server:
+                    stays = s.pieces[i].gpus
+        set_free(s, piece.server, s.servers[piece.server].free + sign * (piece.gpus - stays))
+
+
+@compiled
+def place_without(address, j, count, wanted, how, kind):  # type: ignore[no-untyped-def]
+    """Choose where a job would be put if others were gone: the first `count` of ``fresh``, each once.
+
+    Returns how many pieces of ``choice`` that takes, -1 where it does not fit. Nothing is started.
+    """
+    s = state_at(address)
+    if not is_job(s, j) or not 0 <= count <= s.fresh.size:
+        return -1
+    for k in range(count):
+        _step_aside(s, s.fresh[k], count, 1)
+    job = s.jobs[j]
+    gpus = wanted if wanted != 0 else job.gpus
+    pieces = -1
+    if s.g[0].free >= gpus and may_run_on(s, j, gpus) and within_limit(s, j, gpus) and search(s, j, gpus, how, kind):
+        pieces = s.g[0].chosen
+    for k in range(count):
+        _step_aside(s, s.fresh[k], count, -1)
+    return pieces

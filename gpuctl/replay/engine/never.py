@@ -1,0 +1,106 @@
+"""Gangs that can never start under a policy: its placement or a quota has no room for them, however idle the cluster.
+
+What no servers hold at all is found without a policy (`gpuctl.replay.inputs.check`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.core.notes import Named, note, ours
+from gpuctl.replay.engine.placements import PLACEMENTS
+from gpuctl.replay.engine.state import CONSOLIDATE, FEWEST, RACK
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.core.notes import Note
+    from gpuctl.replay.engine.program import Program
+    from gpuctl.replay.engine.state import State
+    from gpuctl.replay.models.records import Workload
+
+QUOTA = "its gang is larger than the quota of its queue, which is never exceeded"
+BEHIND = "waits behind a job that can never start"
+PLACED = {
+    how: f"no servers hold its gang as placement {name} asks, however idle they are"
+    for name, how in PLACEMENTS.items()
+    if how in {CONSOLIDATE, RACK, FEWEST}
+}
+"""Why a job never starts. A placement that is not here takes any servers."""
+
+
+def never_starts(state: State, program: Program) -> dict[int, str]:
+    """Return the jobs that can never start under a policy, by number, and why.
+
+    Args:
+        state: of a simulation before its first instant.
+        program: of the policy; those that place all jobs in a way that is known beforehand say so by an array ``how``.
+    """
+    jobs = state.jobs
+    over = jobs.least > state.queue_limit[jobs.queue]
+    found = dict.fromkeys(np.flatnonzero(over).tolist(), QUOTA)
+    how = _placements(program, jobs.size)
+    if how is None or state.servers.size == 1 or state.g[0].resources:
+        return found
+    several = np.flatnonzero(np.isin(how, tuple(PLACED)) & (jobs.gpus > state.servers.cap.min()) & ~over)
+    asked, which = np.unique(
+        np.stack([how[several], jobs.gpus[several], jobs.mask[several].astype(np.int64)]), axis=1, return_inverse=True
+    )
+    for k, (way, gpus, mask) in enumerate(asked.T.tolist()):
+        suits = np.asarray(mask >> state.servers.cls & 1, np.bool_)
+        if not _holds(state.servers.cap[suits], state.servers.rack[suits], gpus, way):
+            found |= dict.fromkeys(several[which.reshape(-1) == k].tolist(), PLACED[way])
+    return found
+
+
+def why_left(never: Mapping[int, str], jobs: Sequence[int], states: Sequence[str]) -> list[str | None]:
+    """Return why each of the jobs that did not finish did not, as far as jobs that can never start are why.
+
+    Nothing is left to happen when a replay ends: with such a job ahead of them others may wait for ever, too.
+    """
+    behind = BEHIND if never else None
+    return [never.get(job, behind if state == "waiting" else None) for job, state in zip(jobs, states, strict=True)]
+
+
+def never_note(never: Mapping[int, str], workload: Workload) -> tuple[Note, ...]:
+    """Return a note on each reason: how many jobs, and the first of them."""
+    found = []
+    for why in dict.fromkeys(never.values()):
+        jobs = [job for job, reason in never.items() if reason == why]
+        found.append(
+            note(
+                "{count:,} job{count||s} can never start: {why}; {more|it is|the first is} {first} ({gpus:,} "
+                "GPU{gpus||s})",
+                count=len(jobs),
+                why=ours(why),
+                more=len(jobs),
+                first=Named("job", workload.ids[jobs[0]]),
+                gpus=int(workload.gpus[jobs[0]]),
+            )
+        )
+    return tuple(found)
+
+
+def _placements(program: Program, size: int) -> NDArray[np.int64] | None:
+    for bundle in getattr(program, "memory", ()):
+        how: Any = getattr(bundle, "how", None)
+        if isinstance(how, np.ndarray) and how.shape == (size,):
+            return how
+    return None
+
+
+def _holds(caps: NDArray[np.int64], racks: NDArray[np.int64], gpus: int, how: int) -> bool:
+    """Whether idle servers hold a gang as a placement asks, see `gpuctl.replay.engine.placement_kernel.find`."""
+    biggest = int(caps.max(initial=0))
+    if gpus <= biggest:
+        return True
+    if how == CONSOLIDATE:
+        whole, rest = divmod(gpus, biggest)
+        left = np.sort(caps)[::-1][whole:]
+        return int((caps == biggest).sum()) >= whole and (rest == 0 or int(left.max(initial=0)) >= rest)
+    most = -(-gpus // biggest) if how == FEWEST else caps.size
+    return any(int(np.sort(caps[racks == rack])[::-1][:most].sum()) >= gpus for rack in np.unique(racks))

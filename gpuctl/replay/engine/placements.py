@@ -1,0 +1,26 @@
+"""The ways to place gangs, by the words that policies and users have for them."""
+
+from __future__ import annotations
+
+from gpuctl.core.errors import InputError
+from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FEWEST, FILL, RACK, SPREAD
+
+PLACEMENTS = {"any": ANY, "consolidate": CONSOLIDATE, "spread": SPREAD, "fill": FILL, "rack": RACK, "fewest": FEWEST}
+"""See `gpuctl.replay.engine.placement_kernel.find`; docs/replay.md says what they do."""
+
+
+def placement_number(name: str, whose: str = "") -> int:
+    """The engine's number of a way to place gangs.
+
+    Args:
+        name: one of `PLACEMENTS`.
+        whose: the policy's name, for the message.
+
+    Raises:
+        InputError: there is no such way.
+    """
+    if name not in PLACEMENTS:
+        raise InputError(
+            f"{whose}{': ' if whose else ''}placement {name!r}", hint=f"expected one of {', '.join(PLACEMENTS)}"
+        )
+    return PLACEMENTS[name]
