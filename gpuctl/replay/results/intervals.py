@@ -10,7 +10,8 @@ Three things are not known of a mean difference D = r L of paired jobs, with L t
   load allows. Near its capacity a queue grows with 1 / (capacity - load) and forgets in (spread / (capacity - load))^2,
   so a trace whose load is not known to be below the capacity does not tell how long jobs wait (`stretches`). That holds
   also where, by luck, its queues were short: waits alone would not show it.
-* how r changes with L: busier times than this trace's may differ more; by as much as its parts differ.
+* how r changes with L: busier times than this trace's may differ more, by as much as its parts differ. That makes an
+  interval wider, not a sign doubtful: where r alone excludes 0, the end near 0 stays.
 
 benchmarks/coverage.py says how often such an interval holds the truth.
 """
@@ -37,7 +38,7 @@ PARTS = 10
 LOAD_PARTS = 14
 """Likewise, for how far the load of the whole is known: two weeks' days."""
 
-LEAST_STRETCHES = 6.0
+LEAST_STRETCHES = 8.0
 """With fewer independent stretches a trace is too short to tell …"""
 
 LEAST_S = 6.5 * 86400.0
@@ -46,14 +47,18 @@ LEAST_S = 6.5 * 86400.0
 LEAST_COUNT = 1.5
 """So many parts must count: with fewer, one backlog is all there is."""
 
-LOAD_WEIGHT = 4.0
+LOAD_WEIGHT = 4.5
 """The logarithm of a mean wait is known to no better than this over the root of the number of stretches."""
 
-WIDEST = 30.0
+WIDEST = 40.0
 """A level that may be so many times as large or small is not known."""
 
 CHANGES = 2.0
 """So many spreads between parts may r change where L changes by a factor e."""
+
+
+MOST = 2.0
+"""The largest difference of two waits, relative to their mean: one of them is 0."""
 
 
 class Interval(NamedTuple):
@@ -80,7 +85,7 @@ def stretches(outcomes: Sequence[Outcome]) -> float:
     ((capacity - load) / error of the load)^2: the capacity is what is held, on average, while some job waits (the most
     that is ever held where none does), the load is the GPU-time of jobs over the time in which they are submitted, and
     its error comes from how the loads of `LOAD_PARTS` parts of that time differ. 0: the load may be all that the
-    cluster can take, and waits would grow for ever.
+    cluster can take, and waits would grow for ever; or the trace is shorter than `LEAST_S`.
 
     Args:
         outcomes: of one workload.
@@ -95,7 +100,7 @@ def _stretches(outcome: Outcome) -> float:
     of_gpus = bool(work.any())
     work = work if of_gpus else outcome.jobs["run_s"].fill_null(0).to_numpy().astype(np.float64)
     span = float(np.ptp(submit)) if submit.size else 0.0
-    if span <= 0:
+    if span < LEAST_S:
         return 0.0
     loads = np.bincount(part_of(submit, LOAD_PARTS), work, LOAD_PARTS) / span
     error = np.sqrt(_shared(loads - loads.mean()) * LOAD_PARTS / (LOAD_PARTS - 1))
@@ -141,34 +146,102 @@ def of_mean(
         share: how often it is to hold the true mean.
     """
     level = np.abs(values) if level is None else level
-    if values.size < 2 or np.ptp(submit) < LEAST_S or stretches < LEAST_STRETCHES:
+    if values.size < 2 or np.ptp(submit) <= 0 or stretches < LEAST_STRETCHES:
         return UNKNOWN
     if not values.any():
         return Interval(0.0, 0.0, None)
     part = part_of(submit, PARTS)
-    sums, levels = (np.bincount(part, each, PARTS) for each in (values, np.maximum(level, np.abs(values) / 2)))
-    return _of_parts(sums, levels, np.bincount(part, minlength=PARTS).astype(np.float64), stretches, share)
+    count = np.bincount(part, minlength=PARTS).astype(np.float64)
+    sums = np.bincount(part, values, PARTS).astype(np.float64)
+    levels = np.bincount(part, np.maximum(level, np.abs(values) / 2), PARTS).astype(np.float64)
+    return _of_parts(sums, levels, count, stretches, share)
+
+
+def of_draws(values: Floats, level: Floats | None = None, *, stretches: float, share: float = 0.95) -> Interval:
+    """Return an interval of a mean from draws of one trace, each a resampled trace as long as this and replayed.
+
+    How draws differ is how the trace itself may differ from others, so more draws do not narrow it beyond that.
+
+    Args:
+        values: of each draw, shape (n,).
+        level: what values grow with, at least 0, shape (n,), see `of_mean`; None: the values' own sizes.
+        stretches: how many the trace holds.
+        share: how often it is to hold the true mean.
+    """
+    level = np.abs(values) if level is None else level
+    count = values.size
+    if count < 2 or stretches < LEAST_STRETCHES:
+        return UNKNOWN
+    if not values.any():
+        return Interval(0.0, 0.0, None)
+    level = np.maximum(level, np.abs(values) / 2)
+    mean = float(level.mean())
+    ratio = float(values.sum()) / float(level.sum())
+    # the trace is one draw more, from what others are drawn from
+    both = (1 + 1 / count) / mean**2
+    own = float(np.var(values - ratio * level, ddof=1)) * both
+    return _interval(
+        ratio,
+        mean,
+        own,
+        float(np.var(level, ddof=1)) * both,
+        counts=(count, count, PARTS),
+        stretches=stretches,
+        share=share,
+    )
 
 
 def _of_parts(sums: Floats, levels: Floats, count: Floats, stretches: float, share: float) -> Interval:
-    from scipy.special import stdtr, stdtrit
-
     whole = float(levels.sum())
     counted = whole**2 / _shared(levels)
     if counted < LEAST_COUNT:
         return UNKNOWN
-    free, more = counted - 1, counted / (counted - 1)
     ratio, level = float(sums.sum()) / whole, whole / float(count.sum())
-    spread = max(_shared(levels - level * count) * PARTS / (PARTS - 1) / whole**2, LOAD_WEIGHT**2 / stretches)
-    factor = float(stdtrit(PARTS - 1, (1 + share) / 2)) * np.sqrt(spread)
+    own = _shared(sums - ratio * levels) * counted / (counted - 1) / whole**2
+    spread = _shared(levels - level * count) * PARTS / (PARTS - 1) / whole**2
+    return _interval(ratio, level, own, spread, counts=(counted, PARTS, counted), stretches=stretches, share=share)
+
+
+def _interval(
+    ratio: float,
+    level: float,
+    own: float,
+    spread: float,
+    *,
+    counts: tuple[float, float, float],
+    stretches: float,
+    share: float,
+) -> Interval:
+    """Put an interval together.
+
+    Args:
+        ratio: r.
+        level: L.
+        own: the variance of r.
+        spread: the variance of the logarithm of L.
+        counts: how many values r, and L, were found from, and how many parts count for how r differs between them.
+        stretches: how many the trace holds.
+        share: see `of_mean`.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    end = (1 + share) / 2
+    of_load = LOAD_WEIGHT**2 / stretches
+    factor = max(
+        float(stdtrit(counts[1] - 1, end)) * np.sqrt(spread), float(stdtrit(PARTS - 1, end)) * np.sqrt(of_load)
+    )
     if factor > np.log(WIDEST):
         return UNKNOWN
     times = float(np.exp(factor))
-    own = _shared(sums - ratio * levels) * more / whole**2
-    error = float(np.sqrt(own * (1 + CHANGES**2 * counted * spread)))
-    wide = float(stdtrit(free, (1 + share) / 2)) * error
+    error = float(np.sqrt(own))
+    wide = float(stdtrit(counts[0] - 1, end)) * error
     low, high = ratio - wide, ratio + wide
-    p = 2 * float(stdtr(free, -abs(ratio) / error)) if error > 0 else 0.0
+    # busier times may differ more, but that is no reason to doubt a sign that this trace shows
+    wider = wide * float(np.sqrt(1 + CHANGES**2 * counts[2] * max(spread, of_load)))
+    low, high = low if low > 0 else ratio - wider, high if high < 0 else ratio + wider
+    # of nothing below 0 a difference is at most twice the mean
+    low, high = max(low, -MOST), min(high, MOST)
+    p = 2 * float(stdtr(counts[0] - 1, -abs(ratio) / error)) if error > 0 else 0.0
     return Interval(
         low * level * (times if low < 0 else 1 / times), high * level * (times if high > 0 else 1 / times), p
     )
