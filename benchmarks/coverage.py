@@ -1,6 +1,6 @@
 """How often the interval of a difference between two policies on one trace holds the true difference.
 
-    python benchmarks/coverage.py --seeds 2000..2099 [--days 3,7,14,30,90] [--loads 0.6,0.8,0.95] [--worlds bursts]
+    python benchmarks/coverage.py --seeds 2000..2099 [--days 14,30,90] [--loads 0.6,0.8,0.95] [--worlds bursts]
 
 Each trace is a stretch of a stationary process on 64 GPUs: independent jobs; a daily and weekly cycle; users whose
 sessions bring several like jobs at once; or run times with a heavy tail (Pareto, 1.5, at
@@ -191,7 +191,7 @@ def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", default="0..19", help="A..B, one trace each")
-    parser.add_argument("--days", type=_numbers, default=(3.0, 7.0, 14.0, 30.0, 90.0))
+    parser.add_argument("--days", type=_numbers, default=(14.0, 30.0, 90.0))
     parser.add_argument("--loads", type=_numbers, default=(0.6, 0.8, 0.95))
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--truths", type=int, default=8, help="long runs for each process and load")

@@ -106,7 +106,7 @@ _DIFFERENCES = (
     ("unpaired_baseline", "Jobs not compared because they finished under the policy only.", "jobs"),
     ("unpaired_both", "Jobs that finished under neither.", "jobs"),
     ("stretches", "Independent stretches of time that the trace holds: ((capacity - load) / error of the load)^2, "
-     "under that policy of both that leaves fewer. There is no interval below 8.", "-"),
+     "under that policy of both that leaves fewer. There is no interval below 6.", "-"),
     ("baseline", "The policy or record it is compared with, job by job."),
 )  # fmt: skip
 

@@ -38,17 +38,20 @@ PARTS = 10
 LOAD_PARTS = 14
 """Likewise, for how far the load of the whole is known: two weeks' days."""
 
-LEAST_STRETCHES = 8.0
+LEAST_STRETCHES = 6.0
 """With fewer independent stretches a trace is too short to tell …"""
 
-LEAST_S = 6.5 * 86400.0
-"""… and so is one that does not show a week, working days and weekend."""
+LEAST_S = 10 * 86400.0
+"""… and so is one that shows no whole week once its queue has filled."""
 
 LEAST_COUNT = 1.5
 """So many parts must count: with fewer, one backlog is all there is."""
 
-LOAD_WEIGHT = 4.5
-"""The logarithm of a mean wait is known to no better than this over the root of the number of stretches."""
+LOAD_WEIGHT = 2.2
+"""The logarithm of a mean wait is known to no better than this over the fourth root of the number of stretches.
+
+A root would do, but a trace that by luck has a low load looks steadier than it is, too: benchmarks/coverage.py.
+"""
 
 WIDEST = 40.0
 """A level that may be so many times as large or small is not known."""
@@ -226,7 +229,7 @@ def _interval(
     from scipy.special import stdtr, stdtrit
 
     end = (1 + share) / 2
-    of_load = LOAD_WEIGHT**2 / stretches
+    of_load = LOAD_WEIGHT**2 / np.sqrt(stretches)
     factor = max(
         float(stdtrit(counts[1] - 1, end)) * np.sqrt(spread), float(stdtrit(PARTS - 1, end)) * np.sqrt(of_load)
     )
