@@ -14,7 +14,7 @@ CHANCE = 0.02
 _COMPARED = frozenset(
     {
         "policy", "measure", "size_bucket", "mean_s", "baseline_mean_s", "baseline", "diff_mean_s", "diff_low_s",
-        "diff_high_s", "p", "equal_pct",
+        "diff_high_s", "p",
     }
 )  # fmt: skip
 

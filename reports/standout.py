@@ -325,7 +325,7 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
 
 def _equal(every: Sequence[Row]) -> bool:
     """Whether no job waits longer or shorter under one of them than under the baseline."""
-    return all(row["equal_pct"] == 100 for row in every)
+    return all(row.get("equal_pct") == 100 or (row["p"] is None and row["diff_low_s"] is not None) for row in every)
 
 
 def _too_short(every: Sequence[Row]) -> str:
