@@ -12,6 +12,7 @@ cluster and a process does not: short traces of busy clusters differ from the tr
 For each process, load and length: of the intervals that are given, how many hold the truth (of both comparisons
 together), how many of equal policies exclude 0, how many are withheld since the trace is too short to tell; beside it
 how wide they are: the middle ratio of an end to the mean, away from 0. Seeds 0 to 999 are for development.
+`--resample` checks the intervals of experiments, whose seeds draw days of a trace, in place of those of one replay.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ if sys.path[0] == str(Path(__file__).resolve().parent):
 import numpy as np
 
 from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.inputs.transforms import bootstrap
 from gpuctl.replay.results.comparison import against
+from gpuctl.replay.results.intervals import of_draws, stretches
 from gpuctl.replay.run import replay
 from gpuctl.workloads.jobs import Jobs
 from gpuctl.workloads.replays import workload_of
@@ -57,13 +60,14 @@ SIGMA, MIDDLE, OF_USER = 1.2, 3600.0, 0.9
 A_SESSION = 8
 TRUTH_DAYS, BEFORE_DAYS, AFTER_DAYS = 400, 20, 10
 TRUTH_SEED = 10**6
+DRAWS = 8
 
 
 def mean_run(world: str) -> float:
     """Seconds that a job runs on average."""
     if world == "tails":
         whole = TAIL * SHORTEST / (TAIL - 1) * (1 - (SHORTEST / LONGEST) ** (TAIL - 1))
-        return whole + LONGEST * (SHORTEST / LONGEST) ** TAIL
+        return float(whole + LONGEST * (SHORTEST / LONGEST) ** TAIL)
     return MIDDLE * float(np.exp(SIGMA**2 / 2))
 
 
@@ -157,6 +161,25 @@ def _intervals(task: tuple[str, float, float, int]) -> list[tuple[float, float |
     return rows
 
 
+def _drawn(task: tuple[str, float, float, int]) -> list[tuple[float, float | None, float | None]]:
+    """The same from draws of the trace's days, as ``gpuctl replay --seed 1..N`` makes them."""
+    world, load, days, seed = task
+    work = made(world, load, days, seed)
+    waits: dict[str, list[float]] = {name.partition("=")[0]: [] for name in POLICIES}
+    held = {name: list[float]() for name in waits}
+    for draw in range(1, DRAWS + 1):
+        for name, one in outcomes(bootstrap(work, work.size, draw), DRAWS * seed + draw).items():
+            waits[name].append(float(one.jobs["wait_s"].to_numpy().mean()))
+            held[name].append(stretches([one]))
+    rows = []
+    for before, after in (*PAIRS, NULL):
+        a, b = np.array(waits[before]), np.array(waits[after])
+        fewest = min(float(np.median(held[name])) for name in (before, after))
+        low, high, _ = of_draws(b - a, (a + b) / 2, stretches=fewest)
+        rows.append((float((b - a).mean()), low, high))
+    return rows
+
+
 def counted(rows: list[list[tuple[float, float | None, float | None]]], truths: list[float]) -> Counts:
     """Count the intervals of the traces of one setting."""
     one = Counts()
@@ -195,6 +218,7 @@ def main() -> None:
     parser.add_argument("--loads", type=_numbers, default=(0.6, 0.8, 0.95))
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--truths", type=int, default=8, help="long runs for each process and load")
+    parser.add_argument("--resample", action="store_true", help=f"intervals of {DRAWS} draws of each trace's days")
     parser.add_argument("--processes", type=int, default=1)
     asked = parser.parse_args()
     first, last = (int(each) for each in asked.seeds.split(".."))
@@ -211,7 +235,7 @@ def main() -> None:
                 truths = [float(mean[after] - mean[before]) for before, after in PAIRS]
                 for days in asked.days:
                     tasks = [(world, load, days, seed) for seed in range(first, last + 1)]
-                    one = counted(pool.map(_intervals, tasks, chunksize=1), truths)
+                    one = counted(pool.map(_drawn if asked.resample else _intervals, tasks, chunksize=1), truths)
                     whole.add(one)
                     if days >= 14:
                         long.add(one)
