@@ -18,16 +18,14 @@ how wide they are: the middle ratio of an end to the mean, away from 0. Seeds 0 
 from __future__ import annotations
 
 import argparse
-import sys
 import time
 from dataclasses import dataclass, field
 from multiprocessing import Pool
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-if sys.path[0] == str(Path(__file__).resolve().parent):
-    # Numba imports a package that is called as this file is
-    sys.path.pop(0)
+if __name__ == "coverage":
+    # Numba and others look for a package of this name, and do without it
+    raise ImportError("benchmarks/coverage.py is not the package coverage")
 
 import numpy as np
 
