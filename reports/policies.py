@@ -19,8 +19,8 @@ _COMPARED = frozenset(
 )  # fmt: skip
 
 
-def compared(analysis: Analysis, measure: str) -> list[Row]:
-    """The policies that have an interval against the baseline, all jobs together, that with the least mean first.
+def paired(analysis: Analysis, measure: str) -> list[Row]:
+    """The policies with jobs that ended under the baseline, too, all jobs together, that with the least mean first.
 
     Args:
         analysis: a replay.
@@ -31,7 +31,12 @@ def compared(analysis: Analysis, measure: str) -> list[Row]:
         return []
     rows = table.frame.iter_rows(named=True)
     whole = [row for row in rows if row["measure"] == measure and row["size_bucket"] == "all"]
-    return sorted((row for row in whole if row["diff_low_s"] is not None), key=lambda row: float(row["diff_mean_s"]))
+    return sorted((row for row in whole if row["diff_mean_s"] is not None), key=lambda row: float(row["diff_mean_s"]))
+
+
+def compared(analysis: Analysis, measure: str) -> list[Row]:
+    """Those of `paired` that have an interval: of the others the trace is too short to tell."""
+    return [row for row in paired(analysis, measure) if row["diff_low_s"] is not None]
 
 
 def is_shown(row: Row, policies: int) -> bool:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.numbers import lasting, timed
-from gpuctl.reports.policies import CHANCE, better, compared, is_shown
+from gpuctl.reports.policies import CHANCE, better, compared, is_shown, paired
 from gpuctl.reports.text import between, shown, visible
 from gpuctl.reports.units import Units
 
@@ -308,8 +308,11 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
             f"{_from(last, unit)}{of}."
         )
         yield Finding(text, rule, table, 3.5)
-    if every and not found and not worse:
-        yield Finding(_no_difference(every, unit), f"no p is at most {CHANCE}, corrected", table, 3.0)
+    untold = [row for row in paired(analysis, "wait") if row["diff_low_s"] is None]
+    if untold and not _equal(untold):
+        yield Finding(_too_short(untold), "no interval of the difference can be given", table, 3.2)
+    elif not found and not worse and (every or untold):
+        yield Finding(_no_difference([*every, *untold], unit), f"no p is at most {CHANCE}, corrected", table, 3.0)
     if oracles:
         bounds = [_told_of(row, needs[row["policy"]], unit) for row in found if row["policy"] in oracles]
         cut = f" They show what could be cut at most from the mean wait: {'; '.join(bounds)}." if bounds else ""
@@ -320,13 +323,27 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
         yield Finding(text, "a policy knows true run times", "replay_summary", 2.0)
 
 
+def _equal(every: Sequence[Row]) -> bool:
+    """Whether no job waits longer or shorter under one of them than under the baseline."""
+    return all(row.get("equal_pct") == 100 or (row["p"] is None and row["diff_low_s"] is not None) for row in every)
+
+
+def _too_short(every: Sequence[Row]) -> str:
+    names = ", ".join(visible(str(row["policy"])) for row in every)
+    return (
+        f"The trace is too short to tell how {names} {'does' if len(every) == 1 else 'do'} against "
+        f"{visible(str(every[0]['baseline']))} by mean wait: it holds too few independent stretches at this load."
+    )
+
+
 def _no_difference(every: Sequence[Row], unit: Unit) -> str:
     baseline = visible(str(every[0]["baseline"]))
     if not any(row["mean_s"] or row["baseline_mean_s"] for row in every):
         return "No job waits under any of these policies: these jobs do not show which one is better."
-    if all(row["p"] is None for row in every):
+    if _equal(every):
         return f"Each job waits as long under each of these policies as under {baseline}."
-    low, high = min(row["diff_low_s"] for row in every), max(row["diff_high_s"] for row in every)
+    known = [row for row in every if row["diff_low_s"] is not None]
+    low, high = min(row["diff_low_s"] for row in known), max(row["diff_high_s"] for row in known)
     ends = f"-{timed(-low, unit)}" if low < 0 else timed(low, unit)
     return (
         f"No policy's mean wait is shown to differ from {baseline}'s; "

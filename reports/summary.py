@@ -9,7 +9,7 @@ from gpuctl.core.causes import ALL_CAUSES, CAUSES, cause_name
 from gpuctl.core.numbers import number, timed
 from gpuctl.core.text import plural
 from gpuctl.reports.charts.chart import TOTAL
-from gpuctl.reports.policies import better, compared
+from gpuctl.reports.policies import better, paired
 from gpuctl.reports.text import between, shown, visible
 from gpuctl.reports.units import Units
 
@@ -154,7 +154,7 @@ def _mean(analysis: Analysis, measure: str, name: str) -> Headline | None:
     rows = table.frame.drop_nulls([column]).sort(column, maintain_order=True).select("policy", column, "oracle").rows()
     means = {policy: value for policy, value, oracle in rows if not oracle}
     bounds = {policy: value for policy, value, oracle in rows if oracle}
-    every = compared(analysis, measure)
+    every = paired(analysis, measure)
     best = next((row["policy"] for row in better(analysis, measure) if row["policy"] in means), None)
     chosen = best or next((row["baseline"] for row in every if row["baseline"] in means), next(iter(means), None))
     if chosen is None:

@@ -11,6 +11,7 @@ from gpuctl.analyze.failed_attempts import failed_attempts
 from gpuctl.analyze.run import Options
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.inputs.trace import read_trace
+from gpuctl.replay.results.intervals import stretches
 from gpuctl.replay.results.timelines import ENDED
 from gpuctl.replay.run import replay
 
@@ -122,11 +123,15 @@ class Jobs:
         wait_s: from submission, all time not on GPUs.
         run_s: on GPUs.
         gpu_s: GPU-seconds held.
+        submit_s: when it was submitted.
+        stretches: how many independent ones the replay holds (`gpuctl.replay.results.intervals.stretches`).
     """
 
     wait_s: Floats
     run_s: Floats
     gpu_s: Floats
+    submit_s: Floats
+    stretches: float
 
     @property
     def jct_s(self) -> Floats:
@@ -140,7 +145,7 @@ def jobs_of(outcome: Outcome) -> Jobs:
     done = frame["state"].is_in(ENDED).to_numpy()
     columns = (frame[name].to_numpy().astype(np.float64) for name in ("wait_s", "run_s", "gpu_s"))
     wait, run, gpu = (np.where(done, column, np.nan) for column in columns)
-    return Jobs(wait, run, gpu)
+    return Jobs(wait, run, gpu, frame["submit_s"].to_numpy().astype(np.float64), stretches([outcome]))
 
 
 def blocks_of(workload: Workload) -> tuple[Ints, str]:

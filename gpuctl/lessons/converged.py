@@ -14,6 +14,7 @@ from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
 from gpuctl.lessons.case import jobs_of
 from gpuctl.lessons.finding import UNKNOWN, Answer, Estimate, Finding, Input
+from gpuctl.lessons.rules import wait_estimate
 from gpuctl.lessons.stopping import RULES, stopped
 
 if TYPE_CHECKING:
@@ -114,12 +115,12 @@ def _answers(case: Case, curves: Curves, found: Sequence[tuple[Rule, Stopped]]) 
     block = case.blocks()[0]
     held = float((curves.gpu_s[curves.start[1:] - 1]).sum())
     [base] = case.replays([{}])
-    before = jobs_of(base).wait_s
+    before = jobs_of(base)
     answers = []
     for rule, what in found:
         hours = savings.total(_of_jobs(case, curves, what.net / HOUR), block)
         [mine] = case.replays([{}], workload=_shortened(case.workload, curves, what))
-        wait = savings.mean((before - jobs_of(mine).wait_s) / HOUR, block)
+        wait = wait_estimate(before, jobs_of(mine))
         share = None if hours.value is None or not held else 100 * HOUR * hours.value / held
         answers.append(
             Answer(KEY, WORDS[rule.key], curves.job.size, hours, wait, _because(what, curves), share_pct=share)

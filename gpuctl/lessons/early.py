@@ -142,7 +142,7 @@ def answer(case: Case, rule: Rule, found: Compared) -> Answer:
             jobs=late.size, delay=float(late.mean()) if late.size else 0.0, ended=ended,
         )  # fmt: skip
     return Answer(
-        KEY, _said(rule), int(known.sum()), gpu_hours, savings.mean(found.saved_wait_s / HOUR, block), because,
+        KEY, _said(rule), int(known.sum()), gpu_hours, found.wait_h, because,
         share_pct=_share(case, gpu_hours.value),
     )  # fmt: skip
 
@@ -232,7 +232,7 @@ def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTabl
         some = delay[np.isfinite(delay)]
         parts = np.quantile(some, (0.5, 0.9, 0.99)).tolist() if some.size else [None] * 3
         busy = 100 * found.pool_gpu_s / (rule.pool * span) if rule.pool and span else None
-        wait = savings.mean(found.saved_wait_s / HOUR, block)
+        wait = found.wait_h
         rows.append(
             (_short(rule), rule.first_s / 60, rule.pool,
              rule.retry, hours.value, hours.low, hours.high, _share(case, hours.value),

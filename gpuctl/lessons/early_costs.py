@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
+from gpuctl.lessons import savings
 from gpuctl.lessons.case import jobs_of
+from gpuctl.lessons.rules import HOUR_S
 from gpuctl.replay.engine.reasons import R_NO_RETRY
 from gpuctl.replay.models.records import SHOWS
 from gpuctl.replay.policies.philly.prerun import shown
@@ -17,6 +19,7 @@ from gpuctl.replay.policies.philly.prerun import shown
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from gpuctl.lessons.finding import Estimate
     from gpuctl.replay.models.records import Failures, Floats, Ints, Outcome, Workload
 
     Bools = NDArray[np.bool_]
@@ -63,6 +66,7 @@ class Compared:
         saved_gpu_s: GPU-seconds that it holds less. A job that the rule ends, though it passed later in the trace, is
             taken to be submitted again: it saves nothing by that.
         saved_wait_s: seconds that it waits less; a first run that is passed counts as waiting.
+        wait_h: hours that a job waits less, on average.
         delay_s: seconds by which its gang starts later; NaN where it never does, or has one GPU.
         ended: the rule ended it in place of a retry.
         again: of these, those that passed, or were stopped by somebody, in the trace.
@@ -71,6 +75,7 @@ class Compared:
 
     saved_gpu_s: Floats
     saved_wait_s: Floats
+    wait_h: Estimate
     delay_s: Floats
     ended: Bools
     again: Bools
@@ -87,10 +92,12 @@ def compare(workload: Workload, base: Outcome, mine: Outcome) -> Compared:
     saved = before.gpu_s - after.gpu_s
     saved[again] -= _rest(workload, mine)[again]
     job, seconds, passed = _first_runs(workload, mine)
-    wait = before.wait_s - after.wait_s - np.bincount(job[passed], seconds[passed], workload.size)
+    first = np.bincount(job[passed], seconds[passed], workload.size)
+    wait = before.wait_s - after.wait_s - first
     wait[again] = np.nan
+    hours = savings.waited(wait / HOUR_S, ((before.wait_s + after.wait_s) / 2 + first) / HOUR_S, before, after)
     delay = _gang_start(workload, mine) - _gang_start(workload, base)
-    return Compared(saved, wait, delay, ended, again, float(seconds.sum()))
+    return Compared(saved, wait, hours, delay, ended, again, float(seconds.sum()))
 
 
 def _first_runs(workload: Workload, mine: Outcome) -> tuple[Ints, Floats, Bools]:

@@ -169,8 +169,10 @@ def _order(name: str) -> int:
 
 def _mixed(every: Sequence[Jobs], chosen: Ints) -> Jobs:
     at = np.arange(chosen.size)
-    columns = (np.stack([getattr(one, name) for one in every])[chosen, at] for name in ("wait_s", "run_s", "gpu_s"))
-    return Jobs(*columns)
+    wait, run, gpu = (
+        np.stack([getattr(one, name) for one in every])[chosen, at] for name in ("wait_s", "run_s", "gpu_s")
+    )
+    return Jobs(wait, run, gpu, every[0].submit_s, min(one.stretches for one in every))
 
 
 def _inputs(measured: Measured) -> tuple[Input, ...]:

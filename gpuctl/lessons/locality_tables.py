@@ -48,7 +48,7 @@ _CURVE = (
     Column("run_h", "h", "Mean run time, at the speed of its places."),
     Column("gpu_hours", "GPU-h", "GPU-hours held."),
     Column("jct_h", "h", "Mean time from submission to end."),
-    *ends("jct_{}_h", "h", ", over resampled weeks"),
+    *ends("jct_{}_h", "h", "; empty: the trace is too short to tell"),
     Column("wait_saved_h", "h", "Mean hours of waiting saved, job by job, against philly."),
     *ends("wait_saved_{}_h", "h"),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours saved, job by job, against philly."),
@@ -107,8 +107,11 @@ def curve(case: Case, done: Sequence[Replayed]) -> ResultTable:
             ended = here & np.isfinite(one.jobs.gpu_s)
             if not ended.any():
                 continue
-            jct = savings.mean(one.jobs.jct_s[here] / HOUR_S, block[here])
-            saved, held = savings.mean(wait[here], block[here]), savings.total(gpu[here], block[here])
+            hours = np.where(here, one.jobs.jct_s / HOUR_S, np.nan)
+            jct = savings.waited(hours, hours, one.jobs)
+            level = (base.wait_s + one.jobs.wait_s) / 2 / HOUR_S
+            saved = savings.waited(np.where(here, wait, np.nan), level, base, one.jobs)
+            held = savings.total(gpu[here], block[here])
             rows.append(
                 (one.rule.name, one.rule.threshold, name, int(ended.sum()), _mean(one.jobs.wait_s, ended),
                  _mean(one.jobs.run_s, ended), float(one.jobs.gpu_s[ended].sum()) / HOUR_S, jct.value, jct.low,

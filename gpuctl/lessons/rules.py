@@ -51,6 +51,13 @@ def wait_saved(base: Jobs, other: Jobs) -> Floats:
     return np.asarray((base.wait_s - other.wait_s) / HOUR_S)
 
 
+def wait_estimate(base: Jobs, other: Jobs, *, gpus: Ints | None = None) -> Estimate:
+    """The mean of hours that a job waits less than under the baseline; with `gpus` of each, all GPU-hours of it."""
+    times = np.ones(base.wait_s.size) if gpus is None else gpus
+    level = (base.wait_s + other.wait_s) / 2 / HOUR_S
+    return savings.waited(wait_saved(base, other) * times, level * times, base, other, whole=gpus is not None)
+
+
 def answer(
     lesson: str, rule: Note, pairs: Sequence[tuple[Jobs, Jobs]], block: Ints, because: Note, *, waiting: bool = True
 ) -> Answer:
@@ -64,7 +71,8 @@ def answer(
         because: what it rests on.
         waiting: whether it says something of waiting.
     """
-    gpu, wait = (_estimates(pairs, block, what) for what in (gpu_hours_saved, wait_saved))
+    gpu = [savings.total(gpu_hours_saved(*pair), block) for pair in pairs]
+    wait = [wait_estimate(*pair) for pair in pairs]
     base, other = pairs[0]
     both = np.isfinite(base.gpu_s) & np.isfinite(other.gpu_s)
     held = float(base.gpu_s[both].sum()) / HOUR_S
@@ -73,9 +81,3 @@ def answer(
         lesson, rule, int(both.sum()), savings.hull(gpu[0], gpu[1:]),
         savings.hull(wait[0], wait[1:]) if waiting else UNKNOWN, because, share,
     )  # fmt: skip
-
-
-def _estimates(pairs: Sequence[tuple[Jobs, Jobs]], block: Ints, what: object) -> list[Estimate]:
-    made = savings.total if what is gpu_hours_saved else savings.mean
-    of = gpu_hours_saved if what is gpu_hours_saved else wait_saved
-    return [made(of(base, other), block) for base, other in pairs]

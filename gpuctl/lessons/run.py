@@ -96,7 +96,11 @@ def result(
         {
             "replays": note("{n:,} job{n||s}, under the policy philly, against its defaults", n=case.workload.size),
             "preemption overhead": ours(case.overhead),
-            "intervals": note("90 %, jobs paired, resampled by {block}", block=ours(_BLOCKS[case.blocks()[1]])),
+            "intervals": note(
+                "90 %, jobs paired; of GPU-hours resampled by {block}; of waiting for a long run of the same workload, "
+                "none where the trace is too short to tell",
+                block=ours(_BLOCKS[case.blocks()[1]]),
+            ),
         },
         command,
         tuple(sources),

@@ -1,4 +1,8 @@
-"""Savings, job by job against a baseline, with intervals from resampling whole weeks."""
+"""Savings, job by job against a baseline, with intervals.
+
+What jobs hold is theirs: its intervals come from resampling whole weeks. What they wait they share with their queue:
+its intervals are those of replays (`gpuctl.replay.results.intervals`).
+"""
 
 from __future__ import annotations
 
@@ -8,10 +12,12 @@ import numpy as np
 
 from gpuctl.lessons.case import RESAMPLES
 from gpuctl.lessons.finding import LEVEL, UNKNOWN, Estimate
+from gpuctl.replay.results.intervals import of_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.lessons.case import Jobs
     from gpuctl.replay.models.records import Floats, Ints
 
 _ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)
@@ -31,6 +37,27 @@ def total(saved: Floats, block: Ints) -> Estimate:
 def mean(saved: Floats, block: Ints) -> Estimate:
     """The mean of what jobs save, with its interval over resampled blocks; arguments as for `total`."""
     return _resampled(saved, block, mean=True)
+
+
+def waited(saved: Floats, level: Floats, *pair: Jobs, whole: bool = False) -> Estimate:
+    """The mean of what jobs wait less, with the interval of replays; without one where the trace is too short to tell.
+
+    Args:
+        saved: of each job; NaN: not comparable, and left out.
+        level: what it grows with, such as the mean of both waits.
+        pair: the replays that it comes from.
+        whole: the sum in place of the mean.
+    """
+    known = np.isfinite(saved) & np.isfinite(level)
+    if not known.any():
+        return UNKNOWN
+    fewest = min(one.stretches for one in pair)
+    found = of_mean(saved[known], pair[0].submit_s[known], level[known], stretches=fewest, share=LEVEL)
+    times = float(known.sum()) if whole else 1.0
+    value = float(saved[known].mean()) * times
+    if found.low is None or found.high is None:
+        return Estimate(value)
+    return Estimate(value, found.low * times, found.high * times)
 
 
 def _resampled(saved: Floats, block: Ints, *, mean: bool) -> Estimate:

@@ -10,7 +10,7 @@ from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
 from gpuctl.lessons.locality_tables import as_frame, population
-from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_saved
+from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_estimate
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ _MIGRATION = (
     Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
     Column("locality_wait_h", "h", "Mean wait for locality alone."),
     Column("waited_gpu_hours_saved", "GPU-h", "Hours of waiting saved times GPUs asked for, all jobs, against philly."),
-    *ends("waited_gpu_hours_saved_{}", "GPU-h", ", over resampled weeks"),
+    *ends("waited_gpu_hours_saved_{}", "GPU-h", "; empty: the trace is too short to tell"),
     Column("break_even_s", "s", "Cost of a migration at which these moves cost as much GPU time as they spare gangs of "
            "waiting."),
     *ends("break_even_{}_s", "s"),
@@ -80,7 +80,7 @@ def rules(case: Case, done: Sequence[Replayed], speed: float | None) -> ResultTa
     rows = []
     for one in done:
         ended = np.isfinite(one.jobs.gpu_s)
-        wait = savings.mean(wait_saved(base.jobs, one.jobs), block)
+        wait = wait_estimate(base.jobs, one.jobs)
         gpu = savings.total(gpu_hours_saved(base.jobs, one.jobs), block)
         held, beside = float(one.jobs.gpu_s[ended].sum()), float(one.beside_s[ended].sum())
         rows.append(
@@ -107,11 +107,10 @@ def rules(case: Case, done: Sequence[Replayed], speed: float | None) -> ResultTa
 
 def migration(case: Case, done: Sequence[Replayed], costs: Sequence[Replayed]) -> ResultTable:
     """Migrations at several costs."""
-    block, _ = case.blocks()
     base = done[0]
     rows = []
     for one in (done[-1], *costs):
-        saved = savings.total(wait_saved(base.jobs, one.jobs) * case.workload.gpus, block)
+        saved = wait_estimate(base.jobs, one.jobs, gpus=case.workload.gpus)
         ends = (saved.value, saved.low, saved.high)
         even = [None if end is None or one.moved_gpus <= 0 else max(end, 0.0) * HOUR_S / one.moved_gpus for end in ends]
         rows.append(

@@ -122,9 +122,7 @@ def _remarks(without: int, more: int, alone: int | None) -> tuple[str, ...]:
     remarks = [f"{plural(without, 'row')} without a value not drawn."] if without else []
     remarks += [f"{plural(more, 'more line')} not drawn; --csv DIR has all."] if more else []
     if alone is not None:
-        remarks.append(
-            "One seed: there is no interval." if alone else "Bands: 95 % interval of the mean over the seeds."
-        )
+        remarks.append("One seed: there is no interval." if alone else "Bands: 95 % interval.")
     return tuple(remarks)
 
 

@@ -44,13 +44,21 @@ def _first(found: list[Row]) -> Line | None:
     """The answer: the rule that is shown to save most GPU-hours, of those that are not shown to cost waiting."""
     if not found:
         return None
-    saving = [row for row in found if row["gpu_hours"] == "saves" and row["waiting"] != "costs"]
+    saving = [row for row in found if row["gpu_hours"] == "saves" and not _may_wait(row)]
     if not saving:
         return Line("Answer", "no rule is shown to save GPU-hours without more waiting", lines=2)
     best = max(saving, key=lambda row: float(row["gpu_hours_saved"]))
     waiting = f"; {shown(best['wait_saved_h'], 'h')} h of waiting a job" if best["waiting"] == "saves" else ""
+    if best["waiting"] == "not known" and known(best["wait_saved_h"]):
+        waiting = "; of waiting the trace is too short to tell"
     held, share = shown(best["gpu_hours_saved"], "GPU-h"), shown(best["gpu_hours_saved_pct"], "%")
     return Line("Answer", f"{best['rule']}: saves {held} GPU-hours ({share} %){waiting}", lines=2)
+
+
+def _may_wait(row: Row) -> bool:
+    """Whether jobs wait longer under a rule, or do in this trace, which is too short to tell."""
+    longer = known(row["wait_saved_h"]) and row["wait_saved_h"] < 0
+    return row["waiting"] == "costs" or (row["waiting"] == "not known" and longer)
 
 
 def _answers(found: list[Row]) -> Block:

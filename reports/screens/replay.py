@@ -93,7 +93,7 @@ def _change(row: Row | None, *, is_baseline: bool, unit: Unit) -> str:
         return MISSING
     mean = _signed(row["diff_mean_s"], unit)
     if not known(row["diff_low_s"]):
-        return f"{mean} (no interval)"
+        return f"{mean} (too short to tell)"
     return f"{mean} ({_signed(row['diff_low_s'], unit)} to {_signed(row['diff_high_s'], unit)})"
 
 

@@ -172,13 +172,12 @@ def test_lost_gpu_hours_by_user_add_up_to_those_by_size(whole: dict[str, Analysi
         assert sum(row["lost_gpu_hours"] or 0.0 for row in users) == pytest.approx(by_kind, rel=0, abs=1e-6)
 
 
-def test_the_replay_names_every_better_policy_the_usable_one_first(screens: dict[str, Screen]) -> None:
+def test_a_replay_of_three_days_says_that_it_is_too_short_to_tell(screens: dict[str, Screen]) -> None:
     text = " ".join(drawn(screens["replay-jobs"], 120).split())
-    first, _, others = text.partition("Also better than fifo by mean wait: ")
-    assert "conservative cuts the mean wait by" in first
-    assert "it needs no oracle and preempted no job" in first
-    # las is better by so much, but on few busy spells: chance would do that too often; srtf is a bound
-    assert [others.find(name) >= 0 for name in ("easy by", "las by", "srtf by")] == [True, False, False]
+    told = "- The trace is too short to tell how srtf, las, conservative, easy do against fifo by mean wait"
+    assert told in text
+    assert "cuts the mean wait" not in text
+    assert text.count("(too short to tell)") == 4
     assert "srtf*" in text
 
 

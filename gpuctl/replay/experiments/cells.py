@@ -23,6 +23,7 @@ from gpuctl.core.files import MOST_SMALL, read_whole
 from gpuctl.core.plugins import split_file
 from gpuctl.replay.inputs import clusters, transforms
 from gpuctl.replay.policies import label, origin
+from gpuctl.replay.results.intervals import stretches
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.run import replay
 
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpuctl.replay.models.records import Cluster, Workload
+
+
+STRETCHES = "stretches"
+"""How many independent stretches of time a replay holds: `gpuctl.replay.results.intervals.stretches`."""
 
 
 @dataclass(frozen=True)
@@ -103,7 +108,7 @@ def plan(
 
 
 def run(base: Base, cell: Cell) -> dict[str, Any]:
-    """Replay one cell and return its figures, by the columns of ``replay_summary``.
+    """Replay one cell and return its figures, by the columns of ``replay_summary``, and `STRETCHES`.
 
     Raises:
         UsageError: a factor's value makes no sense.
@@ -113,7 +118,7 @@ def run(base: Base, cell: Cell) -> dict[str, Any]:
     [outcome] = replay(
         workload, cluster, [(cell.policy, dict(cell.params))], seed=cell.seed, processes=1, **base.models
     )
-    return summary(outcome, workload, cluster, warmup=base.warmup)
+    return summary(outcome, workload, cluster, warmup=base.warmup) | {STRETCHES: stretches([outcome])}
 
 
 def _changed(base: Base, cell: Cell) -> tuple[Workload, Cluster]:

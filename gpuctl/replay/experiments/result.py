@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.notes import Named, listed, note, ours
 from gpuctl.core.results import Analysis
+from gpuctl.replay.experiments.cells import STRETCHES
 from gpuctl.replay.experiments.table import tables
 from gpuctl.replay.policies import label
+from gpuctl.replay.results.intervals import LEAST_STRETCHES
 from gpuctl.replay.results.settings import servers_note
 
 if TYPE_CHECKING:
@@ -36,6 +38,13 @@ _DRAWN = {
 }
 
 
+_OF_SEEDS = note("95 % of the mean over the seeds, by Student's t; differences are of the same jobs")
+_OF_TRACE = note(
+    "95 %, for a long run of the same workload: from how draws of the trace differ, and how well its load is known; "
+    "none where the trace is too short to tell; differences are of the same jobs"
+)
+
+
 def result(
     base: Base,
     cells: Sequence[Cell],
@@ -61,10 +70,19 @@ def result(
     """
     labels = list(dict.fromkeys(label(cell.policy) for cell in cells))
     seeds = list(dict.fromkeys(cell.seed for cell in cells))
+    drawn = base.resample != "none"
     unfinished = sum(row["jobs"] - row["jobs_finished"] - row["jobs_cut"] for row in figures)
     warnings = []
     if len(seeds) == 1:
         warnings.append(note("a single seed gives no intervals. Use --seed 1..10"))
+    elif drawn and (short := sum(row[STRETCHES] < LEAST_STRETCHES for row in figures)):
+        warnings.append(
+            note(
+                "{short:,} of {n:,} replay{n||s} hold fewer than {least:g} independent stretches: the trace is too "
+                "short to tell, and there are no intervals of such",
+                short=short, n=len(figures), least=LEAST_STRETCHES,
+            )
+        )  # fmt: skip
     if unfinished:
         warnings.append(
             note(
@@ -76,14 +94,14 @@ def result(
         cluster=note(
             "{jobs} on {servers}", jobs=Named("cluster", base.workload.name), servers=servers_note(base.cluster)
         ),
-        tables=tables(cells, figures, baseline, measures),
+        tables=tables(cells, figures, baseline, measures, drawn=drawn),
         sections=(SECTION,),
         sources=sources,
         settings={
             "policies": listed("policy", labels),
             "baseline": note("{name}", name=Named("policy", baseline)),
             "jobs": _DRAWN[base.resample],
-            "intervals": note("95 % of the mean over the seeds, by Student's t; differences are of the same jobs"),
+            "intervals": _OF_TRACE if drawn else _OF_SEEDS,
             "locality": ours(locality),
         },
         command=command,

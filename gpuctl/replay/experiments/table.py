@@ -12,13 +12,16 @@ import polars as pl
 
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
+from gpuctl.replay.experiments.cells import STRETCHES
 from gpuctl.replay.policies import label
 from gpuctl.replay.results.columns import columns
+from gpuctl.replay.results.intervals import LEAST_STRETCHES, of_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.replay.experiments.cells import Cell
+    from gpuctl.replay.models.records import Floats
 
 LEADING = "wait_mean_s"
 """The figure whose interval ``lower`` and ``upper`` are."""
@@ -30,9 +33,13 @@ MEASURES = tuple(c.name for c in columns("replay_summary") if c.name not in {"po
 """The figures that there are."""
 CONFIDENCE = 0.95
 
-_INTERVAL = (
+_OF_SEEDS = (
     "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; *_sd is the spread "
     "between seeds"
+)
+_OF_TRACE = (
+    "95 % interval for a long run of the same workload, from how draws of the trace differ and from how well its load "
+    "is known; empty: the trace is too short to tell, or there are too few seeds; *_sd is the spread between seeds"
 )
 
 
@@ -54,11 +61,50 @@ def interval(values: Sequence[float | None]) -> tuple[float | None, float | None
     return mean, mean - half, mean + half, sd
 
 
-def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]]) -> pl.DataFrame:
+def _ends(some: pl.DataFrame, name: str, *, drawn: bool) -> tuple[float | None, float | None]:
+    """The ends of the interval of a figure of replays that differ in their seed alone.
+
+    Args:
+        some: those replays.
+        name: of the figure; times are taken to grow with the load, of other figures draws tell.
+        drawn: seeds draw jobs of the trace; else they are that of the policy's own choices.
+    """
+    if not drawn:
+        return interval(some[name].to_list())[1:3]
+    values, stretches = _known(some, name)
+    if name.endswith("_s") and name != "makespan_s":
+        return of_draws(values, stretches=stretches)[:2]
+    mean, low, high, _ = interval(values.tolist())
+    if mean is None or low is None or high is None or stretches < LEAST_STRETCHES:
+        return None, None
+    wide = (high - mean) * math.sqrt(values.size + 1)
+    return mean - wide, mean + wide
+
+
+def _change(some: pl.DataFrame, *, drawn: bool) -> tuple[float | None, float | None, float | None]:
+    """Mean and interval of `change_s`."""
+    mean, low, high, _ = interval(some["change_s"].to_list())
+    if not drawn:
+        return mean, low, high
+    both = some.drop_nulls(["change_s", "base_s", LEADING])
+    values, stretches = _known(both, "change_s")
+    level = ((both[LEADING] + both["base_s"]) / 2).to_numpy()
+    fewest = both["base_stretches"].median()
+    return mean, *of_draws(values, level, stretches=min(stretches, float(fewest or 0.0)))[:2]  # type: ignore[arg-type]
+
+
+def _known(some: pl.DataFrame, name: str) -> tuple[Floats, float]:
+    """The values of a figure that are known, and how many stretches such a trace holds."""
+    there = some.drop_nulls([name])
+    middle = there[STRETCHES].fill_null(0.0).median()
+    return there[name].to_numpy().astype(np.float64), float(middle) if isinstance(middle, float) else 0.0
+
+
+def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, drawn: bool = False) -> pl.DataFrame:
     """Return one row a cell: policy, every factor, seed, every figure of ``replay_summary``, lower, upper.
 
     Factors that are numbers throughout are numbers; a policy without one of them has null there. ``lower`` and
-    ``upper`` are the interval of `LEADING` over the seeds of the same policy and factors.
+    ``upper`` are the interval of `LEADING` of the same policy and factors; `drawn` as for `_ends`.
     """
     names = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
     made = [
@@ -68,9 +114,9 @@ def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]]) -> pl.DataFra
     frame = pl.DataFrame(made, infer_schema_length=None).with_columns(_numbers(name, made) for name in names)
     found = pl.DataFrame(list(figures), infer_schema_length=None).drop("policy")
     frame = frame.hstack(found)
-    groups = frame.group_by("policy", *names, maintain_order=True).agg(LEADING)
-    ends = [interval(values)[1:3] for values in groups[LEADING].to_list()]
-    bounds = groups.drop(LEADING).with_columns(
+    groups = frame.group_by("policy", *names, maintain_order=True)
+    ends = [_ends(some, LEADING, drawn=drawn) for _, some in groups]
+    bounds = groups.agg().with_columns(
         pl.Series("lower", [low for low, _ in ends], pl.Float64),
         pl.Series("upper", [high for _, high in ends], pl.Float64),
     )
@@ -78,18 +124,19 @@ def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]]) -> pl.DataFra
 
 
 def summarized(
-    frame: pl.DataFrame, factors: Sequence[str], baseline: str, measures: Sequence[str] = MEANS
+    frame: pl.DataFrame, factors: Sequence[str], baseline: str, measures: Sequence[str] = MEANS, *, drawn: bool = False
 ) -> pl.DataFrame:
     """Return one row a policy and combination of factors: seeds, and of `measures` mean, interval and spread.
 
-    ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval
-    over the seeds: pairs have the same jobs. Parameters of a policy do not pair: the baseline's are all taken together.
+    ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval:
+    pairs have the same jobs (`drawn` as for `_ends`). Parameters of a policy do not pair: the baseline's are all taken
+    together.
     """
     shared = [name for name in factors if "." not in name]
     base = (
         frame.filter(policy=baseline)
         .group_by(*shared, "seed", maintain_order=True)
-        .agg(pl.col(LEADING).mean().alias("base_s"))
+        .agg(pl.col(LEADING).mean().alias("base_s"), pl.col(STRETCHES).min().alias("base_stretches"))
     )
     paired = frame.join(base, on=[*shared, "seed"], how="left", nulls_equal=True, maintain_order="left")
     paired = paired.with_columns((pl.col(LEADING) - pl.col("base_s")).alias("change_s"))
@@ -101,11 +148,11 @@ def summarized(
         row["oracle"] = some["oracle"].any()
         row["seeds"] = some.height
         for name in measures:
-            row[name], row[f"{name}_low"], row[f"{name}_high"], row[f"{name}_sd"] = interval(some[name].to_list())
+            row[name], _, _, sd = interval(some[name].to_list())
+            row[f"{name}_low"], row[f"{name}_high"] = _ends(some, name, drawn=drawn)
+            row[f"{name}_sd"] = sd
         own = key[0] == baseline
-        row["change_s"], row["change_low_s"], row["change_high_s"], _ = (
-            (None,) * 4 if own else interval(some["change_s"].to_list())
-        )
+        row["change_s"], row["change_low_s"], row["change_high_s"] = (None,) * 3 if own else _change(some, drawn=drawn)
         found.append(row)
     return pl.DataFrame(found, infer_schema_length=None)
 
@@ -148,12 +195,17 @@ def _charts(over: str, measures: Sequence[str]) -> tuple[str, ...]:
 
 
 def tables(
-    cells: Sequence[Cell], figures: Sequence[dict[str, Any]], baseline: str, measures: Sequence[str] = ()
+    cells: Sequence[Cell],
+    figures: Sequence[dict[str, Any]],
+    baseline: str,
+    measures: Sequence[str] = (),
+    *,
+    drawn: bool = False,
 ) -> tuple[ResultTable, ResultTable]:
     """Return ``experiments_summary`` and ``experiments``; see `gpuctl.replay.experiments.result.result`."""
-    frame = rows(cells, figures)
+    frame = rows(cells, figures, drawn=drawn)
     factors = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
-    short = summarized(frame, factors, baseline, tuple(dict.fromkeys((*MEANS, *measures))))
+    short = summarized(frame, factors, baseline, tuple(dict.fromkeys((*MEANS, *measures))), drawn=drawn)
     seeds = frame["seed"].n_unique()
     population = note(
         "{cells:,} replay{cells||s}: every combination of policy, factors and {seeds:,} seed{seeds||s}",
@@ -162,32 +214,48 @@ def tables(
     )
     return (
         replace(
-            _table("experiments_summary", "Policies by load, servers and parameters", short, population, factors),
+            _table(
+                "experiments_summary",
+                "Policies by load, servers and parameters",
+                short,
+                population,
+                factors,
+                drawn=drawn,
+            ),
             charts=_charts(drawn_over(frame, factors), tuple(measures) or DRAWN),
             key_columns=tuple(name for name in ("policy", *factors, *_KEYS) if name in short.columns),
         ),
-        _table("experiments", "Every replay of the experiment", frame, population, factors, detail=True),
+        _table("experiments", "Every replay of the experiment", frame, population, factors, detail=True, drawn=drawn),
     )
 
 
 def _table(
-    name: str, title: str, frame: pl.DataFrame, population: Any, factors: Sequence[str], *, detail: bool = False
+    name: str,
+    title: str,
+    frame: pl.DataFrame,
+    population: Any,
+    factors: Sequence[str],
+    *,
+    detail: bool = False,
+    drawn: bool,
 ) -> ResultTable:
+    over = _OF_TRACE if drawn else _OF_SEEDS
     known = {column.name: column for column in columns("replay_summary")}
-    described = tuple(known.get(column) or _column(column, known, factors) for column in frame.columns)
+    described = tuple(known.get(column) or _column(column, known, factors, over) for column in frame.columns)
     question = "How do the policies compare as the load, the servers and the parameters change?"
     return ResultTable(name, "experiments", title, question, population, (), described, frame, detail=detail)
 
 
-def _column(name: str, known: dict[str, Column], factors: Sequence[str]) -> Column:
+def _column(name: str, known: dict[str, Column], factors: Sequence[str], over: str) -> Column:
     if name in factors:
         return Column(name, "-", "Factor, as on the command line.")
     for ending, words in (("_low", "Lower end"), ("_high", "Upper end"), ("_sd", "Standard deviation over the seeds")):
         figure = known.get(name.removesuffix(ending))
         if name.endswith(ending) and figure is not None:
-            text = f"{words} of {figure.name}." if ending == "_sd" else f"{words} of {figure.name}: {_INTERVAL}."
+            text = f"{words} of {figure.name}." if ending == "_sd" else f"{words} of {figure.name}: {over}."
             return Column(name, figure.unit, text)
-    return _OWN[name]
+    own = _OWN[name]
+    return replace(own, description=f"{own.description}: {over}.") if name in _ENDS else own
 
 
 _TITLES = {
@@ -200,12 +268,20 @@ _OWN = {
     "variant": Column("variant", "-", "Policy, and all factors but the one on the charts' x axis."),
     "seed": Column("seed", "-", "Seed of the resampled jobs and of stochastic policies."),
     "seeds": Column("seeds", "replays", "Replays averaged, one per seed."),
-    "lower": Column("lower", "s", f"Lower end of {LEADING} of this policy and these factors: {_INTERVAL}."),
-    "upper": Column("upper", "s", f"Upper end of {LEADING} of this policy and these factors: {_INTERVAL}."),
+    "lower": Column("lower", "s", f"Lower end of {LEADING} of this policy and these factors"),
+    "upper": Column("upper", "s", f"Upper end of {LEADING} of this policy and these factors"),
     "change_s": Column("change_s", "s", f"Mean over the seeds of {LEADING} less the baseline's with the same jobs."),
-    "change_low_s": Column("change_low_s", "s", f"Lower end of change_s: {_INTERVAL}."),
-    "change_high_s": Column("change_high_s", "s", f"Upper end of change_s: {_INTERVAL}."),
+    "change_low_s": Column("change_low_s", "s", "Lower end of change_s"),
+    STRETCHES: Column(
+        STRETCHES,
+        "-",
+        "Independent stretches of time that the replay holds: ((capacity - load) / error of the load)^2.",
+    ),
+    "change_high_s": Column("change_high_s", "s", "Upper end of change_s"),
 }
+
+
+_ENDS = ("lower", "upper", "change_low_s", "change_high_s")
 
 
 def _numbers(name: str, made: Sequence[dict[str, Any]]) -> pl.Expr:

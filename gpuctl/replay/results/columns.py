@@ -47,7 +47,7 @@ _JOB_FIGURES = (
     ("jobs_lost_gpu_h", "Of these, lost progress that had to be repeated."),
 )  # fmt: skip
 
-_BLOCKS = "by blocks of jobs; empty for fewer than two blocks"
+_TOLD = "for another stretch of the same workload; empty: the trace is too short to tell"
 
 _SUMMARY = (
     _POLICY,
@@ -79,9 +79,9 @@ _SUMMARY = (
     ("rho_max", "Largest rho: the app treated worst."),
     ("jain", "Jain's index over 1 / rho: 1 if all apps fare alike, 1 / apps if one has everything."),
     ("instants", "Distinct instants simulated.", "instants"),
-    ("wait_mean_low_s", f"Lower end of the 95 % interval of wait_mean_s, {_BLOCKS}."),
+    ("wait_mean_low_s", f"Lower end of the 95 % interval of wait_mean_s, {_TOLD}."),
     ("wait_mean_high_s", "Upper end of it."),
-    ("wait_p95_low_s", f"Lower end of the 95 % interval of wait_p95_s, {_BLOCKS}."),
+    ("wait_p95_low_s", f"Lower end of the 95 % interval of wait_p95_s, {_TOLD}."),
     ("wait_p95_high_s", "Upper end of it."),
 )  # fmt: skip
 
@@ -93,10 +93,10 @@ _DIFFERENCES = (
     ("mean_s", "Mean under the policy, over pairs."),
     ("baseline_mean_s", "Mean under the baseline, over pairs."),
     ("diff_mean_s", "Mean of policy - baseline over pairs; negative: the policy is faster."),
-    ("diff_low_s", "Lower end of the 95 % interval of that mean, by Student's t of blocks of jobs."),
+    ("diff_low_s", f"Lower end of the 95 % interval of that mean, {_TOLD}."),
     ("diff_high_s", "Upper end of the 95 % interval of that mean."),
-    ("p", "Probability of a difference at least as large by chance, if the policies were equal: Student's t of blocks "
-     "of jobs; empty: too few blocks, or no difference.", "-"),
+    ("p", "Probability of a difference at least as large by chance, if the policies were equal: Student's t of parts "
+     "of the time; empty: the trace is too short to tell, or there is no difference.", "-"),
     ("change_pct", "Change of the mean relative to the baseline's."),
     ("better_pct", "Share of pairs in which the policy is faster by a millisecond or more."),
     ("worse_pct", "Share of pairs in which it is slower by a millisecond or more."),
@@ -106,9 +106,8 @@ _DIFFERENCES = (
     ("unpaired_policy", "Jobs not compared because they finished under the baseline only.", "jobs"),
     ("unpaired_baseline", "Jobs not compared because they finished under the policy only.", "jobs"),
     ("unpaired_both", "Jobs that finished under neither.", "jobs"),
-    ("blocks", "Blocks of jobs that the interval goes by.", "blocks"),
-    ("block", "What they are: day (of submission, UTC), or, with fewer than 5 days, jobs: equally many jobs in order "
-     "of submission."),
+    ("stretches", "Independent stretches of time that the trace holds: ((capacity - load) / error of the load)^2, "
+     "under that policy of both that leaves fewer. There is no interval below 6.", "-"),
     ("baseline", "The policy or record it is compared with, job by job."),
 )  # fmt: skip
 

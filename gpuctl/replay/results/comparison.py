@@ -1,18 +1,18 @@
 """Differences between a replay and something else, job by job: another policy, or what the trace recorded.
 
-Both sides of a pair are the same job, so what jobs have in common (size, day, user) cancels out. Intervals go by blocks
-of jobs that were submitted together, since jobs of one day share their queue and are not independent: days where the
-pairs span at least `ENOUGH_DAYS`, otherwise `FEW_DAYS_BLOCKS` blocks of equally many jobs in order of submission.
+Both sides of a pair are the same job, so what jobs have in common (size, day, user) cancels out. Jobs share their queue
+and are not independent: see `gpuctl.replay.results.intervals`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
 
 from gpuctl.core.states import State
+from gpuctl.replay.results.intervals import PARTS, of_mean, part_of, stretches
 from gpuctl.replay.results.metrics import SIZES, size_class, warmup_jobs
 from gpuctl.replay.results.timelines import ENDED
 
@@ -27,15 +27,6 @@ if TYPE_CHECKING:
 RESAMPLES = 1000
 SEED = 20170807
 """Of the resampling; the same pairs give the same interval every time."""
-
-ENOUGH_DAYS = 5
-"""With fewer days, days say nothing …"""
-
-FEW_DAYS_BLOCKS = 20
-"""… and so many blocks of equally many jobs take their place (fewer where there are fewer pairs)."""
-
-LEAST_INDEPENDENT = 1.5
-"""With fewer blocks that tell something by themselves, a mean has no interval."""
 
 QUANTILE_PLACES = 2000
 """Quantiles of resamples are looked for among so many values: ranks are right to 0.05 %."""
@@ -94,126 +85,62 @@ def against(
         ``policy``, ``baseline``, ``measure``, ``size_bucket``, ``jobs`` (counted), ``pairs`` (finished under both),
         ``unpaired_policy`` (finished under the baseline alone), ``unpaired_baseline`` (under the policy alone),
         ``unpaired_both`` (under neither), ``mean_s``, ``baseline_mean_s``, ``diff_mean_s`` (policy - baseline) with
-        ``diff_low_s`` and ``diff_high_s`` (95 %), ``p`` (`Interval`), ``diff_p50_s``, ``change_pct``, ``better_pct``,
-        ``worse_pct``, ``equal_pct``, ``blocks``, ``block`` (``day`` or ``jobs``).
+        ``diff_low_s`` and ``diff_high_s`` (95 %; null: the trace is too short to tell), ``p`` (see
+        `gpuctl.replay.results.intervals.Interval`), ``diff_p50_s``, ``change_pct``, ``better_pct``, ``worse_pct``,
+        ``equal_pct``, ``stretches`` (`gpuctl.replay.results.intervals.stretches`; null: no bound is known).
     """
     rows = _sides(outcome, other).slice(warmup_jobs(workload, warmup))
     label = name or ("recorded" if isinstance(other, pl.DataFrame) else other.policy)
-    day = _days(workload)[warmup_jobs(workload, warmup) :]
+    submit = np.asarray(workload.submit)[warmup_jobs(workload, warmup) :]
+    independent = stretches([outcome] if isinstance(other, pl.DataFrame) else [outcome, other])
     sizes = rows["size_bucket"].to_numpy()
+    values = {name: rows[name].to_numpy().astype(np.float64) for name in rows.columns if name != "size_bucket"}
     found = []
     for measure in MEASURES:
-        mine, theirs = (rows[f"{measure}{side}"].to_numpy().astype(np.float64) for side in ("", "_other"))
+        mine, theirs, level = (values[f"{measure}{side}"] for side in ("", "_other", "_level"))
         for size in (ALL, *SIZES):
             here = np.ones(len(sizes), dtype=bool) if size == ALL else sizes == size
             if not here.any():
                 continue
             keys = {"policy": outcome.policy, "baseline": label, "measure": measure, "size_bucket": size}
-            found.append(_difference(mine[here], theirs[here], day[here]) | keys)
+            found.append(_difference(mine[here], theirs[here], level[here], submit[here], independent) | keys)
     return pl.DataFrame(found, schema=_SCHEMA, orient="row")
 
 
-class Interval(NamedTuple):
-    """How well a mean is known.
-
-    Attributes:
-        low: lower end of its 95 % interval; None where there are fewer than two blocks.
-        high: upper end.
-        p: probability of a mean so far from 0, on either side, where the true one is 0; None where `low` is None or all
-            values are 0.
-        blocks: how many there are.
-        block: what they are: ``day`` or ``jobs``.
-    """
-
-    low: float | None
-    high: float | None
-    p: float | None
-    blocks: int
-    block: str
-
-
-def block_interval(values: Floats, day: Ints, level: Floats | None = None) -> Interval:
-    """Return a 95 % interval of the mean of values, by Student's t of blocks of them.
-
-    Values that grow with a level, as differences of waits do with the waits, are held against it: what varies from
-    block to block is then their ratio, and not how busy each block was (a ratio estimate; Cochran, Sampling Techniques,
-    chapter 6). A queue outlasts its block, so what neighbouring blocks have in common counts (Newey and West,
-    Econometrica 1987); here it can only make the interval wider.
-
-    Args:
-        values: in order of submission, shape (n,).
-        day: the day that each belongs to, shape (n,).
-        level: at least 0, shape (n,); None: the same for all.
-    """
-    block, count, kind = _blocks(day)
-    if count < 2:
-        return Interval(None, None, None, count, kind)
-    from scipy.special import stdtr, stdtrit
-
-    mean = float(values.mean())
-    level = np.ones(values.size) if level is None or not level.any() else level
-    sums, levels = (np.bincount(block, weights=each, minlength=count).astype(np.float64) for each in (values, level))
-    apart = sums - float(sums.sum()) / float(levels.sum()) * levels
-    # a queue that fills a few blocks in a row tells as much as one block
-    independent = float(levels.sum()) ** 2 / _shared(levels)
-    if independent < LEAST_INDEPENDENT:
-        return Interval(None, None, None, count, kind)
-    error = float(np.sqrt(_shared(apart) * independent / (independent - 1))) / values.size
-    wide = float(stdtrit(independent - 1, _ENDS[1])) * error
-    p = (2 * float(stdtr(independent - 1, -abs(mean) / error)) if error > 0 else 0.0) if values.any() else None
-    return Interval(mean - wide, mean + wide, p, count, kind)
-
-
-def _shared(sums: Floats) -> float:
-    """The sum of squares of blocks' sums, and of what neighbours have in common where that is more than nothing."""
-    count = sums.size
-    reach = min(count - 1, max(1, int(4 * (count / 100) ** (2 / 9))))
-    pairs = ((1 - lag / (reach + 1), float((sums[:-lag] * sums[lag:]).sum())) for lag in range(1, reach + 1))
-    return float((sums**2).sum()) + max(sum(2 * weight * product for weight, product in pairs), 0.0)
-
-
 def quantile_bootstrap(
-    values: Floats, day: Ints, share: float, *, resamples: int = RESAMPLES, seed: int = SEED
+    values: Floats, part: Ints, share: float, *, resamples: int = RESAMPLES, seed: int = SEED
 ) -> tuple[float | None, float | None]:
-    """Return a 95 % interval of a quantile of values, from resampling its blocks with replacement.
+    """Return a 95 % interval of a quantile of values, from resampling its parts with replacement.
 
     A resample's quantile is the least value that at least this share of it is not above, among up to
     `QUANTILE_PLACES` values in equal steps of rank.
 
     Args:
         values: in order of submission, shape (n,).
-        day: the day that each belongs to, shape (n,).
+        part: the part of the time that each belongs to, shape (n,).
         share: of the values at or below the quantile, 0 to 1.
         resamples: how many.
         seed: of numpy's generator.
 
     Returns:
-        Its ends; None where there are fewer than two blocks.
+        Its ends; None where there are fewer than two parts.
     """
-    block, count, _ = _blocks(day)
+    known, part = np.unique(part, return_inverse=True)
+    count = known.size
     if count < 2:
         return None, None
     order = np.argsort(values, kind="stable")
     places = np.unique(np.linspace(0, len(values) - 1, min(len(values), QUANTILE_PLACES)).round().astype(np.int64))
-    # how many of each block lie at or below each place
-    below = np.stack([np.cumsum(block[order] == one)[places] for one in range(count)])
+    # how many of each part lie at or below each place
+    below = np.stack([np.cumsum(part[order] == one)[places] for one in range(count)])
     ranks = _draws(count, resamples, seed).astype(np.float64) @ below.astype(np.float64)
     first = [int(np.searchsorted(row, share * row[-1])) for row in ranks]
     low, high = np.quantile(values[order][places[first]], _ENDS)
     return float(low), float(high)
 
 
-def _blocks(day: Ints) -> tuple[Ints, int, str]:
-    """The block of each value, how many there are, and what they are."""
-    days, block = np.unique(day, return_inverse=True)
-    if len(days) >= ENOUGH_DAYS:
-        return block, len(days), "day"
-    count = min(FEW_DAYS_BLOCKS, len(day))
-    return np.arange(len(day)) * count // max(len(day), 1), count, "jobs"
-
-
 def _draws(count: int, resamples: int, seed: int) -> Ints:
-    # How often each block is drawn is all that matters: one matrix of counts takes the place of the draws.
+    # How often each part is drawn is all that matters: one matrix of counts takes the place of the draws.
     return np.random.default_rng(seed).multinomial(count, np.full(count, 1 / count), size=resamples)
 
 
@@ -232,13 +159,20 @@ def wait_intervals(
     skip = warmup_jobs(workload, warmup)
     waits = _finished_times(outcome)["wait_s"].slice(skip).to_numpy().astype(np.float64)
     known = ~np.isnan(waits)
-    waits, day = waits[known], _days(workload)[skip:][known]
-    mean = block_interval(waits, day)
-    low_p95, high_p95 = quantile_bootstrap(waits, day, 0.95, resamples=resamples, seed=seed)
-    return {
-        "wait_mean_low_s": None if mean.low is None else max(mean.low, 0.0), "wait_mean_high_s": mean.high,
-        "wait_p95_low_s": low_p95, "wait_p95_high_s": high_p95
-    }  # fmt: skip
+    waits, submit = waits[known], np.asarray(workload.submit)[skip:][known]
+    mean = of_mean(waits, submit, stretches=stretches([outcome]))
+    names = ("wait_mean_low_s", "wait_mean_high_s", "wait_p95_low_s", "wait_p95_high_s")
+    if mean.low is None or mean.high is None:
+        return dict.fromkeys(names)
+    low, high = quantile_bootstrap(waits, part_of(submit, PARTS), 0.95, resamples=resamples, seed=seed)
+    # long waits are known no better than the mean, which knows of the load
+    whole, p95 = float(waits.mean()), float(np.quantile(waits, 0.95))
+    times = (mean.low / whole, mean.high / whole) if whole > 0 else (1.0, 1.0)
+    ends = (
+        None if low is None else min(low, p95 * times[0]),
+        None if high is None else max(high, p95 * times[1]),
+    )
+    return dict(zip(names, (mean.low, mean.high, *ends), strict=True))
 
 
 def fidelity(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl.DataFrame:
@@ -274,11 +208,16 @@ def fidelity(outcome: Outcome, workload: Workload, *, warmup: float = 0.0) -> pl
 def _sides(outcome: Outcome, other: Outcome | pl.DataFrame) -> pl.DataFrame:
     theirs = other if isinstance(other, pl.DataFrame) else _finished_times(other)
     mine = _finished_times(outcome)
+    wait, other_wait = mine["wait_s"], theirs["wait_s"]
+    # what is not waiting, as of jobs that run faster elsewhere, counts by its own size
+    apart = ((mine["jct_s"] - wait) - (theirs["jct_s"] - other_wait)).abs()
     return pl.DataFrame(
         {
             "size_bucket": outcome.jobs.select(size_class())["size_bucket"],
             **{m: mine[f"{m}_s"] for m in MEASURES},
             **{f"{m}_other": theirs[f"{m}_s"] for m in MEASURES},
+            "wait_level": (wait + other_wait) / 2,
+            "jct_level": (wait + other_wait) / 2 + apart,
         }
     )
 
@@ -289,13 +228,7 @@ def _finished_times(outcome: Outcome) -> pl.DataFrame:
     return outcome.jobs.select(pl.when(done).then(pl.col(f"{m}_s")).alias(f"{m}_s") for m in MEASURES)
 
 
-def _days(workload: Workload) -> Ints:
-    """Number of the calendar day (UTC) of each submission; days of 24 h from second 0 without a calendar."""
-    zero = workload.origin.timestamp() if workload.origin is not None else 0.0
-    return np.floor((np.asarray(workload.submit) + zero) / 86400).astype(np.int64)
-
-
-def _difference(mine: Floats, theirs: Floats, day: Ints) -> dict[str, Any]:
+def _difference(mine: Floats, theirs: Floats, level: Floats, submit: Floats, independent: float) -> dict[str, Any]:
     has, had = ~np.isnan(mine), ~np.isnan(theirs)
     both = has & had
     pairs = int(both.sum())
@@ -307,10 +240,10 @@ def _difference(mine: Floats, theirs: Floats, day: Ints) -> dict[str, Any]:
         "unpaired_both": int((~has & ~had).sum()),
     }
     if not pairs:
-        return {**dict.fromkeys(_SCHEMA), **counts, "blocks": 0}
+        return {**dict.fromkeys(_SCHEMA), **counts}
     mine, theirs = mine[both], theirs[both]
     change = mine - theirs
-    known = block_interval(change, day[both], (mine + theirs) / 2)
+    known = of_mean(change, submit[both], level[both], stretches=independent)
     mean, base = float(mine.mean()), float(theirs.mean())
     return counts | {
         "mean_s": mean,
@@ -324,8 +257,7 @@ def _difference(mine: Floats, theirs: Floats, day: Ints) -> dict[str, Any]:
         "better_pct": 100 * float((change <= -SAME_S).mean()),
         "worse_pct": 100 * float((change >= SAME_S).mean()),
         "equal_pct": 100 * float((np.abs(change) < SAME_S).mean()),
-        "blocks": known.blocks,
-        "block": known.block,
+        "stretches": independent if np.isfinite(independent) else None,
     }
 
 
@@ -383,7 +315,7 @@ _SCHEMA: dict[str, Any] = {
     "unpaired_both": pl.Int64, "mean_s": pl.Float64, "baseline_mean_s": pl.Float64, "diff_mean_s": pl.Float64,
     "diff_low_s": pl.Float64, "diff_high_s": pl.Float64, "p": pl.Float64, "diff_p50_s": pl.Float64,
     "change_pct": pl.Float64,
-    "better_pct": pl.Float64, "worse_pct": pl.Float64, "equal_pct": pl.Float64, "blocks": pl.Int64, "block": pl.String,
+    "better_pct": pl.Float64, "worse_pct": pl.Float64, "equal_pct": pl.Float64, "stretches": pl.Float64,
 }  # fmt: skip
 _FIDELITY: dict[str, Any] = {
     "policy": pl.String, "by": pl.String, "value": pl.String, "jobs": pl.Int64, "pairs": pl.Int64,

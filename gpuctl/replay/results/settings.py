@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
-from gpuctl.replay.results import comparison, metrics, timelines
+from gpuctl.replay.results import intervals, metrics, timelines
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,11 +115,10 @@ def settings(replays: Replays) -> dict[str, Note]:
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
-            "95 %; of means: Student's t of days of submission (fewer than {days:,} day{days||s}: of up to {blocks} "
-            "blocks of equally many jobs), with what neighbours have in common; of percentiles: bootstrap over them, "
-            "{resamples:,} resample{resamples||s}, seed {seed}",
-            days=comparison.ENOUGH_DAYS,
-            blocks=comparison.FEW_DAYS_BLOCKS,
+            "95 %, for a long run of the same workload; of means: Student's t of {parts} parts of equal time, with "
+            "what neighbours have in common, and how well the load is known; none where the trace is too short to "
+            "tell; of percentiles also: bootstrap over the parts, {resamples:,} resample{resamples||s}, seed {seed}",
+            parts=intervals.PARTS,
             resamples=replays.resamples,
             seed=replays.seed,
         ),

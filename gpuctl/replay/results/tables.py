@@ -293,8 +293,8 @@ def _wait_cdf(replays: Replays) -> ResultTable:
 _PAIRED = (
     note("Only jobs that finished under both are compared; the unpaired_ columns count the others."),
     note(
-        "Intervals rest on blocks of jobs, and on what neighbouring blocks have in common; a queue that lasts for many "
-        "blocks makes them too narrow."
+        "Intervals hold the mean that a long run of the same workload would show, 95 % of them; where the trace holds "
+        "too few independent stretches (stretches), it is too short to tell and there is none."
     ),
 )
 

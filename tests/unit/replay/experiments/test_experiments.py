@@ -18,6 +18,7 @@ from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.transforms import bootstrap, scale_load
 from gpuctl.replay.models.resources import GPUS_ONLY
+from gpuctl.replay.results.intervals import of_draws, stretches
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.run import replay
 from gpuctl.spread.engine import Engine
@@ -55,7 +56,7 @@ def test_a_cell_is_a_replay_of_its_own_jobs(base: Base) -> None:
     workload = scale_load(bootstrap(base.workload, base.workload.size, 2), 1.5)
     servers = parse_cluster("3x4", workload)
     [outcome] = replay(workload, servers, [("las", {})], seed=2, **base.models)
-    assert cells_of.run(base, cell) == summary(outcome, workload, servers)
+    assert cells_of.run(base, cell) == summary(outcome, workload, servers) | {"stretches": stretches([outcome])}
 
 
 def test_every_combination_once_and_parameters_of_their_policy_alone() -> None:
@@ -115,6 +116,36 @@ def test_intervals_are_students(alone: list[dict[str, Any]]) -> None:
     change = interval((mine["wait_mean_s"] - theirs["wait_mean_s"]).to_list())
     assert (one["change_s"], one["change_low_s"], one["change_high_s"]) == pytest.approx(change[:3])
     assert short.filter(policy="fifo")["change_s"].null_count() == 4
+
+
+def test_draws_of_a_trace_are_no_draws_of_the_cluster() -> None:
+    waits = {"fifo": [100.0, 140.0, 90.0, 120.0], "sjf": [60.0, 70.0, 50.0, 65.0]}
+    cells = [Cell(name, (), (), seed) for name in waits for seed in range(4)]
+    row = dict.fromkeys(("wait_p95_s", "jct_mean_s", "jct_p95_s", "makespan_s"), 1.0) | {
+        "preemptions": 0,
+        "oracle": False,
+    }
+    figures = [
+        row | {"policy": name, "wait_mean_s": wait, "utilization_pct": 50.0 + wait / 10, "stretches": 40.0}
+        for name, every in waits.items()
+        for wait in every
+    ]
+    short = tables(cells, figures, "fifo", drawn=True)[0].frame
+    [one] = short.filter(policy="sjf").to_dicts()
+    fifo, sjf = (np.array(every) for every in waits.values())
+    change = of_draws(sjf - fifo, (sjf + fifo) / 2, stretches=40.0)
+    assert (one["change_s"], one["change_low_s"], one["change_high_s"]) == (np.mean(sjf - fifo), *change[:2])
+    own = of_draws(sjf, stretches=40.0)
+    assert (one["wait_mean_s_low"], one["wait_mean_s_high"]) == own[:2]
+    # a share is no wait: Student's t, and the trace is one draw more
+    used = interval((50 + sjf / 10).tolist())
+    assert one["utilization_pct_high"] - used[0] == pytest.approx((used[2] - used[0]) * math.sqrt(5))
+    narrow = tables(cells, figures, "fifo")[0].frame.filter(policy="sjf").to_dicts()[0]
+    assert one["change_low_s"] < narrow["change_low_s"]
+    assert narrow["change_high_s"] < one["change_high_s"]
+    few = [each | {"stretches": 3.0} for each in figures]
+    none = tables(cells, few, "fifo", drawn=True)[0].frame.filter(policy="sjf").to_dicts()[0]
+    assert [none[name] for name in none if name.endswith(("_low", "_high", "_low_s", "_high_s"))] == [None] * 16
 
 
 def test_every_column_says_what_it_is(base: Base) -> None:
@@ -198,5 +229,5 @@ def test_slurm_treats_who_is_drawn_again_as_another_user(tmp_path: Path) -> None
     for shares in ("user", "account"):
         [outcome] = replay(found[1], servers, [("slurm", {"shares": shares})], seed=2, **models)
         there = cells_of.run(base, Cell("slurm", (("shares", shares),), (), 2))
-        assert there == summary(outcome, found[1], servers)
+        assert there == summary(outcome, found[1], servers) | {"stretches": stretches([outcome])}
         assert there["wait_mean_s"] != cells_of.run(base, fifo)["wait_mean_s"]

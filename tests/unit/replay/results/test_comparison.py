@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.results import comparison
 from gpuctl.replay.results.tables import result
-from tests.unit.replay.outcomes import make_cluster, make_outcome, make_workload, random_outcome, random_workload
+from gpuctl.replay.run import replay
+from tests.unit.replay.outcomes import make_outcome, make_workload, random_outcome, random_workload
 from tests.unit.replay.results.test_metrics import FIFO, SRTF, TWO
 
 
@@ -28,8 +30,8 @@ def test_two_jobs_on_paper() -> None:
     assert jct["change_pct"] == pytest.approx(-100 / 6)
     assert (wait["mean_s"], wait["baseline_mean_s"], wait["diff_mean_s"]) == (25, 45, -20)
     assert (jct["better_pct"], jct["worse_pct"], jct["equal_pct"]) == (50, 50, 0)
-    # two blocks next to each other tell too little
-    assert (jct["blocks"], jct["block"], jct["diff_low_s"], jct["p"]) == (2, "jobs", None, None)
+    # a trace of two minutes is too short to tell
+    assert (jct["stretches"], jct["diff_low_s"], jct["p"]) == (0, None, None)
     small = row(frame, size="2-4")
     assert (small["pairs"], small["diff_mean_s"]) == (2, -20)
     assert set(frame["size_bucket"]) == {"all", "2-4"}
@@ -45,7 +47,7 @@ def test_jobs_that_did_not_finish_on_both_sides_are_counted_not_paired() -> None
     assert [jct[n] for n in names] == [4, 1, 1, 1, 1]
     assert (jct["equal_pct"], jct["diff_low_s"]) == (100, None)
     none = row(comparison.against(make_outcome(workload, [[]] * 4, end_s=5), b, workload))
-    assert (none["policy"], none["pairs"], none["diff_mean_s"], none["blocks"]) == ("fifo", 0, None, 0)
+    assert (none["policy"], none["pairs"], none["diff_mean_s"], none["stretches"]) == ("fifo", 0, None, None)
 
 
 def test_the_wait_of_an_unfinished_job_is_not_compared() -> None:
@@ -82,58 +84,6 @@ def test_against_the_trace() -> None:
     assert (row(frame)["baseline"], row(frame)["diff_mean_s"]) == ("recorded", -20)
 
 
-def test_blocks_are_days_where_there_are_enough() -> None:
-    values = np.arange(40.0)
-    assert comparison.block_interval(values, np.arange(40) // 8)[3:] == (5, "day")
-    assert comparison.block_interval(values, np.arange(40) // 10)[3:] == (20, "jobs")
-    assert comparison.block_interval(values[:7], np.zeros(7, dtype=np.int64))[3:] == (7, "jobs")
-    assert comparison.block_interval(values[:1], np.zeros(1, dtype=np.int64)) == (None, None, None, 1, "jobs")
-
-
-def test_days_are_those_of_the_calendar() -> None:
-    workload = random_workload(500, seed=2, days=6)
-    later = replace(workload, origin=workload.origin.replace(hour=12) if workload.origin else None)
-    a, b = random_outcome(workload, seed=1), random_outcome(workload, seed=2)
-    assert row(comparison.against(a, b, workload))["blocks"] == 6
-    assert row(comparison.against(a, b, later))["blocks"] == 7
-
-
-@pytest.mark.parametrize(("days", "least"), [(60, 185), (12, 185)])
-def test_the_interval_covers_the_truth_about_as_often_as_it_says(days: int, least: int) -> None:
-    rng = np.random.default_rng(5)
-    day = np.repeat(np.arange(days), 10)
-    hits = 0
-    for _ in range(200):
-        # days next to each other share a shift: an interval that took them as independent would be far too narrow
-        shift = np.convolve(rng.normal(0, 2, days + 1), [1, 1], "valid")
-        values = 3.0 + np.repeat(shift, 10) + rng.normal(0, 1, 10 * days)
-        low, high, *_ = comparison.block_interval(values, day)
-        assert low is not None
-        assert high is not None
-        hits += low <= 3.0 <= high
-    assert least <= hits <= 200
-
-
-def test_an_interval_on_paper() -> None:
-    from scipy.stats import t
-
-    known = comparison.block_interval(np.array([-90.0, 50.0, -90.0, 50.0]), np.arange(4) // 4)
-    # neighbours are opposites: 4 x 70^2 is all; of the 4 equal blocks 4^2 / (4 + 2 x 1/2 x 3) = 16/7 are independent
-    error, free = np.sqrt(4 * 70**2 * (16 / 7) / (9 / 7)) / 4, 9 / 7
-    assert (known.low, known.high) == pytest.approx(
-        (-20 - t.ppf(0.975, free) * error, -20 + t.ppf(0.975, free) * error)
-    )
-    assert known.p == pytest.approx(2 * t.sf(20 / error, free))
-
-
-def test_one_busy_block_says_nothing_of_others() -> None:
-    level = np.array([1000.0, *[0.0] * 9])
-    assert comparison.block_interval(-0.5 * level, np.arange(10), level).low is None
-    busy = np.full(10, 1000.0)
-    known = comparison.block_interval(-0.5 * busy, np.arange(10), busy)
-    assert (known.low, known.high, known.p) == (-500, -500, 0)
-
-
 def test_the_same_pairs_give_the_same_interval() -> None:
     workload = random_workload(300, seed=4)
     a, b = random_outcome(workload, seed=1), random_outcome(workload, seed=2)
@@ -141,7 +91,7 @@ def test_the_same_pairs_give_the_same_interval() -> None:
 
 
 @settings(max_examples=25)
-@given(st.integers(0, 10_000), st.integers(2, 120), st.sampled_from([0.2, 8.0]), st.sampled_from([0.0, 0.1]))
+@given(st.integers(0, 10_000), st.integers(2, 120), st.sampled_from([0.2, 8.0, 40.0]), st.sampled_from([0.0, 0.1]))
 def test_differences_are_antisymmetric_and_in_their_interval(seed: int, count: int, days: float, warmup: float) -> None:
     workload = random_workload(count, seed=seed, days=days)
     a, b = random_outcome(workload, seed=seed), random_outcome(workload, seed=seed + 1, policy="b")
@@ -223,8 +173,19 @@ def test_the_interval_of_a_quantile_is_that_of_whole_blocks_drawn_again(share: f
 
 
 def test_a_summary_has_intervals_of_its_waits() -> None:
-    workload = random_workload(400, seed=2)
-    frame = result([random_outcome(workload, seed=1, policy="a")], workload, make_cluster(70, 8)).tables[0].frame
+    workload = random_workload(400, seed=2, days=30)
+    servers = parse_cluster("2x8", workload)
+    done = replay(workload, servers, [("fifo", {}), ("fifo-skip", {})], processes=1)
+    found = result(done, workload, servers)
+    frame = found.tables[0].frame
     for name in ("wait_mean", "wait_p95"):
-        low, value, high = frame.select(f"{name}_low_s", f"{name}_s", f"{name}_high_s").row(0)
-        assert low < value < high
+        for low, value, high in frame.select(f"{name}_low_s", f"{name}_s", f"{name}_high_s").rows():
+            assert 0 < low < value < high
+    compared = row(next(table.frame for table in found.tables if table.name == "replay_vs_baseline"), "wait")
+    assert compared["diff_low_s"] < compared["diff_mean_s"] < compared["diff_high_s"]
+    assert compared["stretches"] > 6
+    # how long jobs run is the same under both: what differs is the wait, and so is what is known of it
+    jct = row(next(table.frame for table in found.tables if table.name == "replay_vs_baseline"))
+    assert (jct["diff_low_s"], jct["diff_high_s"]) == pytest.approx((compared["diff_low_s"], compared["diff_high_s"]))
+    short = random_workload(400, seed=2, days=8)
+    assert set(comparison.wait_intervals(random_outcome(short, seed=1), short).values()) == {None}

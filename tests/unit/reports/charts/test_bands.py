@@ -31,7 +31,7 @@ def test_a_line_and_a_band_a_series_in_the_order_of_x() -> None:
     ]  # fmt: skip
     assert (panel["scale"], panel["x"]) == ("number", (1, 2))
     assert panel["y"][1] >= 13
-    assert found.remarks == ("Bands: 95 % interval of the mean over the seeds.",)
+    assert found.remarks == ("Bands: 95 % interval.",)
     assert ET.fromstring(found.svg).findtext("desc") == "a: from 4 at 1 to 9. b: from 1 at 1 to 2."
 
 

@@ -1,0 +1,264 @@
+"""Intervals of means over the jobs of one trace: what another stretch of the same workload might have shown.
+
+Jobs that queue together share one backlog, so a trace of thousands of jobs may hold a handful of independent stretches.
+Three things are not known of a mean difference D = r L of paired jobs, with L their mean level (what both wait):
+
+* r, the difference relative to the level: from `PARTS` parts of equal time, a ratio estimate (Cochran, Sampling
+  Techniques, chapter 6) with what neighbouring parts have in common (Newey and West, Econometrica 1987), by Student's t
+  with as many degrees of freedom as parts that count, less one. A part in which nobody waits tells nothing.
+* L, by its logarithm, since sums of waits are skewed: from the same parts, but never taken to be better known than the
+  load allows. Near its capacity a queue grows with 1 / (capacity - load) and forgets in (spread / (capacity - load))^2,
+  so a trace whose load is not known to be below the capacity does not tell how long jobs wait (`stretches`). That holds
+  also where, by luck, its queues were short: waits alone would not show it.
+* how r changes with L: busier times than this trace's may differ more, by as much as its parts differ. That makes an
+  interval wider, not a sign doubtful: where r alone excludes 0, the end near 0 stays.
+
+benchmarks/coverage.py says how often such an interval holds the truth.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.replay.models.records import Outcome
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+PARTS = 10
+"""Parts of equal time, from the first submission to the last one."""
+
+LOAD_PARTS = 14
+"""Likewise, for how far the load of the whole is known: two weeks' days."""
+
+LEAST_STRETCHES = 6.0
+"""With fewer independent stretches a trace is too short to tell …"""
+
+LEAST_S = 10 * 86400.0
+"""… and so is one that shows no whole week once its queue has filled."""
+
+LEAST_COUNT = 1.5
+"""So many parts must count: with fewer, one backlog is all there is."""
+
+LOAD_WEIGHT = 2.2
+"""The logarithm of a mean wait is known to no better than this over the fourth root of the number of stretches.
+
+A root would do, but a trace that by luck has a low load looks steadier than it is, too: benchmarks/coverage.py.
+"""
+
+WIDEST = 40.0
+"""A level that may be so many times as large or small is not known."""
+
+CHANGES = 2.0
+"""So many spreads between parts may r change where L changes by a factor e."""
+
+
+MOST = 2.0
+"""The largest difference of two waits, relative to their mean: one of them is 0."""
+
+
+class Interval(NamedTuple):
+    """How well a mean is known.
+
+    Attributes:
+        low: lower end of its interval; None where the trace is too short to tell.
+        high: upper end.
+        p: probability of a mean so far from 0, on either side, where the true one is 0; None where `low` is None or all
+            values are 0.
+    """
+
+    low: float | None
+    high: float | None
+    p: float | None
+
+
+UNKNOWN = Interval(None, None, None)
+
+
+def stretches(outcomes: Sequence[Outcome]) -> float:
+    """Return how many independent stretches of time a trace holds, under that policy under which it holds the fewest.
+
+    ((capacity - load) / error of the load)^2: the capacity is what is held, on average, while some job waits (the most
+    that is ever held where none does), the load is the GPU-time of jobs over the time in which they are submitted, and
+    its error comes from how the loads of `LOAD_PARTS` parts of that time differ. 0: the load may be all that the
+    cluster can take, and waits would grow for ever; or the trace is shorter than `LEAST_S`.
+
+    Args:
+        outcomes: of one workload.
+    """
+    return min((_stretches(outcome) for outcome in outcomes), default=0.0)
+
+
+def _stretches(outcome: Outcome) -> float:
+    submit = outcome.jobs["submit_s"].to_numpy().astype(np.float64)
+    work = outcome.jobs["gpu_s"].fill_null(0).to_numpy().astype(np.float64)
+    # a cluster of CPUs alone counts jobs
+    of_gpus = bool(work.any())
+    work = work if of_gpus else outcome.jobs["run_s"].fill_null(0).to_numpy().astype(np.float64)
+    span = float(np.ptp(submit)) if submit.size else 0.0
+    if span < LEAST_S:
+        return 0.0
+    loads = np.bincount(part_of(submit, LOAD_PARTS), work, LOAD_PARTS) / span
+    error = np.sqrt(_shared(loads - loads.mean()) * LOAD_PARTS / (LOAD_PARTS - 1))
+    slack = max(_capacity(outcome, of_gpus=of_gpus) - float(loads.sum()), 0.0)
+    return float((slack / error) ** 2) if error > 0 else np.inf if slack > 0 else 0.0
+
+
+def _capacity(outcome: Outcome, *, of_gpus: bool) -> float:
+    """GPUs (or jobs) held on average while some job waits and more are still to come; the most held where none does."""
+    frame = outcome.attempts
+    start = frame["start_s"].to_numpy().astype(np.float64)
+    end = frame["end_s"].fill_null(outcome.end_s).to_numpy().astype(np.float64)
+    held = frame["gpus"].to_numpy().astype(np.float64) if of_gpus else np.ones(start.size)
+    there = ~outcome.jobs["state"].is_in(["unplaceable", "rejected", "held"]).to_numpy()
+    arrive = outcome.jobs["eligible_s"].fill_null(outcome.end_s).to_numpy().astype(np.float64)[there]
+    leave = outcome.jobs["end_s"].fill_null(outcome.end_s).to_numpy().astype(np.float64)[there]
+    if not start.size:
+        return 0.0
+    times = np.concatenate([arrive, leave, start, end])
+    one = np.ones(start.size)
+    waits = np.concatenate([np.ones(arrive.size), -np.ones(leave.size), -one, one])
+    gpus = np.concatenate([np.zeros(2 * arrive.size), held, -held])
+    order = np.argsort(times, kind="stable")
+    times, waiting, busy = times[order], np.cumsum(waits[order]), np.cumsum(gpus[order])
+    length = np.append(np.diff(times), 0.0)
+    queued = (waiting > 0.5) & (times < float(arrive.max()))
+    whole = float(length[queued].sum())
+    # 0 / 0 where nobody waits
+    return float((busy * length)[queued].sum()) / whole if whole > 0 else float(busy[length > 0].max(initial=0.0))
+
+
+def of_mean(
+    values: Floats, submit: Floats, level: Floats | None = None, *, stretches: float, share: float = 0.95
+) -> Interval:
+    """Return an interval of the mean of values: of differences of waits, of waits, of what is saved.
+
+    Args:
+        values: one a job, shape (n,).
+        submit: seconds, shape (n,).
+        level: what values grow with, at least 0, shape (n,); for differences of waits the mean of both waits. None: the
+            values' own sizes.
+        stretches: how many the trace holds, see `stretches`; inf where no queue joins the values.
+        share: how often it is to hold the true mean.
+    """
+    level = np.abs(values) if level is None else level
+    if values.size < 2 or np.ptp(submit) <= 0 or stretches < LEAST_STRETCHES:
+        return UNKNOWN
+    if not values.any():
+        return Interval(0.0, 0.0, None)
+    part = part_of(submit, PARTS)
+    count = np.bincount(part, minlength=PARTS).astype(np.float64)
+    sums = np.bincount(part, values, PARTS).astype(np.float64)
+    levels = np.bincount(part, np.maximum(level, np.abs(values) / 2), PARTS).astype(np.float64)
+    return _of_parts(sums, levels, count, stretches, share)
+
+
+def of_draws(values: Floats, level: Floats | None = None, *, stretches: float, share: float = 0.95) -> Interval:
+    """Return an interval of a mean from draws of one trace, each a resampled trace as long as this and replayed.
+
+    How draws differ is how the trace itself may differ from others, so more draws do not narrow it beyond that.
+
+    Args:
+        values: of each draw, shape (n,).
+        level: what values grow with, at least 0, shape (n,), see `of_mean`; None: the values' own sizes.
+        stretches: how many the trace holds.
+        share: how often it is to hold the true mean.
+    """
+    level = np.abs(values) if level is None else level
+    count = values.size
+    if count < 2 or stretches < LEAST_STRETCHES:
+        return UNKNOWN
+    if not values.any():
+        return Interval(0.0, 0.0, None)
+    level = np.maximum(level, np.abs(values) / 2)
+    mean = float(level.mean())
+    ratio = float(values.sum()) / float(level.sum())
+    # the trace is one draw more, from what others are drawn from
+    both = (1 + 1 / count) / mean**2
+    own = float(np.var(values - ratio * level, ddof=1)) * both
+    return _interval(
+        ratio,
+        mean,
+        own,
+        float(np.var(level, ddof=1)) * both,
+        counts=(count, count, PARTS),
+        stretches=stretches,
+        share=share,
+    )
+
+
+def _of_parts(sums: Floats, levels: Floats, count: Floats, stretches: float, share: float) -> Interval:
+    whole = float(levels.sum())
+    counted = whole**2 / _shared(levels)
+    if counted < LEAST_COUNT:
+        return UNKNOWN
+    ratio, level = float(sums.sum()) / whole, whole / float(count.sum())
+    own = _shared(sums - ratio * levels) * counted / (counted - 1) / whole**2
+    spread = _shared(levels - level * count) * PARTS / (PARTS - 1) / whole**2
+    return _interval(ratio, level, own, spread, counts=(counted, PARTS, counted), stretches=stretches, share=share)
+
+
+def _interval(
+    ratio: float,
+    level: float,
+    own: float,
+    spread: float,
+    *,
+    counts: tuple[float, float, float],
+    stretches: float,
+    share: float,
+) -> Interval:
+    """Put an interval together.
+
+    Args:
+        ratio: r.
+        level: L.
+        own: the variance of r.
+        spread: the variance of the logarithm of L.
+        counts: how many values r, and L, were found from, and how many parts count for how r differs between them.
+        stretches: how many the trace holds.
+        share: see `of_mean`.
+    """
+    from scipy.special import stdtr, stdtrit
+
+    end = (1 + share) / 2
+    of_load = LOAD_WEIGHT**2 / np.sqrt(stretches)
+    factor = max(
+        float(stdtrit(counts[1] - 1, end)) * np.sqrt(spread), float(stdtrit(PARTS - 1, end)) * np.sqrt(of_load)
+    )
+    if factor > np.log(WIDEST):
+        return UNKNOWN
+    times = float(np.exp(factor))
+    error = float(np.sqrt(own))
+    wide = float(stdtrit(counts[0] - 1, end)) * error
+    low, high = ratio - wide, ratio + wide
+    # busier times may differ more, but that is no reason to doubt a sign that this trace shows
+    wider = wide * float(np.sqrt(1 + CHANGES**2 * counts[2] * max(spread, of_load)))
+    low, high = low if low > 0 else ratio - wider, high if high < 0 else ratio + wider
+    # of nothing below 0 a difference is at most twice the mean
+    low, high = max(low, -MOST), min(high, MOST)
+    p = 2 * float(stdtr(counts[0] - 1, -abs(ratio) / error)) if error > 0 else 0.0
+    return Interval(
+        low * level * (times if low < 0 else 1 / times), high * level * (times if high > 0 else 1 / times), p
+    )
+
+
+def part_of(submit: Floats, parts: int) -> Ints:
+    """Return the part of equal time that each submission falls into; submissions are not all at one instant."""
+    first = float(submit.min())
+    return np.minimum(((submit - first) / (float(submit.max()) - first) * parts).astype(np.int64), parts - 1)
+
+
+def _shared(sums: Floats) -> float:
+    """The sum of squares of parts' sums, and of what neighbours have in common where that is more than nothing."""
+    count = sums.size
+    reach = min(count - 1, max(1, int(4 * (count / 100) ** (2 / 9))))
+    pairs = ((1 - lag / (reach + 1), float((sums[:-lag] * sums[lag:]).sum())) for lag in range(1, reach + 1))
+    return float((sums**2).sum()) + max(sum(2 * weight * product for weight, product in pairs), 0.0)
