@@ -358,9 +358,9 @@ def _limits_warning(store: Store, *, partitions: bool) -> list[Note]:
     if not named:
         return [
             note(
-                "no source states why attempts waited, and no limits are loaded, so {waits:,} wait{waits||s} "
-                "may have been for a limit: export sacct's column Reason, or put sacctmgr -P show assoc > "
-                "sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs",
+                "the logs name no reason why an attempt waited, and no limits are loaded, so {waits:,} wait{waits||s} "
+                "may have been for a limit: put sacctmgr -P show assoc > sacctmgr_assoc.txt and sacctmgr -P show qos > "
+                "sacctmgr_qos.txt beside the logs, and export sacct's column Reason if it is not in them",
                 waits=waits,
             )
         ]
