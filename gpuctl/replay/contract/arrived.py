@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, SupportsIndex, TypeVar, overload
 
 import numpy as np
 
@@ -11,11 +11,17 @@ from gpuctl.replay.contract.arrivals import as_they_come
 from gpuctl.replay.contract.gpu_type_view import classes_as_they_come
 
 if TYPE_CHECKING:
-    from gpuctl.replay.contract.view import View
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Workload
 
 Told = TypeVar("Told", int, float)
+
+
+class Looked(Protocol):
+    """The view, as far as what is looked at there needs to know it."""
+
+    def _not_arrived(self, job: int) -> InputError: ...
+    def _only_looks(self, what: str) -> InputError: ...
 
 
 class OfArrived(dict[int, Told]):
@@ -25,7 +31,7 @@ class OfArrived(dict[int, Told]):
     how many they are.
     """
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: Looked) -> None:
         super().__init__()
         self._view = view
 

@@ -14,7 +14,7 @@ from gpuctl.replay.engine.placements import PLACEMENTS
 from gpuctl.replay.engine.state import CONSOLIDATE, FEWEST, RACK
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Workload
 
 QUOTA = "its gang is larger than the quota of its queue, which is never exceeded"
-BEHIND = "waits behind a job that can never start"
 PLACED = {
     how: f"no servers hold its gang as placement {name} asks, however idle they are"
     for name, how in PLACEMENTS.items()
@@ -55,15 +54,6 @@ def never_starts(state: State, program: Program) -> dict[int, str]:
         if not _holds(state.servers.cap[suits], state.servers.rack[suits], gpus, way):
             found |= dict.fromkeys(several[which.reshape(-1) == k].tolist(), PLACED[way])
     return found
-
-
-def why_left(never: Mapping[int, str], jobs: Sequence[int], states: Sequence[str]) -> list[str | None]:
-    """Return why each of the jobs that did not finish did not, as far as jobs that can never start are why.
-
-    Nothing is left to happen when a replay ends: with such a job ahead of them others may wait for ever, too.
-    """
-    behind = BEHIND if never else None
-    return [never.get(job, behind if state == "waiting" else None) for job, state in zip(jobs, states, strict=True)]
 
 
 def never_note(never: Mapping[int, str], workload: Workload) -> tuple[Note, ...]:

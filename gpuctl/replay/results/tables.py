@@ -12,7 +12,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.core.memory import MANY_JOBS, give_back
 from gpuctl.core.notes import Named, Note, listed, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
-from gpuctl.replay.engine.never import BEHIND, why_left
+from gpuctl.replay.models.never import BEHIND, why_left
 from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
 from gpuctl.replay.results.documented import documented as _table

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.replay.engine.never import BEHIND, PLACED, QUOTA, why_left
+from gpuctl.replay.engine.never import PLACED, QUOTA
 from gpuctl.replay.engine.state import CONSOLIDATE, FEWEST, RACK
 from gpuctl.replay.inputs.clusters import parse_cluster
+from gpuctl.replay.models.never import BEHIND, why_left
 from gpuctl.replay.run import replay
 from tests.unit.replay.engine.test_engine import jobs
 
