@@ -257,7 +257,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     if not workload.piece_server.size:
         why = "off: the trace does not record where its jobs ran"
         return Source(workload, own, sources, *_speeds(options, own, why), failed)
-    why = "on: the trace records where its jobs ran, and these are its servers"
+    why = "off: recorded run times wherever a job is put; --locality assumes that scattered jobs run slower"
     return Source(workload, own, sources, *_speeds(options, own, why), failed)
 
 
@@ -340,5 +340,5 @@ def _speeds(options: _ReplayOptions, cluster: Cluster, otherwise: str) -> tuple[
             raise UsageError("--locality: a pool of GPUs has no places", hint="give servers: --cluster 64x8")
         return "recorded", "off: a pool has no places"
     if options.rules.locality is None:
-        return "locality" if otherwise.startswith("on") else "recorded", otherwise
+        return "recorded", otherwise
     return ("locality", "on: --locality") if options.rules.locality else ("recorded", "off: --no-locality")

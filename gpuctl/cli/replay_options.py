@@ -252,8 +252,8 @@ class Rules:
         bool | None,
         typer.Option(
             "--locality/--no-locality",
-            help="Whether scattered jobs run slower. Default: yes if the trace records placements and is replayed "
-            "on the same servers; with optimus and similar policies, each job by its own efficiency.",
+            help="Whether scattered jobs run slower: assumed, not measured. Default: no; with optimus and similar "
+            "policies, each job by its own efficiency.",
         ),
     ] = None
     speeds: Annotated[
