@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
     "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
-    "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
+    "replay_vs_baseline", "replay_vs_recorded", "replay_vs_unchanged", "replay_fidelity", "replay_timeline",
+    "replay_heatmap",
     "replay_gantt",
     "replay_changes", "replay_gpus", "replay_fairness", "replay_rho_cdf", "replay_unfinished",
     "replay_jobs", "replay_traits",
@@ -124,6 +125,13 @@ class Policies:
         Path | None,
         typer.Option(
             metavar="MODEL", help="For the policy osdec: the rule in a folder that gpuctl deferrable train wrote."
+        ),
+    ] = None
+    calibrated: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="The trace's own rules, as gpuctl calibrate found them: its policy, parameters, quotas.",
         ),
     ] = None
     experiment: Annotated[
@@ -331,6 +339,14 @@ class Compared:
         typer.Option(metavar="POLICY", help="Policy that the others are compared with. Default: the first."),
     ] = None
     against: Annotated[Against | None, typer.Option(help="Also compare with what the trace recorded.")] = None
+    unchanged: Annotated[
+        bool,
+        typer.Option(
+            "--unchanged/--no-unchanged",
+            help="Also replay without what --scale-load, --add-servers, --cluster, --placement, --mode or, with "
+            "--calibrated, --param change, and compare with that.",
+        ),
+    ] = True
     gantt: Annotated[
         str | None,
         typer.Option(
