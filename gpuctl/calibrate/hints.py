@@ -12,6 +12,8 @@ from gpuctl.replay.models.speed import recorded_level
 if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
 
+ROUNDED_S = 1.0
+"""Times in logs may be off by so much."""
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9)
 _ROUND = (36_000.0, 86_400.0, 14_400.0)
 _FEW = 10
@@ -75,11 +77,12 @@ def _in_use(workload: Workload) -> tuple[Ints, Ints, Ints]:
     starts, ends = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
 
     def used(which: np.ndarray) -> Ints:
-        # ends at the very second of a start come first; of starts at one second those submitted first
+        # logs round: ends within a second of a start come first; of starts at one second those submitted first
         over = ends[which[ends]]
         gone = np.concatenate([[0], np.cumsum(gpus[over])])
         begun = starts[which[starts]]
-        return np.asarray(np.cumsum(gpus[begun]) - gone[np.searchsorted(end[over], start[begun], side="right")])
+        before = np.searchsorted(end[over], start[begun] + ROUNDED_S, side="right")
+        return np.asarray(np.cumsum(gpus[begun]) - gone[before])
 
     everything = np.ones(start.size, bool)
     after = used(everything)
