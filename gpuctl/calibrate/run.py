@@ -14,6 +14,7 @@ from gpuctl.calibrate.spaces import CONFIGURED, HELD, LOCALITY, NONE, QUOTA, QUO
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.inputs.calibration import Calibration
 from gpuctl.replay.inputs.transforms import take
+from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.policies import find
 from gpuctl.replay.run import replay
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 FITTED = 0.6
 """Share of the jobs, in order of submission, that rules are fitted to."""
 TRIALS = 1000
-LEAST_JOBS = 50
+LEAST_JOBS = 10
 """With fewer jobs that have a recorded start nothing is fitted."""
 MINUTE_S = 60.0
 SIMPLE = ("fifo", "fifo-skip")
@@ -93,6 +94,7 @@ def calibrate(
     fixed: Mapping[str, str] | None = None,
     fitted: float = FITTED,
     trials: int = TRIALS,
+    resources: tuple[str, ...] = GPUS_ONLY,
     progress: Callable[[int, float], None] | None = None,
 ) -> Fit:
     """Find the rules of a policy with which a replay starts jobs as recorded.
@@ -104,6 +106,7 @@ def calibrate(
         fixed: parameters that are known, as texts: they are not looked for.
         fitted: share of the jobs, in order of submission, that the rules are fitted to; they are scored on the others.
         trials: at most so many sets of rules are replayed.
+        resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         progress: called with how many were, and the least distance so far.
 
     Raises:
@@ -129,7 +132,7 @@ def calibrate(
     def cost(rules: Rules) -> float:
         nonlocal least
         try:
-            outcome = _replayed(part, cluster, policy, {**rules, **fixed}, known)
+            outcome = _replayed(part, cluster, policy, {**rules, **fixed}, known, resources)
             found = distance(outcome.jobs["start_s"].to_numpy().astype(np.float64)[here], truth[here])
         except (InputError, UsageError) as error:
             # some values do not go together, and under some rules a job never ends
@@ -144,7 +147,16 @@ def calibrate(
     search = Search(choices, cost, trials)
     best = search.best(_starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed])
     return _held_against(
-        workload, cluster, policy, best, fixed=fixed, known=known, search=search, fitted=fitted, count=count
+        workload,
+        cluster,
+        policy,
+        best,
+        fixed=fixed,
+        known=known,
+        search=search,
+        fitted=fitted,
+        count=count,
+        resources=resources,
     )
 
 
@@ -162,11 +174,14 @@ def _starts(policy: str, known: Hints) -> list[Rules]:
     return [timed, {}]
 
 
-def _replayed(workload: Workload, cluster: Cluster, policy: str, rules: Rules, known: Hints) -> Outcome:
+def _replayed(  # noqa: PLR0917
+    workload: Workload, cluster: Cluster, policy: str, rules: Rules, known: Hints, resources: tuple[str, ...]
+) -> Outcome:
     params = {name: value for name, value in rules.items() if not name.startswith("@")}
     rates = "locality" if rules.get(LOCALITY) == "true" else "recorded"
     servers = dataclasses.replace(cluster, quota=_quota(workload.queues, cluster, rules, known))
-    [outcome] = replay(workload, servers, [(policy, params)], rates=rates, processes=1, skip_unplaceable=True)
+    [outcome] = replay(workload, servers, [(policy, params)], rates=rates, resources=resources, processes=1,
+                       skip_unplaceable=True)  # fmt: skip
     return outcome
 
 
@@ -184,15 +199,23 @@ def _quota(queues: tuple[str, ...], cluster: Cluster, rules: Rules, known: Hints
 
 def _held_against(
     workload: Workload, cluster: Cluster, policy: str, best: Rules, *, fixed: Rules, known: Hints, search: Search,
-    fitted: float, count: int,
+    fitted: float, count: int, resources: tuple[str, ...],
 ) -> Fit:  # fmt: skip
     """Replay the whole trace under the rules that were found, and under what they are compared with."""
     kind = find(policy).name
     asked = [("calibrated", policy, {**best, **fixed}), (f"{kind}, defaults", policy, dict(fixed))]
     asked += [(name, name, {}) for name in SIMPLE if name != kind]
     asked += [("recorded", "recorded", {})]
-    done = [Candidate(name, which, rules, _replayed(workload, cluster, which, rules, known))
-            for name, which, rules in asked]  # fmt: skip
+    done = []
+    for name, which, rules in asked:
+        try:
+            outcome = _replayed(workload, cluster, which, rules, known, resources)
+        except UsageError:
+            # what others cannot count, as CPUs, they are not compared on
+            if not done:
+                raise
+            continue
+        done.append(Candidate(name, which, rules, outcome))
     first = workload.recorded_start[workload.segment_start[:-1]]
     scored = np.flatnonzero(np.isfinite(first) & (np.arange(workload.size) >= count))
     quota = _quota(workload.queues, cluster, best, known)

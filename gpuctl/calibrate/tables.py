@@ -9,6 +9,7 @@ import polars as pl
 
 from gpuctl.calibrate.run import MINUTE_S
 from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.numbers import lasting
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.replay.policies import find
 from gpuctl.replay.results.metrics import SIZES, size_class
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 TABLES = ("calibration_scores", "calibration_rules")
 SECTIONS = (("calibrate", "How near a replay comes to the trace"),)
 ALL = "all"
+FEW_WAITED = 10
+"""With fewer scored jobs that had to wait nothing is said of the rules."""
 FOUND_PCT, NEAR_PCT = 95.0, 60.0
 """Share of the jobs that had to wait which start within a minute, where the rules explain them all, or many."""
 
@@ -131,13 +134,25 @@ def rules(fit: Fit) -> ResultTable:
     )  # fmt: skip
 
 
+def near_s(fit: Fit) -> float:
+    """Return within how many seconds a start counts as right: a twentieth of the mean recorded wait, 1 to 60 s."""
+    submit, _, there = _times(fit, fit.candidates[0])
+    return float(np.clip((there - submit).mean() / 20, 1.0, MINUTE_S)) if submit.size else MINUTE_S
+
+
 def waited_pct(fit: Fit) -> tuple[int, float]:
-    """Return how many jobs waited for over a minute in trace or replay, and which share starts within a minute."""
+    """Return how many jobs waited for over `near_s` in trace or replay, and which share of them start as near."""
     submit, here, there = _times(fit, fit.candidates[0])
-    waited = (there - submit > MINUTE_S) | ~(here - submit <= MINUTE_S)
+    near = near_s(fit)
+    waited = (there - submit > near) | ~(here - submit <= near)
     if not waited.any():
         return 0, 100.0
-    return int(waited.sum()), 100 * float((np.abs(here - there)[waited] <= MINUTE_S).mean())
+    return int(waited.sum()), 100 * float((np.abs(here - there)[waited] <= near).mean())
+
+
+def _found(fit: Fit) -> bool:
+    jobs, near = waited_pct(fit)
+    return jobs >= FEW_WAITED and near >= FOUND_PCT
 
 
 def verdict(fit: Fit) -> Note:
@@ -145,10 +160,12 @@ def verdict(fit: Fit) -> Note:
     jobs, near = waited_pct(fit)
     policy = Named("policy", fit.calibration.policy)
     told = note(
-        "Of {jobs:,} job{jobs||s} that nothing was fitted to and that had to wait for over a minute, {near:.0f} "
-        "% start within a minute of the recorded start",
-        jobs=jobs, near=near,
+        "Of {jobs:,} job{jobs||s} that nothing was fitted to and that had to wait for over {within}, {near:.0f} "
+        "% start within {within} of the recorded start",
+        jobs=jobs, near=near, within=ours(lasting(near_s(fit))),
     )  # fmt: skip
+    if 0 < jobs < FEW_WAITED:
+        return note("{told}: too few to tell whether {policy} is what this trace ran under.", told=told, policy=policy)
     if not jobs:
         return note("No job that nothing was fitted to had to wait: whether {policy} is what this trace ran under does "
                     "not show.", policy=policy)  # fmt: skip
@@ -178,5 +195,5 @@ def result(fit: Fit, *, sources: tuple[SourceInfo, ...], command: str) -> Analys
             "verdict": verdict(fit),
         },
         command=command,
-        warnings=() if waited_pct(fit)[1] >= FOUND_PCT else (verdict(fit),),
+        warnings=() if _found(fit) else (verdict(fit),),
     )

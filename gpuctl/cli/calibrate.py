@@ -98,7 +98,7 @@ def calibrate(
     source = read(paths or [], inputs, JobFilter(), rules, tuple(slurm_conf or ()), given, names=[(name, fixed)])
     for told in (*source.workload.notes, *source.cluster.notes):
         message(f"note: {told}", quiet=given.quiet or for_people(shape, shown.output))
-    fit = _fit(source, (name, fixed), fitted, trials, given)
+    fit = _fit(source, (name, fixed), (fitted, trials, resources), given)
     result = replace(tables.result(fit, sources=source.sources, command=command_line()))
     if save is not None:
         save.write_text(fit.calibration.toml(), encoding="utf-8")
@@ -123,12 +123,15 @@ def _one(names: list[tuple[str, dict[str, str]]]) -> list[tuple[str, dict[str, s
     return names
 
 
-def _fit(source: Source, policy: tuple[str, dict[str, str]], fitted: float, trials: int, given: Settings) -> Fit:
+def _fit(source: Source, policy: tuple[str, dict[str, str]], how: tuple[float, int, str], given: Settings) -> Fit:
     from gpuctl.calibrate.run import calibrate as fit
     from gpuctl.cli.progress import Bar
+    from gpuctl.replay.models.resources import parse_resources
 
+    fitted, trials, resources = how
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         return fit(
             source.workload, source.cluster, policy[0], fixed=policy[1], fitted=fitted, trials=trials,
+            resources=parse_resources(resources),
             progress=lambda done, least: bar.at(f"distance {least:.3f}", min(done, trials), trials),
         )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -19,6 +19,7 @@ from gpuctl.replay.inputs.calibration import Calibration, read_calibration
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
+from tests.unit.replay.policies.yarn import test_capacity_recorded as lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -44,7 +45,7 @@ def as_recorded(workload: Workload, cluster: Cluster, policy: str, **params: str
 
 @pytest.mark.parametrize(
     ("policy", "params"),
-    [("fair", {"by": "user"}), ("las", {"quantum": "720"}), ("tiresias", {"promote": "2"}), ("fifo-skip", {})],
+    [("fair", {"by": "user"}), ("tiresias", {"promote": "2"}), ("fifo-skip", {})],
 )
 def test_rules_that_are_known_are_found(
     workload: Workload, cluster: Cluster, policy: str, params: dict[str, str]
@@ -72,6 +73,16 @@ def test_rules_that_a_policy_does_not_have_are_not_said_to_be_found(workload: Wo
     assert scores["calibrated"]["within_1min_pct"] < 100
 
 
+def test_few_jobs_that_waited_say_nothing_of_rules(workload: Workload, cluster: Cluster) -> None:
+    # a policy that preempts lets nearly every job start at once
+    fit = calibrate(as_recorded(workload, cluster, "las", quantum="720"), cluster, "las", trials=30)
+    jobs, near = waited_pct(fit)
+    assert 0 < jobs < 10
+    assert near == 100
+    assert "too few to tell" in verdict(fit)
+    assert verdict(fit) in result(fit, sources=(), command="").warnings
+
+
 def test_a_parameter_that_is_given_is_not_looked_for(workload: Workload, cluster: Cluster) -> None:
     trace = as_recorded(workload, cluster, "fair", by="user")
     fit = calibrate(trace, cluster, "fair", fixed={"by": "queue"}, trials=20)
@@ -94,6 +105,26 @@ def test_the_distance_counts_jobs_that_are_right_more_than_those_that_are_less_w
     assert half_right < all_wrong
     assert distance(truth, truth) == 0
     assert distance(np.array([np.nan] * 10), truth) == pytest.approx(np.log1p(1440))
+
+
+def test_a_scheduler_that_was_recorded_is_found_with_its_files_and_without(tmp_path: Path) -> None:
+    """Hadoop's capacity scheduler, recorded by tests/labs/yarnsched; users of queue a have a quarter of it at least."""
+    own = lab.recorded("cs-userlimit")
+    waiting: dict[tuple[str, bool], list[float]] = {}
+    for event in own.events:
+        if event["event"] == "allocate":
+            waiting.setdefault((event["app"], event["detail"] == "AM"), []).append(int(event["ms"]) / 1000)
+    names = [name.split("/") for name in own.workload.ids]
+    begun = np.array([waiting[app, number == "am"].pop(0) for app, number in names])
+    trace = dataclasses.replace(own.workload, recorded_start=begun)
+    known = {"phase": str(lab.PHASE_S), "am_heartbeat": "1", "masters": "/am"}
+    how: dict[str, Any] = {"trials": 60, "resources": ("gpu", "cpu", "mem")}
+    with_files = calibrate(trace, own.cluster, "yarn-capacity", fixed={**known, "conf": str(own.folder)}, **how)
+    assert with_files.calibration.params == known
+    assert with_files.distance == pytest.approx(0, abs=1e-4)
+    without = calibrate(trace, own.cluster, "yarn-capacity", fixed=known, **how)
+    assert without.calibration.params == {**known, "minimum_user_limit_percent": "25"}
+    assert "rules are found" in verdict(without)
 
 
 def test_a_search_finds_what_only_two_changes_together_bring() -> None:
