@@ -206,7 +206,7 @@ def _held_against(
     asked = [("calibrated", policy, {**best, **fixed}), (f"{kind}, defaults", policy, dict(fixed))]
     asked += [(name, name, {}) for name in SIMPLE if name != kind]
     asked += [("recorded", "recorded", {})]
-    done = []
+    done: list[Candidate] = []
     for name, which, rules in asked:
         try:
             outcome = _replayed(workload, cluster, which, rules, known, resources)

@@ -10,7 +10,16 @@ import typer
 
 from gpuctl.cli import complete
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import ClusterOption, HtmlOption, LogFormatOption, LogTimezoneOption, Shown, grouped
+from gpuctl.cli.options import (
+    ClusterOption,
+    HtmlOption,
+    LogFormatOption,
+    LogTimezoneOption,
+    ResourcesOption,
+    Shown,
+    WindowOption,
+    grouped,
+)
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import check_tables
@@ -58,13 +67,8 @@ def calibrate(
     trace_cluster: ClusterOption = None,
     timezone: LogTimezoneOption = None,
     log_format: LogFormatOption = None,
-    window: Annotated[
-        str | None,
-        typer.Option(metavar="A..B", help="Only jobs submitted from A on and before B: seconds, or ISO dates."),
-    ] = None,
-    resources: Annotated[
-        str, typer.Option(metavar="A,B", help="Resources a job needs to start: gpu, or gpu with cpu, mem or both.")
-    ] = "gpu",
+    window: WindowOption = None,
+    resources: ResourcesOption = "gpu",
     fitted: Annotated[
         float, typer.Option("--fit", metavar="F", help="Share of the jobs to fit to; the others say how near it is.")
     ] = 0.6,

@@ -20,10 +20,12 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogTimezoneOption,
     MapOption,
+    ResourcesOption,
     Shown,
     Site,
     SwfUnitOption,
     UnitOption,
+    WindowOption,
 )
 
 if TYPE_CHECKING:
@@ -202,10 +204,7 @@ class Inputs:
     racks: Annotated[
         Path | None, typer.Option(metavar="FILE", help="CSV with columns machine,rack, of the trace's own servers.")
     ] = None
-    window: Annotated[
-        str | None,
-        typer.Option(metavar="A..B", help="Only jobs submitted from A on and before B: seconds, or ISO dates."),
-    ] = None
+    window: WindowOption = None
     scale_load: Annotated[
         str | None,
         typer.Option(
@@ -287,10 +286,7 @@ class Rules:
             help="Time slice of jobs that share GPUs in turns, and the time to switch, in seconds.",
         ),
     ] = "60:1"
-    resources: Annotated[
-        str,
-        typer.Option(metavar="A,B", help="Resources a job needs to start: gpu, or gpu with cpu, mem or both."),
-    ] = "gpu"
+    resources: ResourcesOption = "gpu"
     per_gpu: Annotated[
         str | None,
         typer.Option(

@@ -19,7 +19,7 @@ from gpuctl.replay.inputs.calibration import Calibration, read_calibration
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
-from tests.unit.replay.policies.yarn import test_capacity_recorded as lab
+from tests.unit.replay.policies.yarn import recorded as lab
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +109,7 @@ def test_the_distance_counts_jobs_that_are_right_more_than_those_that_are_less_w
 
 def test_a_scheduler_that_was_recorded_is_found_with_its_files_and_without(tmp_path: Path) -> None:
     """Hadoop's capacity scheduler, recorded by tests/labs/yarnsched; users of queue a have a quarter of it at least."""
-    own = lab.recorded("cs-userlimit")
+    own = lab.read("cs-userlimit")
     waiting: dict[tuple[str, bool], list[float]] = {}
     for event in own.events:
         if event["event"] == "allocate":
@@ -146,8 +146,13 @@ def test_a_search_finds_what_only_two_changes_together_bring() -> None:
 
 def test_what_makes_no_difference_is_not_kept() -> None:
     choices = [Choice("relax", ("x", "time"), "x"), Choice("after", ("1", "2"), "1", only=(("relax", ("time",)),))]
-    seen = []
-    search = Search(choices, lambda rules: seen.append(rules) or 1.0, 50)
+    seen: list[dict[str, str]] = []
+
+    def cost(rules: dict[str, str]) -> float:
+        seen.append(rules)
+        return 1.0
+
+    search = Search(choices, cost, 50)
     assert search.best([{"after": "2"}]) == {}
     assert {"after": "2"} not in seen
 
