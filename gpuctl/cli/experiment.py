@@ -298,6 +298,12 @@ def answer(  # noqa: PLR0917
         sources=source.sources, command=command_line(), locality=source.locality,
         measures=varied.measures,
     )  # fmt: skip
+    if source.traced:
+        from gpuctl.replay.results.model_error import UNKNOWN
+
+        found = dataclasses.replace(
+            found, settings=found.settings | {"fidelity": UNKNOWN}, warnings=(*found.warnings, UNKNOWN)
+        )
     places.write_tables(found, given)
     shape = shown.shape(given)
     first = for_people(shape, shown.output) and not (shown.table or shown.every)

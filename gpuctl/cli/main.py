@@ -20,6 +20,7 @@ import typer
 from gpuctl import __version__
 from gpuctl.cli.accel_learning import accel
 from gpuctl.cli.analyze import analyze
+from gpuctl.cli.calibrate import calibrate
 from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
@@ -74,6 +75,7 @@ app.command(cls=WithExamples)(replay)
 app.command()(analyses)
 app.command()(policies)
 app.command()(lessons)
+app.command()(calibrate)
 app.command(cls=WithExamples)(report)
 app.command(cls=WithExamples)(query)
 app.command()(tables)

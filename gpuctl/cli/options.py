@@ -195,6 +195,13 @@ AllOption = Annotated[
         "with a row for each job.",
     ),
 ]
+WindowOption = Annotated[
+    str | None,
+    typer.Option(metavar="A..B", help="Only jobs submitted from A on and before B: seconds, or ISO dates."),
+]
+ResourcesOption = Annotated[
+    str, typer.Option(metavar="A,B", help="Resources a job needs to start: gpu, or gpu with cpu, mem or both.")
+]
 HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
 CsvOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")]
 LogsStoreOption = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")]

@@ -27,6 +27,7 @@ QUESTIONS: Final = {
     },
     "What if": {
         "replay": "The same jobs under other policies, loads and servers.",
+        "calibrate": "The rules a trace ran under, and how near a replay is.",
         "policies": "Policies for replay, and their parameters.",
         "lessons": "What the Philly study's lessons would have saved here.",
         "chain": "When to submit the successor of a long job.",

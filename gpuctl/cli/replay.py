@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
+from gpuctl.cli.unchanged import before, with_calibration
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.replay_inputs import Source
+    from gpuctl.cli.unchanged import Before
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Outcome
@@ -53,6 +56,7 @@ def replay(
 
     given = settings(context)
     shape = shown.shape(given)
+    chosen, rules, calibration = with_calibration(chosen, rules)
     names, varied, paths, inputs, rules, compared = experiment.asked(chosen, inputs, rules, compared, paths or [])
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
@@ -68,7 +72,10 @@ def replay(
 
     inputs = replace(inputs, db=traces_db(paths, inputs.db, places.keep_as))
     models = models_of(rules)
-    read_in = read(paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given, names=names)
+    read_in = read(
+        paths, inputs, filters.parsed(), rules, tuple(chosen.slurm_conf or ()), given,
+        names=names, quotas=None if calibration is None else calibration.quotas,
+    )  # fmt: skip
     source, models = by_traits(read_in, models, names)
     window = gantt_window(compared.gantt, source.workload)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
@@ -77,23 +84,25 @@ def replay(
         experiment.answer(source, names, models, varied, rules, compared, places, shown, baseline, given)
         return
     models["seed"] = varied.seeds[0]
-    outcomes, missing = _run(source, names, models, compared.jobs, given)
+    outcomes, missing = _run(source, names, models, jobs=compared.jobs, given=given)
     if missing:
         message(f"gpuctl: interrupted; not done: {', '.join(missing)}" + ("" if outcomes else "; nothing is done"))
         if not outcomes:
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
     told += _tell(policy_notes(outcomes), quiet=given.quiet or first)
+    was = before(
+        source, names, models, outcomes, known=calibration, wanted=compared.unchanged and not missing,
+        run=partial(_run, jobs=compared.jobs, given=given),
+    )  # fmt: skip
     result = _result(
-        outcomes, source, baseline, compared, window,
+        outcomes, source, baseline, compared, window, was=was,
         tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
     )  # fmt: skip
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, source, given)
     screen = _screen(result, told) if first else None
-    known = {each.name for each in result.tables}
-    # what a replay that was interrupted has
-    tables = [n for n in shown.table if n in known] if shown.table and missing else shown.table
+    tables = _there(shown, result) if missing else shown.table
     print_result(result, shape, shown.output, tables, given, screen=screen, notes=shown.notes, paged=shown.every)
     tell_written((*places.all, shown.output), given)
     if missing:
@@ -103,6 +112,12 @@ def replay(
     keep(result, places.keep_as, kept, context, given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _there(shown: Shown, result: Analysis) -> list[str] | None:
+    """The tables asked for that a replay which was interrupted has."""
+    known = {each.name for each in result.tables}
+    return shown.table and [name for name in shown.table if name in known]
 
 
 def _tell(notes: list[Note], *, quiet: bool) -> list[Note]:
@@ -167,7 +182,12 @@ def models_of(rules: Rules) -> dict[str, Any]:
 
 
 def _run(
-    source: Source, names: list[tuple[str, dict[str, str]]], models: dict[str, Any], jobs: int | None, given: Settings
+    source: Source,
+    names: list[tuple[str, dict[str, str]]],
+    models: dict[str, Any],
+    *,
+    jobs: int | None,
+    given: Settings,
 ) -> tuple[list[Outcome], list[str]]:
     """The outcomes, and the policies that Ctrl-C left undone."""
     from gpuctl.cli.progress import Bar
@@ -218,6 +238,7 @@ def _result(
     compared: Compared,
     window: tuple[float, float] | None,
     *,
+    was: Before,
     tables: Sequence[str] | None,
 ) -> Analysis:
     from gpuctl import __version__
@@ -236,6 +257,9 @@ def _result(
         sources=source.sources,
         tables=tables,
         window=window,
+        unchanged=was.unchanged,
+        own=was.own,
+        traced=source.traced,
     )
     found = replace(found, settings=found.settings | {"locality": ours(source.locality)} | source.chosen)
     sections = compared.section

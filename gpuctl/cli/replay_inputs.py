@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_jobs_csv, is_store, opened
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import Named, listed, note
+from gpuctl.core.notes import Named, listed, note, ours
 from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from typing import Any, Literal
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Inference, Workload
     from gpuctl.replay.models.speed_table import SpeedTable
+    from gpuctl.store.database import Store
 
 
 BY_TRAITS = "each job by its own efficiency, given (eff_rack, eff_cross) or assumed from its name"
@@ -40,6 +41,7 @@ class _ReplayOptions:
     slurm_conf: tuple[Path, ...]
     resources: tuple[str, ...]
     reasons: bool
+    quotas: Mapping[str, float]
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,10 @@ class Source:
         failed: whether something of the input could not be read.
         speeds_chosen: whether an option says so of scattered jobs.
         chosen: what the filter says and how many jobs it keeps, as a setting of the result; empty without a filter.
+        traced: whether the jobs come from a trace that says when they started.
+        own: whether the servers are those that they ran on.
+        unchanged: the same without what options change of jobs and servers; None where they change nothing.
+        changes: those options.
     """
 
     workload: Workload
@@ -65,11 +71,15 @@ class Source:
     failed: bool = False
     speeds_chosen: bool = False
     chosen: dict[str, Note] = dataclasses.field(default_factory=dict)
+    traced: bool = False
+    own: bool = False
+    unchanged: Source | None = None
+    changes: tuple[Note, ...] = ()
 
 
 def read(  # noqa: PLR0917 - groups of options, each named once
     paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings,
-    *, names: Sequence[tuple[str, dict[str, str]]] = (),
+    *, names: Sequence[tuple[str, dict[str, str]]] = (), quotas: Mapping[str, float] | None = None,
 ) -> Source:  # fmt: skip
     """Read jobs and servers.
 
@@ -81,6 +91,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
         slurm_conf: files of Slurm's configuration.
         given: the global options.
         names: the policies with their parameters: some go by why attempts failed, which takes longer to find out.
+        quotas: GPUs of queues of a trace, where --quotas does not say them.
 
     Raises:
         UsageError: the options do not fit together or do not fit the input.
@@ -95,13 +106,45 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     span = _from_to("--window", inputs.window)
     told = inputs.columns_map or inputs.unit  # of columns, so that it is no CSV of ours
     options = _ReplayOptions(
-        paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names)
+        paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names), quotas or {}
     )
     tables = [path for path in paths if inputs.log_format is None and not told and is_jobs_csv(path)]
     source = _from_csv(options, tables) if tables else _from_trace(options, given)
-    workload, cluster = source.workload, source.cluster
-    from gpuctl.replay.inputs import choose, clusters, run_time_estimates, time_limits, transforms
+    changes = _changes(inputs, servers=source.unchanged is not None)
+    found = _prepared(source, options, wanted, span)
+    if not changes:
+        return found
+    plain = dataclasses.replace(options, inputs=dataclasses.replace(inputs, scale_load=None, add_servers=None))
+    before = _prepared(source.unchanged or source, plain, wanted, span)
+    # other servers may leave jobs out: those that are left are compared with nothing
+    return dataclasses.replace(
+        found, unchanged=before if before.workload.ids == found.workload.ids else None, changes=changes
+    )
 
+
+def _changes(inputs: Inputs, *, servers: bool) -> tuple[Note, ...]:
+    """What options change of jobs and servers."""
+    said = {
+        "--scale-load": None if inputs.scale_load in {None, "1", "1.0"} else inputs.scale_load,
+        "--add-servers": None if inputs.add_servers in {None, "0"} else inputs.add_servers,
+        "--cluster": inputs.cluster if servers else None,
+    }
+    return tuple(
+        note("{option} {value}", option=ours(option), value=Named("value", value))
+        for option, value in said.items()
+        if value is not None
+    )
+
+
+def _prepared(
+    source: Source, options: _ReplayOptions, wanted: JobFilter, span: tuple[str | None, str | None] | None
+) -> Source:
+    """The jobs and servers as options choose and change them."""
+    from gpuctl.replay.inputs import choose, clusters, run_time_estimates, time_limits, transforms
+    from gpuctl.replay.models import resources
+
+    inputs, rules = options.inputs, options.rules
+    workload, cluster = source.workload, source.cluster
     if span is not None:
         workload = transforms.window(workload, *span)
     chosen: dict[str, Note] = {}
@@ -120,7 +163,9 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
     workload, cluster = resources.tell(workload, cluster, options.resources, per_gpu)
     chose = rules.speeds is not None or rules.locality is not None
-    return dataclasses.replace(source, workload=workload, cluster=cluster, chosen=chosen, speeds_chosen=chose)
+    return dataclasses.replace(
+        source, workload=workload, cluster=cluster, chosen=chosen, speeds_chosen=chose, unchanged=None
+    )
 
 
 def _inference(text: str, load: Path | None, workload: Workload) -> Inference:
@@ -145,6 +190,8 @@ def by_traits(
     if True not in kinds:
         return source, models
     models = {**models, "beside": len(kinds) > 1}
+    if source.unchanged is not None:
+        source = dataclasses.replace(source, unchanged=by_traits(source.unchanged, models, names)[0])
     if source.speeds_chosen:
         return source, {**models, "own_speeds": False}
     source = dataclasses.replace(source, locality=BY_TRAITS)
@@ -226,7 +273,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
             path=str(absent),
             hint="name a CSV of jobs, a directory of logs, or a trace store",
         )
-    quotas = read_quotas(inputs.quotas) if inputs.quotas else {}
+    quotas = read_quotas(inputs.quotas) if inputs.quotas else dict(options.quotas)
     racks = read_racks(inputs.racks) if inputs.racks else {}
     work: Literal["sum", "last", "span"] = inputs.work.value if inputs.work else "sum"
     with opened(
@@ -239,12 +286,15 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
             resources=options.resources, failures=failed_attempts(store, Options(name)) if options.reasons else None,
         )  # fmt: skip
         sources = read_sources(store, workload.name)
+        before = _own(store, name, work, options, quotas) if inputs.cluster is not None else None
     failed = report is not None and report.failed
     if inputs.cluster is not None:
         workload = forget_placement(workload)
         cluster = _given_cluster(options, workload)
         why = "off: these are not the servers that the jobs ran on"
-        return Source(workload, cluster, sources, *_speeds(options, cluster, why), failed)
+        return Source(
+            workload, cluster, sources, *_speeds(options, cluster, why), failed, traced=True, unchanged=before
+        )
     if options.slurm_conf and not own.listed and inputs.racks is None and _has_nodes(options):
         from gpuctl.replay.policies.slurm.cluster import on_nodes
 
@@ -256,9 +306,22 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
         )
     if not workload.piece_server.size:
         why = "off: the trace does not record where its jobs ran"
-        return Source(workload, own, sources, *_speeds(options, own, why), failed)
-    why = "on: the trace records where its jobs ran, and these are its servers"
-    return Source(workload, own, sources, *_speeds(options, own, why), failed)
+        return Source(workload, own, sources, *_speeds(options, own, why), failed, traced=True, own=True)
+    why = "off: recorded run times wherever a job is put; --locality assumes that scattered jobs run slower"
+    return Source(workload, own, sources, *_speeds(options, own, why), failed, traced=True, own=True)
+
+
+def _own(
+    store: Store, name: str | None, work: Literal["sum", "last", "span"], options: _ReplayOptions,
+    quotas: dict[str, float],
+) -> Source | None:  # fmt: skip
+    """The trace on its own servers, to compare others with; None where it names none."""
+    from gpuctl.replay.inputs.trace import read_trace
+
+    workload, own = read_trace(store, name, work, quotas=quotas, own_cluster=True, resources=options.resources)
+    if not own.total_gpus:
+        return None
+    return Source(workload, own, (), *_speeds(options, own, "off: recorded run times"), traced=True, own=True)
 
 
 def _asks_why(names: Sequence[tuple[str, dict[str, str]]]) -> bool:
@@ -340,5 +403,5 @@ def _speeds(options: _ReplayOptions, cluster: Cluster, otherwise: str) -> tuple[
             raise UsageError("--locality: a pool of GPUs has no places", hint="give servers: --cluster 64x8")
         return "recorded", "off: a pool has no places"
     if options.rules.locality is None:
-        return "locality" if otherwise.startswith("on") else "recorded", otherwise
+        return "recorded", otherwise
     return ("locality", "on: --locality") if options.rules.locality else ("recorded", "off: --no-locality")

@@ -20,10 +20,12 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogTimezoneOption,
     MapOption,
+    ResourcesOption,
     Shown,
     Site,
     SwfUnitOption,
     UnitOption,
+    WindowOption,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +37,8 @@ if TYPE_CHECKING:
 SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
 TABLES = (
     "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
-    "replay_vs_baseline", "replay_vs_recorded", "replay_fidelity", "replay_timeline", "replay_heatmap",
+    "replay_vs_baseline", "replay_vs_recorded", "replay_vs_unchanged", "replay_fidelity", "replay_timeline",
+    "replay_heatmap",
     "replay_gantt",
     "replay_changes", "replay_gpus", "replay_fairness", "replay_rho_cdf", "replay_unfinished",
     "replay_jobs", "replay_traits",
@@ -126,6 +129,13 @@ class Policies:
             metavar="MODEL", help="For the policy osdec: the rule in a folder that gpuctl deferrable train wrote."
         ),
     ] = None
+    calibrated: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="The trace's own rules, as gpuctl calibrate found them: its policy, parameters, quotas.",
+        ),
+    ] = None
     experiment: Annotated[
         Path | None,
         typer.Option(
@@ -194,10 +204,7 @@ class Inputs:
     racks: Annotated[
         Path | None, typer.Option(metavar="FILE", help="CSV with columns machine,rack, of the trace's own servers.")
     ] = None
-    window: Annotated[
-        str | None,
-        typer.Option(metavar="A..B", help="Only jobs submitted from A on and before B: seconds, or ISO dates."),
-    ] = None
+    window: WindowOption = None
     scale_load: Annotated[
         str | None,
         typer.Option(
@@ -252,8 +259,8 @@ class Rules:
         bool | None,
         typer.Option(
             "--locality/--no-locality",
-            help="Whether scattered jobs run slower. Default: yes if the trace records placements and is replayed "
-            "on the same servers; with optimus and similar policies, each job by its own efficiency.",
+            help="Whether scattered jobs run slower: assumed, not measured. Default: no; with optimus and similar "
+            "policies, each job by its own efficiency.",
         ),
     ] = None
     speeds: Annotated[
@@ -279,10 +286,7 @@ class Rules:
             help="Time slice of jobs that share GPUs in turns, and the time to switch, in seconds.",
         ),
     ] = "60:1"
-    resources: Annotated[
-        str,
-        typer.Option(metavar="A,B", help="Resources a job needs to start: gpu, or gpu with cpu, mem or both."),
-    ] = "gpu"
+    resources: ResourcesOption = "gpu"
     per_gpu: Annotated[
         str | None,
         typer.Option(
@@ -331,6 +335,14 @@ class Compared:
         typer.Option(metavar="POLICY", help="Policy that the others are compared with. Default: the first."),
     ] = None
     against: Annotated[Against | None, typer.Option(help="Also compare with what the trace recorded.")] = None
+    unchanged: Annotated[
+        bool,
+        typer.Option(
+            "--unchanged/--no-unchanged",
+            help="Also replay without what --scale-load, --add-servers, --cluster, --placement, --mode or, with "
+            "--calibrated, --param change, and compare with that.",
+        ),
+    ] = True
     gantt: Annotated[
         str | None,
         typer.Option(

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 LINES = 25
 """The screen has no more lines."""
-TABLES = ("replay_summary", "replay_vs_baseline", "replay_timeline", "replay_vs_recorded", "replay_fidelity")
+TABLES = (
+    "replay_summary", "replay_vs_baseline", "replay_timeline", "replay_vs_recorded", "replay_vs_unchanged",
+    "replay_fidelity",
+)  # fmt: skip
 """The tables that the screen is made from."""
 _SENTENCES = 4
 _WAITED = " deferrable jobs ran to their end in leftover capacity: "
@@ -44,6 +47,8 @@ def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
         _policies(analysis, policies),
         _strips(analysis, policies),
         Sentences("What stands out", tuple(one.text for one in found), least=2),
+        *_unchanged(analysis),
+        _nearness(analysis),
         _recorded(analysis),
         *(Line("Deferrable", text, lines=3) for text in _deferrable(analysis, told)[:2]),
         oracles(policies),
@@ -163,11 +168,31 @@ def _recorded(analysis: Analysis) -> Line | None:
     return Line("Recorded", f"mean wait {recorded} {unit.name}; replayed: {'; '.join(told)}", lines=2)
 
 
+def _unchanged(analysis: Analysis) -> list[Line]:
+    """What a change does to each policy's mean wait."""
+    unit = Units(analysis.tables).waits()
+    told = [
+        f"{clipped(row['policy'], 16)}, mean wait {timed(row['mean_s'], unit)}, unchanged "
+        f"{timed(row['baseline_mean_s'], unit)} {unit.name}: {_change(row, is_baseline=False, unit=unit)}"
+        for row in rows(analysis, "replay_vs_unchanged")
+        if row["measure"] == "wait" and row["size_bucket"] == "all" and known(row["diff_mean_s"])
+    ]
+    changes = analysis.settings.get("changes", "")
+    return [Line("Change", f"{changes}: {'; '.join(told)}", lines=3)] if told else []
+
+
+def _nearness(analysis: Analysis) -> Line | None:
+    """How near the replay is to the trace under the rules that it ran under."""
+    told = analysis.settings.get("fidelity")
+    return None if told is None else Line("Fidelity", told, lines=3)
+
+
 def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -> Line | None:
     left = {row["policy"]: row["jobs"] - row["jobs_finished"] - row.get("jobs_cut", 0) for row in policies}
     own = _deferrable(analysis, told)
     others = [text for text in _known_once(analysis, told) if text not in own]
-    texts = [text for text in others if not text.startswith("Oracles, which know")]
+    shown_before = analysis.settings.get("fidelity")
+    texts = [text for text in others if not text.startswith("Oracles, which know") and text != shown_before]
     unfinished = sum(count for count in left.values() if count > 0)
     if unfinished:
         texts = [f"{plural(unfinished, 'job')} did not finish", *texts]

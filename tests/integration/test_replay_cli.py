@@ -299,7 +299,7 @@ def test_a_trace_on_its_own_servers_against_what_was_recorded(
     )  # fmt: skip
     found = json.loads(done.stdout)
     assert "note: 652 of 654 jobs are replayed; left out: 2 have no start in the log" in done.stderr
-    assert found["settings"]["locality"].startswith("on: the trace records")
+    assert found["settings"]["locality"].startswith("off: recorded run times")
     assert found["settings"]["baseline"] == "recorded"
     fidelity = [row for row in found["tables"]["replay_fidelity"]["rows"] if row["by"] == "all"]
     assert fidelity[0]["within_1s_pct"] == 100

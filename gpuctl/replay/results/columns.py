@@ -95,6 +95,8 @@ _DIFFERENCES = (
     ("diff_mean_s", "Mean of policy - baseline over pairs; negative: the policy is faster."),
     ("diff_low_s", f"Lower end of the 95 % interval of that mean, {_TOLD}."),
     ("diff_high_s", "Upper end of the 95 % interval of that mean."),
+    ("model_error_s", "How wrong the model may be of a mean: of the replay under the trace's own rules, the end that "
+     "is farther from 0 of the interval of its difference from what was recorded. It is in the interval and in p."),
     ("p", "Probability of a difference at least as large by chance, if the policies were equal: Student's t of parts "
      "of the time; empty: the trace is too short to tell, or there is no difference.", "-"),
     ("change_pct", "Change of the mean relative to the baseline's."),
@@ -166,7 +168,7 @@ _JOB = (
      "say. Only where one does (mirage)."),
 )  # fmt: skip
 
-OPTIONAL = ("backfilled",)
+OPTIONAL = ("backfilled", "model_error_s")
 """Columns that a table has only where there is something to say."""
 
 _TRAITS = (
@@ -327,6 +329,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "replay_by_queue": (_POLICY, ("queue", "The queue."), *_JOB_FIGURES),
     "replay_vs_baseline": _DIFFERENCES,
     "replay_vs_recorded": _DIFFERENCES,
+    "replay_vs_unchanged": _DIFFERENCES,
     "replay_fidelity": _FIDELITY,
     "replay_unfinished": _UNFINISHED,
     "replay_jct_cdf": _cdf("JCT"),

@@ -18,6 +18,7 @@ FIRST_COLUMNS = {
     "replay_by_queue": 12,
     "replay_vs_baseline": 13,
     "replay_vs_recorded": 13,
+    "replay_vs_unchanged": 13,
     "replay_fidelity": 12,
 }
 """Columns that a terminal shows of tables with many."""
@@ -32,6 +33,7 @@ KEY_COLUMNS = {
     "replay_by_queue": ("policy", "queue", *_FIGURES, "slowdown_mean", "preemptions"),
     "replay_vs_baseline": _DIFFERENCES,
     "replay_vs_recorded": _DIFFERENCES,
+    "replay_vs_unchanged": _DIFFERENCES,
     "replay_preemptions": (
         "policy", "jobs", "jobs_preempted", "preempted_pct", "preemptions", "most_of_a_job", "overhead_gpu_h",
         "lost_gpu_h",

@@ -17,9 +17,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
+    from gpuctl.replay.results.model_error import Nearness
 
 _SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
 """What users call servers that are given by number and size."""
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """The same jobs replayed without what an option changes.
+
+    Attributes:
+        outcomes: of policies that are replayed with the change, too, by the same names.
+        workload: with as many jobs, in the same order.
+        changes: the options.
+    """
+
+    outcomes: tuple[Outcome, ...]
+    workload: Workload
+    changes: Note
 
 
 @dataclass(frozen=True)
@@ -34,6 +50,8 @@ class Replays:
     resamples: int
     seed: int
     window: tuple[float, float] | None = None
+    unchanged: Unchanged | None = None
+    nearness: Nearness | None = None
 
     @property
     def jobs(self) -> Note:
@@ -123,6 +141,10 @@ def settings(replays: Replays) -> dict[str, Note]:
             seed=replays.seed,
         ),
     }
+    if replays.nearness is not None:
+        settings["fidelity"] = replays.nearness.told
+    if replays.unchanged is not None:
+        settings["changes"] = replays.unchanged.changes
     if len(replays.outcomes) > 1:
         settings["baseline"] = named("policy", replays.baseline.policy)
     return settings
@@ -184,6 +206,8 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
         found.append(note("The quotas of the queues are inferred from the trace, not configured ones."))
     if against_recorded and np.isnan(replays.workload.recorded_start).all():
         found.append(note("The workload has no recorded starts to compare a replay with."))
+    if replays.nearness is not None and not replays.nearness.calibrated:
+        found.append(replays.nearness.told)
     return tuple(found)
 
 

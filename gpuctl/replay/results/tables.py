@@ -10,14 +10,16 @@ import polars as pl
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.memory import MANY_JOBS, give_back
-from gpuctl.core.notes import Named, Note, listed, note, ours, together
+from gpuctl.core.notes import NONE, Named, Note, listed, note, ours, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.never import BEHIND, why_left
 from gpuctl.replay.models.traits import TRAITS, traits
 from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
 from gpuctl.replay.results.documented import documented as _table
+from gpuctl.replay.results.model_error import nearness, widen
 from gpuctl.replay.results.settings import (
     Replays,
+    Unchanged,
     calendar,
     oracle_note,
     policy_notes,
@@ -34,6 +36,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.models.records import Cluster, Outcome, Workload
+    from gpuctl.replay.results.model_error import OwnRules
 
 CDF_POINTS = 200
 """At most so many points a curve."""
@@ -78,6 +81,9 @@ def result(
     sources: tuple[SourceInfo, ...] = (),
     tables: Collection[str] | None = None,
     window: tuple[float, float] | None = None,
+    unchanged: Unchanged | None = None,
+    own: OwnRules | None = None,
+    traced: bool = False,
 ) -> Analysis:
     """Return everything that a replay found out.
 
@@ -95,6 +101,9 @@ def result(
         sources: the files that the workload came from.
         tables: make only those of these names; None for all.
         window: seconds between which allocations are listed one by one; None for those around the busiest moment.
+        unchanged: replays without what options change, to compare with.
+        own: replays of the trace as it was, which say how near the model is to it.
+        traced: whether the jobs come from a trace, so that how near the model is to it must be said.
 
     Raises:
         UsageError: no outcome has the name of the baseline, or nothing was replayed in the window.
@@ -103,10 +112,13 @@ def result(
     chosen = next((o for o in named if baseline in {None, o.policy}), None)
     if chosen is None:
         raise UsageError(f"no policy {baseline!r} in this replay; it has: {', '.join(o.policy for o in named)}")
-    replays = Replays(named, workload, cluster, chosen, warmup, resamples, seed, window)
-    compared = len(named) > 1 or against_recorded
+    replays = Replays(
+        named, workload, cluster, chosen, warmup, resamples, seed, window, unchanged, nearness(own) if traced else None
+    )
+    compared = len(named) > 1 or against_recorded or unchanged is not None
     absent = set() if len(named) > 1 else {"replay_vs_baseline"}
     absent |= set() if against_recorded else {"replay_vs_recorded", "replay_fidelity"}
+    absent |= {"replay_vs_unchanged"} if unchanged is None else set()
     absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
     absent |= set() if len(named) > 1 or any(o.by_traits for o in named) else {"replay_fairness", "replay_rho_cdf"}
     absent |= set() if changes.changed(named) else {"replay_changes"}
@@ -162,6 +174,7 @@ def _summary(replays: Replays) -> ResultTable:
             "in the system; with a private 1/N of the cluster instead, rho of a single gang would be its JCT / "
             "work."
         ),
+        *((replays.nearness.told,) if replays.nearness is not None else ()),
         *oracle_note(replays),
         *replays.workload.notes,
         *replays.cluster.notes,
@@ -304,11 +317,34 @@ def _against(replays: Replays, outcome: Outcome, other: Outcome | pl.DataFrame) 
 
 
 def _vs_baseline(replays: Replays) -> ResultTable:
-    frames = [_against(replays, o, replays.baseline) for o in replays.outcomes if o is not replays.baseline]
+    frames = [_widened(replays, _against(replays, o, replays.baseline)) for o in _others(replays)]
     return _table(
         "replay_vs_baseline", pl.concat(frames), replays.jobs, section="replay_compared", notes=_PAIRED,
         title=f"Against {replays.baseline.policy}",
         question=f"How do JCT and wait of the same jobs differ from those under {replays.baseline.policy}?",
+    )  # fmt: skip
+
+
+def _others(replays: Replays) -> list[Outcome]:
+    return [o for o in replays.outcomes if o is not replays.baseline]
+
+
+def _widened(replays: Replays, frame: pl.DataFrame) -> pl.DataFrame:
+    return frame if replays.nearness is None else widen(frame, replays.nearness.errors)
+
+
+def _vs_unchanged(replays: Replays) -> ResultTable:
+    unchanged = replays.unchanged or Unchanged((), replays.workload, NONE)
+    before = {outcome.policy: outcome for outcome in unchanged.outcomes}
+    frames = [
+        comparison.against(o, before[o.policy], unchanged.workload, name="unchanged", warmup=replays.warmup)
+        for o in replays.outcomes
+        if o.policy in before
+    ]
+    return _table(
+        "replay_vs_unchanged", _widened(replays, pl.concat(frames)), replays.jobs, section="replay_compared",
+        notes=(note("Changed: {changes}.", changes=unchanged.changes), *_PAIRED), title="Against no change",
+        question="How do JCT and wait of the same jobs differ from those without the change?",
     )  # fmt: skip
 
 
@@ -485,6 +521,7 @@ _MAKERS: dict[str, Callable[[Replays], ResultTable]] = {
     "replay_fairness": fairness.fairness,
     "replay_rho_cdf": fairness.distribution,
     "replay_vs_baseline": _vs_baseline,
+    "replay_vs_unchanged": _vs_unchanged,
     "replay_vs_recorded": _vs_recorded,
     "replay_fidelity": _fidelity,
     "replay_timeline": _timeline,

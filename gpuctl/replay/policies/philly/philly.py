@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -11,10 +12,12 @@ from gpuctl.replay.contract.policy import PATIENCE, Parameter, Policy
 from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.order.waiting_kernel import empty
 from gpuctl.replay.policies.philly import philly_kernel, prerun, rules_kernel
-from gpuctl.replay.policies.philly.places_kernel import DEDICATE
+from gpuctl.replay.policies.philly.places_kernel import DEDICATE, PLACES
 from gpuctl.replay.policies.philly.rules_kernel import RELAX
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from gpuctl.compiled.jit import Loop
     from gpuctl.replay.engine.program import Program
     from gpuctl.replay.engine.setup import Settings
@@ -47,6 +50,9 @@ class Philly(Policy):
                   choices=RELAX),
         Parameter("relax_after", 1800.0, "seconds that a gang asks for each level of locality, for relax=time; 0: it "
                   "starts anywhere at once"),
+        Parameter("rack_after", -1.0, "seconds that it asks for one rack, for relax=time; -1: relax_after", least=-1.0),
+        Parameter("interval", 0.0, "seconds between looks at the queue at which gangs give up locality, beside looks "
+                  "when jobs arrive and end, for relax=time; 0: on the second"),
         Parameter("dedicate", "none", "small: jobs of at most small GPUs share no server with larger ones; server: no "
                   "two jobs share a server", choices=DEDICATE),
         Parameter("small", 1.0, "GPUs of the largest small job, for dedicate=small", least=1.0),
@@ -55,6 +61,16 @@ class Philly(Policy):
         Parameter("worth", 1.0, "GPU-seconds of waiting that a migration must spare for each that it costs"),
         Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
         Parameter("borrow", True, "queues may use idle GPUs beyond their quotas"),
+        Parameter("lend", 1.0, "share of all GPUs in use, the job's own included, up to which a job may start beyond "
+                  "its queue's quota", most=1.0),
+        Parameter("take_back", True, "lent GPUs are taken back by preemption"),
+        Parameter("order", "used", "used: queues within their quotas first, the one that has used least of its quota "
+                  "before others; queued: jobs in the order in which they were queued, whether within their quota or "
+                  "beyond it", choices=philly_kernel.ORDER),
+        Parameter("places", "tight", "tight: a gang goes to the fullest server that holds it, else to the rack with "
+                  "least room; racks: to the rack in which it needs fewest servers, the first of several",
+                  choices=PLACES),
+        Parameter("requeue", 0.0, "seconds from a failure until the job is queued again"),
         PATIENCE,
         *prerun.PARAMETERS,
     )  # fmt: skip
@@ -85,6 +101,8 @@ class Philly(Policy):
         p = records(1, philly_kernel.PHILLY)
         p.acquire, p.backoff, p.busy = self.params["acquire"], self.params["backoff"], self.params["busy"]
         p.tries, p.borrow = int(self.params["tries"]), self.params["borrow"]
+        p.lend, p.requeue, p.take_back = self.params["lend"], self.params["requeue"], self.params["take_back"]
+        p.order = philly_kernel.ORDER.index(self.params["order"])
         quota = np.full(queues, np.inf)
         quota[: cluster.quota.size] = cluster.quota[:queues]
         gangs = philly_kernel.Gangs(
@@ -112,6 +130,8 @@ class Philly(Policy):
         p = records(1, rules_kernel.RULES)
         p.relax, p.dedicate = RELAX.index(self.params["relax"]), DEDICATE.index(self.params["dedicate"])
         p.after, p.small, p.worth = self.params["relax_after"], self.params["small"], self.params["worth"]
+        p.rack_after = p.after if self.params["rack_after"] < 0 else self.params["rack_after"]
+        p.interval, p.places = self.params["interval"], PLACES.index(self.params["places"])
         p.defragment, p.looked = self.params["defragment"], -np.inf
         sizes, size = np.unique(workload.gpus, return_inverse=True)
         users = len(workload.users) + 1
@@ -134,6 +154,10 @@ class Philly(Policy):
             victims=n,
             ends=servers + 1,
             at=servers,
+            line=_by_number(cluster.servers, state.servers.size),
+            racks=_by_number(cluster.racks, state.rack_free.shape[1]),
+            asked=workload.size if self.params["relax"] == "time" else 1,
+            due=2 * workload.size + 1 if p.interval > 0 else 1,
         )
 
 
@@ -142,6 +166,15 @@ def _by_first_job(queue: Ints, count: int) -> Ints:
     known, first = np.unique(queue, return_index=True)
     used = known[np.argsort(first)]
     return np.concatenate([used, np.setdiff1d(np.arange(count), used)]).astype(np.int64)
+
+
+def _by_number(names: Sequence[str], size: int) -> Ints:
+    """Places of names in the order of people, m2 before m10; what has no name comes last."""
+
+    def key(at: int) -> list[tuple[int, str]]:
+        return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", names[at])]
+
+    return np.array([*sorted(range(min(len(names), size)), key=key), *range(len(names), size)], np.int64)
 
 
 def _best_levels(cluster: Cluster, state: State) -> Ints:

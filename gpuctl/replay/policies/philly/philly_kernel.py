@@ -13,8 +13,8 @@ from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose, largest, set_free, suits
 from gpuctl.replay.engine.preemption_kernel import preempt
 from gpuctl.replay.engine.reasons import R_BONUS, R_GATHER, R_GATHERED, R_GIVE_UP, R_MOVED, R_QUOTA, R_RECLAIM
-from gpuctl.replay.engine.state import D_GATHER, D_GIVE_UP, E_QUEUED, RUNNING, SUSPENDING, WAITING
-from gpuctl.replay.order.waiting_kernel import insert, pop
+from gpuctl.replay.engine.state import A_FAILED, D_GATHER, D_GIVE_UP, E_QUEUED, RUNNING, SUSPENDING, WAITING
+from gpuctl.replay.order.waiting_kernel import insert, pop, sooner
 from gpuctl.replay.policies.philly.moves_kernel import LOOK_S, make_room
 from gpuctl.replay.policies.philly.places_kernel import may_use, paint, seek
 from gpuctl.replay.policies.philly.prerun_kernel import ALONE, NOT, first_alone, left_pool, no_retry, passed, run_alone
@@ -27,11 +27,21 @@ from gpuctl.replay.policies.philly.rules_kernel import (
     adapt,
     first_level,
     learn_run,
+    look_later,
+    look_now,
+    looks,
     over,
     runs,
     time_is_over,
     wants_locality,
 )
+
+USED, QUEUED = range(2)
+ORDER = ("used", "queued")
+"""The values of the parameter ``order``."""
+
+AWAY = -1
+"""Level of a job that has failed and is not queued again yet."""
 
 PHILLY = np.dtype(
     [
@@ -42,6 +52,11 @@ PHILLY = np.dtype(
         ("borrow", "i8"),
         ("lent", "i8"),
         ("passes", "i8"),
+        ("order", "i8"),
+        ("take_back", "i8"),
+        ("lend", "f8"),  # share of the GPUs in use up to which a queue may exceed its quota
+        ("requeue", "f8"),  # seconds from a failure until the job is queued again
+        ("queued", "i8"),  # jobs that have been queued so far, one again each time
     ],
     align=True,
 )
@@ -86,6 +101,12 @@ def _wait(q, f, j):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _may_borrow(s, f, gpus):  # type: ignore[no-untyped-def]
+    g = s.g[0]
+    return g.total - g.free + gpus <= f.p[0].lend * g.total + 1e-9
+
+
+@inner
 def _best(s, q, f, lent):  # type: ignore[no-untyped-def]
     """The first job of the queue that has used least of its quota, of those that might fit; -1 none."""
     best = -1
@@ -95,7 +116,7 @@ def _best(s, q, f, lent):  # type: ignore[no-untyped-def]
         if j < 0 or f.bad[f.kind_of[group]] == f.p[0].passes or q.bad[group] == f.p[0].passes:
             continue
         queue = f.queue_of[group]
-        if _within(s, f, queue, s.jobs[j].gpus) == lent:
+        if _within(s, f, queue, s.jobs[j].gpus) == lent or (lent and not _may_borrow(s, f, s.jobs[j].gpus)):
             continue
         full = _fullness(s, f, queue)
         if best < 0 or full < least or (full == least and q.key[j] < q.key[best]):
@@ -114,6 +135,47 @@ def _launch(s, f, r, j, kind, reason):  # type: ignore[no-untyped-def]
 
 
 @inner
+def _oldest(s, q, f):  # type: ignore[no-untyped-def]
+    """The job that was queued first, of those that might fit and that quotas let start; -1 none."""
+    best = -1
+    for group in range(q.head.size):
+        j = q.head[group]
+        if j < 0 or f.bad[f.kind_of[group]] == f.p[0].passes or (best >= 0 and not sooner(q, j, best)):
+            continue
+        gpus = s.jobs[j].gpus
+        if _within(s, f, f.queue_of[group], gpus) or (f.p[0].borrow == 1 and _may_borrow(s, f, gpus)):
+            best = j
+    return best
+
+
+@inner
+def _start_in_order(s, q, f, r):  # type: ignore[no-untyped-def]
+    """Start jobs in the order in which they were queued, within quotas and beyond them alike."""
+    p = f.p[0]
+    p.passes += 1
+    while s.g[0].free > 0:
+        j = _oldest(s, q, f)
+        if j < 0:
+            return
+        group = q.group[j]
+        if seek(s, r, j, f.level[j]):
+            lent = not _within(s, f, f.queue_of[group], s.jobs[j].gpus)
+            pop(q, group)
+            _launch(s, f, r, j, f.kind_of[group], R_BONUS if lent else R_QUOTA)
+            if lent:
+                _lend(f, j)
+        else:
+            f.bad[f.kind_of[group]] = p.passes
+
+
+@inner
+def _lend(f, j):  # type: ignore[no-untyped-def]
+    if f.p[0].take_back == 1:
+        f.lent[f.p[0].lent] = j
+        f.p[0].lent += 1
+
+
+@inner
 def _start_those_that_fit(s, q, f, r, lent):  # type: ignore[no-untyped-def]
     g = s.g[0]
     f.p[0].passes += 1
@@ -126,8 +188,7 @@ def _start_those_that_fit(s, q, f, r, lent):  # type: ignore[no-untyped-def]
             pop(q, group)
             _launch(s, f, r, j, f.kind_of[group], R_BONUS if lent else R_QUOTA)
             if lent:
-                f.lent[f.p[0].lent] = j
-                f.p[0].lent += 1
+                _lend(f, j)
         else:
             f.bad[f.kind_of[group]] = f.p[0].passes
 
@@ -327,6 +388,9 @@ def _fail(s, f, r, j):  # type: ignore[no-untyped-def]
 def waits(s, j, q, f, r):  # type: ignore[no-untyped-def]
     """A job waits, for the first time or again: it asks for all its locality."""
     if s.jobs[j].state == WAITING:
+        if f.p[0].order == QUEUED:
+            q.key[j] = f.p[0].queued
+            f.p[0].queued += 1
         first_level(s, r, f, j)
         _wait(q, f, j)
 
@@ -334,6 +398,7 @@ def waits(s, j, q, f, r):  # type: ignore[no-untyped-def]
 @inner
 def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """A job waits for the first time: in line for the pool, where it is to run on one GPU first."""
+    look_now(r)
     if not first_alone(s, j, c):
         waits(s, j, q, f, r)
 
@@ -341,6 +406,7 @@ def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 @inner
 def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """A job waits again; where it failed in its first run it has another first run, where no retry helps it ends."""
+    look_now(r)
     alone = left_pool(s, j, c)
     if s.jobs[j].state != WAITING:
         return
@@ -350,6 +416,9 @@ def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
             # its end lets others into the queue, of which nobody else tells
             if s.events[k].kind == E_QUEUED:
                 on_submit(s, s.events[k].who, q, f, r, c)
+    elif f.p[0].requeue > 0 and not alone and s.attempts[s.jobs[j].row].how == A_FAILED:
+        f.level[j] = AWAY
+        job_timer(s, j, s.g[0].now + f.p[0].requeue)
     elif not (alone and first_alone(s, j, c)):
         waits(s, j, q, f, r)
 
@@ -357,6 +426,7 @@ def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 @inner
 def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """Its run time is known from now on; it may have ended in its first run."""
+    look_now(r)
     left_pool(s, j, c)
     if r.p[0].relax == ADAPTIVE:
         learn_run(s, r, j)
@@ -365,7 +435,20 @@ def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 @inner
 def on_server_down(s, server, q, f, r, c):  # type: ignore[no-untyped-def]
     """What was gathered there is gone."""
+    look_now(r)
     _lose_server(s, f, server)
+
+
+@inner
+def on_server_up(s, server, q, f, r, c):  # type: ignore[no-untyped-def]
+    """There is more room."""
+    look_now(r)
+
+
+@inner
+def on_timer(s, number, q, f, r, c):  # type: ignore[no-untyped-def]
+    """It is time to look at those that wait."""
+    look_now(r)
 
 
 @inner
@@ -377,6 +460,10 @@ def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
             waits(s, j, q, f, r)
         return
     if s.jobs[j].state != WAITING:
+        return
+    if f.level[j] == AWAY:
+        look_now(r)
+        waits(s, j, q, f, r)
         return
     if r.p[0].relax == TIME:
         time_is_over(s, q, f, r, j)
@@ -425,7 +512,7 @@ def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
 def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
     """One pass at this instant."""
     p = f.p[0]
-    if s.g[0].waiting == 0:
+    if s.g[0].waiting == 0 or not looks(s, q, f, r):
         return
     run_alone(s, c)
     for queue in f.order:
@@ -433,18 +520,26 @@ def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
         if f.gatherer[queue] >= 0 and _hold_more(s, f, r, queue):
             j = f.gatherer[queue]
             _whole(s, q, f, r, queue, j)
-    _start_those_that_fit(s, q, f, r, False)
+    in_order = p.order == QUEUED
+    if in_order:
+        _start_in_order(s, q, f, r)
+    else:
+        _start_those_that_fit(s, q, f, r, False)
     if r.since.size > 1:
         while _mend(s, q, f, r):
-            _start_those_that_fit(s, q, f, r, False)
+            if in_order:
+                _start_in_order(s, q, f, r)
+            else:
+                _start_those_that_fit(s, q, f, r, False)
     if q.counter[2] > 0:
         _heads(q, f)
         if p.borrow == 1 and p.lent > 0:
             _take_back(s, q, f, r)
         if r.p[0].relax <= RETRY:
             _gather(s, q, f, r)
-        if p.borrow == 1:
+        if p.borrow == 1 and not in_order:
             _start_those_that_fit(s, q, f, r, True)
+        look_later(s, q, r)
 
 
 @compiled
@@ -452,5 +547,5 @@ def run(s, q, f, r, c, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
     return loop(
         s, (q, f, r, c), until, steps, decide=decide, on_finish=on_finish, on_submit=on_submit, on_requeue=on_requeue,
-        on_server_down=on_server_down, on_wake=on_wake,
+        on_server_down=on_server_down, on_server_up=on_server_up, on_wake=on_wake, on_timer=on_timer,
     )  # fmt: skip

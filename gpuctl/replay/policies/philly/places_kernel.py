@@ -9,6 +9,9 @@ from gpuctl.replay.engine.state import ANY, FEWEST, RACK
 SHARED, APART, ALONE = range(3)
 DEDICATE = ("none", "small", "server")
 """The values of the parameter ``dedicate``."""
+TIGHT, RACKS = range(2)
+PLACES = ("tight", "racks")
+"""The values of the parameter ``places``."""
 SMALL, GANG = 1, 2
 
 
@@ -40,6 +43,8 @@ def paint(s, r, j):  # type: ignore[no-untyped-def]
 def seek(s, r, j, level):  # type: ignore[no-untyped-def]
     """Choose GPUs for a job at a level of locality; returns whether there are any."""
     job = s.jobs[j]
+    if r.p[0].places == RACKS:
+        return _rack_by_rack(s, r, j, level)
     if r.p[0].dedicate == SHARED:
         return find(s, job.mask, job.gpus, FEWEST if level == 0 else RACK if level == 1 else ANY)
     s.g[0].chosen = 0
@@ -95,3 +100,61 @@ def _gather_from(s, r, j, rack, limit):  # type: ignore[no-untyped-def]
     if left > 0:
         g.chosen = 0
     return left == 0
+
+
+@inner
+def _rack_by_rack(s, r, j, level):  # type: ignore[no-untyped-def]
+    """Choose servers of the rack in which the job needs fewest; of several the first one. At the last level: of any."""
+    if level == 2:
+        return _tight_in(s, r, j, -1)
+    g = s.g[0]
+    most = largest(s, s.jobs[j].mask)
+    fewest = (s.jobs[j].gpus + most - 1) // most
+    best, least = -1, 0
+    for k in range(r.racks.size):
+        rack = r.racks[k]
+        if _tight_in(s, r, j, rack) and (level == 1 or g.chosen == fewest) and (best < 0 or g.chosen < least):
+            best, least = rack, g.chosen
+            if least <= fewest:
+                break
+    g.chosen = 0
+    return best >= 0 and _tight_in(s, r, j, best)
+
+
+@inner
+def _tight_in(s, r, j, rack):  # type: ignore[no-untyped-def]
+    """Choose the fullest server of a rack (-1: any) that holds what is left of a gang; until one does, the freest."""
+    g = s.g[0]
+    g.chosen = 0
+    left = s.jobs[j].gpus
+    while left > 0:
+        tight, freest, most = -1, -1, 0
+        for k in range(r.line.size):
+            number = r.line[k]
+            server = s.servers[number]
+            free = server.free - server.hidden
+            if (rack >= 0 and server.rack != rack) or free <= 0 or not suits(s, number, s.jobs[j].mask):
+                continue
+            if (free <= most and free < left) or _is_chosen(s, number) or not may_use(s, r, j, number):
+                continue
+            if free >= left and (tight < 0 or free < s.servers[tight].free - s.servers[tight].hidden):
+                tight = number
+            if free > most:
+                freest, most = number, free
+        if tight >= 0:
+            choose(s, tight, left)
+            return True
+        if freest < 0:
+            break
+        choose(s, freest, most)
+        left -= most
+    g.chosen = 0
+    return False
+
+
+@inner
+def _is_chosen(s, number):  # type: ignore[no-untyped-def]
+    for k in range(s.g[0].chosen):
+        if s.choice[k].server == number:
+            return True
+    return False

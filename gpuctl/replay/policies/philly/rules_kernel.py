@@ -7,7 +7,7 @@ import numpy as np
 from gpuctl.compiled.bundles import Bundle, floats, ints, rows
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import cancel
-from gpuctl.replay.engine.instant_kernel import job_timer
+from gpuctl.replay.engine.instant_kernel import job_timer, named_timer
 from gpuctl.replay.engine.state import WAITING
 from gpuctl.replay.order.waiting_kernel import insert, remove
 
@@ -24,7 +24,13 @@ UNKNOWN_S = 3600.0
 RULES = np.dtype(
     [
         ("relax", "i8"),
-        ("after", "f8"),  # seconds that a gang asks for each level, with TIME
+        ("after", "f8"),  # seconds that a gang asks for the fewest servers, with TIME
+        ("rack_after", "f8"),  # seconds that it asks for one rack after that
+        ("interval", "f8"),  # seconds between looks at those that wait, where nothing else happens; 0: none
+        ("look", "i8"),  # whether something has happened at this instant that lets the policy look
+        ("next", "f8"),  # second of the next look
+        ("due", "i8"),  # jobs in `due`
+        ("places", "i8"),
         ("classes", "i8"),  # kinds of a user's jobs in `ended`, by size
         ("dedicate", "i8"),
         ("small", "i8"),  # most GPUs of a small job
@@ -54,6 +60,10 @@ class Rules(Bundle):
     victims = ints()  # jobs that may be moved, server by server, scratch [jobs]
     ends = ints()  # where each server's begin, scratch [servers + 1]
     at = ints()  # scratch [servers]
+    line = ints()  # servers in the order of their names' numbers [servers]
+    racks = ints()  # racks, likewise [racks]
+    asked = floats()  # second from which on a job has asked for locality, with TIME [jobs]
+    due = ints()  # jobs that have asked for their level for long enough, and wait for a look [jobs]
 
 
 @inner
@@ -152,10 +162,20 @@ def first_level(s, r, f, j):  # type: ignore[no-untyped-def]
         r.spent[j] = 0.0
         r.since[j] = np.nan
     if p.relax == TIME:
-        if p.after <= 0:
-            f.level[j] = LEVELS - 1
-        else:
-            job_timer(s, j, s.g[0].now + p.after)
+        r.asked[j] = s.g[0].now
+        _ask_on(s, r, f, j)
+
+
+@inner
+def _ask_on(s, r, f, j):  # type: ignore[no-untyped-def]
+    """Pass over levels that a job has asked for long enough; wake when that is so of the next one."""
+    p = r.p[0]
+    while f.level[j] < LEVELS - 1:
+        until = r.asked[j] + (p.after if r.base[j] == 0 else 0.0) + (p.rack_after if f.level[j] == 1 else 0.0)
+        if until > s.g[0].now:
+            job_timer(s, j, until)
+            return
+        f.level[j] += 1
 
 
 @inner
@@ -170,11 +190,55 @@ def lower(s, q, f, j, level):  # type: ignore[no-untyped-def]
 
 @inner
 def time_is_over(s, q, f, r, j):  # type: ignore[no-untyped-def]
-    """A job has asked for its level of locality for long enough."""
-    if s.jobs[j].state == WAITING and f.level[j] < LEVELS - 1:
-        lower(s, q, f, j, f.level[j] + 1)
-        if f.level[j] < LEVELS - 1:
-            job_timer(s, j, s.g[0].now + r.p[0].after)
+    """A job has asked for its level of locality for long enough: it asks for less, or does so at the next look."""
+    if s.jobs[j].state != WAITING or f.level[j] >= LEVELS - 1:
+        return
+    if r.p[0].interval > 0:
+        r.due[r.p[0].due] = j
+        r.p[0].due += 1
+    else:
+        _ask_for_less(s, q, f, r, j)
+
+
+@inner
+def _ask_for_less(s, q, f, r, j):  # type: ignore[no-untyped-def]
+    level = f.level[j]
+    _ask_on(s, r, f, j)
+    if f.level[j] != level:
+        new = f.level[j]
+        f.level[j] = level
+        lower(s, q, f, j, new)
+
+
+@inner
+def look_now(r):  # type: ignore[no-untyped-def]
+    """Something has happened that lets the policy look at those that wait."""
+    r.p[0].look = 1
+
+
+@inner
+def looks(s, q, f, r):  # type: ignore[no-untyped-def]
+    """Whether the policy looks at those that wait at this instant: always, unless it has an interval."""
+    p = r.p[0]
+    if p.interval <= 0:
+        return True
+    if p.look == 0:
+        return False
+    p.look = 0
+    for k in range(p.due):
+        if s.jobs[r.due[k]].state == WAITING:
+            _ask_for_less(s, q, f, r, r.due[k])
+    p.due = 0
+    return True
+
+
+@inner
+def look_later(s, q, r):  # type: ignore[no-untyped-def]
+    """Wake for the next look as long as somebody waits."""
+    p = r.p[0]
+    if p.interval > 0 and q.counter[2] > 0 and not p.next > s.g[0].now:
+        p.next = s.g[0].now + p.interval
+        named_timer(s, 1, p.next)
 
 
 @inner

@@ -1,0 +1,248 @@
+"""Fits a policy's rules to the first part of a trace, and holds them against the rest."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.calibrate.hints import Hints, hints
+from gpuctl.calibrate.search import Search
+from gpuctl.calibrate.spaces import CONFIGURED, HELD, LOCALITY, NONE, QUOTA, QUOTAS, Rules, crossed, space
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.inputs.calibration import Calibration
+from gpuctl.replay.inputs.transforms import take
+from gpuctl.replay.models.resources import GPUS_ONLY
+from gpuctl.replay.policies import find
+from gpuctl.replay.run import replay
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from gpuctl.replay.models.records import Cluster, Floats, Outcome, Workload
+
+FITTED = 0.6
+"""Share of the jobs, in order of submission, that rules are fitted to."""
+TRIALS = 1000
+LEAST_JOBS = 10
+"""With fewer jobs that have a recorded start nothing is fitted."""
+MINUTE_S = 60.0
+SIMPLE = ("fifo", "fifo-skip")
+"""Policies that any other should be nearer than."""
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One set of rules, replayed on the whole trace.
+
+    Attributes:
+        name: what it is called in tables.
+        policy: its policy.
+        rules: what is not the policy's default.
+        outcome: of the replay.
+    """
+
+    name: str
+    policy: str
+    rules: Rules
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What a calibration found.
+
+    Attributes:
+        calibration: the rules, as they are kept.
+        candidates: they, and what they are compared with; the first are they.
+        workload: all jobs.
+        scored: numbers of the jobs that rules are scored on.
+        trials: how many sets of rules were replayed.
+        distance: of the rules, on what they were fitted to; see `distance`.
+    """
+
+    calibration: Calibration
+    candidates: tuple[Candidate, ...]
+    workload: Workload
+    scored: np.ndarray
+    trials: int
+    distance: float
+
+
+def distance(replayed: Floats, recorded: Floats) -> float:
+    """Return how far starts are from the recorded ones: the mean of ln(1 + minutes apart).
+
+    A minute where all others start to the second counts as much as a day where others are an hour off: rules that are
+    right of most jobs win against rules that are a little wrong of all.
+
+    Args:
+        replayed: seconds, NaN where a job never started.
+        recorded: seconds.
+    """
+    apart = np.abs(replayed - recorded)
+    worst = np.nanmax(apart, initial=0.0)
+    return float(np.log1p(np.nan_to_num(apart, nan=max(worst, 86_400.0)) / MINUTE_S).mean())
+
+
+def calibrate(
+    workload: Workload,
+    cluster: Cluster,
+    policy: str,
+    *,
+    fixed: Mapping[str, str] | None = None,
+    fitted: float = FITTED,
+    trials: int = TRIALS,
+    resources: tuple[str, ...] = GPUS_ONLY,
+    progress: Callable[[int, float], None] | None = None,
+) -> Fit:
+    """Find the rules of a policy with which a replay starts jobs as recorded.
+
+    Args:
+        workload: jobs with recorded starts, of a trace.
+        cluster: its servers.
+        policy: the policy's name.
+        fixed: parameters that are known, as texts: they are not looked for.
+        fitted: share of the jobs, in order of submission, that the rules are fitted to; they are scored on the others.
+        trials: at most so many sets of rules are replayed.
+        resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
+        progress: called with how many were, and the least distance so far.
+
+    Raises:
+        InputError: too few jobs have a recorded start, or they cannot be replayed.
+        UsageError: no such policy or parameter.
+    """
+    first = workload.recorded_start[workload.segment_start[:-1]]
+    if np.isfinite(first).sum() < LEAST_JOBS:
+        raise InputError(
+            f"{workload.name}: {np.isfinite(first).sum():,} jobs have a recorded start; expected at least {LEAST_JOBS}",
+            hint="calibrate a trace: a store, or logs that say when jobs started",
+        )
+    fixed = dict(fixed or {})
+    count = max(1, int(fitted * workload.size))
+    part = take(workload, np.arange(count))
+    # what was submitted later may have gone before those that started later
+    truth = part.recorded_start[part.segment_start[:-1]]
+    here = truth <= float(part.submit[-1])
+    known = hints(part, cluster)
+    choices = tuple(choice for choice in space(policy, known) if choice.name not in fixed)
+    least = float("inf")
+
+    def cost(rules: Rules) -> float:
+        nonlocal least
+        try:
+            outcome = _replayed(part, cluster, policy, {**rules, **fixed}, known, resources)
+            found = distance(outcome.jobs["start_s"].to_numpy().astype(np.float64)[here], truth[here])
+        except (InputError, UsageError) as error:
+            # some values do not go together, and under some rules a job never ends
+            if isinstance(error, UsageError) and not search.seen:
+                raise
+            found = float("inf")
+        least = min(least, found)
+        if progress is not None:
+            progress(len(search.seen) + 1, least)
+        return found
+
+    search = Search(choices, cost, trials)
+    best = search.best(_starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed])
+    return _held_against(
+        workload,
+        cluster,
+        policy,
+        best,
+        fixed=fixed,
+        known=known,
+        search=search,
+        fitted=fitted,
+        count=count,
+        resources=resources,
+    )
+
+
+def _starts(policy: str, known: Hints) -> list[Rules]:
+    """Where the search begins: the defaults, and for philly rules of clusters that gather nothing."""
+    if find(policy).name != "philly":
+        return [{}]
+    timed = {"relax": "time", "order": "queued", "take_back": "false"}
+    for name, values in (
+        ("relax_after", known.relaxed), ("rack_after", known.rack_relaxed), ("lend", known.lent),
+        ("requeue", known.requeued),
+    ):  # fmt: skip
+        if values:
+            timed[name] = f"{values[0]:g}"
+    return [timed, {}]
+
+
+def _replayed(  # noqa: PLR0917
+    workload: Workload, cluster: Cluster, policy: str, rules: Rules, known: Hints, resources: tuple[str, ...]
+) -> Outcome:
+    params = {name: value for name, value in rules.items() if not name.startswith("@")}
+    rates = "locality" if rules.get(LOCALITY) == "true" else "recorded"
+    servers = dataclasses.replace(cluster, quota=_quota(workload.queues, cluster, rules, known))
+    [outcome] = replay(workload, servers, [(policy, params)], rates=rates, resources=resources, processes=1,
+                       skip_unplaceable=True)  # fmt: skip
+    return outcome
+
+
+def _quota(queues: tuple[str, ...], cluster: Cluster, rules: Rules, known: Hints) -> Floats:
+    name = rules.get(QUOTAS, CONFIGURED)
+    if name == NONE:
+        return np.full(cluster.quota.size, np.inf)
+    quota = (known.quotas.get(name, cluster.quota) if name not in {CONFIGURED, HELD} else cluster.quota).copy()
+    for at, queue in enumerate(queues):
+        own = rules.get(QUOTA + queue, "")
+        if own and at < quota.size:
+            quota[at] = round(float(own))
+    return np.maximum(quota, known.largest)
+
+
+def _held_against(
+    workload: Workload, cluster: Cluster, policy: str, best: Rules, *, fixed: Rules, known: Hints, search: Search,
+    fitted: float, count: int, resources: tuple[str, ...],
+) -> Fit:  # fmt: skip
+    """Replay the whole trace under the rules that were found, and under what they are compared with."""
+    kind = find(policy).name
+    asked = [("calibrated", policy, {**best, **fixed}), (f"{kind}, defaults", policy, dict(fixed))]
+    asked += [(name, name, {}) for name in SIMPLE if name != kind]
+    asked += [("recorded", "recorded", {})]
+    done: list[Candidate] = []
+    for name, which, rules in asked:
+        try:
+            outcome = _replayed(workload, cluster, which, rules, known, resources)
+        except UsageError:
+            # what others cannot count, as CPUs, they are not compared on
+            if not done:
+                raise
+            continue
+        done.append(Candidate(name, which, rules, outcome))
+    first = workload.recorded_start[workload.segment_start[:-1]]
+    scored = np.flatnonzero(np.isfinite(first) & (np.arange(workload.size) >= count))
+    quota = _quota(workload.queues, cluster, best, known)
+    told: dict[str, str | float] = {"trace": workload.name, "jobs": workload.size, "trials": len(search.seen)}
+    told |= _scores(done[0].outcome, workload, first, scored)
+    calibration = Calibration(
+        kind,
+        {name: value for name, value in {**best, **fixed}.items() if not name.startswith("@") and name != "conf"},
+        {name: float(gpus) for name, gpus in zip(workload.queues, quota, strict=False) if np.isfinite(gpus)},
+        locality=best.get(LOCALITY) == "true",
+        fitted=fitted,
+        told=told,
+    )
+    return Fit(calibration, tuple(done), workload, scored, len(search.seen), search.cost(best))
+
+
+def _scores(outcome: Outcome, workload: Workload, first: Floats, scored: np.ndarray) -> dict[str, float]:
+    """What the file says of how near the rules come to the jobs that they were not fitted to."""
+    start = outcome.jobs["start_s"].to_numpy().astype(np.float64)
+    scored = scored[np.isfinite(start[scored])]
+    if not scored.size:
+        return {}
+    apart, submit = np.abs(start - first)[scored], workload.submit[scored]
+    return {
+        "scored_jobs": scored.size,
+        "within_1min_pct": round(100 * float((apart <= MINUTE_S).mean()), 1),
+        "within_10min_pct": round(100 * float((apart <= 10 * MINUTE_S).mean()), 1),
+        "delay_mean_s": round(float((start[scored] - submit).mean()), 1),
+        "recorded_delay_mean_s": round(float((first[scored] - submit).mean()), 1),
+    }
