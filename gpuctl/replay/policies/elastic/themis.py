@@ -11,6 +11,7 @@ from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.contract.compiled_policy import CompiledPolicy
 from gpuctl.replay.contract.policy import Parameter
+from gpuctl.replay.engine.state import INSTANT_S
 from gpuctl.replay.models.traits import in_line
 from gpuctl.replay.policies.elastic import common, themis_kernel
 from gpuctl.replay.policies.elastic.auction_kernel import SALE, Auction
@@ -85,7 +86,7 @@ class Themis(CompiledPolicy):
             # it does not know of whom a search kills
             bidders.beyond = workload.beyond
             ideal += workload.beyond
-        bidders.ideal = np.maximum(ideal, common.INSTANT_S)
+        bidders.ideal = np.maximum(ideal, INSTANT_S)
         bidders.least = 1 if workload.min_gpus is None else np.minimum(workload.min_gpus, workload.gpus)
         if given["rigid"]:
             bidders.least = workload.gpus
