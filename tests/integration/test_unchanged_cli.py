@@ -52,9 +52,7 @@ def whole(result: dict[str, Any], table: str) -> list[dict[str, Any]]:
         (["--placement", "spread"], "--placement spread"),
     ],
 )
-def test_a_change_is_compared_with_its_absence(
-    gpuctl: Gpuctl, sample_data: Path, change: list[str], told: str
-) -> None:
+def test_a_change_is_compared_with_its_absence(gpuctl: Gpuctl, sample_data: Path, change: list[str], told: str) -> None:
     asked = [sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo-skip"]
     changed, plain = answered(gpuctl, *asked, *change), answered(gpuctl, *asked)
     [row] = whole(changed, "replay_vs_unchanged")

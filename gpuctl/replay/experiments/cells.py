@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 
+FIGURES = 2
+"""Raised whenever a cell gets other figures, so that none kept before is taken for one of these."""
 STRETCHES = "stretches"
 """How many independent stretches of time a replay holds: `gpuctl.replay.results.intervals.stretches`."""
 
@@ -76,7 +78,7 @@ class Base:
     def digest(self) -> str:
         """A digest of all of it: cells that were kept count for the same base alone."""
         made = hashlib.sha256()
-        for part in (self.workload, self.cluster, self.models, self.resample, self.warmup, __version__):
+        for part in (self.workload, self.cluster, self.models, self.resample, self.warmup, __version__, FIGURES):
             _feed(made, part)
         return made.hexdigest()
 
