@@ -185,7 +185,7 @@ def test_without_reasons_and_limits_any_wait_may_have_been_for_a_limit(tmp_path:
     names = ("fair_share_low_s", "fair_share_high_s", "capacity_low_s", "scheduler_low_s")
     found = seconds(result, *names)
     assert {job: found[job] for job in "345"} == {"3": [0, 90, 0, 0], "4": [0, 120, 0, 0], "5": [0, 20, 0, 0]}
-    assert any("no source states why attempts waited" in str(warning) for warning in result.warnings)
+    assert any("name no reason why an attempt waited" in str(warning) for warning in result.warnings)
     assert seconds(given, *names[:2])["4"] == [0, 0]
 
 
