@@ -72,7 +72,7 @@ def calibrate(
     fitted: Annotated[
         float, typer.Option("--fit", metavar="F", help="Share of the jobs to fit to; the others say how near it is.")
     ] = 0.6,
-    trials: Annotated[int, typer.Option(metavar="N", min=1, help="At most so many replays.")] = 1000,
+    trials: Annotated[int, typer.Option(metavar="N", min=1, help="The most replays to try.")] = 1000,
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.toml", help="Write the rules for gpuctl replay --calibrated.")
     ] = None,

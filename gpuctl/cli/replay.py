@@ -15,7 +15,6 @@ from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
-from gpuctl.cli.unchanged import before, with_calibration
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -51,12 +50,12 @@ def replay(
     ] = None,
 ) -> None:
     """Replay jobs under other policies, with more load or on other servers, and say how they would have fared."""
-    from gpuctl.cli import experiment
+    from gpuctl.cli import experiment, unchanged
     from gpuctl.cli.policy_choice import checked_baseline
 
     given = settings(context)
     shape = shown.shape(given)
-    chosen, rules, calibration = with_calibration(chosen, rules)
+    chosen, rules, calibration = unchanged.with_calibration(chosen, rules)
     names, varied, paths, inputs, rules, compared = experiment.asked(chosen, inputs, rules, compared, paths or [])
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
@@ -91,7 +90,7 @@ def replay(
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
     told += _tell(policy_notes(outcomes), quiet=given.quiet or first)
-    was = before(
+    was = unchanged.before(
         source, names, models, outcomes, known=calibration, wanted=compared.unchanged and not missing,
         run=partial(_run, jobs=compared.jobs, given=given),
     )  # fmt: skip

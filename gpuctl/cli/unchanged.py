@@ -6,7 +6,6 @@ import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import Named, note, ours, together
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -97,6 +96,7 @@ def before(
         run: replays; returns the outcomes and the policies that are not done.
         wanted: whether changes are to be compared with their absence.
     """
+    from gpuctl.core.notes import note, ours, together
     from gpuctl.replay.results.settings import Unchanged
 
     was = plain(names, known)
@@ -117,6 +117,7 @@ def before(
 
 
 def _params(name: str, now: dict[str, str], then: dict[str, str]) -> list[Note]:
+    from gpuctl.core.notes import Named, note, ours
     from gpuctl.replay.policies import label
 
     return [

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
 import re
 import shlex
 import statistics
@@ -427,7 +426,6 @@ def test_another_bf_window(user: User) -> None:
     }
 
 
-T_95_OF_2 = 12.706204736
 """Student's t, 97.5 %, for the mean of two (1 degree of freedom; any table)."""
 
 
@@ -438,15 +436,15 @@ def test_a_sweep_with_intervals_and_plots(user: User) -> None:
     assert len(rows) == 2 * 2 * 2
     for mean in means:
         of = [r["wait_mean_s"] for r in rows if (r["policy"], r["scale_load"]) == (mean["policy"], mean["scale_load"])]
-        half = T_95_OF_2 * statistics.stdev(of) / math.sqrt(2)
-        told = (mean["wait_mean_s"], mean["wait_mean_s_low"], mean["wait_mean_s_high"])
-        middle = statistics.mean(of)
-        assert told == tuple(near(value, within=1e-5) for value in (middle, middle - half, middle + half))
+        assert mean["wait_mean_s"] == near(statistics.mean(of), within=1e-5)
+        # three days of jobs are too few for an interval, and the page says so
+        assert mean["wait_mean_s_low"] is mean["wait_mean_s_high"] is None
     by_load = [m["wait_mean_s"] for m in means if m["policy"] == "fifo-skip"]
     assert by_load == sorted(by_load)
     page = (user.folder / "sweep.html").read_text("utf-8")
     assert "<svg" in page
     assert "scale_load" in page
+    assert "too short to tell" in " ".join(page.split())
 
 
 def test_seeds_in_parallel(user: User) -> None:

@@ -33,6 +33,7 @@ def other_future(
     *,
     told: bool,
     oracle: bool,
+    record: bool = True,
 ) -> tuple[Workload, Cluster, Settings]:
     """The same case with everything after an instant changed.
 
@@ -47,6 +48,7 @@ def other_future(
         unfinished: jobs that still run or wait then.
         told: run times of jobs submitted before stay; otherwise those of the unfinished ones are longer.
         oracle: jobs submitted before fail as often as before.
+        record: whether what the log would tell changes.
     """
     workload, cluster, settings = case
     n = workload.size
@@ -83,7 +85,7 @@ def other_future(
     open_jobs = np.concatenate([np.isin(early, unfinished), np.ones(like.size, np.bool_)])
     if not oracle:
         new = _fails_again(draw, new, open_jobs)
-    return _other_record(draw, new, breakdowns, open_jobs), breakdowns, settings
+    return _other_record(draw, new, breakdowns, open_jobs) if record else new, breakdowns, settings
 
 
 def with_record(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
@@ -154,8 +156,9 @@ def _other_record(draw: np.random.Generator, workload: Workload, cluster: Cluste
     return replace(
         w,
         recorded_start=np.where(some, start, w.recorded_start),
-        piece_server=np.where(some, server, w.piece_server),
-        piece_gpus=np.where(some, gpus, w.piece_gpus),
+        # a log without places stays without
+        piece_server=np.where(some, server, w.piece_server) if w.piece_server.size else w.piece_server,
+        piece_gpus=np.where(some, gpus, w.piece_gpus) if w.piece_gpus.size else w.piece_gpus,
         state=tuple(np.where(jobs, state, np.array(w.state, object)).tolist()),
         failures=replace(
             f,

@@ -84,7 +84,7 @@ class ToldView:
         if None in numbers:
             raise InputError(
                 f"{self._policy.name}: the column priority of {self._jobs.name} holds something else than numbers",
-                hint="view.column tells words",
+                hint="view.column gives words",
             )
         return [0.0 if number is None or math.isnan(number) else number for number in numbers]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.notes import Named, listed, note, ours
+from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis
 from gpuctl.replay.experiments.cells import STRETCHES
 from gpuctl.replay.experiments.table import tables
@@ -78,9 +79,9 @@ def result(
     elif drawn and (short := sum(row[STRETCHES] < LEAST_STRETCHES for row in figures)):
         warnings.append(
             note(
-                "{short:,} of {n:,} replay{n||s} hold fewer than {least:g} independent stretches: the trace is too "
+                "{short:,} of {n:,} replay{n||s} hold fewer than {least} independent stretches: the trace is too "
                 "short to tell, and there are no intervals of such",
-                short=short, n=len(figures), least=LEAST_STRETCHES,
+                short=short, n=len(figures), least=ours(number(LEAST_STRETCHES)),
             )
         )  # fmt: skip
     if unfinished:

@@ -182,8 +182,8 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
         notes.append(
             note(
                 "the cluster starts empty, so the first waits come out too short: the {earlier:,} job{earlier||s} "
-                "submitted before the window {earlier|is|are} left out, and nothing tells which of them ran or waited "
-                "at its start. --warmup leaves the first jobs of the window out of the figures",
+                "submitted before the window {earlier|is|are} left out, and it is not known which of them ran or "
+                "waited at its start. --warmup leaves the first jobs of the window out of the figures",
                 earlier=int(before.sum()),
             )
         )

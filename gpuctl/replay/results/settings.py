@@ -133,9 +133,9 @@ def settings(replays: Replays) -> dict[str, Note]:
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
-            "95 %, for a long run of the same workload; of means: Student's t of {parts} parts of equal time, with "
-            "what neighbours have in common, and how well the load is known; none where the trace is too short to "
-            "tell; of percentiles also: bootstrap over the parts, {resamples:,} resample{resamples||s}, seed {seed}",
+            "95 %, for a long run of the same workload; of means: Student's t of {parts:,} part{parts||s} of equal "
+            "time, with what neighbours have in common, and how well the load is known; none if the trace is too short "
+            "to tell; of percentiles also: bootstrap over the parts, {resamples:,} resample{resamples||s}, seed {seed}",
             parts=intervals.PARTS,
             resamples=replays.resamples,
             seed=replays.seed,

@@ -11,7 +11,8 @@ import pytest
 ROOT = Path(__file__).parents[3]
 IDIOMS = re.compile(
     r"\bso many (?!that\b)|\bgo(?:es)? by (?!itself|unnoticed)|\bgone by\b|what it is for\b|\bdraws? lots\b|\bby lot\b"
-    r"|\bwhoever\b(?! fits)|\bas it stands\b|\btells?\b|(?<!not )(?<![{_])\btold\b(?!_by| true run times\b)"
+    r"|\bwhoever\b(?! fits)|\bas it stands\b|(?<!too short to )(?<!too few to )\btells?\b"
+    r"|(?<!not )(?<![{_])\btold\b(?!_by| true run times\b)"
     r"|\bis there (?:twice|already|more than once)\b|\bthere is no such\b|\bhave it that\b|\bwhyever\b"
     r"|\banew\b|\bthat can(?:not)? be printed\b|\bmiss(?:es)? (?:a|the) column|\bmay not be written to\b"
     r"|\bcalls? [\w ]+ otherwise\b|\bcom(?:es?|ing) forward\b|\bat most so (?:long|many)\b|\breckons?\b"

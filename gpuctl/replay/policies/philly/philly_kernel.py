@@ -455,6 +455,7 @@ def on_timer(s, number, q, f, r, c):  # type: ignore[no-untyped-def]
 def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     """A job has gathered for long enough, or has waited after that, or has run on one GPU for long enough."""
     if c.stage[j] != NOT:
+        look_now(r)
         if c.stage[j] == ALONE:
             passed(s, j, c)
             waits(s, j, q, f, r)
@@ -469,6 +470,7 @@ def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
         time_is_over(s, q, f, r, j)
     if r.p[0].relax > RETRY:
         return
+    look_now(r)
     queue = s.jobs[j].queue
     if f.gatherer[queue] == j:
         _settle(s, f, queue)

@@ -39,7 +39,7 @@ NUMBERS = frozenset(
         "confidence_mean", "correlation", "difference", "early_p", "example_attempt", "first_loss", "gpus",
         "has_log", "jain", "last_loss", "line_no", "loss", "lowest_loss", "machines", "of_1_gpu", "of_2_to_4_gpus",
         "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "point",
-        "published",
+        "published", "stretches",
         "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "servers", "slowdown", "slowdown_mean",
         "slowdown_p50", "slowdown_p95", "alpha", "eff_cross", "eff_rack", "fungible", "grow", "mem", "rho", "rho_count",
         "rho_demand", "util", "backfilled", "migrated", "packed", "reclaimed", "resized", "rho_p50", "scale_ins",
