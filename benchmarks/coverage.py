@@ -10,7 +10,7 @@ them left out; the two random orders are equal policies, whose true difference i
 cluster and a process does not: short traces of busy clusters differ from the truth for that reason, too.
 
 For each process, load and length: of the intervals that are given, how many hold the truth (of both comparisons
-together), how many of equal policies exclude 0, how many are withheld since the trace is too short to tell; beside it
+together), how many of equal policies exclude 0, how many are withheld because the trace is too short to tell; beside it
 how wide they are: the middle ratio of an end to the mean, away from 0. Seeds 0 to 999 are for development.
 `--resample` checks the intervals of experiments, whose seeds draw days of a trace, in place of those of one replay.
 """

@@ -19,8 +19,6 @@ from gpuctl.analyze.occupancy import step
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import NDArray
-
     from gpuctl.analyze.occupancy import Bools, Floats, Ints
 
     Levels = tuple[Floats, Floats, float, int]
@@ -50,14 +48,18 @@ def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats
     _, kind = np.unique(np.column_stack([*groups, asked])[wait], axis=0, return_inverse=True)
     kind = kind.reshape(-1)
     found = np.zeros(wait.size)
-    order = np.argsort(kind, kind="stable")
-    for some in np.split(order, np.flatnonzero(np.diff(kind[order])) + 1):
-        if some.size:
-            first = int(wait[some[0]])
-            owners = [int(group[first]) for group in groups]
-            spans = list(_spans(levels, owners, asked[first], float(total[some].max())))
-            found[some] = _within(spans, queued[some], start[some])
+    for some in _alike(kind):
+        first = int(wait[some[0]])
+        owners = [int(group[first]) for group in groups]
+        spans = list(_spans(levels, owners, asked[first], float(total[some].max())))
+        found[some] = _within(spans, queued[some], start[some])
     return found
+
+
+def _alike(number: Ints) -> list[Ints]:
+    """The places of each number, ascending."""
+    order = np.argsort(number, kind="stable")
+    return np.split(order, np.flatnonzero(np.diff(number[order])) + 1) if number.size else []
 
 
 def _numbers(held: pl.DataFrame, owners: tuple[str, ...]) -> Ints:
@@ -75,9 +77,8 @@ def _levels(held: pl.DataFrame, group: Ints, name: str) -> dict[int, Levels]:
     amount = held[name].cast(pl.Float64).to_numpy()
     begin, end = held["held_from_c"].to_numpy(), held["held_until_c"].to_numpy()
     found = {}
-    order = np.argsort(group, kind="stable")
-    for some in np.split(order, np.flatnonzero(np.diff(group[order])) + 1):
-        if some.size and group[some[0]] >= 0 and not np.isnan(amount[some]).any():
+    for some in _alike(group):
+        if group[some[0]] >= 0 and not np.isnan(amount[some]).any():
             at = np.concatenate([begin[some], end[some]])
             times = np.unique(at)
             level = step(times, at, np.concatenate([amount[some], -amount[some]]))
@@ -103,7 +104,8 @@ def _spans(
             # from before the first change on nothing is held, and behind the last one nothing again
             turns = np.flatnonzero(np.diff(over.astype(np.int8), prepend=0, append=0))
             times = np.append(times, times[-1])
-            yield times[turns[::2]], times[turns[1::2]]
+            if turns.size:
+                yield times[turns[::2]], times[turns[1::2]]
 
 
 def _within(spans: list[tuple[Floats, Floats]], queued: Floats, start: Floats) -> Floats:
@@ -115,5 +117,5 @@ def _within(spans: list[tuple[Floats, Floats]], queued: Floats, start: Floats) -
     order = np.argsort(at, kind="stable")
     at = at[order]
     covered = np.diff(at, append=at[-1:]) * (np.cumsum(change[order]) > 0)
-    before: NDArray[np.float64] = np.concatenate([[0.0], np.cumsum(covered)])[:-1] if at.size else np.zeros(1)
-    return np.asarray(np.interp(start, at, before) - np.interp(queued, at, before)) if at.size else 0.0 * queued
+    before = np.concatenate([[0.0], np.cumsum(covered)])[:-1]
+    return np.asarray(np.interp(start, at, before) - np.interp(queued, at, before))

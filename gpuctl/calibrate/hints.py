@@ -107,7 +107,7 @@ def _usual_gap(workload: Workload) -> tuple[float, ...]:
 
 
 def _least(waits: Floats) -> tuple[float, ...]:
-    """The least of some waits, but for a few that are wrong; rounded down to what people set."""
+    """The shortest of some waits, except for a few that are wrong, rounded down to a value that people set."""
     waits = waits[np.isfinite(waits)]
     if waits.size < _FEW:
         return ()
@@ -125,7 +125,7 @@ def _lent(after: Ints, own: Ints, quota: Floats, total: int) -> tuple[float, ...
 
 
 def _quotas(after: Ints, own: Ints, queue: Ints, above: float, cluster: Cluster) -> Floats:
-    """The most GPUs that each queue held after a start while more than so many were in use: none was lent."""
+    """The most GPUs that each queue held after a start in a cluster too busy to lend any."""
     found = np.full(cluster.quota.size, np.inf)
     full = after > above
     for one in range(cluster.quota.size):
