@@ -19,7 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.pickyman_lab import HEAD, summary
-from gpuctl.predictors.runtime import Described, Prediction, predict
+from gpuctl.predictors.job_description import JobDescription
+from gpuctl.predictors.runtime import Prediction, predict
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape
 from tests import trainjobs
@@ -53,10 +54,10 @@ def seen(job: trainjobs.Job, epochs: float = SEEN) -> Series:
     return series(job.t, job.bytes).until(float(job.ends[0]) + (epochs - 1) * job.epoch_s)
 
 
-def described(job: trainjobs.Job, *, size: bool = True) -> Described:
+def described(job: trainjobs.Job, *, size: bool = True) -> JobDescription:
     """What its owner says of a job."""
     shape = Shape(job.samples, job.batch, job.workers, job.model.validation)
-    return Described(job.name, job.model.name, shape, float(job.ends.size), job.dataset_bytes if size else np.nan)
+    return JobDescription(job.name, job.model.name, shape, float(job.ends.size), job.dataset_bytes if size else np.nan)
 
 
 def from_four(draw: np.random.Generator, family: str) -> tuple[trainjobs.Job, Prediction]:

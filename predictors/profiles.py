@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from gpuctl.predictors.job_description import JobDescription
 from gpuctl.predictors.overhead import Suspended
-from gpuctl.predictors.runtime import Described
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, validated
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 
-def read_described(store: Store, cluster: str) -> list[Described]:
+def read_described(store: Store, cluster: str) -> list[JobDescription]:
     """The jobs of the profile database."""
     rows = store.frame(
         "SELECT job, model, batch, samples, gpus, epochs, dataset_bytes, coalesce(\"user\", '') AS owner, epoch_s, "
@@ -25,7 +25,7 @@ def read_described(store: Store, cluster: str) -> list[Described]:
         {"cluster": cluster},
     )
     return [
-        Described(
+        JobDescription(
             r["job"], r["model"], _shape(r), _real(r["epochs"]), _real(r["dataset_bytes"]), r["owner"],
             _real(r["epoch_s"]), _real(r["first_epoch_s"]), r["cached"],
         )

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gpuctl.core.results import SourceInfo
-    from gpuctl.predictors.runtime import Described, Prediction
+    from gpuctl.predictors.job_description import JobDescription
+    from gpuctl.predictors.runtime import Prediction
 
 _SHOWN = 8
 _log = logging.getLogger(__name__)
@@ -101,7 +102,7 @@ _LISTED = "expected job_id and any of user, queue, name, gpus, time_limit_s, sub
 
 
 def with_history(
-    found: list[Prediction], listed: pl.DataFrame | None, described: list[Described], model: Path
+    found: list[Prediction], listed: pl.DataFrame | None, described: list[JobDescription], model: Path
 ) -> list[Prediction]:
     """Answer from past jobs where nothing else answers."""
     from dataclasses import replace

@@ -6,7 +6,7 @@ between storage and computing together with a database of profiles is theirs; th
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,7 +15,8 @@ from gpuctl.core.notes import NONE, Named, note, ours, together
 from gpuctl.predictors import validation
 from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
-from gpuctl.predictors.transfer import ENOUGH, Profiled, Shape, Transferred, transfer
+from gpuctl.predictors.job_description import JobDescription
+from gpuctl.predictors.transfer import ENOUGH, Profiled, Transferred, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,33 +33,6 @@ HARDLY_BEGUN = 0.5
 """Less of its first epoch says nothing of whether others are shorter: four jobs of its model say more."""
 LEAST_ERROR = 0.03
 """Epochs of one job differ by about so much, however well its mean is known."""
-
-
-@dataclass(frozen=True)
-class Described:
-    """A job as its owner describes it; NaN, None or "" where it is not known.
-
-    Attributes:
-        job: its name.
-        model: jobs of one model name share a row of the profile database.
-        shape: samples an epoch, batch and GPUs.
-        epochs: that it will run.
-        dataset_bytes: read in an epoch.
-        user: whose it is.
-        epoch_s: length of an epoch but the first, as measured.
-        first_s: length of the first one, with all that goes before it, as measured.
-        cached: whether later epochs are read from a cache; None unknown.
-    """
-
-    job: str
-    model: str = ""
-    shape: Shape = field(default_factory=lambda: Shape(np.nan, np.nan, np.nan))
-    epochs: float = np.nan
-    dataset_bytes: float = np.nan
-    user: str = ""
-    epoch_s: float = np.nan
-    first_s: float = np.nan
-    cached: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -100,7 +74,7 @@ class Prediction:
 
 
 def predict(
-    jobs: Sequence[Described],
+    jobs: Sequence[JobDescription],
     profiles: Mapping[str, Series],
     *,
     epochs: float = np.nan,
@@ -119,14 +93,14 @@ def predict(
     """
     known = {d.job: d for d in jobs}
     for job in profiles:
-        known.setdefault(job, Described(job))
+        known.setdefault(job, JobDescription(job))
     filled = validation.fill(known, profiles, lambda jobs: examine(jobs, profiles))
     names = sorted(known if wanted is None else set(wanted) & set(known))
     found = [_predict(filled.known[name], filled, profiles.get(name), epochs) for name in names]
     return [_with_validation(each, known[each.job], filled) for each in found]
 
 
-def _with_validation(found: Prediction, told: Described, filled: Filled) -> Prediction:
+def _with_validation(found: Prediction, told: JobDescription, filled: Filled) -> Prediction:
     """A prediction from other jobs that says what it takes for validation, or that this is not known."""
     samples = filled.known[found.job].shape.validation
     if found.method != "transfer":
@@ -140,7 +114,7 @@ def _with_validation(found: Prediction, told: Described, filled: Filled) -> Pred
     return found
 
 
-def examine(known: Mapping[str, Described], profiles: Mapping[str, Series]) -> dict[str, Epochs]:
+def examine(known: Mapping[str, JobDescription], profiles: Mapping[str, Series]) -> dict[str, Epochs]:
     """What each profile tells of epochs; a data set's size that is not known is taken from other jobs of the model."""
     found = {job: find_epochs(series, known[job].dataset_bytes) for job, series in profiles.items()}
     for job, epochs in found.items():
@@ -162,7 +136,7 @@ def examine(known: Mapping[str, Described], profiles: Mapping[str, Series]) -> d
     return found
 
 
-def _bytes_a_sample(job: Described, epochs: Epochs | None) -> float:
+def _bytes_a_sample(job: JobDescription, epochs: Epochs | None) -> float:
     if not job.shape.known:
         return np.nan
     if np.isfinite(job.dataset_bytes):
@@ -173,7 +147,7 @@ def _bytes_a_sample(job: Described, epochs: Epochs | None) -> float:
 # ---- one job
 
 
-def _predict(job: Described, filled: Filled, series: Series | None, epochs: float) -> Prediction:
+def _predict(job: JobDescription, filled: Filled, series: Series | None, epochs: float) -> Prediction:
     known, seen = filled.known, filled.seen
     own = seen.get(job.job)
     others = [other for name, other in known.items() if name != job.job and job.model and other.model == job.model]
@@ -262,7 +236,7 @@ def _run(
     return known + others, max(lower, 0.0), upper
 
 
-def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[float, Note]:
+def _count(job: JobDescription, others: Sequence[JobDescription], epochs: float) -> tuple[float, Note]:
     """Epochs that a job will run, and where that comes from where it is not from the job itself."""
     if np.isfinite(job.epochs):
         return job.epochs, note("")
@@ -284,7 +258,7 @@ def _count(job: Described, others: Sequence[Described], epochs: float) -> tuple[
 # ---- other jobs of the model
 
 
-def profiled(others: Sequence[Described], seen: Mapping[str, Epochs]) -> list[Profiled]:
+def profiled(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> list[Profiled]:
     """The jobs whose epoch length is known: as measured, else from their traffic."""
     found = []
     for other in others:
@@ -297,7 +271,7 @@ def profiled(others: Sequence[Described], seen: Mapping[str, Epochs]) -> list[Pr
     return found
 
 
-def from_model(job: Described, others: Sequence[Described], seen: Mapping[str, Epochs]) -> Transferred | None:
+def from_model(job: JobDescription, others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> Transferred | None:
     """The epoch length of a job from others of its model; those that use a cache as it does, where there are some."""
     own = seen.get(job.job)
     cached = own.cached if own is not None else bool(job.cached)
@@ -305,7 +279,7 @@ def from_model(job: Described, others: Sequence[Described], seen: Mapping[str, E
     return transfer(job.shape, profiled(alike, seen)) or transfer(job.shape, profiled(others, seen))
 
 
-def _longer(others: Sequence[Described], seen: Mapping[str, Epochs]) -> tuple[float, float]:
+def _longer(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> tuple[float, float]:
     """Seconds by which the first epochs of other jobs were longer than their usual ones, and the error of that."""
     extra = []
     for other in others:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from gpuctl.predictors.epochs import Epochs
-    from gpuctl.predictors.runtime import Described
+    from gpuctl.predictors.job_description import JobDescription
     from gpuctl.predictors.series import Series
 
 FEWEST = 3
@@ -42,15 +42,15 @@ class Filled:
         unsure: models of which nothing tells whether their epochs validate, nor how much.
     """
 
-    known: dict[str, Described]
+    known: dict[str, JobDescription]
     seen: dict[str, Epochs]
     unsure: frozenset[str]
 
 
 def fill(
-    known: Mapping[str, Described],
+    known: Mapping[str, JobDescription],
     profiles: Mapping[str, Series],
-    examine: Callable[[Mapping[str, Described]], dict[str, Epochs]],
+    examine: Callable[[Mapping[str, JobDescription]], dict[str, Epochs]],
 ) -> Filled:
     """Find what jobs validate where it is not told, and the bytes of their epochs with it.
 
@@ -82,20 +82,20 @@ def fill(
     return Filled(found, seen, frozenset(unsure))
 
 
-def _models(known: Mapping[str, Described]) -> dict[str, list[Described]]:
+def _models(known: Mapping[str, JobDescription]) -> dict[str, list[JobDescription]]:
     """The jobs of each model of which samples and the like are known."""
-    found: dict[str, list[Described]] = {}
+    found: dict[str, list[JobDescription]] = {}
     for job in known.values():
         if job.model and job.shape.known:
             found.setdefault(job.model, []).append(job)
     return found
 
 
-def _validating(job: Described, samples: float) -> Described:
+def _validating(job: JobDescription, samples: float) -> JobDescription:
     return replace(job, shape=replace(job.shape, validation=samples))
 
 
-def _in_common(jobs: Sequence[Described]) -> float:
+def _in_common(jobs: Sequence[JobDescription]) -> float:
     """Samples that all data sets have beyond those that are learnt from; 0: none; NaN: they do not tell."""
     sized = [job for job in jobs if np.isfinite(job.dataset_bytes) and job.dataset_bytes > 0]
     n = np.array([job.shape.samples for job in sized])
@@ -111,7 +111,7 @@ def _in_common(jobs: Sequence[Described]) -> float:
     return float(common / slope) if share > LEAST else np.nan
 
 
-def _beyond(job: Described, epochs: Epochs | None) -> float | None:
+def _beyond(job: JobDescription, epochs: Epochs | None) -> float | None:
     """Samples' worth of bytes that an epoch reads beyond the data set; None: its traffic does not tell, 0: none."""
     if epochs is None or epochs.method != "volume" or not np.isfinite(job.dataset_bytes):
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.store.database import Store

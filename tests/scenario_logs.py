@@ -22,7 +22,7 @@ class Scenario(NamedTuple):
 
     Attributes:
         logs: files or folders to read.
-        options: of `gpuctl.analyze.run.Options`.
+        options: of `gpuctl.analyze.options.Options`.
     """
 
     logs: tuple[Path, ...]

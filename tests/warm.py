@@ -213,15 +213,15 @@ def _take_large_pages() -> None:
 
 def _load_code() -> None:
     """Load the compiled code that `make kernels` and earlier tests have left, as the first call of each would."""
-    from gpuctl.compiled import jit
+    from gpuctl.compiled import jit, loading
 
-    jit.load_compiler()
+    loading.load_compiler()
     from gpuctl.compiled.compiler import cpu_target
 
     codegen = cpu_target.target_context.codegen()
     modules = [module for name, module in sys.modules.items() if name.startswith("gpuctl.")]
     loops = {id(each): each for module in modules for each in vars(module).values() if isinstance(each, jit.Loop)}
-    for loop in loops.values() if not jit.UNCOMPILED else ():
+    for loop in loops.values() if not loading.UNCOMPILED else ():
         cache = loop.fast._cache
         for key in cache._cache_file._load_index():
             if key == cache._index_key(key[0], codegen):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
     from gpuctl.analyze.delay_table import Site
-    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.options import Options
     from gpuctl.store.database import Store
 
 DELAYS = ("delays", "quotas", "racks", "cause_ranges", "delay_settings", "sampled_causes")

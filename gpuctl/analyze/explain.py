@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.options import Options
     from gpuctl.joblogs.table import Table
     from gpuctl.store.database import Store
 

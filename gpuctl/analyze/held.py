@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.analyze import query
 from gpuctl.analyze.bases import Bases
-from gpuctl.analyze.run import Options
+from gpuctl.analyze.options import Options
 from gpuctl.store.views import HELD, HELD_ROWS
 
 if TYPE_CHECKING:

@@ -13,10 +13,11 @@ import gymnasium
 import numpy as np
 
 from gpuctl.chain.episode import DAY_S, Pair
-from gpuctl.chain.evaluate import EVERY_S, Evaluation, Trial, minutes, next_midnight
+from gpuctl.chain.evaluate import minutes, next_midnight
 from gpuctl.chain.log import Log, check_size, from_store, log_of
 from gpuctl.chain.nets import SEEN, costs, seen_choice
 from gpuctl.chain.policies import look
+from gpuctl.chain.trial import EVERY_S, Evaluation, Trial
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ import polars as pl
 
 from gpuctl.chain import net_training
 from gpuctl.chain.bound import BOUNDED, cost_within
-from gpuctl.chain.episode import DAY_S, WARM_UP_S, Link, Outcome, Pair, Situation
+from gpuctl.chain.episode import DAY_S, WARM_UP_S, Outcome
 from gpuctl.chain.log import check_size
 from gpuctl.chain.nets import NETS, OF_COST, OF_WAIT, rule_of
-from gpuctl.chain.past import History
-from gpuctl.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, start_of, trained
+from gpuctl.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, trained
+from gpuctl.chain.trial import EVERY_S, FEWEST_STARTS, Evaluation, Trial
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.spelling import meant
 from gpuctl.learn.extra import needed
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 SAVED = "saved"
 """The policy of a model that was trained before."""
 
-EVERY_S = 4 * 3600
-"""From one start to the next."""
 
 LEVELS = (("all", -np.inf, np.inf), ("light", -np.inf, 2.0), ("medium", 2.0, 12.0), ("heavy", 12.0, np.inf))
 """By the hours of interruption of ``reactive``: more than the first number, at most the second."""
@@ -45,46 +43,6 @@ ALL = (*NAMES[:-1], *NETS, NAMES[-1])
 """All policies."""
 
 RESAMPLES, SEED = 1000, 1
-FEWEST_STARTS = 30
-"""To learn from; five days."""
-
-
-AHEAD_S = 3 * DAY_S
-"""From P's submission to the last submission of the trace, for a chain of two jobs."""
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """What is to be evaluated.
-
-    Attributes:
-        size: nodes of the cluster.
-        pair: what P and S ask for.
-        policies: names of `ALL`.
-        split_s: starts from then on are for the score, those whose days end before it are to learn from.
-        from_s: the first start to learn from.
-        outage_cost: of an hour of interruption, an hour of overlap costing 1.
-        warm_up_s: from the empty cluster to P's submission.
-        jobs: of each chain.
-        grid: whether models are asked, and P's end is noticed, each ten minutes only, as by Mirage's authors.
-        max_overlap_h: hours of overlap that policies of `bound.BOUNDED` may cause in the mean; None: no bound.
-    """
-
-    size: int
-    pair: Pair
-    policies: tuple[str, ...]
-    split_s: int
-    from_s: int
-    outage_cost: float
-    warm_up_s: int = WARM_UP_S
-    jobs: int = 2
-    grid: bool = False
-    max_overlap_h: float | None = None
-
-    @property
-    def arrivals_s(self) -> int:
-        """From the empty cluster to the last submission."""
-        return self.warm_up_s + AHEAD_S + (self.jobs - 2) * 60 * self.pair.limit_min
 
 
 def check_bound(max_overlap_h: float, policies: Sequence[str]) -> None:
@@ -173,46 +131,6 @@ def found_of(outcomes: list[list[Outcome]], train_s: float | None) -> Found:
     return Found(
         np.maximum(r, 0).mean(axis=1), np.maximum(-r, 0).mean(axis=1), (r <= 0).mean(axis=1), outcomes, train_s
     )
-
-
-class Trial:
-    """Starts of a log, as they are wanted."""
-
-    def __init__(self, log: Log, asked: Evaluation) -> None:
-        self.log, self.asked = log, asked
-        self.history = History(log)
-
-    def start(self, begin: int, chain: Sequence[Link] = ()) -> Start:
-        """A start at that second, its P the first job of a chain or the last one of `chain`."""
-        asked = self.asked
-        situation = Situation(
-            self.log, begin, asked.size, asked.pair, p_submit_s=asked.warm_up_s, arrivals_s=asked.arrivals_s,
-            chain=chain,
-        )  # fmt: skip
-        return start_of(situation, begin, self.history, grid=asked.grid)
-
-    def chain(self, begin: int, first: Start, name: str, rule: Rule) -> list[Outcome]:
-        """What comes of a chain of jobs, each submitted by the rule: its hand-overs."""
-        links = [Link(first.situation.p_submit_min, first.situation.p_submit_min)]
-        outcomes = []
-        for k in range(self.asked.jobs - 1):
-            start = self.start(begin, links) if k else first
-            outcome, link = hand_over(start, name, rule)
-            outcomes.append(outcome)
-            links.append(link)
-        return outcomes
-
-
-def hand_over(start: Start, name: str, rule: Rule) -> tuple[Outcome, Link]:
-    """What comes of one P and its S, which goes at the latest when P's end is noticed."""
-    at = min(rule.minute(start), start.p_ends if name in OFFLINE else start.forced)
-    since = start.p_ends - start.situation.pair.lasts_min + 1 if name == "dependency" else at
-    outcome = start.situation.outcome(start.situation.begun(), at, since)
-    return outcome, Link(at, since)
-
-
-OFFLINE = ("reactive", "avg", "asap", "dependency", "quantile")
-"""Policies that need no looks: these are never late, as in the authors' programs."""
 
 
 Frames = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]

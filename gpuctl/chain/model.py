@@ -12,11 +12,11 @@ import numpy as np
 
 from gpuctl import __version__
 from gpuctl.chain import look_kernel, net_training, nets, policies
-from gpuctl.chain.evaluate import EVERY_S, FEWEST_STARTS, Evaluation, Trial
 from gpuctl.chain.log import check_size
 from gpuctl.chain.nets import Brain
 from gpuctl.chain.past import KINDS_MIN, PAST, POOL, Drawn
 from gpuctl.chain.policies import QUANTILES
+from gpuctl.chain.trial import EVERY_S, FEWEST_STARTS, Evaluation, Trial
 from gpuctl.core.errors import InputError
 from gpuctl.learn.saved import files_of, net_of
 from gpuctl.predictors import card, trees

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.chain.episode import DAY_S
-from gpuctl.chain.evaluate import FIGURES, RESAMPLES, Evaluation
+from gpuctl.chain.evaluate import FIGURES, RESAMPLES
+from gpuctl.chain.trial import Evaluation
 from gpuctl.core.notes import Named, Note, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable

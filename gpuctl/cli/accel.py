@@ -11,17 +11,9 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import (
-    Answer,
-    ClusterOption,
-    FormatOption,
-    JsonOption,
-    OutputFormat,
-    ParquetOption,
-    TableOption,
-    grouped,
-)
-from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written, write_directory
+from gpuctl.cli.options import Answer, ClusterOption, FormatOption, JsonOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.output import command_line, print_answer, print_result, tell_written, write_directory
+from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 

@@ -21,7 +21,6 @@ from gpuctl.cli.options import (
     HtmlOption,
     KeepOption,
     LogFormatOption,
-    OutputFormat,
     ParquetOption,
     Shown,
     Site,
@@ -30,6 +29,7 @@ from gpuctl.cli.options import (
     grouped,
 )
 from gpuctl.cli.output import command_line, for_people, print_result, print_screen, tell_written, write_directory
+from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
 from gpuctl.queries.sections import REFERENCES, SECTIONS
@@ -37,7 +37,7 @@ from gpuctl.queries.sections import REFERENCES, SECTIONS
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.options import Options
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
@@ -135,7 +135,7 @@ def analyze(
 
     table, own = registry.with_files(shown.table or ())
     registry.check_names(sections=section or (), tables=table, reference=reference, own=own)
-    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.options import Options
     from gpuctl.core.results import Analysis
 
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})

@@ -12,7 +12,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import check_there
+from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import Answer, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer, tell_written
 from gpuctl.cli.output_paths import check_outputs
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from gpuctl.chain.episode import Pair
-    from gpuctl.chain.evaluate import Evaluation
     from gpuctl.chain.log import Log
+    from gpuctl.chain.trial import Evaluation
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
     from gpuctl.compiled.jit import Loop
@@ -157,7 +157,8 @@ def evaluate(
     else:
         if nodes is None or split is None:
             raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
-        from gpuctl.chain.evaluate import Evaluation, check_bound, minutes, policy_names
+        from gpuctl.chain.evaluate import check_bound, minutes, policy_names
+        from gpuctl.chain.trial import Evaluation
 
         check_cost(outage_cost)
         bound_h = None if max_overlap is None else minutes("--max-overlap", max_overlap) / 60
@@ -210,6 +211,7 @@ def train(
     from gpuctl.chain import evaluate as of_log
     from gpuctl.chain import model as of_model
     from gpuctl.chain.episode import OF_POLICIES
+    from gpuctl.chain.trial import Evaluation
     from gpuctl.cli.progress import Bar
     from gpuctl.predictors import card
 
@@ -227,7 +229,7 @@ def train(
         needed("torch", f"--policy {net}")
     card.check_place(model)
     log, sources, failed = _read(paths or [], db, logs, given, doing="train")
-    asked = of_log.Evaluation(
+    asked = Evaluation(
         nodes, pair, ("newsvendor",), last, of_log.next_midnight(log.first_start_s) if since is None else since,
         outage_cost, warm_up_s,
     )  # fmt: skip
@@ -340,7 +342,7 @@ def _read(
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
-    with logs.opened(paths, db, given, doing) as (path, name, report), Store(path) as store:
+    with opened_with(logs, paths, db, given, doing) as (path, name, report), Store(path) as store:
         log = from_store(store, name)
         for each in log.notes:
             message(f"note: {each}", quiet=given.quiet)

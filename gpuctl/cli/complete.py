@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def tables(context: typer.Context, incomplete: str) -> list[str]:
     """Tables of the command's results."""
     if context.info_name == "replay":
-        from gpuctl.cli.replay_options import TABLES
+        from gpuctl.cli.replay_tables import TABLES
 
         return _beginning(TABLES, incomplete)
     if context.info_name == "lessons":
@@ -30,7 +30,7 @@ def tables(context: typer.Context, incomplete: str) -> list[str]:
 def sections(context: typer.Context, incomplete: str) -> list[str]:
     """Sections of the command's results."""
     if context.info_name == "replay":
-        from gpuctl.cli.replay_options import SECTIONS
+        from gpuctl.cli.replay_tables import SECTIONS
 
         return _beginning(SECTIONS, incomplete)
     from gpuctl.queries.sections import SECTIONS as ANALYZED

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
+from gpuctl.cli.inputs import opened_with
 from gpuctl.cli.options import LogReading, MapOption, Site, SwfUnitOption, TracesArgument, UnitOption, grouped
 from gpuctl.cli.output_paths import check_outputs
 
@@ -73,7 +74,7 @@ def convert(
 
     def body(file: BinaryIO) -> None:
         with (
-            logs.opened(paths or [], None, given, "convert", site=site, brief=True) as (store_path, name, report),
+            opened_with(logs, paths or [], None, given, "convert", site=site, brief=True) as (store_path, name, report),
             Store(store_path) as store,
         ):
             faults.append(report is not None and report.failed)

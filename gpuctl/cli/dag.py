@@ -157,7 +157,8 @@ def simulate(
     from gpuctl.dag import jobs as of_file
     from gpuctl.dag import simulate as of_jobs
     from gpuctl.dag import tables
-    from gpuctl.dag.policies import Limit, parse
+    from gpuctl.dag.features import Limit
+    from gpuctl.dag.policies import parse
 
     check_tables(table or (), tables.SIMULATED)
     policies = parse(policy, None if limit is None else Limit(limit.value), patch)

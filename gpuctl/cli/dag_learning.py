@@ -33,7 +33,8 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output import command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import ModelOption, check_tables
 from gpuctl.core.errors import UsageError
@@ -93,7 +94,7 @@ def distil(
     from gpuctl.cli.progress import Bar
     from gpuctl.dag import distil as of_teacher
     from gpuctl.dag import tables, training
-    from gpuctl.dag.policies import Limit
+    from gpuctl.dag.features import Limit
     from gpuctl.predictors import card
 
     check_tables(table or (), tables.DISTILLED)
@@ -199,7 +200,8 @@ def evaluate(
     from gpuctl.cli.progress import Bar
     from gpuctl.dag import evaluate as of_seeds
     from gpuctl.dag import tables, training
-    from gpuctl.dag.policies import Limit, parse
+    from gpuctl.dag.features import Limit
+    from gpuctl.dag.policies import parse
 
     check_tables(table or (), tables.EVALUATED)
     policies = parse(policy, None if limit is None else Limit(limit.value), patch)

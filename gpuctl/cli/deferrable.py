@@ -12,17 +12,10 @@ import typer
 from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import check_there, is_jobs_csv
-from gpuctl.cli.options import (
-    Answer,
-    LogReading,
-    OutputFormat,
-    ParquetOption,
-    TableOption,
-    TrainingFolderOption,
-    grouped,
-)
+from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
+from gpuctl.cli.options import Answer, LogReading, ParquetOption, TableOption, TrainingFolderOption, grouped
 from gpuctl.cli.output import command_line, for_people, print_answer, print_result, tell_written, write_directory
+from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables
 from gpuctl.core.errors import ExitCode, InputError, UsageError
@@ -403,7 +396,7 @@ def _read(
         from gpuctl.replay.inputs.trace import read_trace
         from gpuctl.store.database import Store
 
-        with logs.opened(paths, db, given, "replay") as (path, name, report), Store(path) as store:
+        with opened_with(logs, paths, db, given, "replay") as (path, name, report), Store(path) as store:
             workload, _ = read_trace(store, name, own_cluster=False)
             failed = report is not None and report.failed
     for each in workload.notes:

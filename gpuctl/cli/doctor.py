@@ -8,8 +8,9 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import Answer, OutputFormat, TableOption, grouped
+from gpuctl.cli.options import Answer, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer
+from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 

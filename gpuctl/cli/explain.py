@@ -27,7 +27,7 @@ from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.options import Options
     from gpuctl.cli.common import Settings
     from gpuctl.core.job_explanation import Explanation
 
@@ -73,7 +73,7 @@ def explain(
     given = settings(context)
     from dataclasses import replace
 
-    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.options import Options
     from gpuctl.core.files import write_atomically
 
     check_outputs(context, {"--html": html})

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
+from gpuctl.cli.ingest_messages import LOADED, tell, tell_stopped
 from gpuctl.cli.live import Brought, LiveOptions, Scheduler, fetch, plan
 from gpuctl.cli.options import (
     LOG_FORMAT_HELP,
@@ -30,11 +31,8 @@ from gpuctl.cli.output import print_screen
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
-    from gpuctl.core.notes import Note
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
@@ -43,10 +41,8 @@ if TYPE_CHECKING:
     from gpuctl.spread.engine import Engine
 
 DEFAULT_DB = Path("gpuctl.duckdb")
-_NOT_READ_SHOWN = 20
 _ONE_BY_ONE = 20
 """More logs of jobs, of which the same was done, are shown as one row."""
-_LOADED = frozenset({"loaded", "replaced"})
 _DAY = ["%Y-%m-%d"]
 
 
@@ -222,7 +218,7 @@ class _How:
 
 
 def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
-    from gpuctl.analyze.telemetry_summary import renew
+    from gpuctl.analyze.telemetry_renewal import renew
     from gpuctl.ingest.pipeline.load import ingest as load
     from gpuctl.ingest.pipeline.report import IngestInterrupted
 
@@ -254,7 +250,7 @@ def _screen(report: IngestReport, store: Path) -> Screen:
 
     sources = [
         Source(
-            s.path, s.format, s.status, 1, s.rows_loaded if s.status in _LOADED else None, s.rows_rejected,
+            s.path, s.format, s.status, 1, s.rows_loaded if s.status in LOADED else None, s.rows_rejected,
             s.rows_already_stored,
         )
         for s in report.sources
@@ -310,92 +306,6 @@ def _idle(report: IngestReport, asked: LiveOptions | None) -> bool:
 def _row(source: SourceReport) -> tuple[str | int, ...]:
     counts: tuple[str | int, ...] = (source.rows_in, source.rows_loaded, source.rows_rejected)
     known: str | int = source.rows_already_stored
-    if source.status not in _LOADED:
+    if source.status not in LOADED:
         counts, known = ("", "", ""), ""
     return source.path, source.format, source.status, *counts, source.bytes, known
-
-
-def tell_stopped(report: IngestReport, store: Path) -> None:
-    """Say what an ingest that was interrupted has left in a store that stays."""
-    done = sum(s.status in _LOADED for s in report.sources)
-    message(f"gpuctl: interrupted; loaded until then, and still in {store}: {done}; the file at hand was rolled back")
-
-
-def tell(
-    report: IngestReport,
-    store: Path,
-    *,
-    quiet: bool,
-    hide: Callable[[Note], Note] | None = None,
-    brief: bool = False,
-) -> None:
-    """Say on stderr what the table leaves out: faults always, the rest unless `quiet`; without names where `hide`.
-
-    Where `brief`, what is no fault is counted, not listed.
-    """
-    from gpuctl.core.notes import Named, foreign, note
-
-    def say(text: Note, *, quiet: bool = False) -> None:
-        message(text if hide is None else hide(text), quiet=quiet)
-
-    def say_of(path: str, told: Note, *, quiet: bool = False) -> None:
-        say(note("{path}: {told}", path=Named("path", path), told=told), quiet=quiet)
-
-    rowless, nothing_loaded = {source.path for source in report.rowless}, report.nothing_loaded
-    for source in report.sources:
-        if source.status == "failed":
-            say(note("gpuctl: {path}: {why}", path=Named("path", source.path), why=foreign(source.message)))
-            continue
-        # an answer of a server or a day without jobs may be empty, a whole input may not
-        if source.path in rowless and (source.rows_in or nothing_loaded):
-            what = (
-                note("rows rejected: {rows:,} of {rows:,}", rows=source.rows_in)
-                if source.rows_in
-                else note("no rows in it")
-            )
-            path = Named("path", source.path)
-            say(note("gpuctl: {path}: {what}; nothing of it was loaded", path=path, what=what))
-        reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
-        if source.message:
-            say_of(source.path, foreign(source.message), quiet=quiet)
-        if source.rows_already_stored and not brief:
-            told = note(
-                "{stored:,} of {rows:,} row{rows||s} already in the store",
-                stored=source.rows_already_stored,
-                rows=source.rows_in,
-            )
-            say_of(source.path, told, quiet=quiet)
-        for reason, count in reasons:
-            told = note("rejected {count}: {reason}", count=count, reason=Named("text", reason))
-            say_of(source.path, told, quiet=quiet)
-    for found in report.not_read:
-        if found.failed:
-            say(note("gpuctl: {path}: {why}", path=Named("path", found.shown), why=foreign(found.why)))
-    _tell_others(report, say, quiet=quiet, brief=brief)
-    for warning in report.warnings:
-        say(note("Warning: {warning}", warning=foreign(warning)), quiet=quiet)
-    if report.dry_run:
-        say(note("nothing was written (--dry-run)"), quiet=quiet)
-    elif not report.sources:
-        say(note("{store} is up to date", store=Named("path", str(store))), quiet=quiet)
-
-
-def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
-    """Say which files were not read, for no fault; only how many where `brief`."""
-    from gpuctl.core.notes import Named, foreign, note
-
-    others = [n for n in report.not_read if not n.failed]
-    if brief:
-        told = note(
-            "{others:,} of {files:,} file{files||s} not read: gpuctl ingest --notes says why",
-            others=len(others),
-            files=len(others) + len(report.sources),
-        )
-        say(told, quiet=quiet or not others)
-        return
-    for found in others[:_NOT_READ_SHOWN]:
-        path = Named("path", found.shown)
-        say(note("not read: {path}: {why}", path=path, why=foreign(found.why)), quiet=quiet)
-    if len(others) > _NOT_READ_SHOWN:
-        more = len(others) - _NOT_READ_SHOWN
-        say(note("not read: and {more} more (--json lists all)", more=more), quiet=quiet)

@@ -13,9 +13,10 @@ from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+    from contextlib import AbstractContextManager
 
     from gpuctl.cli.common import Settings
-    from gpuctl.cli.options import Site
+    from gpuctl.cli.options import LogReading, Site
     from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport
     from gpuctl.ingest.traces.mapped import Said
@@ -77,7 +78,7 @@ def opened(
             store; a zone that comes too late.
         InputError: some of the logs are of another cluster, as far as their times tell.
     """
-    from gpuctl.cli.ingest import tell, tell_stopped
+    from gpuctl.cli.ingest_messages import tell, tell_stopped
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.pipeline.load import ingest
     from gpuctl.ingest.pipeline.registry import formats_for
@@ -154,6 +155,17 @@ def opened(
                 hint="name the files of one cluster, or, if they are of one, say so with --cluster NAME",
             )
         yield store_path, report.cluster, report
+
+
+def opened_with(
+    logs: LogReading, paths: list[Path], db: Path | None, given: Settings, doing: str, *, site: Site | None = None,
+    brief: bool = False,
+) -> AbstractContextManager[tuple[Path, str | None, IngestReport | None]]:  # fmt: skip
+    """The store to work on, as `opened` gives it, with the options of how logs are read."""
+    return opened(
+        paths, db, logs.cluster, given, timezone=logs.timezone, columns=logs.columns, delimiter=logs.delimiter,
+        log_format=logs.log_format, doing=doing, site=site, brief=brief,
+    )  # fmt: skip
 
 
 def _given_gpus(site: Site | None) -> GpusPerNode | None:

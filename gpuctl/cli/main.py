@@ -41,7 +41,6 @@ from gpuctl.cli.questions import ByQuestion
 from gpuctl.cli.replay import replay
 from gpuctl.cli.report import report
 from gpuctl.cli.sample import sample
-from gpuctl.cli.start import leave
 from gpuctl.cli.train_tree import train
 from gpuctl.cli.workloads import fit, synth
 from gpuctl.core.errors import ExitCode, GpuctlError, InputError
@@ -134,8 +133,12 @@ def global_options(
     )
 
 
-def main() -> None:
-    """Run the program and exit with the code that `ExitCode` gives its outcome."""
+def main(early_handler: object = signal.default_int_handler) -> None:
+    """Run the program and exit with the code that `ExitCode` gives its outcome.
+
+    Args:
+        early_handler: what handles Ctrl-C until now.
+    """
     gc.set_threshold(*_GARBAGE)
     # its threads spin as they start, 0.05 s on each core, and nothing here multiplies matrices that are worth them
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -144,9 +147,9 @@ def main() -> None:
         # names from logs may hold characters that this terminal's encoding lacks
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    arguments = _in_front(sys.argv[1:])
+    arguments = _hoist_global_options(sys.argv[1:])
     try:
-        code = _run(arguments, debug="--debug" in arguments, pressed=_watch())
+        code = _run(arguments, debug="--debug" in arguments, interrupts=_install_sigint(early_handler))
         # all is done and said: what is left is the interpreter's own end, which a signal would only garble
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:  # it came just as the command had ended
@@ -185,29 +188,29 @@ def _replace_closed() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
-def _in_front(arguments: list[str]) -> list[str]:
+def _hoist_global_options(arguments: list[str]) -> list[str]:
     """Move the options that every command has to the front: people write them at the end of the line."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     moved = [a for a in arguments[:end] if a in _EVERYWHERE]
     return [*moved, *(a for a in arguments[:end] if a not in _EVERYWHERE), *arguments[end:]]
 
 
-def _watch() -> list[int]:
+def _install_sigint(early_handler: object) -> list[int]:
     """Let Ctrl-C leave a note beside raising: a library that is at work may turn the exception into one of its own."""
-    pressed: list[int] = []
+    interrupts: list[int] = []
 
     def note(number: int, frame: FrameType | None) -> None:
         if _loads_extension(frame):
-            _press_later()
+            _resend_sigint()
             return
-        pressed.append(number)
+        interrupts.append(number)
         signal.default_int_handler(number, frame)
 
     # where it is ignored, as in a script that runs in the background, it stays so
-    if signal.getsignal(signal.SIGINT) in {signal.default_int_handler, leave}:
+    if signal.getsignal(signal.SIGINT) in {signal.default_int_handler, early_handler}:
         signal.signal(signal.SIGINT, note)
-        sys.unraisablehook = _press_again
-    return pressed
+        sys.unraisablehook = _resend_lost
+    return interrupts
 
 
 def _loads_extension(frame: FrameType | None) -> bool:
@@ -220,20 +223,20 @@ def _loads_extension(frame: FrameType | None) -> bool:
     return False
 
 
-def _press_later() -> None:
+def _resend_sigint() -> None:
     threading.Timer(_MOMENT_S, os.kill, (os.getpid(), signal.SIGINT)).start()
 
 
-def _press_again(lost: sys.UnraisableHookArgs) -> None:
+def _resend_lost(lost: sys.UnraisableHookArgs) -> None:
     """Raise Ctrl-C again a moment later where Python dropped it: it came while a finalizer or a callback of one ran."""
     if lost.exc_type is KeyboardInterrupt:
         # not at once: that would be inside this hook, from which nothing can be raised either
-        _press_later()
+        _resend_sigint()
     else:
         sys.__unraisablehook__(lost)
 
 
-def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
+def _run(arguments: list[str], *, debug: bool, interrupts: list[int]) -> int:
     try:
         app(arguments, prog_name="gpuctl")
     except SystemExit as end:
@@ -256,7 +259,7 @@ def _run(arguments: list[str], *, debug: bool, pressed: list[int]) -> int:
         message("hint: is a file much larger than expected? Otherwise use a machine with more memory")
         return ExitCode.BAD_INPUT
     except Exception as error:
-        if pressed:
+        if interrupts:
             if debug:
                 _traceback(error)
             message("gpuctl: interrupted")

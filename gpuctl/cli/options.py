@@ -9,33 +9,19 @@ from __future__ import annotations
 import functools
 import inspect
 from dataclasses import dataclass, fields, is_dataclass
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
 from gpuctl.cli import complete
+from gpuctl.cli.output_format import OutputFormat, chosen_format
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from contextlib import AbstractContextManager
 
     from gpuctl.cli.common import Settings
     from gpuctl.core.job_filter import JobFilter
-    from gpuctl.ingest.pipeline.report import IngestReport
-
-
-class OutputFormat(StrEnum):
-    """How results are written."""
-
-    TABLE = "table"
-    JSON = "json"
-    JSONL = "jsonl"
-    CSV = "csv"
-    TSV = "tsv"
-    MARKDOWN = "markdown"
-    PARQUET = "parquet"
 
 
 def _zone(name: str | None) -> str | None:
@@ -243,7 +229,7 @@ class Site:
     gpus_per_node: GpusPerNodeOption = None
 
     def settings(self) -> dict[str, Any]:
-        """These of `gpuctl.analyze.run.Options`, their files read.
+        """These of `gpuctl.analyze.options.Options`, their files read.
 
         Raises:
             InputError: one of them is not what it should be.
@@ -311,18 +297,6 @@ class LogReading:
     columns: LogColumnsOption = None
     delimiter: DelimiterOption = None
 
-    def opened(
-        self, paths: list[Path], db: Path | None, given: Settings, doing: str, *, site: Site | None = None,
-        brief: bool = False,
-    ) -> AbstractContextManager[tuple[Path, str | None, IngestReport | None]]:  # fmt: skip
-        """The store to work on, as `gpuctl.cli.inputs.opened` gives it."""
-        from gpuctl.cli.inputs import opened
-
-        return opened(
-            paths, db, self.cluster, given, timezone=self.timezone, columns=self.columns, delimiter=self.delimiter,
-            log_format=self.log_format, doing=doing, site=site, brief=brief,
-        )  # fmt: skip
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -338,8 +312,6 @@ class Answer:
         Raises:
             UsageError: the options contradict each other.
         """
-        from gpuctl.cli.output import chosen_format
-
         return chosen_format(self.output_format, as_json=self.as_json or given.json, output=self.output, tables=tables)
 
 
@@ -360,8 +332,6 @@ class Shown:
         Raises:
             UsageError: the options contradict each other.
         """
-        from gpuctl.cli.output import chosen_format
-
         return chosen_format(
             self.output_format, as_json=self.as_json or given.json, output=self.output, tables=self.table
         )

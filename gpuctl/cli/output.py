@@ -10,11 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO
 
 from gpuctl.cli.common import message
-from gpuctl.cli.options import OutputFormat
-from gpuctl.core.errors import UsageError
+from gpuctl.cli.output_format import OutputFormat
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.options import Answer
@@ -27,24 +26,6 @@ if TYPE_CHECKING:
 def command_line() -> str:
     """The command as the user gave it, for results."""
     return "gpuctl " + shlex.join(sys.argv[1:])
-
-
-def chosen_format(
-    output_format: OutputFormat | None, *, as_json: bool, output: Path | None, tables: Sequence[str] | None
-) -> OutputFormat | None:
-    """The format that the options ask for; None for what suits where it goes.
-
-    Raises:
-        UsageError: the options contradict each other.
-    """
-    if as_json and output_format not in {None, OutputFormat.JSON}:
-        raise UsageError(f"--json and --format {output_format} contradict each other", hint="give one of them")
-    shape = OutputFormat.JSON if as_json else output_format
-    if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
-        raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
-    if shape is OutputFormat.PARQUET and len(set(tables or ())) != 1:
-        raise UsageError("one Parquet file holds one table", hint="name it with --table, or use --parquet DIR")
-    return shape
 
 
 def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "parquet"], given: Settings) -> None:

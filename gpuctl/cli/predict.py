@@ -19,11 +19,11 @@ from gpuctl.cli.options import (
     KeepOption,
     LogReading,
     NotesOption,
-    OutputFormat,
     PlainJsonOption,
     grouped,
 )
 from gpuctl.cli.output import command_line, print_result, tell_written
+from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.ingest.pipeline.given_files import Kind
     from gpuctl.ingest.pipeline.report import IngestReport
-    from gpuctl.predictors.runtime import Described
+    from gpuctl.predictors.job_description import JobDescription
     from gpuctl.predictors.series import Series
 
 
@@ -50,9 +50,10 @@ def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tup
         InputError: a model cannot be read.
     """
     from gpuctl.ingest.pipeline import given_files
+    from gpuctl.predictors.job_description import JobDescription
     from gpuctl.predictors.profiles import read_described, read_series
     from gpuctl.predictors.queued_jobs import read_listed, with_history
-    from gpuctl.predictors.runtime import Described, predict
+    from gpuctl.predictors.runtime import predict
     from gpuctl.predictors.runtime_tables import result_of
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
@@ -68,7 +69,7 @@ def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tup
             given_files.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
             paths = [*paths, asked.jobs]
     check_named(paths, [given_files.TRAFFIC, given_files.TRAINING], cumulative=asked.cumulative)
-    described: list[Described] = []
+    described: list[JobDescription] = []
     profiles: dict[str, Series] = {}
     cluster, failed = "", False
     if paths or asked.db is not None or listed is None:
@@ -81,7 +82,7 @@ def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tup
             sources = tuple({s.path: s for s in (*read_sources(store, cluster), *sources)}.values())
         failed = fell_short(report, paths)
     more = [] if listed is None else listed["job"].to_list()
-    described += [Described(job) for job in sorted(set(more) - {d.job for d in described} - set(profiles))]
+    described += [JobDescription(job) for job in sorted(set(more) - {d.job for d in described} - set(profiles))]
     names = {d.job for d in described} | set(profiles)
     unknown = next((job for job in asked.names if job not in names), None)
     if unknown is not None:

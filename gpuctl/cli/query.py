@@ -11,8 +11,9 @@ import typer
 
 from gpuctl.cli import complete
 from gpuctl.cli.common import message, named_to_check, print_json, print_table, print_violations, settings, visible
-from gpuctl.cli.options import FormatOption, OutputFormat, OutputOption, PlainJsonOption
-from gpuctl.cli.output import chosen_format, command_line, for_people, print_result
+from gpuctl.cli.options import FormatOption, OutputOption, PlainJsonOption
+from gpuctl.cli.output import command_line, for_people, print_result
+from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:

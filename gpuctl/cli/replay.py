@@ -14,7 +14,8 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, Shown, grouped
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
-from gpuctl.cli.replay_options import SECTIONS, TABLES, Compared, Inputs, Places, Policies, Rules
+from gpuctl.cli.replay_options import Compared, Inputs, Places, Policies, Rules
+from gpuctl.cli.replay_tables import SECTIONS, TABLES
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def replay(
         tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
     )  # fmt: skip
     _tell_unfinished(outcomes, given)
-    places.write(result, outcomes, source, given)
+    places.write(result, outcomes, (source.workload, source.cluster), given)
     screen = _screen(result, told) if first else None
     tables = _there(shown, result) if missing else shown.table
     print_result(result, shape, shown.output, tables, given, screen=screen, notes=shown.notes, paged=shown.every)

@@ -255,7 +255,7 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
 
 def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     from gpuctl.analyze.failed_attempts import failed_attempts
-    from gpuctl.analyze.run import Options
+    from gpuctl.analyze.options import Options
     from gpuctl.analyze.site_files import read_quotas, read_racks
     from gpuctl.replay.inputs.trace import read_trace
     from gpuctl.replay.inputs.transforms import forget_placement

@@ -27,24 +27,12 @@ from gpuctl.cli.options import (
     UnitOption,
     WindowOption,
 )
+from gpuctl.cli.replay_tables import SECTIONS, SHORT_FILES
 
 if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
-    from gpuctl.cli.replay_inputs import Source
     from gpuctl.core.results import Analysis
-    from gpuctl.replay.models.records import Outcome
-
-SECTIONS = ("replay", "replay_compared", "replay_over_time", "replay_jobs")
-TABLES = (
-    "replay_summary", "replay_by_size", "replay_by_queue", "replay_preemptions", "replay_jct_cdf", "replay_wait_cdf",
-    "replay_vs_baseline", "replay_vs_recorded", "replay_vs_unchanged", "replay_fidelity", "replay_timeline",
-    "replay_heatmap",
-    "replay_gantt",
-    "replay_changes", "replay_gpus", "replay_fairness", "replay_rho_cdf", "replay_unfinished",
-    "replay_jobs", "replay_traits",
-)  # fmt: skip
-SHORT_FILES = {"replay_jobs": "jobs", "replay_summary": "summary"}
-"""Tables whose files --parquet and --csv call by a shorter name; other programs read them."""
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 
 class Placement(StrEnum):
@@ -421,7 +409,9 @@ class Places:
 
             refuse(self.store)
 
-    def write(self, result: Analysis, outcomes: list[Outcome], source: Source, given: Settings) -> None:
+    def write(
+        self, result: Analysis, outcomes: list[Outcome], replayed: tuple[Workload, Cluster], given: Settings
+    ) -> None:
         """Write all that was asked for."""
         self.write_tables(result, given)
         if self.decisions is not None:
@@ -431,7 +421,7 @@ class Places:
         if self.store is not None:
             from gpuctl.replay.results.store import write_store
 
-            write_store(self.store, outcomes, source.workload, source.cluster)
+            write_store(self.store, outcomes, *replayed)
 
     def write_tables(self, result: Analysis, given: Settings) -> None:
         """Write the tables as files, and the page."""

@@ -135,7 +135,8 @@ def _is_document(path: Path) -> bool:
 
 
 def _of_store(path: Path, wanted: Selection, given: Settings) -> list[Found]:
-    from gpuctl.analyze.run import Options, analyze
+    from gpuctl.analyze.options import Options
+    from gpuctl.analyze.run import analyze
     from gpuctl.cli.progress import Bar
     from gpuctl.reports.export.document import parse_document
     from gpuctl.store import kept_results

@@ -27,4 +27,4 @@ def main() -> None:
         from gpuctl.cli.main import main as run
     except KeyboardInterrupt:  # it came before the handler stood
         leave()
-    run()
+    run(leave)

@@ -9,7 +9,7 @@ import typer
 
 from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.inputs import check_there, is_jobs_csv
+from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Answer, ClusterOption, KeepOption, LogReading, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer
@@ -207,6 +207,6 @@ def _read(
     from gpuctl.store.sources import read_sources
 
     check_named(paths, [QUEUED], columns=logs.columns)
-    with logs.opened(paths, db, given, "learn from") as (path, name, report), Store(path) as store:
+    with opened_with(logs, paths, db, given, "learn from") as (path, name, report), Store(path) as store:
         jobs = from_store(store, name)
         return jobs, read_sources(store, jobs.name), fell_short(report, paths)

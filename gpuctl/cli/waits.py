@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.cli.common import message
-from gpuctl.cli.inputs import check_there
+from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import LogReading
 from gpuctl.core.errors import InputError, UsageError
 
@@ -201,6 +201,9 @@ def _read(
     from gpuctl.store.sources import read_sources
     from gpuctl.waits.log import from_store
 
-    with source.logs.opened(source.paths, source.db, given, "learn from") as (path, name, report), Store(path) as store:
+    with (
+        opened_with(source.logs, source.paths, source.db, given, "learn from") as (path, name, report),
+        Store(path) as store,
+    ):
         log, notes = from_store(store, name, queue)
         return log, notes, read_sources(store, log.name), report is not None and report.failed

@@ -11,7 +11,7 @@ import typer
 
 from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import settings
-from gpuctl.cli.inputs import check_there
+from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import (
     Answer,
     FormatOption,
@@ -24,7 +24,8 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import chosen_format, command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output import command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, check_tables
 from gpuctl.core.errors import ExitCode, UsageError
@@ -329,6 +330,6 @@ def _read(
     from gpuctl.store.sources import read_sources
     from gpuctl.workloads.jobs import from_store
 
-    with logs.opened(paths, db, given, "fit", site=site) as (path, name, report), Store(path) as store:
+    with opened_with(logs, paths, db, given, "fit", site=site) as (path, name, report), Store(path) as store:
         jobs = from_store(store, name, unit)
         return jobs, read_sources(store, jobs.name), report is not None and report.failed

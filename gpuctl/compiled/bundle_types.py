@@ -14,11 +14,11 @@ from numba.extending import NativeValue, infer_getattr, intrinsic, lower_getattr
 from numba.np import arrayobj
 
 if TYPE_CHECKING:
-    from gpuctl.compiled.bundles import Bundle
+    from gpuctl.compiled.layout import Layout
 
 
 class _BundleType(types.Type):
-    def __init__(self, name: str, cls: type[Bundle]) -> None:
+    def __init__(self, name: str, cls: type[Layout]) -> None:
         super().__init__(name=name)
         self.layout = tuple(
             (n, np.dtype(d).descr if np.dtype(d).names else np.dtype(d).str, k) for n, (d, k) in cls.fields.items()
@@ -76,12 +76,12 @@ def _get(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
 
 
 @functools.cache
-def bundle_type(cls: type[Bundle]) -> Any:
+def bundle_type(cls: type[Layout]) -> Any:
     """Numba's type of a kind of bundles; bundles that are laid out otherwise have other types."""
     return _BundleType(f"{cls.__module__}.{cls.__qualname__}-{cls.code_key}", cls)
 
 
-def opener(cls: type[Bundle]) -> Any:
+def opener(cls: type[Layout]) -> Any:
     """What compiled code calls for `gpuctl.compiled.bundles.opener`."""
 
     @intrinsic

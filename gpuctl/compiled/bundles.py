@@ -13,15 +13,17 @@ import hashlib
 import operator
 import weakref
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpuctl.compiled.jit import stands_for, when_compiling
+from gpuctl.compiled.jit import stands_for
+from gpuctl.compiled.layout import Layout
+from gpuctl.compiled.loading import when_compiling
 
 _HERE = hashlib.sha256()
-for _file in ("bundles.py", "bundle_types.py"):
+for _file in ("bundles.py", "bundle_types.py", "layout.py"):
     _HERE.update(Path(__file__).with_name(_file).read_bytes())
 
 
@@ -125,7 +127,7 @@ Given = np.ndarray[Any, Any] | int | tuple[int, ...]
 """An array, or the size of one of zeros."""
 
 
-class Bundle:
+class Bundle(Layout):
     """Arrays by name; subclasses declare them with `floats`, `ints`, `rows` …, and nowhere else.
 
     An example::
@@ -137,14 +139,7 @@ class Bundle:
         line = Line(key=np.arange(9), queue=9)
 
     A number, or a tuple of them, is the size of an array of zeros; of an array that cannot be written a copy is taken.
-
-    Attributes:
-        fields: what they have declared: name -> (dtype, dimensions).
-        code_key: a name of how compiled code finds the arrays.
     """
-
-    fields: ClassVar[dict[str, tuple[Any, int]]] = {}
-    code_key: ClassVar[str] = ""
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()

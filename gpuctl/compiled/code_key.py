@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpuctl.compiled.loading import load_compiler
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -30,8 +32,6 @@ def code_key(function: Callable[..., Any]) -> str:
     Raises:
         TypeError: it takes something from its module of which this cannot tell what it is.
     """
-    from gpuctl.compiled.jit import load_compiler
-
     # only then do Python functions tell what they stand for
     load_compiler()
     parts = _Parts()

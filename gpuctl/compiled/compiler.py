@@ -37,7 +37,7 @@ def dispatcher(function: Callable[..., Any]) -> Any:
         return numba.njit(nogil=True)(function)
     cache: Any = getattr(found, "_cache", None)
     if cache is not None:
-        _forgive(cache._cache_file)
+        _ignore_stale_index(cache._cache_file)
         key = cache._index_key
         cache._index_key = lambda signature, codegen: (*key(signature, codegen), _version(function))
     return found
@@ -58,7 +58,7 @@ def _version(function: Callable[..., Any]) -> str:
     return code_key(function) + checked + ("" if level == FAST else f" level {int(level)}")
 
 
-def _forgive(files: Any) -> None:
+def _ignore_stale_index(files: Any) -> None:
     # an index that names something which is no longer there is one of an earlier release: there is nothing to load
     load = files._load_index
 
@@ -71,10 +71,10 @@ def _forgive(files: Any) -> None:
     files._load_index = index
 
 
-def inside(function: Callable[..., Any]) -> Any:
+def inline_only(function: Callable[..., Any]) -> Any:
     """Numba's compiler for a function that only compiled code calls; see `gpuctl.compiled.jit.inner`."""
     # Numba's own types do not list the two options about wrappers
-    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _Inside}
+    options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True, "pipeline_class": _InlineCompiler}
     found: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     template = found.get_call_template
     found.get_call_template = lambda args, kws: template(tuple(map(numba.types.unliteral, args)), kws)
@@ -105,12 +105,12 @@ def _no_address(context: Any, _builder: Any, _kind: Any, _value: Any) -> Any:
 
 
 @register_pass(mutates_CFG=True, analysis_only=False)
-class _LoweringInside(NativeLowering):
-    _name = "gpuctl_lowering_inside"
+class _InlineLowering(NativeLowering):
+    _name = "gpuctl_inline_lowering"
 
     def run_pass(self, state: Any) -> bool:
         context = state.targetctx
-        library = state.library = _Part(context.codegen(), state.func_id.func_qualname)
+        library = state.library = _LinkedOnlyLibrary(context.codegen(), state.func_id.func_qualname)
         insert = context.insert_user_function
         # Numba keys compiled functions by a built-in function object each; this one is never called
         context.get_executable = lambda _library, _description, _environment: [].append
@@ -144,27 +144,7 @@ def _remembering(context: Any) -> Iterator[None]:
         del context.get_abi_sizeof, context.get_getattr, context.get_function
 
 
-def _remember_calls() -> None:
-    """Let Numba find which version of a function some types call for once, not at each call: a sixth of all time."""
-    function: Any = types.BaseFunction
-    resolve, known = function.get_call_type, {}
-
-    def get_call_type(self: Any, context: Any, args: Any, kws: Any) -> Any:
-        if kws:
-            return resolve(self, context, args, kws)
-        key = id(self), id(context), args
-        if key not in known:
-            # both are kept: another one could have their numbers
-            known[key] = self, context, resolve(self, context, args, kws)
-        return known[key][2]
-
-    function.get_call_type = get_call_type
-
-
-_remember_calls()
-
-
-class _Part(JITCodeLibrary):
+class _LinkedOnlyLibrary(JITCodeLibrary):
     """A function that is only linked: what Python calls links it and all that it calls, and optimizes them once."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
@@ -180,17 +160,17 @@ _OF_NESTED = {InlineClosureLikes, NopythonRewrites}
 """Passes for functions and comprehensions within a function, and for arithmetic with whole arrays: a tenth of all."""
 
 
-class _Inside(CompilerBase):
+class _InlineCompiler(CompilerBase):
     def define_pipelines(self) -> list[Any]:
         manager = DefaultPassBuilder.define_nopython_pipeline(self.state)
         nested = any(isinstance(each, CodeType) for each in self.state.func_id.code.co_consts)
         passes = [
-            (_LoweringInside if kind is NativeLowering else kind, text)
+            (_InlineLowering if kind is NativeLowering else kind, text)
             for kind, text in manager.passes
             if nested or kind not in _OF_NESTED
         ]
-        inside = PassManager(manager.pipeline_name)
+        chosen = PassManager(manager.pipeline_name)
         for kind, text in passes:
-            inside.add_pass(kind, text)
-        inside.finalize()
-        return [inside]
+            chosen.add_pass(kind, text)
+        chosen.finalize()
+        return [chosen]

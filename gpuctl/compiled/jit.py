@@ -7,11 +7,11 @@ compiled (`gpuctl.compiled.compiler`): that takes as long as all else that a sma
 from __future__ import annotations
 
 import functools
-import os
-import threading
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, TypeVar
+
+from gpuctl.compiled.loading import LOCK, UNCOMPILED, load_compiler, when_compiling
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -21,12 +21,7 @@ if TYPE_CHECKING:
 
     _Number = TypeVar("_Number", bound=generic)
 
-UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
-"""Nothing runs compiled in this process."""
-
 _INTERPRETED: ContextVar[bool] = ContextVar("gpuctl_interpreted", default=UNCOMPILED)
-_WAITING: list[Callable[[], None]] | None = []
-_LOCK = threading.RLock()
 
 
 @contextmanager
@@ -58,7 +53,7 @@ class Loop:
     @property
     def fast(self) -> Any:
         """The compiled function; it is compiled, or loaded from the cache, when it is called first."""
-        with _LOCK:
+        with LOCK:
             if self._fast is None and UNCOMPILED:
                 self._fast = self.py_func
             elif self._fast is None:
@@ -115,9 +110,9 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     def known() -> None:
-        from gpuctl.compiled.compiler import inside
+        from gpuctl.compiled.compiler import inline_only
 
-        stands_for(function, inside(function))
+        stands_for(function, inline_only(function))
 
     when_compiling(known)
     return function
@@ -143,30 +138,11 @@ def stands_for(function: Any, compiler: Any) -> None:
     function._gpuctl_compiler = compiler
 
 
-def when_compiling(what: Callable[[], None]) -> None:
-    """Call this once Numba is there, before anything is compiled: now, or later, or never."""
-    with _LOCK:
-        if _WAITING is not None:
-            _WAITING.append(what)
-            return
-    what()
+def release_compiler_memory() -> None:
+    """Return the memory of the compiler's own code to the system, some 70 MB, once only compiled code runs.
 
-
-def let_compiler_rest() -> None:
-    """Give the system back the memory in which the compiler's own code lies, some 70 MB: only compiled code runs now.
-
-    It may be called at any time; where something is compiled after all, its pages are read again.
+    Safe at any time: if something is compiled later, the pages are read again.
     """
     from gpuctl.core.memory import give_back_library
 
     give_back_library("libllvmlite")
-
-
-def load_compiler() -> None:
-    """Import Numba, and tell it what the loops call."""
-    global _WAITING  # once a process
-    with _LOCK:
-        if _WAITING is not None and not UNCOMPILED:
-            waiting, _WAITING = _WAITING, None
-            for what in waiting:
-                what()

@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.compiled.jit import UNCOMPILED, interpreted
+from gpuctl.compiled.jit import interpreted
+from gpuctl.compiled.loading import UNCOMPILED
 from gpuctl.core.errors import InputError
 from gpuctl.dag import choices_kernel as kernel
+from gpuctl.dag.features import Limit, features_of
 from gpuctl.dag.jobs import work_of
-from gpuctl.dag.policies import PLAIN, Limit, Policy, by_rules, features_of, packed
+from gpuctl.dag.policies import PLAIN, Policy, by_rules, packed
 from gpuctl.dag.simulate import NO_LIMIT, begun
 from gpuctl.trees.fit import fit
 from gpuctl.trees.model import rules_of

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,34 +10,18 @@ import numpy as np
 
 from gpuctl.core.errors import UsageError
 from gpuctl.dag import choices_kernel as kernel
+from gpuctl.dag.features import Limit, features_of
 from gpuctl.trees.rules import Rule, Rules, Tier
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-FEATURES = (
-    "stage_ms", "left", "job_ms", "job_rank", "held", "share", "path_ms", "children", "local_free", "free", "jobs",
-)  # fmt: skip
-"""What a rule may ask of a candidate, in the order of the rows."""
-AMOUNT = "amount"
-"""Executors of an action: one more feature where rules choose among the actions of the search."""
 
 PLAIN = {
     "fifo": kernel.FIFO, "fair": kernel.FAIR, "wfair": kernel.WFAIR, "cp": kernel.CP, "srpt": kernel.SRPT,
     "rollout": kernel.ROLLOUT,
 }  # fmt: skip
 TREE = "tree:"
-
-
-class Limit(StrEnum):
-    """How many executors rules may give to a job.
-
-    ``fair``: up to its share; ``all``: as many as are free; ``tree``: the rules choose among the search's actions.
-    """
-
-    FAIR = "fair"
-    ALL = "all"
-    TREE = "tree"
 
 
 _KINDS = {Limit.FAIR: kernel.TREE_FAIR, Limit.ALL: kernel.TREE_ALL, Limit.TREE: kernel.TREE_AMOUNT}
@@ -75,11 +58,6 @@ def with_patch(policy: Policy, patch: Rules) -> Policy:
     """The same with rules of a patch before its own; they may use any feature that its limit allows."""
     assert policy.rules is not None  # noqa: S101 - the caller's
     return replace(policy, rules=Rules(policy.rules.features, (*patch.rules, *policy.rules.rules)))
-
-
-def features_of(limit: Limit) -> tuple[str, ...]:
-    """The features that rules may use."""
-    return (*FEATURES, AMOUNT) if limit is Limit.TREE else FEATURES
 
 
 def parse(text: str, limit: Limit | None = None, patch: Path | None = None) -> list[Policy]:

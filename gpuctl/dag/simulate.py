@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.compiled.jit import UNCOMPILED, interpreted, is_compiled
+from gpuctl.compiled.jit import interpreted, is_compiled
+from gpuctl.compiled.loading import UNCOMPILED
 from gpuctl.dag import choices_kernel as kernel
 from gpuctl.dag import loop_kernel as loop
 from gpuctl.dag.jobs import in_order, work_of

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from gpuctl.dag.distil import Distillation, Fidelity, Round
     from gpuctl.dag.evaluate import Floats, Setting
+    from gpuctl.dag.features import Limit
     from gpuctl.dag.jobs import Job
-    from gpuctl.dag.policies import Limit, Policy
+    from gpuctl.dag.policies import Policy
     from gpuctl.dag.simulate import Outcome
     from gpuctl.trees.rules import Rules
 

@@ -10,9 +10,10 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import listed, note, ours
 from gpuctl.dag import model
 from gpuctl.dag.distil import Distillation, Fidelity, Round, distil, fidelity
+from gpuctl.dag.features import Limit, features_of
 from gpuctl.dag.generate import generate
 from gpuctl.dag.jobs import read
-from gpuctl.dag.policies import PLAIN, Limit, by_rules, features_of
+from gpuctl.dag.policies import PLAIN, by_rules
 from gpuctl.trees.model import rules_of
 
 if TYPE_CHECKING:

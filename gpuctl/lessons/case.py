@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.analyze.failed_attempts import failed_attempts
-from gpuctl.analyze.run import Options
+from gpuctl.analyze.options import Options
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.replay.results.intervals import stretches

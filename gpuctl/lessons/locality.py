@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +10,7 @@ from gpuctl.core.notes import note, ours
 from gpuctl.lessons import savings
 from gpuctl.lessons.case import Jobs, jobs_of
 from gpuctl.lessons.finding import Estimate, Finding, Input
-from gpuctl.lessons.locality_tables import best_by_size, curve, speeds
+from gpuctl.lessons.locality_tables import Replayed, best_by_size, curve, speeds
 from gpuctl.lessons.measure import LEVELS, LIKENESS, SIZES, USER, Measured, measure, speed_of
 from gpuctl.lessons.rules import BASE, Rule, answer
 from gpuctl.lessons.use import read
@@ -54,21 +53,6 @@ def _rules() -> tuple[Rule, ...]:
 
 RULES = _rules()
 NAMED = ("adaptive", "never")
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What came of a rule.
-
-    Attributes:
-        rule: which.
-        jobs: of each job.
-        spread_pct: share of attempts of gangs that were on more servers than the fewest, or in several racks.
-    """
-
-    rule: Rule
-    jobs: Jobs
-    spread_pct: float
 
 
 def learn(case: Case) -> Finding:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.core.notes import Note
-    from gpuctl.lessons.case import Case
-    from gpuctl.lessons.locality import Replayed
+    from gpuctl.lessons.case import Case, Jobs
+    from gpuctl.lessons.rules import Rule
     from gpuctl.replay.models.records import Floats
 
 SECTION = "locality"
@@ -68,6 +69,21 @@ _BEST = (
     Column("never_jct_h", "h", "Where gangs wait for the fewest servers."),
     Column("now_jct_h", "h", "Where gangs start at once, anywhere."),
 )
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of a rule.
+
+    Attributes:
+        rule: which.
+        jobs: of each job.
+        spread_pct: share of attempts of gangs that were on more servers than the fewest, or in several racks.
+    """
+
+    rule: Rule
+    jobs: Jobs
+    spread_pct: float
 
 
 def speeds(measured: Measured) -> ResultTable:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,7 +14,7 @@ from gpuctl.lessons.locality import spread_speeds
 from gpuctl.lessons.measure import beside_ends, measure
 from gpuctl.lessons.neighbours import beside_s, locality_wait_s
 from gpuctl.lessons.rules import BASE, Rule, answer
-from gpuctl.lessons.sharing_tables import interference, migration, rules
+from gpuctl.lessons.sharing_tables import Replayed, interference, migration, rules
 from gpuctl.lessons.use import read
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.results.metrics import use as use_of
@@ -39,35 +39,6 @@ RULES = (
 )
 COSTS_S = (0, 60, 300, 900, 3600)
 """Costs of a migration that are tried beside the cost model's."""
-
-
-@dataclass(frozen=True)
-class Replayed:
-    """What came of a rule.
-
-    Attributes:
-        rule: which.
-        jobs: of each job.
-        beside_s: GPU-seconds that each job held beside a neighbour.
-        locality_s: seconds that each job waited for locality alone.
-        busy_pct: GPUs in use, of those there were.
-        migrations: how many.
-        moved_gpu_s: GPU-seconds that they cost.
-        moved_gpus: GPUs that were moved, each time.
-        days: that the replay lasted.
-        cost_s: seconds that a migration costs, where that is set; None: by the cost model.
-    """
-
-    rule: Rule
-    jobs: Jobs
-    beside_s: Floats
-    locality_s: Floats
-    busy_pct: float | None
-    migrations: int
-    moved_gpu_s: float
-    moved_gpus: float
-    days: float
-    cost_s: float | None = None
 
 
 def learn(case: Case) -> Finding:

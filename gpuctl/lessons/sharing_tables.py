@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,9 +16,10 @@ from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_estimate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.lessons.case import Case
+    from gpuctl.lessons.case import Case, Jobs
     from gpuctl.lessons.measure import Measured
-    from gpuctl.lessons.sharing import Replayed
+    from gpuctl.lessons.rules import Rule
+    from gpuctl.replay.models.records import Floats
 
 SECTION = "sharing"
 
@@ -54,6 +56,35 @@ _MIGRATION = (
            "waiting."),
     *ends("break_even_{}_s", "s"),
 )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """What came of a rule.
+
+    Attributes:
+        rule: which.
+        jobs: of each job.
+        beside_s: GPU-seconds that each job held beside a neighbour.
+        locality_s: seconds that each job waited for locality alone.
+        busy_pct: GPUs in use, of those there were.
+        migrations: how many.
+        moved_gpu_s: GPU-seconds that they cost.
+        moved_gpus: GPUs that were moved, each time.
+        days: that the replay lasted.
+        cost_s: seconds that a migration costs, where that is set; None: by the cost model.
+    """
+
+    rule: Rule
+    jobs: Jobs
+    beside_s: Floats
+    locality_s: Floats
+    busy_pct: float | None
+    migrations: int
+    moved_gpu_s: float
+    moved_gpus: float
+    days: float
+    cost_s: float | None = None
 
 
 def interference(measured: Measured) -> ResultTable:

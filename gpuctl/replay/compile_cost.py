@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 
-from gpuctl.compiled.jit import UNCOMPILED
+from gpuctl.compiled.loading import UNCOMPILED
 
 LOADING_S = 0.4
 """CPU seconds to import Numba and load one policy's code."""

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.compiled.jit import UNCOMPILED, is_compiled
+from gpuctl.compiled.jit import is_compiled
+from gpuctl.compiled.loading import UNCOMPILED
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.notes import note, ours
 from gpuctl.core.numbers import lasting

@@ -53,7 +53,7 @@ _ALONE = threading.Lock()
 def run(
     work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], engine: Engine, tell: Callable[[str], None]
 ) -> Iterator[tuple[str, R]]:
-    """Call ``work(shared, task)`` for every task on workers of Dask: see `gpuctl.spread.engine.run`.
+    """Call ``work(shared, task)`` for every task on workers of Dask: see `gpuctl.spread.run.run`.
 
     Raises:
         DependencyError: Dask is not installed.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.errors import UsageError
-from gpuctl.spread import local
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     S = TypeVar("S")
@@ -60,33 +57,3 @@ def parse(text: str, processes: int | None = None, folder: Path | None = None) -
     if processes is not None:
         raise UsageError(f"--jobs {processes}: a Dask cluster runs as many as it has workers", hint="leave --jobs out")
     return Engine(DASK, f"{'tls' if found[1] else 'tcp'}://{found[2]}:{int(found[3])}")
-
-
-def run(
-    work: Callable[[S, T], R],
-    shared: S,
-    tasks: Mapping[str, T],
-    engine: Engine,
-    tell: Callable[[str], None],
-) -> Iterator[tuple[str, R]]:
-    """Call ``work(shared, task)`` for every task and yield its key and result, in the order in which they are done.
-
-    A task whose worker is killed is done again by another one, `local.ATTEMPTS` times in all.
-
-    Args:
-        work: a function of a module of gpuctl's; what it returns depends on nothing but its arguments.
-        shared: what all calls are given; sent to each worker once.
-        tasks: by keys of their own.
-        engine: where they run.
-        tell: called with a line for the user.
-
-    Raises:
-        GpuctlError: one that `work` raised, or workers are killed again and again.
-        DependencyError: Dask is not installed.
-    """
-    if engine.kind != LOCAL:
-        from gpuctl.spread import dask_cluster
-
-        return dask_cluster.run(work, shared, tasks, engine, tell)
-    count = min(len(tasks), engine.processes or len(os.sched_getaffinity(0)))
-    return local.run(work, shared, tasks, count, tell)

@@ -34,7 +34,7 @@ class _Worker:
 def run(
     work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], count: int, tell: Callable[[str], None]
 ) -> Iterator[tuple[str, R]]:
-    """Call ``work(shared, task)`` for every task, so many at a time: see `gpuctl.spread.engine.run`.
+    """Call ``work(shared, task)`` for every task, so many at a time: see `gpuctl.spread.run.run`.
 
     With one at a time everything runs in this process.
     """

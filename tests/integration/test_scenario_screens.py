@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.reports.html import render_html
 from gpuctl.reports.screens import analysis

@@ -16,7 +16,8 @@ import pytest
 from rich.cells import cell_len
 
 from gpuctl.analyze import registry
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.cli.main import app
 from gpuctl.cli.report_inputs import read_result
 from gpuctl.core.job_filter import JobFilter

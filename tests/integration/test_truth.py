@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 import polars as pl
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.analyze.site_files import read_quotas, read_racks
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.reports.screens.analysis import TABLES

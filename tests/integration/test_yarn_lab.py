@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn.live import fetch
 from gpuctl.store.database import Store

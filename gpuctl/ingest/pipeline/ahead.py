@@ -206,7 +206,7 @@ class Ahead:
         engine: Engine,
         tell: Callable[[str], None],
     ) -> None:
-        from gpuctl.spread.engine import run
+        from gpuctl.spread.run import run
 
         folder = store.absolute().with_name(f"{store.name}.read")
         # of an ingest that was killed: the store is locked, so that it is nobody's now

@@ -147,7 +147,7 @@ class Simulation:
             while self.advance(until):
                 instants, log = int(self.state.g[0].instants), int(self.state.g[0].log)
                 if log > MANY_LINES and compiler_there and not self.interpreted:
-                    jit.let_compiler_rest()
+                    jit.release_compiler_memory()
                     compiler_there = False
                 if log > most:
                     self._stop(

@@ -16,7 +16,7 @@ from gpuctl.core.files import read_whole, write_atomically
 from gpuctl.replay.experiments import cells as cells_of
 from gpuctl.replay.run import compile_for
 from gpuctl.spread.engine import LOCAL, Engine
-from gpuctl.spread.engine import run as spread_on
+from gpuctl.spread.run import run as spread_on
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

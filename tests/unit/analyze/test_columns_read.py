@@ -9,7 +9,8 @@ import pytest
 
 from gpuctl.analyze import delays
 from gpuctl.analyze.bases import MADE_OF, Bases
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store

@@ -10,7 +10,8 @@ import pytest
 
 from gpuctl.analyze import delay_bounds, delays, doubts, occupancy
 from gpuctl.analyze.explain import explain
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.core.causes import CAUSES, main_cause, may_be_main
 from gpuctl.store.database import Store
 from tests.unit.analyze.failure_store import Site

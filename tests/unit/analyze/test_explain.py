@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.analyze.explain import explain
-from gpuctl.analyze.run import Options
+from gpuctl.analyze.options import Options
 from gpuctl.core.errors import UsageError
 from gpuctl.reports.explain import as_json, blocks, print_explanation, ranges, render_explanation, timeline
 from gpuctl.store.database import Store

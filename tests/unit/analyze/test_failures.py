@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.analyze import failure_table
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.joblogs.evidence import Facts
 from gpuctl.joblogs.table import load

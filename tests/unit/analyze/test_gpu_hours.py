@@ -8,7 +8,8 @@ import pytest
 
 from gpuctl.analyze.explain import explain
 from gpuctl.analyze.held import provide_held
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.store.database import Store
 from gpuctl.store.views import show
 from tests.tables import table_of

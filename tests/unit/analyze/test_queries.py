@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from gpuctl.analyze import query, registry
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
 from gpuctl.queries.catalogue import read

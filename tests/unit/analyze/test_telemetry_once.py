@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.analyze.explain import explain
-from gpuctl.analyze.run import Options
+from gpuctl.analyze.options import Options
 from gpuctl.store.database import Store
 from tests.ingested import findings, ingested, rows
 from tests.philly_log import attempt, job, log

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.analyze import telemetry_summary
+from gpuctl.analyze import telemetry_renewal
 from gpuctl.analyze.bases import Bases
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
+from gpuctl.analyze.telemetry_renewal import renew
 from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
@@ -58,12 +60,12 @@ def test_a_summary_gives_the_figures_of_the_telemetry_until_something_changes(
     logs.mkdir()
     (logs / "cluster_job_log").write_text(JOBS)
     (logs / "cluster_gpu_util").write_text(HEAD + telemetry(range(2)))
-    ingest([logs], db, cluster="c", then=telemetry_summary.renew)
+    ingest([logs], db, cluster="c", then=renew)
     assert kept(db) == [], "so few rows are read faster than anything is kept"
     read = figures(db)
-    monkeypatch.setattr(telemetry_summary, "LEAST_ROWS", 1)
+    monkeypatch.setattr(telemetry_renewal, "LEAST_ROWS", 1)
     with Store(db, write=True) as store:
-        telemetry_summary.renew(store, "c")
+        renew(store, "c")
     first = kept(db)
     assert sum(row[-2] for row in first) == 119 + 30, "00:01 to 01:59, 00:30 to 00:59"  # type: ignore[misc]
     assert figures(db) == read
@@ -84,7 +86,7 @@ def test_a_summary_gives_the_figures_of_the_telemetry_until_something_changes(
     (logs / "more" / "cluster_gpu_util").write_text(HEAD + telemetry(range(2, 3)))
     ingest([logs / "more"], db, cluster="c")
     assert figures(db) == read
-    ingest([logs], db, cluster="c", then=telemetry_summary.renew)
+    ingest([logs], db, cluster="c", then=renew)
     assert [row[1:] for row in kept(db)] != [row[1:] for row in first]
 
 

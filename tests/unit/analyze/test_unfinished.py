@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpuctl.analyze.options import Options
 from gpuctl.analyze.query import base_sql
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 from tests.examples import examples

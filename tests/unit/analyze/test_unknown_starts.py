@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.store.database import Store

@@ -10,7 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens.model import Grid
 from gpuctl.reports.screens.report import screen

@@ -13,10 +13,10 @@ from gpuctl.chain import episode_kernel as kernel
 from gpuctl.chain import look_kernel, model
 from gpuctl.chain.advice import advise
 from gpuctl.chain.episode import Pair, Situation
-from gpuctl.chain.evaluate import Evaluation
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import QUANTILES, look, start_of, wait_at
 from gpuctl.chain.queue_now import QueuedJob, now_of, read_queue, when
+from gpuctl.chain.trial import Evaluation
 from gpuctl.core.errors import InputError
 from gpuctl.predictors import card
 from tests.unit.chain.test_policies import DAY_S, busy

@@ -10,7 +10,8 @@ import pytest
 
 from gpuctl.chain import model, net_training, nets, policies
 from gpuctl.chain.episode import Pair
-from gpuctl.chain.evaluate import SAVED, Evaluation, Trial, policy_names, run
+from gpuctl.chain.evaluate import SAVED, policy_names, run
+from gpuctl.chain.trial import Evaluation, Trial
 from gpuctl.core.errors import DependencyError, InputError, UsageError
 from gpuctl.learn.environments import ENVIRONMENTS
 from gpuctl.learn.nets import initial

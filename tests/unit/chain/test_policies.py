@@ -14,10 +14,11 @@ import pytest
 from gpuctl.chain import bound, evaluate, look_kernel
 from gpuctl.chain.baselines import LOOK_MIN
 from gpuctl.chain.episode import Pair, Situation
-from gpuctl.chain.evaluate import Evaluation, minutes, policy_names, run
+from gpuctl.chain.evaluate import minutes, policy_names, run
 from gpuctl.chain.log import Log, log_of
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import Rule, _first, due, hourly, lessons, look, quantile_line, start_of, trained
+from gpuctl.chain.trial import Evaluation, Trial, hand_over
 from gpuctl.core.errors import InputError, UsageError
 
 DAY_S = 86_400
@@ -119,7 +120,7 @@ def test_run_times_are_drawn_from_what_had_ended(log: Log) -> None:
 def test_a_later_link_of_a_chain_is_where_the_link_before_left_it(log: Log) -> None:
     """S of one pair is P of the next: it starts at the same minute, under all that was submitted."""
     asked = Evaluation(6, Pair(2, 600, 420), ("reactive",), 8 * DAY_S, 4 * DAY_S, 1.0, jobs=5)
-    trial = evaluate.Trial(log, asked)
+    trial = Trial(log, asked)
     begin = 9 * DAY_S
     for name in ("avg", "plan", "dependency"):
         learnt = lessons([trial.start(5 * DAY_S)], False)
@@ -146,13 +147,13 @@ def test_age_that_counts_while_a_job_depends_is_worth_a_chain_without_gaps(calme
 
 def test_on_the_grid_the_end_is_noticed_late_and_warm_up_keeps_the_starts(calmer: Log) -> None:
     asked = Evaluation(6, Pair(1, 1435), ("avg",), 20 * DAY_S, 8 * DAY_S, 1.0, grid=True)
-    trial = evaluate.Trial(calmer, asked)
+    trial = Trial(calmer, asked)
     late, asleep = [], Rule(lambda start: start.p_end + 1000)
     for day in (9, 11, 13):
-        outcome, _ = evaluate.hand_over(trial.start(day * DAY_S), "plan", asleep)
+        outcome, _ = hand_over(trial.start(day * DAY_S), "plan", asleep)
         assert outcome.s_submit_s % 600 == 0
         late.append(outcome.s_submit_s - outcome.p_end_s)
-        assert evaluate.hand_over(trial.start(day * DAY_S), "avg", asleep)[0].s_submit_s == outcome.p_end_s
+        assert hand_over(trial.start(day * DAY_S), "avg", asleep)[0].s_submit_s == outcome.p_end_s
     assert 0 < max(late) < 600
     longer = replace(asked, warm_up_s=6 * DAY_S)
     come = [[begin + each.warm_up_s for begin in evaluate.starts(each, calmer)[1]] for each in (asked, longer)]
@@ -209,7 +210,7 @@ def test_figures_are_those_of_the_starts(calmer: Log) -> None:
 def test_a_bound_on_the_overlap_is_kept_by_a_lower_outage_cost(calmer: Log) -> None:
     """Overlaps held out are those of single submissions; the cost is the largest whose interval keeps the bound."""
     asked = Evaluation(6, Pair(1, 1440), ("plan",), 20 * DAY_S, 5 * DAY_S, 9.0, max_overlap_h=0.5)
-    trial = evaluate.Trial(calmer, asked)
+    trial = Trial(calmer, asked)
     begins = evaluate.starts(asked, calmer)[0]
     starts = list(map(trial.start, begins))
     learnt = lessons(starts, False)

@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture
-def pressed() -> Iterator[list[int]]:
+def interrupts() -> Iterator[list[int]]:
     before, hook = signal.signal(signal.SIGINT, signal.default_int_handler), sys.unraisablehook
-    yield main._watch()
+    yield main._install_sigint(signal.default_int_handler)
     signal.signal(signal.SIGINT, before)
     sys.unraisablehook = hook
 
@@ -46,22 +46,22 @@ def _as(error: BaseException, *, after_ctrl_c: bool) -> object:
     "error", [SystemError("returned a result with an exception set"), StoreError("x"), ValueError()]
 )
 def test_what_a_library_makes_of_ctrl_c_is_told_as_ctrl_c(
-    error: Exception, pressed: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    error: Exception, interrupts: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(main, "app", _as(error, after_ctrl_c=True))
-    assert main._run([], debug=False, pressed=pressed) == ExitCode.INTERRUPTED
+    assert main._run([], debug=False, interrupts=interrupts) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "gpuctl: interrupted\n"
 
 
 def test_the_same_without_ctrl_c_is_a_bug(
-    pressed: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    interrupts: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(main, "app", _as(SystemError("x"), after_ctrl_c=False))
-    assert main._run([], debug=False, pressed=pressed) == ExitCode.BUG
+    assert main._run([], debug=False, interrupts=interrupts) == ExitCode.BUG
     assert "internal error: SystemError: x" in capsys.readouterr().err
 
 
-@pytest.mark.usefixtures("pressed")
+@pytest.mark.usefixtures("interrupts")
 def test_ctrl_c_waits_for_compiled_code_that_is_being_loaded() -> None:
     """What sets up a library's types cannot pass on an exception: ``nanobind`` ends the process."""
     loaded = []
@@ -81,7 +81,7 @@ def test_ctrl_c_waits_for_compiled_code_that_is_being_loaded() -> None:
 
 
 def test_ctrl_c_that_python_drops_is_raised_again(
-    pressed: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    interrupts: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It may come while a callback of the garbage collection runs, from which nothing can be raised."""
 
@@ -96,8 +96,8 @@ def test_ctrl_c_that_python_drops_is_raised_again(
         time.sleep(10)
 
     monkeypatch.setattr(main, "app", app)
-    assert main._run([], debug=False, pressed=pressed) == ExitCode.INTERRUPTED
-    assert len(pressed) == 2
+    assert main._run([], debug=False, interrupts=interrupts) == ExitCode.INTERRUPTED
+    assert len(interrupts) == 2
     assert capsys.readouterr().err == "gpuctl: interrupted\n"
 
 

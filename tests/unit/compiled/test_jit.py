@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import operator
 import os
 import re
 import subprocess
@@ -46,8 +45,7 @@ PRIVATE = [
     ("core.cgutils:", "raw_memmove"),
     ("core.dispatcher:Dispatcher", "get_call_template"),  # jit.inner: one version for all constants
     ("core.codegen:", "JITCPUCodegen"),
-    ("core.types:BaseFunction", "get_call_type"),  # compiler: remembered …
-    ("core.base:BaseContext", "get_abi_sizeof"),  # … as are these
+    ("core.base:BaseContext", "get_abi_sizeof"),  # remembered within one pass, as are these
     ("core.base:BaseContext", "get_getattr"),
     ("core.base:BaseContext", "get_function"),
     ("core.untyped_passes:", "InlineClosureLikes"),  # passes that few functions need
@@ -174,19 +172,3 @@ def test_policies_compile_no_parts_of_numba_that_cost_seconds(root: Path) -> Non
         lines = [ast.unparse(node) for each in marked for node in ast.walk(each) if isinstance(node, ast.stmt)]
         found += [f"{path.name}: {line}" for line in lines if "\n" not in line and COPIES.search(line)]
     assert found == []
-
-
-def test_numba_looks_for_a_version_of_a_function_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from numba.core import types
-    from numba.core.registry import cpu_target
-    from numba.core.typing.templates import AbstractTemplate
-
-    context = cpu_target.typing_context
-    context.refresh()
-    add = context.resolve_value_type(operator.add)
-    numbers = (types.int64, types.float64)
-    assert add.get_call_type(context, numbers, {}).return_type == types.float64
-    monkeypatch.setattr(AbstractTemplate, "apply", None)
-    assert add.get_call_type(context, numbers, {}).return_type == types.float64
-    with pytest.raises(TypeError):
-        add.get_call_type(context, (types.int8, types.float32), {})

@@ -13,10 +13,11 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
+from gpuctl.dag.features import Limit, features_of
 from gpuctl.dag.generate import generate
 from gpuctl.dag.imported import read as read_trace
 from gpuctl.dag.jobs import Job, Stage, in_order, read, write
-from gpuctl.dag.policies import PLAIN, Limit, Policy, by_rules, features_of, parse
+from gpuctl.dag.policies import PLAIN, Policy, by_rules, parse
 from gpuctl.dag.simulate import Outcome, simulate
 from gpuctl.learn.repeated_runs import u
 from gpuctl.trees.rules import read_text

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.core.given_gpus import GpusPerNode, read_gpus_per_node
 from gpuctl.ingest.pipeline.load import ingest

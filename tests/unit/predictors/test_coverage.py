@@ -12,7 +12,8 @@ from scipy.stats import binom
 
 from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import find_epochs
-from gpuctl.predictors.runtime import Described, predict
+from gpuctl.predictors.job_description import JobDescription
+from gpuctl.predictors.runtime import predict
 from gpuctl.predictors.series import series
 from gpuctl.predictors.transfer import Profiled, Shape, transfer
 from tests import trainjobs
@@ -73,7 +74,7 @@ def test_own_traffic() -> None:
         for seed in range(100):
             job = one(np.random.default_rng([42, seed]))
             profile = series(job.t, job.bytes).until(job.ends[0] + (seen - 1) * job.epoch_s)
-            [found] = predict([Described("j", epochs=6.0, dataset_bytes=job.dataset_bytes)], {"j": profile})
+            [found] = predict([JobDescription("j", epochs=6.0, dataset_bytes=job.dataset_bytes)], {"j": profile})
             if np.isfinite(found.run_time_s):
                 inside.append(found.lower_s <= job.ends[-1] <= found.upper_s)
         assert len(inside) >= 95

@@ -7,7 +7,8 @@ import pytest
 
 from gpuctl.predictors import runtime
 from gpuctl.predictors.epochs import Epochs
-from gpuctl.predictors.runtime import Described, examine, predict, profiled
+from gpuctl.predictors.job_description import JobDescription
+from gpuctl.predictors.runtime import examine, predict, profiled
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, design
 from gpuctl.predictors.validation import Filled
@@ -24,8 +25,8 @@ def epoch(shape: Shape) -> float:
     return float((design([shape]) @ TRUE)[0])
 
 
-def described(**more: float) -> list[Described]:
-    return [Described(name, "resnet", shape, 10.0, **more) for name, shape in SHAPES.items()]  # type: ignore[arg-type]
+def described(**more: float) -> list[JobDescription]:
+    return [JobDescription(name, "resnet", shape, 10.0, **more) for name, shape in SHAPES.items()]  # type: ignore[arg-type]
 
 
 def profile(name: str, epochs: float = 2.5, **how: float) -> Series:
@@ -38,7 +39,7 @@ def run_time(name: str) -> float:
 
 
 def test_a_job_from_its_own_traffic() -> None:
-    [found] = predict([Described("a", epochs=10)], {"a": profile("a")})
+    [found] = predict([JobDescription("a", epochs=10)], {"a": profile("a")})
     assert found.method == "periodicity"
     assert found.run_time_s == pytest.approx(run_time("a"), rel=0.03)
     assert found.lower_s < run_time("a") < found.upper_s
@@ -73,33 +74,36 @@ def test_a_cache_is_noticed_and_answered_from_the_others() -> None:
     [found] = predict(described(), profiles, wanted=["e"])
     assert (found.cached, found.method) == (True, "transfer")
     assert "cache" in found.reason
-    [alone] = predict([Described("e", epochs=10)], {"e": profiles["e"]})
+    [alone] = predict([JobDescription("e", epochs=10)], {"e": profiles["e"]})
     assert alone.method == "none"
     assert np.isnan(alone.run_time_s)
 
 
 def test_where_the_number_of_epochs_comes_from() -> None:
     profiles = {"a": profile("a"), "b": profile("b")}
-    unknown = Described("a", "resnet", SHAPES["a"], user="u")
-    others = [Described("b", "resnet", SHAPES["b"], 7, user="u"), Described("c", "resnet", SHAPES["c"], 30, user="v")]
+    unknown = JobDescription("a", "resnet", SHAPES["a"], user="u")
+    others = [
+        JobDescription("b", "resnet", SHAPES["b"], 7, user="u"),
+        JobDescription("c", "resnet", SHAPES["c"], 30, user="v"),
+    ]
     [found] = predict([unknown, *others], profiles, wanted=["a"])
     assert "the user's jobs" in found.provenance
     assert found.run_time_s == pytest.approx(5 + 7.05 * epoch(SHAPES["a"]), rel=0.05)
     [given] = predict([unknown, *others], profiles, epochs=3, wanted=["a"])
     assert given.run_time_s == pytest.approx(5 + 3.05 * epoch(SHAPES["a"]), rel=0.05)
-    [none] = predict([Described("a")], profiles, wanted=["a"])
+    [none] = predict([JobDescription("a")], profiles, wanted=["a"])
     assert np.isnan(none.run_time_s)
     assert none.epoch_s == pytest.approx(epoch(SHAPES["a"]), rel=0.03)
     assert "--epochs" in none.reason
 
 
 def test_no_answer_says_why() -> None:
-    [found] = predict([Described("x", "alone", SHAPES["a"], 5)], {})
+    [found] = predict([JobDescription("x", "alone", SHAPES["a"], 5)], {})
     assert (found.method, found.reason) == ("none", "no traffic of its own; no profiled job of its model")
 
 
 def test_a_job_is_never_shorter_than_it_has_run() -> None:
-    [found] = predict([Described("a", epochs=1)], {"a": profile("a")})
+    [found] = predict([JobDescription("a", epochs=1)], {"a": profile("a")})
     assert found.lower_s >= found.elapsed_s
     assert found.run_time_s >= found.elapsed_s
     assert found.remaining_s == 0
@@ -110,18 +114,18 @@ def test_a_run_whose_later_epochs_are_in_memory_lies_within_what_its_first_epoch
     run = 60 + 9 * 25.0
     for seen in (20, 40, 58):
         early = series(np.arange(1.0, seen + 1), np.full(seen, 1e6))
-        [found] = predict([Described("j", epochs=10, dataset_bytes=59.4e6)], {"j": early})
+        [found] = predict([JobDescription("j", epochs=10, dataset_bytes=59.4e6)], {"j": early})
         assert found.lower_s < run < found.run_time_s < found.upper_s
         assert "read from memory" in found.reason
 
 
 def test_the_bytes_of_an_epoch_come_from_jobs_of_the_same_model_whose_samples_are_known() -> None:
     # 2,000 B for 1,000 samples and 1 % of overhead: 101 B for 50 samples, read at 1 B/s
-    asked = Described("asked", "m", Shape(50, 10, 1))
-    told = Described("told", "m", Shape(1000, 10, 1), dataset_bytes=2000)
+    asked = JobDescription("asked", "m", Shape(50, 10, 1))
+    told = JobDescription("told", "m", Shape(1000, 10, 1), dataset_bytes=2000)
     others = [
-        Described("another model's", "n", Shape(1000, 10, 1), dataset_bytes=9000),
-        Described("of no shape", "m", dataset_bytes=9000),
+        JobDescription("another model's", "n", Shape(1000, 10, 1), dataset_bytes=9000),
+        JobDescription("of no shape", "m", dataset_bytes=9000),
     ]
     profiles = {"asked": series(np.arange(1.0, 151), np.ones(150))}
     found = examine({d.job: d for d in (asked, told, *others)}, profiles)["asked"]
@@ -134,7 +138,7 @@ def test_the_bytes_of_an_epoch_come_from_jobs_of_the_same_model_whose_samples_ar
     ):
         assert examine({d.job: d for d in lacks}, profiles)["asked"].method == "none"
     # epochs of 400 B that the traffic of a job of 200 samples shows: 2 B a sample, with whatever overhead
-    shown = Described("shown", "m", Shape(200, 10, 1))
+    shown = JobDescription("shown", "m", Shape(200, 10, 1))
     bursts = series(np.arange(1.0, 301), np.tile(np.r_[np.full(40, 10.0), np.zeros(20)], 5))
     found = examine({d.job: d for d in (asked, shown)}, {**profiles, "shown": bursts})["asked"]
     assert found.epoch_bytes == pytest.approx(100, rel=1e-3)
@@ -142,7 +146,9 @@ def test_the_bytes_of_an_epoch_come_from_jobs_of_the_same_model_whose_samples_ar
 
 def test_jobs_of_no_model_have_nothing_in_common() -> None:
     [found] = predict(
-        [Described("a", "", SHAPES["a"], 10), Described("b", "", SHAPES["a"], 10, epoch_s=50)], {}, wanted=["a"]
+        [JobDescription("a", "", SHAPES["a"], 10), JobDescription("b", "", SHAPES["a"], 10, epoch_s=50)],
+        {},
+        wanted=["a"],
     )
     assert found.method == "none"
     assert "its model is not known" in found.reason
@@ -151,8 +157,8 @@ def test_jobs_of_no_model_have_nothing_in_common() -> None:
 def test_a_job_is_profiled_by_what_was_measured_or_by_enough_of_its_traffic() -> None:
     shape = Shape(1000, 10, 1)
     seen = {name: Epochs("volume", 70.0, seen=epochs) for name, epochs in (("a", 3), ("b", 1.5), ("c", 1.49))}
-    others = [Described("a", "m", shape, epoch_s=50), *(Described(name, "m", shape) for name in "bcd")]
-    found = profiled([*others, Described("e", "m", epoch_s=50)], seen)
+    others = [JobDescription("a", "m", shape, epoch_s=50), *(JobDescription(name, "m", shape) for name in "bcd")]
+    found = profiled([*others, JobDescription("e", "m", epoch_s=50)], seen)
     assert [(each.job, each.epoch_s) for each in found] == [("a", 50), ("b", 70)]
 
 
@@ -171,8 +177,8 @@ def test_its_own_traffic_goes_before_others_once_there_is_enough_of_it_or_it_is_
     seen: float, spread_s: float, others: int, method: str
 ) -> None:
     shape = Shape(1000, 10, 1)
-    known = {name: Described(name, "m", shape, 10, epoch_s=200) for name in "abcd"[:others]}
-    job = Described("x", "m", shape, 10)
+    known = {name: JobDescription(name, "m", shape, 10, epoch_s=200) for name in "abcd"[:others]}
+    job = JobDescription("x", "m", shape, 10)
     own = Epochs("volume", 100.0, float(spread_s), 110.0, 30.0, seen)
     found = runtime._predict(job, Filled({**known, "x": job}, {"x": own}, frozenset()), None, np.nan)
     assert (found.method, found.epoch_s) == (method, pytest.approx(100 if method == "volume" else 200))
@@ -180,8 +186,11 @@ def test_its_own_traffic_goes_before_others_once_there_is_enough_of_it_or_it_is_
 
 
 def test_validation_that_a_job_tells_itself_is_not_said_to_be_from_others() -> None:
-    others = [Described(name, "m", Shape(1000, 10, 1, 300), 10, epoch_s=50) for name in "abcd"]
-    silent, telling = Described("silent", "m", Shape(1000, 10, 1), 10), Described("x", "m", Shape(1000, 10, 1, 300), 10)
+    others = [JobDescription(name, "m", Shape(1000, 10, 1, 300), 10, epoch_s=50) for name in "abcd"]
+    silent, telling = (
+        JobDescription("silent", "m", Shape(1000, 10, 1), 10),
+        JobDescription("x", "m", Shape(1000, 10, 1, 300), 10),
+    )
     found = {each.job: each for each in predict([*others, silent, telling], {}, wanted=["silent", "x"])}
     assert found["silent"].provenance.endswith("validation of 300 samples an epoch, as other jobs of the model show")
     assert "validation" not in found["x"].provenance

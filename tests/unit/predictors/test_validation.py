@@ -7,7 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from gpuctl.predictors.runtime import Described, predict
+from gpuctl.predictors.job_description import JobDescription
+from gpuctl.predictors.runtime import predict
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape
 from gpuctl.predictors.validation import UNSURE
@@ -28,10 +29,10 @@ def epoch(shape: Shape, validated: float = VALIDATED) -> float:
     return 0.02 * steps + 0.004 * steps * shape.batch + 0.004 / 3 * validated
 
 
-def jobs(*, whole: bool) -> dict[str, Described]:
+def jobs(*, whole: bool) -> dict[str, JobDescription]:
     """Five jobs whose data sets are told with what is validated, or without."""
     return {
-        name: Described(name, "m", shape, 10.0, BYTES * (shape.samples + VALIDATED * whole))
+        name: JobDescription(name, "m", shape, 10.0, BYTES * (shape.samples + VALIDATED * whole))
         for name, shape in SHAPES.items()
     }
 

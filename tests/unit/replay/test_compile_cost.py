@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gpuctl.compiled.jit import UNCOMPILED
+from gpuctl.compiled.loading import UNCOMPILED
 from gpuctl.replay import compile_cost, run
 from gpuctl.replay.contract.conformance import random_case
 from gpuctl.replay.engine import simulation as engine_simulation

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.core.errors import InputError
 from gpuctl.ingest import formats
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB

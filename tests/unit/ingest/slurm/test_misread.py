@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.core.errors import UsageError
 from gpuctl.ingest.formats.slurm_sacct import sniff
 from gpuctl.ingest.pipeline.load import ingest as ingest_paths

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.analyze.explain import explain
-from gpuctl.analyze.run import Options
+from gpuctl.analyze.options import Options
 from gpuctl.core.errors import InputError
 from gpuctl.replay.inputs.trace import WORKS, read_trace
 from gpuctl.reports.explain import blocks

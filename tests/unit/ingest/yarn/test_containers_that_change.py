@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.analyze.bases import Bases
 from gpuctl.analyze.explain import explain
-from gpuctl.analyze.run import Options
+from gpuctl.analyze.options import Options
 from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.store.database import Store
 from tests.ingested import rows

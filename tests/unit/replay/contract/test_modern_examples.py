@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gpuctl.compiled.jit import UNCOMPILED
+from gpuctl.compiled.loading import UNCOMPILED
 from gpuctl.replay.contract.conformance import foresight, random_case, run, violations
 from gpuctl.replay.contract.gpu_type_cases import with_pairs
 from gpuctl.replay.engine.setup import Settings

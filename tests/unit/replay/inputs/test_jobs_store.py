@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.analyze.run import Options, analyze
+from gpuctl.analyze.options import Options
+from gpuctl.analyze.run import analyze
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.jobs_store import write_jobs
 from gpuctl.store.database import Store

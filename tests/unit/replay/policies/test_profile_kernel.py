@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gpuctl.compiled.jit import load_compiler
+from gpuctl.compiled.loading import load_compiler
 from gpuctl.replay.policies.backfill import profile_kernel
 from gpuctl.replay.policies.backfill.profile_kernel import NO_LIMIT, Profile, profile
 

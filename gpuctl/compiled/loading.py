@@ -1,0 +1,36 @@
+"""When Numba is imported: with the first loop that runs compiled, after which it learns what the loops call."""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+UNCOMPILED = os.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}
+"""Nothing runs compiled in this process."""
+LOCK = threading.RLock()
+"""Held while functions are compiled or loaded."""
+
+_pending: list[Callable[[], None]] | None = []
+
+
+def when_compiling(declare: Callable[[], None]) -> None:
+    """Call this before anything is compiled: with the import of Numba, or now if that has happened."""
+    with LOCK:
+        if _pending is not None:
+            _pending.append(declare)
+            return
+    declare()
+
+
+def load_compiler() -> None:
+    """Import Numba, and declare to it what the loops call."""
+    global _pending  # once a process
+    with LOCK:
+        if _pending is not None and not UNCOMPILED:
+            pending, _pending = _pending, None
+            for declare in pending:
+                declare()
