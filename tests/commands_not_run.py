@@ -19,7 +19,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
     "docs/chain.md": {
         "gpuctl chain train site.duckdb --nodes 16 --limit 24h --warm-up 2d --until": "it needs PyTorch",
         "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor": (
-            "it needs the model; tests/unit/chain/test_nets.py has one"
+            "it needs the model; tests/unit/research/chain/test_nets.py has one"
         ),
     },
     "docs/ci.md": {

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.dag.jobs import Job
+    from gpuctl.research.dag.jobs import Job
 
 
 @dataclass

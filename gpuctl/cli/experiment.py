@@ -152,8 +152,8 @@ def _of_model(chosen: Policies) -> list[str]:
     """
     if chosen.model is None:
         return []
-    from gpuctl.deferrable.model import load
     from gpuctl.replay.policies import find
+    from gpuctl.research.deferrable.model import load
 
     names = [name.strip() for text in chosen.policy or () for name in text.split(",") if name.strip()]
     if not any(find(name).name == "osdec" for name in names):

@@ -18,15 +18,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl import __version__
-from gpuctl.cli.accel_learning import accel
 from gpuctl.cli.analyze import analyze
 from gpuctl.cli.calibrate import calibrate
-from gpuctl.cli.chain_live import chain
 from gpuctl.cli.classify import classify
 from gpuctl.cli.common import Settings, color_allowed, message
 from gpuctl.cli.convert import convert
-from gpuctl.cli.dag_learning import dag
-from gpuctl.cli.deferrable import deferrable
 from gpuctl.cli.doctor import doctor
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.explain import explain
@@ -67,7 +63,7 @@ _MOMENT_S = 0.01
 _GARBAGE = 50_000, 20, 50
 """When Python looks for garbage in cycles, see `gc.set_threshold`: a start makes many objects, and none of them is."""
 
-# one line a command; --help lists them as `gpuctl.cli.questions` has them
+# `gpuctl.cli.questions` lists them for --help, and imports the research commands when they are called
 app.command(cls=WithExamples)(analyze)
 app.command(cls=WithExamples)(explain)
 app.command(cls=WithExamples)(replay)
@@ -84,10 +80,6 @@ app.command()(sample)
 app.add_typer(train)
 app.command()(predictors)
 app.add_typer(predict)
-app.add_typer(chain)
-app.add_typer(deferrable)
-app.add_typer(accel)
-app.add_typer(dag)
 app.command(cls=WithExamples)(fit)
 app.command(cls=WithExamples)(synth)
 app.command(cls=WithExamples)(convert)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import math
 import re
 from contextlib import contextmanager
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 import typer
 from typer.core import TyperGroup
+from typer.main import get_group_from_info
+from typer.models import TyperInfo
 
 from gpuctl.core.errors import UsageError
 
@@ -30,10 +33,6 @@ QUESTIONS: Final = {
         "calibrate": "The rules a trace ran under, and how near a replay is.",
         "policies": "Policies for replay, and their parameters.",
         "lessons": "What the Philly study's lessons would have saved here.",
-        "chain": "When to submit the successor of a long job.",
-        "deferrable": "Work that can wait, in leftover capacity.",
-        "accel": "Layers of many networks on shared accelerators.",
-        "dag": "Jobs with stages: rules, a search, a tree distilled from it.",
         "fit": "A model of a trace's workload, and how close it comes.",
         "synth": "Jobs generated from such a model.",
     },
@@ -42,6 +41,12 @@ QUESTIONS: Final = {
         "train": "Train the models that predict uses.",
         "predictors": "Predictors of run times.",
         "profile": "Record jobs' network reads.",
+    },
+    "Research": {
+        "chain": "When to submit the successor of a long job.",
+        "deferrable": "Work that can wait, in leftover capacity.",
+        "accel": "Layers of many networks on shared accelerators.",
+        "dag": "Jobs with stages: rules, a search, a tree distilled from it.",
     },
     "Data and upkeep": {
         "ingest": "Read cluster logs into a trace store.",
@@ -52,6 +57,8 @@ QUESTIONS: Final = {
     },
 }
 """The commands by the question that they answer, each with one line for the list."""
+_RESEARCH: Final = {"chain": "chain_live", "deferrable": "deferrable", "accel": "accel_learning", "dag": "dag_learning"}
+"""Groups of commands that are imported when they are called, by name: their modules in `gpuctl.cli.research`."""
 
 _MOST_WHOLE: Final = 2**63 - 1
 _Wrong: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "UsageError")
@@ -61,9 +68,13 @@ _Wrong: Any = next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ 
 class ByQuestion(TyperGroup):
     """The program's commands."""
 
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Names of all commands, in the order in which they are listed."""
+        return [name for commands in QUESTIONS.values() for name in commands]
+
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """List the commands below their questions."""
-        width = max(map(len, self.commands))
+        width = max(map(len, self.list_commands(ctx)))
         for question, commands in QUESTIONS.items():
             with formatter.section(question):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
@@ -71,10 +82,19 @@ class ByQuestion(TyperGroup):
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """See Typer's; numbers of options are finite, and whole ones fit into 64 bits."""
+        if cmd_name in _RESEARCH and cmd_name not in self.commands:
+            self.commands[cmd_name] = _imported(cmd_name)
         found = super().get_command(ctx, cmd_name)
         if found is not None:
             _bound_numbers(found)
         return found
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """See Typer's, which suggests commands that are imported if none has the name given."""
+        if self.get_command(ctx, args[0]) is None:
+            for name in _RESEARCH:
+                self.get_command(ctx, name)
+        return super().resolve_command(ctx, args)
 
     def make_context(self, *args: Any, **more: Any) -> Any:
         """See Typer's; a wrong option is an error of ours."""
@@ -85,6 +105,13 @@ class ByQuestion(TyperGroup):
         """See Typer's; a wrong option of a command is an error of ours."""
         with _in_our_words():
             return super().invoke(ctx)
+
+
+def _imported(name: str) -> Any:
+    """The group of commands of that name in `gpuctl.cli.research`."""
+    module = import_module(f"gpuctl.cli.research.{_RESEARCH[name]}")
+    group = TyperInfo(getattr(module, name))
+    return get_group_from_info(group, pretty_exceptions_short=True, suggest_commands=True, rich_markup_mode=None)
 
 
 @contextmanager

@@ -52,10 +52,10 @@ def tree(
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.replay_inputs import by_traits, read
     from gpuctl.core.job_filter import JobFilter
-    from gpuctl.learn import imitation, imitation_tables
     from gpuctl.predictors import card
     from gpuctl.replay.policies import find
     from gpuctl.replay.run import Models, begun
+    from gpuctl.research.learn import imitation, imitation_tables
 
     check_tables(table or (), imitation_tables.TABLES)
     names = policies([teacher], param or [], {})

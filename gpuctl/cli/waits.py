@@ -176,8 +176,8 @@ def _listed(path: Path) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
 def _one(asked: OneJob) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
     import polars as pl
 
-    from gpuctl.chain.cases import clock_s
-    from gpuctl.chain.evaluate import minutes
+    from gpuctl.research.chain.cases import clock_s
+    from gpuctl.research.chain.evaluate import minutes
 
     gpus, nodes, limit, queue, user, at = astuple(asked)
     try:

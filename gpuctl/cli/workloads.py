@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.chain import DbOption
 from gpuctl.cli.common import settings
 from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import (
@@ -18,6 +17,7 @@ from gpuctl.cli.options import (
     JobSeedOption,
     JsonOption,
     LogReading,
+    LogsStoreOption,
     MapOption,
     Site,
     SwfUnitOption,
@@ -92,7 +92,7 @@ def fit(
     model: Annotated[
         Path | None, typer.Option("--model", "-o", metavar="DIR", help="Folder for the new model; replaces one there.")
     ] = None,
-    db: DbOption = None,
+    db: LogsStoreOption = None,
     method: Annotated[
         Method,
         typer.Option(

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def numbers() -> Iterator[tuple[str, Any, str]]:
     """Command, option and the kind of its numbers."""
     root: Any = typer.main.get_command(app)
-    todo = [(name, root.get_command(None, name)) for name in root.commands]
+    todo = [(name, root.get_command(None, name)) for name in root.list_commands(None)]
     while todo:
         name, command = todo.pop()
         todo += [(f"{name} {below}", each) for below, each in getattr(command, "commands", {}).items()]

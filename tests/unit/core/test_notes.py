@@ -20,22 +20,22 @@ ROOT = Path(__file__).resolve().parents[3]
 MAKERS = {"note": 0, "together": 0, "counted": 1}
 """What makes sentences -> which argument has to be written out where it is called."""
 WORDS = {
-    "gpuctl/accel/evaluate_tables.py": {
+    "gpuctl/research/accel/evaluate_tables.py": {
         "pays", "machine.system.text", "row['rule']", "more",
         "f\"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us\"",
     },
-    "gpuctl/accel/tables.py": {
+    "gpuctl/research/accel/tables.py": {
         "'dropped' if rules.drop else 'kept'", "machine.system.text",
         "f\"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us\"",
         "f'each {number(rules.period_us)} us' if rules.period_us else 'whenever one can start'",
     },
-    "gpuctl/dag/tables.py": {"'' if limit is None else _LIMITS[limit.value]", "best"},
-    "gpuctl/dag/training.py": {"', '.join((f'{load:g}' for load in wanted.loads))"},
-    "gpuctl/deferrable/compare.py": {"f'{mean:+.3f}'", "f'{high:+.3f}'", "f'{low:+.3f}'"},
-    "gpuctl/deferrable/tables.py": {
+    "gpuctl/research/dag/tables.py": {"'' if limit is None else _LIMITS[limit.value]", "best"},
+    "gpuctl/research/dag/training.py": {"', '.join((f'{load:g}' for load in wanted.loads))"},
+    "gpuctl/research/deferrable/compare.py": {"f'{mean:+.3f}'", "f'{high:+.3f}'", "f'{low:+.3f}'"},
+    "gpuctl/research/deferrable/tables.py": {
         "why", "'the latest start' if evict == 'newest' else 'the run that loses the fewest GPU-hours'",
     },
-    "gpuctl/learn/imitation_tables.py": {"best.policy", "' --param tree.preempt=true' if preempts else ''"},
+    "gpuctl/research/learn/imitation_tables.py": {"best.policy", "' --param tree.preempt=true' if preempts else ''"},
     "gpuctl/lessons/locality.py": {
         "level", "size", "measured.clusters",
         "', '.join((f'{size} GPUs {one:.2f}' for size, (one, _) in zip(SIZES, pairs, strict=True)))",
@@ -49,8 +49,8 @@ WORDS = {
     "gpuctl/calibrate/tables.py": {
         "f'mean of ln(1 + minutes between replayed and recorded start): {fit.distance:.4g}'",
     },
-    "gpuctl/chain/live_tables.py": {"end"},
-    "gpuctl/chain/log.py": {"what"},
+    "gpuctl/research/chain/live_tables.py": {"end"},
+    "gpuctl/research/chain/log.py": {"what"},
     "gpuctl/cli/profiles.py": {"name"},
     "gpuctl/cli/replay.py": {"source.locality"},
     "gpuctl/core/job_filter.py": {"kind", "name"},

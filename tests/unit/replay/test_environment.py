@@ -14,7 +14,7 @@ gymnasium = pytest.importorskip("gymnasium", reason="gymnasium is not installed"
 
 
 def make(**given: Any) -> Replay:
-    import gpuctl.learn.environments  # noqa: F401 - its import registers them
+    import gpuctl.research.learn.environments  # noqa: F401 - its import registers them
 
     found: Replay = gymnasium.make("gpuctl/Replay-v0", **given).unwrapped
     return found

@@ -1,6 +1,6 @@
 """The compiled plan of a pass of backfill: how many nodes are free in each of the next 288 slots of ten minutes.
 
-It knows nothing of the simulator: `gpuctl.chain` plans with it, too.
+It knows nothing of the simulator: `gpuctl.research.chain` plans with it, too.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""OSDEC: deferrable jobs, in slots, in the capacity that on-demand jobs leave. `gpuctl.deferrable` has slots alone."""
+"""OSDEC: deferrable jobs, in slots, in the capacity that on-demand jobs leave.
+
+Slots alone are in `gpuctl.research.deferrable`.
+"""

@@ -24,7 +24,7 @@ HINT = "a folder that gpuctl deferrable train wrote, or a JSON file with the arr
 
 
 def layers(hidden: int) -> list[dict[str, Any]]:
-    """The layers of the net, as `gpuctl.learn.nets` has them."""
+    """The layers of the net, as `gpuctl.research.learn.nets` has them."""
     return [{"kind": "linear", "outputs": hidden}, {"kind": "softsign"}, {"kind": "linear", "outputs": 1}]
 
 

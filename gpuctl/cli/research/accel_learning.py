@@ -1,0 +1,176 @@
+"""``gpuctl accel train`` and ``evaluate``: a learned scheduler of layers, and what it gains over rules."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.options import Answer, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
+from gpuctl.cli.output import command_line, print_answer, tell_written
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.research.accel import (
+    KindsOption,
+    ModelsOption,
+    SystemOption,
+    TablesOption,
+    accel,
+    announce,
+    machine_for,
+)
+from gpuctl.cli.train import ModelOption
+from gpuctl.core.errors import UsageError
+
+__all__ = ["accel"]
+
+if TYPE_CHECKING:
+    from gpuctl.research.accel.costs import Machine
+
+
+class What(StrEnum):
+    """What can be trained."""
+
+    RELMAS = "relmas"
+
+
+class Algorithm(StrEnum):
+    """By what."""
+
+    ES = "es"
+    DDPG = "ddpg"
+
+
+@accel.command()
+def train(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    what: Annotated[What, typer.Argument(help="The policy to train.")] = What.RELMAS,
+    system: SystemOption = "six",
+    minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="M",
+            help="Budget: as many generations as one core does in about this time; the same number on every machine.",
+        ),
+    ] = 10.0,
+    generations: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=1_000_000, help="Budget in generations (ddpg: rounds) instead."),
+    ] = None,
+    algorithm: Annotated[
+        Algorithm,
+        typer.Option(
+            "--algo",
+            help="es: an evolution strategy on two nets. ddpg: an LSTM actor and critic, by gpuctl-toolkit[learn].",
+        ),
+    ] = Algorithm.ES,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, max=10**6, help="The same one gives the same model.")] = 1,
+    models: ModelsOption = "all",
+    tables: TablesOption = None,
+    checkpoint: TrainingFolderOption = None,
+) -> None:
+    """Train a scheduler on requests that are drawn for it; gpuctl accel simulate runs it with NumPy alone."""
+    given = settings(context)
+    if not 0 < minutes <= 10_000:
+        raise UsageError(f"--minutes {minutes:g}: expected a number from 0 to 10000")
+    if algorithm is Algorithm.DDPG:
+        need_learn()
+    from gpuctl.cli.progress import Bar
+    from gpuctl.predictors import card
+    from gpuctl.research.accel import training
+    from gpuctl.research.accel.requests import models_of
+
+    card.check_place(model)
+    machine = machine_for(system, tables, None)
+    some = tuple(models_of(models, machine))
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        announce(bar, given, machine)
+        if algorithm is Algorithm.DDPG:
+            from gpuctl.research.accel import ddpg
+
+            about, files, cpu_s = ddpg.train(
+                machine, some, generations or ddpg.rounds_of(minutes), seed, tables, kept=checkpoint,
+                tell=lambda done, of: bar.at("training", done, of),
+            )  # fmt: skip
+        else:
+            count = generations or max(1, round(minutes * training.GENERATIONS_A_MINUTE))
+            about, files, cpu_s = training.train(
+                machine, training.Lesson(some, count, seed), kept=checkpoint,
+                tell=lambda done, of: bar.at("training", done, of),
+            )  # fmt: skip
+    card.save_folder(model, training.KIND, about, files)
+    message(f"trained for {cpu_s:.0f} s of CPU", quiet=given.quiet)
+    tell_written((model,), given)
+
+
+@accel.command()
+@grouped
+def evaluate(
+    context: typer.Context,
+    *,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl accel train wrote.")],
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the streams of requests.")] = ".6,.8,1,1.2",
+    streams: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Streams at each load.")] = 40,
+    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=1_000_000, help="Requests of a stream.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the first stream; others have the next.")] = 1,
+    system: Annotated[
+        str | None, typer.Option(metavar="S", help="As of accel simulate. Default: the one it was trained for.")
+    ] = None,
+    models: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Models of the requests. Default: those it was trained with.")
+    ] = None,
+    tables: TablesOption = None,
+    kinds: KindsOption = None,
+    csv: CsvOption = None,
+    parquet: ParquetOption = None,
+    table: TableOption = None,
+    answer: Answer,
+) -> None:
+    """Score a learned scheduler against rules on requests that it has not seen, load by load, with intervals."""
+    given = settings(context)
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output}, {"--csv": csv, "--parquet": parquet})
+    from gpuctl.cli.progress import Bar
+    from gpuctl.cli.train import check_tables
+    from gpuctl.research.accel import compare, evaluate_tables, saved
+    from gpuctl.research.accel import evaluate as scoring
+    from gpuctl.research.accel.requests import models_of
+
+    check_tables(table or (), evaluate_tables.TABLES)
+    wanted = scoring.loads_of(loads)
+    about = saved.card_of(model)
+    machine = machine_for(system or saved.text_of(about, "system_text", "six"), tables, kinds)
+    policy, _ = saved.load(model, "relmas", len(machine.system.kinds))
+    asked = scoring.Evaluation(wanted, streams, n, _models(models, about, machine, models_of), seed)
+    scoring.check_unseen(about, asked)
+    told = tuple(compare.strangers(model, about, machine))
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        announce(bar, given, machine)
+        scores = scoring.run(machine, policy, asked, bar.at)
+    result = evaluate_tables.result(
+        scores, machine, asked, about, saved.curve_of(model), command=command_line(),
+        warnings=told,
+    )  # fmt: skip
+    print_answer(result, shape, answer, table, given, csv=csv, parquet=parquet)
+
+
+def _models(text: str | None, about: dict[str, Any], machine: Machine, models_of: Any) -> tuple[int, ...]:
+    if text is None:
+        trained = [name for name in about.get("models", []) if name in machine.models]
+        text = ",".join(trained) or "all"
+    return tuple(models_of(text, machine))
+
+
+def need_learn() -> None:
+    """See that what gpuctl-toolkit[learn] installs is there.
+
+    Raises:
+        DependencyError: it is not.
+    """
+    from gpuctl.research.learn.extra import needed
+
+    for name in ("torch", "gymnasium", "stable_baselines3"):
+        needed(name, "--algo ddpg")

@@ -1,0 +1,180 @@
+"""``gpuctl dag``: jobs of stages on executors, a search that looks ahead, and trees distilled from it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.examples import WithExamples
+from gpuctl.cli.options import Answer, JobSeedOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.output import command_line, print_answer, tell_written
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.train import check_tables
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.research.dag.jobs import Job
+
+StagesOutput = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the stages.")]
+ExecutorsOption = Annotated[int, typer.Option(metavar="E", min=1, max=100_000, help="Executors; each runs a task.")]
+DelayOption = Annotated[
+    int, typer.Option(metavar="MS", min=0, max=10**9, help="Time that an executor takes to move to another job.")
+]
+PatchOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Rules of your own, read before those of a tree.")
+]
+JobsOption = Annotated[int, typer.Option("--jobs", metavar="N", min=1, max=100_000, help="Jobs of a made-up set.")]
+
+dag = typer.Typer(
+    name="dag", help="Run jobs of stages under rules, a search, or a tree that was distilled from it.",
+    no_args_is_help=True, rich_markup_mode=None,
+)  # fmt: skip
+
+
+class LimitChoice(StrEnum):
+    """How many executors a tree may give to a job."""
+
+    FAIR = "fair"
+    ALL = "all"
+    TREE = "tree"
+
+
+class Teacher(StrEnum):
+    """Whose decisions a tree learns."""
+
+    ROLLOUT = "rollout"
+    FIFO = "fifo"
+    FAIR = "fair"
+    WFAIR = "wfair"
+    CP = "cp"
+    SRPT = "srpt"
+
+
+class Weigh(StrEnum):
+    """How much a decision counts in training."""
+
+    EQUAL = "equal"
+    STAKE = "stake"
+
+
+LimitOption = Annotated[
+    LimitChoice | None,
+    typer.Option(
+        help="Executors that trees give to a job: up to its share (fair), all that are free, or as the tree says. "
+        "Default: the model's own; fair for a file."
+    ),
+]
+
+
+@dag.callback()
+def _group() -> None:
+    """Run jobs of stages under rules, a search, or a tree that was distilled from it."""
+
+
+@dag.command(cls=WithExamples)
+def generate(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    output: StagesOutput,
+    jobs: JobsOption = 25,
+    executors: ExecutorsOption = 12,
+    load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load, a share of the executors.")] = 0.7,
+    seed: JobSeedOption = 1,
+) -> None:
+    """Generate jobs with stages."""
+    given = settings(context)
+    check_outputs(context, {"--output": output})
+    from gpuctl.research.dag import generate as of_seed
+
+    _write(of_seed.generate(seed, jobs, executors, load), output)
+    tell_written((output,), given)
+
+
+@dag.command(name="import", cls=WithExamples)
+def import_(
+    context: typer.Context,
+    path: Annotated[Path, typer.Argument(metavar="TRACE", help="Alibaba's batch_task.csv (2018), or SWF (.swf).")],
+    output: StagesOutput,
+) -> None:
+    """Read jobs of stages from a trace; times are those that were measured."""
+    given = settings(context)
+    check_outputs(context, {"--output": output})
+    from gpuctl.research.dag import imported
+
+    found = imported.read(path)
+    _write(found.jobs, output)
+    used = found.rows - sum(found.left_out.values())
+    message(f"{found.rows:,} rows: {used:,} stages of {len(found.jobs):,} jobs", quiet=given.quiet)
+    for why, rows in found.left_out.items():
+        message(f"left out: {rows:,} rows {why}", quiet=given.quiet)
+    if found.raised:
+        message(f"note: {found.raised:,} stages took 0 s by the file, and are given 1 ms", quiet=given.quiet)
+    tell_written((output,), given)
+
+
+def _write(jobs: Sequence[Job], output: Path) -> None:
+    from gpuctl.core.files import write_atomically
+    from gpuctl.research.dag.jobs import write
+
+    write_atomically(output, lambda file: write(jobs, file))
+
+
+@dag.command(cls=WithExamples)
+@grouped
+def simulate(
+    context: typer.Context,
+    *,
+    path: Annotated[
+        Path,
+        typer.Argument(metavar="STAGES", help="CSV: job,arrival_ms,stage,tasks,task_ms,parents."),
+    ],
+    executors: ExecutorsOption = 12,
+    delay: DelayOption = 2000,
+    policy: Annotated[
+        str,
+        typer.Option(
+            metavar="A,B",
+            help="Who decides: fifo, fair, wfair, cp, srpt, rollout, tree:MODEL (a folder, a tree's .json, or rules).",
+        ),
+    ] = "fifo,fair,wfair,cp,srpt",
+    limit: LimitOption = None,
+    patch: PatchOption = None,
+    log: Annotated[Path | None, typer.Option(metavar="FILE", help="Write every task to a CSV.")] = None,
+    csv: Annotated[Path | None, typer.Option("--csv", metavar="DIR", help="Write jobs.csv and summary.csv.")] = None,
+    parquet: ParquetOption = None,
+    table: TableOption = None,
+    answer: Answer,
+) -> None:
+    """Run the jobs of a file under each policy: when is each done?"""
+    given = settings(context)
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
+    from gpuctl.cli.progress import Bar
+    from gpuctl.research.dag import jobs as of_file
+    from gpuctl.research.dag import simulate as of_jobs
+    from gpuctl.research.dag import tables
+    from gpuctl.research.dag.features import Limit
+    from gpuctl.research.dag.policies import parse
+
+    check_tables(table or (), tables.SIMULATED)
+    policies = parse(policy, None if limit is None else Limit(limit.value), patch)
+    jobs = of_file.read(path)
+    outcomes = {}
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        for one in policies:
+            outcomes[one.name] = of_jobs.simulate(
+                jobs, one, executors=executors, delay_ms=delay, logged=log is not None,
+                tell=lambda done, name=one.name: bar.at(f"{name}: jobs", done, len(jobs)),  # type: ignore[misc]
+            )  # fmt: skip
+    if log is not None:
+        from gpuctl.core.files import write_atomically
+
+        write_atomically(log, lambda file: of_jobs.write_log(jobs, outcomes, file))
+    result = tables.simulated(
+        jobs, outcomes, str(path), executors=executors, delay_ms=delay, command=command_line(), limits=policies
+    )
+    print_answer(result, shape, answer, table, given, csv=csv, parquet=parquet, also=(log,))

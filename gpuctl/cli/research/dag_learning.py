@@ -1,0 +1,223 @@
+"""``gpuctl dag distil``, ``rules`` and ``evaluate``: a tree from a teacher, as text, and held against simple rules."""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import settings
+from gpuctl.cli.examples import WithExamples
+from gpuctl.cli.options import (
+    Answer,
+    FormatOption,
+    JsonOption,
+    ParquetOption,
+    RuleDepthOption,
+    RuleRowsOption,
+    RulesOption,
+    TableOption,
+    grouped,
+)
+from gpuctl.cli.output import command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output_format import chosen_format
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.research.dag import (
+    DelayOption,
+    ExecutorsOption,
+    JobsOption,
+    LimitChoice,
+    LimitOption,
+    PatchOption,
+    Teacher,
+    Weigh,
+    dag,
+)
+from gpuctl.cli.train import ModelOption, check_tables
+from gpuctl.core.errors import UsageError
+
+__all__ = ["dag"]
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+MODEL_HELP = "A folder of gpuctl dag distil, a tree's .json, or a text file of rules."
+LoadsOption = Annotated[
+    str, typer.Option("--load", metavar="L,L", help="Loads of made-up sets: shares of the executors.")
+]
+
+
+@dag.command(cls=WithExamples)
+@grouped
+def distil(
+    context: typer.Context,
+    *,
+    model: ModelOption,
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="STAGES...", help="Sets of jobs to learn from, a file each. Default: made-up ones."),
+    ] = None,
+    teacher: Annotated[Teacher, typer.Option(help="Whose decisions the tree learns.")] = Teacher.ROLLOUT,
+    train: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Made-up sets of a round.")] = 12,
+    rounds: Annotated[
+        int,
+        typer.Option(metavar="N", min=1, max=100, help="The first plays the teacher, later ones the tree so far."),
+    ] = 3,
+    depth: RuleDepthOption = 6,
+    leaf: RuleRowsOption = 50,
+    leaves: RulesOption = 31,
+    limit: Annotated[
+        LimitChoice,
+        typer.Option(help="Executors that the tree gives to a job: up to its share, all that are free, or as it says."),
+    ] = LimitChoice.FAIR,
+    weigh: Annotated[
+        Weigh,
+        typer.Option(help="Decisions count alike, or by what the search's best action saves on its worst (stake)."),
+    ] = Weigh.EQUAL,
+    executors: ExecutorsOption = 12,
+    delay: DelayOption = 2000,
+    jobs: JobsOption = 25,
+    load: LoadsOption = "0.5,0.7,0.9",
+    seed: Annotated[int, typer.Option(metavar="S", min=0, max=10_000, help="Seed of the made-up sets.")] = 1,
+    test: Annotated[
+        int, typer.Option(metavar="N", min=0, max=1000, help="Other made-up sets of each load, to count fidelity on.")
+    ] = 4,
+    table: TableOption = None,
+    answer: Answer,
+) -> None:
+    """Distil a tree of a few rules from a teacher, and count how often it does as that does."""
+    given = settings(context)
+    shape = answer.shape(given, table)
+    from gpuctl.cli.progress import Bar
+    from gpuctl.predictors import card
+    from gpuctl.research.dag import distil as of_teacher
+    from gpuctl.research.dag import tables, training
+    from gpuctl.research.dag.features import Limit
+
+    check_tables(table or (), tables.DISTILLED)
+    card.check_place(model)
+    check_outputs(context, {"--output": answer.output})
+    if weigh is Weigh.STAKE and teacher is not Teacher.ROLLOUT:
+        raise UsageError(f"--weigh stake: {teacher} does not say what an action costs", hint="--teacher rollout")
+    asked = of_teacher.Distillation(
+        teacher.value, executors, delay, Limit(limit.value), depth, leaf, leaves, weigh is Weigh.STAKE
+    )
+    wanted = training.TrainingSets(train, rounds, jobs, _loads(load), seed, test)
+    begun = time.process_time()
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        made = training.run(asked, wanted, paths or [], bar.at)
+    training.save(model, asked, made)
+    result = tables.distilled(
+        asked, made.rounds, made.fidelity, made.rules, told=made.told, command=command_line(),
+        cpu_s=time.process_time() - begun,
+    )  # fmt: skip
+    print_answer(result, shape, answer, table, given, also=(model,))
+
+
+def _loads(text: str) -> tuple[float, ...]:
+    from gpuctl.replay.experiments.factors import values
+
+    found = []
+    for word in values(text, "--load"):
+        try:
+            found.append(float(word))
+        except ValueError:
+            found.append(-1.0)
+        if not 0.01 <= found[-1] <= 10:
+            raise UsageError(f"--load {text}: expected numbers from 0.01 to 10", hint="0.5,0.7,0.9")
+    return tuple(found)
+
+
+@dag.command(cls=WithExamples)
+def rules(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help=MODEL_HELP)],
+    patch: PatchOption = None,
+    output_format: FormatOption = None,
+    as_json: JsonOption = False,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to standard output.")
+    ] = None,
+) -> None:
+    """Print a tree as rules, one a line: a file to edit and to run with --policy tree:FILE."""
+    given = settings(context)
+    shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
+    check_outputs(context, {"--output": output})
+    from gpuctl.research.dag import tables
+    from gpuctl.research.dag.model import REMARKS
+    from gpuctl.research.dag.policies import TREE, parse
+    from gpuctl.trees.rules import text_of
+
+    policy = parse(f"{TREE}{model}", None, patch)[0]
+    assert policy.rules is not None and policy.limit is not None  # noqa: S101, PT018 - a tree has both
+    if shape is not None:
+        result = tables.rules_result(policy.rules, str(model), policy.limit, command_line())
+        print_result(result, shape, output, None, given)
+    else:
+        text = text_of(policy.rules, REMARKS)
+        if output is not None:
+            from gpuctl.core.files import write_atomically
+
+            write_atomically(output, lambda file: _write(text, file))
+        else:
+            sys.stdout.write(text)
+    tell_written((output,), given)
+
+
+def _write(text: str, file: BinaryIO) -> None:
+    file.write(text.encode())
+
+
+@dag.command(cls=WithExamples)
+@grouped
+def evaluate(
+    context: typer.Context,
+    *,
+    policy: Annotated[
+        str,
+        typer.Option(metavar="A,B", help="Who decides; as in simulate. tree:MODEL with the others shows its worth."),
+    ] = "fifo,fair,wfair,cp,srpt,rollout",
+    limit: LimitOption = None,
+    patch: PatchOption = None,
+    load: LoadsOption = "0.5,0.7,0.9",
+    seed: Annotated[
+        str, typer.Option(metavar="S..S", help="Seeds of the sets; none that a tree of --policy was trained on.")
+    ] = "5000..5009",
+    jobs: JobsOption = 25,
+    executors: ExecutorsOption = 12,
+    delay: DelayOption = 2000,
+    parquet: ParquetOption = None,
+    table: TableOption = None,
+    answer: Answer,
+) -> None:
+    """Compare policies on generated sets of jobs, with paired intervals."""
+    given = settings(context)
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output}, {"--parquet": parquet})
+    from gpuctl.cli.progress import Bar
+    from gpuctl.research.dag import evaluate as of_seeds
+    from gpuctl.research.dag import tables, training
+    from gpuctl.research.dag.features import Limit
+    from gpuctl.research.dag.policies import parse
+
+    check_tables(table or (), tables.EVALUATED)
+    policies = parse(policy, None if limit is None else Limit(limit.value), patch)
+    setting = of_seeds.Setting(_loads(load), _seeds(seed), jobs, executors, delay)
+    training.check_unseen(policies, setting.seeds)
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        found = of_seeds.run(setting, policies, bar.at)
+        fidelity = training.fidelity_of(policies, setting, bar.at)
+    result = tables.evaluated(setting, found, fidelity, policies, command_line())
+    print_answer(result, shape, answer, table, given, parquet=parquet)
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    from gpuctl.replay.experiments.factors import values
+
+    found = values(text, "--seed")
+    if not all(word.isascii() and word.isdecimal() for word in found):
+        raise UsageError(f"--seed {text}: expected whole numbers from 0 on", hint="5000..5009 gives ten seeds")
+    return tuple(map(int, found))

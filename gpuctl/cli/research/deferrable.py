@@ -1,0 +1,411 @@
+"""``gpuctl deferrable``: jobs that can wait, in the capacity that others leave."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from gpuctl.cli.common import message, settings
+from gpuctl.cli.examples import WithExamples
+from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
+from gpuctl.cli.options import (
+    Answer,
+    LogReading,
+    LogsStoreOption,
+    ParquetOption,
+    TableOption,
+    TrainingFolderOption,
+    grouped,
+)
+from gpuctl.cli.output import command_line, for_people, print_answer, print_result, tell_written, write_directory
+from gpuctl.cli.output_format import OutputFormat
+from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables
+from gpuctl.core.errors import ExitCode, InputError, UsageError
+
+if TYPE_CHECKING:
+    from gpuctl.cli.common import Settings
+    from gpuctl.core.results import Analysis
+    from gpuctl.replay.models.records import Workload
+    from gpuctl.research.deferrable.conversion import Trace
+
+deferrable = typer.Typer(
+    name="deferrable",
+    help="Say how much deferrable work fits into the capacity that on-demand jobs leave, and what it waits.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+class Evict(StrEnum):
+    """Which run on-demand load ends first."""
+
+    NEWEST = "newest"
+    SMALLEST_LOSS = "smallest-loss"
+
+
+FolderOption = Annotated[
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for capacity.csv and jobs.csv; needed.")
+]
+CsvOption = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="Also write DIR/jobs.csv, DIR/summary.csv and DIR/load.csv.")
+]
+
+
+@deferrable.callback()
+def _group() -> None:
+    """Say how much deferrable work fits into the capacity that on-demand jobs leave, and what it waits."""
+
+
+@deferrable.command(cls=WithExamples)
+@grouped
+def convert(
+    context: typer.Context,
+    *,
+    paths: LearntPathsArgument = None,
+    output: FolderOption = None,
+    slot: Annotated[str, typer.Option(metavar="TIME", help="Length of a slot: 30m, 1h.")] = "30m",
+    share: Annotated[
+        int, typer.Option(metavar="PCT", min=0, max=100, help="Share of jobs of at most 24 h taken as deferrable.")
+    ] = 30,
+    gpus: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, max=10**9, help="GPUs of the cluster. Default: on-demand jobs' peak."),
+    ] = None,
+    queue: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="Deferrable jobs are those of this queue or quality of service; repeatable."),
+    ] = None,
+    db: LogsStoreOption = None,
+    logs: LogReading,
+) -> None:
+    """Cut a trace into slots: the capacity that on-demand jobs leave, and deferrable jobs with their windows.
+
+    Deferrable are the jobs that the trace marks so (Alibaba's spot trace), those of --queue, or --share of all by a
+    hash of their names.
+    """
+    given = settings(context)
+    if output is None:
+        raise UsageError("where to write is missing", hint="gpuctl deferrable convert TRACE -o DIR")
+    check_outputs(context, {}, {"--output": output})
+    from gpuctl.research.deferrable.cases import write_case
+    from gpuctl.research.deferrable.conversion import convert as cut
+
+    slot_s = _seconds("--slot", slot)
+    trace, failed = _read(paths or [], db, logs, given, queue or [])
+    case = cut(trace, slot_s, share, gpus)
+    write_case(case, output)
+    left = case.about["left_out_too_late"] + case.about["left_out_too_large"]
+    message(
+        f"{len(trace.ids):,} jobs: {case.about['on_demand_jobs']:,} on demand, {len(case.ids):,} deferrable, {left:,} "
+        f"left out ({case.about['left_out_too_late']:,} end after the last submission, "
+        f"{case.about['left_out_too_large']:,} are larger than the cluster); {case.horizon:,} slots, "
+        f"{case.total:,} GPUs",
+        quiet=given.quiet,
+    )
+    tell_written((output,), given)
+    if failed:
+        raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+@deferrable.command(cls=WithExamples)
+@grouped
+def simulate(
+    context: typer.Context,
+    *,
+    capacity: Annotated[
+        Path, typer.Argument(metavar="DIR|CAPACITY.csv", help="What convert wrote; or a CSV with slot,leftover.")
+    ],
+    jobs: Annotated[
+        Path | None,
+        typer.Option(metavar="JOBS.csv", help="CSV with job,earliest,latest,gpus,slots. Default: jobs.csv of DIR."),
+    ] = None,
+    policy: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B",
+            help="asap, latest, quantile:P, clairvoyant, optimum, osdec:MODEL; repeatable. Default: asap, latest, "
+            "quantile:10, :50 and :90, clairvoyant.",
+        ),
+    ] = None,
+    evict: Annotated[
+        Evict,
+        typer.Option(help="Which run ends first when on-demand jobs need GPUs: latest start, or least loss."),
+    ] = Evict.NEWEST,
+    season: Annotated[
+        int | None,
+        typer.Option(metavar="SLOTS", min=1, max=10**6, help="Slots of a day. Default: as DIR says, else 48."),
+    ] = None,
+    time_limit: Annotated[
+        float, typer.Option(metavar="S", min=0.1, max=86_400, help="Seconds for optimum; the best found counts.")
+    ] = 60.0,
+    csv: CsvOption = None,
+    parquet: ParquetOption = None,
+    table: TableOption = None,
+    answer: Answer,
+) -> None:
+    """Start deferrable jobs by a policy, slot by slot: how many run, what they wait, what evictions lose."""
+    given = settings(context)
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output}, {"--csv": csv, "--parquet": parquet})
+    from gpuctl.cli.progress import Bar
+    from gpuctl.research.deferrable import tables
+    from gpuctl.research.deferrable.cases import read_case
+    from gpuctl.research.deferrable.policies import DEFAULT, parse, run
+
+    check_tables(table or (), tables.TABLES)
+    policies = parse(policy or [DEFAULT])
+    if not capacity.exists():
+        raise InputError("no such file or directory", path=str(capacity), hint="name what deferrable convert wrote")
+    case = read_case(capacity, jobs, season)
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        ran = run(case, policies, evict.value, limit_s=time_limit, tell=bar.at)
+    name = capacity.resolve().name if capacity.is_dir() else capacity.name
+    result = tables.result(case, ran, evict.value, name, command_line())
+    _print(result, shape, answer, table, given, csv=csv, parquet=parquet)
+
+
+@deferrable.command(cls=WithExamples)
+def generate(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    output: FolderOption = None,
+    load: Annotated[
+        float,
+        typer.Option(
+            metavar="L", min=0.01, max=100, help="Deferrable work over the capacity that on-demand jobs leave."
+        ),
+    ] = 0.8,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same case.")] = 1,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=3660, help="Days that it lasts.")] = 14,
+    gpus: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="GPUs of the cluster.")] = 256,
+    on_demand: Annotated[
+        float,
+        typer.Option(metavar="F", min=0.01, max=10, help="Share of the GPUs that on-demand jobs hold on average."),
+    ] = 0.6,
+) -> None:
+    """Make up a case: on-demand load with days and weeks, and deferrable jobs."""
+    given = settings(context)
+    if output is None:
+        raise UsageError("where to write is missing", hint="gpuctl deferrable generate -o DIR")
+    check_outputs(context, {}, {"--output": output})
+    from gpuctl.research.deferrable.cases import write_case
+    from gpuctl.research.deferrable.generator import Made
+    from gpuctl.research.deferrable.generator import generate as make
+
+    case = make(Made(seed, load, days, gpus, on_demand))
+    write_case(case, output)
+    message(f"{len(case.ids):,} deferrable jobs, {case.horizon:,} slots, {case.total:,} GPUs", quiet=given.quiet)
+    tell_written((output,), given)
+
+
+PPO_DAYS = 5
+"""Of made-up cases for ppo, whose rounds are short."""
+
+
+class Algorithm(StrEnum):
+    """How a rule is learned."""
+
+    ES = "es"
+    PPO = "ppo"
+
+
+class Aux(StrEnum):
+    """What else a net learns to tell, beside which jobs start."""
+
+    NONE = "none"
+    ALL = "all"
+    LEFTOVER = "leftover"
+    SURVIVAL = "survival"
+    WAITING = "waiting"
+
+
+@deferrable.command(cls=WithExamples)
+def train(  # noqa: PLR0917 - Typer passes options by name
+    context: typer.Context,
+    model: ModelOption,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[DIR]",
+            help="What convert wrote; the first 60 % of its slots are learnt from. Default: made-up cases.",
+        ),
+    ] = None,
+    minutes: Annotated[
+        float,
+        typer.Option(
+            metavar="N", min=0.01, max=10_000, help="Budget: as many steps as one core does in about this time."
+        ),
+    ] = 10.0,
+    algo: Annotated[
+        Algorithm,
+        typer.Option(help="es: an evolution strategy, in NumPy; ppo: by Stable-Baselines3, gpuctl-toolkit[learn]."),
+    ] = Algorithm.ES,
+    aux: Annotated[
+        Aux | None,
+        typer.Option(help="Auxiliary tasks of --algo ppo: leftover capacity, survival, waiting GPUs. Default: all."),
+    ] = None,
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of made-up cases.")] = "0.5,0.8,1.2",
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same model.")] = 1,
+    checkpoint: TrainingFolderOption = None,
+) -> None:
+    """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
+    given = settings(context)
+    if aux is not None and algo is Algorithm.ES:
+        raise UsageError("--aux is for --algo ppo: an evolution strategy has no auxiliary tasks", hint="leave it out")
+    from gpuctl.cli.progress import Bar
+    from gpuctl.predictors import card
+    from gpuctl.research.deferrable import training
+    from gpuctl.research.deferrable.model import KIND
+
+    if algo is Algorithm.PPO:
+        from gpuctl.research.learn.extra import needed
+
+        for name in ("torch", "stable_baselines3"):
+            needed(name, "--algo ppo")
+    card.check_place(model)
+    if folder is None:
+        lessons = training.made_up(_loads(loads), 14 if algo is Algorithm.ES else PPO_DAYS)
+    else:
+        from gpuctl.research.deferrable.cases import read_case
+
+        if not folder.is_dir():
+            raise InputError("no such folder", path=str(folder), hint="name what gpuctl deferrable convert wrote")
+        lessons = training.of_trace(read_case(folder, None, None))
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+
+        def tell(done: int, total: int) -> None:
+            bar.at("learning", done, total)
+
+        if algo is Algorithm.PPO:
+            from gpuctl.research.deferrable import ppo_training
+
+            tasks = (aux or Aux.ALL).value
+            fitted = ppo_training.train(lessons, minutes, tasks, seed, kept=checkpoint, tell=tell)
+            saved = ppo_training.about(fitted, lessons, minutes, seed, tasks)
+        else:
+            fitted = training.train(lessons, minutes, seed, kept=checkpoint, tell=tell)
+            saved = training.about(fitted, lessons, minutes, seed)
+    card.save_folder(model, KIND, *saved)
+    held = [row["held_score"] for row in fitted.curve if "held_score" in row]
+    found = f"score on cases that chose the net: {held[0]:.3f} at first, {max(held):.3f} at best; " if held else ""
+    message(f"{found}{fitted.cpu_s:.0f} CPU seconds", quiet=given.quiet)
+    tell_written((model,), given)
+
+
+@deferrable.command(cls=WithExamples)
+@grouped
+def evaluate(
+    context: typer.Context,
+    *,
+    models: Annotated[
+        list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders that gpuctl deferrable train wrote.")
+    ] = None,
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the made-up cases.")] = "0.5,0.8,1.2",
+    seeds: Annotated[
+        str, typer.Option(metavar="N..M", help="Seeds of the cases; none of them was learnt from.")
+    ] = "300..329",
+    table: TableOption = None,
+    answer: Answer,
+) -> None:
+    """Score learned rules beside simple ones on made-up cases: does learning pay? With paired intervals."""
+    given = settings(context)
+    shape = answer.shape(given, table)
+    check_outputs(context, {"--output": answer.output})
+    from gpuctl.cli.progress import Bar
+    from gpuctl.research.deferrable import compare
+    from gpuctl.research.deferrable.policies import parse
+
+    check_tables(table or (), compare.TABLES)
+    policies = parse([*compare.RULES, *(f"osdec:{model}" for model in models or ())])
+    wanted, cases = _loads(loads), _seeds(seeds)
+    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+        found = compare.compare(policies, wanted, cases, bar.at)
+    result = compare.result(found, policies, wanted, cases, command_line())
+    print_answer(result, shape, answer, table, given)
+
+
+def _loads(text: str) -> tuple[float, ...]:
+    from gpuctl.replay.experiments.factors import values
+
+    try:
+        found = tuple(float(each) for each in values(text, "--loads"))
+    except ValueError:
+        found = ()
+    if not found or not all(0.01 <= each <= 100 for each in found):
+        raise UsageError(f"--loads {text[:60]}: expected numbers from 0.01 to 100", hint="0.5,0.8,1.2")
+    return found
+
+
+def _seeds(text: str) -> tuple[int, ...]:
+    from gpuctl.replay.experiments.factors import values
+    from gpuctl.research.deferrable.training import FIRST_HELD, FIRST_MADE, HELD, MADE
+
+    found = values(text, "--seeds")
+    if not all(each.isdecimal() and len(each) < 10 for each in found):
+        raise UsageError(f"--seeds {text[:60]}: expected whole numbers", hint="300..329")
+    seeds = tuple(map(int, found))
+    learnt = {*range(FIRST_MADE, FIRST_MADE + MADE), *range(FIRST_HELD, FIRST_HELD + HELD)}
+    if learnt & set(seeds):
+        raise UsageError(f"--seeds {text[:60]}: models are trained on some of these cases", hint="300..329")
+    return seeds
+
+
+def _print(
+    result: Analysis, shape: OutputFormat | None, answer: Answer, table: list[str] | None, given: Settings, *,
+    csv: Path | None, parquet: Path | None,
+) -> None:  # fmt: skip
+    from gpuctl.research.deferrable.tables import SHORT_FILES
+
+    short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
+    if csv is not None:
+        write_directory(short, csv, "csv", given)
+    if parquet is not None:
+        write_directory(short, parquet, "parquet", given)
+    screen = None
+    if for_people(shape, answer.output) and not table:
+        from gpuctl.reports.screens.deferrable import screen as screen_of
+
+        screen = screen_of(result)
+    print_result(result, shape, answer.output, table, given, screen=screen, notes=False)
+    tell_written((answer.output, csv, parquet), given)
+
+
+def _seconds(option: str, text: str) -> int:
+    from gpuctl.research.chain.evaluate import minutes
+
+    found = 60 * minutes(option, text)
+    if not 60 <= found <= 86_400:
+        raise UsageError(f"{option} {text}: expected a time from 1m to 1d", hint="30m, 1h")
+    return found
+
+
+def _read(
+    paths: list[Path], db: Path | None, logs: LogReading, given: Settings, queues: list[str]
+) -> tuple[Trace, bool]:
+    """The jobs, and whether something of them could not be read."""
+    check_there(paths, "logs, a trace store, or a CSV")
+    from gpuctl.research.deferrable.conversion import trace_of
+
+    failed = False
+    if len(paths) == 1 and logs.log_format is None and is_jobs_csv(paths[0]):
+        from gpuctl.replay.inputs.job_csv import read_jobs
+
+        told = {"--db": db, "--cluster": logs.cluster, "--timezone": logs.timezone, "--columns": logs.columns}
+        for option, value in told.items():
+            if value is not None:
+                raise UsageError(f"{option} is for logs; {paths[0]} is a CSV of jobs", hint=f"leave {option} out")
+        workload: Workload = read_jobs(paths[0])
+    else:
+        from gpuctl.replay.inputs.trace import read_trace
+        from gpuctl.store.database import Store
+
+        with opened_with(logs, paths, db, given, "replay") as (path, name, report), Store(path) as store:
+            workload, _ = read_trace(store, name, own_cluster=False)
+            failed = report is not None and report.failed
+    for each in workload.notes:
+        message(f"note: {each}", quiet=given.quiet)
+    return trace_of(workload, queues), failed

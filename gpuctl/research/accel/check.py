@@ -1,0 +1,100 @@
+"""What a cost table must hold to be believed, and what it says of each model."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.research.accel.costs import KINDS, LAYERS
+from gpuctl.research.accel.rows import name, number, read_rows
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from gpuctl.research.accel.costs import Costs
+
+PUBLISHED = {
+    "resnet50": (4.1, 25.5), "mobilenetv2": (0.300, 3.47), "vgg16": (15.5, 138.3), "googlenet": (1.58, 7.0),
+    "yolov3-tiny": (2.78, 8.85), "bert-base": (11.2, 85.0),
+}  # fmt: skip
+"""Commonly published multiplications (10^9) and weights (10^6) of the networks in our own table."""
+NEAR = 0.02
+ROUNDED_US = 0.001
+"""Half of what times in tables are rounded to, doubled."""
+
+
+def array_of(path: Path) -> dict[str, float]:
+    """Multiplications a microsecond that each kind can do at most; of kinds without an array nothing.
+
+    Raises:
+        InputError: it is no table of kinds.
+    """
+
+    def row_of(row: dict[str, str], _: int) -> tuple[str, float]:
+        columns = ("array_rows", "array_cols", "clock_mhz")
+        if not all(row.get(column) for column in columns):
+            return name(row, "kind"), 0.0
+        return name(row, "kind"), float(np.prod([number(row, column, above=0) for column in columns]))
+
+    rows = read_rows(path, ("kind",), row_of, "expected a CSV with the columns kind, array_rows, array_cols, clock_mhz")
+    return {kind: most for kind, most in rows if most}
+
+
+def overview(costs: Costs) -> list[dict[str, Any]]:
+    """One row a model and kind, in the columns of `gpuctl.research.accel.tables.MODELS`."""
+    rows = []
+    for model in costs.models:
+        for k, kind in enumerate(costs.kinds):
+            compute = costs.compute_us[model][:, k]
+            if np.isnan(compute).any():
+                continue
+            macs, weights = (costs.extra.get(c, {}).get(model) for c in ("macs", "weight_bytes"))
+            rows.append({
+                "model": model, "kind": kind, "layers": compute.size,
+                "giga_macs": None if macs is None else float(macs[:, k].sum() / 1e9),
+                "weight_mb": None if weights is None else float(weights[:, k].sum() / 1e6),
+                "compute_us": float(compute.sum()), "dram_mb": float(costs.dram_bytes[model][:, k].sum() / 1e6),
+                "energy_mj": float(costs.energy_uj[model][:, k].sum() / 1e3),
+            })  # fmt: skip
+    return rows
+
+
+def violations(costs: Costs, kinds: Path | None = None) -> list[str]:
+    """What is wrong with a cost table, one sentence each.
+
+    Computing must take no less than all multiplications on the whole array; a layer must read its weights and inputs
+    and write its outputs once; utilisation is from 0 to 1. The networks of our own table must have the multiplications
+    and weights that are commonly published, within 2 %. What a table does not have is not checked.
+    """
+    found: list[str] = []
+    most = array_of(KINDS if kinds is None else kinds)
+    extra = costs.extra
+    for model in costs.models:
+        for k, kind in enumerate(costs.kinds):
+            column = {c: table[model][:, k] for c, table in extra.items()}
+            compute, dram = costs.compute_us[model][:, k], costs.dram_bytes[model][:, k]
+            if np.isnan(compute).any():
+                continue
+            bad: dict[str, Any] = {}
+            if "macs" in column and kind in most:
+                bad["computes faster than its array can"] = compute < column["macs"] / most[kind] - ROUNDED_US
+            if {"weight_bytes", "in_bytes", "out_bytes"} <= column.keys():
+                once = column["weight_bytes"] + column["in_bytes"] + column["out_bytes"]
+                bad["moves less than its operands once"] = dram < once
+            if "utilisation" in column:
+                bad["has a utilisation outside 0 to 1"] = (column["utilisation"] <= 0) | (column["utilisation"] > 1)
+            found += [f"{model}, layer {i}, {kind}: {what}" for what, rows in bad.items() for i in np.flatnonzero(rows)]
+    if costs.path == str(LAYERS):
+        found += _unlike_published(costs)
+    return found
+
+
+def _unlike_published(costs: Costs) -> list[str]:
+    found = []
+    for model, published in PUBLISHED.items():
+        for column, value, unit in zip(("macs", "weight_bytes"), published, (1e9, 1e6), strict=True):
+            ours = float(costs.extra[column][model][:, 0].sum() / unit)
+            if abs(ours / value - 1) > NEAR:
+                found.append(f"{model}: {column} {ours:.3f}, published {value:g}")
+    return found

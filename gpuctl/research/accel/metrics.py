@@ -1,0 +1,100 @@
+"""What comes of requests in figures: how many were in time, how fairly, how fast, with how much energy."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.research.accel.costs import Machine
+    from gpuctl.research.accel.requests import Requests
+    from gpuctl.research.accel.simulate import Outcome, Policy
+
+    Floats = NDArray[np.float64]
+
+MAC_PJ, BYTE_PJ = 0.4, 2.0
+"""Picojoules of a multiplication of a net, and of reading one of its weights (8 bits); assumed."""
+
+
+def percentile(values: Floats, p: float) -> float | None:
+    """The value at the place ``min(n - 1, floor(p n))`` of the sorted ones; None: there is none."""
+    if not values.size:
+        return None
+    return float(np.sort(values)[min(values.size - 1, int(p * values.size))])
+
+
+def jain(shares: Sequence[float]) -> float | None:
+    """Jain's index of fairness, (sum x)^2 / (k sum x^2); None: all are 0."""
+    x = np.array(shares)
+    return float(x.sum() ** 2 / (x.size * (x**2).sum())) if x.any() else None
+
+
+def overhead_uj(policy: Policy, decisions: int, candidates: int) -> float:
+    """Energy that a net's own answers take, by `MAC_PJ` and `BYTE_PJ`; 0 for rules.
+
+    Each decision reads all weights once, and multiplies for each candidate.
+    """
+    if policy.weights is None:
+        return 0.0
+    macs = candidates * policy.macs + decisions * policy.macs_once
+    return 1e-6 * (macs * MAC_PJ + decisions * policy.weights.size * BYTE_PJ)
+
+
+def lateness(outcome: Outcome, requests: Requests, machine: Machine) -> float:
+    """Mean time after the deadline over a model's least time, from 0 to 4; 4 for what is not finished."""
+    late = (outcome.end - requests.deadline) / machine.whole_us()[requests.model]
+    return float(np.clip(np.where(np.isnan(late), 4.0, late), 0, 4).mean())
+
+
+def figures(outcome: Outcome, requests: Requests, machine: Machine) -> dict[str, Any]:
+    """One row of the table of policies, in the columns of `gpuctl.research.accel.tables.SUMMARY`."""
+    done = ~np.isnan(outcome.end)
+    latency = outcome.end[done] - requests.arrival[done]
+    shares = [row["sla"] for row in by_group(outcome, requests, machine) if row["by"] == "tenant"]
+    spent = overhead_uj(outcome.policy, outcome.decisions, outcome.candidates)
+    static = machine.static_mw
+    return {
+        "policy": outcome.policy.name,
+        "requests": len(requests),
+        "met": int(outcome.met.sum()),
+        "sla": float(outcome.met.mean()),
+        "jain": jain(shares),
+        "worst_tenant": min(shares),
+        "mean_latency_us": float(latency.mean()) if latency.size else None,
+        "p50_us": percentile(latency, 0.5),
+        "p99_us": percentile(latency, 0.99),
+        "energy_mj": outcome.energy_uj / 1000,
+        "static_mj": None if static is None else static * outcome.makespan_us / 1e6,
+        "makespan_us": outcome.makespan_us,
+        "dropped": outcome.dropped,
+        "decisions": outcome.decisions,
+        "candidates": outcome.candidates,
+        "overhead_uj": spent,
+        "overhead_pct": 100 * spent / outcome.energy_uj if outcome.energy_uj else None,
+    }
+
+
+def by_group(outcome: Outcome, requests: Requests, machine: Machine) -> list[dict[str, Any]]:
+    """Figures by model, quality of service and tenant, in the columns of `gpuctl.research.accel.tables.GROUPS`."""
+    rows = []
+    models = [machine.models[k] for k in requests.model.tolist()]
+    for by, values in (("model", models), ("qos", requests.qos), ("tenant", requests.tenants)):
+        names = list(dict.fromkeys(values)) if by != "tenant" else sorted(set(values))
+        number = {name: k for k, name in enumerate(names)}
+        group = np.array([number[value] for value in values])
+        for k, name in enumerate(names):
+            some = group == k
+            done = some & ~np.isnan(outcome.end)
+            latency = outcome.end[done] - requests.arrival[done]
+            rows.append({
+                "policy": outcome.policy.name, "by": by, "name": name, "requests": int(some.sum()),
+                "met": int(outcome.met[some].sum()), "sla": float(outcome.met[some].mean()),
+                "mean_latency_us": float(latency.mean()) if latency.size else None,
+                "p99_us": percentile(latency, 0.99),
+            })  # fmt: skip
+    return rows

@@ -1,0 +1,92 @@
+"""When S is submitted by the rules that Mirage's authors compare with, and by a rule that is asked each ten minutes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from gpuctl.research.chain import episode_kernel as kernel
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from gpuctl.research.chain.episode import Outcome, Situation
+
+PROBES = 7
+"""Submissions of S that the authors' models are trained on, for each start."""
+
+LOOK_MIN = 10
+"""Minutes between two looks of a policy."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known once P has started, before S is submitted.
+
+    Attributes:
+        p_end_s: end of P: when the reactive baseline submits S.
+        avg_wait_min: mean wait of the last 100 jobs that started, whole minutes.
+        queued: jobs in the queue.
+        probes_s: the authors' submissions for training.
+    """
+
+    p_end_s: int
+    avg_wait_min: int
+    queued: int
+    probes_s: tuple[int, ...]
+
+
+def known(situation: Situation) -> Known:
+    """Let P start, and look about at the next submission after that, whose jobs are queued already."""
+    e = situation.begun()
+    kernel.advance(e, kernel.FAR, kernel.P_START)
+    trace = e.minute.size - 2
+    at = int(e.c[kernel.NEXT])
+    new = 0
+    if at < trace:
+        upto = int(e.minute[at])
+        kernel.advance(e, upto, kernel.NEVER)
+        new = int((e.minute[at:trace] == upto).sum())
+    waits = e.waits[: min(int(e.c[kernel.STARTED]), kernel.LAST_WAITS)]
+    first = 60 * situation.p_submit_min + 60
+    end = 60 * (int(e.c[kernel.P_START]) + situation.pair.limit_min)
+    return Known(
+        p_end_s=end,
+        avg_wait_min=int(waits.mean()),
+        queued=int(e.c[kernel.WAITING]) + new,
+        probes_s=tuple((first * (PROBES - 1 - k) + end * k) // (PROBES - 1) // 60 * 60 for k in range(PROBES)),
+    )
+
+
+def reactive(situation: Situation, at: Known) -> Outcome:
+    """S is submitted at P's end."""
+    return situation.outcome(situation.begun(), at.p_end_s // 60)
+
+
+def average(situation: Situation, at: Known) -> Outcome:
+    """S is submitted so long before P's end as jobs have waited, at the earliest a minute after P."""
+    return situation.outcome(situation.begun(), max(at.p_end_s // 60 - at.avg_wait_min, situation.p_submit_min + 1))
+
+
+def online(situation: Situation, rule: Callable[[int, int | None], bool]) -> tuple[Outcome, int]:
+    """Ask a rule each ten minutes from P's submission on whether to submit S; once P has ended, do so.
+
+    P's end is noticed at these looks only, as by the authors' models.
+
+    Args:
+        situation: P among the trace's jobs.
+        rule: of the minute, and P's minutes since its start, None before that.
+
+    Returns:
+        what came of it, and how often the rule was asked.
+    """
+    e = situation.begun()
+    t, asked = situation.p_submit_min // LOOK_MIN * LOOK_MIN + LOOK_MIN, 0
+    while True:
+        kernel.advance(e, t, kernel.NEVER)
+        begun = int(e.c[kernel.P_START])
+        ran = None if begun == kernel.NEVER else t - begun
+        asked += 1
+        if rule(t, ran) or (ran is not None and ran >= situation.pair.limit_min):
+            return situation.outcome(e, t), asked
+        t += LOOK_MIN

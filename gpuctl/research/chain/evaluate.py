@@ -1,0 +1,380 @@
+"""Policies side by side: what they learn from starts before a date, and what comes of them on starts after it."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.spelling import meant
+from gpuctl.research.chain import net_training
+from gpuctl.research.chain.bound import BOUNDED, cost_within
+from gpuctl.research.chain.episode import DAY_S, WARM_UP_S, Outcome
+from gpuctl.research.chain.log import check_size
+from gpuctl.research.chain.nets import NETS, OF_COST, OF_WAIT, rule_of
+from gpuctl.research.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, trained
+from gpuctl.research.chain.trial import EVERY_S, FEWEST_STARTS, Evaluation, Trial
+from gpuctl.research.learn.extra import needed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.research.chain.log import Log
+    from gpuctl.research.chain.model import Model
+    from gpuctl.research.chain.policies import Lessons
+
+    Floats = NDArray[np.float64]
+
+SAVED = "saved"
+"""The policy of a model that was trained before."""
+
+
+LEVELS = (("all", -np.inf, np.inf), ("light", -np.inf, 2.0), ("medium", 2.0, 12.0), ("heavy", 12.0, np.inf))
+"""By the hours of interruption of ``reactive``: more than the first number, at most the second."""
+
+ALL = (*NAMES[:-1], *NETS, NAMES[-1])
+"""All policies."""
+
+RESAMPLES, SEED = 1000, 1
+
+
+def check_bound(max_overlap_h: float, policies: Sequence[str]) -> None:
+    """See that a policy is to keep the bound.
+
+    Raises:
+        UsageError: none does.
+    """
+    if not set(policies) & set(BOUNDED):
+        raise UsageError(
+            f"--max-overlap {max_overlap_h:g}h: none of these policies keeps a bound",
+            hint=f"--policy {','.join(BOUNDED)}",
+        )
+
+
+def policy_names(text: str) -> tuple[str, ...]:
+    """The names of a list with commas.
+
+    Raises:
+        UsageError: one of them is none, or needs PyTorch, which is not installed.
+    """
+    names = tuple(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
+    for name in names:
+        if name not in ALL:
+            raise UsageError(f"--policy: there is no chain policy {name!r}", hint=meant(name, ALL))
+    if not names:
+        raise UsageError("--policy names none", hint=f"known: {', '.join(ALL)}")
+    for name in set(names) & set(NETS):
+        needed("torch", f"--policy {name}")
+    return names
+
+
+def starts(asked: Evaluation, log: Log) -> tuple[list[int], list[int]]:
+    """Seconds of the starts to learn from, and of those for the score.
+
+    Those to learn from end, with the last submission, before the split. Those for the score have their P two days
+    after the split at the earliest, however long the warm-up is.
+
+    Raises:
+        InputError: there are too few of either.
+    """
+    past = list(range(asked.from_s, asked.split_s - asked.arrivals_s + 1, EVERY_S))
+    first = asked.split_s + WARM_UP_S - asked.warm_up_s
+    later = list(range(first, int(log.submit_s[-1]) - asked.arrivals_s + 1, EVERY_S))
+    if not later:
+        days = (asked.arrivals_s - asked.warm_up_s + WARM_UP_S) / DAY_S
+        raise InputError(
+            f"{log.name}: no start from the split on has {days:g} days of submissions after it",
+            hint="name an earlier --split",
+        )
+    if first < asked.from_s:
+        raise InputError(
+            f"{log.name}: the split leaves fewer than {asked.warm_up_s / DAY_S:g} days of warm-up to its first start",
+            hint="name a later --split, or a shorter --warm-up",
+        )
+    if len(past) < FEWEST_STARTS and set(asked.policies) & {*LEARN, *NETS}:
+        raise InputError(
+            f"{log.name}: {len(past)} starts before the split to learn from, fewer than {FEWEST_STARTS}",
+            hint="name a later --split, or policies that do not learn: reactive, avg",
+        )
+    return past, later
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of a policy at each start: means over its hand-overs, and each of them.
+
+    Attributes:
+        down_h: hours of interruption [starts].
+        over_h: hours of overlap [starts].
+        zero: share without interruption [starts].
+        outcomes: by start, and hand-over.
+        train_s: CPU seconds to train; None: it learns nothing.
+    """
+
+    down_h: Floats
+    over_h: Floats
+    zero: Floats
+    outcomes: list[list[Outcome]]
+    train_s: float | None
+
+
+def found_of(outcomes: list[list[Outcome]], train_s: float | None) -> Found:
+    """Sum up the outcomes of a policy."""
+    r = np.array([[each.interruption_s for each in chain] for chain in outcomes]) / 3600
+    return Found(
+        np.maximum(r, 0).mean(axis=1), np.maximum(-r, 0).mean(axis=1), (r <= 0).mean(axis=1), outcomes, train_s
+    )
+
+
+Frames = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]
+
+
+def run(
+    log: Log, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, saved: Model | None = None
+) -> Frames:  # fmt: skip
+    """Evaluate; the same log and settings give the same figures, but for ``train_s``.
+
+    Args:
+        log: the trace.
+        asked: what is wanted.
+        tell: called with what is under way, how much of it is done, of how much.
+        saved: a model that was trained before, for the policy `SAVED`.
+
+    Returns:
+        one row a policy and level, one a policy, start and hand-over, one a policy with a forecast and level, and one a
+        policy, level and outage cost, in the columns of `gpuctl.research.chain.tables`.
+
+    Raises:
+        InputError: jobs that are larger than the cluster, or too few starts.
+    """
+    check_size(log, asked.size)
+    past, later = starts(asked, log)
+    trial = Trial(log, asked)
+    learnt = _lessons(trial, past, tell)
+    scored = [trial.start(begin) for begin in later]
+
+    def tried(name: str, rule: Rule, took: float | None) -> Found:
+        chains = [trial.chain(at, start, name, rule) for at, start in zip(later, scored, strict=True)]
+        return found_of(chains, took)
+
+    found: dict[str, Found] = {}
+    priced: dict[str, Callable[[float], Rule]] = {}
+    aimed: dict[str, float] = {}
+    for done, name in enumerate(dict.fromkeys(("reactive", *asked.policies))):
+        tell(name, done, len(asked.policies) + 1)
+        begin = time.process_time()
+        priced[name] = _priced(name, learnt, asked.outage_cost, saved, tell)
+        aimed[name] = _aimed(name, learnt, asked)
+        rule = priced[name](aimed[name])
+        took = None
+        if name in {*LEARN, *NETS} and learnt is not None:
+            took = time.process_time() - begin + learnt.cpu_s + (learnt.forecasts_s if name in FORESEE else 0)
+        found[name] = tried(name, rule, took)
+    reactive = found["reactive"]
+    days = (np.array(later) - later[0]) // DAY_S
+    of_level = {level: (reactive.down_h > low) & (reactive.down_h <= high) for level, low, high in LEVELS}
+    table = [
+        {"policy": name, "level": level}
+        | _figures(found[name], reactive, days, asked.outage_cost, at)
+        | {"aimed_cost": aimed[name] if name in PRICED else None}
+        for name in asked.policies
+        for level, at in of_level.items()
+    ]
+    forecast = [
+        {"policy": name, "level": level} | row
+        for name in asked.policies
+        for level, row in _forecast_rows(priced[name](aimed[name]), scored, of_level).items()
+    ]
+    frontier: list[dict[str, Any]] = []
+    of_cost = [name for name in asked.policies if name in GO_BY_COST or (name == SAVED and saved and not saved.priced)]
+    for done, name in enumerate(of_cost):
+        tell("other outage costs", done, len(of_cost))
+        for cost in sorted({*COSTS, aimed[name]}):
+            each = found[name] if cost == aimed[name] else tried(name, priced[name](cost), None)
+            frontier += _points(name, cost, each, of_level)
+    for name in asked.policies:
+        if name not in {*of_cost, "asap"}:
+            frontier += _points(name, asked.outage_cost if name in PRICED else None, found[name], of_level)
+    return (
+        pl.DataFrame(table, infer_schema_length=None),
+        _each({name: found[name].outcomes for name in asked.policies}, later),
+        pl.DataFrame(forecast, FORECAST),
+        pl.DataFrame(frontier, FRONTIER),
+    )
+
+
+COSTS = (0.3, 1.0, 3.0, 9.0, 30.0)
+"""Outage costs at which policies that go by it are tried as well."""
+
+GO_BY_COST = ("plan", "newsvendor", *OF_WAIT, "best")
+"""Policies that go by the outage cost, and need no training for another one but for trees."""
+
+PRICED = (*GO_BY_COST, *OF_COST, SAVED)
+
+
+def _aimed(name: str, learnt: Lessons | None, asked: Evaluation) -> float:
+    """The outage cost that a policy goes by: that of the user, or less where the overlap has a bound."""
+    if asked.max_overlap_h is None or name not in BOUNDED or learnt is None:
+        return asked.outage_cost
+    apart = -(-asked.arrivals_s // EVERY_S)
+    return cost_within(name, learnt, asked.outage_cost, asked.max_overlap_h, apart=apart, a_day=DAY_S // EVERY_S)
+
+
+def _priced(
+    name: str, learnt: Lessons | None, cost: float, saved: Model | None, tell: Callable[[str, int, int], None]
+) -> Callable[[float], Rule]:  # fmt: skip
+    """The rule of a policy for each outage cost; a net is trained here, for that of `cost` if it is for one."""
+    if name == SAVED and saved is not None:
+        return saved.rule
+    if name in NETS and learnt is not None:
+        brain = net_training.train(name, learnt, cost, tell=tell)
+        return lambda c: rule_of(brain, c)
+    return cache(lambda c: trained(name, learnt, c))
+
+
+def _points(
+    name: str, cost: float | None, found: Found, of_level: dict[str, NDArray[np.bool_]]
+) -> list[dict[str, Any]]:
+    return [
+        {"policy": name, "level": level, "outage_cost": cost, "overlap_h": float(found.over_h[at].mean()),
+         "interruption_h": float(found.down_h[at].mean())}
+        for level, at in of_level.items() if at.any()
+    ]  # fmt: skip
+
+
+FRONTIER = {
+    "policy": pl.String, "level": pl.String, "outage_cost": pl.Float64, "overlap_h": pl.Float64,
+    "interruption_h": pl.Float64,
+}  # fmt: skip
+
+
+FORESEE = ("newsvendor", *NETS)
+"""Policies that go by forecasts."""
+
+
+def _lessons(trial: Trial, past: list[int], tell: Callable[[str, int, int], None]) -> Lessons | None:
+    """What the policies that are asked for learn from, if they learn."""
+    wanted = set(trial.asked.policies)
+    if not wanted & {*LEARN, *NETS}:
+        return None
+    return lessons(
+        map(trial.start, past), bool(wanted & set(FORESEE)), lambda done: tell("training", done, len(past)),
+        before="transformer" in wanted,
+    )  # fmt: skip
+
+
+def _each(outcomes: dict[str, list[list[Outcome]]], later: list[int]) -> pl.DataFrame:
+    rows = [
+        {"policy": name, "start_s": second, "hand_over": k, "p_end_s": o.p_end_s, "s_submit_s": o.s_submit_s,
+         "s_start_s": o.s_start_s, "interruption_s": o.interruption_s}
+        for name, chains in outcomes.items()
+        for second, chain in zip(later, chains, strict=True)
+        for k, o in enumerate(chain, 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows).with_columns(
+        pl.from_epoch("start_s").dt.strftime("%Y-%m-%dT%H:%M:%S").alias("start")
+    ).drop("start_s")  # fmt: skip
+
+
+FORECAST = {
+    "policy": pl.String, "level": pl.String, "looks": pl.Int64, "quantile": pl.Float64, "covered_pct": pl.Float64,
+    "pinball_h": pl.Float64, "mean_wait_h": pl.Float64,
+}  # fmt: skip
+
+
+def _forecast_rows(
+    rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]]
+) -> dict[str, dict[str, Any]]:
+    """How good the quantile is that a rule aims at, over hourly looks at the starts of each level."""
+    if rule.wait_h is None or rule.quantile is None:
+        return {}
+    waits, quantiles = [], []
+    for start in scored:
+        at = hourly(start)
+        rows, wait = look(start, at, waits=True)
+        waits.append(wait / 60)
+        quantiles.append(rule.wait_h(start, at, rows))
+    q = rule.quantile
+    table = {}
+    for level, at_level in of_level.items():
+        some = np.flatnonzero(at_level).tolist()
+        y, asked = (np.concatenate([each[k] for k in some] or [np.zeros(0)]) for each in (waits, quantiles))
+        off = y - asked
+        table[level] = {
+            "looks": y.size,
+            "quantile": q,
+            "covered_pct": 100 * float((off <= 0).mean()) if y.size else None,
+            "pinball_h": float(np.maximum(q * off, (q - 1) * off).mean()) if y.size else None,
+            "mean_wait_h": float(y.mean()) if y.size else None,
+        }
+    return table
+
+
+def _figures(
+    found: Found, reactive: Found, days: NDArray[np.int64], cost: float, at: NDArray[np.bool_]
+) -> dict[str, Any]:
+    """The figures of one policy at one level, with intervals by bootstrap over days."""
+    if not at.any():
+        return {"starts": 0} | dict.fromkeys(FIGURES) | {"train_s": found.train_s}
+    down, over, zero, base, days = found.down_h[at], found.over_h[at], found.zero[at], reactive.down_h[at], days[at]
+    blocks, number = np.unique(days, return_inverse=True)
+    drawn = np.random.Generator(np.random.PCG64(SEED)).integers(0, blocks.size, (RESAMPLES, blocks.size))
+    sums = {
+        name: np.bincount(number, weights=values)[drawn].sum(axis=1)
+        for name, values in (("n", np.ones(down.size)), ("down", down), ("over", over), ("zero", zero), ("base", base))
+    }
+    several = blocks.size > 1
+    return {
+        "starts": down.size,
+        "interruption_h": down.mean(),
+        "reduction_pct": 100 * (1 - down.sum() / base.sum()) if base.sum() else None,
+        "zero_pct": 100 * zero.mean(),
+        "overlap_h": over.mean(),
+        "cost_h": cost * down.mean() + over.mean(),
+        **_ends("interruption", "h", sums["down"] / sums["n"], several),
+        **_ends(
+            "reduction", "pct", 100 * (1 - sums["down"] / np.where(sums["base"] > 0, sums["base"], np.nan)), several
+        ),
+        **_ends("zero", "pct", 100 * sums["zero"] / sums["n"], several),
+        **_ends("overlap", "h", sums["over"] / sums["n"], several),
+        **_ends("cost", "h", (cost * sums["down"] + sums["over"]) / sums["n"], several),
+        "train_s": found.train_s,
+    }
+
+
+def _ends(name: str, unit: str, values: Floats, several: bool) -> dict[str, float | None]:
+    known = values[np.isfinite(values)]
+    ends = np.quantile(known, [0.025, 0.975]).tolist() if known.size and several else (None, None)
+    return {f"{name}_low_{unit}": ends[0], f"{name}_high_{unit}": ends[1]}
+
+
+FIGURES = (
+    "interruption_h", "reduction_pct", "zero_pct", "overlap_h", "cost_h", "interruption_low_h", "interruption_high_h",
+    "reduction_low_pct", "reduction_high_pct", "zero_low_pct", "zero_high_pct",
+    "overlap_low_h", "overlap_high_h", "cost_low_h", "cost_high_h",
+)  # fmt: skip
+
+
+def minutes(option: str, text: str) -> int:
+    """Minutes of a time as ``48h``, ``90m`` or ``2d``.
+
+    Raises:
+        UsageError: it is none.
+    """
+    unit = {"m": 1, "h": 60, "d": 1440}.get(text[-1:], 0)
+    number = text[:-1]
+    if not unit or not number.isdecimal() or not number.isascii() or not 0 < int(number) * unit <= 30 * 1440:
+        raise UsageError(f"{option} {text[:30]}: expected a time of at most 30 days", hint="48h, 90m or 2d")
+    return int(number) * unit
+
+
+def next_midnight(second: int) -> int:
+    """The first midnight from that second on."""
+    return -(-second // DAY_S) * DAY_S

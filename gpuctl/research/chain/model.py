@@ -1,0 +1,342 @@
+"""A saved model of the wait of a successor: trained on a log, asked about a queue of now."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl import __version__
+from gpuctl.core.errors import InputError
+from gpuctl.predictors import card, trees
+from gpuctl.research.chain import look_kernel, net_training, nets, policies
+from gpuctl.research.chain.log import check_size
+from gpuctl.research.chain.nets import Brain
+from gpuctl.research.chain.past import KINDS_MIN, PAST, POOL, Drawn
+from gpuctl.research.chain.policies import QUANTILES
+from gpuctl.research.chain.trial import EVERY_S, FEWEST_STARTS, Evaluation, Trial
+from gpuctl.research.learn.saved import files_of, net_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from gpuctl.research.chain.log import Log
+
+    Floats = NDArray[np.float64]
+    Ints = NDArray[np.int64]
+
+KIND = "chain"
+_RATIOS, _POOL, _USERS, _PAST, _COUNT = "ratios.npy", "pool.npy", "users.npy", "past.npy", "count.npy"
+_SECOND = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}")
+_HINT = "train the model again, or ask its author for the whole folder"
+
+
+@dataclass(frozen=True)
+class Model:
+    """What was learnt of a cluster.
+
+    Attributes:
+        size: nodes of the cluster.
+        ratios: quantiles of wait / planned wait [quantiles].
+        trees: `policies.BAGS` for each quantile; empty: there was too little to learn from.
+        pool: run times of all jobs, as shares of their limits, by kind [kinds, POOL].
+        users: digests of users, in order [users].
+        past: shares of each one's last jobs [users, PAST].
+        count: how many these are [users].
+        brain: a net that decides; None: the quantiles do.
+        pair_nodes: that P and S ask for, in training.
+        limit_min: of both, in training.
+        until: the last submission that was learnt from, on the log's clock.
+    """
+
+    size: int
+    ratios: Floats
+    trees: tuple[tuple[trees.Trees, ...], ...]
+    pool: Floats
+    users: Ints
+    past: Floats
+    count: Ints
+    brain: Brain | None = None
+    pair_nodes: int = 1
+    limit_min: int = 1
+    until: str = ""
+
+    @property
+    def cost(self) -> float:
+        """The outage cost that it was trained for, or 1."""
+        return 1.0 if self.brain is None or self.brain.cost is None else self.brain.cost
+
+    @property
+    def priced(self) -> bool:
+        """Whether it was trained for one outage cost alone."""
+        return self.brain is not None and self.brain.cost is not None
+
+    def lead_h(self, rows: Floats, forecasts: Floats, cost: float) -> float:
+        """Hours before P's end at which S is to be submitted, by one look.
+
+        Args:
+            rows: what it shows [1, FEATURES].
+            forecasts: at it.
+            cost: of an hour of interruption, in hours of overlap.
+
+        Raises:
+            InputError: the net needs more than one look, or was trained for another cost.
+        """
+        brain = self.brain
+        if brain is not None:
+            _check_brain(brain, cost)
+            if brain.name == "pg":
+                return float(nets.chosen_lead(brain.net(nets.seen_now(rows, forecasts)), rows)[0])
+            if brain.name == "dqn":
+                return nets.valued_lead(brain.net, rows, forecasts)
+        quantiles = self.quantiles_h(rows, forecasts)[0]
+        return float(policies.wait_at(quantiles, np.array([cost / (1 + cost)]))[0])
+
+    def rule(self, cost: float) -> policies.Rule:
+        """When S is submitted in a simulation.
+
+        Raises:
+            InputError: the net was trained for another cost.
+        """
+        if self.brain is not None:
+            _check_brain(self.brain, cost, one_look=False)
+            return nets.rule_of(self.brain, cost)
+        share = cost / (1 + cost)
+        at = np.array([share])
+        return policies.sharp(
+            lambda rows, forecasts: np.array(
+                [policies.wait_at(each, at)[0] for each in self.quantiles_h(rows, forecasts)]
+            ),
+            share,
+        )
+
+    def quantiles_h(self, rows: Floats, forecasts: Floats) -> Floats:
+        """Quantiles of the wait in hours, `QUANTILES` of them, none below the one before [looks, quantiles]."""
+        planned = rows[:, look_kernel.PLANNED, None]
+        if self.brain is not None and self.brain.name == "moe":
+            return nets.quantiles_h(self.brain.net(nets.seen_now(rows, forecasts)), rows)
+        if not self.trees:
+            return self.ratios * planned
+        found = [
+            policies.wait_by(rows, forecasts, lambda seen, bags=bags: [bag.answer(seen) for bag in bags])  # type: ignore[misc]
+            for bags in self.trees
+        ]
+        return np.maximum.accumulate(np.column_stack(found), axis=1)
+
+    def drawn(self, users: Sequence[str], limit_min: Ints) -> Drawn:
+        """What run times of these jobs are drawn from; those without a user's name from all users' alone."""
+        past, count = np.zeros((len(users), PAST)), np.zeros(len(users), np.int64)
+        for k, user in enumerate(users):
+            at = int(np.searchsorted(self.users, digest(user)))
+            if user and at < self.users.size and self.users[at] == digest(user):
+                past[k], count[k] = self.past[at], self.count[at]
+        return Drawn(past, count, np.searchsorted(KINDS_MIN, limit_min), self.pool)
+
+
+def digest(user: str) -> int:
+    """A number for a user's name, so that a model tells no names."""
+    return int.from_bytes(hashlib.sha256(user.encode("utf-8", "surrogateescape")).digest()[:7], "big")
+
+
+def check_use(model: Model, asked: Evaluation) -> None:
+    """See that a model fits what is to be evaluated, and has not seen what is scored.
+
+    Raises:
+        InputError: it was trained for another cluster or other jobs, for another outage cost, or on what is scored.
+    """
+    for name, its, wanted in (
+        ("nodes of the cluster", model.size, asked.size),
+        ("nodes of each job", model.pair_nodes, asked.pair.nodes),
+        ("minutes of limit", model.limit_min, asked.pair.limit_min),
+    ):
+        if its != wanted:
+            raise InputError(f"--model was trained for {its:,} {name}, not {wanted:,}", hint="train one for these")
+    if model.until > _clock(asked.split_s):
+        raise InputError(
+            f"--model learnt from submissions until {model.until}; starts from {_clock(asked.split_s)} on are scored",
+            hint="a later --split, or gpuctl chain train --until",
+        )
+    model.rule(asked.outage_cost)
+
+
+def check_live(model: Model, cost: float) -> None:
+    """See that a model can advise at this outage cost, from one look at a queue.
+
+    Raises:
+        InputError: it cannot.
+    """
+    if model.brain is not None:
+        _check_brain(model.brain, cost)
+
+
+def _check_brain(brain: Brain, cost: float, *, one_look: bool = True) -> None:
+    if one_look and brain.name == "transformer":
+        raise InputError(
+            "a model that looks back a day cannot advise from one look at the queue",
+            hint="train another: --policy newsvendor, pg, moe or dqn; chain evaluate --model scores this one",
+        )
+    if brain.cost is not None and abs(brain.cost - cost) > 1e-9:
+        raise InputError(
+            f"the model was trained for an outage cost of {brain.cost:g}, and is asked for {cost:g}",
+            hint=f"--outage-cost {brain.cost:g}, or train one for the other cost",
+        )
+
+
+def train(
+    log: Log, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, *, net: str | None = None,
+    kept: Path | None = None,
+) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+    """Learn from all starts of a log.
+
+    Args:
+        log: the trace.
+        asked: of its fields `size`, `pair`, `from_s`, `split_s` (no submission after it counts) and `warm_up_s` count;
+            for a net of `nets.OF_COST`, `outage_cost`.
+        tell: called with what is under way, how much of it is done, of how much.
+        net: of `nets.NETS`, trained to decide; None: none.
+        kept: a folder in which the training of the net is kept, and from which it goes on.
+
+    Returns:
+        what the card says, and the files, for `predictors.card.save_folder`.
+
+    Raises:
+        InputError: jobs that are larger than the cluster, or too few starts.
+    """
+    check_size(log, asked.size)
+    last = min(asked.split_s, int(log.submit_s[-1]))
+    begins = range(asked.from_s, last - asked.arrivals_s + 1, EVERY_S)
+    if len(begins) < FEWEST_STARTS:
+        raise InputError(
+            f"{log.name}: {len(begins)} starts to learn from, fewer than {FEWEST_STARTS}",
+            hint="a log of two weeks or more, or a shorter --warm-up",
+        )
+    trial = Trial(log, asked)
+    learnt = policies.lessons(
+        map(trial.start, begins), True, lambda done: tell("simulating", done, len(begins)), before=net == "transformer"
+    )  # fmt: skip
+    files: dict[str, Any] = {_RATIOS: np.array([policies.planned_ratio(learnt, q) for q in QUANTILES])}
+    files |= _past_files(trial, last)
+    plenty = policies.enough(learnt)
+    for k, q in enumerate(QUANTILES if plenty else ()):
+        tell("growing trees", k, len(QUANTILES))
+        for bag, booster in enumerate(policies.grown(learnt, q)):
+            files[f"wait_{k}_{bag}.txt"] = trees.strip(booster.model_to_string())
+    about = {
+        "title": "When to submit the successor of a job",
+        "what": "Quantiles of the wait of a job, from the queue, the running jobs and a plan of backfill.",
+        "cluster": {"nodes": asked.size},
+        "job": {"nodes": asked.pair.nodes, "limit_min": asked.pair.limit_min},
+        "quantiles": list(QUANTILES),
+        "features": list(policies.INPUTS),
+        "trees": policies.BAGS if plenty else 0,
+        "trained_on": {
+            "jobs": len(log.ids), "starts": len(begins), "looks": int(learnt.waits_h.size),
+            "from": _clock(begins[0]), "until": _clock(last),
+        },
+    }  # fmt: skip
+    if net is not None:
+        brain = net_training.train(net, learnt, asked.outage_cost, kept=kept, tell=tell)
+        files |= files_of(brain.net)
+        weights = sum(each.size for each in brain.net.weights.values())
+        about["net"] = {"name": net, "outage_cost": brain.cost, "weights": weights}
+        about["training_curve"] = brain.curve
+    return about, files
+
+
+def _clock(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def _past_files(trial: Trial, second: int) -> dict[str, Any]:
+    log = trial.log
+    users, last = np.unique(log.user[::-1], return_index=True)
+    kept = users >= 0
+    drawn = trial.history.at(_known_at(log, second), log.user.size - 1 - last[kept])
+    digests = np.array([digest(log.users[user]) for user in users[kept].tolist()], np.int64)
+    order = np.argsort(digests)
+    return {
+        _USERS: digests[order], _PAST: drawn.past[order].reshape(-1, PAST), _COUNT: drawn.count[order],
+        _POOL: drawn.pool,
+    }  # fmt: skip
+
+
+def _known_at(log: Log, second: int) -> int:
+    """The instant up to which ends of jobs are known: of all, unless the log goes on after the last submission."""
+    return int(log.end_s.max()) if second >= int(log.submit_s[-1]) else second
+
+
+def _brain_of(folder: card.Folder) -> Brain | None:
+    told = folder.card.get("net")
+    if told is None:
+        return None
+    name, cost = (told.get("name"), told.get("outage_cost")) if isinstance(told, dict) else (None, None)
+    priced = isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0.01 <= cost <= 100
+    if name not in nets.NETS or priced != (name in nets.OF_COST) or (cost is not None and not priced):
+        raise InputError("net: names none that there is", path=str(folder.path / card.CARD), hint=_HINT)
+    net = net_of(folder, nets.shape_of(name), nets.outputs_of(name))
+    return Brain(name, net, None if cost is None else float(cost), [], 0.0)
+
+
+def load(path: Path) -> Model:
+    """Load a saved model, checking all that it says.
+
+    Raises:
+        InputError: it is none, or something in it is not what it should be.
+    """
+    folder = card.load_folder(path, KIND)
+    cluster, bags = folder.card.get("cluster"), folder.card.get("trees")
+    size = cluster.get("nodes") if isinstance(cluster, dict) else None
+    if (
+        not isinstance(size, int)
+        or isinstance(size, bool)
+        or not isinstance(bags, int)
+        or not 1 <= size <= 10**6
+        or bags not in (0, policies.BAGS)
+        or folder.card.get("quantiles") != list(QUANTILES)
+    ):
+        raise InputError(
+            f"cluster, trees and quantiles are not those of a model that gpuctl {__version__} reads",
+            path=str(path / card.CARD), hint=_HINT,
+        )  # fmt: skip
+    ratios, pool = folder.array(_RATIOS, "float64"), folder.array(_POOL, "float64", 2)
+    users, past, count = folder.array(_USERS, "int64"), folder.array(_PAST, "float64", 2), folder.array(_COUNT, "int64")
+    sound = (
+        ratios.shape == (len(QUANTILES),) and _between(ratios, 0, 100) and (np.diff(ratios) >= 0).all()
+        and pool.shape == (len(KINDS_MIN) + 1, POOL) and _between(pool, 0, 1) and (np.diff(pool, axis=1) >= 0).all()
+        and past.shape == (users.size, PAST) and _between(past, 0, 1) and count.shape == users.shape
+        and _between(count, 0, PAST) and (np.diff(users) > 0).all()
+    )  # fmt: skip
+    if not sound:
+        raise InputError("an array has a shape or values that no model has", path=str(path), hint=_HINT)
+    grown = tuple(
+        tuple(
+            trees.parse(folder.text(f"wait_{k}_{bag}.txt"), policies.INPUTS, str(path / f"wait_{k}_{bag}.txt"))
+            for bag in range(bags)
+        )
+        for k in range(len(QUANTILES) if bags else 0)
+    )
+    return Model(size, ratios, grown, pool, users, past, count, _brain_of(folder), *_trained_on(folder))
+
+
+def _trained_on(folder: card.Folder) -> tuple[int, int, str]:
+    """Nodes and limit of the jobs, and the last submission."""
+    job, on = folder.card.get("job"), folder.card.get("trained_on")
+    nodes, limit = (job.get("nodes"), job.get("limit_min")) if isinstance(job, dict) else (None, None)
+    until = on.get("until") if isinstance(on, dict) else None
+    if (
+        type(nodes) is not int or type(limit) is not int or not 1 <= min(nodes, limit) <= max(nodes, limit) <= 10**9
+        or not isinstance(until, str) or not _SECOND.fullmatch(until)
+    ):  # fmt: skip
+        raise InputError("job and trained_on are not those of a model", path=str(folder.path / card.CARD), hint=_HINT)
+    return nodes, limit, until
+
+
+def _between(values: NDArray[Any], low: float, high: float) -> bool:
+    return bool((np.isfinite(values) & (values >= low) & (values <= high)).all())

@@ -1,0 +1,151 @@
+"""Chain policies side by side, as a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from gpuctl.core.notes import Named, Note, note, ours
+from gpuctl.core.numbers import number
+from gpuctl.core.results import Analysis, Column, ResultTable
+from gpuctl.research.chain.episode import DAY_S
+from gpuctl.research.chain.evaluate import FIGURES, RESAMPLES
+from gpuctl.research.chain.trial import Evaluation
+
+if TYPE_CHECKING:
+    from gpuctl.core.results import SourceInfo
+    from gpuctl.research.chain.evaluate import Frames
+    from gpuctl.research.chain.log import Log
+
+_ENDS = {"low": "Lower end", "high": "Upper end"}
+_TEXTS = {
+    "interruption_h": "Mean hours from P's end to S's start; 0 where S starts sooner.",
+    "reduction_pct": "How much less interruption than under reactive, of the sum over the starts; empty where that has "
+    "none.",
+    "zero_pct": "Share of the starts without interruption.",
+    "overlap_h": "Mean hours in which both run; 0 where S starts after P's end.",
+    "cost_h": "outage cost x interruption_h + overlap_h.",
+}
+
+
+def _figure(name: str) -> Column:
+    unit = "%" if name.endswith("_pct") else "h"
+    if name in _TEXTS:
+        return Column(name, unit, _TEXTS[name])
+    what, end, _ = name.split("_")
+    return Column(name, unit, f"{_ENDS[end]} of the 95 % interval of {what}, by bootstrap over days of starts.")
+
+
+SUMMARY = (
+    Column("policy", "-", "The rule by which S is submitted."),
+    Column("level", "-", "all starts, or those whose interruption under reactive is at most 2 h (light), at most 12 h "
+           "(medium), or more (heavy)."),
+    Column("starts", "starts", "Starts counted."),
+    *(_figure(name) for name in FIGURES[:5]),
+    Column("train_s", "s", "CPU seconds to train, its simulations included; empty: it learns nothing."),
+    *(_figure(name) for name in FIGURES[5:]),
+    Column("aimed_cost", "-", "The outage cost that the rule uses: below that of --outage-cost where --max-overlap "
+           "asks for it; empty: it uses none."),
+)  # fmt: skip
+OUTCOMES = (
+    Column("policy", "-", "The rule by which S is submitted."),
+    Column("start", "-", "The start, on the log's own clock; seconds count from it."),
+    Column("hand_over", "-", "Number of the hand-over in the chain, from 1: of one job to the next."),
+    Column("p_end_s", "s", "End of P."),
+    Column("s_submit_s", "s", "Submission of S."),
+    Column("s_start_s", "s", "Start of S."),
+    Column("interruption_s", "s", "Start of S - end of P: the interruption; negative: the overlap."),
+)
+FORECASTS = (
+    Column("policy", "-", "The rule that uses a forecast of S's wait."),
+    Column("level", "-", "As in the table chain."),
+    Column("looks", "looks", "Hourly looks while P runs, at the starts scored."),
+    Column("quantile", "-", "Which quantile of the wait is forecast: C / (1 + C) at outage cost C."),
+    Column("covered_pct", "%", "Share of the looks at which S waits no longer than that; to be quantile x 100."),
+    Column("pinball_h", "h", "Mean pinball loss of the quantile; less is better."),
+    Column("mean_wait_h", "h", "Mean wait of S when submitted at the look."),
+)
+
+
+FRONTIER = (
+    Column("policy", "-", "The rule by which S is submitted."),
+    Column("level", "-", "As in the table chain."),
+    Column("outage_cost", "-", "The outage cost that it was tried with; empty: it has none."),
+    Column("overlap_h", "h", "Mean overlap over the starts."),
+    Column("interruption_h", "h", "Mean interruption over the starts."),
+)
+
+
+def _bound(asked: Evaluation) -> dict[str, Note]:
+    if asked.max_overlap_h is None:
+        return {}
+    told = note("{hours} h, on the last fifth of the starts before the split", hours=ours(number(asked.max_overlap_h)))
+    return {"largest mean overlap": told}
+
+
+def result(
+    frames: Frames,
+    asked: Evaluation,
+    log: Log,
+    command: str,
+    sources: tuple[SourceInfo, ...],
+) -> Analysis:
+    """Put the tables of `gpuctl.research.chain.evaluate.run` together as a result."""
+    summary, outcomes, forecasts, frontier = frames
+    population = note(
+        "{n:,} start{n||s}, every four hours; each has {warm:,} day{warm||s} of warm-up, {jobs:,} job{jobs||s} in a "
+        "chain, and submissions "
+        "until {ahead:,} day{ahead||s} after the first of these.",
+        n=outcomes.height // max(len(asked.policies) * (asked.jobs - 1), 1),
+        warm=ours(number(asked.warm_up_s / DAY_S)),
+        jobs=asked.jobs,
+        ahead=ours(number((asked.arrivals_s - asked.warm_up_s) / DAY_S)),
+    )
+    tables = (
+        ResultTable(
+            name="chain", section="chain", title="Chain policies", population=population, notes=(), columns=SUMMARY,
+            question="How long are the gaps between jobs of a chain, and at the price of how much overlap?",
+            frame=summary.select(column.name for column in SUMMARY), first_columns=9,
+        ),
+        ResultTable(
+            name="chain_starts", section="chain", title="Chain policies, start by start", population=population,
+            question="What came of each policy at each start?", notes=(), columns=OUTCOMES,
+            frame=outcomes.select(column.name for column in OUTCOMES), detail=True,
+        ),
+        ResultTable(
+            name="chain_forecasts", section="chain", title="Forecasts of the successor's wait", population=population,
+            question="Does the wait that a policy counts on hold what it promises?", notes=(), columns=FORECASTS,
+            frame=forecasts.select(column.name for column in FORECASTS),
+        ),
+        ResultTable(
+            name="chain_frontier", section="chain", title="Interruption against overlap", population=population,
+            question="How much overlap does less interruption cost?", columns=FRONTIER, detail=True,
+            notes=(ours("Policies that depend on the outage cost were tried with several; asap, whose overlap is "
+                        "nearly the whole limit, is left out."),),
+            frame=frontier.select(column.name for column in FRONTIER),
+        ),
+    )  # fmt: skip
+    return Analysis(
+        cluster=note("{name}", name=Named("cluster", log.name)),
+        tables=tables,
+        sections=(("chain", "Chains of jobs"),),
+        sources=sources,
+        settings={
+            "cluster": note("{n:,} node{n||s}", n=asked.size),
+            "jobs": note(
+                "{n:,} node{n||s}, limit {limit:,} min, ending after {lasts:,} min",
+                n=asked.pair.nodes,
+                limit=asked.pair.limit_min,
+                lasts=asked.pair.lasts_min,
+            ),
+            "looks": ours("each ten minutes of the clock, P's end noticed there")
+            if asked.grid
+            else ours("each ten minutes from P's start, submissions to the minute"),
+            "outage cost": note(
+                "{cost} h of overlap for an hour of interruption", cost=ours(number(asked.outage_cost))
+            ),
+            **_bound(asked),
+            "intervals": note("95 %, bootstrap over days of starts, {n:,} resample{n||s}", n=RESAMPLES),
+        },
+        command=command,
+        warnings=log.notes,
+    )

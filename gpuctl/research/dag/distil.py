@@ -1,0 +1,249 @@
+"""A tree distilled from a teacher: rows of what it chose, also where the tree itself has led to (DAgger)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.compiled.jit import interpreted
+from gpuctl.compiled.loading import UNCOMPILED
+from gpuctl.core.errors import InputError
+from gpuctl.research.dag import choices_kernel as kernel
+from gpuctl.research.dag.features import Limit, features_of
+from gpuctl.research.dag.jobs import work_of
+from gpuctl.research.dag.policies import PLAIN, Policy, by_rules, packed
+from gpuctl.research.dag.simulate import NO_LIMIT, begun
+from gpuctl.trees.fit import fit
+from gpuctl.trees.model import rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from gpuctl.research.dag.jobs import Job
+    from gpuctl.trees.model import Tree
+
+    Ints = NDArray[np.int64]
+    Tell = Callable[[str, int, int], None]
+
+ROWS_AT_ONCE, DECISIONS_AT_ONCE = 20_000, 1_000
+MOST_STAKE = 1000
+REFERENCES = ("srpt", "fair")
+"""Policies whose decisions are counted beside the tree's."""
+
+
+@dataclass(frozen=True)
+class Distillation:
+    """What a tree is distilled from.
+
+    Attributes:
+        teacher: a baseline or the search.
+        executors: of each set of jobs.
+        delay_ms: before an executor's first task for another job.
+        limit: how many executors the tree gives; it plays so in later rounds.
+        depth: questions on the longest way to a leaf.
+        leaf: rows of a leaf, at least.
+        leaves: at most; None: no limit.
+        by_stake: weigh decisions by what is at stake in them, as the search sees it.
+    """
+
+    teacher: str = "rollout"
+    executors: int = 12
+    delay_ms: int = 2000
+    limit: Limit = Limit.FAIR
+    depth: int = 6
+    leaf: int = 50
+    leaves: int | None = 31
+    by_stake: bool = False
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of decisions with a choice.
+
+    Attributes:
+        features: in the order of `features_of` [rows, features].
+        chosen: 1 where the teacher chose it [rows].
+        decision: of each row, numbered within its set [rows].
+        seen: candidates, actions, then stage, amount and cost of each watcher, and what the search's worst action costs
+            more than its best one [decisions, ...].
+        job: of each stage.
+    """
+
+    features: Ints
+    chosen: Ints
+    decision: Ints
+    seen: Ints
+    job: Ints
+
+    @property
+    def weight(self) -> Ints:
+        """Of each row: the rows of its decision but one where it was chosen, 1 elsewhere [rows]."""
+        count = np.bincount(self.decision)[self.decision]
+        return np.where(self.chosen == 1, count - 1, 1)
+
+    @property
+    def stake(self) -> Ints:
+        """Of each row: 1, and 1 for each second that the search's worst action costs more than its best [rows]."""
+        seconds: Ints = np.minimum(self.seen[self.decision, -1] // 1000, MOST_STAKE)
+        return 1 + seconds
+
+
+def watch(
+    jobs: Sequence[Job], player: Policy, watchers: Sequence[int], asked: Distillation, rules: Policy | None = None, *,
+    costs: bool = False,
+) -> Rows:  # fmt: skip
+    """Let a policy play, and note what others would do at each decision with a choice.
+
+    Args:
+        jobs: a set.
+        player: who plays.
+        watchers: kinds of policies; the first is the teacher.
+        asked: what the rows are for.
+        rules: of a watcher that goes by rules; None: the player's.
+        costs: note what each watcher's action costs by the search.
+    """
+    w = work_of(jobs, asked.executors, asked.delay_ms)
+    s, copy = begun(w, asked.executors, asked.delay_ms), begun(w, asked.executors, asked.delay_ms)
+    by_action = asked.limit is Limit.TREE
+    c = np.zeros(5, np.int64)
+    c[kernel.BUDGET], c[kernel.BY_ACTION], c[kernel.COSTS] = NO_LIMIT, by_action, costs
+    width = kernel.FEATURES + 1
+    rows = max(ROWS_AT_ONCE, 2 * len(jobs))
+    book = kernel.Book(
+        row=(rows, width + 2), seen=(DECISIONS_AT_ONCE, 3 + 3 * len(watchers)), watch=np.array(watchers), c=c
+    )
+    taken_rows, taken_seen, decisions, over = [], [], 0, False
+    packed_rules = packed((rules or player).rules)
+    with interpreted(UNCOMPILED):
+        while not over:
+            over = kernel.play(w, s, copy, packed_rules, player.kind, book)
+            some = book.row[: c[kernel.ROWS]].copy()
+            some[:, width + 1] += decisions
+            decisions += int(c[kernel.SEEN])
+            taken_rows.append(some)
+            taken_seen.append(book.seen[: c[kernel.SEEN]].copy())
+            c[kernel.ROWS] = c[kernel.SEEN] = 0
+    found = np.concatenate(taken_rows)
+    return Rows(
+        found[:, : len(features_of(asked.limit))], found[:, width], found[:, width + 1], np.concatenate(taken_seen),
+        np.asarray(w.job),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Round:
+    """How a round went.
+
+    Attributes:
+        player: who played.
+        decisions: with a choice.
+        rows: of them.
+        leaves: of the tree after it.
+    """
+
+    player: str
+    decisions: int
+    rows: int
+    leaves: int
+
+
+def distil(
+    rounds: Sequence[Sequence[Sequence[Job]]], asked: Distillation, tell: Tell = lambda *_: None
+) -> tuple[Tree, list[Round]]:
+    """Distil a tree: round 0 plays the teacher, later ones the tree so far; the teacher says what was right.
+
+    Args:
+        rounds: sets of jobs of each round.
+        asked: what is wanted.
+        tell: called with what is under way, how much of it is done, of how much.
+
+    Raises:
+        InputError: in no decision was there a choice.
+    """
+    teacher = Policy(asked.teacher, PLAIN[asked.teacher])
+    player, tree, told = teacher, None, []
+    features, chosen, weight = [], [], []
+    total = sum(map(len, rounds))
+    done = 0
+    for sets in rounds:
+        decisions = rows = 0
+        for jobs in sets:
+            tell("sets of jobs", done, total)
+            found = watch(jobs, player, [teacher.kind], asked)
+            features.append(found.features)
+            chosen.append(found.chosen)
+            weight.append(found.weight * (found.stake if asked.by_stake else 1))
+            decisions, rows = decisions + len(found.seen), rows + len(found.chosen)
+            done += 1
+        x, y, of = np.concatenate(features), np.concatenate(chosen), np.concatenate(weight)
+        if not len(x):
+            raise InputError(
+                "in no decision was there more than one job to choose from", hint="more jobs, or more load"
+            )
+        tree = fit(x, y, of, depth=asked.depth, leaf=asked.leaf, leaves=asked.leaves)
+        rules = rules_of(tree, features_of(asked.limit))
+        told.append(Round(player.name, decisions, rows, len(rules.rules)))
+        player = by_rules("tree", rules, asked.limit)
+    assert tree is not None  # noqa: S101 - there is a round
+    return tree, told
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How often a policy does as the teacher, where there is a choice.
+
+    Attributes:
+        player: whose decisions led to the states.
+        policy: its name.
+        decisions: with at least two candidates.
+        same: of them, with the same job.
+        loss_ms: mean of the search's cost of its action less that of the teacher's; None: another teacher.
+    """
+
+    player: str
+    policy: str
+    decisions: int
+    same: float
+    loss_ms: float | None
+
+
+def fidelity(
+    sets: Sequence[Sequence[Job]], policy: Policy, asked: Distillation, tell: Tell = lambda *_: None
+) -> list[Fidelity]:
+    """Count, while a policy plays, how often it and others choose the teacher's job, and what their actions cost.
+
+    Args:
+        sets: of jobs that it was not made from.
+        policy: who plays.
+        asked: teacher, executors and delay.
+        tell: as `distil` has it.
+
+    Returns:
+        the policy, `REFERENCES`, and chance: the mean of 1 / candidates.
+    """
+    costs = asked.teacher == "rollout"
+    names = [policy.name, *REFERENCES]
+    kinds = [PLAIN[asked.teacher], policy.kind, *(PLAIN[name] for name in REFERENCES)]
+    same: list[NDArray[np.bool_]] = []
+    loss, chance = [], []
+    for done, jobs in enumerate(sets):
+        tell("fidelity", done, len(sets))
+        found = watch(jobs, policy, kinds, asked, costs=costs)
+        seen = found.seen[found.seen[:, 0] > 1]
+        job = found.job[seen[:, 2:-1:3]]
+        same.append(job[:, 1:] == job[:, :1])
+        loss.append(seen[:, 7:-1:3] - seen[:, 4:5])
+        chance.append(1 / seen[:, 0])
+    agree, lost = np.concatenate(same), np.concatenate(loss)
+    total = len(agree)
+    if not total:
+        return []
+    told = [
+        Fidelity(policy.name, name, total, float(agree[:, k].mean()), float(lost[:, k].mean()) if costs else None)
+        for k, name in enumerate(names)
+    ]
+    return [*told, Fidelity(policy.name, "chance", total, float(np.concatenate(chance).mean()), None)]

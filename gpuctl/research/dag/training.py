@@ -1,0 +1,190 @@
+"""The training of a tree as ``gpuctl dag distil`` does it: which sets, what the card says, what it was tested on."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.notes import listed, note, ours
+from gpuctl.research.dag import model
+from gpuctl.research.dag.distil import Distillation, Fidelity, Round, distil, fidelity
+from gpuctl.research.dag.features import Limit, features_of
+from gpuctl.research.dag.generate import generate
+from gpuctl.research.dag.jobs import read
+from gpuctl.research.dag.policies import PLAIN, by_rules
+from gpuctl.trees.model import rules_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from gpuctl.core.notes import Note
+    from gpuctl.research.dag.evaluate import Setting
+    from gpuctl.research.dag.jobs import Job
+    from gpuctl.research.dag.policies import Policy
+    from gpuctl.trees.model import Tree
+    from gpuctl.trees.rules import Rules
+
+    Tell = Callable[[str, int, int], None]
+
+APART = 100_000
+"""Between the seeds of sets that belong to one seed of the training and to the next; the first one is left to tests."""
+
+
+@dataclass(frozen=True)
+class TrainingSets:
+    """Sets of jobs to learn from and to test on.
+
+    Attributes:
+        sets: made-up ones of each round.
+        rounds: how many.
+        jobs: of a made-up set.
+        loads: of made-up sets, in turn.
+        seed: of the training.
+        test: made-up sets of each load to count fidelity on.
+    """
+
+    sets: int = 12
+    rounds: int = 3
+    jobs: int = 25
+    loads: tuple[float, ...] = (0.5, 0.7, 0.9)
+    seed: int = 1
+    test: int = 4
+
+    @property
+    def first_seed(self) -> int:
+        """Of the first set; the others follow."""
+        return APART * (self.seed + 1)
+
+
+@dataclass(frozen=True)
+class Training:
+    """A tree, and where it is from.
+
+    Attributes:
+        tree: the tree.
+        rules: its leaves.
+        rounds: sets of each round, and how it went.
+        fidelity: by load; by NaN for files.
+        told: what it was trained and tested on, in words.
+        seeds: the first and the last seed of the made-up sets that it was trained on; None: files.
+    """
+
+    tree: Tree
+    rules: Rules
+    rounds: list[tuple[int, Round]]
+    fidelity: dict[float, list[Fidelity]]
+    told: dict[str, Note]
+    seeds: tuple[int, int] | None
+
+
+def run(asked: Distillation, wanted: TrainingSets, paths: Sequence[Path], tell: Tell = lambda *_: None) -> Training:
+    """Distil a tree from files, or from made-up sets, and count its fidelity on other made-up sets.
+
+    Files are all played in every round; the last fifth of the jobs of each, by arrival, is kept for the test where
+    there are enough.
+    """
+    count = wanted.sets * wanted.rounds
+    seeds = range(wanted.first_seed, wanted.first_seed + count)
+    tests: dict[float, list[Sequence[Job]]]
+    if paths:
+        parts = [_parted(read(path)) for path in paths]
+        rounds = [[early for early, _ in parts]] * wanted.rounds
+        tests = {math.nan: [late for _, late in parts if late]}
+        told = {
+            "trained on": listed("path", map(str, paths)),
+            "tested on": ours("the last fifth of the jobs of each file, by arrival"),
+        }
+    else:
+        made = [
+            generate(seed, wanted.jobs, asked.executors, wanted.loads[k % len(wanted.loads)])
+            for k, seed in enumerate(seeds)
+        ]
+        rounds = [made[k : k + wanted.sets] for k in range(0, count, wanted.sets)]
+        tests = {
+            load: [generate(seeds[-1] + 1 + k, wanted.jobs, asked.executors, load) for k in range(wanted.test)]
+            for load in wanted.loads
+        }
+        loads = ours(", ".join(f"{load:g}" for load in wanted.loads))
+        told = {
+            "trained on": note("{n:,} made-up sets of {jobs:,} job{jobs||s} at loads {loads} in turn, seeds "
+                               "{first} to {last}",
+                               n=count, jobs=wanted.jobs, loads=loads, first=seeds[0], last=seeds[-1]),
+            "tested on": note("seeds {first} to {last} at each load", first=seeds[-1] + 1,
+                              last=seeds[-1] + wanted.test),
+        }  # fmt: skip
+    tree, went = distil(rounds, asked, tell)
+    rules = rules_of(tree, features_of(asked.limit))
+    policy = by_rules("tree", rules, asked.limit)
+    found = {load: fidelity(sets, policy, asked, tell) for load, sets in tests.items() if sets}
+    sizes = list(map(len, rounds))
+    return Training(
+        tree, rules, list(zip(sizes, went, strict=True)), found, told, None if paths else (seeds[0], seeds[-1])
+    )
+
+
+def _parted(jobs: list[Job]) -> tuple[list[Job], list[Job]]:
+    """All but the last fifth of the jobs by arrival, and that; all, and none, where they are few."""
+    if len(jobs) < 20:
+        return jobs, []
+    ordered = sorted(jobs, key=lambda job: job.arrival_ms)
+    cut = len(jobs) * 4 // 5
+    return ordered[:cut], ordered[cut:]
+
+
+def save(path: Path, asked: Distillation, made: Training) -> None:
+    """Save a tree with a card; the same training gives the same bytes."""
+    about: dict[str, Any] = {
+        "title": "A tree that gives executors to jobs of stages",
+        "what": f"Distilled from {asked.teacher} by gpuctl dag distil; tree.json runs, rules.txt is the same in words.",
+        "teacher": asked.teacher,
+        "trained_on": str(made.told["trained on"]),
+        "training_seeds": list(made.seeds or ()),
+        "executors": asked.executors,
+        "delay_ms": asked.delay_ms,
+        "settings": {"depth": asked.depth, "leaf": asked.leaf, "leaves": asked.leaves, "by_stake": asked.by_stake},
+        "rounds": [
+            {"player": r.player, "sets": n, "decisions": r.decisions, "rows": r.rows, "leaves": r.leaves}
+            for n, r in made.rounds
+        ],
+        "tested_on": str(made.told["tested on"]),
+        "fidelity": [
+            {"load": None if math.isnan(load) else load, "policy": f.policy, "decisions": f.decisions, "same": f.same,
+             "loss_ms": f.loss_ms}
+            for load, several in made.fidelity.items() for f in several
+        ],
+    }  # fmt: skip
+    model.save(path, made.tree, asked.limit, about)
+
+
+def check_unseen(policies: Sequence[Policy], seeds: Sequence[int]) -> None:
+    """See that no tree was trained on the sets that it is to be tested on.
+
+    Raises:
+        UsageError: one was.
+        InputError: its card does not say in our words what it was trained on.
+    """
+    for policy in policies:
+        known = [] if policy.card is None else policy.card.get("training_seeds", [])
+        if not isinstance(known, list) or len(known) not in {0, 2} or not all(type(one) is int for one in known):
+            raise InputError(f"{policy.name}: training_seeds of its card: expected two whole numbers")
+        if known and any(known[0] <= seed <= known[1] for seed in seeds):
+            raise UsageError(
+                f"--seed: {policy.name} was trained on sets of the seeds {known[0]} to {known[1]}", hint="other seeds"
+            )
+
+
+def fidelity_of(policies: Sequence[Policy], setting: Setting, tell: Tell) -> dict[float, list[Fidelity]]:
+    """The fidelity of each tree to its teacher, the search where none is known, by load."""
+    found: dict[float, list[Fidelity]] = {}
+    for policy in (each for each in policies if each.limit is not None):
+        teacher = "rollout" if policy.card is None else str(policy.card.get("teacher"))
+        if teacher not in PLAIN:
+            raise InputError(f"{policy.name}: teacher of its card: found {teacher[:40]!r}, expected {', '.join(PLAIN)}")
+        asked = Distillation(teacher, setting.executors, setting.delay_ms, policy.limit or Limit.FAIR)
+        for load in setting.loads:
+            sets = [generate(seed, setting.jobs, setting.executors, load) for seed in setting.seeds]
+            found.setdefault(load, []).extend(fidelity(sets, policy, asked, tell))
+    return found

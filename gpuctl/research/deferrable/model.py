@@ -1,0 +1,99 @@
+"""A learned rule for deferrable jobs: plain arrays, by a net that the compiled loop runs, or by one of NumPy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.compiled import jit
+from gpuctl.core.errors import InputError
+from gpuctl.predictors import card
+from gpuctl.replay.policies.osdec import slot_kernel as kernel
+from gpuctl.replay.policies.osdec.weights import read_weights
+from gpuctl.research.deferrable.observation import SHAPES, Observer, flat
+from gpuctl.research.deferrable.slots import Outcome, Rule, begun, outcome, simulate
+from gpuctl.research.learn.saved import net_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from gpuctl.research.deferrable.cases import Case
+    from gpuctl.research.learn.nets import Net
+
+    Floats = NDArray[np.float64]
+
+KIND = "deferrable"
+FEATURES = (
+    "spare_10", "spare_50", "spare_90", "spare_now", "window_left", "days_left", "slots", "gpus", "above_usual",
+    "rise", "sin_day", "cos_day", "waiting", "fits_50",
+)  # fmt: skip
+"""What the small net goes by, see `gpuctl.replay.policies.osdec.slot_kernel.fill_features`."""
+
+OBSERVED = "the observation of gpuctl/Deferrable-v0, as one row"
+"""What the card of a model says that decides by it."""
+
+_HINT = "train the model again, or ask its author for the whole folder"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A rule that was learned.
+
+    Attributes:
+        rule: what the compiled loop runs.
+        net: that decides from whole observations, where the rule is `slot_kernel.ASKED`.
+        card: what its folder says of it; empty: it came from a file of weights.
+    """
+
+    rule: Rule
+    card: dict[str, Any]
+    net: Net | None = None
+
+    def run(self, case: Case, evict: str) -> Outcome:
+        """What comes of a case."""
+        if self.net is None:
+            return simulate(case, self.rule, evict)
+        s, decide = begun(case, self.rule, evict), self.net.ready()
+        observer = Observer(case, s)
+        with jit.interpreted():
+            offered = kernel.advance(s, -1)
+            while offered >= 0:
+                wait, start = decide(flat(observer.seen(offered))[None])[0]
+                offered = kernel.advance(s, int(start > wait))
+        return outcome(s)
+
+
+def load(path: Path) -> Model:
+    """Load a model: a folder that ``gpuctl deferrable train`` wrote, or a JSON file with the arrays w, b and v.
+
+    Raises:
+        InputError: it is none, or something in it is not what it should be.
+    """
+    if path.is_file() and path.suffix.lower() == ".json":
+        return Model(Rule(kernel.NET, 50, read_weights(path)), {})
+    folder = card.load_folder(path, KIND)
+    if folder.card.get("features") == OBSERVED:
+        size = sum(int(np.prod(shape)) for shape in SHAPES.values())
+        return Model(Rule(kernel.ASKED), folder.card, net_of(folder, (size,), 2))
+    if folder.card.get("features") != list(FEATURES):
+        raise InputError("its features are not those that this gpuctl knows", path=str(path / card.CARD), hint=_HINT)
+    net = net_of(folder, (len(FEATURES),), 1)
+    rule_of(net, str(path))
+    return Model(Rule(kernel.NET, 50, read_weights(path)), folder.card)
+
+
+def rule_of(net: Net, path: str = "") -> Rule:
+    """The rule of a small net.
+
+    Raises:
+        InputError: it has other layers.
+    """
+    kinds = [layer["kind"] for layer in net.layers]
+    if kinds != ["linear", "softsign", "linear"]:
+        raise InputError("expected a net of two linear layers with softsign between them", path=path, hint=_HINT)
+    w, b, v, v0 = (net.weights[name].astype(np.float64) for name in ("0.weight", "0.bias", "2.weight", "2.bias"))
+    return Rule(kernel.NET, 50, (np.ascontiguousarray(w.T), b, v[0], v0))

@@ -1,0 +1,100 @@
+"""Learn when deferrable jobs start by PPO, with auxiliary tasks or without; needs gpuctl-toolkit[learn]."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpuctl.research.deferrable.environment import SURVIVED, WAITING_NEXT, Deferrable
+from gpuctl.research.deferrable.model import OBSERVED
+from gpuctl.research.deferrable.training import digest
+from gpuctl.research.learn.auxiliary import Auxiliary
+from gpuctl.research.learn.nets import scaled
+from gpuctl.research.learn.saved import files_of
+from gpuctl.research.learn.stable_baselines import Learning, learn
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from gpuctl.research.deferrable.training import Lessons
+    from gpuctl.research.learn.fitting import Fitted
+
+TASKS = {"leftover": tuple(range(SURVIVED)), "survival": (SURVIVED,), "waiting": (WAITING_NEXT,)}
+"""Leftover capacity of the next six slots, whether a run that starts now survives, GPUs that wait in the next slot."""
+
+STEPS = 8_192
+"""Of a round."""
+
+ROUNDS_A_MINUTE = 8
+"""What a training of a nominal minute takes, some 60 CPU seconds on one core of 2024."""
+
+HIDDEN = (64, 64)
+_SEEN = 2_000
+_OPTIONS = {"n_steps": 2048, "batch_size": 256, "learning_rate": 3e-4, "clip_range": 0.2, "ent_coef": 0.01,
+            "gamma": 0.9995}  # fmt: skip
+"""A slot has some ten offers, so that this is about 0.995 a slot."""
+
+
+def tasks_of(name: str) -> Auxiliary | None:
+    """The auxiliary tasks of that name; ``all``, ``none``."""
+    chosen = TASKS if name == "all" else {} if name == "none" else {name: TASKS[name]}
+    return Auxiliary(tuple(chosen.values()), (SURVIVED,)) if chosen else None
+
+
+def train(
+    lessons: Lessons, minutes: float, aux: str = "all", seed: int = 1, *, kept: Path | None = None,
+    tell: Callable[[int, int], None] = lambda *_: None,
+) -> Fitted:  # fmt: skip
+    """Learn a rule; the same call gives the same net, after any number of stops.
+
+    Args:
+        lessons: cases; those that are held apart are not used.
+        minutes: nominal ones, see `ROUNDS_A_MINUTE`.
+        aux: auxiliary tasks: ``all``, ``none``, or a key of `TASKS`.
+        seed: of everything.
+        kept: a folder in which the training is kept, and from which it goes on; None: none.
+        tell: called with the rounds that are done, of how many.
+
+    Raises:
+        DependencyError: Stable-Baselines3 is not installed.
+        InputError: the folder holds another training.
+    """
+    how = Learning("ppo", max(1, round(minutes * ROUNDS_A_MINUTE)), STEPS, HIDDEN, seed, options=dict(_OPTIONS))
+    return learn(
+        lambda: Deferrable(lessons.learnt, rows=True), scaled(_looks(lessons, seed)), how, data_digest=digest(lessons),
+        kept=kept, aux=tasks_of(aux), tell=tell,
+    )  # fmt: skip
+
+
+def _looks(lessons: Lessons, seed: int) -> Any:
+    """What an agent that starts every second job sees [looks, features]."""
+    env = Deferrable(lessons.learnt, rows=True)
+    draw = np.random.Generator(np.random.PCG64(seed))
+    seen, _ = env.reset(seed=seed)
+    rows = [seen]
+    while len(rows) < _SEEN:
+        seen, _, over, _, _ = env.step(int(draw.integers(2)))
+        if over:
+            seen, _ = env.reset()
+        rows.append(seen)
+    return np.stack(rows)
+
+
+def about(
+    fitted: Fitted, lessons: Lessons, minutes: float, seed: int, aux: str
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What the card of a model says, and its files, for `gpuctl.predictors.card.save_folder`."""
+    steps = len(fitted.curve) * STEPS
+    told = {
+        "title": "When deferrable jobs start",
+        "what": "A net that says from 48 slots back and forecasts of 48 ahead whether a job starts.",
+        "features": OBSERVED,
+        "algorithm": "PPO",
+        "auxiliary_tasks": aux,
+        "budget": {"minutes": minutes, "steps": steps, "seed": seed},
+        "trained_on": lessons.told,
+        "training_curve": fitted.curve,
+    }
+    return told, files_of(fitted.net)

@@ -1,0 +1,130 @@
+"""Deferrable jobs, slot by slot, under a rule; and what came of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.compiled import jit
+from gpuctl.replay.policies.osdec import slot_kernel as kernel
+from gpuctl.replay.policies.osdec.forecasts import QUANTILES, of_days
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.research.deferrable.cases import Case
+
+    Ints = NDArray[np.int64]
+    Floats = NDArray[np.float64]
+
+EVICTED = {"newest": kernel.NEWEST, "smallest-loss": kernel.SMALLEST_LOSS}
+"""Whom on-demand load evicts: the latest start, or what loses the fewest GPU-slots; of equal ones the later row."""
+
+WORDS = {kernel.DONE: "done", kernel.MISSED: "missed", kernel.FAILED: "failed"}
+WAIT_COST = 0.2
+"""Share of a job's worth that is lost by a start at the end of its window."""
+
+_PYTHON_SLOT_S, _COMPILING_S = 3e-7, 5.0
+"""CPU seconds of a job in a slot as Python, an upper estimate, and to compile the loop."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a job that fits starts.
+
+    Attributes:
+        kind: a rule of `slot_kernel`.
+        quantile: per cent, of a rule by forecasts.
+        weights: ``w`` [features, hidden], ``b`` and ``v`` [hidden], ``v0`` [1] of a rule that was learned.
+    """
+
+    kind: int
+    quantile: int = 50
+    weights: tuple[Floats, Floats, Floats, Floats] | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of a case.
+
+    Attributes:
+        start: slot of the start of the run that counted; -1: none [jobs].
+        evictions: of each job.
+        state: ``done``, ``missed`` (its window closed before it started), ``failed`` (the same after an eviction).
+        lost: GPU-slots of runs that were evicted.
+    """
+
+    start: Ints
+    evictions: Ints
+    state: tuple[str, ...]
+    lost: int
+
+
+def begun(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = None) -> kernel.Slots:
+    """A case before its first slot.
+
+    Args:
+        case: capacity and jobs.
+        rule: when they start.
+        evict: a key of `EVICTED`.
+        past: `quantiles` of the case, where they are known.
+    """
+    jobs, one = len(case.ids), np.zeros(1)
+    row = np.arange(jobs)
+    by_latest = np.lexsort((row, case.latest))
+    rank = np.empty(jobs, np.int64)
+    rank[by_latest] = row
+    w, b, v, v0 = rule.weights or (np.zeros((kernel.FEATURES, 1)), one, one, one)
+    c = np.zeros(kernel.COUNTERS, np.int64)
+    c[kernel.TOTAL], c[kernel.SEASON] = case.total, case.season
+    c[kernel.RULE], c[kernel.WHOM] = rule.kind, EVICTED[evict]
+    own = of_days(case.leftover, case.season, rule.quantile) if rule.kind == kernel.QUANTILE else case.leftover
+    learned = rule.kind in {kernel.NET, kernel.ASKED}
+    if past is None:
+        past = quantiles(case) if learned else np.zeros((len(QUANTILES), 1), np.int64)
+    return kernel.Slots(
+        leftover=case.leftover, past=past, own=own, earliest=case.earliest, latest=case.latest, gpus=case.gpus,
+        slots=case.slots, by_earliest=np.argsort(case.earliest, kind="stable"), rank=rank, state=jobs,
+        start=np.full(jobs, -1), evictions=jobs, load=case.horizon, line=jobs, run=jobs, c=c, w=w, b=b, v=v, v0=v0,
+        f=kernel.FEATURES,
+    )  # fmt: skip
+
+
+def quantiles(case: Case) -> Ints:
+    """What forecasts are made of [quantiles, slots], see `gpuctl.replay.policies.osdec.forecasts.of_days`."""
+    return np.stack([of_days(case.leftover, case.season, per_cent) for per_cent in QUANTILES])
+
+
+def simulate(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = None) -> Outcome:
+    """Go through all slots; arguments as of `begun`."""
+    s = begun(case, rule, evict, past)
+    with jit.interpreted(as_python(case)):
+        kernel.advance(s, -1)
+    return outcome(s)
+
+
+def as_python(case: Case) -> bool:
+    """Whether the loop is done sooner as Python than compiled."""
+    few = len(case.ids) * case.horizon * _PYTHON_SLOT_S
+    return few < 0.4 or (few < _COMPILING_S and not jit.is_compiled(kernel.advance))
+
+
+def outcome(s: kernel.Slots) -> Outcome:
+    """What came of a case all of whose slots are over."""
+    states = tuple(WORDS[code] for code in s.state.tolist())
+    start = np.where(s.state == kernel.DONE, s.start, -1)
+    return Outcome(start, s.evictions.copy(), states, int(s.c[kernel.LOST]))
+
+
+def worth(case: Case, start: Ints) -> Floats:
+    """What each job is worth that starts then, in GPU-slots; 0 where it does not (-1)."""
+    late = (start - case.earliest) / np.maximum(1, case.latest - case.earliest)
+    return np.where(start >= 0, case.work * (1 - WAIT_COST * late), 0.0)
+
+
+def score(case: Case, found: Outcome) -> float:
+    """Worth of what is done less GPU-slots lost, as a share of all jobs' GPU-slots; NaN without jobs."""
+    work = int(case.work.sum())
+    return float((worth(case, found.start).sum() - found.lost) / work) if work else float("nan")

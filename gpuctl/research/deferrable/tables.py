@@ -1,0 +1,214 @@
+"""Deferrable jobs under policies, as a result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+
+from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.numbers import number
+from gpuctl.core.results import Analysis, Column, ResultTable
+from gpuctl.research.deferrable.slots import WAIT_COST, score
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from gpuctl.research.deferrable.cases import Case
+    from gpuctl.research.deferrable.policies import Ran
+
+TABLES = ("deferrable", "deferrable_load", "deferrable_jobs")
+SHORT_FILES = {"deferrable": "summary", "deferrable_jobs": "jobs", "deferrable_load": "load"}
+"""What --csv and --parquet call the files of these tables; other programs read them."""
+
+POINTS = 400
+"""Of the curve of each policy, at most: neighbouring slots are put together beyond it."""
+
+SUMMARY = (
+    Column("policy", "-", "The policy, as it was named."),
+    Column("jobs", "jobs", "Deferrable jobs."),
+    Column("done", "jobs", "Jobs that ran to their end."),
+    Column("mean_wait_h", "h", "Mean time from the opening of the window to the start of the run that counted, of done "
+           "jobs."),
+    Column("p95_wait_h", "h", "95th percentile of the same."),
+    Column("useful_gpu_h", "GPU-h", "GPU-hours of done jobs."),
+    Column("lost_gpu_h", "GPU-h", "GPU-hours of runs that were evicted: all that such a run did is lost."),
+    Column("evictions", "evictions", "Runs ended because on-demand jobs needed the GPUs."),
+    Column("utilization_pct", "%", "Useful GPU-hours over GPU-hours that on-demand jobs leave."),
+    Column("score", "-", "Worth of done jobs less GPU-slots lost, over the GPU-slots of all jobs; a job is worth its "
+           f"GPU-slots, less {WAIT_COST:.0%} of them at the end of its window and in proportion before."),
+    Column("missed", "jobs", "Jobs whose window closed before they had ever started."),
+    Column("failed", "jobs", "Jobs that were evicted, and did not start again before their window closed."),
+    Column("useful_gpu_slots", "GPU-slots", "GPUs x slots of done jobs."),
+    Column("lost_gpu_slots", "GPU-slots", "GPUs x slots of runs that were evicted."),
+    Column("mean_wait_slots", "slots", "mean_wait_h in slots."),
+    Column("bound_score", "-", "Of optimum: no starts score more than this."),
+    Column("oracle", "-", "1: it knows the leftover capacity of later slots, as no scheduler does."),
+)  # fmt: skip
+JOBS = (
+    Column("policy", "-", "The policy, as it was named."),
+    Column("job", "-", "The job's name."),
+    Column("start", "slot", "Slot of the start of the run that counted; empty: there was none."),
+    Column("end", "slot", "The first slot after that run."),
+    Column("evictions", "evictions", "Runs of the job that were evicted."),
+    Column("state", "-", "done; missed: its window closed before it had started; failed: the same after an eviction."),
+)
+LOAD = (
+    Column("policy", "-", "The policy, as it was named."),
+    Column("hours", "h", "Begin of the slot, since second 0; of neighbouring slots that are put together, the first."),
+    Column("leftover_gpus", "GPUs", "GPUs that on-demand jobs leave; the mean of slots that are put together."),
+    Column("used_gpus", "GPUs", "GPUs of runs that counted; likewise."),
+)
+
+
+def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) -> Analysis:
+    """Put what came of policies together as a result.
+
+    Args:
+        case: capacity and jobs.
+        ran: what came of each policy.
+        evict: whom on-demand load evicted.
+        name: of the case.
+        command: as the user gave it.
+    """
+    population = note(
+        "{jobs:,} deferrable job{jobs||s}, {slots:,} slot{slots||s} of {minutes} min.",
+        jobs=len(case.ids), slots=case.horizon, minutes=ours(number(case.slot_s / 60)),
+    )  # fmt: skip
+    frame = pl.DataFrame(
+        [_row(case, one) for one in ran],
+        schema=[column.name for column in SUMMARY],
+        orient="row",
+        infer_schema_length=None,
+    )
+    if frame["bound_score"].dtype == pl.Null:
+        frame = frame.with_columns(pl.col("bound_score").cast(pl.Float64))
+    tables = (
+        ResultTable(
+            name="deferrable", section="deferrable", title="Deferrable jobs", columns=SUMMARY, frame=frame, notes=(),
+            question="How much deferrable work fits into the leftover capacity, and what does it wait?",
+            population=population, first_columns=10,
+        ),
+        ResultTable(
+            name="deferrable_load", section="deferrable", title="Leftover capacity, and what is used of it",
+            columns=LOAD, frame=_load(case, ran), notes=(), population=population, detail=True,
+            question="When is capacity left over, and how much of it is used?",
+        ),
+        ResultTable(
+            name="deferrable_jobs", section="deferrable", title="Deferrable jobs, one by one", columns=JOBS,
+            frame=_jobs(case, ran), notes=(), population=population, detail=True,
+            question="When does each job run under each policy?",
+        ),
+    )  # fmt: skip
+    return Analysis(
+        cluster=note("{name}", name=Named("cluster", name)),
+        tables=tables,
+        sections=(("deferrable", "Deferrable jobs"),),
+        sources=(),
+        settings={
+            "slots": note("{n:,} of {minutes} min", n=case.horizon, minutes=ours(number(case.slot_s / 60))),
+            "GPUs": note("{n:,}", n=case.total),
+            "slots of a day": note("{n:,}", n=case.season),
+            "evicted first": ours(
+                "the latest start" if evict == "newest" else "the run that loses the fewest GPU-hours"
+            ),
+        },
+        command=command,
+        warnings=_warnings(case),
+    )
+
+
+def _warnings(case: Case) -> tuple[Any, ...]:
+    about = case.about
+    found = []
+    share = about.get("share_pct")
+    if about.get("marked_by") == "hash" and isinstance(share, int):
+        found.append(
+            note(
+                "which jobs are deferrable is assumed: {share} % of those of at most 24 h, by a hash of their names; "
+                "each may be put off by three times its run time, at most 24 h",
+                share=share,
+            )
+        )
+    for key, why in (
+        ("left_out_too_late", "end after the trace's last submission"),
+        ("left_out_too_large", "need more GPUs than there are"),
+    ):
+        count = about.get(key)
+        if isinstance(count, int) and count > 0:
+            found.append(
+                note(
+                    "{count:,} deferrable job{count||s} {count|is|are} left out: they {why}", count=count, why=ours(why)
+                )
+            )
+    return tuple(found)
+
+
+def waits(case: Case, one: Ran) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Slots from the opening of the window to the start, of done jobs."""
+    start = one.outcome.start
+    return (start - case.earliest)[start >= 0]
+
+
+def _row(case: Case, one: Ran) -> list[Any]:
+    found, hours = one.outcome, case.slot_s / 3600
+    done = found.start >= 0
+    useful, waited = int(case.work[done].sum()), waits(case, one)
+    left = int(case.leftover.sum())
+    mean = float(waited.mean()) if waited.size else None
+    states = found.state
+    return [
+        one.policy.label, len(case.ids), int(done.sum()), None if mean is None else mean * hours,
+        float(np.quantile(waited, 0.95)) * hours if waited.size else None, useful * hours, found.lost * hours,
+        int(found.evictions.sum()), 100 * useful / left if left else None,
+        score(case, found) if len(case.ids) else None, states.count("missed"), states.count("failed"), useful,
+        found.lost, mean, one.bound, int(one.policy.oracle),
+    ]  # fmt: skip
+
+
+def _jobs(case: Case, ran: Sequence[Ran]) -> pl.DataFrame:
+    frames = []
+    for one in ran:
+        start = pl.Series("start", one.outcome.start)
+        frame = pl.DataFrame(
+            {
+                "policy": pl.Series([one.policy.label] * len(case.ids), dtype=pl.String),
+                "job": pl.Series(case.ids, dtype=pl.String),
+                "start": start,
+                "end": start + pl.Series(case.slots),
+                "evictions": one.outcome.evictions,
+                "state": pl.Series(one.outcome.state, dtype=pl.String),
+            }
+        )
+        ran_at = pl.col("start") >= 0
+        frames.append(frame.with_columns(pl.when(ran_at).then(name).alias(name) for name in ("end", "start")))
+    return pl.concat(frames).select(column.name for column in JOBS)
+
+
+def _load(case: Case, ran: Sequence[Ran]) -> pl.DataFrame:
+    step = -(-case.horizon // POINTS)
+    begins = np.arange(0, case.horizon, step)
+    size = np.diff(np.append(begins, case.horizon))
+
+    def means(values: np.ndarray[Any, Any]) -> Any:
+        return np.add.reduceat(values, begins) / size
+
+    frames = []
+    for one in ran:
+        change = np.zeros(case.horizon + 1, np.int64)
+        done = one.outcome.start >= 0
+        start = one.outcome.start[done]
+        np.add.at(change, start, case.gpus[done])
+        np.add.at(change, start + case.slots[done], -case.gpus[done])
+        frames.append(
+            pl.DataFrame(
+                {
+                    "policy": pl.Series([one.policy.label] * begins.size, dtype=pl.String),
+                    "hours": begins * case.slot_s / 3600,
+                    "leftover_gpus": means(case.leftover),
+                    "used_gpus": means(np.cumsum(change)[:-1]),
+                }
+            )
+        )
+    return pl.concat(frames)

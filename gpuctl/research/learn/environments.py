@@ -1,0 +1,34 @@
+"""Environments by name: after ``import gpuctl.research.learn.environments``, Gymnasium makes ``gpuctl/NAME``.
+
+An environment stands in the room whose world it is, and is named here as text: it is imported when it is made.
+"""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+from gpuctl.research.learn.extra import needed
+
+ENVIRONMENTS = {
+    "Accel-v0": "gpuctl.research.accel.environment:Accel",
+    "Deferrable-v0": "gpuctl.research.deferrable.environment:Deferrable",
+    "Replay-v0": "gpuctl.replay.environment:Replay",
+    "Chain-v0": "gpuctl.research.chain.environment:Chain",
+}
+"""Names in the namespace ``gpuctl``, and where each class is."""
+
+
+def register() -> None:
+    """Tell Gymnasium of all environments; importing this module does it, where Gymnasium is installed.
+
+    Raises:
+        DependencyError: Gymnasium is not installed.
+    """
+    gymnasium = needed("gymnasium", "a learning environment")
+    for name, where in ENVIRONMENTS.items():
+        if f"gpuctl/{name}" not in gymnasium.registry:
+            gymnasium.register(id=f"gpuctl/{name}", entry_point=where)
+
+
+if find_spec("gymnasium") is not None:
+    register()
