@@ -10,7 +10,7 @@ MINUTES ?= 10
 
 BIN := $(VENV)/bin
 ROOMS := gpuctl queries predictors reports
-SCRIPTS := tests tools benchmarks
+SCRIPTS := tests labs tools benchmarks
 CONSTRAINTS := .ci/constraints.txt
 # PIP_BUILD_CONSTRAINT is what pip >= 25.3 reads for the build backend; older ones read PIP_CONSTRAINT.
 PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) $(BIN)/python -m pip \

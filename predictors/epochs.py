@@ -28,7 +28,7 @@ Method = Literal["volume", "periodicity", "change-points", "none"]
 
 OVERHEAD = 0.01
 """Share of bytes beyond the data set's size until whole epochs tell better: headers are 0.1 % where the kernel counts
-merged packets (measured in tests/labs/pickyman: 0.2 %), 0.7 % with jumbo frames, 4 % with frames of 1500 bytes."""
+merged packets (measured in labs/pickyman: 0.2 %), 0.7 % with jumbo frames, 4 % with frames of 1500 bytes."""
 MOST_OVERHEAD = 0.35
 SMOOTH_S = 5.0
 LEAST_PEAK = 0.3

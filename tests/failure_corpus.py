@@ -1,4 +1,4 @@
-"""The corpus of really failing programs (tests/labs/failures made it), and how the classifier does on it."""
+"""The corpus of really failing programs (labs/failures made it), and how the classifier does on it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a recording of a real Slurm's priorities (tests/labs/slurm/priority.py) and replays its usage with ours."""
+"""Reads a recording of a real Slurm's priorities (labs/slurm/priority.py) and replays its usage with ours."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 python tools/make_failures.py sample_data/failures
 
-What failing jobs print is what real programs printed as they failed: recordings of tests/labs/failures (the part of
+What failing jobs print is what real programs printed as they failed: recordings of labs/failures (the part of
 them that signatures may be written from). Around it the log of a training is made up. One node, gpu05, is broken: its
 GPU falls off the bus; the wording of that is the driver's. The same command gives the same bytes.
 """

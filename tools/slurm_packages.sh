@@ -1,5 +1,5 @@
 #!/bin/sh
-# Sees to it that the Slurm lab of tests/labs/slurm can run: installs Debian's packages where they are absent.
+# Sees to it that the Slurm lab of labs/slurm can run: installs Debian's packages where they are absent.
 # Does nothing unless CI=true or GPUCTL_LABS=1 is set: no one's machine gets a database server unasked.
 # Without the packages the lab tests are skipped; with GPUCTL_LABS=1 that is an error.
 set -eu

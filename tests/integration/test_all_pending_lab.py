@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
+from labs.slurm import lab as slurm
 from tests import labs_asked
-from tests.labs.slurm import lab as slurm
 
 if TYPE_CHECKING:
     import subprocess

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from labs.slurm import lab as slurm
 from tests import labs_asked
-from tests.labs.slurm import lab as slurm
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,6 +1,6 @@
 """The recordings that predictions are judged against: whether they are sound, and whether the lab still makes such.
 
-Recorded and fresh tables go through the same checks (tests/labs/pickyman says what is in them).
+Recorded and fresh tables go through the same checks (labs/pickyman says what is in them).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from labs.pickyman import lab, plan
+from labs.pickyman.running import VENV, missing
 from tests import labs_asked
-from tests.labs.pickyman import lab, plan
-from tests.labs.pickyman.running import VENV, missing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -59,7 +59,7 @@ def fresh(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
         lab.setup()
     labs_asked.need(missing())
     out = tmp_path_factory.mktemp("pickyman")
-    command = [sys.executable, str(root / "tests/labs/pickyman/lab.py"), "record", "--out", str(out), "--quick"]
+    command = [sys.executable, str(root / "labs/pickyman/lab.py"), "record", "--out", str(out), "--quick"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=500)
     assert done.returncode == 0, done.stderr
     return tables(out)

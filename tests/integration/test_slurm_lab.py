@@ -1,6 +1,6 @@
 """A real Slurm, started for these tests: every job that ran on it, as `gpuctl ingest` finds it in the accounting.
 
-What is wanted comes from who submitted the jobs and from the jobs themselves, not from Slurm (tests/labs/slurm).
+What is wanted comes from who submitted the jobs and from the jobs themselves, not from Slurm (labs/slurm).
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ import pytest
 import zstandard
 
 from gpuctl.store.database import Store
+from labs.slurm import lab as slurm
+from labs.slurm import workload
 from tests import labs_asked
-from tests.labs.slurm import lab as slurm
-from tests.labs.slurm import workload
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from labs.slurm import lab, priority
 from tests import slurm_priority
-from tests.labs.slurm import lab, priority
 
 if TYPE_CHECKING:
     from pathlib import Path

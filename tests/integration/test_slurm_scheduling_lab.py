@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.slurm import lab, scheduling, scheduling_compare, scheduling_tables
+from labs.slurm import lab, scheduling, scheduling_compare, scheduling_tables
 
 pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.xdist_group("slurm-lab"), pytest.mark.timeout(600)]
 

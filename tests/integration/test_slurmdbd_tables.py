@@ -1,6 +1,6 @@
 """Every table of slurmdbd, written out by itself in every form: what each is taken for, and what is made of it.
 
-The fixture holds the columns of all 31 tables of a Slurm 22.05.8 of our own (`tests/labs/slurm`), and the rows of six.
+The fixture holds the columns of all 31 tables of a Slurm 22.05.8 of our own (`labs/slurm`), and the rows of six.
 """
 
 from __future__ import annotations

@@ -579,7 +579,7 @@ def test_jobs_like_those_of_a_log(user: User) -> None:
 
 
 def test_every_example_was_run_here(request: pytest.FixtureRequest) -> None:
-    """No example without its task; that of a live Slurm has none to ask (tests/labs/slurm does)."""
+    """No example without its task; that of a live Slurm has none to ask (labs/slurm does)."""
     from gpuctl.cli.examples import EXAMPLES
 
     text = (request.path).read_text("utf-8")

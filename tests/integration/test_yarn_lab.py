@@ -1,4 +1,4 @@
-"""YARN logs and dumps of a lab whose client, masters and daemons wrote down what happened (tests/labs/yarn).
+"""YARN logs and dumps of a lab whose client, masters and daemons wrote down what happened (labs/yarn).
 
 Recorded of Hadoop 2.10.2 (its daemons in Asia/Kolkata) and 3.5.0 (in UTC); and of a real 3.5.0 that is started here.
 """
@@ -21,9 +21,9 @@ from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn.live import fetch
 from gpuctl.store.database import Store
+from labs.yarn import check, jars, manifest, workload
+from labs.yarn.lab import Lab
 from tests import labs_asked
-from tests.labs.yarn import check, jars, manifest, workload
-from tests.labs.yarn.lab import Lab
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from labs.yarn import jars
+from labs.yarnsched import lab
+from labs.yarnsched.check import Recording, table
 from tests import labs_asked
-from tests.labs.yarn import jars
-from tests.labs.yarnsched import lab
-from tests.labs.yarnsched.check import Recording, table
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "yarnsched"
 

@@ -108,7 +108,7 @@ def test_the_distance_counts_jobs_that_are_right_more_than_those_that_are_less_w
 
 
 def test_a_scheduler_that_was_recorded_is_found_with_its_files_and_without(tmp_path: Path) -> None:
-    """Hadoop's capacity scheduler, recorded by tests/labs/yarnsched; users of queue a have a quarter of it at least."""
+    """Hadoop's capacity scheduler, recorded by labs/yarnsched; users of queue a have a quarter of it at least."""
     own = lab.read("cs-userlimit")
     waiting: dict[tuple[str, bool], list[float]] = {}
     for event in own.events:

@@ -1,4 +1,4 @@
-"""Asking sacct day by day: what is asked, what is kept, what is asked again. The real Slurm is in tests/labs/slurm."""
+"""Asking sacct day by day: what is asked, what is kept, what is asked again. The real Slurm is in labs/slurm."""
 
 from __future__ import annotations
 

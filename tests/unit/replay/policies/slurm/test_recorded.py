@@ -1,4 +1,4 @@
-"""Priorities and fair-share beside those of a real slurmctld 22.05.8 (tests/labs/slurm/priority.py)."""
+"""Priorities and fair-share beside those of a real slurmctld 22.05.8 (labs/slurm/priority.py)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The policy slurm beside recordings of a real slurmctld 22.05.8 (tests/labs/slurm/scheduling.py).
+"""The policy slurm beside recordings of a real slurmctld 22.05.8 (labs/slurm/scheduling.py).
 
 Passes are made at the recorded seconds, so that what is compared are decisions: who starts in which pass, and where.
 """

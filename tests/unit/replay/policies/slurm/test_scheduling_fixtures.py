@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.slurm import scheduling_tables as tables
-from tests.labs.slurm.scheduling_scenarios import SCENARIOS
+from labs.slurm import scheduling_tables as tables
+from labs.slurm.scheduling_scenarios import SCENARIOS
 
 FOLDER = Path(__file__).parents[4] / "fixtures" / "slurm" / "scheduling"
 GPUS = {"gpu001": 8, "gpu002": 8, "gpu003": 4, "gpu004": 4, "c1-1": 0}

@@ -1,6 +1,6 @@
 """The capacity scheduler against what Hadoop 3.5.0 did: each container, reservation and kill, at its instant.
 
-The heartbeats are those of the driver (tests/labs/yarnsched): one a second a node, a millisecond after its turn, and
+The heartbeats are those of the driver (labs/yarnsched): one a second a node, a millisecond after its turn, and
 one a second of each master.
 """
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.labs.yarnsched.check import Recording, faults, size
-from tests.labs.yarnsched.lab import SCENARIOS, TABLES
+from labs.yarnsched.check import Recording, faults, size
+from labs.yarnsched.lab import SCENARIOS, TABLES
 
 FIXTURES = Path(__file__).resolve().parents[4] / "fixtures" / "yarnsched"
 _LIMIT_BYTES = 200_000
