@@ -244,10 +244,10 @@ def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Fl
     """
     jobs = outcome.jobs
     told = {name: np.full(jobs.height, np.nan) for name in ("rho", "rho_count", "rho_demand")}
-    if not jobs.height:
+    inside = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
+    if not inside.any():
         return told
     _, horizon = window(outcome)
-    inside = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
     finished = (jobs["state"] == "finished").to_numpy() & (jobs["work_s"] > 0).to_numpy()
     submit = jobs["submit_s"].to_numpy().astype(np.float64)
     leave = left_at(jobs, horizon)

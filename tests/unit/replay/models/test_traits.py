@@ -238,6 +238,18 @@ def test_rho_three_ways(tmp_path: Path) -> None:
     assert told["rho_demand"] == pytest.approx([1 / 2, 2 / 1.75, 2 / 1.25])
 
 
+def test_jobs_that_were_all_rejected_have_no_rho(tmp_path: Path) -> None:
+    from gpuctl.replay.results.metrics import rhos
+
+    workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "a,0,10,2", "b,0,10,2")
+    cluster = parse_cluster("1x2", workload)
+    (outcome,) = replay(workload, cluster, [("fifo", {})])
+    rejected = dataclasses.replace(
+        outcome, jobs=outcome.jobs.with_columns(state=pl.lit("rejected", outcome.jobs["state"].dtype))
+    )
+    assert all(np.isnan(values).all() for values in rhos(rejected, workload, cluster).values())
+
+
 @pytest.mark.parametrize(
     ("column", "value", "said"),
     [
