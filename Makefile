@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SPREAD := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs pictures bench constraints clean
+.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs pictures size bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -115,6 +115,9 @@ docs: $(VENV)/.installed-dev ## write what the documents have from the code anew
 
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
 	@$(BIN)/python tools/pictures.py
+
+size: ## lines of each room beside its budget in CONTRIBUTING.md
+	@python3 tools/size.py
 
 bench: $(VENV)/.installed-dev ## how long the program takes to start
 	@$(BIN)/python benchmarks/help_startup.py
