@@ -45,9 +45,9 @@ _ATTEMPTS = (
 )
 """Numbers alone: of a million attempts, each column of names takes as much memory as all that is made of them."""
 _ASKING = (
-    f"SELECT queue, code, {_TYPE} AS gpu_type, {_IS_OPEN} AS is_open "
+    f"SELECT queue, code, {_TYPE} AS gpu_type, {_IS_OPEN} AS is_open "  # noqa: S608
     "FROM base_attempts AS a JOIN delay_queues USING (queue) LEFT JOIN delay_types AS t USING (number) "
-    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL AND wait_s IS NOT NULL GROUP BY ALL ORDER BY min(a.number)"  # noqa: S608
+    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL AND wait_s IS NOT NULL GROUP BY ALL ORDER BY min(a.number)"
 )
 _UNDER_LIMITS = (
     'SELECT job, "user", queue, gpus, gpu_type, held_from_c, held_until_c, wait_s '

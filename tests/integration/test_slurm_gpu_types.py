@@ -61,11 +61,11 @@ ANY, TYPED = "gres/gpu=4", "gres/gpu=4,gres/gpu:a100=4"
         (ANY, "", False, (10, 30), (0, 20)),
     ],
 )
-def test_a_wait_is_for_the_type_that_was_asked_for_not_for_the_one_given(  # noqa: PLR0913, PLR0917
+def test_a_wait_is_for_the_type_that_was_asked_for_not_for_the_one_given(
     tmp_path: Path,
     asked: str | None,
     feature: str | None,
-    tracked: bool,  # noqa: FBT001
+    tracked: bool,
     capacity_s: tuple[int, int],
     scheduler_s: tuple[int, int],
 ) -> None:
