@@ -28,12 +28,12 @@ _req_mem = lru_cache(_CACHE)(req_mem)
 
 
 def resources(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return ``gpus`` (null: not told), ``gpu_type`` and what is known of its request, ``shared``, ``requested``, and more.
+    """Return ``gpus`` (null: not told), ``gpu_type`` and what is known of its request, ``shared``, ``requested``.
 
     What was allocated counts; what was asked for counts where nothing is allocated (a pending job) or the source has
     no column of allocations (then ``requested``). Sites that did not track GPUs as TRES before 20.11 have them only as
     AllocGRES (of the whole job) and ReqGRES (of each node). ``shared``: MIG instances, shards or MPS are among them.
-    The others are ``nodes``, ``cpus`` and ``mem_mb``.
+    Further columns are ``nodes``, ``cpus`` and ``mem_mb``.
 
     Args:
         frame: canonical text, one row a job's record.
@@ -88,7 +88,7 @@ def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
 def _request(wide: pl.DataFrame, frame: pl.DataFrame) -> pl.Expr:
     """What is known of the type that a job asked for: null that it is ``gpu_type``, ``any`` that it is none.
 
-    Only of a type that the site tracks does an untyped request say that none was asked for: the allocation is typed then.
+    Only of a type that the site tracks does an untyped request say so: the allocation is typed then.
     Jobs also choose types by features of nodes (``--constraint``), which nobody knows where no field has them.
     """
     import polars as pl
