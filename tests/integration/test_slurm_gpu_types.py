@@ -1,4 +1,4 @@
-"""Waits on a Slurm cluster of two GPU types: which machines they waited for follows from what was asked for, if that is stated."""
+"""Waits on a Slurm cluster of two GPU types: what was asked for, if that is stated, says for which machines."""
 
 from __future__ import annotations
 
