@@ -353,8 +353,8 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
         return []
     return [
         note(
-            "{left:.0%} of the waiting time is attributed to the scheduler: neither fair share, capacity nor "
-            "fragmentation explains it. Limits may not be loaded, or the scheduler was slow. Give quotas with "
+            "no known limit, capacity or fragmentation explains {left:.0%} of the waiting time: limits may not be "
+            "loaded, or the scheduler was slow. Give quotas with "
             "--quotas; docs/sources.md lists other sources of limits",
             left=left,
         )
