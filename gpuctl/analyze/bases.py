@@ -331,8 +331,8 @@ _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[Bases], None]], 
 )
 _READ = {
     DELAYS: (
-        "user account qos queue gpus cpus gpu_type servers size_bucket queued_ts start_ts start_c held_from_c "
-        "held_until_c eligible_c wait_s priority source_reason by_container"
+        "user account qos queue gpus cpus gpu_type gpu_type_request servers size_bucket queued_ts start_ts start_c "
+        "held_from_c held_until_c eligible_c wait_s priority source_reason by_container"
     ),
     ("fragmentation",): "gpus held_from_ts held_until_ts by_container",
     _FAILURES: query.base_sql("failed_attempts") + query.base_sql("failed_lines"),

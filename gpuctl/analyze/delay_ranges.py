@@ -155,10 +155,9 @@ def find(  # noqa: PLR0917
             high = np.minimum(high + rules.blur * waited[:, None], waited[:, None])
     change = _Change(numbers, seconds, low, high, waited)
     change.unplaced(np.array([not pool.gpus.any() for pool in cluster.pools], bool)[waits.pool] & (waits.gpus > 0))
-    if rules is not None and not guessed:
-        change.unexplained(waits.queue)
     unstated = np.isinf(cluster.quotas)[waits.queue] if rules is None else np.zeros(waited.size, bool)
-    change.limited(store, unstated, waits, cluster)
+    beside = unstated & False if rules is None or guessed else change.unexplained(waits.queue)
+    change.limited(store, unstated, beside, waits, cluster)
     change.sampled(store)
     moved_low, moved_high = change.low.sum(axis=0) - low.sum(axis=0), change.high.sum(axis=0) - high.sum(axis=0)
     point = change.seconds.sum(axis=0)
@@ -259,24 +258,32 @@ class _Change:
             self.high[some] = self._waited[some, None]
             self.low[some] = 0.0
 
-    def unexplained(self, queues: Ints) -> None:
-        """Where stated quotas leave much of a queue's waiting unexplained, open that to limits that no file states."""
+    def unexplained(self, queues: Ints) -> Bools:
+        """Where stated quotas leave much of a queue's waiting unexplained, open that to limits that no file states.
+
+        Returns which waits are of such a queue: others of them may have been for such a limit, too.
+        """
         odd = np.maximum(self.seconds[:, _FREE] - doubts.A_PASS_S, 0.0)
         by_queue = np.bincount(queues, weights=odd), np.bincount(queues, weights=self._waited)
-        much = (by_queue[0] > UNEXPLAINED * by_queue[1])[queues] & (odd > 0)
+        beside = (by_queue[0] > UNEXPLAINED * by_queue[1])[queues]
+        much = beside & (odd > 0)
         if much.any():
             self._copy()
             free = self.seconds[much, _FREE]
             self.high[much, 0] = np.minimum(self.high[much, 0] + free, self._waited[much])
             self.low[much, _FREE] = np.maximum(self.low[much, _FREE] - free, 0.0)
+        return beside
 
-    def limited(self, store: Store, without_quota: Bools, waits: delays.Waits, cluster: delays.Cluster) -> None:
+    def limited(
+        self, store: Store, without_quota: Bools, beside: Bools, waits: delays.Waits, cluster: delays.Cluster
+    ) -> None:
         """Open the waits that may have been for limits that no file states.
 
         These are those of owners for whom Slurm named a limit, and unexplained ones without a reason in a queue where
         it named one. If no source states any reason, it is each wait of a queue without a quota (`without_quota`; none
         if quotas are inferred), while its owner held so much that it may have been at a limit: of Slurm's partitions,
-        and of all queues of a log without machines.
+        and of all queues of a log without machines. So is each wait of a queue whose quota explains too little
+        (`beside`).
         """
         if store.value("SELECT count(*) FROM base_gpu_limits"):
             return
@@ -285,18 +292,20 @@ class _Change:
         odd = self.seconds[at, _FREE] > doubts.A_PASS_S if at.size and self._numbers.size else np.zeros(at.size, bool)
         some = at[there & (rows["owner_limited"].to_numpy() | odd)]
         most = self._waited[some]
-        if without_quota.any() and not store.value("SELECT count(source_reason) FROM base_attempts WHERE wait_s > 0"):
-            some = np.flatnonzero(without_quota)
+        perhaps = without_quota | beside
+        if perhaps.any() and not store.value("SELECT count(source_reason) FROM base_attempts WHERE wait_s > 0"):
+            some = np.flatnonzero(perhaps)
             attempts = store.frame(_OWNED)
             row = np.searchsorted(attempts["number"].to_numpy(), self._numbers[some])
             total = np.array([pool.gpus.sum() or np.inf for pool in cluster.pools])[waits.pool[some]]
             most = unstated_limits.possible_s(attempts, row, waits.queued[some], waits.start[some], total)
             # one that went on with suitable GPUs free may have been for a limit of another kind: on GPU-minutes, say
-            most = np.where(self.seconds[some, _FREE] > doubts.A_PASS_S, self._waited[some], most)
+            odd = without_quota[some] & (self.seconds[some, _FREE] > doubts.A_PASS_S)
+            most = np.where(odd, self._waited[some], most)
         if not some.size:
             return
         self._copy()
-        self.high[some, 0] = np.maximum(self.high[some, 0], most)
+        self.high[some, 0] = np.minimum(self.high[some, 0] + most, self._waited[some])
         self.low[some, 1:] = np.maximum(self.low[some, 1:] - most[:, None], 0.0)
 
     def sampled(self, store: Store) -> None:

@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import cause_table, delay_ranges, delay_rows, delays, doubts, gpu_limits, occupancy, scheduler_rules
+from gpuctl.analyze import (
+    asked_types,
+    cause_table,
+    delay_ranges,
+    delay_rows,
+    delays,
+    doubts,
+    gpu_limits,
+    occupancy,
+    scheduler_rules,
+)
 from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.delay_rows import numbered
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
@@ -24,17 +34,20 @@ GUESSED = "inferred from shared gangs"
 A_PASS_S = 60.0
 """Waits shorter than this on average are a scheduler's way from pass to pass, and no lack of knowledge."""
 _NAMED = 5
+_TYPE, _IS_OPEN = "CASE WHEN t.number IS NULL THEN a.gpu_type ELSE t.gpu_type END", "coalesce(t.is_open, false)"
 _ATTEMPTS = (
-    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority, "
+    "SELECT number, q.code, pool, gpus, start_c, held_from_c, held_until_c, eligible_c, wait_s, priority, "  # noqa: S608 - it is ours
     "by_container, servers "
-    "FROM base_attempts AS a JOIN delay_queues AS q USING (queue) "
-    "LEFT JOIN delay_pools AS p ON p.code = q.code AND p.gpu_type IS NOT DISTINCT FROM a.gpu_type "
+    "FROM base_attempts AS a JOIN delay_queues AS q USING (queue) LEFT JOIN delay_types AS t USING (number) "
+    f"LEFT JOIN delay_pools AS p ON p.code = q.code AND p.gpu_type IS NOT DISTINCT FROM {_TYPE} "
+    f"AND p.is_open = {_IS_OPEN} "
     "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL ORDER BY number"
 )
 """Numbers alone: of a million attempts, each column of names takes as much memory as all that is made of them."""
 _ASKING = (
-    "SELECT queue, code, gpu_type FROM base_attempts JOIN delay_queues USING (queue) "
-    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL AND wait_s IS NOT NULL GROUP BY ALL ORDER BY min(number)"
+    f"SELECT queue, code, {_TYPE} AS gpu_type, {_IS_OPEN} AS is_open "  # noqa: S608
+    "FROM base_attempts AS a JOIN delay_queues USING (queue) LEFT JOIN delay_types AS t USING (number) "
+    "WHERE start_ts IS NOT NULL AND gpus IS NOT NULL AND wait_s IS NOT NULL GROUP BY ALL ORDER BY min(a.number)"
 )
 _UNDER_LIMITS = (
     'SELECT job, "user", queue, gpus, gpu_type, held_from_c, held_until_c, wait_s '
@@ -140,6 +153,7 @@ def build(
         *_quota_warnings(shown, strangers=_strangers(store, quotas, queues)),
         *_given_racks_warning(racks, machines),
         *(cause_table.warnings(found_rules) if found_rules and guessed else _unexplained_warning(found)),
+        *asked_types.warnings(store),
         *_limits_warning(store, partitions=not own.is_empty()),
         *_rack_warnings(machines, rack_source),
     ]
@@ -198,19 +212,20 @@ def _pools(
     """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the machines of each: `pools_of`.
 
     Beside them, those that each pool may have: all, where its queue's are inferred and it may have missed the others
-    by chance.
+    by chance; those of all types, where no source states which one was asked for.
     """
+    asked_types.build(store)
     store.keep("delay_queues", numbered("queue", queues))
     asking = store.frame(_ASKING)
     numbers, members = pools_of(asking, machines, own)
-    store.keep("delay_pools", numbers.select("code", "gpu_type", "pool"))
+    store.keep("delay_pools", numbers.select("code", "gpu_type", "is_open", "pool"))
     used = store.frame(_USED) if own["inferred"].any() else pl.DataFrame(schema={"queue": pl.String})
     open_ = [queue for queue, share, elsewhere in used.rows() if doubts.by_chance(float(share), float(elsewhere))]
-    if not open_:
+    if not open_ and not asking["is_open"].any():
         return members, members
     every = pl.DataFrame({"queue": open_}).join(machines.select("machine"), how="cross")
     closed = own.filter(~pl.col("queue").is_in(open_)).select("queue", "machine")
-    return members, pools_of(asking, machines, pl.concat([closed, every]))[1]
+    return members, pools_of(asking, machines, pl.concat([closed, every]), wide=True)[1]
 
 
 def _most(
@@ -338,8 +353,8 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
         return []
     return [
         note(
-            "{left:.0%} of the waiting time is attributed to the scheduler: neither fair share, capacity nor "
-            "fragmentation explains it. Limits may not be loaded, or the scheduler was slow. Give quotas with "
+            "no known limit, capacity or fragmentation explains {left:.0%} of the waiting time: limits may not be "
+            "loaded, or the scheduler was slow. Give quotas with "
             "--quotas; docs/sources.md lists other sources of limits",
             left=left,
         )
@@ -486,13 +501,16 @@ def _numbered_servers(machines: pl.DataFrame, held: pl.DataFrame, events: pl.Dat
     )
 
 
-def pools_of(asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame) -> tuple[pl.DataFrame, list[np.ndarray]]:
+def pools_of(
+    asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame, *, wide: bool = False
+) -> tuple[pl.DataFrame, list[np.ndarray]]:
     """Number the pools of machines that gangs may run on: all machines, or those of their queue and GPU type.
 
     Args:
-        asking: one row a gang, with columns queue and gpu_type.
+        asking: one row a gang, with columns queue, gpu_type, and is_open: whether it may have asked for any type.
         machines: ``base_machines``, one row a machine.
         own: queue and machine, a row for each machine that a queue may use; empty: every queue may use all.
+        wide: whether open gangs may use all types.
 
     Returns:
         `asking` with a column ``pool``; for each pool, which machines are in it.
@@ -500,15 +518,15 @@ def pools_of(asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame) ->
     everything = np.ones(machines.height, bool)
     if own.is_empty():
         return asking.with_columns(pool=pl.lit(0, pl.Int64)), [everything]
-    requests = asking.select("queue", "gpu_type").unique(maintain_order=True).with_row_index("pool")
+    requests = asking.select("queue", "gpu_type", "is_open").unique(maintain_order=True).with_row_index("pool")
     pools = []
-    for _, queue, kind in requests.iter_rows():
+    for _, queue, kind, is_open in requests.iter_rows():
         members = machines["machine"].is_in(own.filter(pl.col("queue") == queue)["machine"].implode()).to_numpy()
         members = members if members.any() else everything
         typed = members & machines["gpu_type"].eq_missing(pl.Series([kind], dtype=pl.String)).to_numpy()
-        pools.append(typed if kind is not None and typed.any() else members)
+        pools.append(typed if kind is not None and typed.any() and not (wide and is_open) else members)
     requests = requests.with_columns(pl.col("pool").cast(pl.Int64))
-    return asking.join(requests, on=["queue", "gpu_type"], nulls_equal=True, maintain_order="left"), pools
+    return asking.join(requests, on=["queue", "gpu_type", "is_open"], nulls_equal=True, maintain_order="left"), pools
 
 
 def _subsets(servers: occupancy.Servers, members: list[np.ndarray]) -> tuple[occupancy.Servers, ...]:

@@ -85,7 +85,9 @@ def build(store: Store, by: Literal["hour", "day"]) -> None:
     down = store.frame("SELECT machine, epoch(from_ts) AS from_c, epoch(to_ts) AS to_c FROM base_machines_down")
     own = store.frame("SELECT queue, machine FROM base_queue_machines")
     gangs, pools = delay_table.pools_of(
-        store.frame("SELECT queue, gpu_type, gpus, from_s, to_s FROM base_waiting_gangs"), machines, own
+        store.frame("SELECT queue, gpu_type, false AS is_open, gpus, from_s, to_s FROM base_waiting_gangs"),
+        machines,
+        own,
     )
     servers = delay_table.servers_of(machines, placements, down)
     demand = Demand(

@@ -47,7 +47,8 @@ _APPLICATIONS = {
 the classes small to extra large), the batch size a GPU of Sia's workloads, and the largest one of an application."""
 
 _JOBS = """
-    SELECT job, "user", queue, partition, account, name, gpu_type, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
+    SELECT job, "user", queue, partition, account, name, gpus, cpus, nodes, mem_mb, time_limit_s, state, qos,
+           CASE WHEN gpu_type_request IS DISTINCT FROM 'any' THEN gpu_type END AS gpu_type,
            epoch(submit_ts) AS submit_s, epoch(start_ts) AS start_s, wait_s,
            CASE WHEN state = 'killed' AND start_ts IS NULL AND run_sum_s IS NULL
                 THEN epoch(end_ts) - epoch(submit_ts) END AS gave_up_s,

@@ -9,7 +9,7 @@ times AS NOT MATERIALIZED (
     SELECT a.* EXCLUDE (reason), 
            -- of YARN, the reason tells how it ended, not why it waited
            CASE WHEN zone.is_slurm THEN coalesce(a.reason, CASE WHEN a.attempt = j.attempts - 1 THEN j.reason END) END AS source_reason,
-           j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.nodes AS job_nodes, j.gpu_type, j.priority, j.size_bucket AS job_size_bucket,
+           j.queue, j."user", j.account, j.state AS job_state, j.gpus AS job_gpus, j.nodes AS job_nodes, j.gpu_type, j.gpu_type_request, j.priority, j.size_bucket AS job_size_bucket,
            a.attempt = j.attempts - 1 OR list_contains(a.quirks, 'resized') AS is_last,
            -- a change of a running job's size begins an attempt, but no try and no wait
            coalesce(list_contains(z.resized, a.attempt - 1), false) AS goes_on,

@@ -28,11 +28,11 @@ most AS (
     FROM reached JOIN unsized USING (nth) GROUP BY machine
 ),
 models AS (
-    SELECT machine, any_value(asked_gpu_type) AS gpu_type
+    SELECT machine, any_value(held_gpu_type) AS gpu_type
     FROM base_placements SEMI JOIN unsized USING (machine)
-    WHERE asked_gpu_type IS NOT NULL
+    WHERE held_gpu_type IS NOT NULL
     GROUP BY machine
-    HAVING count(DISTINCT asked_gpu_type) = 1
+    HAVING count(DISTINCT held_gpu_type) = 1
 )
 SELECT machine, listed.rack, coalesce(listed.gpu_type, models.gpu_type) AS gpu_type, coalesce(listed.gpus, most.gpus) AS gpus,
        listed.gpus_labelled, listed.gpus_observed, listed.gpu_mem_mb, listed.gpus IS NULL AND most.gpus IS NOT NULL AS gpus_inferred,

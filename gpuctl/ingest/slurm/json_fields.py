@@ -15,7 +15,7 @@ COLUMNS = (
     *("Cluster", "JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode"),
     *("DerivedExitCode", "Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "AllocTRES"),
     *("NodeList", "Reason", "Priority", "Flags", "Suspended", "ElapsedRaw"),
-    *("SubmitLine", "Restarts"),
+    *("SubmitLine", "Restarts", "Constraints"),
 )
 """What `fields` fills, by the names of ``sacct -e``."""
 
@@ -100,6 +100,7 @@ def fields(job: object) -> dict[str, str]:
         "ElapsedRaw": _digits(number(time.get("elapsed"))),
         "SubmitLine": _text(job, "submit_line"),
         "Restarts": _digits(number(job.get("restart_cnt"))),
+        "Constraints": _text(job, "constraints"),
     }
 
 

@@ -12,7 +12,7 @@ from gpuctl.ingest.slurm.tacc_fields import NAMES as TACC
 RECIPE = (
     "TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -X -D -P --delimiter=$'\\x1f' -S 2026-01-01 -E now "
     "-o JobIDRaw,JobID,User,Account,Partition,QOS,State,ExitCode,DerivedExitCode,Submit,Eligible,Start,End,Suspended,"
-    "Timelimit,NNodes,NCPUS,ReqMem,ReqTRES,AllocTRES,NodeList,Priority,Flags,Reason,JobName"
+    "Timelimit,NNodes,NCPUS,ReqMem,ReqTRES,AllocTRES,NodeList,Priority,Flags,Reason,Constraints,JobName"
 )
 """The export that loses nothing."""
 
@@ -29,13 +29,13 @@ USED = frozenset(
         *("ExitCode", "DerivedExitCode", "Submit", "Eligible", "Start", "End", "Elapsed", "ElapsedRaw", "Suspended"),
         *("Timelimit", "TimelimitRaw", "NNodes", "AllocNodes", "ReqNodes", "NCPUS", "AllocCPUS", "ReqCPUS"),
         *("ReqTRES", "AllocTRES", "AllocGRES", "ReqGRES", "ReqMem", "NodeList", "Reason", "Priority", "Flags"),
-        *("Restarts", "CPUTimeRAW"),
+        *("Restarts", "CPUTimeRAW", "Constraints"),
     }
 )
 """The fields that tell something the store has a place for."""
 
 _TEXT = """
-AdminComment AssocID AveCPU AveCPUFreq BlockID Comment Constraints ConsumedEnergy ConsumedEnergyRaw Container CPUTime
+AdminComment AssocID AveCPU AveCPUFreq BlockID Comment ConsumedEnergy ConsumedEnergyRaw Container CPUTime
 CPUTimeRAW DBIndex Exclusive Extra FailedNode GID Group Layout Licenses McsLabel MinCPU MinCPUNode MinCPUTask NTasks
 OriginalSLUID OverSubscribe Planned PlannedCPU PlannedCPURAW QOSRAW QOSREQ ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax
 ReqCPUFreqMin ReqReservation Reservation ReservationId Reserved ResvCPU ResvCPURAW SegmentSize SLUID StdErr StdIn StdOut

@@ -88,6 +88,7 @@ class Mender:
             None if name in _FREE else re.compile(_SHAPES.get(name, _WORD), re.ASCII) for name in layout.fields
         ]
         self._used = [i for i, name in enumerate(layout.fields) if name in USED]
+        self._spare = {i for i, name in enumerate(layout.fields) if name == "Constraints"}
         self._work = 0
         self._begins = self._beginning(layout.fields)
         self._counts = layout.delimiter == b"\x1f"
@@ -245,7 +246,11 @@ class Mender:
         columns = [""] * self._width
         for i in self._used:
             if alive[i].bit_count() > 1 or alive[i + 1].bit_count() > 1:
-                return None
+                if i not in self._spare:
+                    return None
+                # all that matters is whether there are any
+                columns[i] = "not known"
+                continue
             start, end = i + alive[i].bit_length() - 1, i + alive[i + 1].bit_length()
             columns[i] = self._delimiter.join(fields[start:end])
         return columns

@@ -21,17 +21,19 @@ _SOURCES = {
     "ReqGRES": lru_cache(_CACHE)(gres),
 }
 _ALLOCATIONS = ("AllocTRES", "AllocGRES")
+_REQUESTS = ("ReqTRES", "ReqGRES")
 _NODES = ("NNodes", "AllocNodes", "ReqNodes")
 _CPUS = ("NCPUS", "AllocCPUS", "ReqCPUS")
 _req_mem = lru_cache(_CACHE)(req_mem)
 
 
 def resources(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return ``gpus`` (null: not told), ``gpu_type``, ``shared``, ``requested``, ``nodes``, ``cpus`` and ``mem_mb``.
+    """Return ``gpus`` (null: not told), ``gpu_type`` and what is known of its request, ``shared``, ``requested``.
 
     What was allocated counts; what was asked for counts where nothing is allocated (a pending job) or the source has
     no column of allocations (then ``requested``). Sites that did not track GPUs as TRES before 20.11 have them only as
     AllocGRES (of the whole job) and ReqGRES (of each node). ``shared``: MIG instances, shards or MPS are among them.
+    Further columns are ``nodes``, ``cpus`` and ``mem_mb``.
 
     Args:
         frame: canonical text, one row a job's record.
@@ -49,7 +51,8 @@ def resources(frame: pl.DataFrame) -> pl.DataFrame:
     gpus = _gpus(wide, nodes)
     return wide.with_columns(**_memory(frame)).select(
         gpus=gpus.cast(pl.Float64),
-        gpu_type=_first(wide, *(f"{source}.gpu_type" for source in (*_ALLOCATIONS, "ReqTRES", "ReqGRES"))),
+        gpu_type=_first(wide, *(f"{source}.gpu_type" for source in (*_ALLOCATIONS, *_REQUESTS))),
+        gpu_type_request=pl.when(gpus > 0).then(_request(wide, frame)),
         shared=pl.any_horizontal([pl.col(c).fill_null(value=False) for c in wide.columns if c.endswith(".shared")])
         if any(c.endswith(".shared") for c in wide.columns)
         else pl.lit(value=False),
@@ -80,6 +83,21 @@ def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
         .then(None)
         .otherwise(pl.coalesce(allocated, _first(wide, "ReqTRES.gpus"), older, by_node))
     )
+
+
+def _request(wide: pl.DataFrame, frame: pl.DataFrame) -> pl.Expr:
+    """What is known of the type that a job asked for: null that it is ``gpu_type``, ``any`` that it is none.
+
+    Only of a type that the site tracks does an untyped request say so: the allocation is typed then.
+    Jobs also choose types by features of nodes (``--constraint``), which nobody knows where no field has them.
+    """
+    import polars as pl
+
+    asked = _first(wide, *(f"{source}.gpu_type" for source in _REQUESTS)).is_not_null()
+    stated = _first(wide, *(f"{source}.gpus" for source in _REQUESTS)).is_not_null()
+    given = _first(wide, *(f"{source}.gpu_type" for source in _ALLOCATIONS)).is_not_null()
+    free = frame["Constraints"].fill_null("") == "" if "Constraints" in frame.columns else pl.lit(value=False)
+    return pl.when(~asked).then(pl.when(stated & given & free).then(pl.lit("any")).otherwise(pl.lit("unknown")))
 
 
 def _first(wide: pl.DataFrame, *names: str) -> pl.Expr:

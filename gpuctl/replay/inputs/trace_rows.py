@@ -19,8 +19,8 @@ EPOCH = datetime(1970, 1, 1)
 """Second 0 of a clock that names no zone."""
 
 _JOBS = """
-    SELECT number AS job, job AS name, queue, "user", state, gpus, gpu_type, time_limit_s, source, cpus, mem_mb,
-           account, qos, nodes,
+    SELECT number AS job, job AS name, queue, "user", state, gpus, time_limit_s, source, cpus, mem_mb,
+           CASE WHEN gpu_type_request IS DISTINCT FROM 'any' THEN gpu_type END AS gpu_type, account, qos, nodes,
            run_sum_s, run_last_s, run_span_s,
            epoch(timezone($zone, submit_ts)) AS submit_c, epoch(timezone($zone, eligible_ts)) AS eligible_c,
            epoch(timezone($zone, start_ts)) AS start_c, epoch(timezone($zone, end_ts)) AS end_c

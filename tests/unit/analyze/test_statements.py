@@ -53,18 +53,18 @@ def test_gangs_wait_from_when_they_may_start_until_they_hold_their_gpus_or_give_
     tables.put(
         "base_attempts",
         "job TEXT, attempt INTEGER, queue TEXT, gpu_type TEXT, gpus DOUBLE, queued_ts, eligible_ts, held_from_ts, "
-        "wait_s DOUBLE",
-        ("plain", 0, "q", "A100", 2, 100, None, 110, 10),
-        ("held", 0, "q", None, 0.5, 100, 104, 110, 10),
-        ("early", 0, "q", None, 1, 100, 90, 110, 10),
+        "wait_s DOUBLE, gpu_type_request TEXT",
+        ("plain", 0, "q", "A100", 2, 100, None, 110, 10, None),
+        ("held", 0, "q", "A100", 0.5, 100, 104, 110, 10, "any"),
+        ("early", 0, "q", None, 1, 100, 90, 110, 10, None),
         # eligible in the second in which it got its GPUs, or only later: it waited for nothing but being eligible
-        ("on time", 0, "q", None, 1, 100, 110, 110, 10),
-        ("late", 0, "q", None, 1, 100, 120, 110, 10),
-        ("at once", 0, "q", None, 1, 100, None, 100, 0),
-        ("no GPUs", 0, "q", None, 0, 100, None, 110, 10),
-        ("unknown", 0, "q", None, 1, 100, None, 110, None),
-        ("again", 0, "q", None, 1, 100, 107, 108, 8),
-        ("again", 1, "q", None, 1, 130, 135, None, None),
+        ("on time", 0, "q", None, 1, 100, 110, 110, 10, None),
+        ("late", 0, "q", None, 1, 100, 120, 110, 10, None),
+        ("at once", 0, "q", None, 1, 100, None, 100, 0, None),
+        ("no GPUs", 0, "q", None, 0, 100, None, 110, 10, None),
+        ("unknown", 0, "q", None, 1, 100, None, 110, None, None),
+        ("again", 0, "q", None, 1, 100, 107, 108, 8, None),
+        ("again", 1, "q", None, 1, 130, 135, None, None, None),
     )  # fmt: skip
     tables.put(
         "base_never_started", "job TEXT, attempt INTEGER, queue TEXT, gpus DOUBLE, queued_ts, until_ts",
@@ -76,7 +76,7 @@ def test_gangs_wait_from_when_they_may_start_until_they_hold_their_gpus_or_give_
         ("CPUs", None, "r", 0, 100, 160),
     )  # fmt: skip
     jobs = ["again", "pending", "given up", "instantly", "open", "CPUs"]
-    tables.put("base_jobs", "job TEXT, gpu_type TEXT", *[(job, "H100") for job in jobs])
+    tables.put("base_jobs", "job TEXT, gpu_type TEXT, gpu_type_request TEXT", *[(job, "H100", None) for job in jobs])
     found = tables.ask(query.base_sql("waiting_gangs"))
     assert found == [
         ("again", "q", "H100", 1, 135, 150),

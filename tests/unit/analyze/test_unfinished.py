@@ -255,7 +255,7 @@ def test_attempts_of_unknown_size_are_counted_wherever_they_lack(tmp_path: Path,
 
 
 def test_waits_without_a_cause_are_told_where_no_quota_is_guessed(found: Analysis) -> None:
-    assert any("of the waiting time is attributed to the scheduler" in warning for warning in found.warnings)
+    assert any("no known limit, capacity or fragmentation explains" in warning for warning in found.warnings)
 
 
 def test_guessed_racks_are_told(tmp_path: Path) -> None:

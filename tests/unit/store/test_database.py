@@ -185,7 +185,9 @@ def test_stores_of_every_older_version_are_brought_up_to_date(tmp_path: Path, ve
         for number, name in enumerate(MIGRATIONS[:version], 1):
             con.execute(schema.migration(name))
             con.execute("INSERT INTO gpuctl_schema VALUES (?, ?)", [number, name])
-        con.execute("INSERT INTO sources VALUES (1, 'c', 'p', 'f', 'd', 1, 1, 1, 0, 1, '2026-01-01')")
+        con.execute(
+            f"INSERT INTO sources VALUES (1, 'c', 'p', 'f', 'd', 1, 1, 1, 0, 1, '2026-01-01'{', 0' * (version > 11)})"
+        )
     with pytest.raises(WrongSchemaError, match=f"schema version {version}, this gpuctl wants"):
         Store(path)
     Store(path, write=True).close()

@@ -108,6 +108,7 @@ def test_every_field_of_an_old_job() -> None:
         "ElapsedRaw": "",
         "SubmitLine": "",
         "Restarts": "",
+        "Constraints": "",
     }
     assert tuple(text_of(OLD)) == COLUMNS
 

@@ -43,6 +43,7 @@ def test_every_column(store: Store) -> None:
         **{"mem_mb": 16384, "time_limit_s": 3600, "priority": 1000, "qos": "normal", "attempts": 1, "quirks": []},
         **{"exit_code": 0, "exit_signal": 0, "derived_exit_code": 0, "derived_exit_signal": 0},
         **{"wait_s": 60.0, "run_span_s": 600.0, "run_sum_s": 600.0, "run_last_s": 600.0},
+        "gpu_type_request": "unknown",
     }
     (made,) = rows(store, "attempts")
     assert {name: value for name, value in made.items() if value is not None} == {
@@ -334,6 +335,26 @@ def test_trap_15_gpus(store: Store) -> None:
 def test_trap_15_gpus_are_unknown_not_none_where_no_column_tells(store: Store) -> None:
     assert job(store, {}, only="JobIDRaw State Submit Start End NodeList")["gpus"] is None
     assert rows(store, "placements")[0]["estimated"] is True
+
+
+TYPED, ANY = "gres/gpu:a100=2,gres/gpu=2", "gres/gpu=2"
+
+
+def test_trap_15_the_type_that_was_given_is_not_the_one_that_was_asked_for(store: Store) -> None:
+    # what was given, what was asked for, features: the type, and what is known of its request
+    cases = {
+        (TYPED, TYPED, "hbm"): ("a100", None),
+        (TYPED, ANY, ""): ("a100", "any"),
+        (TYPED, ANY, "hbm"): ("a100", "unknown"),
+        (TYPED, "", ""): ("a100", "unknown"),
+        # types are not tracked
+        (ANY, ANY, ""): (None, "unknown"),
+        ("", TYPED, ""): ("a100", None),
+        ("cpu=1", "cpu=1", ""): (None, None),
+    }
+    given = [dict(zip(("AllocTRES", "ReqTRES", "Constraints"), case, strict=True)) for case in cases]
+    made = jobs(store, *given)
+    assert [(row["gpu_type"], row["gpu_type_request"]) for row in made] == list(cases.values())
 
 
 def test_trap_15_without_allocations_the_request_counts_and_is_marked(store: Store) -> None:
