@@ -31,10 +31,12 @@
 -- column: fragmentation_high_h | h | most hours of fragmentation delay, given what the logs leave open
 -- column: scheduler_low_h | h | least hours of scheduler delay, given what the logs leave open
 -- column: scheduler_high_h | h | most hours of scheduler delay, given what the logs leave open
--- chart: stacked x=size_bucket y=fair_share_h,capacity_h,fragmentation_h,scheduler_h,ineligible_h each=GPU
+-- column: not_known_h | h | hours of which the logs leave open which cause they were: the rest beside the least of each
+-- chart: stacked x=size_bucket y=fair_share_low_h,capacity_low_h,fragmentation_low_h,scheduler_low_h,ineligible_h,not_known_h each=GPU
 --   page.title="Hours waited by cause and job size" terminal.title="What attempts waited for, by gang size"
 --   head=GPUs unit=h what=hours
-SELECT CASE WHEN every_size = 1 THEN 'all' ELSE size_bucket END AS size_bucket, * EXCLUDE (queue, size_bucket, every_queue, every_size)
+SELECT CASE WHEN every_size = 1 THEN 'all' ELSE size_bucket END AS size_bucket, * EXCLUDE (queue, size_bucket, every_queue, every_size),
+       greatest(round(wait_h - fair_share_low_h - capacity_low_h - fragmentation_low_h - scheduler_low_h - ineligible_h, 6), 0) AS not_known_h
 FROM base_cause_hours
 WHERE every_queue = 1
 ORDER BY every_size, list_position(['0', '1', '2-4', '5-8', '>8', 'unknown'], size_bucket)

@@ -99,6 +99,9 @@ def occupancy(rng: random.Random, points: int) -> pl.DataFrame:
     )
 
 
+LEAST = {"fair_share": 4000.5, "capacity": 2000.0, "fragmentation": 900.25, "scheduler": 12.25}
+
+
 def delays(key: str, names: tuple[str, ...]) -> pl.DataFrame:
     """Hours of waiting by cause; the last row is the total."""
     names = (*names, "all")
@@ -112,6 +115,8 @@ def delays(key: str, names: tuple[str, ...]) -> pl.DataFrame:
             "capacity_h": [2000.0 + 31 * i for i in range(count)],
             "fragmentation_h": [3000.5 * (i + 1) / count for i in range(count)],
             "scheduler_h": [12.25 * i for i in range(count)],
+            **{f"{cause}_low_h": [hours * (1 - 0.1 * i) for i in range(count)] for cause, hours in LEAST.items()},
+            "not_known_h": [500.0 * i for i in range(count)],
             "fair_share_pct": [55.04 - i for i in range(count)],
         }
     )
