@@ -40,6 +40,8 @@ FOUND: dict[str, tuple[str, ...]] = {
     "yarn-rm-log": ("2911a/63/yarn-rm-log",),
     "slurm-sacct-json": ("2911a/30/slurm-sacct-json",),
     "helios-jobs": ("2911a/59/helios-jobs",),
+    "pai-tasks": ("3011a/15/pai-tasks",),
+    "slurm-conf": ("3011a/14/slurm-conf",),
     "openb-nodes": ("2911a/6/openb-nodes", "2911a/51/openb-nodes"),
 }
 """Seeds that found a fault once."""

@@ -73,7 +73,7 @@ made AS (
                    THEN if(coalesce(t.pending, r.pending), 'running', 'completed')
                ELSE 'pending' END) AS state,
            l.source_state, t.gpus, coalesce(t.gpu_type, g.gpu_type) AS gpu_type, nullif(r.nodes, 0)::INTEGER AS nodes,
-           ceil(t.cpus)::INTEGER AS cpus, round(t.mem_mb)::BIGINT AS mem_mb,
+           TRY_CAST(ceil(t.cpus) AS INTEGER) AS cpus, TRY_CAST(round(t.mem_mb) AS BIGINT) AS mem_mb,
            greatest(l.source, t.source, r.source) AS source, l.job IS NULL AS unlisted, t.job IS NULL AS taskless
     FROM listed AS l FULL JOIN tasks AS t USING (job) FULL JOIN ran AS r USING (job)
     LEFT JOIN groups AS g ON g.instance = l.instance
@@ -107,7 +107,9 @@ SELECT cluster, job, 0 AS attempt, submit_ts AS queued_ts, start_ts, end_ts, sta
 FROM pai_made WHERE state = 'pending' AND attempts > 0
 """
 _SIZES = f"""
-UPDATE containers SET gpus = t.gpus, cpus = ceil(t.cpus)::INTEGER, mem_mb = round(t.mem_mb)::BIGINT
+-- a task's sum that its type cannot hold is not known
+UPDATE containers
+SET gpus = t.gpus, cpus = TRY_CAST(ceil(t.cpus) AS INTEGER), mem_mb = TRY_CAST(round(t.mem_mb) AS BIGINT)
 FROM (SELECT job, task, any_value(gpus) AS gpus, any_value(cpus) AS cpus, any_value(mem_mb) AS mem_mb
       FROM trace_parts WHERE cluster = $cluster AND kind = 'task' GROUP BY job, task) AS t
 WHERE containers.cluster = $cluster AND containers.job = t.job AND containers.task = t.task
