@@ -268,10 +268,10 @@ def of_draws(task: tuple[str, float, float, int, str]) -> list[Found]:
         base = cells.Base(drawn, parse_cluster(f"pool:{WORLDS[name].gpus}", work), {}, "none")
         # what is drawn has its seed, and each random order one of its own
         figures.append(cells.run(base, dataclasses.replace(cell, seed=2 * cell.seed + POLICIES.index(cell.policy))))
-    frame = table.rows(plan, figures, drawn=True)
+    frame = table.rows(plan, figures, resample=resample)
     rows = []
     for baseline in ("fifo-skip", "random"):
-        for row in table.summarized(frame, [], baseline, drawn=True).iter_rows(named=True):
+        for row in table.summarized(frame, [], baseline, resample=resample).iter_rows(named=True):
             policy = row["policy"]
             if (baseline, policy) in PAIRS:
                 keys = (f"wait {policy} all", f"wait {baseline} all")

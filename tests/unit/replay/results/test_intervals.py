@@ -89,7 +89,7 @@ def test_an_interval_on_paper() -> None:
     ratio, counted = sums.sum() / levels.sum(), levels.sum() ** 2 / shared(levels)
     error = math.sqrt(shared(sums - ratio * levels) * counted / (counted - 1)) / levels.sum()
     spread = shared(levels - 250) * 10 / 9 / levels.sum() ** 2
-    # the same from random values: r and L are apart by a t each, r more so where L is, but where that would doubt a sign
+    # the same from random values: r and L are apart by a t each, r more so if L is, except against its sign
     rng = np.random.default_rng(5)
     logs = t.rvs(9, size=10**6, random_state=rng) * math.sqrt(spread)
     apart = t.rvs(counted - 1, size=10**6, random_state=rng) * error
