@@ -191,7 +191,7 @@ def long_run(task: tuple[str, float, int]) -> dict[str, float]:
     name, load, seed = task
     work = made(name, load, TRUTH_DAYS, seed)
     inside = (work.submit > BEFORE_DAYS * DAY) & (work.submit < (TRUTH_DAYS - AFTER_DAYS) * DAY)
-    truth = {"utilization": 100 * load, "nothing": 0.0, "hours a day": load * WORLDS[name].gpus * DAY / HOUR}
+    truth = {"nothing": 0.0, "hours a day": load * WORLDS[name].gpus * DAY / HOUR}
     for policy, outcome in outcomes(name, work, seed, POLICIES[:3]).items():
         jobs = outcome.jobs.with_columns(size_class()).filter(inside)
         truth[f"wait {policy} all"] = float(jobs["wait_s"].mean())  # type: ignore[arg-type]
@@ -283,7 +283,6 @@ def of_draws(task: tuple[str, float, float, int, str]) -> list[Found]:
                         ("mean wait", "wait_mean_s", f"wait {policy} all"),
                         ("p95 wait", "wait_p95_s", f"p95 {policy} all"),
                         ("mean JCT", "jct_mean_s", f"jct {policy} all"),
-                        ("GPUs held", "utilization_pct", "utilization"),
                     )
                 ]
     return rows

@@ -15,7 +15,7 @@ from gpuctl.core.results import Column, ResultTable
 from gpuctl.replay.experiments.cells import STRETCHES
 from gpuctl.replay.policies import label
 from gpuctl.replay.results.columns import columns
-from gpuctl.replay.results.intervals import LEAST_STRETCHES, of_draws
+from gpuctl.replay.results.intervals import of_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,8 +35,8 @@ CONFIDENCE = 0.95
 
 _OF_TRACE = (
     "95 % interval for a long run of the same workload, from how draws of the trace differ and from how well its load "
-    "is known; empty: the trace is too short to tell, there are too few seeds, or hardly one job of twenty waits, for "
-    "the 95th percentile; *_sd is the spread between seeds"
+    "is known; empty: the trace is too short to tell, there are too few seeds, hardly one job of twenty waits (of the "
+    "95th percentile), or it is no time of jobs; *_sd is the spread between seeds"
 )
 _INTERVALS = {
     "none": "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; *_sd is the spread "
@@ -72,22 +72,16 @@ def _ends(some: pl.DataFrame, name: str, *, resample: str) -> tuple[float | None
 
     Args:
         some: those replays.
-        name: of the figure; times are taken to grow with the load, of other figures draws tell.
+        name: of the figure; times are taken to grow with the load, others have no interval where jobs are drawn.
         resample: what seeds draw of the trace; ``none``: they are those of the policy's own choices.
     """
     if resample == "none":
         return interval(some[name].to_list())[1:3]
     few_wait = name == "wait_p95_s" and (some[name] < some[LEADING]).any()
-    if resample == "users" or few_wait:
+    if resample == "users" or few_wait or not name.endswith("_s") or name == "makespan_s":
         return None, None
     values, stretches = _known(some, name)
-    if name.endswith("_s") and name != "makespan_s":
-        return of_draws(values, stretches=stretches)[:2]
-    mean, low, high, _ = interval(values.tolist())
-    if mean is None or low is None or high is None or stretches < LEAST_STRETCHES:
-        return None, None
-    wide = (high - mean) * math.sqrt(values.size + 1)
-    return mean - wide, mean + wide
+    return of_draws(values, stretches=stretches)[:2]
 
 
 def _change(some: pl.DataFrame, *, resample: str) -> tuple[float | None, float | None, float | None]:

@@ -137,9 +137,8 @@ def test_draws_of_a_trace_are_no_draws_of_the_cluster() -> None:
     assert (one["change_s"], one["change_low_s"], one["change_high_s"]) == (np.mean(sjf - fifo), *change[:2])
     own = of_draws(sjf, stretches=40.0)
     assert (one["wait_mean_s_low"], one["wait_mean_s_high"]) == own[:2]
-    # a share is no wait: Student's t, and the trace is one draw more
-    used = interval((50 + sjf / 10).tolist())
-    assert one["utilization_pct_high"] - used[0] == pytest.approx((used[2] - used[0]) * math.sqrt(5))
+    # GPUs held and the like: draws do not show what a long run holds, benchmarks/coverage.py
+    assert one["utilization_pct_low"] is one["utilization_pct_high"] is one["makespan_s_low"] is None
     narrow = tables(cells, figures, "fifo")[0].frame.filter(policy="sjf").to_dicts()[0]
     assert one["change_low_s"] < narrow["change_low_s"]
     assert narrow["change_high_s"] < one["change_high_s"]
