@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuctl.core.files import write_atomically
 from gpuctl.reports.export.markdown import escaped
-from gpuctl.reports.report import sentence, verdict
+from gpuctl.reports.report import BY_CHANCE, sentence, verdict
 from gpuctl.reports.text import shown, visible
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ def _markdown(summary: Analysis) -> Iterator[str]:
             before, now = (_value(row[name], row["unit"]) for name in ("baseline", "value"))
             words = [row["result"], row["metric"], before, now, _changed_by(row) + _judged(row)]
             yield f"| {' | '.join(map(escaped, words))} |"
-        yield "\nPeriods differ by chance, too: a difference is not the effect of a change."
+        yield f"\n{BY_CHANCE}"
     if len(changed) > MOST_CHANGES:
         yield f"\n{len(changed) - MOST_CHANGES} more have changed less; the page has all."
     standout = summary.table("standout")

@@ -59,6 +59,10 @@ def labelled(analyses: Sequence[Analysis], names: Sequence[str | None] | None = 
     return tuple(parts)
 
 
+BY_CHANCE = note("Periods differ by chance, too: a difference is not the effect of a change.")
+"""Changes against a baseline have no intervals."""
+
+
 def is_summary(analysis: Analysis) -> bool:
     """Whether it is what `summarize` returned, and no result that a report can be made of."""
     table = analysis.table("metrics")
@@ -208,6 +212,7 @@ def against_baseline(summary: Analysis) -> ResultTable | None:
             height=counted(frame.height, "metric"),
             results=counted(results, "result"),
         ),
+        notes=(BY_CHANCE,),
         columns=tuple(c for c in table.columns if c.name != "table" and (c.name != "result" or results > 1)),
         frame=frame,
     )

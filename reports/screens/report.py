@@ -6,6 +6,7 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpuctl.reports.report import BY_CHANCE
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences
 from gpuctl.reports.screens.words import briefly, clipped, count, filtered, rows
 from gpuctl.reports.summary import headlines
@@ -37,11 +38,13 @@ def screen(parts: Sequence[Part], summary: Analysis) -> Screen:
     standout = rows(summary, "standout")
     several = len(parts) > 1
     texts = [f"{clipped(row['result'])}: {row['finding']}" if several else str(row["finding"]) for row in standout]
+    changes = _changes(summary)
     blocks: list[Block | None] = [
         *_filters(parts),
         _checks(summary),
         Sentences("What stands out", tuple(texts[:_SENTENCES])),
-        _changes(summary),
+        changes,
+        Line("Chance", BY_CHANCE) if changes else None,
         _workloads(parts, summary),
         *(_figures(part) for part in parts[:_RESULTS]),
         briefly(summary.warnings),

@@ -39,11 +39,16 @@ _DRAWN = {
 }
 
 
-_OF_SEEDS = note("95 % of the mean over the seeds, by Student's t; differences are of the same jobs")
 _OF_TRACE = note(
     "95 %, for a long run of the same workload: from how draws of the trace differ, and how well its load is known; "
     "none where the trace is too short to tell; differences are of the same jobs"
 )
+_INTERVALS = {
+    "none": note("95 % of the mean over the seeds, by Student's t; differences are of the same jobs"),
+    "days": _OF_TRACE,
+    "weeks": _OF_TRACE,
+    "users": note("none: draws of users differ in their load, and their mean is not that of the trace"),
+}
 
 
 def result(
@@ -71,12 +76,12 @@ def result(
     """
     labels = list(dict.fromkeys(label(cell.policy) for cell in cells))
     seeds = list(dict.fromkeys(cell.seed for cell in cells))
-    drawn = base.resample != "none"
+    is_known = base.resample in {"days", "weeks"}
     unfinished = sum(row["jobs"] - row["jobs_finished"] - row["jobs_cut"] for row in figures)
     warnings = []
     if len(seeds) == 1:
         warnings.append(note("a single seed gives no intervals. Use --seed 1..10"))
-    elif drawn and (short := sum(row[STRETCHES] < LEAST_STRETCHES for row in figures)):
+    elif is_known and (short := sum(row[STRETCHES] < LEAST_STRETCHES for row in figures)):
         warnings.append(
             note(
                 "{short:,} of {n:,} replay{n||s} hold fewer than {least} independent stretches: the trace is too "
@@ -95,14 +100,14 @@ def result(
         cluster=note(
             "{jobs} on {servers}", jobs=Named("cluster", base.workload.name), servers=servers_note(base.cluster)
         ),
-        tables=tables(cells, figures, baseline, measures, drawn=drawn),
+        tables=tables(cells, figures, baseline, measures, resample=base.resample),
         sections=(SECTION,),
         sources=sources,
         settings={
             "policies": listed("policy", labels),
             "baseline": note("{name}", name=Named("policy", baseline)),
             "jobs": _DRAWN[base.resample],
-            "intervals": _OF_TRACE if drawn else _OF_SEEDS,
+            "intervals": _INTERVALS[base.resample],
             "locality": ours(locality),
         },
         command=command,

@@ -15,7 +15,7 @@ from gpuctl.core.results import Column, ResultTable
 from gpuctl.replay.experiments.cells import STRETCHES
 from gpuctl.replay.policies import label
 from gpuctl.replay.results.columns import columns
-from gpuctl.replay.results.intervals import LEAST_STRETCHES, of_draws
+from gpuctl.replay.results.intervals import of_draws
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,14 +33,20 @@ MEASURES = tuple(c.name for c in columns("replay_summary") if c.name not in {"po
 """The figures that there are."""
 CONFIDENCE = 0.95
 
-_OF_SEEDS = (
-    "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; *_sd is the spread "
-    "between seeds"
-)
 _OF_TRACE = (
     "95 % interval for a long run of the same workload, from how draws of the trace differ and from how well its load "
-    "is known; empty: the trace is too short to tell, or there are too few seeds; *_sd is the spread between seeds"
+    "is known; empty: the trace is too short to tell, there are too few seeds, hardly one job of twenty waits (of the "
+    "95th percentile), or it is no time of jobs; *_sd is the spread between seeds"
 )
+_INTERVALS = {
+    "none": "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; *_sd is the spread "
+    "between seeds",
+    "days": _OF_TRACE,
+    "weeks": _OF_TRACE,
+    "users": "none, since draws of users differ in their load, and their mean is not that of the trace; *_sd is the "
+    "spread between seeds",
+}
+"""What the intervals are, by what seeds draw."""
 
 
 def interval(values: Sequence[float | None]) -> tuple[float | None, float | None, float | None, float | None]:
@@ -61,31 +67,30 @@ def interval(values: Sequence[float | None]) -> tuple[float | None, float | None
     return mean, mean - half, mean + half, sd
 
 
-def _ends(some: pl.DataFrame, name: str, *, drawn: bool) -> tuple[float | None, float | None]:
+def _ends(some: pl.DataFrame, name: str, *, resample: str) -> tuple[float | None, float | None]:
     """The ends of the interval of a figure of replays that differ in their seed alone.
 
     Args:
         some: those replays.
-        name: of the figure; times are taken to grow with the load, of other figures draws tell.
-        drawn: seeds draw jobs of the trace; else they are that of the policy's own choices.
+        name: of the figure; times are taken to grow with the load, others have no interval where jobs are drawn.
+        resample: what seeds draw of the trace; ``none``: they are those of the policy's own choices.
     """
-    if not drawn:
+    if resample == "none":
         return interval(some[name].to_list())[1:3]
-    values, stretches = _known(some, name)
-    if name.endswith("_s") and name != "makespan_s":
-        return of_draws(values, stretches=stretches)[:2]
-    mean, low, high, _ = interval(values.tolist())
-    if mean is None or low is None or high is None or stretches < LEAST_STRETCHES:
+    few_wait = name == "wait_p95_s" and (some[name] < some[LEADING]).any()
+    if resample == "users" or few_wait or not name.endswith("_s") or name == "makespan_s":
         return None, None
-    wide = (high - mean) * math.sqrt(values.size + 1)
-    return mean - wide, mean + wide
+    values, stretches = _known(some, name)
+    return of_draws(values, stretches=stretches)[:2]
 
 
-def _change(some: pl.DataFrame, *, drawn: bool) -> tuple[float | None, float | None, float | None]:
+def _change(some: pl.DataFrame, *, resample: str) -> tuple[float | None, float | None, float | None]:
     """Mean and interval of `change_s`."""
     mean, low, high, _ = interval(some["change_s"].to_list())
-    if not drawn:
+    if resample == "none":
         return mean, low, high
+    if resample == "users":
+        return mean, None, None
     both = some.drop_nulls(["change_s", "base_s", LEADING])
     values, stretches = _known(both, "change_s")
     level = ((both[LEADING] + both["base_s"]) / 2).to_numpy()
@@ -100,11 +105,11 @@ def _known(some: pl.DataFrame, name: str) -> tuple[Floats, float]:
     return there[name].to_numpy().astype(np.float64), float(middle) if isinstance(middle, float) else 0.0
 
 
-def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, drawn: bool = False) -> pl.DataFrame:
+def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, resample: str = "none") -> pl.DataFrame:
     """Return one row a cell: policy, every factor, seed, every figure of ``replay_summary``, lower, upper.
 
     Factors that are numbers throughout are numbers; a policy without one of them has null there. ``lower`` and
-    ``upper`` are the interval of `LEADING` of the same policy and factors; `drawn` as for `_ends`.
+    ``upper`` are the interval of `LEADING` of the same policy and factors; `resample` as for `_ends`.
     """
     names = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
     made = [
@@ -115,7 +120,7 @@ def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, drawn: boo
     found = pl.DataFrame(list(figures), infer_schema_length=None).drop("policy")
     frame = frame.hstack(found)
     groups = frame.group_by("policy", *names, maintain_order=True)
-    ends = [_ends(some, LEADING, drawn=drawn) for _, some in groups]
+    ends = [_ends(some, LEADING, resample=resample) for _, some in groups]
     bounds = groups.agg().with_columns(
         pl.Series("lower", [low for low, _ in ends], pl.Float64),
         pl.Series("upper", [high for _, high in ends], pl.Float64),
@@ -124,13 +129,18 @@ def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, drawn: boo
 
 
 def summarized(
-    frame: pl.DataFrame, factors: Sequence[str], baseline: str, measures: Sequence[str] = MEANS, *, drawn: bool = False
+    frame: pl.DataFrame,
+    factors: Sequence[str],
+    baseline: str,
+    measures: Sequence[str] = MEANS,
+    *,
+    resample: str = "none",
 ) -> pl.DataFrame:
     """Return one row a policy and combination of factors: seeds, and of `measures` mean, interval and spread.
 
     ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval:
-    pairs have the same jobs (`drawn` as for `_ends`). Parameters of a policy do not pair: the baseline's are all taken
-    together.
+    pairs have the same jobs (`resample` as for `_ends`). Parameters of a policy do not pair: the baseline's are all
+    taken together.
     """
     shared = [name for name in factors if "." not in name]
     base = (
@@ -149,10 +159,12 @@ def summarized(
         row["seeds"] = some.height
         for name in measures:
             row[name], _, _, sd = interval(some[name].to_list())
-            row[f"{name}_low"], row[f"{name}_high"] = _ends(some, name, drawn=drawn)
+            row[f"{name}_low"], row[f"{name}_high"] = _ends(some, name, resample=resample)
             row[f"{name}_sd"] = sd
         own = key[0] == baseline
-        row["change_s"], row["change_low_s"], row["change_high_s"] = (None,) * 3 if own else _change(some, drawn=drawn)
+        row["change_s"], row["change_low_s"], row["change_high_s"] = (
+            (None,) * 3 if own else _change(some, resample=resample)
+        )
         found.append(row)
     return pl.DataFrame(found, infer_schema_length=None)
 
@@ -200,12 +212,12 @@ def tables(
     baseline: str,
     measures: Sequence[str] = (),
     *,
-    drawn: bool = False,
+    resample: str = "none",
 ) -> tuple[ResultTable, ResultTable]:
     """Return ``experiments_summary`` and ``experiments``; see `gpuctl.replay.experiments.result.result`."""
-    frame = rows(cells, figures, drawn=drawn)
+    frame = rows(cells, figures, resample=resample)
     factors = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
-    short = summarized(frame, factors, baseline, tuple(dict.fromkeys((*MEANS, *measures))), drawn=drawn)
+    short = summarized(frame, factors, baseline, tuple(dict.fromkeys((*MEANS, *measures))), resample=resample)
     seeds = frame["seed"].n_unique()
     population = note(
         "{cells:,} replay{cells||s}: every combination of policy, factors and {seeds:,} seed{seeds||s}",
@@ -220,12 +232,14 @@ def tables(
                 short,
                 population,
                 factors,
-                drawn=drawn,
+                resample=resample,
             ),
             charts=_charts(drawn_over(frame, factors), tuple(measures) or DRAWN),
             key_columns=tuple(name for name in ("policy", *factors, *_KEYS) if name in short.columns),
         ),
-        _table("experiments", "Every replay of the experiment", frame, population, factors, detail=True, drawn=drawn),
+        _table(
+            "experiments", "Every replay of the experiment", frame, population, factors, detail=True, resample=resample
+        ),
     )
 
 
@@ -237,9 +251,9 @@ def _table(
     factors: Sequence[str],
     *,
     detail: bool = False,
-    drawn: bool,
+    resample: str,
 ) -> ResultTable:
-    over = _OF_TRACE if drawn else _OF_SEEDS
+    over = _INTERVALS[resample]
     known = {column.name: column for column in columns("replay_summary")}
     described = tuple(known.get(column) or _column(column, known, factors, over) for column in frame.columns)
     question = "How do the policies compare as the load, the servers and the parameters change?"

@@ -165,12 +165,13 @@ def wait_intervals(
     if mean.low is None or mean.high is None:
         return dict.fromkeys(names)
     low, high = quantile_bootstrap(waits, part_of(submit, PARTS), 0.95, resamples=resamples, seed=seed)
-    # long waits are known no better than the mean, which knows of the load
+    # known no better than the mean, which knows of the load: long waits may be so many times as long, or as many
     whole, p95 = float(waits.mean()), float(np.quantile(waits, 0.95))
     times = (mean.low / whole, mean.high / whole) if whole > 0 else (1.0, 1.0)
+    fewer, more = (float(np.quantile(waits, max(1 - 0.05 / each, 0.0))) if each > 0 else 0.0 for each in times)
     ends = (
-        None if low is None else min(low, p95 * times[0]),
-        None if high is None else max(high, p95 * times[1]),
+        None if low is None else min(low, p95 * times[0], fewer),
+        None if high is None else max(high, p95 * times[1], more),
     )
     return dict(zip(names, (mean.low, mean.high, *ends), strict=True))
 

@@ -8,10 +8,14 @@ Three things are not known of a mean difference D = r L of paired jobs, with L t
   with as many degrees of freedom as parts that count, less one. A part in which nobody waits tells nothing.
 * L, by its logarithm, since sums of waits are skewed: from the same parts, but never taken to be better known than the
   load allows. Near its capacity a queue grows with 1 / (capacity - load) and forgets in (spread / (capacity - load))^2,
-  so a trace whose load is not known to be below the capacity does not tell how long jobs wait (`stretches`). That holds
-  also where, by luck, its queues were short: waits alone would not show it.
+  so a trace whose load is not known to be below the capacity does not show how long jobs wait (`stretches`). That holds
+  also where, by luck, its queues were short: waits alone would not show it. A trace may well have missed long queues,
+  and hardly has too many of them: L is less sure upwards than downwards.
 * how r changes with L: busier times than this trace's may differ more, by as much as its parts differ. That makes an
-  interval wider, not a sign doubtful: where r alone excludes 0, the end near 0 stays.
+  interval wider, not a sign doubtful: where r alone excludes 0, so does the interval.
+
+The interval is that of the product, from values of r and of L that are equally likely: that both are at their ends at
+once is not.
 
 benchmarks/coverage.py says how often such an interval holds the truth.
 """
@@ -47,18 +51,26 @@ LEAST_S = 10 * 86400.0
 LEAST_COUNT = 1.5
 """So many parts must count: with fewer, one backlog is all there is."""
 
-LOAD_WEIGHT = 2.2
-"""The logarithm of a mean wait is known to no better than this over the fourth root of the number of stretches.
+TURNOVER = 4.0
+"""No stretch is shorter than so many times the run of the job that an average GPU-second belongs to."""
+
+LOAD_WEIGHT = 2.4
+"""Upwards, the logarithm of a mean wait is known to no better than this over the fourth root of the stretches.
 
 A root would do, but a trace that by luck has a low load looks steadier than it is, too: benchmarks/coverage.py.
 """
 
+LOAD_WEIGHT_DOWN = 1.2
+"""Likewise downwards."""
+
 WIDEST = 40.0
-"""A level that may be so many times as large or small is not known."""
+"""A level that may be so many times as large is not known."""
 
 CHANGES = 2.0
 """So many spreads between parts may r change where L changes by a factor e."""
 
+GRID = 120
+"""Equally likely values of r, and of L."""
 
 MOST = 2.0
 """The largest difference of two waits, relative to their mean: one of them is 0."""
@@ -87,8 +99,10 @@ def stretches(outcomes: Sequence[Outcome]) -> float:
 
     ((capacity - load) / error of the load)^2: the capacity is what is held, on average, while some job waits (the most
     that is ever held where none does), the load is the GPU-time of jobs over the time in which they are submitted, and
-    its error comes from how the loads of `LOAD_PARTS` parts of that time differ. 0: the load may be all that the
-    cluster can take, and waits would grow for ever; or the trace is shorter than `LEAST_S`.
+    its error comes from how the loads of `LOAD_PARTS` parts of that time differ. At most as many as there are times
+    of `TURNOVER` runs: a replay begins with an empty cluster, and until jobs as long as the trace's have filled it,
+    waits are too short. 0: the load may be all that the cluster can take, and waits would grow for ever; or the trace
+    is shorter than `LEAST_S`.
 
     Args:
         outcomes: of one workload.
@@ -98,17 +112,19 @@ def stretches(outcomes: Sequence[Outcome]) -> float:
 
 def _stretches(outcome: Outcome) -> float:
     submit = outcome.jobs["submit_s"].to_numpy().astype(np.float64)
+    run = outcome.jobs["run_s"].fill_null(0).to_numpy().astype(np.float64)
     work = outcome.jobs["gpu_s"].fill_null(0).to_numpy().astype(np.float64)
     # a cluster of CPUs alone counts jobs
     of_gpus = bool(work.any())
-    work = work if of_gpus else outcome.jobs["run_s"].fill_null(0).to_numpy().astype(np.float64)
+    work = work if of_gpus else run
     span = float(np.ptp(submit)) if submit.size else 0.0
     if span < LEAST_S:
         return 0.0
     loads = np.bincount(part_of(submit, LOAD_PARTS), work, LOAD_PARTS) / span
     error = np.sqrt(_shared(loads - loads.mean()) * LOAD_PARTS / (LOAD_PARTS - 1))
     slack = max(_capacity(outcome, of_gpus=of_gpus) - float(loads.sum()), 0.0)
-    return float((slack / error) ** 2) if error > 0 else np.inf if slack > 0 else 0.0
+    most = span * float(work.sum()) / (TURNOVER * float(work @ run)) if work.any() else np.inf
+    return min(float((slack / error) ** 2) if error > 0 else np.inf if slack > 0 else 0.0, most)
 
 
 def _capacity(outcome: Outcome, *, of_gpus: bool) -> float:
@@ -229,25 +245,29 @@ def _interval(
     from scipy.special import stdtr, stdtrit
 
     end = (1 + share) / 2
-    of_load = LOAD_WEIGHT**2 / np.sqrt(stretches)
-    factor = max(
-        float(stdtrit(counts[1] - 1, end)) * np.sqrt(spread), float(stdtrit(PARTS - 1, end)) * np.sqrt(of_load)
-    )
-    if factor > np.log(WIDEST):
+    of_load = stretches**-0.25
+    if max(stdtrit(counts[1] - 1, end) * np.sqrt(spread), stdtrit(PARTS - 1, end) * LOAD_WEIGHT * of_load) > np.log(
+        WIDEST
+    ):
         return UNKNOWN
-    times = float(np.exp(factor))
     error = float(np.sqrt(own))
     wide = float(stdtrit(counts[0] - 1, end)) * error
-    low, high = ratio - wide, ratio + wide
-    # busier times may differ more, but that is no reason to doubt a sign that this trace shows
-    wider = wide * float(np.sqrt(1 + CHANGES**2 * counts[2] * max(spread, of_load)))
-    low, high = low if low > 0 else ratio - wider, high if high < 0 else ratio + wider
-    # of nothing below 0 a difference is at most twice the mean
-    low, high = max(low, -MOST), min(high, MOST)
-    p = 2 * float(stdtr(counts[0] - 1, -abs(ratio) / error)) if error > 0 else 0.0
-    return Interval(
-        low * level * (times if low < 0 else 1 / times), high * level * (times if high > 0 else 1 / times), p
+    likely = (np.arange(GRID) + 0.5) / GRID
+    of_level = stdtrit(counts[1] - 1, likely) * np.sqrt(spread)
+    by_load = stdtrit(PARTS - 1, likely) * of_load
+    logs = np.where(
+        likely > 0.5, np.maximum(of_level, LOAD_WEIGHT * by_load), np.minimum(of_level, LOAD_WEIGHT_DOWN * by_load)
     )
+    apart = error * stdtrit(counts[0] - 1, likely)[:, None]
+    # busier times may differ more, but that is no reason to doubt a sign that this trace shows
+    shown = np.sign(ratio) if abs(ratio) > wide else 0.0
+    more = np.where(apart * shown < 0, 1.0, np.sqrt(1 + CHANGES**2 * counts[2] * logs**2))
+    # of nothing below 0 a difference is at most twice the mean
+    values = np.clip(ratio + apart * more, -MOST, MOST) * level * np.exp(logs)
+    low = float(np.quantile(values, 1 - end, method="higher"))
+    high = float(np.quantile(values, end, method="lower"))
+    p = 2 * float(stdtr(counts[0] - 1, -abs(ratio) / error)) if error > 0 else 0.0
+    return Interval(low, high, p) if shown else Interval(min(low, 0.0), max(high, 0.0), p)
 
 
 def part_of(submit: Floats, parts: int) -> Ints:

@@ -27,6 +27,7 @@ from gpuctl.reports.report import (
     summarize,
     verdict,
 )
+from gpuctl.reports.screens.report import screen
 from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
@@ -91,6 +92,17 @@ def test_a_report_is_as_many_baselines_as_it_had_results() -> None:
     assert changes["b", "queueing.p95_wait_h"] == 100.0
     assert changes["a", "queueing.p95_wait_h"] == 0.0
     assert changes["a", "queueing.p95_wait_h{queue=q}"] == 100.0
+
+
+def test_changes_are_not_taken_for_effects(tmp_path: Path) -> None:
+    parts = labelled([waits("a", 240.0)])
+    for before, is_told in ((60.0, True), (None, False)):
+        old = None if before is None else earlier([summarize(labelled([waits("a", before)]))])
+        summary = summarize(parts, baseline=old)
+        write_markdown(summary, tmp_path / "r.md")
+        shown = [str(block) for block in screen(parts, summary).blocks]
+        for text in (" ".join(shown), render_report(parts, summary), (tmp_path / "r.md").read_text()):
+            assert ("Periods differ by chance" in text) == is_told
 
 
 def test_what_has_no_metric_needs_no_baseline() -> None:

@@ -13,7 +13,7 @@ from tests.unit.replay.outcomes import make_outcome, make_workload
 DAY = 86400.0
 
 
-def test_stretches_on_paper() -> None:
+def test_stretches_on_paper(monkeypatch: pytest.MonkeyPatch) -> None:
     # on a GPU of its own each, a job of 6 h on even days and of 12 h on odd ones; the last day has two
     hours = [6.0, 12.0] * 7 + [0.0]
     submit = [DAY * k for k in range(15)]
@@ -23,12 +23,13 @@ def test_stretches_on_paper() -> None:
     # nobody waits: the capacity is the one GPU that is held at most; the load is 126 h in 14 days, 0.375; each of 14
     # parts is 0.125 / 14 away from their mean, and neighbours lie on other sides of it
     error = math.sqrt(14 * (0.125 / 14) ** 2 * 14 / 13)
+    monkeypatch.setattr(intervals, "TURNOVER", 1e-9)
     assert stretches([outcome]) == pytest.approx(((1 - 0.375) / error) ** 2, rel=1e-3)
     assert stretches([outcome, make_outcome(workload, [[]] * 15)]) == 0
     assert stretches([]) == 0
 
 
-def test_the_capacity_is_what_is_held_while_jobs_wait() -> None:
+def test_the_capacity_is_what_is_held_while_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     # of 4 GPUs 3 are held while a gang of 2 waits, for a day; afterwards all are, and nobody waits
     submit, gpus = [0.0, 0.0, 20 * DAY], [3, 2, 1]
     workload = make_workload(submit, [DAY, DAY, DAY], gpus)
@@ -39,7 +40,16 @@ def test_the_capacity_is_what_is_held_while_jobs_wait() -> None:
     apart = loads - loads.mean()
     shared = sum(2 * (1 - lag / 3) * float(apart[:-lag] @ apart[lag:]) for lag in (1, 2))
     error = math.sqrt((float(apart @ apart) + max(shared, 0)) * 14 / 13)
+    monkeypatch.setattr(intervals, "TURNOVER", 1e-9)
     assert stretches([outcome]) == pytest.approx(((3 - 6 / 20) / error) ** 2)
+
+
+def test_a_trace_is_short_beside_its_long_jobs() -> None:
+    # every GPU-second but a few is of jobs of two days: 40 days are five times four of these
+    submit, work = [0.0, 10 * DAY, 20 * DAY, 30 * DAY, 40 * DAY], [2 * DAY, 2 * DAY, 60.0, 2 * DAY, 60.0]
+    workload = make_workload(submit, work, [1] * 5)
+    outcome = make_outcome(workload, [[(s, s + w, "finished")] for s, w in zip(submit, work, strict=True)])
+    assert stretches([outcome]) == pytest.approx(5, rel=1e-3)
 
 
 def test_a_trace_that_shows_no_week_is_too_short() -> None:
@@ -79,10 +89,14 @@ def test_an_interval_on_paper() -> None:
     ratio, counted = sums.sum() / levels.sum(), levels.sum() ** 2 / shared(levels)
     error = math.sqrt(shared(sums - ratio * levels) * counted / (counted - 1)) / levels.sum()
     spread = shared(levels - 250) * 10 / 9 / levels.sum() ** 2
-    times = math.exp(t.ppf(0.975, 9) * math.sqrt(spread))
-    wide = t.ppf(0.975, counted - 1) * error
-    assert low == pytest.approx((ratio - wide) * 125 / times)
-    assert high == pytest.approx((ratio + wide * math.sqrt(1 + 4 * counted * spread)) * 125 * times)
+    # the same from random values: r and L are apart by a t each, r more so if L is, except against its sign
+    rng = np.random.default_rng(5)
+    logs = t.rvs(9, size=10**6, random_state=rng) * math.sqrt(spread)
+    apart = t.rvs(counted - 1, size=10**6, random_state=rng) * error
+    assert ratio > t.ppf(0.975, counted - 1) * error
+    more = np.where(apart < 0, 1, np.sqrt(1 + 2**2 * counted * logs**2))
+    drawn = np.clip(ratio + apart * more, -2, 2) * 125 * np.exp(logs)
+    assert (low, high) == pytest.approx(np.quantile(drawn, (0.025, 0.975)), rel=0.01)
     assert p == pytest.approx(2 * t.sf(ratio / error, counted - 1))
     # the load that is not known better makes the level uncertain, not the sign
     loose = of_mean(values, submit, level, stretches=100.0)
@@ -91,8 +105,8 @@ def test_an_interval_on_paper() -> None:
     assert loose.high is not None
     assert 0 < loose.low < low
     assert loose.high > high
-    # a level e^(t 2.2 / 100^(1/4)) times as large, and a difference of at most twice it
-    assert loose.high < 2 * 125 * math.exp(t.ppf(0.975, 9) * 2.2 / 100**0.25) * (1 + 1e-9)
+    # a level e^(t 2.4 / 100^(1/4)) times as large, and a difference of at most twice it
+    assert loose.high < 2 * 125 * math.exp(t.ppf(0.975, 9) * 2.4 / 100**0.25) * (1 + 1e-9)
     back = of_mean(-values, submit, level, stretches=100.0)
     assert (back.low, back.high) == pytest.approx((-loose.high, -loose.low))
     less = of_mean(values, submit, level, stretches=100.0, share=0.9)
@@ -152,4 +166,5 @@ def test_the_constants_are_those_that_were_checked() -> None:
         6,
         10 * DAY,
     )
-    assert (intervals.LOAD_WEIGHT, intervals.WIDEST, intervals.CHANGES, intervals.MOST) == (2.2, 40, 2, 2)
+    assert (intervals.LOAD_WEIGHT, intervals.LOAD_WEIGHT_DOWN, intervals.TURNOVER) == (2.4, 1.2, 4)
+    assert (intervals.WIDEST, intervals.CHANGES, intervals.MOST) == (40, 2, 2)
