@@ -4,7 +4,7 @@
 -- question: Do gangs of this size wait for quota, for capacity or for GPUs close together?
 -- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited; a count is of waits longer than 0 s by the cause with the most seconds. Low and high bound a cause by all that the logs leave open (delay_causes says what); where nothing is open both are the hours themselves. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
--- key_columns: size_bucket, waits, wait_h, main_cause, main_low_pct, main_high_pct, fair_share_h, capacity_h, fragmentation_h, scheduler_h, ineligible_h
+-- key_columns: size_bucket, waits, wait_h, main_cause, main_low_pct, main_high_pct, fair_share_low_h, capacity_low_h, fragmentation_low_h, scheduler_low_h, ineligible_h, not_known_h
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every one
 -- column: attempts | attempts | attempts with a known wait
 -- column: waits | waits | those that waited longer than 0 s
