@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SPREAD := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs pictures bench constraints clean
+.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs site pictures bench constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -113,6 +113,11 @@ docs: $(VENV)/.installed-dev ## write what the documents have from the code anew
 	@$(BIN)/python tools/policy_figures.py
 	@$(BIN)/python tools/schema_page.py
 
+site: $(VENV)/.installed-site ## build the documents as a site, build/site; a broken link or anchor is an error
+	@mkdir -p build && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict >build/site.log 2>&1 || \
+		{ grep -v '^INFO' build/site.log >&2; exit 1; }
+	@echo "The site is $(abspath build/site)/index.html"
+
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
 	@$(BIN)/python tools/pictures.py
 
@@ -121,9 +126,10 @@ bench: $(VENV)/.installed-dev ## how long the program takes to start
 
 constraints: ## pin the newest releases that fit, for CI
 	@rm -rf build/constraints && sh tools/make_venv.sh build/constraints
-	@build/constraints/bin/python -m pip --disable-pip-version-check --quiet install -e '.[dev]'
-	@{ echo "# The releases that the tests run with. Written by: make constraints"; \
-		build/constraints/bin/python -m pip --disable-pip-version-check freeze --exclude-editable; } \
+	@build/constraints/bin/python -m pip --disable-pip-version-check --quiet install 'pip>=25.1'
+	@build/constraints/bin/python -m pip --disable-pip-version-check --quiet install --group dev --group site -e '.[dask]'
+	@{ echo "# The releases that the tests and the site use. Written by: make constraints"; \
+		build/constraints/bin/python -m pip --disable-pip-version-check freeze --exclude-editable --exclude pip; } \
 		> $(CONSTRAINTS)
 	@rm -rf build/constraints
 
@@ -144,7 +150,12 @@ $(VENV)/.installed-run: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing gpuctl, what it needs and what its tests need into $(VENV)" >&2
 	@{ $(PIP) install uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(CONSTRAINTS) \
-		--build-constraint $(CONSTRAINTS) --editable '.[dev]'; } 2>/dev/null || \
-		$(INSTALL) install --no-compile --editable '.[dev]'
+		--build-constraint $(CONSTRAINTS) --group dev --editable '.[dask]'; } 2>/dev/null || \
+		{ $(PIP) install 'pip>=25.1' && $(INSTALL) install --no-compile --group dev --editable '.[dask]'; }
 	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|mypyc?|setuptools|fontTools|pygments/lexers)/' "$(VENV)/lib" || true
 	@touch $(VENV)/.installed-run $@
+
+$(VENV)/.installed-site: $(VENV)/.installed-dev
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(CONSTRAINTS) --group site 2>/dev/null || \
+		{ $(PIP) install 'pip>=25.1' && $(PIP) install --group site; }
+	@touch $@

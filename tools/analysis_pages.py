@@ -1,4 +1,4 @@
-"""Writes what the headers of queries/*.sql say into docs/analyses/SECTION.md, and their list into docs/analyses.md.
+"""Writes what the headers of queries/*.sql say into docs/reference: analyses/SECTION.md, and their list, analyses.md.
 
 python tools/analysis_pages.py          write them
 python tools/analysis_pages.py --check  exit 1 where a page says something else, is missing, or is of no section
@@ -15,8 +15,8 @@ from gpuctl.queries.catalogue import Query, built_in
 from gpuctl.queries.sections import SECTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-INDEX = ROOT / "docs" / "analyses.md"
-PAGES = ROOT / "docs" / "analyses"
+INDEX = ROOT / "docs" / "reference" / "analyses.md"
+PAGES = ROOT / "docs" / "reference" / "analyses"
 LIST = "<!-- List of the tables, written by `make docs` from queries/*.sql: do not edit below. -->"
 START = "<!-- Result tables, written by `make docs` from queries/*.sql: do not edit below. -->"
 
@@ -63,7 +63,7 @@ def listed() -> str:
             f"| [`{asked.name}`](analyses/{key}.md#{anchor(title_of(asked))}) | {asked.question} |"
             for asked in tables_of(key)
         ]
-        lines += [f"## {heading}", "", f"Section `{key}`: [docs/analyses/{key}.md](analyses/{key}.md)", ""]
+        lines += [f"## {heading}", "", f"Section `{key}`: [analyses/{key}.md](analyses/{key}.md)", ""]
         lines += ["| table | answers |", "|---|---|", *rows, ""]
     return "\n".join(lines).rstrip()
 

@@ -1,4 +1,4 @@
-"""Writes the tables that gpuctl query reads, as gpuctl/store/views.py has them, into docs/schema.md.
+"""Writes the tables that gpuctl query reads, as gpuctl/store/views.py has them, into docs/reference/schema.md.
 
 python tools/schema_page.py          write it
 python tools/schema_page.py --check  exit 1 where the document says something else
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpuctl.store.views import VIEWS
 
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "schema.md"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "schema.md"
 HEAD = """# SQL over a trace store
 
 `gpuctl ingest` makes a store, one DuckDB file. `gpuctl query` answers one SELECT over it, in [DuckDB's SQL](https://duckdb.org/docs/),

@@ -313,7 +313,7 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:
             note(
                 "the quotas of {inferred:,} queue{inferred||s} are inferred from what explains the waits and starts "
                 "best, which is a "
-                "guess (docs/analyses/delays.md). Give them with --quotas",
+                "guess (docs/reference/analyses/delays.md). Give them with --quotas",
                 inferred=int(inferred),
             )
         )
@@ -340,7 +340,7 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
         note(
             "{left:.0%} of the waiting time is attributed to the scheduler: neither fair share, capacity nor "
             "fragmentation explains it. Limits may not be loaded, or the scheduler was slow. Give quotas with "
-            "--quotas; docs/sources.md lists other sources of limits",
+            "--quotas; docs/how-to/sources.md lists other sources of limits",
             left=left,
         )
     ]

@@ -164,7 +164,7 @@ def test_generated_parts_of_the_documents_are_current(root: Path, monkeypatch: p
 
 def test_help_pages_in_the_document_are_current(root: Path, gpuctl: Callable[..., CompletedProcess[str]]) -> None:
     tool = runpy.run_path(str(root / "tools" / "help_pages.py"))
-    now = (root / "docs" / "cli.md").read_text("utf-8")
+    now = (root / "docs" / "reference" / "cli.md").read_text("utf-8")
     pages = tool["all_pages"](run=gpuctl)
     assert now == tool["with_pages"](now, pages), "run: make docs"
     # as its own process says it, too
@@ -190,13 +190,14 @@ def test_every_command_and_option_has_help() -> None:
 def test_exit_codes_in_the_document_are_those_of_the_program(root: Path) -> None:
     from gpuctl.core.errors import ExitCode
 
-    rows = re.findall(r"^\| (\d+) \| (\S.*) \|$", (root / "docs" / "cli.md").read_text("utf-8"), re.MULTILINE)
+    page = (root / "docs" / "reference" / "cli.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (\S.*) \|$", page, re.MULTILINE)
     assert [int(code) for code, _ in rows] == sorted(ExitCode)
 
 
 def test_every_sql_file_is_explained(root: Path) -> None:
-    """docs/analyses.md lists each result table, which is named as its SQL file is."""
-    explained = (root / "docs" / "analyses.md").read_text("utf-8")
+    """docs/reference/analyses.md lists each result table, which is named as its SQL file is."""
+    explained = (root / "docs" / "reference" / "analyses.md").read_text("utf-8")
     missing = [path.stem for path in sorted((root / "queries").glob("*.sql")) if f"`{path.stem}`" not in explained]
     assert missing == []
 
