@@ -9,6 +9,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,19 @@ def blocks(document: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def shell_lines(language: str, text: str) -> Iterator[str]:
-    """The command lines of a block; in a console block, those after a prompt."""
+    """The command lines of a block; in a console block, those after a prompt. A quoted text may have several lines."""
     joined = re.sub(r"\\\n\s*", "", text)
+    begun = ""
     for line in joined.splitlines():
-        if language == "sh" and line.strip() and not line.startswith("#"):
-            yield line
+        if language == "sh" and (begun or (line.strip() and not line.startswith("#"))):
+            begun = f"{begun}\n{line}" if begun else line
+            with suppress(ValueError):  # a quotation is open
+                shlex.split(begun, comments=True)
+                yield begun
+                begun = ""
         elif language == "console" and line.startswith("$ "):
             yield line[2:]
+    assert not begun, f"a quotation does not end: {begun}"
 
 
 def by_shell(line: str, folder: Path, env: dict[str, str]) -> CompletedProcess[str]:
