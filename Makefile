@@ -7,6 +7,7 @@ REPORT ?= build/report
 # four for two cores: some tests wait, for a Slurm, a signal or a browser
 WORKERS ?= 4
 MINUTES ?= 10
+LOWEST := tests/unit/core tests/unit/store tests/unit/compiled tests/unit/joblogs/test_signatures.py tests/unit/reports/charts
 
 BIN := $(VENV)/bin
 ROOMS := gpuctl queries predictors reports
@@ -25,7 +26,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SPREAD := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs site pictures bench constraints clean
+.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs site pictures bench release lowest constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -123,6 +124,15 @@ pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README ane
 
 bench: $(VENV)/.installed-dev ## how long the program takes to start
 	@$(BIN)/python benchmarks/help_startup.py
+
+release: $(VENV)/.installed-dev ## build wheel and sdist in dist/, check them, and try each in empty environments
+	@$(BIN)/python tools/release.py
+
+# What a user gets whose other packages are old: the tests named here import every direct dependency.
+lowest: $(VENV)/.installed-dev ## a part of the tests with the lowest versions that pyproject.toml allows
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
+	@$(BIN)/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct --group dev --editable '.[dask]'
+	@build/lowest/bin/python -m pytest -n $(WORKERS) $(SPREAD) $(LOWEST) $(PYTEST)
 
 constraints: ## pin the newest releases that fit, for CI
 	@rm -rf build/constraints && sh tools/make_venv.sh build/constraints

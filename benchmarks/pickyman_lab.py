@@ -2,7 +2,7 @@
 
     python benchmarks/pickyman_lab.py [FOLDER]
 
-FOLDER (sample_data/pickyman) holds what `tests/labs/pickyman` recorded. Printed as Markdown, for docs/how-to/predict.md:
+FOLDER (sample_data/pickyman) has what `tests/labs/pickyman` recorded. As Markdown, for docs/how-to/predict.md:
 
 1. each job predicted from the first 2.5 epochs of its own traffic;
 2. each job predicted from four other jobs of its model, of which only the first 2.5 epochs of traffic are known: all

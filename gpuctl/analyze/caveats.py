@@ -158,8 +158,8 @@ def _inferred_machines(inferred: int) -> Note | None:
         return None
     return note(
         "the GPUs of {inferred:,} machine{inferred||s} are inferred: no source states them, so each counts with the "
-        "most that its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/how-to/sources.md says "
-        "what to load",
+        "most that its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/how-to/sources.md "
+        "says what to load",
         inferred=inferred,
     )
 

@@ -64,8 +64,18 @@ def test_python_in_documents_is_that_of_the_examples() -> None:
     ("tool", "page", "word", "other"),
     [
         ("policy_pages.py", "docs/reference/policies/tiresias.md", "| `promote` | `8` |", "| `promote` | `9` |"),
-        ("policy_pages.py", "docs/reference/policies.md", "| [fifo](policies/fifo.md) |", "| [fifo](policies/lifo.md) |"),
-        ("analysis_pages.py", "docs/reference/analyses/runtime.md", "| `p50_min` | min | median |", "| `p50_min` | min | mean |"),
+        (
+            "policy_pages.py",
+            "docs/reference/policies.md",
+            "| [fifo](policies/fifo.md) |",
+            "| [fifo](policies/lifo.md) |",
+        ),
+        (
+            "analysis_pages.py",
+            "docs/reference/analyses/runtime.md",
+            "| `p50_min` | min | median |",
+            "| `p50_min` | min | mean |",
+        ),
         ("analysis_pages.py", "docs/reference/analyses.md", "How long do jobs run?", "How long did jobs run?"),
     ],
 )
