@@ -7,7 +7,9 @@ REPORT ?= build/report
 # four for two cores: some tests wait, for a Slurm, a signal or a browser
 WORKERS ?= 4
 MINUTES ?= 10
-LOWEST := tests/unit/core tests/unit/store tests/unit/compiled tests/unit/joblogs/test_signatures.py tests/unit/reports/charts
+# of them every direct dependency is imported
+LOWEST := tests/unit/core tests/unit/store tests/unit/compiled tests/unit/joblogs/test_signatures.py \
+	tests/unit/predictors/test_trees.py tests/unit/reports/charts
 
 BIN := $(VENV)/bin
 ROOMS := gpuctl queries predictors reports
@@ -128,11 +130,12 @@ bench: $(VENV)/.installed-dev ## how long the program takes to start
 release: $(VENV)/.installed-dev ## build wheel and sdist in dist/, check them, and try each in empty environments
 	@$(BIN)/python tools/release.py
 
-# What a user gets whose other packages are old: the tests named here import every direct dependency.
+# Old releases may warn of what newer ones of their own dependencies deprecate.
 lowest: $(VENV)/.installed-dev ## a part of the tests with the lowest versions that pyproject.toml allows
 	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
-	@$(BIN)/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct --group dev --editable '.[dask]'
-	@build/lowest/bin/python -m pytest -n $(WORKERS) $(SPREAD) $(LOWEST) $(PYTEST)
+	@$(BIN)/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
+		--group dev --editable '.[dask]'
+	@build/lowest/bin/python -m pytest -n $(WORKERS) $(SPREAD) -W default $(LOWEST) $(PYTEST)
 
 constraints: ## pin the newest releases that fit, for CI
 	@rm -rf build/constraints && sh tools/make_venv.sh build/constraints

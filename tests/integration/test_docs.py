@@ -132,9 +132,21 @@ def test_lines_that_are_not_run_are_there_and_no_document_talks_of_tests() -> No
 
 def test_the_readme_is_short_and_runs_on_what_the_checkout_has() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    assert text.count("\n") < 150
+    assert text.count("\n") < 120
     commands = [line for _, language, body in blocks(ROOT / "README.md") for line in shell_lines(language, body)]
     assert not [line for line in commands if any(name in line for name in (*STAND_INS, "derived.csv"))]
+
+
+def test_the_screen_in_the_readme_is_that_of_the_tutorial() -> None:
+    (screen,) = [body for _, language, body in blocks(ROOT / "README.md") if language == "text"]
+    tutorial = (ROOT / "docs" / "tutorials" / "start.md").read_text("utf-8")
+    assert [part for part in screen.split("\n\n") if part not in tutorial] == []
+
+
+def test_no_picture_in_the_readme_needs_a_checkout() -> None:
+    """An index of packages shows the README without the files beside it."""
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert [address for address in pictures if not address.startswith("https://")] == []
 
 
 def test_make_targets_in_documents_exist(root: Path) -> None:
