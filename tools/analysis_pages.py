@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 from gpuctl.core.notes import in_plural
@@ -31,6 +32,11 @@ def title_of(asked: Query) -> str:
     return f"`{asked.name}`: {asked.title}"
 
 
+def filled(paragraph: str) -> str:
+    """Return a paragraph in lines of 120 characters."""
+    return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def described(asked: Query) -> str:
     """Return the Markdown of one table."""
     kind = " Exported and charted, not printed unless asked for with `--table`." if asked.detail else ""
@@ -39,9 +45,9 @@ def described(asked: Query) -> str:
     lines = [
         f"## {title_of(asked)}",
         "",
-        f"{asked.question}{kind}{needs}",
+        filled(f"{asked.question}{kind}{needs}"),
         "",
-        f"Population (`{{…}}` is a number of your trace): {in_plural(asked.population)}",
+        filled(f"Population (`{{…}}` is a number of your trace): {in_plural(asked.population)}"),
         "",
         "| column | unit | definition |",
         "|---|---|---|",

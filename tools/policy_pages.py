@@ -10,6 +10,7 @@ written by hand.
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 from gpuctl.replay.contract.policy import Parameter, Policy
@@ -59,8 +60,12 @@ def figure(name: str) -> str:
     )
     return (
         f"![{name} on the sample: which job was on which server](../../images/policies/{name}.svg)\n\n"
-        f"Which job was on which server: {what}. Each row is a server; the height of a bar is the "
-        "number of GPUs that the job holds there. Colours distinguish jobs, and repeat."
+        + textwrap.fill(
+            f"Which job was on which server: {what}. Each row is a server; the height of a bar is the number of GPUs "
+            "that the job holds there. Colours distinguish jobs, and repeat.",
+            120,
+            break_on_hyphens=False,
+        )
     )
 
 

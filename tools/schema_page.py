@@ -14,8 +14,8 @@ from gpuctl.store.views import VIEWS
 DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "schema.md"
 HEAD = """# SQL over a trace store
 
-`gpuctl ingest` makes a store, one DuckDB file. `gpuctl query` answers one SELECT over it, in [DuckDB's SQL](https://duckdb.org/docs/),
-and reads nothing but the store: no file, no network. `gpuctl tables` lists what is below.
+`gpuctl ingest` makes a store, one DuckDB file. `gpuctl query` runs one SELECT over it, in
+[DuckDB's SQL](https://duckdb.org/docs/), without access to files or the network. `gpuctl tables` lists the tables below.
 
 ```sh
 gpuctl ingest sample_data/failures --db site.duckdb
@@ -25,8 +25,8 @@ gpuctl query site.duckdb "SELECT * FROM attempts" --format parquet --output atte
 gpuctl tables jobs
 ```
 
-These tables and columns stay from version to version; new ones may come. What else the file holds is gpuctl's own, and
-changes. Times are UTC. NULL always means that no source states it. Intervals come out in seconds.
+These tables and columns keep their names and meaning between versions; new ones may be added. Everything else in the
+file is internal and may change. Times are UTC. NULL means that no source states the value. Intervals are in seconds.
 
 """
 
