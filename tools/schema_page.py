@@ -15,7 +15,7 @@ DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "schema.
 HEAD = """# SQL over a trace store
 
 `gpuctl ingest` makes a store, one DuckDB file. `gpuctl query` runs one SELECT over it, in
-[DuckDB's SQL](https://duckdb.org/docs/), without access to files or the network. `gpuctl tables` lists the tables below.
+[DuckDB's SQL](https://duckdb.org/docs/), without access to files or the network. `gpuctl tables` lists them.
 
 ```sh
 gpuctl ingest sample_data/failures --db site.duckdb
