@@ -7,6 +7,9 @@ REPORT ?= build/report
 # four for two cores: some tests wait, for a Slurm, a signal or a browser
 WORKERS ?= 4
 MINUTES ?= 10
+# of them every direct dependency is imported
+LOWEST := tests/unit/core tests/unit/store tests/unit/compiled tests/unit/joblogs/test_signatures.py \
+	tests/unit/predictors/test_trees.py tests/unit/reports/charts
 
 BIN := $(VENV)/bin
 ROOMS := gpuctl queries predictors reports
@@ -25,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 SPREAD := --dist loadfile --no-loadscope-reorder
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs pictures size bench constraints clean
+.PHONY: help demo test report check lint format typecheck imports unit checked fuzz labs chromium slurm packages kernels tree docs site pictures size bench release lowest constraints clean
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 14
@@ -113,6 +116,11 @@ docs: $(VENV)/.installed-dev ## write what the documents have from the code anew
 	@$(BIN)/python tools/policy_figures.py
 	@$(BIN)/python tools/schema_page.py
 
+site: $(VENV)/.installed-site ## build the documents as a site, build/site; a broken link or anchor is an error
+	@mkdir -p build && NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict >build/site.log 2>&1 || \
+		{ grep -v '^INFO' build/site.log >&2; exit 1; }
+	@echo "The site is $(abspath build/site)/index.html"
+
 pictures: $(VENV)/.installed-dev chromium ## take the pictures of the README anew
 	@$(BIN)/python tools/pictures.py
 
@@ -122,11 +130,22 @@ size: ## lines of each room beside its budget in CONTRIBUTING.md
 bench: $(VENV)/.installed-dev ## how long the program takes to start
 	@$(BIN)/python benchmarks/help_startup.py
 
+release: $(VENV)/.installed-dev ## build wheel and sdist in dist/, check them, and try each in empty environments
+	@$(BIN)/python tools/release.py
+
+# Old releases may warn of what newer ones of their own dependencies deprecate.
+lowest: $(VENV)/.installed-dev ## a part of the tests with the lowest versions that pyproject.toml allows
+	@$(BIN)/uv venv --quiet --clear --python $(BIN)/python build/lowest
+	@$(BIN)/uv pip install --quiet --python build/lowest/bin/python --resolution lowest-direct \
+		--group dev --editable '.[dask]'
+	@build/lowest/bin/python -m pytest -n $(WORKERS) $(SPREAD) -W default $(LOWEST) $(PYTEST)
+
 constraints: ## pin the newest releases that fit, for CI
 	@rm -rf build/constraints && sh tools/make_venv.sh build/constraints
-	@build/constraints/bin/python -m pip --disable-pip-version-check --quiet install -e '.[dev]'
-	@{ echo "# The releases that the tests run with. Written by: make constraints"; \
-		build/constraints/bin/python -m pip --disable-pip-version-check freeze --exclude-editable; } \
+	@build/constraints/bin/python -m pip --disable-pip-version-check --quiet install 'pip>=25.1'
+	@build/constraints/bin/python -m pip --disable-pip-version-check --quiet install --group dev --group site -e '.[dask]'
+	@{ echo "# The releases that the tests and the site use. Written by: make constraints"; \
+		build/constraints/bin/python -m pip --disable-pip-version-check freeze --exclude-editable --exclude pip; } \
 		> $(CONSTRAINTS)
 	@rm -rf build/constraints
 
@@ -147,7 +166,12 @@ $(VENV)/.installed-run: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml $(CONSTRAINTS) | $(BIN)/python
 	@echo "Installing gpuctl, what it needs and what its tests need into $(VENV)" >&2
 	@{ $(PIP) install uv && $(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(CONSTRAINTS) \
-		--build-constraint $(CONSTRAINTS) --editable '.[dev]'; } 2>/dev/null || \
-		$(INSTALL) install --no-compile --editable '.[dev]'
+		--build-constraint $(CONSTRAINTS) --group dev --editable '.[dask]'; } 2>/dev/null || \
+		{ $(PIP) install 'pip>=25.1' && $(INSTALL) install --no-compile --group dev --editable '.[dask]'; }
 	@$(BIN)/python -m compileall -qq -j 0 -x '/(tests?|mypyc?|setuptools|fontTools|pygments/lexers)/' "$(VENV)/lib" || true
 	@touch $(VENV)/.installed-run $@
+
+$(VENV)/.installed-site: $(VENV)/.installed-dev
+	@$(BIN)/uv pip install --quiet --python $(BIN)/python --constraint $(CONSTRAINTS) --group site 2>/dev/null || \
+		{ $(PIP) install 'pip>=25.1' && $(PIP) install --group site; }
+	@touch $@

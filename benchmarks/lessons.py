@@ -3,7 +3,7 @@
     python benchmarks/lessons.py --seeds 1..50           # planted: is the truth within the intervals?
     python benchmarks/lessons.py --seeds 1..50 --null    # nothing planted: where is a saving claimed?
 
-Seeds 1 to 50 are for development; 1001 to 1100 were measured once, after that (docs/lessons.md).
+Seeds 1 to 50 are for development; 1001 to 1100 were measured once, after that (docs/how-to/lessons.md).
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ model (`--overhead pickyman`), the same epochs (ten minutes, at most 90 a job, s
 way to preempt.
 Figures are means over seeds, with 95 % t-intervals of the difference to PickyMan seed by seed.
 
-Printed as Markdown, as docs/pickyman.md has it:
+Printed as Markdown, as docs/research/pickyman.md has it:
 
 1. mean wait and makespan by load, jobs preempted at the end of their epochs;
 2. the same with the policies' own ways to preempt, and with jobs aborted, at the second of the loads;

@@ -4,7 +4,8 @@
 
 Jobs are those of tests/trainjobs.py, but steps jump otherwise (half of the models at some batch, half at some number of
 workers, by 1.1 to 1.8 times), batches are 10 to 320, workers 1, 2, 5, 10 and 20. Printed as Markdown, for
-docs/predict.md: each of 60 models of a family from four profiled jobs (2.5 epochs of each); each of 60 jobs from 2.5
+docs/how-to/predict.md: each of 60 models of a family from four profiled jobs (2.5 epochs of each); each of 60 jobs from
+2.5
 epochs of its own traffic, a sample a second, with and without the bytes of an epoch; how often a cache is noticed.
 """
 

@@ -5,7 +5,7 @@
 Each world has 16 jobs of four made-up models (tests/trainjobs.py), each suspended three times at a moment drawn from
 its third epoch on; what is known of its epochs is the mean of those before. Stopping and starting take constants, bytes
 and noise of the world's own. A model fitted on 12 of the jobs is asked about the four others, and, for jobs that were
-suspended before, one fitted on two suspensions of each job about the third. Printed as Markdown, for docs/predict.md:
+suspended before, one fitted on two suspensions of each job about the third. As Markdown, for docs/how-to/predict.md:
 how many true values lie inside the intervals, by how much of the epoch was predicted to be left.
 """
 

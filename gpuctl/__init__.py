@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from typing import Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 DISTRIBUTION = "gpuctl-toolkit"
 """What pip installs. On PyPI the name ``gpuctl`` belongs to another program, whose package is called the same."""
 

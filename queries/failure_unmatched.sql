@@ -2,7 +2,7 @@
 -- section: failures
 -- order: 120
 -- question: Which signature should be added?
--- population: {failures_unmatched} failed attempt{failures_unmatched||s} that have a log and for which neither it nor the scheduler gives a reason, by their most informative line; lines that differ only in numbers, paths and names have one template. docs/failures.md says how to add a signature.
+-- population: {failures_unmatched} failed attempt{failures_unmatched||s} that have a log and for which neither it nor the scheduler gives a reason, by their most informative line; lines that differ only in numbers, paths and names have one template. docs/how-to/failures.md says how to add a signature.
 -- needs: job_logs
 -- key_columns: template, trials, jobs, users, gpu_hours, example_job
 -- column: template | - | what the lines have in common, <*> for what varies; empty if no line is informative

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis
 
-DOCUMENT = "docs/why-empty.md"
+DOCUMENT = "docs/how-to/why-empty.md"
 
 
 @dataclass(frozen=True)

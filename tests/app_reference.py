@@ -1,4 +1,4 @@
-"""The slow reference of Themis with apps of several jobs, from ``docs/policies/themis.md`` and no other code.
+"""The slow reference of Themis with apps of several jobs, from ``docs/reference/policies/themis.md`` and no other code.
 
 It holds for one-job apps, too: there it must do what `tests.themis_reference.Themis` does.
 """

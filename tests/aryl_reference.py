@@ -1,4 +1,4 @@
-"""The slow reference of Aryl, written from its rules (``docs/policies/aryl.md``), from no other code of ours."""
+"""The slow reference of Aryl, written from its rules (``docs/reference/policies/aryl.md``), not from other code."""
 
 from __future__ import annotations
 

@@ -5,24 +5,24 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "pip install .": "tests/integration/test_wheel.py does it in an empty environment",
         "gpuctl --install-completion": "it would change the user's shell",
     },
-    "docs/add-a-format.md": {
+    "docs/how-to/add-a-format.md": {
         "pip install -e .": "it would change the tests' environment",
         "cp docs/examples/format/": "it changes the checkout; test_example_format.py does it",
         "gpuctl analyze docs/examples/format/jobs.turnstile": "it needs the format that the line before adds",
     },
-    "docs/accel.md": {
+    "docs/research/accel.md": {
         "gpuctl accel train relmas": "it takes ten minutes; tests/integration/test_accel_cli.py has a short one",
         "gpuctl accel evaluate model": "it needs the model",
         "gpuctl accel simulate requests.csv --policy mix-eft,relmas": "it needs the model",
         "gpuctl report learned.json": "it needs the result",
     },
-    "docs/chain.md": {
+    "docs/research/chain.md": {
         "gpuctl chain train site.duckdb --nodes 16 --limit 24h --warm-up 2d --until": "it needs PyTorch",
         "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 --policy plan,newsvendor": (
             "it needs the model; tests/unit/research/chain/test_nets.py has one"
         ),
     },
-    "docs/ci.md": {
+    "docs/how-to/ci.md": {
         "useradd ": "it would make a user",
         "python3 -m venv /opt/gpuctl": "it writes to /opt",
         "install -m 755 examples/ci/nightly.sh /opt": "it writes to /opt",
@@ -33,14 +33,14 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "cp examples/ci/nightly.cron": "it writes to /etc",
         "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
     },
-    "docs/cli.md": {"gpuctl sample ": "it needs a Slurm, and runs until it is stopped"},
-    "docs/replay.md": {
+    "docs/reference/cli.md": {"gpuctl sample ": "it needs a Slurm, and runs until it is stopped"},
+    "docs/how-to/replay.md": {
         "dask scheduler ": "it has no end; tests/integration/test_experiments_dask.py starts one",
         "dask worker ": "it needs the scheduler",
         "gpuctl replay jobs.csv --cluster 64x8 --policy fifo,tiresias --scale-load": "it needs the scheduler",
         "DASK_JOBQUEUE__SLURM__QUEUE=cpu ": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
     },
-    "docs/sources.md": {
+    "docs/how-to/sources.md": {
         "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",
         "gpuctl sample ": "it needs a Slurm, and runs until it is stopped",
         "TZ=UTC SLURM_TIME_FORMAT=%s": "it needs a Slurm",
@@ -52,7 +52,7 @@ NOT_RUN: dict[str, dict[str, str]] = {
         "gpuctl analyze /data/jobs": "it needs the logs",
         "yarn logs ": "it needs a YARN",
     },
-    "docs/start.md": {
+    "docs/tutorials/start.md": {
         "python3 -m venv .venv": "it would make an environment inside the tests' own",
         "pip install .": "tests/integration/test_wheel.py does it in an empty environment",
         "gpuctl ingest --from sacct": "it needs a Slurm: tests/integration/test_slurm_lab.py runs it on one",

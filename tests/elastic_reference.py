@@ -1,7 +1,7 @@
 """Slow references of the policies of elastic deep-learning jobs, written from their rules, from no other code of ours.
 
 Everything is a dictionary or a list, and everything is looked at again at every instant: some hundred jobs are enough.
-What the rules are, and what is a paper's and what is ours, is said in ``docs/policies/optimus.md`` and ``gandiva.md``.
+The rules, and whose they are, are in ``docs/reference/policies/optimus.md`` and ``gandiva.md``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The slow reference of Themis, written from its rules (``docs/policies/themis.md``), from no other code of ours."""
+"""The slow reference of Themis, written from its rules (``docs/reference/policies/themis.md``), not from other code."""
 
 from __future__ import annotations
 

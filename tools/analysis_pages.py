@@ -1,4 +1,4 @@
-"""Writes what the headers of queries/*.sql say into docs/analyses/SECTION.md, and their list into docs/analyses.md.
+"""Writes what the headers of queries/*.sql say into docs/reference: analyses/SECTION.md, and their list, analyses.md.
 
 python tools/analysis_pages.py          write them
 python tools/analysis_pages.py --check  exit 1 where a page says something else, is missing, or is of no section
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from pathlib import Path
 
 from gpuctl.core.notes import in_plural
@@ -15,8 +16,8 @@ from gpuctl.queries.catalogue import Query, built_in
 from gpuctl.queries.sections import SECTIONS
 
 ROOT = Path(__file__).resolve().parent.parent
-INDEX = ROOT / "docs" / "analyses.md"
-PAGES = ROOT / "docs" / "analyses"
+INDEX = ROOT / "docs" / "reference" / "analyses.md"
+PAGES = ROOT / "docs" / "reference" / "analyses"
 LIST = "<!-- List of the tables, written by `make docs` from queries/*.sql: do not edit below. -->"
 START = "<!-- Result tables, written by `make docs` from queries/*.sql: do not edit below. -->"
 
@@ -31,6 +32,11 @@ def title_of(asked: Query) -> str:
     return f"`{asked.name}`: {asked.title}"
 
 
+def filled(paragraph: str) -> str:
+    """Return a paragraph in lines of 120 characters."""
+    return textwrap.fill(paragraph, 120, break_long_words=False, break_on_hyphens=False)
+
+
 def described(asked: Query) -> str:
     """Return the Markdown of one table."""
     kind = " Exported and charted, not printed unless asked for with `--table`." if asked.detail else ""
@@ -39,9 +45,9 @@ def described(asked: Query) -> str:
     lines = [
         f"## {title_of(asked)}",
         "",
-        f"{asked.question}{kind}{needs}",
+        filled(f"{asked.question}{kind}{needs}"),
         "",
-        f"Population (`{{…}}` is a number of your trace): {in_plural(asked.population)}",
+        filled(f"Population (`{{…}}` is a number of your trace): {in_plural(asked.population)}"),
         "",
         "| column | unit | definition |",
         "|---|---|---|",
@@ -63,7 +69,7 @@ def listed() -> str:
             f"| [`{asked.name}`](analyses/{key}.md#{anchor(title_of(asked))}) | {asked.question} |"
             for asked in tables_of(key)
         ]
-        lines += [f"## {heading}", "", f"Section `{key}`: [docs/analyses/{key}.md](analyses/{key}.md)", ""]
+        lines += [f"## {heading}", "", f"Section `{key}`: [analyses/{key}.md](analyses/{key}.md)", ""]
         lines += ["| table | answers |", "|---|---|", *rows, ""]
     return "\n".join(lines).rstrip()
 

@@ -1,4 +1,4 @@
-"""Writes what ``gpuctl --help`` and every command's ``--help`` print into docs/cli.md.
+"""Writes what ``gpuctl --help`` and every command's ``--help`` print into docs/reference/cli.md.
 
 python tools/help_pages.py          write them
 python tools/help_pages.py --check  exit 1 where the document says something else
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "cli.md"
+DOCUMENT = ROOT / "docs" / "reference" / "cli.md"
 AS_GPUCTL = "import sys; sys.argv[0] = 'gpuctl'; from gpuctl.cli.main import main; main()"
 """What the console script does, whether or not it is installed."""
 START = "<!-- Help pages, written by `make docs`: do not edit below. -->"

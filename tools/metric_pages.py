@@ -1,4 +1,4 @@
-"""Writes what gpuctl.reports.metrics knows of every metric into docs/report.md.
+"""Writes what gpuctl.reports.metrics knows of every metric into docs/reference/metrics.md.
 
 python tools/metric_pages.py          write it
 python tools/metric_pages.py --check  exit 1 where the document says something else
@@ -12,7 +12,7 @@ from pathlib import Path
 from gpuctl.reports.metrics import METRICS, written
 
 ROOT = Path(__file__).resolve().parent.parent
-DOCUMENT = ROOT / "docs" / "report.md"
+DOCUMENT = ROOT / "docs" / "reference" / "metrics.md"
 START = "<!-- Metrics, written by `make docs` from reports/metrics.py: do not edit below. -->"
 END = "<!-- End of the metrics. -->"
 

@@ -1,4 +1,4 @@
-"""Writes what the code says of each policy into docs/policies/NAME.md, and their list into docs/policies.md.
+"""Writes what the code says of each policy into docs/reference: policies/NAME.md, and their list, policies.md.
 
 python tools/policy_pages.py          write them
 python tools/policy_pages.py --check  exit 1 where a page says something else, is missing, or is of no policy
@@ -10,14 +10,15 @@ written by hand.
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 from gpuctl.replay.contract.policy import Parameter, Policy
 from gpuctl.replay.policies import BUILT_IN, find
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = ROOT / "docs" / "policies"
-INDEX = ROOT / "docs" / "policies.md"
+PAGES = ROOT / "docs" / "reference" / "policies"
+INDEX = ROOT / "docs" / "reference" / "policies.md"
 START = "<!-- Written by `make docs` from the code: do not edit up to the next mark. -->"
 END = "<!-- End of what is written by `make docs`. -->"
 PARAMETERS = "<!-- Parameters, written by `make docs` from the code: do not edit below. -->"
@@ -58,9 +59,13 @@ def figure(name: str) -> str:
         )
     )
     return (
-        f"![{name} on the sample: which job was on which server](../images/policies/{name}.svg)\n\n"
-        f"Which job was on which server: {what}. Each row is a server; the height of a bar is the "
-        "number of GPUs that the job holds there. Colours distinguish jobs, and repeat."
+        f"![{name} on the sample: which job was on which server](../../images/policies/{name}.svg)\n\n"
+        + textwrap.fill(
+            f"Which job was on which server: {what}. Each row is a server; the height of a bar is the number of GPUs "
+            "that the job holds there. Colours distinguish jobs, and repeat.",
+            120,
+            break_on_hyphens=False,
+        )
     )
 
 

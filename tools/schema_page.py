@@ -1,4 +1,4 @@
-"""Writes the tables that gpuctl query reads, as gpuctl/store/views.py has them, into docs/schema.md.
+"""Writes the tables that gpuctl query reads, as gpuctl/store/views.py has them, into docs/reference/schema.md.
 
 python tools/schema_page.py          write it
 python tools/schema_page.py --check  exit 1 where the document says something else
@@ -11,11 +11,11 @@ from pathlib import Path
 
 from gpuctl.store.views import VIEWS
 
-DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "schema.md"
+DOCUMENT = Path(__file__).resolve().parents[1] / "docs" / "reference" / "schema.md"
 HEAD = """# SQL over a trace store
 
-`gpuctl ingest` makes a store, one DuckDB file. `gpuctl query` answers one SELECT over it, in [DuckDB's SQL](https://duckdb.org/docs/),
-and reads nothing but the store: no file, no network. `gpuctl tables` lists what is below.
+`gpuctl ingest` makes a store, one DuckDB file. `gpuctl query` runs one SELECT over it, in
+[DuckDB's SQL](https://duckdb.org/docs/), without access to files or the network. `gpuctl tables` lists them.
 
 ```sh
 gpuctl ingest sample_data/failures --db site.duckdb
@@ -25,8 +25,8 @@ gpuctl query site.duckdb "SELECT * FROM attempts" --format parquet --output atte
 gpuctl tables jobs
 ```
 
-These tables and columns stay from version to version; new ones may come. What else the file holds is gpuctl's own, and
-changes. Times are UTC. NULL always means that no source states it. Intervals come out in seconds.
+These tables and columns keep their names and meaning between versions; new ones may be added. Everything else in the
+file is internal and may change. Times are UTC. NULL means that no source states the value. Intervals are in seconds.
 
 """
 

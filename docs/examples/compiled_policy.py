@@ -1,4 +1,4 @@
-"""A compiled policy, see docs/write-a-policy.md: who has waited longest for what it asks for starts first."""
+"""A compiled policy, see docs/how-to/write-a-policy.md: who has waited longest for what it asks for starts first."""
 
 from __future__ import annotations
 

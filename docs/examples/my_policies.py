@@ -1,4 +1,4 @@
-"""Two policies of one's own; see docs/write-a-policy.md."""
+"""Two policies of one's own; see docs/how-to/write-a-policy.md."""
 
 from collections import Counter
 

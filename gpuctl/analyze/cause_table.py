@@ -81,8 +81,8 @@ def warnings(rules: Rules) -> list[Note]:
         told.append(
             note(
                 "no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so "
-                "other rules apply that the log does not show. Give quotas with --quotas; docs/analyses/delays.md "
-                "says how far to trust the causes",
+                "other rules apply that the log does not show. Give quotas with --quotas; "
+                "docs/reference/analyses/delays.md says how far to trust the causes",
                 share=share,
             )
         )

@@ -137,7 +137,7 @@ def _unknown_sizes(store: Store) -> tuple[float, Note | None]:
     text = note(
         "no source states how many GPUs {attempts:,} of {ran:,} attempt{ran||s} held, {hours:,.2f} "
         "hours in all: GPU-hours and occupancy exclude them and are lower bounds, and node-hours stand for them. "
-        "docs/why-empty.md says what to load or to give",
+        "docs/how-to/why-empty.md says what to load or to give",
         **row,
     )
     return row["attempts"] / row["ran"], text
@@ -158,8 +158,8 @@ def _inferred_machines(inferred: int) -> Note | None:
         return None
     return note(
         "the GPUs of {inferred:,} machine{inferred||s} are inferred: no source states them, so each counts with the "
-        "most that its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/sources.md says "
-        "what to load",
+        "most that its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/how-to/sources.md "
+        "says what to load",
         inferred=inferred,
     )
 

@@ -328,7 +328,7 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:
             note(
                 "the quotas of {inferred:,} queue{inferred||s} are inferred from what explains the waits and starts "
                 "best, which is a "
-                "guess (docs/analyses/delays.md). Give them with --quotas",
+                "guess (docs/reference/analyses/delays.md). Give them with --quotas",
                 inferred=int(inferred),
             )
         )
@@ -355,7 +355,7 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
         note(
             "no known limit, capacity or fragmentation explains {left:.0%} of the waiting time: limits may not be "
             "loaded, or the scheduler was slow. Give quotas with "
-            "--quotas; docs/sources.md lists other sources of limits",
+            "--quotas; docs/how-to/sources.md lists other sources of limits",
             left=left,
         )
     ]

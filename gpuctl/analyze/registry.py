@@ -30,7 +30,7 @@ SAYS = ("cluster", "telemetry_note", "idle_below", *SITE_NOTES)
 
 _ENDING = ".sql"
 _LARGEST = 1_000_000
-_HINT = "docs/add-an-analysis.md says what a file of SQL must contain"
+_HINT = "docs/how-to/add-an-analysis.md says what a file of SQL must contain"
 _log = logging.getLogger(__name__)
 
 

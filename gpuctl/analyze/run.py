@@ -46,7 +46,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         InputError: quotas are given of queues that it does not have, and not of all that it has.
     """
     cluster = store.cluster(options.cluster)
-    known = registry.known() | {query.name: query for query in options.own}
+    known = registry.known() | {one.name: one for one in options.own}
     names = _tables(options, known)
     asked = [known[name] for name in _with_needed(names, known)]
     read = {name for one in asked for name in query.uses(one.sql, "result")}

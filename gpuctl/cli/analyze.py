@@ -127,7 +127,7 @@ def analyze(
 
     A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables.
     --json has those that a screen or page shows; with --all also those with a row for each job.
-    gpuctl analyses lists the tables; --table FILE.sql runs an analysis of your own (docs/add-an-analysis.md).
+    gpuctl analyses lists the tables; --table FILE.sql runs an analysis of your own (docs/how-to/add-an-analysis.md).
     """
     given = settings(context)
     shape, output = shown.shape(given), shown.output

@@ -158,7 +158,7 @@ def analyses(
 ) -> None:
     """List the analyses that gpuctl analyze runs, one a table, and where each is from.
 
-    The tables of gpuctl replay are in docs/replay.md; gpuctl tables lists those that SQL can read.
+    The tables of gpuctl replay are in docs/how-to/replay.md; gpuctl tables lists those that SQL can read.
     """
     from gpuctl.analyze.registry import known, named
 
@@ -184,8 +184,8 @@ def analyses(
 
 
 _OTHERS = (
-    "gpuctl analyze computes these. docs/replay.md lists the tables of gpuctl replay (replay_summary and others); "
-    "gpuctl tables lists those that gpuctl query can read."
+    "gpuctl analyze computes these. docs/how-to/replay.md lists the tables of gpuctl replay (replay_summary and "
+    "others); gpuctl tables lists those that gpuctl query can read."
 )
 
 

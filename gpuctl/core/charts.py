@@ -3,7 +3,7 @@
     KIND KEY=VALUE ...
 
 A key counts for every medium, unless ``page.`` or ``terminal.`` stands before it; values with blanks are quoted.
-docs/add-an-analysis.md says which kinds and keys there are.
+docs/how-to/add-an-analysis.md says which kinds and keys there are.
 """
 
 from __future__ import annotations

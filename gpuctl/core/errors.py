@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the ``gpuctl`` program; the contract of ``docs/cli.md``."""
+    """Exit codes of the ``gpuctl`` program; the contract of ``docs/reference/cli.md``."""
 
     OK = 0
     CHECK_FAILED = 1

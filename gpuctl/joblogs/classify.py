@@ -63,7 +63,7 @@ _TRACEBACK = 60
 """A traceback's exception follows each of its frames within so many lines."""
 _EXCEPTION = re.compile(r"(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception|Interrupt|Exit|Warning)(?::|$)")
 _CODES = {124: "time_limit", 126: "permission_error", 127: "command_not_found"}
-# measured on tests/fixtures/failures: docs/failures.md
+# measured on tests/fixtures/failures: docs/how-to/failures.md
 _CONFIDENCE = {Tier.ROOT: 0.95, Tier.ERROR: 0.8, Tier.SYMPTOM: 0.5, Tier.GENERIC: 0.35}
 _SCHEDULER_STATE = 0.95
 _SCHEDULER_SIGN = 0.5

@@ -108,7 +108,7 @@ class Verdict(NamedTuple):
         failed: False where nothing says that it did; then the reason is None. None where that is not known.
         reason: slug of `signatures/reasons.toml`, ``no_signature`` where it failed and nothing known was found.
         category: of ``infrastructure``, ``ai_engine``, ``user``, joined by ``+``; None without a reason.
-        confidence: 0 to 1: the share of such verdicts that are right, as measured on the corpus (docs/failures.md).
+        confidence: 0 to 1: the share of such verdicts that are right, measured on the corpus (docs/how-to/failures.md).
         signature: what decided; None for the scheduler's own word.
         stream: where the evidence stands; ``scheduler`` for the scheduler's own word.
         line_no: of the evidence.

@@ -1,7 +1,7 @@
 """Finds what a job's own output tells of its training: epochs, steps, losses and other metrics.
 
-`PATTERNS` pick candidate lines in the one pass over a log; `Parser` reads those lines. docs/progress.md lists the
-programs whose lines it knows, and where the wording of each is from.
+`PATTERNS` pick candidate lines in the one pass over a log; `Parser` reads those lines. docs/how-to/progress.md lists
+the programs whose lines it knows, and where the wording of each is from.
 
 Of a line with several metrics come one training loss and one validation loss (the whole one before its parts), or,
 where it has no loss, one other metric. Of ``0.12 (0.15)``, a value and its running mean, the first is taken, in a

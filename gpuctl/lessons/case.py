@@ -110,7 +110,7 @@ def open_case(
     if not servers.total_gpus:
         raise UsageError(
             f"{workload.name}: the log names no servers with GPUs",
-            hint="the lessons are about where jobs run; docs/sources.md says which sources state that",
+            hint="the lessons are about where jobs run; docs/how-to/sources.md says which sources state that",
         )
     return Case(store, workload.name, workload, servers, options, tell, processes, overhead)
 

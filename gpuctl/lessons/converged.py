@@ -205,8 +205,8 @@ def _table(case: Case, curves: Curves, found: Sequence[tuple[Rule, Stopped]]) ->
         title="Rules of stopping",
         question="What would have been saved by stopping when the loss hardly falls, and at what regret?",
         population=note(
-            "{n:,} job{n||s} that log a loss at three points or more and can be replayed; docs/progress.md says what a "
-            "point is.",
+            "{n:,} job{n||s} that log a loss at three points or more and can be replayed; docs/how-to/progress.md says "
+            "what a point is.",
             n=curves.job.size,
         ),
         notes=(note("GPU-hours after the last logged point are not counted: no rule knows when training is over."),),

@@ -303,7 +303,7 @@ def _failure_table(case: Case, known: Failures) -> ResultTable:
             "whatever waits for the pool.",
             trials=int((fate >= 0).sum()), n=w.size,
         ),
-        notes=(note("Which reason shows where is inferred from what it means: docs/lessons.md has the list."),),
+        notes=(note("Which reason shows where is inferred from what it means: docs/how-to/lessons.md has the list."),),
         columns=FAILED,
         frame=pl.DataFrame(rows, schema={c.name: kinds.get(c.name, pl.Float64) for c in FAILED}, orient="row"),
         key_columns=("category", "trials", "gpu_hours", "caught", "saved_gpu_hours", "late_gpu_hours",

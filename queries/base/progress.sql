@@ -1,4 +1,4 @@
--- The loss curves of one cluster's jobs, a row a point. docs/progress.md says what a point is and which metric is taken.
+-- The loss curves of one cluster's jobs, a row a point. docs/how-to/progress.md says what a point is and which metric is taken.
 WITH told AS MATERIALIZED (
     SELECT p.job, least(coalesce(p.attempt, j.attempts - 1), greatest(j.attempts - 1, 0)) AS attempt, coalesce(p.stream, '') AS stream,
            coalesce(p.line_no, 0) AS line_no, p.epoch, p.step, p.metric, p.loss AS value, p.ts,

@@ -20,7 +20,7 @@ _FILE = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|(?=[^.]*[a-z])[a-z0-9-]+(?:\.[a-z0-9-]+)+\.[a-z]{2,}", re.IGNORECASE)
-_OUR_PAGES = re.compile(r"docs/(?:[\w-]+/)?[\w-]+\.md")
+_OUR_PAGES = re.compile(r"docs/(?:[\w-]+/){0,2}[\w-]+\.md")
 _WORD = re.compile(r"([A-Za-z][A-Za-z_+]*)(?=$|[\s,;:(\[])")
 
 

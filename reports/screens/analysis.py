@@ -293,7 +293,7 @@ def _none_shown(every: Sequence[Row]) -> str:
 
 def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
     if not only(analysis, "overview").get("jobs"):
-        return Line("Next", "also load the job log into this store: docs/sources.md lists the formats")
+        return Line("Next", "also load the job log into this store: docs/how-to/sources.md lists the formats")
     sections = [table.section for one in found if (table := analysis.table(one.table)) is not None]
     waited = any(row["waits"] for row in rows(analysis, "wait_by_size"))
     ways = [f"--section {section}" for section in dict.fromkeys([*sections, "queueing" if waited else "overview"])][:1]

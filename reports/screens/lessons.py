@@ -27,7 +27,7 @@ def screen(analysis: Analysis) -> Screen:
         _answers(answers),
         _inputs(inputs),
         briefly(list(dict.fromkeys(analysis.warnings))),
-        Line("Next", "--all, --table NAME, --html FILE, --notes, --json; docs/lessons.md"),
+        Line("Next", "--all, --table NAME, --html FILE, --notes, --json; docs/how-to/lessons.md"),
     ]
     notes = [("Caveat", text) for text in dict.fromkeys(analysis.warnings)]
     for name in ("lessons", "lesson_inputs"):

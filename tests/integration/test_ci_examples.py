@@ -161,7 +161,7 @@ def test_github_nights_of_a_live_slurm(place: Service) -> None:
     put_sacct(place.stand_ins)
     code, said, summary = nightly_of_github(place)
     assert code == 0, said
-    assert place.installed == ["vendor/gpuctl_toolkit-0.1.0-py3-none-any.whl"]
+    assert place.installed == ["vendor/gpuctl_toolkit-0.2.0-py3-none-any.whl"]
     check_report(place.artifacts / "gpuctl-report", set())
     assert "All 3 checks passed" in summary
     (kept,) = place.cache.iterdir()

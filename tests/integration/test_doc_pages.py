@@ -15,8 +15,8 @@ from gpuctl.replay.policies import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-POLICIES = sorted((DOCS / "policies").glob("*.md"))
-SECTIONS = sorted((DOCS / "analyses").glob("*.md"))
+POLICIES = sorted((DOCS / "reference" / "policies").glob("*.md"))
+SECTIONS = sorted((DOCS / "reference" / "analyses").glob("*.md"))
 
 
 def headings(page: Path) -> str:
@@ -45,8 +45,8 @@ def test_a_section_has_a_command_definition_source_and_caveats(page: Path) -> No
 
 
 def test_the_index_has_every_document() -> None:
-    told = set(re.findall(r"\]\(([\w-]+\.md)[)#]", (DOCS / "README.md").read_text("utf-8")))
-    assert told == {path.name for path in DOCS.glob("*.md")} - {"README.md"}
+    listed = set(re.findall(r"\]\(([\w-]+/[\w-]+\.md)[)#]", (DOCS / "README.md").read_text("utf-8")))
+    assert listed == {path.relative_to(DOCS).as_posix() for path in DOCS.glob("*/*.md")}
 
 
 def test_python_in_documents_is_that_of_the_examples() -> None:
@@ -63,10 +63,20 @@ def test_python_in_documents_is_that_of_the_examples() -> None:
 @pytest.mark.parametrize(
     ("tool", "page", "word", "other"),
     [
-        ("policy_pages.py", "docs/policies/tiresias.md", "| `promote` | `8` |", "| `promote` | `9` |"),
-        ("policy_pages.py", "docs/policies.md", "| [fifo](policies/fifo.md) |", "| [fifo](policies/lifo.md) |"),
-        ("analysis_pages.py", "docs/analyses/runtime.md", "| `p50_min` | min | median |", "| `p50_min` | min | mean |"),
-        ("analysis_pages.py", "docs/analyses.md", "How long do jobs run?", "How long did jobs run?"),
+        ("policy_pages.py", "docs/reference/policies/tiresias.md", "| `promote` | `8` |", "| `promote` | `9` |"),
+        (
+            "policy_pages.py",
+            "docs/reference/policies.md",
+            "| [fifo](policies/fifo.md) |",
+            "| [fifo](policies/lifo.md) |",
+        ),
+        (
+            "analysis_pages.py",
+            "docs/reference/analyses/runtime.md",
+            "| `p50_min` | min | median |",
+            "| `p50_min` | min | mean |",
+        ),
+        ("analysis_pages.py", "docs/reference/analyses.md", "How long do jobs run?", "How long did jobs run?"),
     ],
 )
 def test_a_stale_page_is_found(tmp_path: Path, tool: str, page: str, word: str, other: str) -> None:
@@ -97,7 +107,8 @@ def test_every_policy_has_a_small_figure_that_the_code_draws() -> None:
         text = place.read_text("utf-8")
         assert len(text) < 30_000, place
         assert "<script" not in text
-        assert f"](../images/policies/{place.stem}.svg)" in (DOCS / "policies" / f"{place.stem}.md").read_text("utf-8")
+        page = DOCS / "reference" / "policies" / f"{place.stem}.md"
+        assert f"](../../images/policies/{place.stem}.svg)" in page.read_text("utf-8")
     # one that packs and takes turns, one that borrows servers, and a plain one; `make docs` draws all
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "policy_figures.py", "--check", "fifo", "gandiva", "aryl"],

@@ -9,6 +9,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,13 +49,19 @@ def blocks(document: Path) -> Iterator[tuple[int, str, str]]:
 
 
 def shell_lines(language: str, text: str) -> Iterator[str]:
-    """The command lines of a block; in a console block, those after a prompt."""
+    """The command lines of a block; in a console block, those after a prompt. A quoted text may have several lines."""
     joined = re.sub(r"\\\n\s*", "", text)
+    begun = ""
     for line in joined.splitlines():
-        if language == "sh" and line.strip() and not line.startswith("#"):
-            yield line
+        if language == "sh" and (begun or (line.strip() and not line.startswith("#"))):
+            begun = f"{begun}\n{line}" if begun else line
+            with suppress(ValueError):  # a quotation is open
+                shlex.split(begun, comments=True)
+                yield begun
+                begun = ""
         elif language == "console" and line.startswith("$ "):
             yield line[2:]
+    assert not begun, f"a quotation does not end: {begun}"
 
 
 def by_shell(line: str, folder: Path, env: dict[str, str]) -> CompletedProcess[str]:
@@ -125,9 +132,21 @@ def test_lines_that_are_not_run_are_there_and_no_document_talks_of_tests() -> No
 
 def test_the_readme_is_short_and_runs_on_what_the_checkout_has() -> None:
     text = (ROOT / "README.md").read_text("utf-8")
-    assert text.count("\n") < 150
+    assert text.count("\n") < 120
     commands = [line for _, language, body in blocks(ROOT / "README.md") for line in shell_lines(language, body)]
     assert not [line for line in commands if any(name in line for name in (*STAND_INS, "derived.csv"))]
+
+
+def test_the_screen_in_the_readme_is_that_of_the_tutorial() -> None:
+    (screen,) = [body for _, language, body in blocks(ROOT / "README.md") if language == "text"]
+    tutorial = (ROOT / "docs" / "tutorials" / "start.md").read_text("utf-8")
+    assert [part for part in screen.split("\n\n") if part not in tutorial] == []
+
+
+def test_no_picture_in_the_readme_needs_a_checkout() -> None:
+    """An index of packages shows the README without the files beside it."""
+    pictures = re.findall(r"!\[[^\]]*\]\(([^)]+)\)", (ROOT / "README.md").read_text("utf-8"))
+    assert [address for address in pictures if not address.startswith("https://")] == []
 
 
 def test_make_targets_in_documents_exist(root: Path) -> None:
@@ -164,7 +183,7 @@ def test_generated_parts_of_the_documents_are_current(root: Path, monkeypatch: p
 
 def test_help_pages_in_the_document_are_current(root: Path, gpuctl: Callable[..., CompletedProcess[str]]) -> None:
     tool = runpy.run_path(str(root / "tools" / "help_pages.py"))
-    now = (root / "docs" / "cli.md").read_text("utf-8")
+    now = (root / "docs" / "reference" / "cli.md").read_text("utf-8")
     pages = tool["all_pages"](run=gpuctl)
     assert now == tool["with_pages"](now, pages), "run: make docs"
     # as its own process says it, too
@@ -190,13 +209,14 @@ def test_every_command_and_option_has_help() -> None:
 def test_exit_codes_in_the_document_are_those_of_the_program(root: Path) -> None:
     from gpuctl.core.errors import ExitCode
 
-    rows = re.findall(r"^\| (\d+) \| (\S.*) \|$", (root / "docs" / "cli.md").read_text("utf-8"), re.MULTILINE)
+    page = (root / "docs" / "reference" / "cli.md").read_text("utf-8")
+    rows = re.findall(r"^\| (\d+) \| (\S.*) \|$", page, re.MULTILINE)
     assert [int(code) for code, _ in rows] == sorted(ExitCode)
 
 
 def test_every_sql_file_is_explained(root: Path) -> None:
-    """docs/analyses.md lists each result table, which is named as its SQL file is."""
-    explained = (root / "docs" / "analyses.md").read_text("utf-8")
+    """docs/reference/analyses.md lists each result table, which is named as its SQL file is."""
+    explained = (root / "docs" / "reference" / "analyses.md").read_text("utf-8")
     missing = [path.stem for path in sorted((root / "queries").glob("*.sql")) if f"`{path.stem}`" not in explained]
     assert missing == []
 

@@ -69,11 +69,11 @@ def wrong(page: Path, found: Rows, section: str = "") -> list[str]:
 def test_policies_side_by_side(gpuctl: Run, root: Path, tmp_path: Path) -> None:
     policies = "fifo,las,srtf,optimus,gandiva,themis"
     found = replayed(gpuctl, root, tmp_path, policies, {"themis": THEMIS}, "--param", "gandiva.migrate=5")
-    pages = [root / f"docs/policies/{name}.md" for name in ("gandiva", "optimus", "themis")]
+    pages = [root / f"docs/reference/policies/{name}.md" for name in ("gandiva", "optimus", "themis")]
     assert [cell for page in pages for cell in wrong(page, found)] == []
 
 
 @pytest.mark.parametrize(("section", "policies"), [("by itself", "aryl"), ("in one table", "fifo,las,optimus,aryl")])
 def test_loans_and_growth(section: str, policies: str, gpuctl: Run, root: Path, tmp_path: Path) -> None:
     found = replayed(gpuctl, root, tmp_path, policies, {"aryl": ARYL}, "--inference", "8x8")
-    assert wrong(root / "docs/policies/aryl.md", found, section) == []
+    assert wrong(root / "docs/reference/policies/aryl.md", found, section) == []

@@ -174,7 +174,7 @@ def test_overhead(words: tuple[str, ...], expected: tuple[float, float, float], 
 
 def test_overhead_learnt_from_the_lab(tmp_path: Path, gpuctl: Run) -> None:
     place = tmp_path / "model"
-    document = (ROOT / "docs" / "predict.md").read_text()
+    document = (ROOT / "docs" / "explanation" / "accuracy.md").read_text()
     gpu = Path(__file__).parents[1] / "fixtures" / "suspensions" / "h200.csv"
     for file, count in ((gpu, 23), (LAB / "suspensions.csv", 48)):
         tables = json.loads(gpuctl("train", "overhead", file, "-o", place, "--json").stdout)["tables"]

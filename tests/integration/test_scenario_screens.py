@@ -88,7 +88,7 @@ def test_node_hours_stand_for_the_gpu_hours_of_a_whole_node_log(found: dict[str,
 def test_the_screen_names_what_is_not_known(found: dict[str, Analysis], name: str, missing: str | None) -> None:
     lines = [line for line in drawn(found[name], 120).splitlines() if line.startswith("Not known:")]
     assert len(lines) == (missing is not None)
-    assert all(line.startswith(f"Not known: {missing}") and "docs/why-empty.md" in line for line in lines)
+    assert all(line.startswith(f"Not known: {missing}") and "docs/how-to/why-empty.md" in line for line in lines)
 
 
 def test_the_worst_caveats_come_first_and_are_three(found: dict[str, Analysis]) -> None:

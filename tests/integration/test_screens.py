@@ -115,7 +115,7 @@ def test_golden(screens: dict[str, Screen], width: int) -> None:
 
 def test_the_screen_in_the_docs_is_the_one_that_is_printed(root: Path) -> None:
     screen = (GOLDEN / "analyze-philly-80.txt").read_text("utf-8")
-    assert f"```text\n{screen}```\n" in (root / "docs" / "start.md").read_text("utf-8")
+    assert f"```text\n{screen}```\n" in (root / "docs" / "tutorials" / "start.md").read_text("utf-8")
 
 
 @pytest.mark.parametrize("width", [40, 80, 120, 200])

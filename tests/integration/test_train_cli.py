@@ -181,7 +181,7 @@ def test_help_imports_nothing_heavy(root: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.skipif(not DATA.exists(), reason="the real logs are not here")
 def test_real_logs(gpuctl: Gpuctl, tmp_path: Path) -> None:
-    """Where the model does not beat the best rule, docs/history.md says so; it must not get worse than it says."""
+    """Where the model does not beat the best rule, docs/how-to/history.md says so; it must not get worse."""
     scores = {}
     for name in ("philly/sia_philly.csv", "slurm/ls6-a100.log"):
         gpuctl("train", "runtime", DATA / name, "-o", tmp_path / "m")

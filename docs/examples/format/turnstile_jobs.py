@@ -1,4 +1,4 @@
-"""The job list of Turnstile, a made-up scheduler: the worked example of docs/add-a-format.md.
+"""The job list of Turnstile, a made-up scheduler: the worked example of docs/how-to/add-a-format.md.
 
 After the line ``#turnstile jobs 1`` each line is one job, its nine fields with tabs between them, ``-`` where there is
 nothing to say: id, user, queue, GPUs asked for, submitted, started, ended (seconds since 1970), result, places
@@ -213,7 +213,7 @@ def _attempt_row(job: Job) -> AttemptRow:
 
 FORMAT = Format(
     name="turnstile-jobs",
-    title="Turnstile, job list (the worked example of docs/add-a-format.md)",
+    title="Turnstile, job list (the worked example of docs/how-to/add-a-format.md)",
     fills=("jobs", "attempts", "placements", "queues"),
     file_names=("jobs.turnstile",),
     order=20,

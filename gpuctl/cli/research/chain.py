@@ -150,12 +150,12 @@ def evaluate(
         if compat is None or any(each is not None for each in (nodes, split, model, max_overlap)):
             raise UsageError(
                 "--cases goes with --compat mirage, and without --nodes, --split, --model and --max-overlap",
-                hint="docs/chain.md has examples of both ways",
+                hint="docs/research/chain.md has examples of both ways",
             )
         result, failed = _cases(cases, reader, table, given, command)
     else:
         if nodes is None or split is None:
-            raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
+            raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/research/chain.md has examples")
         from gpuctl.research.chain.evaluate import check_bound, minutes, policy_names
         from gpuctl.research.chain.trial import Evaluation
 
@@ -206,7 +206,7 @@ def train(
     """Learn from a log how long a job will wait, for gpuctl chain advise and run."""
     given = settings(context)
     if nodes is None:
-        raise UsageError("chain train needs --nodes, of the cluster", hint="docs/chain.md has an example")
+        raise UsageError("chain train needs --nodes, of the cluster", hint="docs/research/chain.md has an example")
     from gpuctl.cli.progress import Bar
     from gpuctl.predictors import card
     from gpuctl.research.chain import evaluate as of_log

@@ -1,4 +1,4 @@
-"""What a compiled policy in a file of its own is made of; docs/write-a-policy.md says how.
+"""What a compiled policy in a file of its own is made of; docs/how-to/write-a-policy.md says how.
 
 All that such a policy calls is here, so that its file imports nothing else of the simulator.
 """

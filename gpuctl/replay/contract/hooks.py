@@ -35,7 +35,7 @@ HOOKS = {
     "on_timer": E_TIMER,
     "on_round": E_ROUND,
 }
-"""What each of them hears of; see docs/write-a-policy.md."""
+"""What each of them hears of; see docs/how-to/write-a-policy.md."""
 
 
 class Listener:

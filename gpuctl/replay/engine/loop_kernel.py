@@ -27,8 +27,8 @@ def loop(  # type: ignore[no-untyped-def]
 ):  # fmt: skip
     """Go on for so many instants, or to the end.
 
-    Hooks mean what they mean of a policy written in Python (docs/write-a-policy.md), and are called in that order. Of
-    one that is not given nothing is compiled.
+    Hooks mean what they mean of a policy written in Python (docs/how-to/write-a-policy.md), and are called in that
+    order. Of one that is not given nothing is compiled.
 
     Args:
         s: the simulation.

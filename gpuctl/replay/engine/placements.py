@@ -6,7 +6,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FEWEST, FILL, RACK, SPREAD
 
 PLACEMENTS = {"any": ANY, "consolidate": CONSOLIDATE, "spread": SPREAD, "fill": FILL, "rack": RACK, "fewest": FEWEST}
-"""See `gpuctl.replay.engine.placement_kernel.find`; docs/replay.md says what they do."""
+"""See `gpuctl.replay.engine.placement_kernel.find`; docs/how-to/replay.md says what they do."""
 
 
 def placement_number(name: str, whose: str = "") -> int:

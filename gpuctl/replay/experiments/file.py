@@ -1,6 +1,6 @@
 """An experiment as a TOML file: jobs, servers, policies with parameters of their own, what varies, and what counts.
 
-docs/replay.md says what a file may have. What is wrong with it is told with the file, the key and what was expected.
+docs/how-to/replay.md says what a file may have. What is wrong with it is reported with file, key and what was expected.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _KEYS = (
 _POLICY_KEYS = ("policy", "label", "params")
 _FACTORS = {"scale_load": "--scale-load", "add_servers": "--add-servers"}
 _MOST_BYTES = 1 << 20
-_HINT = "docs/replay.md#an-experiment-file has an example"
+_HINT = "docs/how-to/replay.md#an-experiment-file has an example"
 
 
 @dataclass(frozen=True)

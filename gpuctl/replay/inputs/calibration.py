@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 _MOST_BYTES = 1 << 20
-_HINT = "gpuctl calibrate writes such a file; docs/calibrate.md has an example"
+_HINT = "gpuctl calibrate writes such a file; docs/how-to/calibrate.md has an example"
 _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 

@@ -1,7 +1,7 @@
 """How fast a job runs where it is put: the same for every policy of one comparison.
 
 The work of a job is its recorded run time times its speed on the recorded placement, so that a replay on that placement
-takes as long as recorded. See ``docs/replay.md`` for where the factors come from.
+takes as long as recorded. See ``docs/how-to/replay.md`` for where the factors come from.
 """
 
 from __future__ import annotations

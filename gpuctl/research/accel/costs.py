@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 HERE = Path(__file__).parent / "data"
 LAYERS, KINDS = HERE / "layers.csv", HERE / "kinds.csv"
-"""The tables that come with gpuctl: computed from a model of costs, see docs/accel.md."""
+"""The tables that come with gpuctl: computed from a model of costs, see docs/research/accel.md."""
 
 NEEDED = ("model", "idx", "kind", "compute_us", "dram_bytes", "energy_uj")
 _HINT = f"expected a CSV with the columns {', '.join(NEEDED)}, one row a layer and kind"

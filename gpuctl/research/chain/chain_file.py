@@ -18,7 +18,7 @@ _OURS = (*_NOWHERE, "-J", "--job-name", "--comment", "-d", "--dependency", "--pa
 _FLAGS = "HhkOQsvV"
 """Short options of sbatch without a value: others may follow in the same word."""
 MOST_SCRIPT = 4 << 20
-_HINT = "docs/chain.md has an example"
+_HINT = "docs/research/chain.md has an example"
 MOST_BYTES = 1 << 20
 
 

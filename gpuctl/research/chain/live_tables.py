@@ -64,7 +64,7 @@ def advice(found: Advice, accrues: bool | None, command: str) -> Analysis:
     if accrues is not True:
         warnings.append(
             ours("With PriorityFlags=ACCRUE_ALWAYS, S could depend on P and age meanwhile: in simulations neither "
-                 "interruption nor overlap (docs/chain.md)")
+                 "interruption nor overlap (docs/research/chain.md)")
         )  # fmt: skip
     return _result(
         ResultTable(

@@ -184,7 +184,8 @@ def test_without_polars_the_findings_are_still_told(
 
 def test_every_check_is_in_the_document(root: Path) -> None:
 
-    document = (root / "docs" / "cli.md").read_text("utf-8").partition("## Is all in order")[2].partition("\n## ")[0]
+    page = (root / "docs" / "reference" / "cli.md").read_text("utf-8")
+    document = page.partition("## Is all in order")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", document, re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
     modules = (installation, machine, models, checks_rows, lake, store)

@@ -1,4 +1,4 @@
-"""Verdicts on programs that really failed: as good as docs/failures.md says."""
+"""Verdicts on programs that really failed: as good as docs/how-to/failures.md says."""
 
 from __future__ import annotations
 

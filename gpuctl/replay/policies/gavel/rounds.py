@@ -67,7 +67,7 @@ class GavelRounds(PythonPolicy):
         self.room = np.array([sum(view.servers[s] for s in some) for some in self.servers.values()], np.float64)
 
     def on_submit(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         self.new = True
         told = [view.type_speed(job, kind) if self.params["by"] == "speed" else 1.0 for kind in self.types]
         room = [sum(view.servers[s] for s in self.servers[kind] if view.suits(job, s)) for kind in self.types]
@@ -76,7 +76,7 @@ class GavelRounds(PythonPolicy):
             view.reject(job, "larger than any GPU type")
 
     def on_finish(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         self.new = True
         for known in (self.share, self.got, self.owed, self.speeds, self.ran, self.plan, self.on):
             known.pop(job, None)

@@ -96,7 +96,7 @@ class Osdec(PythonPolicy):
     # ---- what happens
 
     def on_submit(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         run_s = view.duration(job)
         if not self.marked[job] or run_s > LONGEST_S:
             self.queue.append(job)
@@ -109,7 +109,7 @@ class Osdec(PythonPolicy):
         self.told["jobs"] += 1
 
     def on_finish(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         if job in self.runs:
             self.told["done"] += 1
             self.gpu_s["useful"] += view.gpus[job] * view.duration(job)
@@ -119,7 +119,7 @@ class Osdec(PythonPolicy):
             self.held -= self.used.pop(job, 0)
 
     def on_requeue(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         if job in self.s.latest:
             if job in self.runs:
                 self._wait_again(view, job)

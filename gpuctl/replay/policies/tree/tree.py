@@ -87,23 +87,23 @@ class TreePolicy(PythonPolicy):
                 setattr(self.jobs, name, np.append(array, np.zeros(more, array.dtype)))
 
     def on_submit(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         self._grow(job)
         jobs = self.jobs
         jobs.submit[job], jobs.queued[job], jobs.gpus[job] = view.submit[job], view.now, view.gpus[job]
         jobs.limit[job], jobs.user[job], jobs.queue[job] = view.limit[job], view.user[job], view.queue[job]
 
     def on_requeue(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         self._stopped(view, job)
 
     def on_finish(self, view: View, job: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         self._stopped(view, job)
         self.ended.add(int(self.jobs.user[job]), int(self.jobs.gpus[job]), view.ran(job))
 
     def on_timer(self, view: View, number: int) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
 
     def _stopped(self, view: View, job: int) -> None:
         self.on.discard(job)
@@ -112,7 +112,7 @@ class TreePolicy(PythonPolicy):
         jobs.ran[job], jobs.served[job] = view.ran(job), view.attained(job)
 
     def decide(self, view: View) -> None:
-        """See docs/write-a-policy.md."""
+        """See docs/how-to/write-a-policy.md."""
         waiting = [job for job in view.waiting if self.params["preempt"] or view.gpus[job] <= view.free]
         running = sorted(self.on) if self.params["preempt"] else []
         if not waiting:

@@ -36,7 +36,7 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import first
 
 @inner
 def user_limit(f, q):  # type: ignore[no-untyped-def]
-    """What a user with asks may have in a leaf (UsersManager): see docs/policies.md."""
+    """What a user with asks may have in a leaf (UsersManager): see docs/reference/policies.md."""
     cap, step, queue = cluster(f), at(f.sizes, LEAST), f.queues[q]
     due = larger(cap, at(f.due, q), step)
     consumed = times_up(cap, queue.used_ratio, step)

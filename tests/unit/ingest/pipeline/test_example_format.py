@@ -1,4 +1,4 @@
-"""The worked example of docs/add-a-format.md: added as the page says, it is found, read and asked about."""
+"""The worked example of docs/how-to/add-a-format.md: added as the page says, it is found, read and asked about."""
 
 from __future__ import annotations
 

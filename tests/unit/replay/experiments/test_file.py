@@ -15,7 +15,7 @@ FIFO = '[[policies]]\npolicy = "fifo"\n'
 
 def test_the_file_of_the_documents(root: Path) -> None:
     text = (root / "docs/examples/experiment.toml").read_text("utf-8")
-    assert f"```toml\n{text}```" in (root / "docs/replay.md").read_text("utf-8")
+    assert f"```toml\n{text}```" in (root / "docs/how-to/replay.md").read_text("utf-8")
     file = read(root / "docs/examples/experiment.toml")
     assert [path.resolve() for path in file.inputs] == [root / "sample_data/jobs.csv"]
     assert file.factors == {"scale_load": ("0.8", "1", "1.2")}
