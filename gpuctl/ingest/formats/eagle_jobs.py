@@ -8,7 +8,7 @@ the number of their array: of rows with one number the first keeps it, the other
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.known_jobs import KnownJobs
@@ -16,18 +16,7 @@ from gpuctl.ingest.traces.jobs import LINE, Jobs
 from gpuctl.ingest.traces.states import SLURM
 from gpuctl.ingest.traces.table import Column, JobTable
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _TIMES = ("submit", "start", "end")
-
-
-def _made() -> dict[str, pl.Expr]:
-    import polars as pl
-
-    zoned = {f"{name}_ts": pl.coalesce(f"{name}_tz", f"{name}_ts") for name in _TIMES}
-    return zoned | {"time_limit_s": pl.col("limit").round().cast(pl.Int64)}
-
 
 TABLE = JobTable(
     what="a job table of Eagle",
@@ -37,7 +26,7 @@ TABLE = JobTable(
         "account": Column("account"),
         "partition": Column("queue"),
         "qos": Column("qos"),
-        "wallclock_req": Column("limit", "number"),
+        "wallclock_req": Column("limit_s", "number"),
         "nodes_req": Column("nodes", "whole"),
         "processors_req": Column("cpus", "whole"),
         "gpus_req": Column("gpus", "number", needed=True),
@@ -49,7 +38,10 @@ TABLE = JobTable(
     optional={"name": Column("name"), **{f"{name}_time_tz": Column(f"{name}_tz", "time") for name in _TIMES}},
     open_ended=True,
     states=SLURM,
-    derive=_made,
+    derive={
+        **{f"{name}_ts": f"coalesce({name}_tz, {name}_ts)" for name in _TIMES},
+        "time_limit_s": "cast(round(limit_s) as bigint)",
+    },
 )
 
 

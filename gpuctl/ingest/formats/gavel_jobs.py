@@ -8,19 +8,15 @@ named after its place in the file, from 0.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.streams import peeked
 from gpuctl.ingest.traces import gavel
-from gpuctl.ingest.traces.jobs import Jobs
+from gpuctl.ingest.traces.jobs import Jobs, jobs_to_come
 from gpuctl.ingest.traces.table import Column, JobTable
-from gpuctl.ingest.traces.to_come import numbered, to_come
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _TOLD = {
     "job_type": Column("name", needed=True),
@@ -37,20 +33,6 @@ _WIDTHS = {
 }
 
 
-def _in_steps() -> dict[str, pl.Expr]:
-    return {"job": numbered(1), **to_come(None)}
-
-
-def _timed() -> dict[str, pl.Expr]:
-    return {"job": numbered(1), **to_come("work_s")}
-
-
-def _always() -> pl.Expr:
-    import polars as pl
-
-    return pl.lit(value=True)
-
-
 def _table(width: int) -> JobTable:
     timed = "duration" in _WIDTHS[width]
     return JobTable(
@@ -58,8 +40,8 @@ def _table(width: int) -> JobTable:
         columns=_TOLD | ({"duration": Column("work_s", "number", needed=True)} if timed else {}),
         names=_WIDTHS[width],
         separator="\t",
-        derive=_timed if timed else _in_steps,
-        quirks={} if timed else {"work_in_steps": _always},
+        derive={"job": "cast(line - 1 as varchar)", **jobs_to_come("work_s" if timed else None)},
+        quirks={} if timed else {"work_in_steps": "true"},
     )
 
 

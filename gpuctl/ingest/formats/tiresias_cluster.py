@@ -12,19 +12,10 @@ from gpuctl.ingest.traces.jobs import LINE
 from gpuctl.ingest.traces.table import Column, Table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from gpuctl.ingest.core.format import Sink
 
 MOST = 100_000
 """Nodes a row."""
-
-
-def _many() -> dict[str, pl.Expr]:
-    import polars as pl
-
-    return {f"more than {MOST:,} nodes": pl.col("switches") * pl.col("nodes") > MOST}
-
 
 TABLE = Table(
     what="a cluster of Tiresias's simulator",
@@ -35,7 +26,7 @@ TABLE = Table(
         "num_cpu_p_node": Column("cpus", "whole"),
         "mem_p_node": Column("mem_mb", "whole", scale=1024),
     },
-    faults=_many,
+    faults={f"more than {MOST:,} nodes": f"switches * nodes > {MOST}"},
 )
 
 

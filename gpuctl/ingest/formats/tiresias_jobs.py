@@ -11,22 +11,14 @@ after submission, are not read.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.delimited import header
 from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.traces.jobs import jobs_to_come
 from gpuctl.ingest.traces.table import Column, JobTable
-from gpuctl.ingest.traces.to_come import to_come
-
-if TYPE_CHECKING:
-    import polars as pl
-
-
-def _work() -> dict[str, pl.Expr]:
-    return to_come("work_s")
-
 
 TABLE = JobTable(
     what="a job list of Tiresias's simulator",
@@ -39,7 +31,7 @@ TABLE = JobTable(
     },
     optional={"user": Column("user"), "job_type": Column("qos")},
     open_ended=True,
-    derive=_work,
+    derive=jobs_to_come("work_s"),
 )
 MINUTES = replace(
     TABLE,

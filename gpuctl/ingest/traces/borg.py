@@ -1,4 +1,7 @@
-"""Jobs of Google's Borg trace of 2019, made of their events."""
+"""Jobs of Google's Borg trace of 2019, made of their events.
+
+Of an event in ``trace_parts``, ``task`` is the priority, ``group`` the scheduler and ``start_ts`` the time.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
-KIND = "borg-event"
-"""Kind of the rows of ``trace_parts``: ``task`` is the priority, ``group`` the scheduler, ``start_ts`` the time."""
 _NAMES = (
     *("SUBMIT", "QUEUE", "ENABLE", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST"),
     *("UPDATE_PENDING", "UPDATE_RUNNING"),
 )
 """In the order of their numbers: https://github.com/google/cluster-data, clusterdata_trace_format_v3.proto."""
-EVENTS = frozenset((*_NAMES, *map(str, range(len(_NAMES)))))
 _NUMBERED = " ".join(f"WHEN '{number}' THEN '{name}'" for number, name in enumerate(_NAMES))
 _THEIRS = "source IN (SELECT source FROM sources WHERE cluster = $cluster AND format = 'borg-collections')"
 _JOBS = f"""
@@ -22,7 +22,7 @@ INSERT INTO job_rows BY NAME
 WITH events AS (
     SELECT job, "user", name, task, "group", start_ts AS ts, source,
            CASE source_state {_NUMBERED} ELSE upper(source_state) END AS kind
-    FROM trace_parts WHERE cluster = $cluster AND kind = '{KIND}'
+    FROM trace_parts WHERE cluster = $cluster AND kind = 'borg-event'
 ),
 told AS (
     SELECT job, min("user") AS "user", min(name) AS name, max(try_cast(task AS INTEGER)) AS priority,

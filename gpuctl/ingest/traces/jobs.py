@@ -53,6 +53,16 @@ _RAN = [state.value for state in (State.COMPLETED, State.FAILED, State.TIMEOUT, 
 """A job in one of these states has started, whatever the source tells."""
 
 
+def jobs_to_come(work: str | None) -> dict[str, str]:
+    """Formulas (`Table.derive`) for the input of a simulator: jobs that have not run.
+
+    Args:
+        work: the column with their run times in seconds; None if the source has none.
+    """
+    run = work or "cast(null as double)"
+    return {"state": f"'{State.PENDING}'", "attempts": "cast(0 as int)", "run_sum_s": run, "run_last_s": run}
+
+
 class Jobs:
     """Takes jobs of one source, one row a job, and writes them to the store.
 

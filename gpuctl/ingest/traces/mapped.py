@@ -20,9 +20,7 @@ from gpuctl.ingest.traces.states import SLURM
 from gpuctl.ingest.traces.table import Column, JobTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
+    from collections.abc import Collection, Mapping, Sequence
 
     from gpuctl.ingest.traces.cells import Kind
 
@@ -244,7 +242,7 @@ def _table(told: Said, ours: Mapping[str, str], first: Mapping[str, str]) -> Job
         open_ended=True,
         separator=told.separator,
         states=_WORDS | states,
-        derive=partial(_derived, frozenset(ours.values())),
+        derive=_derived(ours.values()),
     )
 
 
@@ -264,40 +262,33 @@ def _column(told: Said, ours: str, cell: str) -> Column:
     return Column(_TEXTS[ours], needed=ours == "job_id")
 
 
-def _derived(there: frozenset[str]) -> Mapping[str, pl.Expr]:
-    """What follows of the columns that there are: ends of lengths, names of jobs that have none."""
-    import polars as pl
-
-    made: dict[str, pl.Expr] = {}
+def _derived(there: Collection[str]) -> dict[str, str]:
+    """Formulas for what follows from the columns of a file: ends of lengths, names of jobs that have none."""
+    made: dict[str, str] = {}
     if "job_id" not in there:
-        made["job"] = pl.format("row-{}", pl.col(LINE))
+        made["job"] = f"concat('row-', {LINE})"
     if "num_gpus" not in there:
-        made["gpus"] = pl.lit(0.0)
-    micros = {
-        name: (pl.col(f"{name}_told") * 1_000_000).round().cast(pl.Int64).cast(pl.Duration("us"))
-        for name in ("duration", "wait")
-        if name in there
-    }
-    start = pl.col("start_ts") if "start_time" in there else None
+        made["gpus"] = "cast(0 as double)"
+    length = "cast(cast(round({}_told * 1000000) as bigint) as interval)".format
+    start = "start_ts" if "start_time" in there else None
     if start is None and "wait" in there and "submit_time" in there:
-        start = pl.col("submit_ts") + micros["wait"]
-        made["start_ts"] = start
+        start = made["start_ts"] = f"submit_ts + {length('wait')}"
     elif start is not None and "wait" in there and "submit_time" not in there:
-        made["submit_ts"] = start - micros["wait"]
+        made["submit_ts"] = f"start_ts - {length('wait')}"
     if "duration" in there:
         if start is not None and "end_time" not in there:
-            made["end_ts"] = start + micros["duration"]
-        made["run_span_s"] = pl.col("duration_told")
+            made["end_ts"] = f"{start} + {length('duration')}"
+        made["run_span_s"] = "duration_told"
     if "requested_time" in there:
-        made["time_limit_s"] = pl.col("requested_time_told").round().cast(pl.Int64)
-    made |= {name: pl.col(name).ceil().cast(pl.Int64) for name in ("cpus", "mem_mb") if _ours_of(name) in there}
+        made["time_limit_s"] = "cast(round(requested_time_told) as bigint)"
+    made |= {name: f"cast(ceil({name}) as bigint)" for name in ("cpus", "mem_mb") if _ours_of(name) in there}
     if "state" not in there:
         begun = State.UNKNOWN if start is not None or "end_time" in there else State.PENDING
-        made["state"] = pl.lit(begun.value)
+        made["state"] = f"'{begun}'"
         if begun == State.PENDING:
-            made |= {"attempts": pl.lit(0, pl.Int32)}
+            made["attempts"] = "cast(0 as int)"
             if "duration" in there:
-                made |= dict.fromkeys(("run_sum_s", "run_last_s"), pl.col("duration_told"))
+                made |= dict.fromkeys(("run_sum_s", "run_last_s"), "duration_told")
     return made
 
 
