@@ -10,9 +10,8 @@ import re
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.read import delimited
 from gpuctl.ingest.read.csv_header import first_line
-from gpuctl.ingest.read.delimited import Delimited, header
+from gpuctl.ingest.read.delimited import LINE, Delimited, header
 from gpuctl.ingest.traces.cells import expected, typed
 
 if TYPE_CHECKING:
@@ -36,14 +35,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             gpus.setdefault(found[1], {})[int(found[2])] = name
     hosts = [name for name, found in places.items() if found[2] is None]
     for piece in table.pieces():
-        sink.seen(piece.rows.height + len(piece.rejects))
-        rows = _rows(piece.rows, list(places), sink.timezone)
-        bad = rows.filter(rows["fault"].is_not_null())
-        lines = bad[delimited.LINE].to_list()
-        told = zip(lines, bad["fault"], piece.raw(lines), strict=True)
-        for number, reason, raw in sorted([*piece.rejects, *told]):
-            sink.reject(number, reason, raw)
-        good = rows.filter(rows["fault"].is_null())
+        good = piece.without_faults(_rows(piece.rows, list(places), sink.timezone), sink)
         if good.height:
             _write(good, gpus, hosts, sink)
             sink.loaded(good.height)
@@ -59,7 +51,7 @@ def _rows(cells: pl.DataFrame, places: list[str], timezone: str) -> pl.DataFrame
         pl.when(pl.lit(bad_time | times.is_null())).then(pl.lit(f"Time is not {expected('time')}"))
         .when(wrong).then(pl.lit(f"a value is not {expected('number')}"))
     )  # fmt: skip
-    made = pl.DataFrame([times.alias("ts"), cells[delimited.LINE], *(v.alias(n) for n, (v, _) in read.items())])
+    made = pl.DataFrame([times.alias("ts"), cells[LINE].alias("line"), *(v.alias(n) for n, (v, _) in read.items())])
     return made.with_columns(fault=fault.otherwise(pl.lit(None, pl.String)))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.traces.table import Column, Table
 
@@ -26,14 +27,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     for rows, _ in TABLE.rows(stream, sink):
         sink.loaded(rows.height)
         last = rows.unique("queue", keep="last", maintain_order=True)
-        known: dict[str, object] = {"cluster": sink.cluster, "queues": last["queue"].to_list()}
-        sink.execute(
-            "DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))", known
-        )
-        quota = pl.col("quota_gpus").cast(pl.Float64)
-        about = {"cluster": pl.lit(sink.cluster), "quota_source": pl.lit("configured")}
-        if last.height:
-            sink.insert("queues", last.select("queue", quota, **about))
+        quotas = last.select("queue", pl.col("quota_gpus").cast(pl.Float64), quota_source=pl.lit("configured"))
+        replace_rows(sink, "queues", quotas)
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -19,6 +19,7 @@ from gpuctl.ingest.core.job_rows import (
     DUPLICATE_JOB,
     AttemptRow,
     add_queues,
+    replace_rows,
     standing,
 )
 from gpuctl.ingest.traces import kube
@@ -250,19 +251,13 @@ def _write_queues(quotas: dict[str, tuple[float, float | None, str | None]], oth
     import polars as pl
 
     if quotas:
-        names = list(quotas)
-        sink.execute(
-            "DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))",
-            {"cluster": sink.cluster, "queues": names},
-        )
         columns = {
-            "queue": names,
+            "queue": list(quotas),
             "quota_gpus": [quota for quota, _, _ in quotas.values()],
             "limit_gpus": pl.Series([limit for _, limit, _ in quotas.values()], dtype=pl.Float64),
             "parent": pl.Series([parent for _, _, parent in quotas.values()], dtype=pl.String),
         }
-        told = pl.DataFrame(columns).with_columns(cluster=pl.lit(sink.cluster), quota_source=pl.lit("configured"))
-        sink.insert("queues", told)
+        replace_rows(sink, "queues", pl.DataFrame(columns).with_columns(quota_source=pl.lit("configured")))
     add_queues(sink, others)
 
 
@@ -271,15 +266,8 @@ def _write_machines(machines: dict[str, dict[str, Any]], sink: Sink) -> None:
 
     if not machines:
         return
-    sink.execute(
-        "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))",
-        {"cluster": sink.cluster, "names": list(machines)},
-    )
     kinds = {"gpu_type": pl.String, "rack": pl.String, "cpus": pl.Int64, "mem_mb": pl.Int64, "gpus_labelled": pl.Int64}
-    sink.insert(
-        "machines",
-        pl.DataFrame(list(machines.values()), schema_overrides=kinds).with_columns(cluster=pl.lit(sink.cluster)),
-    )
+    replace_rows(sink, "machines", pl.DataFrame(list(machines.values()), schema_overrides=kinds))
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.traces.jobs import LINE
 from gpuctl.ingest.traces.table import Column, Table
 
@@ -44,12 +45,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
                      for s in range(row["switches"]) for n in range(row["nodes"])]  # fmt: skip
             frame = pl.DataFrame(names, schema={"rack": pl.String, "machine": pl.String}, orient="row")
             told = {name: pl.lit(row[name]) for name in ("gpus_labelled", "cpus", "mem_mb")}
-            known: dict[str, object] = {"cluster": sink.cluster, "names": [name for _, name in names]}
-            sink.execute(
-                "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))", known
-            )
-            if frame.height:
-                sink.insert("machines", frame.with_columns(cluster=pl.lit(sink.cluster), **told))
+            replace_rows(sink, "machines", frame.with_columns(**told))
             sink.loaded()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.traces.jobs import LINE
 from gpuctl.ingest.traces.table import Table
 
@@ -40,12 +41,8 @@ class MachineTable(Table):
             for number, text in zip(lines, raw(lines), strict=True):
                 sink.reject(number, DUPLICATE, text)
             fresh = rows.filter(new).select(names)
-            if fresh.is_empty():
-                continue
-            # those that jobs were seen on before
-            seen = "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))"
-            sink.execute(seen, {"cluster": sink.cluster, "names": fresh["machine"].to_list()})
-            sink.insert("machines", fresh.with_columns(cluster=pl.lit(sink.cluster)))
+            # the store may have some without their sizes, because jobs ran there
+            replace_rows(sink, "machines", fresh)
             sink.loaded(fresh.height)
 
 

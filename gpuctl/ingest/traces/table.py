@@ -135,14 +135,8 @@ class Table:
             stream, tuple(self.columns), self.what, separator=self.separator, names=self.names, numbers=numbers
         )
         for piece in table.pieces():
-            sink.seen(piece.rows.height + len(piece.rejects))
             rows = self._typed(piece.rows, sink.timezone, plain=is_plain(piece.data, self.separator))
-            bad = rows.filter(rows[_FAULT].is_not_null()).select(LINE, _FAULT)
-            lines = bad[LINE].to_list()
-            told = zip(lines, bad[_FAULT], piece.raw(lines), strict=True)
-            for number, reason, raw in sorted([*piece.rejects, *told]):
-                sink.reject(number, reason, raw)
-            yield rows.filter(rows[_FAULT].is_null()) if lines else rows, piece.raw
+            yield piece.without_faults(rows, sink), piece.raw
 
     def _typed(self, rows: pl.DataFrame, timezone: str, *, plain: bool) -> pl.DataFrame:
         """Give the cells their types, and name the first fault of each row in the column `_FAULT`."""
