@@ -24,7 +24,7 @@ from gpuctl.ingest.traces.declared import formats_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from gpuctl.ingest.traces.mapped import Said
+    from gpuctl.ingest.traces.mapped import ColumnMapping
 
 GROUP = "gpuctl.formats"
 _FILE = "--log-format FILE.py:NAME, where NAME is a gpuctl.ingest.core.format.Format in it"
@@ -191,7 +191,7 @@ def formats_for(
     cumulative: bool = False,
     job_logs: Sequence[str] = (),
     signatures: Sequence[Path] = (),
-    mapped: Said | None = None,
+    mapped: ColumnMapping | None = None,
     swf_unit: str | None = None,
 ) -> tuple[Format, ...]:
     """Return every format, some of them as the user's options have it.
