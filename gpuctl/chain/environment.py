@@ -13,10 +13,11 @@ import gymnasium
 import numpy as np
 
 from gpuctl.chain.episode import DAY_S, Pair
-from gpuctl.chain.evaluate import EVERY_S, Evaluation, Trial, minutes, next_midnight
+from gpuctl.chain.evaluate import EVERY_S, Evaluation, Trial, next_midnight
 from gpuctl.chain.log import Log, check_size, from_store, log_of
 from gpuctl.chain.nets import SEEN, costs, seen_choice
 from gpuctl.chain.policies import look
+from gpuctl.core.durations import minutes_of_option
 from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
@@ -73,9 +74,9 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     ) -> None:
         found = _log(log, cluster, seed, nodes)
         check_size(found, nodes)
-        pair = Pair(job_nodes, minutes("limit", limit))
+        pair = Pair(job_nodes, minutes_of_option("limit", limit))
         first = next_midnight(found.first_start_s) if begin is None else begin
-        asked = Evaluation(nodes, pair, (), 0, first, outage_cost, 60 * minutes("warm_up", warm_up))
+        asked = Evaluation(nodes, pair, (), 0, first, outage_cost, 60 * minutes_of_option("warm_up", warm_up))
         last = int(found.submit_s[-1]) if end is None else end
         self.begins = range(first, last - asked.arrivals_s + 1, EVERY_S)
         if not self.begins:

@@ -157,10 +157,11 @@ def evaluate(
     else:
         if nodes is None or split is None:
             raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/chain.md has examples")
-        from gpuctl.chain.evaluate import Evaluation, check_bound, minutes, policy_names
+        from gpuctl.chain.evaluate import Evaluation, check_bound, policy_names
+        from gpuctl.core.durations import minutes_of_option
 
         check_cost(outage_cost)
-        bound_h = None if max_overlap is None else minutes("--max-overlap", max_overlap) / 60
+        bound_h = None if max_overlap is None else minutes_of_option("--max-overlap", max_overlap) / 60
         if bound_h is not None:
             check_bound(bound_h, policy_names(policy))
         asked = Evaluation(
@@ -262,10 +263,10 @@ def _cases(
 
 def _pair(nodes: int, job_nodes: int, limit: str, ends_after: str | None) -> Pair:
     from gpuctl.chain.episode import Pair
-    from gpuctl.chain.evaluate import minutes
+    from gpuctl.core.durations import minutes_of_option
 
-    limit_min = minutes("--limit", limit)
-    run_min = limit_min if ends_after is None else minutes("--ends-after", ends_after)
+    limit_min = minutes_of_option("--limit", limit)
+    run_min = limit_min if ends_after is None else minutes_of_option("--ends-after", ends_after)
     if run_min > limit_min:
         raise UsageError(f"--ends-after {ends_after}: longer than --limit {limit}")
     if job_nodes > nodes:
@@ -284,11 +285,11 @@ def check_cost(outage_cost: float) -> None:
 
 
 def _warm_up(text: str) -> int:
-    from gpuctl.chain.evaluate import minutes
+    from gpuctl.core.durations import minutes_of_option
 
-    if minutes("--warm-up", text) % 240:
+    if minutes_of_option("--warm-up", text) % 240:
         raise UsageError(f"--warm-up {text}: expected a multiple of four hours", hint="2d, 10d")
-    return 60 * minutes("--warm-up", text)
+    return 60 * minutes_of_option("--warm-up", text)
 
 
 def _policies(

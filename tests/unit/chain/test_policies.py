@@ -14,7 +14,7 @@ import pytest
 from gpuctl.chain import bound, evaluate, look_kernel
 from gpuctl.chain.baselines import LOOK_MIN
 from gpuctl.chain.episode import Pair, Situation
-from gpuctl.chain.evaluate import Evaluation, minutes, policy_names, run
+from gpuctl.chain.evaluate import Evaluation, policy_names, run
 from gpuctl.chain.log import Log, log_of
 from gpuctl.chain.past import History
 from gpuctl.chain.policies import Rule, _first, due, hourly, lessons, look, quantile_line, start_of, trained
@@ -264,7 +264,3 @@ def test_what_makes_no_sense_is_refused(log: Log) -> None:
         evaluate.check_bound(2, ("reactive", "best"))
     with pytest.raises(UsageError, match="no chain policy 'qbets'"):
         policy_names("plan,qbets")
-    assert [minutes("--limit", text) for text in ("48h", "90m", "2d")] == [2880, 90, 2880]
-    for text in ("", "48", "0h", "-1h", "1e9h", "31d", "h"):
-        with pytest.raises(UsageError):
-            minutes("--limit", text)
