@@ -1,9 +1,9 @@
 """Eagle, the supercomputer of NREL: its jobs of 2018 to 2023 (``eagle_data.parquet`` or CSV).
 
-Published as submission 5860 of data.openei.org: Slurm's jobs under other names. Stamps name no zone and are Golden's,
-Colorado; columns ``…_time_tz`` with an offset are taken before them. Lengths are in seconds. All tasks of an array have
-the number of their array: of rows with one number the first keeps it, the others are ``NUMBER/LINE`` and have the quirk
-``task_of_an_array``. GPUs, CPUs and nodes are those asked for.
+Published as submission 5860 of data.openei.org: Slurm's jobs under other names. Times carry no zone and are those of
+Golden, Colorado; columns ``…_time_tz`` with an offset take precedence. Lengths are in seconds. All tasks of an array
+have the number of their array: of rows with the same number the first keeps it, the others become ``NUMBER/LINE`` and
+have the quirk ``task_of_an_array``. GPUs, CPUs and nodes are those requested.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ TABLE = JobTable(
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read jobs; rows of one number are tasks of an array.
+    """Read jobs; rows with the same number are tasks of an array.
 
     Raises:
         InputError: the header lacks a column.

@@ -1,9 +1,9 @@
-"""Jobs as the simulators of Gavel (OSDI'20) and Shockwave (NSDI'23) take them: a line a job, tabs between its cells.
+"""Jobs for the simulators of Gavel (OSDI'20) and Shockwave (NSDI'23): one line per job, tabs between its cells.
 
-12 cells are Shockwave's, with a known run time; 11 the same without it; 10 Gavel's; 7 those of its folder ``msr``,
-which it does not read itself any more. Elsewhere than in Shockwave's the work is in steps: how long it takes depends
-on the GPUs, and is not told, but for what ``gavel-speeds`` say. Seconds count from a start of the file's own; a job is
-named after its place in the file, from 0.
+Lines of 12 cells are Shockwave's, with a known run time; of 11 cells the same without it; of 10 cells Gavel's; of 7
+cells those of its folder ``msr``, which Gavel itself no longer reads. Except in Shockwave's, the work is in steps: its
+run time depends on the GPUs and is unknown unless there are ``gavel-speeds``. Seconds count from a start of the file's
+own; a job is named after its place in the file, from 0.
 """
 
 from __future__ import annotations

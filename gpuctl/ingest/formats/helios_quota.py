@@ -1,8 +1,8 @@
 """Helios: GPUs of each virtual cluster, day by day (``cluster_gpu_number.csv``; Hu et al., SC'21).
 
-A row of the ledger is a day: a column each virtual cluster, and their ``total``, which is not read. Quotas move: the
-history goes into ``quota_history``, and the last day's into ``queues``. Names of virtual clusters recur in other
-clusters of Helios.
+A row of the ledger is a day: one column per virtual cluster, and their ``total``, which is not read. Quotas change: the
+history goes into ``quota_history``, the quotas of the last day into ``queues``. Clusters of Helios share names of
+virtual clusters.
 """
 
 from __future__ import annotations

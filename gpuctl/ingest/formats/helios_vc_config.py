@@ -1,4 +1,4 @@
-"""Lucid's quotas of Helios's virtual clusters (``vc_config.csv``): ``,num``, nodes of 8 GPUs of each."""
+"""Lucid's quotas of Helios's virtual clusters (``vc_config.csv``): ``,num``, the nodes of 8 GPUs per cluster."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.traces.table import Column, Table
 
-GPUS_A_NODE = 8
+GPUS_PER_NODE = 8
 TABLE = Table(
     what="a list of virtual clusters of Lucid",
-    columns={"": Column("queue", needed=True), "num": Column("quota_gpus", "whole", needed=True, scale=GPUS_A_NODE)},
+    columns={"": Column("queue", needed=True), "num": Column("quota_gpus", "whole", needed=True, scale=GPUS_PER_NODE)},
 )
 
 
@@ -20,7 +20,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``queues``.
 
     Raises:
-        InputError: the header is another.
+        InputError: the header lacks a column.
     """
     import polars as pl
 

@@ -1,11 +1,11 @@
 """OpenB: pods with GPUs of a production cluster of Alibaba, 149 days (``openb_pod_list_*.csv``; Weng et al., ATC'23).
 
-A row of ``jobs`` is a pod: which pods belong together is not told, nor on which node one ran. Seconds count from the
-first pod. ``gpu_milli`` is the part of each GPU, less than 1000 only for pods of one GPU. ``pod_phase`` is the phase
-that was seen last: pods that were running have a time of deletion all the same, so that they ended there, in a state
-that nobody knows. Of pods that were still pending nothing more is known. CPUs are rounded up to whole ones.
+A row of ``jobs`` is a pod: neither the pods that belong together nor the node of a pod are known. Seconds count from
+the first pod. ``gpu_milli`` is the part of each GPU, less than 1000 only for pods with one GPU. ``pod_phase`` is the
+last phase seen: pods that were running have a time of deletion nevertheless; they ended then, in an unknown state. Of
+pods that were still pending nothing more is known. CPUs are rounded up to whole ones.
 
-The variants ``multigpu*`` have no times: pods in the order in which they came.
+The variants ``multigpu*`` have no times: pods in the order of their submission.
 """
 
 from __future__ import annotations

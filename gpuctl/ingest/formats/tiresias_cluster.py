@@ -1,6 +1,6 @@
 """The cluster of Tiresias's simulator: ``num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node``.
 
-A row is a kind of node, as many switches as it says with as many nodes on each; the names of both are ours.
+A row is a kind of node: a number of switches, and a number of nodes on each. gpuctl makes the names of both.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
 MOST = 100_000
-"""Nodes a row."""
+"""Nodes per row, at most."""
 
 TABLE = Table(
     what="a cluster of Tiresias's simulator",
@@ -35,7 +35,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``machines``.
 
     Raises:
-        InputError: the header is another.
+        InputError: the header lacks a column.
     """
     import polars as pl
 

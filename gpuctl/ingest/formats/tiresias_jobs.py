@@ -1,11 +1,11 @@
-"""Jobs as Tiresias's simulator takes them, and its descendants (ElasticFlow, Chronus, mltiply): a CSV with a header.
+"""Jobs for Tiresias's simulator and its descendants (ElasticFlow, Chronus, mltiply): a CSV with a header.
 
 All have ``job_id``, ``num_gpu``, ``submit_time``, ``model_name`` and ``duration``, in any order, and columns of their
-own; ``user`` and ``job_type`` (as the quality of service) are read where they are there. Seconds count from a start
-that the file does not tell. The jobs are to come: no wait is known, ``duration`` is the work that they bring.
+own; ``user`` and ``job_type`` (the quality of service) are read if present. Seconds count from an unknown start. The
+jobs have not run: no wait is known, and ``duration`` is their work.
 
-Chronus counts in minutes: a column ``expect_time_list`` shows that a file is one of its own. Its deadlines, in minutes
-after submission, are not read.
+Chronus counts in minutes: a column ``expect_time_list`` identifies its files. Its deadlines, in minutes after
+submission, are not read.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MINUTES = replace(
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read jobs; times are minutes where the header has ``expect_time_list``.
+    """Read jobs; times are in minutes if the header has ``expect_time_list``.
 
     Raises:
         InputError: the header lacks a column.

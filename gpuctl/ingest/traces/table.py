@@ -1,4 +1,4 @@
-"""Tables of published traces, read by a declaration of what their columns are."""
+"""Tables of published traces, read by a declaration of their columns."""
 
 from __future__ import annotations
 
@@ -42,10 +42,10 @@ class Column:
     """One column of a source.
 
     Attributes:
-        to: the column of the store that it fills, or a name of its own for what only `Table.derive` looks at.
+        to: the column of the store that it fills, or a name of its own that only formulas use.
         kind: see `gpuctl.ingest.traces.cells.Kind`.
-        needed: whether a row in which it is empty is rejected.
-        scale: numbers and seconds are multiplied by this.
+        needed: whether a row is rejected if the cell is empty.
+        scale: factor of numbers and seconds.
         missing: texts that stand for an empty cell.
     """
 
@@ -58,20 +58,20 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """What a table of a trace is.
+    """A table of a trace.
 
     Attributes:
-        what: names such a file, for messages.
-        columns: what each column is, by its name in the header; a file must have all of them.
-        optional: columns that it may have, too.
-        unread: further columns of the header, of which nothing is read.
-        passed: columns that it may have, of which nothing is read.
+        what: description of such a file, for messages.
+        columns: name in the header -> column; a file must have all of them.
+        optional: further columns that it may have.
+        unread: columns that the header must have and that are not read.
+        passed: columns that it may have and that are not read.
         absent: columns that it never has: they are those of another format with the same other columns.
         open_ended: whether it may have columns of any other name.
-        names: the columns of a table without a header, in their order; a header of these is allowed.
+        names: the columns of a table without a header, in order; a header of these names is allowed.
         file: a part of the name of such a file, if it has no header, or if other files have the same header.
-        first_cell: what the first cell of a row of such a file matches, where its name tells nothing.
-        separator: stands between cells.
+        first_cell: pattern of the first cell of a row, which identifies a file without a header under another name.
+        separator: the character between cells.
         states: the source's words in ``source_state``, upper case; any other is an unknown state.
         derive: further columns, or others in their place: formulas over those of `Column.to`.
         faults: reason for which a row is rejected -> formula of the condition, over the same columns.
@@ -97,7 +97,7 @@ class Table:
     quirks: Mapping[str, str] = field(default_factory=dict)
 
     def sniff(self, name: str, head: bytes) -> str | None:
-        """Recognise the header, its columns in any order; without one the file's name and as many cells."""
+        """Recognise the header, its columns in any order, or else the name or first cell and the number of cells."""
         if name.endswith(".header") or (self.file and not self.names and self.file not in name):
             return None
         first = first_line(head)
@@ -119,11 +119,11 @@ class Table:
         return there <= {*self.columns, *self.optional, *self.unread, *self.passed}
 
     def rows(self, stream: BinaryIO, sink: Sink) -> Iterator[tuple[pl.DataFrame, Callable[[Sequence[int]], list[str]]]]:
-        """Yield the rows of a file with their types; those that are none are rejected.
+        """Yield the rows of a file with typed cells; lines that are no rows, and rows with faults, are rejected.
 
         Returns:
-            columns of `Column.to` and of `derive`, ``state`` where there is a ``source_state``, ``quirks`` where there
-            are any, and `LINE`; and what tells the text of some lines of these.
+            columns of `Column.to` and of `derive`, `LINE`, ``state`` if there is a ``source_state``, and ``quirks`` if
+            any are declared; and a function that returns the text of lines.
 
         Raises:
             InputError: the header lacks a column.
@@ -160,11 +160,11 @@ class Table:
         import polars as pl
 
         if "source_state" in rows.columns:
-            told = rows["source_state"]
-            # of the few words that there are, and not of each row's
-            there = told.unique().drop_nulls().to_list()
+            words_of_source = rows["source_state"]
+            # per distinct word, not per row
+            there = words_of_source.unique().drop_nulls().to_list()
             states = {word: self.states.get(word.upper(), State.UNKNOWN).value for word in there}
-            state = told.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
+            state = words_of_source.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
             rows = rows.with_columns(state.alias("state"))
         rows = rows.with_columns(**{name: _expression(formula) for name, formula in self.derive.items()})
         faults += [pl.when(pl.sql_expr(where)).then(pl.lit(reason)) for reason, where in self.faults.items()]
@@ -177,10 +177,10 @@ class Table:
 
 @dataclass(frozen=True)
 class JobTable(Table):
-    """A table with one row a job."""
+    """A table with one row per job."""
 
     def load(self, stream: BinaryIO, sink: Sink) -> None:
-        """Read such a file into jobs, attempts and queues; see `Jobs` for what becomes of a job told twice.
+        """Read such a file into jobs, attempts and queues; `Jobs` describes duplicates.
 
         Raises:
             InputError: the header lacks a column.
@@ -193,12 +193,12 @@ class JobTable(Table):
 
 @dataclass(frozen=True)
 class RowTable(Table):
-    """A table with one row for each of one table of the store.
+    """A table whose rows become rows of one table of the store.
 
     Attributes:
         table: its name.
         keep: the columns of the store that are filled.
-        always: further ones, and the text that all rows have there.
+        always: further columns, and the text that all rows have there.
         lists: those of `keep` that the store has as lists; here each list has one value.
     """
 
