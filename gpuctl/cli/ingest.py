@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport, SourceReport
-    from gpuctl.ingest.traces.mapped import Said
+    from gpuctl.ingest.traces.mapped import ColumnMapping
     from gpuctl.reports.screens.model import Screen
     from gpuctl.spread.engine import Engine
 
@@ -182,11 +182,11 @@ def ingest(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _mapped(maps: list[str] | None, units: list[str] | None, save: Path | None) -> Said | None:
+def _mapped(maps: list[str] | None, units: list[str] | None, save: Path | None) -> ColumnMapping | None:
     """What the user says of a CSV's columns, kept in a file where that is asked for."""
-    from gpuctl.ingest.traces.mapped import said
+    from gpuctl.ingest.traces.mapped import column_mapping
 
-    found = said(maps or (), units or ())
+    found = column_mapping(maps or (), units or ())
     if save is not None:
         if found is None:
             raise UsageError("--save-map keeps what --map says", hint="--map gpu_num=num_gpus")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.cli.options import LogReading, Site
     from gpuctl.ingest.core.given_gpus import GpusPerNode
     from gpuctl.ingest.pipeline.report import IngestReport
-    from gpuctl.ingest.traces.mapped import Said
+    from gpuctl.ingest.traces.mapped import ColumnMapping
 
 
 _OF_STORES = frozenset({"analyze", "convert", "explain", "fit", "learn from", "report"})
@@ -195,11 +195,11 @@ def _check_unread(site: Site | None, doing: str) -> None:
         )
 
 
-def _mapped(site: Site | None, log_format: str | None) -> tuple[Said | None, str | None]:
+def _mapped(site: Site | None, log_format: str | None) -> tuple[ColumnMapping | None, str | None]:
     """What the user says of the columns of a CSV, and the format that files are of that are named."""
-    from gpuctl.ingest.traces.mapped import NAME, said
+    from gpuctl.ingest.traces.mapped import NAME, column_mapping
 
-    found = said(site.map or (), site.unit or ()) if site else None
+    found = column_mapping(site.map or (), site.unit or ()) if site else None
     return found, log_format or (NAME if found is not None else None)
 
 

@@ -176,8 +176,7 @@ def _listed(path: Path) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
 def _one(asked: OneJob) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
     import polars as pl
 
-    from gpuctl.research.chain.cases import clock_s
-    from gpuctl.research.chain.evaluate import minutes
+    from gpuctl.core.durations import clock_s, minutes_of_option
 
     gpus, nodes, limit, queue, user, at = astuple(asked)
     try:
@@ -186,7 +185,7 @@ def _one(asked: OneJob) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
         raise UsageError(f"--at {str(at)[:40]}: expected a date and time", hint="2026-03-01T12:00") from None
     row = {
         "job": "job", "user": user, "queue": queue, "gpus": gpus, "nodes": None if nodes is None else float(nodes),
-        "time_limit_s": None if limit is None else 60.0 * minutes("--limit", limit), "submit_s": submit_s,
+        "time_limit_s": None if limit is None else 60.0 * minutes_of_option("--limit", limit), "submit_s": submit_s,
     }  # fmt: skip
     kinds: dict[str, Any] = {name: pl.String if name in {"job", "user", "queue"} else pl.Float64 for name in row}
     return pl.DataFrame([row], schema=kinds), ()

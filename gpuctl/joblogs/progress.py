@@ -14,9 +14,10 @@ import re
 from datetime import UTC
 from typing import TYPE_CHECKING
 
+from gpuctl.core.durations import progress_time
 from gpuctl.joblogs.evidence import Step
 from gpuctl.joblogs.progress_line import MOST_EPOCHS, Found, Line, body, pairs, steps_of
-from gpuctl.joblogs.progress_text import NUMBER, Name, count, duration, name_of, number, stamp
+from gpuctl.joblogs.progress_text import NUMBER, Name, count, name_of, number, stamp
 
 if TYPE_CHECKING:
     from datetime import tzinfo
@@ -295,7 +296,7 @@ class Parser:
         elif line.epoch is None:
             of = _DESC_OF.search(what)
             line.epoch, line.epochs = (float(of[1]), float(of[2])) if of else (self._epoch, self._epochs)
-        line.step, line.steps, line.elapsed = step, total, duration(elapsed)
+        line.step, line.steps, line.elapsed = step, total, progress_time(elapsed)
         if step is not None and total is not None and step < total:
             # Lightning shows the last epoch's validation loss beside this epoch's batches
             metrics = [found for found in metrics if not found.kind.valid]

@@ -169,16 +169,6 @@ def count(text: str) -> int | None:
     return round(value) if value < MOST else None
 
 
-def duration(text: str) -> float | None:
-    """Seconds of ``03``, ``01:03`` or ``26:01:03``; None for anything else."""
-    seconds = 0
-    for part in text.split(":"):
-        if not part.isdecimal():
-            return None
-        seconds = seconds * 60 + int(part)
-    return float(seconds)
-
-
 _STAMP = re.compile(
     r"(?<!\d)(?:(\d{4})[-/](\d\d)[-/](\d\d)|(\d\d)/(\d\d)/(\d{4}))[T ,]{1,2}(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
     r" ?(Z|UTC|[-+]\d\d:?\d\d(?!\d))?"

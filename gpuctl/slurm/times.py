@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.local_time import LATEST_S, WallClock
@@ -15,8 +14,6 @@ NO_TIME = ("", "Unknown", "None", "N/A", "n/a", "(null)", "NONE", "0", "Invalid"
 
 _FIRST = 31_536_000
 _LOCAL = "%Y-%m-%dT%H:%M:%S"
-_DURATION = re.compile(r"(?:(\d{1,7})-)?(?:(\d{1,7}):)?(\d{1,7}):(\d{1,2})(?:\.(\d{1,9}))?", re.ASCII)
-_DAYS = re.compile(r"(\d{1,7})-(\d{1,2})(?::(\d{1,2}))?", re.ASCII)
 
 
 class Instants(NamedTuple):
@@ -121,16 +118,3 @@ def _odd(texts: pl.Series, utc: pl.Series, rest: pl.Series, clock: WallClock) ->
     at = texts.replace_strict(words, pl.Series(range(len(words)), dtype=pl.UInt32), default=None)
     known = first.gather(at)
     return Instants(utc.zip_with(~rest, known), second.gather(at), rest & known.is_null())
-
-
-def seconds(text: str) -> float | None:
-    """Read ``[D-]HH:MM:SS``, ``MM:SS.mmm``, ``D-HH[:MM]``; None for ``UNLIMITED``, ``Partition_Limit`` and the like."""
-    text = text.strip()
-    match = _DAYS.fullmatch(text)
-    if match:
-        return int(match[1]) * 86400.0 + int(match[2]) * 3600 + int(match[3] or 0) * 60
-    match = _DURATION.fullmatch(text)
-    if match:
-        days, hours, minutes, secs = (int(match[i] or 0) for i in range(1, 5))
-        return days * 86400 + hours * 3600 + minutes * 60 + secs + float(f"0.{match[5] or 0}")
-    return None

@@ -5,15 +5,14 @@ from __future__ import annotations
 import math
 import re
 
+from gpuctl.core.durations import slurm_limit
 from gpuctl.core.errors import InputError
 
 _WHOLE = re.compile(r"[0-9]{1,10}")
-_TIME = re.compile(r"(?:(\d{1,7})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _AMOUNT = re.compile(r"(-?[\d.]+)([KMGTP]?)B?", re.IGNORECASE)
 _UNITS = "KMGTP"
 _IN_MIB = ("mem", "bb/")
 """Resources that Slurm counts in MiB; all others are counted one by one."""
-_NO_LIMIT = frozenset({"infinite", "unlimited", "-1"})
 
 
 def whole(name: str, text: str) -> int:
@@ -43,47 +42,27 @@ def number(name: str, text: str) -> float:
 
 
 def minutes(name: str, text: str) -> float | None:
-    """A time in minutes: ``min``, ``min:s``, ``h:min:s``, ``d-h``, ``d-h:min``, ``d-h:min:s``; None for no limit.
-
-    Seconds are rounded up to a minute, as Slurm does.
+    """Read a time (`slurm_limit`) as minutes; seconds are rounded up to a minute, as Slurm does; None for no limit.
 
     Raises:
         InputError: it is none of these.
     """
-    found = _clock(name, text)
+    found = slurm_limit(name, text)
     return None if found is None else float(-(-found // 60))
 
 
 def exact_seconds(name: str, text: str) -> float | None:
-    """A time in seconds, written as `minutes` says, not rounded; None for no limit.
+    """Read a time (`slurm_limit`) as seconds, not rounded; None for no limit.
 
     Raises:
         InputError: it is none of these.
     """
-    found = _clock(name, text)
+    found = slurm_limit(name, text)
     return None if found is None else float(found)
 
 
-def _clock(name: str, text: str) -> int | None:
-    """Seconds of a time; None for no limit."""
-    if text.strip().lower() in _NO_LIMIT:
-        return None
-    found = _TIME.fullmatch(text.strip())
-    if found is None:
-        raise InputError(f"{name}={text[:60]}: expected a time such as 30, 4:00:00 or 7-0")
-    days, *rest = (int(part) if part else None for part in found.groups())
-    parts = [part for part in rest if part is not None]
-    if days is not None:
-        hours, mins, secs = [*parts, 0, 0][:3]
-        return days * 86_400 + hours * 3600 + mins * 60 + secs
-    if len(parts) == 1:
-        return parts[0] * 60
-    hours, mins, secs = [0, *parts][-3:]
-    return hours * 3600 + mins * 60 + secs
-
-
 def seconds(name: str, text: str) -> float:
-    """A time in seconds; it is written as `minutes` says, and has an end.
+    """Read a time (`slurm_limit`) as whole minutes, in seconds; it must have an end.
 
     Raises:
         InputError: it is none, or unlimited.

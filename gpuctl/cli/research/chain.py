@@ -155,12 +155,15 @@ def evaluate(
         result, failed = _cases(cases, reader, table, given, command)
     else:
         if nodes is None or split is None:
-            raise UsageError("chain evaluate needs --nodes and --split, or --cases", hint="docs/research/chain.md has examples")
-        from gpuctl.research.chain.evaluate import check_bound, minutes, policy_names
+            raise UsageError(
+                "chain evaluate needs --nodes and --split, or --cases", hint="docs/research/chain.md has examples"
+            )
+        from gpuctl.core.durations import minutes_of_option
+        from gpuctl.research.chain.evaluate import check_bound, policy_names
         from gpuctl.research.chain.trial import Evaluation
 
         check_cost(outage_cost)
-        bound_h = None if max_overlap is None else minutes("--max-overlap", max_overlap) / 60
+        bound_h = None if max_overlap is None else minutes_of_option("--max-overlap", max_overlap) / 60
         if bound_h is not None:
             check_bound(bound_h, policy_names(policy))
         asked = Evaluation(
@@ -262,11 +265,11 @@ def _cases(
 
 
 def _pair(nodes: int, job_nodes: int, limit: str, ends_after: str | None) -> Pair:
+    from gpuctl.core.durations import minutes_of_option
     from gpuctl.research.chain.episode import Pair
-    from gpuctl.research.chain.evaluate import minutes
 
-    limit_min = minutes("--limit", limit)
-    run_min = limit_min if ends_after is None else minutes("--ends-after", ends_after)
+    limit_min = minutes_of_option("--limit", limit)
+    run_min = limit_min if ends_after is None else minutes_of_option("--ends-after", ends_after)
     if run_min > limit_min:
         raise UsageError(f"--ends-after {ends_after}: longer than --limit {limit}")
     if job_nodes > nodes:
@@ -285,11 +288,11 @@ def check_cost(outage_cost: float) -> None:
 
 
 def _warm_up(text: str) -> int:
-    from gpuctl.research.chain.evaluate import minutes
+    from gpuctl.core.durations import minutes_of_option
 
-    if minutes("--warm-up", text) % 240:
+    if minutes_of_option("--warm-up", text) % 240:
         raise UsageError(f"--warm-up {text}: expected a multiple of four hours", hint="2d, 10d")
-    return 60 * minutes("--warm-up", text)
+    return 60 * minutes_of_option("--warm-up", text)
 
 
 def _policies(
@@ -324,7 +327,7 @@ def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:
 
 
 def _date(option: str, text: str) -> int:
-    from gpuctl.research.chain.cases import clock_s
+    from gpuctl.core.durations import clock_s
 
     try:
         return clock_s(text)

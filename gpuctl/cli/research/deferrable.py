@@ -375,9 +375,9 @@ def _print(
 
 
 def _seconds(option: str, text: str) -> int:
-    from gpuctl.research.chain.evaluate import minutes
+    from gpuctl.core.durations import minutes_of_option
 
-    found = 60 * minutes(option, text)
+    found = 60 * minutes_of_option(option, text)
     if not 60 <= found <= 86_400:
         raise UsageError(f"{option} {text}: expected a time from 1m to 1d", hint="30m, 1h")
     return found

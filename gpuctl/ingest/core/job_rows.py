@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -204,6 +204,26 @@ def new_jobs(sink: Sink, rows: Sequence[tuple[Any, ...]], places: Sequence[tuple
     for number in (~(found.new | found.same)).arg_true():
         sink.reject(places[number][0], DUPLICATE_JOB, places[number][1])
     return found.new.to_list()
+
+
+def replace_rows(sink: Sink, table: Literal["machines", "queues"], rows: pl.DataFrame) -> None:
+    """Insert machines or queues in place of those that the sink's cluster has under the same names.
+
+    Args:
+        sink: takes the rows.
+        table: its names are in the column ``machine`` or ``queue``.
+        rows: without ``cluster``.
+    """
+    import polars as pl
+
+    if rows.is_empty():
+        return
+    key = table.removesuffix("s")
+    sink.execute(
+        f"DELETE FROM {table} WHERE cluster = $cluster AND {key} IN (SELECT unnest($names::VARCHAR[]))",  # noqa: S608
+        {"cluster": sink.cluster, "names": rows[key].to_list()},
+    )
+    sink.insert(table, rows.with_columns(cluster=pl.lit(sink.cluster)))
 
 
 def add_queues(sink: Sink, queues: Iterable[str]) -> None:

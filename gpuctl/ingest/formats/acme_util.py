@@ -1,7 +1,7 @@
 """Acme: utilization of GPUs and of nodes' CPUs (``GPU_UTIL.csv``, ``NODE_CPU_UTILIZATION.csv``; Hu et al., NSDI'24).
 
 A row is an instant, a column a node (``10.140.1.10``) or one of its GPUs (``10.140.1.10-0``). CPU figures pass 100 and
-are kept as they are; nothing is read of the other metrics. Which job was on a node is not told.
+are stored unchanged; the other metrics are not read. Which job was on a node is unknown.
 """
 
 from __future__ import annotations
@@ -10,9 +10,8 @@ import re
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.read import delimited
 from gpuctl.ingest.read.csv_header import first_line
-from gpuctl.ingest.read.delimited import Delimited, header
+from gpuctl.ingest.read.delimited import LINE, Delimited, header
 from gpuctl.ingest.traces.cells import expected, typed
 
 if TYPE_CHECKING:
@@ -36,14 +35,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             gpus.setdefault(found[1], {})[int(found[2])] = name
     hosts = [name for name, found in places.items() if found[2] is None]
     for piece in table.pieces():
-        sink.seen(piece.rows.height + len(piece.rejects))
-        rows = _rows(piece.rows, list(places), sink.timezone)
-        bad = rows.filter(rows["fault"].is_not_null())
-        lines = bad[delimited.LINE].to_list()
-        told = zip(lines, bad["fault"], piece.raw(lines), strict=True)
-        for number, reason, raw in sorted([*piece.rejects, *told]):
-            sink.reject(number, reason, raw)
-        good = rows.filter(rows["fault"].is_null())
+        good = piece.without_faults(_rows(piece.rows, list(places), sink.timezone), sink)
         if good.height:
             _write(good, gpus, hosts, sink)
             sink.loaded(good.height)
@@ -59,7 +51,7 @@ def _rows(cells: pl.DataFrame, places: list[str], timezone: str) -> pl.DataFrame
         pl.when(pl.lit(bad_time | times.is_null())).then(pl.lit(f"Time is not {expected('time')}"))
         .when(wrong).then(pl.lit(f"a value is not {expected('number')}"))
     )  # fmt: skip
-    made = pl.DataFrame([times.alias("ts"), cells[delimited.LINE], *(v.alias(n) for n, (v, _) in read.items())])
+    made = pl.DataFrame([times.alias("ts"), cells[LINE].alias("line"), *(v.alias(n) for n, (v, _) in read.items())])
     return made.with_columns(fault=fault.otherwise(pl.lit(None, pl.String)))
 
 
@@ -77,7 +69,7 @@ def _write(rows: pl.DataFrame, gpus: dict[str, dict[int, str]], hosts: list[str]
 
 
 def _metric(name: str, head: bytes) -> tuple[str, bool] | None:
-    """The metric that a file's name has, and whether its columns are GPUs; None where it is no such file."""
+    """Return the metric in the name of a file and whether its columns are GPUs; None if it is no such file."""
     found = header(first_line(head))
     places = [_PLACE.fullmatch(column) for column in found[1:]]
     if len(found) < 2 or found[0] != "Time" or not all(places):
@@ -93,7 +85,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 
 def passes_over(name: str, head: bytes) -> str | None:
-    """Tell the metrics that nothing is read of."""
+    """Recognise the metrics that are not read."""
     found = _metric(name, head)
     return f"Acme's metric {found[0]}: gpuctl reads {' and '.join(_READ)}" if found else None
 

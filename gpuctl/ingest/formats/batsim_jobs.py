@@ -11,7 +11,6 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.streams import peeked
@@ -19,20 +18,25 @@ from gpuctl.ingest.traces.processors import sizes, unit_of
 from gpuctl.ingest.traces.table import Column, JobTable
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import polars as pl
 
     from gpuctl.ingest.core.format import Sink
     from gpuctl.ingest.traces.processors import Unit
 
 
-def _derived(unit: Unit) -> dict[str, pl.Expr]:
+def _size(unit: Unit, of: str) -> pl.Expr:
     import polars as pl
 
-    success = pl.when(pl.col("success") == 1).then(pl.lit(State.COMPLETED.value)).otherwise(pl.lit(State.FAILED.value))
+    return sizes(pl.col("processors"), unit)[of]
+
+
+def _derived(unit: Unit) -> dict[str, str | Callable[[], pl.Expr]]:
     return {
-        "state": success,
-        "source_state": pl.col("success").cast(pl.String),
-        **sizes(pl.col("processors"), unit),
+        "state": "case when success = 1 then 'completed' else 'failed' end",
+        "source_state": "cast(success as varchar)",
+        **{of: partial(_size, unit, of) for of in ("gpus", "cpus", "nodes")},
     }
 
 
@@ -51,7 +55,7 @@ OLD = JobTable(
         **_TOLD,
     },
     open_ended=True,
-    derive=partial(_derived, "core"),
+    derive=_derived("core"),
 )
 NEW = replace(
     OLD,
@@ -81,7 +85,7 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
     """
     head, again = peeked(stream)
     table = OLD if first_line(head).startswith(b"jobID,") else NEW
-    replace(table, derive=partial(_derived, unit)).load(again, sink)
+    replace(table, derive=_derived(unit)).load(again, sink)
 
 
 FORMAT = Format(

@@ -1,14 +1,14 @@
 """Eagle, the supercomputer of NREL: its jobs of 2018 to 2023 (``eagle_data.parquet`` or CSV).
 
-Published as submission 5860 of data.openei.org: Slurm's jobs under other names. Stamps name no zone and are Golden's,
-Colorado; columns ``…_time_tz`` with an offset are taken before them. Lengths are in seconds. All tasks of an array have
-the number of their array: of rows with one number the first keeps it, the others are ``NUMBER/LINE`` and have the quirk
-``task_of_an_array``. GPUs, CPUs and nodes are those asked for.
+Published as submission 5860 of data.openei.org: Slurm's jobs under other names. Times carry no zone and are those of
+Golden, Colorado; columns ``…_time_tz`` with an offset take precedence. Lengths are in seconds. All tasks of an array
+have the number of their array: of rows with the same number the first keeps it, the others become ``NUMBER/LINE`` and
+have the quirk ``task_of_an_array``. GPUs, CPUs and nodes are those requested.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.known_jobs import KnownJobs
@@ -16,18 +16,7 @@ from gpuctl.ingest.traces.jobs import LINE, Jobs
 from gpuctl.ingest.traces.states import SLURM
 from gpuctl.ingest.traces.table import Column, JobTable
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _TIMES = ("submit", "start", "end")
-
-
-def _made() -> dict[str, pl.Expr]:
-    import polars as pl
-
-    zoned = {f"{name}_ts": pl.coalesce(f"{name}_tz", f"{name}_ts") for name in _TIMES}
-    return zoned | {"time_limit_s": pl.col("limit").round().cast(pl.Int64)}
-
 
 TABLE = JobTable(
     what="a job table of Eagle",
@@ -37,7 +26,7 @@ TABLE = JobTable(
         "account": Column("account"),
         "partition": Column("queue"),
         "qos": Column("qos"),
-        "wallclock_req": Column("limit", "number"),
+        "wallclock_req": Column("limit_s", "number"),
         "nodes_req": Column("nodes", "whole"),
         "processors_req": Column("cpus", "whole"),
         "gpus_req": Column("gpus", "number", needed=True),
@@ -49,12 +38,15 @@ TABLE = JobTable(
     optional={"name": Column("name"), **{f"{name}_time_tz": Column(f"{name}_tz", "time") for name in _TIMES}},
     open_ended=True,
     states=SLURM,
-    derive=_made,
+    derive={
+        **{f"{name}_ts": f"coalesce({name}_tz, {name}_ts)" for name in _TIMES},
+        "time_limit_s": "cast(round(limit_s) as bigint)",
+    },
 )
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read jobs; rows of one number are tasks of an array.
+    """Read jobs; rows with the same number are tasks of an array.
 
     Raises:
         InputError: the header lacks a column.

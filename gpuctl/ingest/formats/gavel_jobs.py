@@ -1,26 +1,22 @@
-"""Jobs as the simulators of Gavel (OSDI'20) and Shockwave (NSDI'23) take them: a line a job, tabs between its cells.
+"""Jobs for the simulators of Gavel (OSDI'20) and Shockwave (NSDI'23): one line per job, tabs between its cells.
 
-12 cells are Shockwave's, with a known run time; 11 the same without it; 10 Gavel's; 7 those of its folder ``msr``,
-which it does not read itself any more. Elsewhere than in Shockwave's the work is in steps: how long it takes depends
-on the GPUs, and is not told, but for what ``gavel-speeds`` say. Seconds count from a start of the file's own; a job is
-named after its place in the file, from 0.
+Lines of 12 cells are Shockwave's, with a known run time; of 11 cells the same without it; of 10 cells Gavel's; of 7
+cells those of its folder ``msr``, which Gavel itself no longer reads. Except in Shockwave's, the work is in steps: its
+run time depends on the GPUs and is unknown unless there are ``gavel-speeds``. Seconds count from a start of the file's
+own; a job is named after its place in the file, from 0.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.streams import peeked
 from gpuctl.ingest.traces import gavel
-from gpuctl.ingest.traces.jobs import Jobs
+from gpuctl.ingest.traces.jobs import Jobs, jobs_to_come
 from gpuctl.ingest.traces.table import Column, JobTable
-from gpuctl.ingest.traces.to_come import numbered, to_come
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _TOLD = {
     "job_type": Column("name", needed=True),
@@ -37,20 +33,6 @@ _WIDTHS = {
 }
 
 
-def _in_steps() -> dict[str, pl.Expr]:
-    return {"job": numbered(1), **to_come(None)}
-
-
-def _timed() -> dict[str, pl.Expr]:
-    return {"job": numbered(1), **to_come("work_s")}
-
-
-def _always() -> pl.Expr:
-    import polars as pl
-
-    return pl.lit(value=True)
-
-
 def _table(width: int) -> JobTable:
     timed = "duration" in _WIDTHS[width]
     return JobTable(
@@ -58,8 +40,8 @@ def _table(width: int) -> JobTable:
         columns=_TOLD | ({"duration": Column("work_s", "number", needed=True)} if timed else {}),
         names=_WIDTHS[width],
         separator="\t",
-        derive=_timed if timed else _in_steps,
-        quirks={} if timed else {"work_in_steps": _always},
+        derive={"job": "cast(line - 1 as varchar)", **jobs_to_come("work_s" if timed else None)},
+        quirks={} if timed else {"work_in_steps": "true"},
     )
 
 

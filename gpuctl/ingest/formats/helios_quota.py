@@ -1,8 +1,8 @@
 """Helios: GPUs of each virtual cluster, day by day (``cluster_gpu_number.csv``; Hu et al., SC'21).
 
-A row of the ledger is a day: a column each virtual cluster, and their ``total``, which is not read. Quotas move: the
-history goes into ``quota_history``, and the last day's into ``queues``. Names of virtual clusters recur in other
-clusters of Helios.
+A row of the ledger is a day: one column per virtual cluster, and their ``total``, which is not read. Quotas change: the
+history goes into ``quota_history``, the quotas of the last day into ``queues``. Clusters of Helios share names of
+virtual clusters.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.read import delimited
+from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.read.csv_header import first_line
-from gpuctl.ingest.read.delimited import Delimited, header
+from gpuctl.ingest.read.delimited import LINE, Delimited, header
 from gpuctl.ingest.traces.cells import typed
 
 if TYPE_CHECKING:
@@ -35,17 +35,11 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     queues = [name for name in table.columns if name not in {"date", "total"}]
     days: list[pl.DataFrame] = []
     for piece in table.pieces():
-        sink.seen(piece.rows.height + len(piece.rejects))
         rows = _rows(piece.rows, queues, sink.timezone)
         rows = rows.with_columns(
             fault=pl.when(~pl.col("day").is_first_distinct()).then(pl.lit(_TWICE)).otherwise("fault")
         )
-        bad = rows.filter(rows["fault"].is_not_null())
-        lines = bad["line"].to_list()
-        told = zip(lines, bad["fault"], piece.raw(lines), strict=True)
-        for number, reason, raw in sorted([*piece.rejects, *told]):
-            sink.reject(number, reason, raw)
-        days.append(rows.filter(rows["fault"].is_null()))
+        days.append(piece.without_faults(rows, sink))
         sink.loaded(days[-1].height)
     _write(pl.concat(days), queues, sink)
 
@@ -61,7 +55,7 @@ def _rows(cells: pl.DataFrame, queues: list[str], timezone: str) -> pl.DataFrame
         pl.when(pl.lit(bad_day) | pl.col("day").is_null()).then(pl.lit(_NO_DAY))
         .when(wrong).then(pl.lit(_NO_COUNT))
     )  # fmt: skip
-    return numbers.with_columns(day.alias("day"), line=cells[delimited.LINE]).with_columns(fault=fault)
+    return numbers.with_columns(day.alias("day"), line=cells[LINE]).with_columns(fault=fault)
 
 
 def _write(days: pl.DataFrame, queues: list[str], sink: Sink) -> None:
@@ -70,10 +64,8 @@ def _write(days: pl.DataFrame, queues: list[str], sink: Sink) -> None:
     if days.is_empty():
         return
     days = days.sort("day")
-    known: dict[str, object] = {"cluster": sink.cluster, "queues": queues}
-    sink.execute("DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))", known)
     last = pl.DataFrame({"queue": queues, "quota_gpus": [float(days[name][-1]) for name in queues]})
-    sink.insert("queues", last.with_columns(cluster=pl.lit(sink.cluster), quota_source=pl.lit("configured")))
+    replace_rows(sink, "queues", last.with_columns(quota_source=pl.lit("configured")))
     local = pl.col("day").dt.convert_time_zone(sink.timezone).dt.offset_by("1d").dt.convert_time_zone("UTC")
     tall = days.with_columns(to_ts=local).unpivot(
         queues, index=["day", "to_ts"], variable_name="queue", value_name="gpus"

@@ -1,17 +1,18 @@
-"""Lucid's quotas of Helios's virtual clusters (``vc_config.csv``): ``,num``, nodes of 8 GPUs of each."""
+"""Lucid's quotas of Helios's virtual clusters (``vc_config.csv``): ``,num``, the nodes of 8 GPUs per cluster."""
 
 from __future__ import annotations
 
 from typing import BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.traces.table import Column, Table
 
-GPUS_A_NODE = 8
+GPUS_PER_NODE = 8
 TABLE = Table(
     what="a list of virtual clusters of Lucid",
-    columns={"": Column("queue", needed=True), "num": Column("quota_gpus", "whole", needed=True, scale=GPUS_A_NODE)},
+    columns={"": Column("queue", needed=True), "num": Column("quota_gpus", "whole", needed=True, scale=GPUS_PER_NODE)},
 )
 
 
@@ -19,21 +20,15 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``queues``.
 
     Raises:
-        InputError: the header is another.
+        InputError: the header lacks a column.
     """
     import polars as pl
 
     for rows, _ in TABLE.rows(stream, sink):
         sink.loaded(rows.height)
         last = rows.unique("queue", keep="last", maintain_order=True)
-        known: dict[str, object] = {"cluster": sink.cluster, "queues": last["queue"].to_list()}
-        sink.execute(
-            "DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))", known
-        )
-        quota = pl.col("quota_gpus").cast(pl.Float64)
-        about = {"cluster": pl.lit(sink.cluster), "quota_source": pl.lit("configured")}
-        if last.height:
-            sink.insert("queues", last.select("queue", quota, **about))
+        quotas = last.select("queue", pl.col("quota_gpus").cast(pl.Float64), quota_source=pl.lit("configured"))
+        replace_rows(sink, "queues", quotas)
 
 
 def sniff(name: str, head: bytes) -> str | None:

@@ -19,6 +19,7 @@ from gpuctl.ingest.core.job_rows import (
     DUPLICATE_JOB,
     AttemptRow,
     add_queues,
+    replace_rows,
     standing,
 )
 from gpuctl.ingest.traces import kube
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
     from gpuctl.ingest.core.job_rows import Standing
-    from gpuctl.ingest.traces.kube import Told
+    from gpuctl.ingest.traces.kube import JobHistory
 
 _KINDS = {
     rb"kueue\.x-k8s\.io/": rb"Workload|ClusterQueue",
@@ -60,7 +61,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     Raises:
         InputError: there is nothing in the file.
     """
-    jobs: dict[str, tuple[Told, int, bytes]] = {}
+    jobs: dict[str, tuple[JobHistory, int, bytes]] = {}
     rows: dict[str, int] = {}
     quotas: dict[str, tuple[float, float | None, str | None]] = {}
     machines: dict[str, dict[str, Any]] = {}
@@ -69,18 +70,18 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         try:
             if found is None:
                 raise RowError(element.fault or "not an object")
-            told = _take(found, quotas, machines)
+            job = _take(found, quotas, machines)
         except RowError as bad:
             sink.reject(element.line_no, str(bad), element.raw)
             continue
-        if told is None:
+        if job is None:
             sink.loaded()
             continue
-        rows[told.job] = rows.get(told.job, 0) + 1
-        jobs[told.job] = _together(jobs, told), element.line_no, element.raw
+        rows[job.job] = rows.get(job.job, 0) + 1
+        jobs[job.job] = _together(jobs, job), element.line_no, element.raw
     if jobs:
         _write(jobs, rows, sink)
-    _write_queues(quotas, {told.queue for told, _, _ in jobs.values() if told.queue}, sink)
+    _write_queues(quotas, {job.queue for job, _, _ in jobs.values() if job.queue}, sink)
     _write_machines(machines, sink)
 
 
@@ -88,7 +89,7 @@ def _take(
     found: dict[str, Any],
     quotas: dict[str, tuple[float, float | None, str | None]],
     machines: dict[str, dict[str, Any]],
-) -> Told | None:
+) -> JobHistory | None:
     api, kind = str(found.get("apiVersion")), found.get("kind")
     if kind == "Workload" and api.startswith("kueue.x-k8s.io/"):
         return kube.workload(found)
@@ -110,16 +111,16 @@ def _take(
     return None
 
 
-def _together(jobs: dict[str, tuple[Told, int, bytes]], told: Told) -> Told:
+def _together(jobs: dict[str, tuple[JobHistory, int, bytes]], job: JobHistory) -> JobHistory:
     """The later snapshot, with the starts and stops of those before it."""
-    if told.job in jobs:
-        before = jobs[told.job][0]
-        told.starts |= before.starts
-        told.ready |= before.ready
-        told.admissions |= before.admissions
-        told.stops |= before.stops
-        told.gpu_type = told.gpu_type or before.gpu_type
-    return told
+    if job.job in jobs:
+        before = jobs[job.job][0]
+        job.starts |= before.starts
+        job.ready |= before.ready
+        job.admissions |= before.admissions
+        job.stops |= before.stops
+        job.gpu_type = job.gpu_type or before.gpu_type
+    return job
 
 
 def _cluster_queue(found: dict[str, Any]) -> tuple[float, float | None, str | None]:
@@ -142,8 +143,8 @@ def _cluster_queue(found: dict[str, Any]) -> tuple[float, float | None, str | No
 def _gpus(resources: object) -> float | None:
     if not isinstance(resources, dict):
         return None
-    told = [kube.quantity(value) for key, value in resources.items() if kube.is_gpu(str(key))]
-    return sum(told) if told else None
+    counts = [kube.quantity(value) for key, value in resources.items() if kube.is_gpu(str(key))]
+    return sum(counts) if counts else None
 
 
 def _node(found: dict[str, Any]) -> dict[str, Any]:
@@ -163,13 +164,12 @@ def _node(found: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _write(found: dict[str, tuple[Told, int, bytes]], rows: dict[str, int], sink: Sink) -> None:
+def _write(found: dict[str, tuple[JobHistory, int, bytes]], rows: dict[str, int], sink: Sink) -> None:
     import polars as pl
 
-    told = [one for one, _, _ in found.values()]
     jobs: list[dict[str, Any]] = []
     attempts: list[AttemptRow] = []
-    for one in told:
+    for one, _, _ in found.values():
         spells = one.spells()
         run = [s.end - s.start for s in spells if s.end is not None]
         quirks = {"start_is_admission"} if any(s.start in one.admissions - one.ready for s in spells) else set()
@@ -225,7 +225,9 @@ def _write(found: dict[str, tuple[Told, int, bytes]], rows: dict[str, int], sink
         sink.insert(ATTEMPTS.table, ATTEMPTS.arrow(attempts, sink))
 
 
-def _count(found: dict[str, tuple[Told, int, bytes]], rows: dict[str, int], stand: Standing, sink: Sink) -> pl.Series:
+def _count(
+    found: dict[str, tuple[JobHistory, int, bytes]], rows: dict[str, int], stand: Standing, sink: Sink
+) -> pl.Series:
     """Count the snapshots of jobs, and return which jobs are new."""
     for (name, (_, line, raw)), new, same in zip(found.items(), stand.new, stand.same, strict=True):
         if new:
@@ -250,19 +252,13 @@ def _write_queues(quotas: dict[str, tuple[float, float | None, str | None]], oth
     import polars as pl
 
     if quotas:
-        names = list(quotas)
-        sink.execute(
-            "DELETE FROM queues WHERE cluster = $cluster AND queue IN (SELECT unnest($queues::VARCHAR[]))",
-            {"cluster": sink.cluster, "queues": names},
-        )
         columns = {
-            "queue": names,
+            "queue": list(quotas),
             "quota_gpus": [quota for quota, _, _ in quotas.values()],
             "limit_gpus": pl.Series([limit for _, limit, _ in quotas.values()], dtype=pl.Float64),
             "parent": pl.Series([parent for _, _, parent in quotas.values()], dtype=pl.String),
         }
-        told = pl.DataFrame(columns).with_columns(cluster=pl.lit(sink.cluster), quota_source=pl.lit("configured"))
-        sink.insert("queues", told)
+        replace_rows(sink, "queues", pl.DataFrame(columns).with_columns(quota_source=pl.lit("configured")))
     add_queues(sink, others)
 
 
@@ -271,15 +267,8 @@ def _write_machines(machines: dict[str, dict[str, Any]], sink: Sink) -> None:
 
     if not machines:
         return
-    sink.execute(
-        "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))",
-        {"cluster": sink.cluster, "names": list(machines)},
-    )
     kinds = {"gpu_type": pl.String, "rack": pl.String, "cpus": pl.Int64, "mem_mb": pl.Int64, "gpus_labelled": pl.Int64}
-    sink.insert(
-        "machines",
-        pl.DataFrame(list(machines.values()), schema_overrides=kinds).with_columns(cluster=pl.lit(sink.cluster)),
-    )
+    replace_rows(sink, "machines", pl.DataFrame(list(machines.values()), schema_overrides=kinds))
 
 
 def sniff(name: str, head: bytes) -> str | None:

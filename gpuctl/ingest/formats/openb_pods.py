@@ -1,11 +1,11 @@
 """OpenB: pods with GPUs of a production cluster of Alibaba, 149 days (``openb_pod_list_*.csv``; Weng et al., ATC'23).
 
-A row of ``jobs`` is a pod: which pods belong together is not told, nor on which node one ran. Seconds count from the
-first pod. ``gpu_milli`` is the part of each GPU, less than 1000 only for pods of one GPU. ``pod_phase`` is the phase
-that was seen last: pods that were running have a time of deletion all the same, so that they ended there, in a state
-that nobody knows. Of pods that were still pending nothing more is known. CPUs are rounded up to whole ones.
+A row of ``jobs`` is a pod: neither the pods that belong together nor the node of a pod are known. Seconds count from
+the first pod. ``gpu_milli`` is the part of each GPU, less than 1000 only for pods with one GPU. ``pod_phase`` is the
+last phase seen: pods that were running have a time of deletion nevertheless; they ended then, in an unknown state. Of
+pods that were still pending nothing more is known. CPUs are rounded up to whole ones.
 
-The variants ``multigpu*`` have no times: pods in the order in which they came.
+The variants ``multigpu*`` have no times: pods in the order of their submission.
 """
 
 from __future__ import annotations
@@ -33,44 +33,16 @@ _SIZE = {
 }
 
 
-def _sizes() -> dict[str, pl.Expr]:
+_SIZES = {
+    "gpus": "case when devices = 1 then part else devices end",
+    "cpus": "cast(ceil(cpus_asked) as bigint)",
+}
+
+
+def _gpu_types() -> pl.Expr:
     import polars as pl
 
-    one = pl.col("devices") == 1
-    return {
-        "gpus": pl.when(one).then("part").otherwise("devices"),
-        "cpus": pl.col("cpus_asked").ceil().cast(pl.Int64),
-    }
-
-
-def _timed() -> dict[str, pl.Expr]:
-    import polars as pl
-
-    waits = pl.col("state") == State.PENDING.value
-    return {
-        **_sizes(),
-        "gpu_type": pl.col("spec").str.split("|").list.unique().list.sort().list.join("|"),
-        "end_ts": pl.when(~waits).then("end_ts"),
-        "attempts": pl.when(waits).then(0).otherwise(1).cast(pl.Int32),
-    }
-
-
-def _untimed() -> dict[str, pl.Expr]:
-    import polars as pl
-
-    return {**_sizes(), "state": pl.lit(State.PENDING.value), "attempts": pl.lit(0, pl.Int32)}
-
-
-def _seen_running() -> pl.Expr:
-    import polars as pl
-
-    return pl.col("source_state") == "Running"
-
-
-def _always() -> pl.Expr:
-    import polars as pl
-
-    return pl.lit(value=True)
+    return pl.col("spec").str.split("|").list.unique().list.sort().list.join("|")
 
 
 TIMED = JobTable(
@@ -85,14 +57,19 @@ TIMED = JobTable(
         "scheduled_time": Column("start_ts", "epoch"),
     },
     states={"SUCCEEDED": State.COMPLETED, "FAILED": State.FAILED, "PENDING": State.PENDING, "RUNNING": State.UNKNOWN},
-    derive=_timed,
-    quirks={"seen_running": _seen_running},
+    derive={
+        **_SIZES,
+        "gpu_type": _gpu_types,
+        "end_ts": "case when state <> 'pending' then end_ts end",
+        "attempts": "cast(case when state = 'pending' then 0 else 1 end as int)",
+    },
+    quirks={"seen_running": "source_state = 'Running'"},
 )
 UNTIMED = JobTable(
     what="a list of pods of the trace OpenB without times",
     columns=_SIZE,
-    derive=_untimed,
-    quirks={"no_times": _always},
+    derive={**_SIZES, "state": "'pending'", "attempts": "cast(0 as int)"},
+    quirks={"no_times": "true"},
 )
 
 

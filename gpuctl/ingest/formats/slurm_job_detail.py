@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
+from gpuctl.core.durations import slurm_elapsed
 from gpuctl.core.lines import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.job_gpus import stated_gpus
@@ -16,7 +17,6 @@ from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm.conf import hosts
 from gpuctl.slurm.gres import Gpus, read_gres
 from gpuctl.slurm.scontrol import fields, name_of, records
-from gpuctl.slurm.times import seconds
 from gpuctl.slurm.timestamps import LocalClock
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def _begun(found: Mapping[str, str], clock: LocalClock) -> int | None:
     readings = clock.readings(found.get("StartTime", ""))
     if start is None or len(readings) < 2:
         return start
-    lasted = seconds(found.get("RunTime" if found.get("JobState", "") not in _GOES_ON else "TimeLimit", ""))
+    lasted = slurm_elapsed(found.get("RunTime" if found.get("JobState", "") not in _GOES_ON else "TimeLimit", ""))
     ends = clock.readings(found.get("EndTime", ""))
     return next((begin for begin in readings for end in ends if lasted == end - begin), start)
 

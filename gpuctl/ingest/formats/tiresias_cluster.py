@@ -1,6 +1,6 @@
 """The cluster of Tiresias's simulator: ``num_switch,num_node_p_switch,num_gpu_p_node,num_cpu_p_node,mem_p_node``.
 
-A row is a kind of node, as many switches as it says with as many nodes on each; the names of both are ours.
+A row is a kind of node: a number of switches, and a number of nodes on each. gpuctl makes the names of both.
 """
 
 from __future__ import annotations
@@ -8,23 +8,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.traces.jobs import LINE
 from gpuctl.ingest.traces.table import Column, Table
 
 if TYPE_CHECKING:
-    import polars as pl
-
     from gpuctl.ingest.core.format import Sink
 
 MOST = 100_000
-"""Nodes a row."""
-
-
-def _many() -> dict[str, pl.Expr]:
-    import polars as pl
-
-    return {f"more than {MOST:,} nodes": pl.col("switches") * pl.col("nodes") > MOST}
-
+"""Nodes per row, at most."""
 
 TABLE = Table(
     what="a cluster of Tiresias's simulator",
@@ -35,7 +27,7 @@ TABLE = Table(
         "num_cpu_p_node": Column("cpus", "whole"),
         "mem_p_node": Column("mem_mb", "whole", scale=1024),
     },
-    faults=_many,
+    faults={f"more than {MOST:,} nodes": f"switches * nodes > {MOST}"},
 )
 
 
@@ -43,7 +35,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``machines``.
 
     Raises:
-        InputError: the header is another.
+        InputError: the header lacks a column.
     """
     import polars as pl
 
@@ -53,12 +45,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
                      for s in range(row["switches"]) for n in range(row["nodes"])]  # fmt: skip
             frame = pl.DataFrame(names, schema={"rack": pl.String, "machine": pl.String}, orient="row")
             told = {name: pl.lit(row[name]) for name in ("gpus_labelled", "cpus", "mem_mb")}
-            known: dict[str, object] = {"cluster": sink.cluster, "names": [name for _, name in names]}
-            sink.execute(
-                "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))", known
-            )
-            if frame.height:
-                sink.insert("machines", frame.with_columns(cluster=pl.lit(sink.cluster), **told))
+            replace_rows(sink, "machines", frame.with_columns(**told))
             sink.loaded()
 
 

@@ -1,32 +1,24 @@
-"""Jobs as Tiresias's simulator takes them, and its descendants (ElasticFlow, Chronus, mltiply): a CSV with a header.
+"""Jobs for Tiresias's simulator and its descendants (ElasticFlow, Chronus, mltiply): a CSV with a header.
 
 All have ``job_id``, ``num_gpu``, ``submit_time``, ``model_name`` and ``duration``, in any order, and columns of their
-own; ``user`` and ``job_type`` (as the quality of service) are read where they are there. Seconds count from a start
-that the file does not tell. The jobs are to come: no wait is known, ``duration`` is the work that they bring.
+own; ``user`` and ``job_type`` (the quality of service) are read if present. Seconds count from an unknown start. The
+jobs have not run: no wait is known, and ``duration`` is their work.
 
-Chronus counts in minutes: a column ``expect_time_list`` shows that a file is one of its own. Its deadlines, in minutes
-after submission, are not read.
+Chronus counts in minutes: a column ``expect_time_list`` identifies its files. Its deadlines, in minutes after
+submission, are not read.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line
 from gpuctl.ingest.read.delimited import header
 from gpuctl.ingest.read.streams import peeked
+from gpuctl.ingest.traces.jobs import jobs_to_come
 from gpuctl.ingest.traces.table import Column, JobTable
-from gpuctl.ingest.traces.to_come import to_come
-
-if TYPE_CHECKING:
-    import polars as pl
-
-
-def _work() -> dict[str, pl.Expr]:
-    return to_come("work_s")
-
 
 TABLE = JobTable(
     what="a job list of Tiresias's simulator",
@@ -39,7 +31,7 @@ TABLE = JobTable(
     },
     optional={"user": Column("user"), "job_type": Column("qos")},
     open_ended=True,
-    derive=_work,
+    derive=jobs_to_come("work_s"),
 )
 MINUTES = replace(
     TABLE,
@@ -54,7 +46,7 @@ MINUTES = replace(
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read jobs; times are minutes where the header has ``expect_time_list``.
+    """Read jobs; times are in minutes if the header has ``expect_time_list``.
 
     Raises:
         InputError: the header lacks a column.

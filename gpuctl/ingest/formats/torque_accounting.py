@@ -21,12 +21,13 @@ import re
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
+from gpuctl.core.durations import pbs_walltime
 from gpuctl.core.lines import Line, RowError, numbered_lines
 from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
 from gpuctl.ingest.core.job_rows import DUPLICATE_JOB
-from gpuctl.ingest.pbs.attributes import attributes, ending, length, memory, seconds, size
+from gpuctl.ingest.pbs.attributes import attributes, ending, memory, seconds, size
 from gpuctl.ingest.pbs.jobs import BATCH, REQUEUED, Clock, Job, Writer
 from gpuctl.ingest.read.csv_header import first_line
 
@@ -181,13 +182,13 @@ def _facts(name: str, found: dict[str, str]) -> dict[str, Any]:
         "queue": found.get("queue"), "user": found.get("user"), "account": found.get("account"),
         "name": found.get("jobname"), "submit_ts": seconds(found, "ctime", "qtime"),
         "eligible_ts": seconds(found, "etime"), "nodes": has.nodes, "cpus": has.cpus, "gpus": has.gpus,
-        "mem_mb": memory(found), "time_limit_s": length(found.get("Resource_List.walltime", "")),
+        "mem_mb": memory(found), "time_limit_s": pbs_walltime(found.get("Resource_List.walltime", "")),
         "array_job": array[1] if array else None, "array_task": (array[2] or array[3]) if array else None,
     }  # fmt: skip
 
 
 def _run(found: dict[str, str]) -> dict[str, Any]:
-    has, limit = size(found), length(found.get("Resource_List.walltime", ""))
+    has, limit = size(found), pbs_walltime(found.get("Resource_List.walltime", ""))
     start, end = seconds(found, "start"), seconds(found, "end")
     over = start is not None and end is not None and limit is not None and end - start >= limit
     state, code, signal = ending(found, over=over)

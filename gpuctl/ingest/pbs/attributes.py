@@ -73,15 +73,6 @@ def seconds(found: dict[str, str], *names: str) -> int | None:
     return int(found[name]) or None
 
 
-def length(text: str) -> int | None:
-    """Return the seconds of ``[[D:]H:]MM:SS``, or of a number of them."""
-    if _WHOLE.fullmatch(text):
-        return int(text)
-    if not re.fullmatch(r"\d{1,6}(:\d{1,6}){1,3}", text, re.ASCII):
-        return None
-    return sum(int(part) * size for part, size in zip(reversed(text.split(":")), (1, 60, 3600, 86_400), strict=False))
-
-
 def memory_mb(text: str) -> int | None:
     """Return the MiB of ``64gb``, ``1024kb`` or ``12.27M``; a number alone counts bytes, ``w`` words of 8 bytes."""
     match = _SIZE.fullmatch(text)

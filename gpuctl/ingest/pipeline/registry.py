@@ -1,7 +1,7 @@
 """Finds the source formats: those of `gpuctl.ingest.formats`, of installed packages, and of files.
 
-Every module of `gpuctl.ingest.formats` brings one; so does every entry point of the group ``gpuctl.formats``, whose
-name is the format's.
+Every module of `gpuctl.ingest.formats` has one, and every entry of the TOML files in that folder declares one; an entry
+point of the group ``gpuctl.formats`` has the name of its format.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import logging
 import pkgutil
 from dataclasses import replace
 from functools import cache, wraps
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core import plugins
@@ -18,12 +19,12 @@ from gpuctl.core.errors import GpuctlError, InputError, UsageError
 from gpuctl.core.spelling import meant
 from gpuctl.ingest import formats
 from gpuctl.ingest.core.format import Format
+from gpuctl.ingest.traces.declared import formats_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from pathlib import Path
 
-    from gpuctl.ingest.traces.mapped import Said
+    from gpuctl.ingest.traces.mapped import ColumnMapping
 
 GROUP = "gpuctl.formats"
 _FILE = "--log-format FILE.py:NAME, where NAME is a gpuctl.ingest.core.format.Format in it"
@@ -34,11 +35,13 @@ _log = logging.getLogger(__name__)
 def built_in() -> tuple[Format, ...]:
     """Import and return every format that gpuctl brings, in the order they are loaded in (`Format.order`, then name).
 
-    A module whose name begins with an underscore is none. A module that cannot be imported, or has no
-    ``FORMAT``, is a fault of this program and is raised as such, never passed over.
+    A module whose name begins with an underscore is none. A module that cannot be imported or has no ``FORMAT``, and a
+    declaration that is wrong, are faults of this program and are raised as such, never passed over.
     """
     names = [m.name for m in pkgutil.iter_modules(formats.__path__) if not m.name.startswith("_")]
     found: list[Format] = [importlib.import_module(f"{formats.__name__}.{name}").FORMAT for name in names]
+    declarations = [file for folder in formats.__path__ for file in sorted(Path(folder).glob("*.toml"))]
+    found += [fmt for file in declarations for fmt in formats_of(file)]
     if len({f.name for f in found}) < len(found):
         raise ValueError(f"two formats of one name among {sorted(f.name for f in found)}")
     return _in_order(found)
@@ -188,7 +191,7 @@ def formats_for(
     cumulative: bool = False,
     job_logs: Sequence[str] = (),
     signatures: Sequence[Path] = (),
-    mapped: Said | None = None,
+    mapped: ColumnMapping | None = None,
     swf_unit: str | None = None,
 ) -> tuple[Format, ...]:
     """Return every format, some of them as the user's options have it.

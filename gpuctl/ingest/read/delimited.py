@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
     import polars as pl
 
+    from gpuctl.ingest.core.format import Sink
+
 LINE = "line of the file"
 """The column with the 1-based line on which a row stands: no table's own column has blanks in that order."""
 _BOM = b"\xef\xbb\xbf"
@@ -51,6 +53,20 @@ class Piece(NamedTuple):
         """The text of some lines."""
         split = self.data.split(b"\n") if lines else []
         return [split[line - self.first].decode("utf-8", "replace") for line in lines]
+
+    def without_faults(self, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
+        """Count the lines of the piece as seen, reject those that are no rows or have a fault, and return the others.
+
+        Args:
+            rows: made of those of the piece; ``line`` is the line, ``fault`` the reason for a reject, or null.
+            sink: takes the rejects, in the order of their lines.
+        """
+        sink.seen(self.rows.height + len(self.rejects))
+        bad = rows.filter(rows["fault"].is_not_null()).select("line", "fault")
+        lines = bad["line"].to_list()
+        for rejected in sorted([*self.rejects, *zip(lines, bad["fault"], self.raw(lines), strict=True)]):
+            sink.reject(*rejected)
+        return rows.filter(rows["fault"].is_null()) if lines else rows
 
 
 class Delimited:

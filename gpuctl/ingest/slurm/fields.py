@@ -5,11 +5,11 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from gpuctl.core.durations import slurm_elapsed
 from gpuctl.core.states import State
 from gpuctl.ingest.slurm.distinct_values import Distinct
 from gpuctl.slurm.hostlist import NOBODY
 from gpuctl.slurm.states import UNFINISHED, exit_of, state_of
-from gpuctl.slurm.times import seconds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -35,7 +35,7 @@ _RAN = ("completed", "failed", "out_of_memory", "node_fail", "preempted")
 """States that only a job that started can have."""
 _CACHE = 1 << 16
 _state = lru_cache(_CACHE)(state_of)
-_seconds = lru_cache(_CACHE)(seconds)
+_seconds = lru_cache(_CACHE)(slurm_elapsed)
 
 
 def identity(frame: pl.DataFrame) -> pl.DataFrame:

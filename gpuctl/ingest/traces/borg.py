@@ -1,4 +1,7 @@
-"""Jobs of Google's Borg trace of 2019, made of their events."""
+"""Jobs of Google's Borg trace of 2019, made of their events.
+
+Of an event in ``trace_parts``, ``task`` is the priority, ``group`` the scheduler and ``start_ts`` the time.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
-KIND = "borg-event"
-"""Kind of the rows of ``trace_parts``: ``task`` is the priority, ``group`` the scheduler, ``start_ts`` the time."""
 _NAMES = (
     *("SUBMIT", "QUEUE", "ENABLE", "SCHEDULE", "EVICT", "FAIL", "FINISH", "KILL", "LOST"),
     *("UPDATE_PENDING", "UPDATE_RUNNING"),
 )
-"""In the order of their numbers: https://github.com/google/cluster-data, clusterdata_trace_format_v3.proto."""
-EVENTS = frozenset((*_NAMES, *map(str, range(len(_NAMES)))))
+"""Events, in the order of their numbers: https://github.com/google/cluster-data, clusterdata_trace_format_v3.proto."""
 _NUMBERED = " ".join(f"WHEN '{number}' THEN '{name}'" for number, name in enumerate(_NAMES))
 _THEIRS = "source IN (SELECT source FROM sources WHERE cluster = $cluster AND format = 'borg-collections')"
 _JOBS = f"""
@@ -22,9 +22,9 @@ INSERT INTO job_rows BY NAME
 WITH events AS (
     SELECT job, "user", name, task, "group", start_ts AS ts, source,
            CASE source_state {_NUMBERED} ELSE upper(source_state) END AS kind
-    FROM trace_parts WHERE cluster = $cluster AND kind = '{KIND}'
+    FROM trace_parts WHERE cluster = $cluster AND kind = 'borg-event'
 ),
-told AS (
+merged AS (
     SELECT job, min("user") AS "user", min(name) AS name, max(try_cast(task AS INTEGER)) AS priority,
            min("group") AS qos, min(ts) FILTER (kind = 'SUBMIT') AS submit_ts,
            min(ts) FILTER (kind = 'SCHEDULE') AS start_ts,
@@ -45,7 +45,7 @@ SELECT $cluster AS cluster, job, "user", name, priority, qos, submit_ts, start_t
            || CASE WHEN evicted THEN ['evicted'] ELSE [] END
            || CASE WHEN state = 'unknown' THEN ['unknown_state'] ELSE [] END AS quirks,
        source
-FROM told
+FROM merged
 """  # noqa: S608
 _ATTEMPTS = f"""
 INSERT INTO attempt_rows BY NAME
@@ -64,7 +64,7 @@ WHERE cluster = $cluster
 
 
 def conclude(sink: Sink | None) -> list[str]:
-    """Make jobs and attempts anew of all events that the cluster has."""
+    """Replace the jobs and attempts of the cluster by those that all its events make."""
     here: dict[str, object] = {} if sink is None else {"cluster": sink.cluster}
     known = "SELECT count(*) > 0 FROM sources WHERE cluster = $cluster AND format = 'borg-collections'"
     if sink is None or not sink.query(known, here).item():

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
     import polars as pl
 
 Kind = Literal["text", "number", "whole", "real", "time", "epoch"]
-"""What a cell may hold: ``number``, 0 or more; ``whole``, the same without a fraction; ``real``, any; ``time``, a local
+"""What a cell holds: ``number``, 0 or more; ``whole``, the same without a fraction; ``real``, any; ``time``, a local
 stamp or one with an offset from UTC; ``epoch``, seconds, counted from 1970."""
 
 MOST = 1e15
 """No count of a trace is larger."""
 _BLANK, _LAST = ord(" "), ord("~")
 _FEW_HOURS = 20_000
-"""Spans of times so long are looked at hour by hour, for changes of a zone's clock."""
+"""Spans of times up to this length are searched hour by hour for clock changes of a zone."""
 _EXPECTED = {
     "text": "printable",
     "number": "a number, 0 or more",
@@ -32,12 +32,12 @@ _EXPECTED = {
 
 
 def expected(kind: Kind) -> str:
-    """What a cell of a kind is, in words."""
+    """Describe a cell of a kind in words."""
     return _EXPECTED[kind]
 
 
 def dtype(kind: Kind) -> Any:
-    """The type of Polars that values of a kind have."""
+    """Return the Polars type of values of a kind."""
     import polars as pl
 
     instant = pl.Datetime("us", "UTC")
@@ -56,15 +56,15 @@ def typed(
     """Read a column.
 
     Args:
-        cells: text; or numbers, where all of them are.
+        cells: text, or numbers if all of them are.
         kind: of its values.
         timezone: IANA name of the zone of stamps without an offset.
         missing: texts that stand for an empty cell; of numbers, any that is equal.
         scale: numbers and seconds are multiplied by this.
-        plain: whether no cell has blanks around it or unprintable characters, see `is_plain`.
+        plain: whether no cell has blanks around it or unprintable characters (`is_plain`).
 
     Returns:
-        the values, null where empty or bad; and whether a cell is none of its kind.
+        the values, null if empty or bad; and whether a cell is not of its kind.
     """
     import polars as pl
 
@@ -77,17 +77,17 @@ def typed(
     if kind == "time":
         return _times(cells, timezone)
     values = cells.cast(pl.Float64, strict=False)
-    told = cells.is_not_null()
+    filled = cells.is_not_null()
     if missing:
         none = values.is_in([float(text) for text in missing]).fill_null(value=False)
-        values, told = values.set(none, None), told & ~none
+        values, filled = values.set(none, None), filled & ~none
     if kind == "epoch" and scale != 1:
         values = values * scale
     least = -MOST if kind == "real" else 0
     sound = values.is_between(least, LATEST_S if kind == "epoch" else MOST).fill_null(value=False)
     if kind == "whole":
         sound &= (values == values.floor()).fill_null(value=False)
-    bad = told & ~sound
+    bad = filled & ~sound
     if bad.any():
         values = values.set(~sound, None)
     if kind == "whole":
@@ -116,14 +116,14 @@ def _times(cells: pl.Series, timezone: str) -> tuple[pl.Series, pl.Series]:
     if not cells.str.contains(".", literal=True).any():
         read = instants(cells, timezone)
         return read.utc, read.bad
-    # the fraction apart: what is before it, and a zone behind it, are times as others are
+    # without its fraction, a time is read like any other
     micros = cells.str.extract(r"\.(\d{1,6})", 1).str.pad_end(6, "0").cast(pl.Int64, strict=False).fill_null(0)
     read = instants(cells.str.replace(r"\.\d{1,9}", ""), timezone)
     return read.utc + micros.cast(pl.Duration("us")), read.bad
 
 
 def _usual_times(cells: pl.Series, timezone: str) -> pl.Series | None:
-    """Stamps ``YYYY-MM-DD HH:MM:SS`` of which each is one instant; None where one is another, or in another form."""
+    """Convert ``YYYY-MM-DD HH:MM:SS``; None if a time is ambiguous, does not exist, or has another form."""
     import polars as pl
 
     naive = cells.str.to_datetime("%Y-%m-%d %H:%M:%S", time_unit="us", strict=False, cache=False)
@@ -150,7 +150,7 @@ def _utc(naive: pl.Series, timezone: str) -> pl.Series:
 
 
 def _offset(first: datetime, last: datetime, timezone: str) -> timedelta | None:
-    """By how much a zone is ahead of UTC, where that is the same from an hour before to an hour after two times."""
+    """Return the offset of a zone from UTC if it is constant from an hour before to an hour after two times."""
     import polars as pl
 
     hour = timedelta(hours=1)
@@ -166,7 +166,7 @@ def _offset(first: datetime, last: datetime, timezone: str) -> timedelta | None:
 
 
 def is_plain(data: bytes, separator: str) -> bool:
-    """Whether the cells of some lines have no blanks around them and no unprintable characters."""
+    """Whether no cell of some lines has blanks around it or unprintable characters."""
     import numpy as np
 
     between, end = ord(separator), ord("\n")

@@ -1,4 +1,4 @@
-"""Gavel's jobs, whose work is in steps, and the steps a second that give it a length."""
+"""Gavel's jobs, whose work is in steps, and the steps per second that give it a length."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
 STEPS, SPEEDS = "gavel-steps", "gavel-speeds"
-"""Kinds of rows of ``trace_parts``: the steps of a job (``instances``); steps a second (``instances``) of a job type
-(``name``) on so many GPUs (``gpus``) of a type."""
+"""Kinds of rows of ``trace_parts``: the steps of a job (``instances``); steps per second (``instances``) of a job type
+(``name``) on a number of GPUs (``gpus``) of a type."""
 _TIMED = f"""
 UPDATE job_rows AS j SET run_sum_s = t.run_s, run_last_s = t.run_s,
        quirks = list_append(list_filter(j.quirks, lambda q: q NOT IN ('work_in_steps', 'run_time_of_steps')),
@@ -30,7 +30,7 @@ _KNOWN = f"SELECT count(*) > 0 FROM trace_parts WHERE cluster = $cluster AND kin
 
 
 def insert_steps(sink: Sink, jobs: pl.DataFrame) -> None:
-    """Keep the steps of jobs.
+    """Store the steps of jobs.
 
     Args:
         sink: takes the rows.
@@ -44,11 +44,11 @@ def insert_steps(sink: Sink, jobs: pl.DataFrame) -> None:
 
 
 def insert_speeds(sink: Sink, speeds: list[tuple[str, float, str, float]]) -> None:
-    """Keep speeds.
+    """Store speeds.
 
     Args:
         sink: takes the rows.
-        speeds: job type, number of GPUs, type of GPU, steps a second.
+        speeds: job type, number of GPUs, type of GPU, steps per second.
     """
     import polars as pl
 
@@ -58,7 +58,7 @@ def insert_speeds(sink: Sink, speeds: list[tuple[str, float, str, float]]) -> No
 
 
 def conclude(sink: Sink | None) -> list[str]:
-    """Give jobs the run times of their steps where the cluster has speeds; those of other types keep none."""
+    """Set the run times of jobs from their steps if the cluster has the speeds of their types."""
     here: dict[str, object] = {} if sink is None else {"cluster": sink.cluster}
     if sink is not None and sink.query(_KNOWN, here).item():
         sink.execute(_TIMED, here)

@@ -1,4 +1,4 @@
-"""Rows of published traces as jobs, attempts and queues of the store: one attempt a job."""
+"""Rows of published traces as jobs, attempts and queues of the store: one attempt per job."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
 LINE = "line"
-"""The column that `Jobs.add` wants beside those of the store."""
+"""The column that `Jobs.add` needs in addition to those of the store."""
 
 BATCH = 61_440
-"""Rows given to the store at a time, at least: one of its row groups."""
+"""Least number of rows per insert: a row group of the store."""
 
 JOB_COLUMNS = (
     *("job", "queue", "user", "account", "name", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus"),
@@ -33,16 +33,16 @@ ONCE = {
     **{name: name for name in ("partition", "quirks")},
     **{"wait_s": "told_wait_s", "run_span_s": "told_run_s"},
 }
-"""What the table ``trace_jobs`` has of these, by its own names."""
+"""Columns of these that the table ``trace_jobs`` has -> their names there."""
 SHORT = frozenset(
     (
         *("job", "queue", "user", "submit_ts", "start_ts", "end_ts", "state", "source_state", "gpus", "nodes"),
         *("cpus", "quirks"),
     )
 )
-"""What ``trace_jobs_short`` has of them."""
+"""Columns of these that ``trace_jobs_short`` has."""
 _MORE = frozenset({"priority", "qos", "reason", "attempts", "run_sum_s", "run_last_s"})
-"""Jobs that have any of these have rows of their own in ``jobs`` and ``attempts``."""
+"""Jobs with any of these are stored in ``jobs`` and ``attempts``."""
 _ATTEMPT = {
     **{name: name for name in ("job", "attempt", "start_ts", "end_ts", "released_ts", "state", "source_state", "gpus")},
     **{"submit_ts": "queued_ts", "servers": "servers", "wait_s": "wait_s", "run_span_s": "run_s"},
@@ -50,18 +50,28 @@ _ATTEMPT = {
 }
 _UNFINISHED = [State.PENDING.value, State.RUNNING.value, State.SUSPENDED.value]
 _RAN = [state.value for state in (State.COMPLETED, State.FAILED, State.TIMEOUT, State.OUT_OF_MEMORY, State.NODE_FAIL)]
-"""A job in one of these states has started, whatever the source tells."""
+"""A job in one of these states has started, even if the source has no start."""
+
+
+def jobs_to_come(work: str | None) -> dict[str, str]:
+    """Formulas (`Table.derive`) for the input of a simulator: jobs that have not run.
+
+    Args:
+        work: the column with their run times in seconds; None if the source has none.
+    """
+    run = work or "cast(null as double)"
+    return {"state": f"'{State.PENDING}'", "attempts": "cast(0 as int)", "run_sum_s": run, "run_last_s": run}
 
 
 class Jobs:
-    """Takes jobs of one source, one row a job, and writes them to the store.
+    """Takes jobs of one source, one row per job, and writes them to the store.
 
-    The first row of a job stands; a second one, here or in another source of the cluster, counts as already in the
-    store where it says the same, and is rejected where it does not. A start before the submission, or an end before the
-    start, gives no wait or no run time and is a quirk.
+    The first row of a job is stored. A second one, here or in another source of the cluster, counts as already in the
+    store if it has the same values, and is rejected if it has others. A start before the submission, or an end before
+    the start, gives no wait or no run time and is a quirk.
 
     Args:
-        sink: takes the rows; `add` and `finish` call `Sink.loaded` for what is written and `Sink.reject` for the rest.
+        sink: takes the rows; `add` and `finish` call `Sink.loaded` for written rows and `Sink.reject` for all others.
     """
 
     def __init__(self, sink: Sink) -> None:
@@ -70,16 +80,16 @@ class Jobs:
         self._rows = 0
         self._seen = KnownJobs()
         self._queues: set[str] = set()
-        told = "SELECT count(*) > 0 FROM jobs WHERE cluster = $cluster"
-        self._others = bool(sink.query(told, {"cluster": sink.cluster}).item())
+        has_jobs = "SELECT count(*) > 0 FROM jobs WHERE cluster = $cluster"
+        self._others = bool(sink.query(has_jobs, {"cluster": sink.cluster}).item())
 
     def add(self, rows: pl.DataFrame, raw: Callable[[Sequence[int]], list[str]]) -> pl.DataFrame:
-        """Take some jobs, and return those of them that are new.
+        """Take some jobs, and return the new ones.
 
         Args:
-            rows: columns as in the table ``jobs`` (``job`` and ``state`` must be there; times in UTC, NULL where not
-                known), `LINE`, and words ``quirks`` where there are any: lists, or text with commas between them.
-            raw: tells the text of lines.
+            rows: columns as in the table ``jobs`` (``job`` and ``state`` are required; times in UTC, NULL if unknown),
+                `LINE`, and optionally words ``quirks``: lists, or text with commas between them.
+            raw: returns the text of lines.
         """
         rows = self._fresh(rows, raw) if rows.height else rows
         if rows.height:
@@ -90,7 +100,7 @@ class Jobs:
         return rows
 
     def finish(self) -> None:
-        """Write what waits, and the queues."""
+        """Write the jobs that are not yet written, and the queues."""
         self._flush()
         add_queues(self._sink, self._queues)
 
@@ -124,12 +134,12 @@ class Jobs:
                 self._sink.insert(table, frame)
 
     def _fresh(self, rows: pl.DataFrame, raw: Callable[[Sequence[int]], list[str]]) -> pl.DataFrame:
-        """Leave out the jobs that are known already; reject their rows where they say something else."""
+        """Drop the jobs that are already known; reject their rows if these have other values."""
         jobs = rows["job"]
         maybe = self._seen.add(jobs, rows[LINE]) > 0
         if not (self._others or maybe.any()):
             return rows
-        # what waits is asked of the store, too
+        # the jobs not yet written must be in the store, too
         self._flush()
         looked = rows if self._others else rows.filter(jobs.is_in(jobs.filter(maybe).implode()))
         found = standing(self._sink, looked)
@@ -144,13 +154,13 @@ class Jobs:
 
 
 def _once(rows: pl.DataFrame) -> pl.DataFrame:
-    """Jobs of which all else follows, as the store's views ``jobs`` and ``attempts`` tell it."""
+    """Columns from which the store's views ``jobs`` and ``attempts`` derive all others."""
     made = rows.with_columns(_quirks(_complete(rows)))
     return made.select(made[name].alias(to) for name, to in ONCE.items() if name in made.columns)
 
 
 def _complete(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add the columns that are looked at, where a source has none of them."""
+    """Add the columns that are needed below and that a source lacks."""
     import polars as pl
 
     time = pl.Datetime("us", "UTC")
@@ -159,17 +169,17 @@ def _complete(rows: pl.DataFrame) -> pl.DataFrame:
 
 
 def _quirks(rows: pl.DataFrame) -> pl.Series:
-    """What is odd about jobs: what the source says of it, and what their times and states tell; as text."""
+    """Oddities of jobs, as text: those that the source states, and those of their times and states."""
     import polars as pl
 
     late, unknown = pl.col("start_ts") < pl.col("submit_ts"), pl.col("state") == State.UNKNOWN.value
     own = words(rows, {"start_before_submit": late, "unknown_state": unknown}).alias("quirks")
     if "quirks" not in rows.columns:
         return own
-    told = as_text(rows["quirks"])
+    stated = as_text(rows["quirks"])
     if own.null_count() == own.len():
-        return told
-    both = pl.DataFrame({"told": told, "own": own})
+        return stated
+    both = pl.DataFrame({"stated": stated, "own": own})
     return both.select(
         pl.when(pl.any_horizontal(pl.all().is_not_null()))
         .then(pl.concat_str(pl.all(), separator=",", ignore_nulls=True))
@@ -178,7 +188,7 @@ def _quirks(rows: pl.DataFrame) -> pl.Series:
 
 
 def _settled(rows: pl.DataFrame) -> pl.DataFrame:
-    """Add what follows from a job's times and state: waits, run times, quirks."""
+    """Add what follows from the times and the state of a job: waits, run times, quirks."""
     import polars as pl
 
     rows = _complete(rows)
@@ -186,14 +196,14 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
     unfinished = state.is_in(_UNFINISHED)
     waited, ran = _seconds(submit, start), _seconds(start, end)
     on_attempts = {
-        "no_start": start.is_null() & (state.is_in(_RAN) | (_told(rows, "run_span_s").is_not_null() & ~unfinished)),
+        "no_start": start.is_null() & (state.is_in(_RAN) | (_column(rows, "run_span_s").is_not_null() & ~unfinished)),
         "end_unknown": end.is_null() & start.is_not_null() & ~unfinished,
         "end_before_start": end < start,
         "nodes_unknown": pl.lit(value=True),
     }
 
-    def told(name: str) -> list[str]:
-        """A length that the source itself tells, for where no times do."""
+    def stated(name: str) -> list[str]:
+        """The column of a length that the source itself states, used if there are no times."""
         return [name] if name in rows.columns else []
 
     if "attempts" not in rows.columns:
@@ -201,8 +211,8 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.with_columns(
         attempt=pl.lit(0, pl.Int32),
         servers=pl.col("nodes").fill_null(0),
-        wait_s=pl.coalesce(pl.when(waited >= 0).then(waited), *told("wait_s")),
-        run_span_s=pl.coalesce(pl.when(ran >= 0).then(ran), *told("run_span_s")),
+        wait_s=pl.coalesce(pl.when(waited >= 0).then(waited), *stated("wait_s")),
+        run_span_s=pl.coalesce(pl.when(ran >= 0).then(ran), *stated("run_span_s")),
         released_ts=pl.when(~unfinished).then(pl.max_horizontal(start, end)),
     )
     rows = rows.with_columns(as_lists(words(rows, on_attempts)).alias("attempt_quirks"), as_lists(_quirks(rows)))
@@ -211,8 +221,8 @@ def _settled(rows: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(run_sum_s="run_span_s", run_last_s="run_span_s")
 
 
-def _told(rows: pl.DataFrame, name: str) -> pl.Expr:
-    """A column, NULL where the source has none of that name."""
+def _column(rows: pl.DataFrame, name: str) -> pl.Expr:
+    """A column, NULL if the source has none of that name."""
     import polars as pl
 
     return pl.col(name) if name in rows.columns else pl.lit(None)

@@ -61,8 +61,8 @@ class Spell(NamedTuple):
 
 
 @dataclass
-class Told:
-    """What the snapshots of one job say, the last one in front."""
+class JobHistory:
+    """One job as its snapshots show it; the last snapshot overrides the earlier ones."""
 
     job: str
     queue: str | None = None
@@ -87,7 +87,7 @@ class Told:
     quirks: set[str] = field(default_factory=set)
 
     def spells(self) -> list[Spell]:
-        """The times that it had its GPUs, as far as its snapshots tell: each start to the first stop behind it."""
+        """The times that it had its GPUs, as its snapshots show them: from each start to the first stop after it."""
         ends = sorted({*self.stops, *([self.end] if self.end is not None else ())})
         found, starts = [], self._starts(ends)
         for start, following in zip_longest(starts, starts[1:]):
@@ -246,15 +246,15 @@ def _asked(container: object) -> tuple[float, float, float, float]:
     return gpus, cpus, mem, parts
 
 
-def _add_pods(told: Told, count: object, spec: object) -> None:
+def _add_pods(job: JobHistory, count: object, spec: object) -> None:
     """Add so many pods of one specification to what a job asks for; without a number it is one."""
     number = count if isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**31 else 1
     gpus, cpus, mem, parts = requests(spec)
-    told.pods += number
-    told.gpus += number * gpus
-    told.cpus += number * cpus
-    told.mem_mb += number * mem
-    told.quirks |= {"mig_not_counted"} if parts else set()
+    job.pods += number
+    job.gpus += number * gpus
+    job.cpus += number * cpus
+    job.mem_mb += number * mem
+    job.quirks |= {"mig_not_counted"} if parts else set()
 
 
 def key_of(found: dict[str, Any]) -> str:
@@ -270,7 +270,7 @@ def key_of(found: dict[str, Any]) -> str:
     return f"{space}/{name}" if space else name
 
 
-def workload(found: dict[str, Any]) -> Told:
+def workload(found: dict[str, Any]) -> JobHistory:
     """What a Workload of Kueue says of its job.
 
     Raises:
@@ -279,32 +279,32 @@ def workload(found: dict[str, Any]) -> Told:
     space, owners = text(found, "metadata", "namespace"), listed(found, "metadata", "ownerReferences")
     owners.sort(key=lambda one: one.get("controller") is not True)
     owner = text(owners[0], "name") if owners else None
-    told = Told(f"{space}/{owner}" if owner and space else key_of(found))
-    told.name = text(owners[0], "kind") if owners else None
+    job = JobHistory(f"{space}/{owner}" if owner and space else key_of(found))
+    job.name = text(owners[0], "kind") if owners else None
     local = text(found, "spec", "queueName")
-    told.queue = text(found, "status", "admission", "clusterQueue") or (f"{space}/{local}" if local else None)
-    told.submit = seconds(at(found, "metadata", "creationTimestamp"))
+    job.queue = text(found, "status", "admission", "clusterQueue") or (f"{space}/{local}" if local else None)
+    job.submit = seconds(at(found, "metadata", "creationTimestamp"))
     priority = at(found, "spec", "priority")
-    told.priority = priority if isinstance(priority, int) and abs(priority) < 2**62 else None
+    job.priority = priority if isinstance(priority, int) and abs(priority) < 2**62 else None
     # of a workload that was admitted in part, fewer pods run than it asked for
     assigned = {str(one.get("name")): one for one in listed(found, "status", "admission", "podSetAssignments")}
     for pods in listed(found, "spec", "podSets"):
         count = at(assigned.get(str(pods.get("name"))), "count")
-        _add_pods(told, at(pods, "count") if count is None else count, at(pods, "template", "spec"))
+        _add_pods(job, at(pods, "count") if count is None else count, at(pods, "template", "spec"))
     flavors = {
         flavor
         for one in listed(found, "status", "admission", "podSetAssignments")
         for key, flavor in _pairs(one, "flavors").items()
         if is_gpu(str(key)) and isinstance(flavor, str)
     }
-    told.gpu_type = "|".join(sorted(flavors)) or None
+    job.gpu_type = "|".join(sorted(flavors)) or None
     most = at(found, "spec", "maximumExecutionTimeSeconds")
-    told.limit_s = float(most) if isinstance(most, int) and 0 < most < 1e12 else None
-    _conditions(told, found)
-    return told
+    job.limit_s = float(most) if isinstance(most, int) and 0 < most < 1e12 else None
+    _conditions(job, found)
+    return job
 
 
-def _conditions(told: Told, found: dict[str, Any]) -> None:
+def _conditions(job: JobHistory, found: dict[str, Any]) -> None:
     """Read a Workload's conditions: one a type, the last transition of each, in any order."""
     by_type: dict[str, dict[str, Any]] = {}
     for one in sorted(listed(found, "status", "conditions"), key=lambda one: str(one.get("lastTransitionTime") or "")):
@@ -314,54 +314,54 @@ def _conditions(told: Told, found: dict[str, Any]) -> None:
     ready = since.get("PodsReady") if "PodsReady" in holds else None
     admitted = since.get("Admitted") if "Admitted" in holds else None
     if ready is not None:
-        told.ready.add(ready)
+        job.ready.add(ready)
     elif admitted is not None:
-        told.admissions.add(admitted)
+        job.admissions.add(admitted)
     # A condition that is false was true until its transition. What is evicted has its quota until it is not admitted.
     stop = since.get("Admitted") if "Admitted" in by_type else since.get("Evicted")
     if stop is not None and "Admitted" not in holds and ("Admitted" in by_type or "Evicted" in holds):
-        told.stops.add(stop)
+        job.stops.add(stop)
     for name in ("Preempted", "Evicted"):
-        told.reason = told.reason or (text(by_type.get(name), "reason") if name in holds else None)
+        job.reason = job.reason or (text(by_type.get(name), "reason") if name in holds else None)
     if "Finished" in holds:
         reason = text(by_type["Finished"], "reason")
         success = "success" in (text(by_type["Finished"], "message") or "").lower()
-        told.state = _FINISHED.get(reason or "", State.COMPLETED if success else State.UNKNOWN)
-        told.source_state, told.end = f"Finished {reason or ''}".strip(), since["Finished"]
+        job.state = _FINISHED.get(reason or "", State.COMPLETED if success else State.UNKNOWN)
+        job.source_state, job.end = f"Finished {reason or ''}".strip(), since["Finished"]
     elif "Admitted" in holds:
-        told.state, told.source_state = State.RUNNING, "Evicted" if "Evicted" in holds else "Admitted"
+        job.state, job.source_state = State.RUNNING, "Evicted" if "Evicted" in holds else "Admitted"
     else:
-        told.state, told.source_state = State.PENDING, "QuotaReserved" if "QuotaReserved" in holds else "Pending"
+        job.state, job.source_state = State.PENDING, "QuotaReserved" if "QuotaReserved" in holds else "Pending"
     count = at(found, "status", "requeueState", "count")
     evicted_before = "Evicted" in by_type and not ("Evicted" in holds and "Admitted" in holds)
     if (isinstance(count, int) and count > 0) or evicted_before:
-        told.quirks.add("earlier_attempts_lost")
+        job.quirks.add("earlier_attempts_lost")
 
 
-def volcano_job(found: dict[str, Any]) -> Told:
+def volcano_job(found: dict[str, Any]) -> JobHistory:
     """What a Job of Volcano says: its conditions are a history.
 
     Raises:
         RowError: it is not what such a Job looks like.
     """
-    told = Told(key_of(found))
-    told.queue = text(found, "spec", "queue") or "default"
-    told.submit = seconds(at(found, "metadata", "creationTimestamp"))
+    job = JobHistory(key_of(found))
+    job.queue = text(found, "spec", "queue") or "default"
+    job.submit = seconds(at(found, "metadata", "creationTimestamp"))
     for task in listed(found, "spec", "tasks"):
-        _add_pods(told, at(task, "replicas"), at(task, "template", "spec"))
+        _add_pods(job, at(task, "replicas"), at(task, "template", "spec"))
     phase = text(found, "status", "state", "phase") or "Pending"
-    told.state, told.source_state = _PHASES.get(phase, State.UNKNOWN), phase
-    told.reason = text(found, "status", "state", "reason")
-    _history(told, found)
+    job.state, job.source_state = _PHASES.get(phase, State.UNKNOWN), phase
+    job.reason = text(found, "status", "state", "reason")
+    _read_transitions(job, found)
     last = seconds(at(found, "status", "state", "lastTransitionTime"))
-    if not told.starts and last is not None and phase == "Running":
-        told.starts.add(last)
+    if not job.starts and last is not None and phase == "Running":
+        job.starts.add(last)
     if phase in {"Completed", "Terminated", "Aborted", "Failed"}:
-        told.end = max([*told.stops, *([last] if last is not None else [])], default=None)
-    return told
+        job.end = max([*job.stops, *([last] if last is not None else [])], default=None)
+    return job
 
 
-def _history(told: Told, found: dict[str, Any]) -> None:
+def _read_transitions(job: JobHistory, found: dict[str, Any]) -> None:
     """Read the starts and stops of a Job's conditions, which may be listed in any order."""
     known: list[tuple[float, bool, str]] = []
     for one in listed(found, "status", "conditions"):
@@ -373,8 +373,8 @@ def _history(told: Told, found: dict[str, Any]) -> None:
     for stamp, _, phase in sorted(known, key=lambda one: one[:2]):
         if phase == "Running":
             if not running:
-                told.starts.add(stamp)
+                job.starts.add(stamp)
             running = True
         elif running and phase in _OVER:
-            told.stops.add(stamp)
+            job.stops.add(stamp)
             running = False

@@ -1,10 +1,11 @@
-"""Lists of machines of published traces."""
+"""Lists of the machines of published traces."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from gpuctl.ingest.core.job_rows import replace_rows
 from gpuctl.ingest.traces.jobs import LINE
 from gpuctl.ingest.traces.table import Table
 
@@ -20,10 +21,10 @@ _WHOLE = ("gpus_labelled", "cpus", "mem_mb", "gpu_mem_mb")
 
 @dataclass(frozen=True)
 class MachineTable(Table):
-    """A table with one row a machine."""
+    """A table with one row per machine."""
 
     def load(self, stream: BinaryIO, sink: Sink) -> None:
-        """Read such a file into ``machines``; one that is in the list with other values is rejected.
+        """Read such a file into ``machines``; a machine that is already listed with other values is rejected.
 
         Raises:
             InputError: the header lacks a column.
@@ -40,23 +41,19 @@ class MachineTable(Table):
             for number, text in zip(lines, raw(lines), strict=True):
                 sink.reject(number, DUPLICATE, text)
             fresh = rows.filter(new).select(names)
-            if fresh.is_empty():
-                continue
-            # those that jobs were seen on before
-            seen = "DELETE FROM machines WHERE cluster = $cluster AND machine IN (SELECT unnest($names::VARCHAR[]))"
-            sink.execute(seen, {"cluster": sink.cluster, "names": fresh["machine"].to_list()})
-            sink.insert("machines", fresh.with_columns(cluster=pl.lit(sink.cluster)))
+            # the store may have some without their sizes, because jobs ran there
+            replace_rows(sink, "machines", fresh)
             sink.loaded(fresh.height)
 
 
 def _standing(sink: Sink, rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
-    """Which rows are of new machines, and which say what the store, or an earlier row, says of theirs."""
+    """Which rows are of new machines, and which repeat a row of the store or an earlier one."""
     import polars as pl
 
     names = ", ".join(f'"{name}"' for name in rows.columns)
     sql = f"SELECT {names} FROM machines WHERE cluster = $cluster AND gpus_labelled IS NOT NULL"  # noqa: S608
     stored = sink.query(sql, {"cluster": sink.cluster}).cast(dict(rows.schema))  # type: ignore[arg-type]
     new = rows["machine"].is_first_distinct() & ~rows["machine"].is_in(stored["machine"].implode())
-    told = pl.concat([stored, rows.filter(new)]).with_columns(there=True)
-    both = rows.join(told, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")
+    known = pl.concat([stored, rows.filter(new)]).with_columns(there=True)
+    both = rows.join(known, on=rows.columns, how="left", nulls_equal=True, maintain_order="left")
     return new, both["there"].fill_null(value=False) & ~new

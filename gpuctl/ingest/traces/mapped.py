@@ -1,4 +1,4 @@
-"""Any other CSV of jobs, read by what the user says its columns are; what was said can be kept as a small TOML file."""
+"""Any other CSV of jobs, read with the user's mapping of its columns, which can be saved as a small TOML file."""
 
 from __future__ import annotations
 
@@ -20,9 +20,7 @@ from gpuctl.ingest.traces.states import SLURM
 from gpuctl.ingest.traces.table import Column, JobTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    import polars as pl
+    from collections.abc import Collection, Mapping, Sequence
 
     from gpuctl.ingest.traces.cells import Kind
 
@@ -34,13 +32,13 @@ _TEXTS = {
     "qos": "qos", "state": "source_state",
 }  # fmt: skip
 _COUNTS = {"num_gpus": "gpus", "nodes": "nodes", "num_cpus": "cpus", "mem_mb": "mem_mb", "priority": "priority"}
-OURS = ("job_id", *_TIMES, *_LENGTHS, *_COUNTS, *(name for name in _TEXTS if name != "job_id"))
-"""What a column can be."""
+TARGETS = ("job_id", *_TIMES, *_LENGTHS, *_COUNTS, *(name for name in _TEXTS if name != "job_id"))
+"""The names that a column can be mapped to."""
 SECONDS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0, "d": 86_400.0}
 _PARTS = {"1": 1.0, "percent": 0.01, "milli": 0.001}
 _MEMORY = {"b": 2.0**-20, "kb": 2.0**-10, "mb": 1.0, "gb": 2.0**10, "tb": 2.0**20}
 STAMPS = "stamps"
-"""The unit of times that are written as dates."""
+"""The unit of times written as dates."""
 _WORDS = {
     **SLURM,
     **dict.fromkeys(
@@ -56,12 +54,12 @@ _PLAIN = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Said:
-    """What the user says of a table.
+class ColumnMapping:
+    """The user's mapping of the columns of a table.
 
     Attributes:
-        columns: what a column is, one of `OURS`, by its name in the file.
-        units: the unit of one of `OURS`.
+        columns: name in the file -> one of `TARGETS`.
+        units: the unit of one of `TARGETS`.
         states: what became of a job (`gpuctl.core.states.State`), by the file's words.
         separator: between cells.
     """
@@ -72,7 +70,7 @@ class Said:
     separator: str = ","
 
     def toml(self) -> str:
-        """The same as a file."""
+        """Return the text of a file with this mapping."""
         parts = [f"separator = {_text(self.separator)}"]
         for title, pairs in (("map", self.columns), ("unit", self.units), ("state", self.states)):
             if pairs:
@@ -90,11 +88,11 @@ def _text(value: str) -> str:
     return f'"{shown}"'
 
 
-def said(maps: Sequence[str], units: Sequence[str]) -> Said | None:
+def column_mapping(maps: Sequence[str], units: Sequence[str]) -> ColumnMapping | None:
     """Read ``--map`` and ``--unit``.
 
     Args:
-        maps: ``THEIRS=OURS``, several with commas, or a file of these (`Said.toml`); later ones count.
+        maps: ``THEIRS=OURS``, several with commas, or a file of these (`ColumnMapping.toml`); later ones count.
         units: ``OURS=UNIT``.
 
     Returns:
@@ -104,19 +102,19 @@ def said(maps: Sequence[str], units: Sequence[str]) -> Said | None:
         UsageError: one of them is none of these.
         InputError: a file cannot be read, or says something else.
     """
-    found = Said({})
+    found = ColumnMapping({})
     for text in maps:
         if "=" not in text:
             found = _read(Path(text))
             continue
         pairs = dict(_pair(one, "--map") for one in text.split(","))
-        found = Said({**found.columns, **pairs}, found.units, found.states, found.separator)
-    told = dict(_pair(one, "--unit") for text in units for one in text.split(","))
+        found = ColumnMapping({**found.columns, **pairs}, found.units, found.states, found.separator)
+    own_units = dict(_pair(one, "--unit") for text in units for one in text.split(","))
     if not maps and not units:
         return None
     if not found.columns:
         raise UsageError("--unit needs --map", hint=_HINT)
-    return _checked(Said(found.columns, {**found.units, **told}, found.states, found.separator))
+    return _checked(ColumnMapping(found.columns, {**found.units, **own_units}, found.states, found.separator))
 
 
 def _pair(text: str, option: str) -> tuple[str, str]:
@@ -126,7 +124,7 @@ def _pair(text: str, option: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-def _read(path: Path) -> Said:
+def _read(path: Path) -> ColumnMapping:
     from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
 
     hint = 'expected a table [map], such as gpu_num = "num_gpus"'
@@ -136,27 +134,27 @@ def _read(path: Path) -> Said:
     separator = found.get("separator", ",")
     if not sound or not tables["map"] or found.keys() - {*tables, "separator"} or not isinstance(separator, str):
         raise InputError("is no map of columns", path=str(path), hint=hint)
-    return Said(tables["map"], tables["unit"], tables["state"], separator)
+    return ColumnMapping(tables["map"], tables["unit"], tables["state"], separator)
 
 
-def _checked(told: Said) -> Said:
-    ours = list(told.columns.values())
-    unknown = next((name for name in ours if name not in OURS), None)
+def _checked(mapping: ColumnMapping) -> ColumnMapping:
+    targets = list(mapping.columns.values())
+    unknown = next((name for name in targets if name not in TARGETS), None)
     if unknown is not None:
-        raise UsageError(f"--map: no column {unknown[:100]!r}", hint=f"columns are {', '.join(OURS)}")
-    twice = next((name for name in ours if ours.count(name) > 1), None)
+        raise UsageError(f"--map: no column {unknown[:100]!r}", hint=f"columns are {', '.join(TARGETS)}")
+    twice = next((name for name in targets if targets.count(name) > 1), None)
     if twice is not None:
         raise UsageError(f"--map: two columns are {twice}")
-    for name, unit in told.units.items():
+    for name, unit in mapping.units.items():
         if unit not in _units_of(name):
             known = ", ".join(_units_of(name)) or "none"
             raise UsageError(f"--unit {name}={unit}: units of {name} are {known}", hint=_HINT)
-    wrong = next((word for word in told.states.values() if word not in set(State)), None)
+    wrong = next((word for word in mapping.states.values() if word not in set(State)), None)
     if wrong is not None:
         raise UsageError(f"state {wrong[:100]!r}: expected one of {', '.join(State)}")
-    if len(told.separator) != 1:
-        raise UsageError(f"separator {told.separator[:20]!r}: expected one character")
-    return told
+    if len(mapping.separator) != 1:
+        raise UsageError(f"separator {mapping.separator[:20]!r}: expected one character")
+    return mapping
 
 
 def _units_of(name: str) -> tuple[str, ...]:
@@ -167,46 +165,48 @@ def _units_of(name: str) -> tuple[str, ...]:
     return tuple({"num_gpus": _PARTS, "num_cpus": _PARTS, "mem_mb": _MEMORY}.get(name, {}))
 
 
-def with_map(told: Said) -> Format:
-    """A format for files whose columns the user names; columns that have our names already need not be named."""
+def with_map(mapping: ColumnMapping) -> Format:
+    """Return a format for files with these columns; columns named as in `TARGETS` need no entry in the mapping."""
     return Format(
         name=NAME,
         title="a CSV of jobs whose columns --map names",
         fills=("jobs", "attempts", "queues"),
         file_names=("*.csv",),
         order=20,
-        sniff=partial(_sniff, told),
-        load=partial(_load, told),
+        sniff=partial(_sniff, mapping),
+        load=partial(_load, mapping),
         verified="sample",
     )
 
 
-def _sniff(told: Said, _name: str, head: bytes) -> str | None:
-    names = header(first_line(head), told.separator)
-    return f"columns {', '.join(told.columns)} (--map)" if told.columns.keys() <= set(names) else None
+def _sniff(mapping: ColumnMapping, _name: str, head: bytes) -> str | None:
+    names = header(first_line(head), mapping.separator)
+    return f"columns {', '.join(mapping.columns)} (--map)" if mapping.columns.keys() <= set(names) else None
 
 
-def _load(told: Said, stream: BinaryIO, sink: Sink) -> None:
+def _load(mapping: ColumnMapping, stream: BinaryIO, sink: Sink) -> None:
     head, again = peeked(stream)
-    names = header(first_line(head), told.separator)
-    absent = [name for name in told.columns if name not in names]
+    names = header(first_line(head), mapping.separator)
+    absent = [name for name in mapping.columns if name not in names]
     if absent:
         raise InputError(
             f"no column {', '.join(absent)}; found {', '.join(names[:20])}", line=1, hint="see --map, and its file"
         )
-    ours = {name: ours for name, ours in told.columns.items() if name in names}
-    ours |= {name: name for name in names if name in OURS and name not in ours and name not in ours.values()}
-    if not {"submit_time", "start_time"} & set(ours.values()):
+    targets = {name: target for name, target in mapping.columns.items() if name in names}
+    targets |= {
+        name: name for name in names if name in TARGETS and name not in targets and name not in targets.values()
+    }
+    if not {"submit_time", "start_time"} & set(targets.values()):
         raise InputError("no column is submit_time or start_time", line=1, hint=_HINT)
-    first = _first_cells(head, names, told.separator)
-    table = _table(told, ours, first)
+    first = _first_cells(head, names, mapping.separator)
+    table = _table(mapping, targets, first)
     stamped = any(column.kind == "time" for column in table.columns.values())
-    sink.epoch = "real" if stamped or _late(told, ours, first) else "relative"
+    sink.epoch = "real" if stamped or _late(mapping, targets, first) else "relative"
     table.load(again, sink)
 
 
 def _first_cells(head: bytes, names: Sequence[str], separator: str) -> dict[str, str]:
-    """The first cell with a digit of each column, among the whole lines of a file's head."""
+    """Return the first cell of each column that has a digit, from the complete lines of the head of a file."""
     found: dict[str, str] = {}
     lines = head.split(b"\n")[1:]
     # what is behind the last line end may be cut off, but may be all that there is
@@ -222,84 +222,77 @@ def _first_cells(head: bytes, names: Sequence[str], separator: str) -> dict[str,
     return found
 
 
-def _is_stamp(told: Said, ours: str, cell: str) -> bool:
-    return told.units[ours] == STAMPS if ours in told.units else not _NUMBER.fullmatch(cell.strip() or "0")
+def _is_stamp(mapping: ColumnMapping, target: str, cell: str) -> bool:
+    return mapping.units[target] == STAMPS if target in mapping.units else not _NUMBER.fullmatch(cell.strip() or "0")
 
 
-def _late(told: Said, ours: Mapping[str, str], first: Mapping[str, str]) -> bool:
-    """Whether the first seconds of a column count from 1970: they are after 1990."""
+def _late(mapping: ColumnMapping, targets: Mapping[str, str], first: Mapping[str, str]) -> bool:
+    """Whether the seconds of a time column count from 1970: its first value is after 1990."""
     return any(
-        float(first[name]) * SECONDS[told.units.get(column, "s")] > 631_152_000
-        for name, column in ours.items()
+        float(first[name]) * SECONDS[mapping.units.get(column, "s")] > 631_152_000
+        for name, column in targets.items()
         if column in _TIMES and _NUMBER.fullmatch(first.get(name, ""))
     )
 
 
-def _table(told: Said, ours: Mapping[str, str], first: Mapping[str, str]) -> JobTable:
-    columns = {name: _column(told, column, first.get(name, "")) for name, column in ours.items()}
-    states = {word.upper(): State(state) for word, state in told.states.items()}
+def _table(mapping: ColumnMapping, targets: Mapping[str, str], first: Mapping[str, str]) -> JobTable:
+    columns = {name: _column(mapping, column, first.get(name, "")) for name, column in targets.items()}
+    states = {word.upper(): State(state) for word, state in mapping.states.items()}
     return JobTable(
         what="a CSV with the columns that --map names",
         columns=columns,
         open_ended=True,
-        separator=told.separator,
+        separator=mapping.separator,
         states=_WORDS | states,
-        derive=partial(_derived, frozenset(ours.values())),
+        derive=_derived(targets.values()),
     )
 
 
-def _column(told: Said, ours: str, cell: str) -> Column:
-    unit = told.units.get(ours, "")
-    if ours in _TIMES:
-        to, needed = f"{ours.removesuffix('_time')}_ts", ours == "submit_time"
-        if _is_stamp(told, ours, cell):
+def _column(mapping: ColumnMapping, target: str, cell: str) -> Column:
+    unit = mapping.units.get(target, "")
+    if target in _TIMES:
+        to, needed = f"{target.removesuffix('_time')}_ts", target == "submit_time"
+        if _is_stamp(mapping, target, cell):
             return Column(to, "time", needed=needed)
         return Column(to, "epoch", needed=needed, scale=SECONDS[unit or "s"])
-    if ours in _LENGTHS:
-        return Column(f"{ours}_told", "number", scale=SECONDS[unit or "s"])
-    if ours in _COUNTS:
-        scale = {"num_gpus": _PARTS, "num_cpus": _PARTS, "mem_mb": _MEMORY}.get(ours, {}).get(unit, 1.0)
-        kind: Kind = "number" if ours in {"num_gpus", "num_cpus", "mem_mb"} else "whole"
-        return Column(_COUNTS[ours], kind, scale=scale, needed=ours == "num_gpus")
-    return Column(_TEXTS[ours], needed=ours == "job_id")
+    if target in _LENGTHS:
+        return Column(f"{target}_told", "number", scale=SECONDS[unit or "s"])
+    if target in _COUNTS:
+        scale = {"num_gpus": _PARTS, "num_cpus": _PARTS, "mem_mb": _MEMORY}.get(target, {}).get(unit, 1.0)
+        kind: Kind = "number" if target in {"num_gpus", "num_cpus", "mem_mb"} else "whole"
+        return Column(_COUNTS[target], kind, scale=scale, needed=target == "num_gpus")
+    return Column(_TEXTS[target], needed=target == "job_id")
 
 
-def _derived(there: frozenset[str]) -> Mapping[str, pl.Expr]:
-    """What follows of the columns that there are: ends of lengths, names of jobs that have none."""
-    import polars as pl
-
-    made: dict[str, pl.Expr] = {}
+def _derived(there: Collection[str]) -> dict[str, str]:
+    """Formulas for what follows from the columns of a file: ends of lengths, names of jobs that have none."""
+    made: dict[str, str] = {}
     if "job_id" not in there:
-        made["job"] = pl.format("row-{}", pl.col(LINE))
+        made["job"] = f"concat('row-', {LINE})"
     if "num_gpus" not in there:
-        made["gpus"] = pl.lit(0.0)
-    micros = {
-        name: (pl.col(f"{name}_told") * 1_000_000).round().cast(pl.Int64).cast(pl.Duration("us"))
-        for name in ("duration", "wait")
-        if name in there
-    }
-    start = pl.col("start_ts") if "start_time" in there else None
+        made["gpus"] = "cast(0 as double)"
+    length = "cast(cast(round({}_told * 1000000) as bigint) as interval)".format
+    start = "start_ts" if "start_time" in there else None
     if start is None and "wait" in there and "submit_time" in there:
-        start = pl.col("submit_ts") + micros["wait"]
-        made["start_ts"] = start
+        start = made["start_ts"] = f"submit_ts + {length('wait')}"
     elif start is not None and "wait" in there and "submit_time" not in there:
-        made["submit_ts"] = start - micros["wait"]
+        made["submit_ts"] = f"start_ts - {length('wait')}"
     if "duration" in there:
         if start is not None and "end_time" not in there:
-            made["end_ts"] = start + micros["duration"]
-        made["run_span_s"] = pl.col("duration_told")
+            made["end_ts"] = f"{start} + {length('duration')}"
+        made["run_span_s"] = "duration_told"
     if "requested_time" in there:
-        made["time_limit_s"] = pl.col("requested_time_told").round().cast(pl.Int64)
-    made |= {name: pl.col(name).ceil().cast(pl.Int64) for name in ("cpus", "mem_mb") if _ours_of(name) in there}
+        made["time_limit_s"] = "cast(round(requested_time_told) as bigint)"
+    made |= {name: f"cast(ceil({name}) as bigint)" for name in ("cpus", "mem_mb") if _target_of(name) in there}
     if "state" not in there:
         begun = State.UNKNOWN if start is not None or "end_time" in there else State.PENDING
-        made["state"] = pl.lit(begun.value)
+        made["state"] = f"'{begun}'"
         if begun == State.PENDING:
-            made |= {"attempts": pl.lit(0, pl.Int32)}
+            made["attempts"] = "cast(0 as int)"
             if "duration" in there:
-                made |= dict.fromkeys(("run_sum_s", "run_last_s"), pl.col("duration_told"))
+                made |= dict.fromkeys(("run_sum_s", "run_last_s"), "duration_told")
     return made
 
 
-def _ours_of(stored: str) -> str:
-    return next(ours for ours, to in _COUNTS.items() if to == stored)
+def _target_of(stored: str) -> str:
+    return next(target for target, to in _COUNTS.items() if to == stored)

@@ -1,4 +1,4 @@
-"""Words for what is odd in rows, as text with commas between them, or as lists."""
+"""Words for oddities of rows (quirks), as text separated by commas or as lists."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ _CODES = "bits of words"
 
 
 def words(rows: pl.DataFrame, marks: Mapping[str, pl.Expr]) -> pl.Series:
-    """The words whose conditions hold, with commas between them, for each row; NULL where none does.
+    """Join, per row, the words of the conditions that are true with commas; NULL if none is.
 
     Args:
-        rows: what the conditions are over.
-        marks: word -> where it holds; NULL is where it does not.
+        rows: the columns of the conditions.
+        marks: word -> its condition; NULL counts as false.
     """
     import polars as pl
 
     bits = [pl.when(condition).then(1 << bit).otherwise(0) for bit, condition in enumerate(marks.values())]
-    # with the rows beside them: a condition may be the same for all
+    # a select of constants alone would have one row
     codes = rows.with_columns(pl.sum_horizontal(bits).cast(pl.UInt32).alias(_CODES))[_CODES]
-    # a text for each sum of bits that occurs, and not for each row
+    # one text per sum of bits that occurs, not per row
     there = codes.unique().sort()
     texts = [",".join(word for bit, word in enumerate(marks) if code >> bit & 1) or None for code in there]
     if len(texts) == 1:
@@ -33,7 +33,7 @@ def words(rows: pl.DataFrame, marks: Mapping[str, pl.Expr]) -> pl.Series:
 
 
 def as_text(marked: pl.Series) -> pl.Series:
-    """Words as `words` gives them, of such or of lists of words."""
+    """Convert lists of words to the text that `words` returns; such text is returned unchanged."""
     import polars as pl
 
     if marked.dtype == pl.String:
@@ -43,7 +43,7 @@ def as_text(marked: pl.Series) -> pl.Series:
 
 
 def as_lists(texts: pl.Series) -> pl.Series:
-    """Words as lists, empty where there are none, of what `words` gives."""
+    """Convert what `words` returns to lists, empty if there are no words."""
     import polars as pl
 
     lists = texts.str.split(",")

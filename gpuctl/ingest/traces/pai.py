@@ -2,33 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from gpuctl.core.states import State
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
-STATES = {
-    "TERMINATED": State.COMPLETED,
-    "FAILED": State.FAILED,
-    "INTERRUPTED": State.UNKNOWN,
-    "WAITING": State.PENDING,
-    "RUNNING": State.RUNNING,
-}
-ZERO = ("0",)
-"""A time of 0 is none: https://github.com/alibaba/clusterdata, cluster-trace-gpu-v2020/analysis."""
-SHORT, LONG = r"[0-9a-f]{24}", r"[0-9a-f]{60}"
-"""Names of jobs and machines; of instances and workers."""
-HEADERS = "names of columns, which are known"
-FORMAT: dict[str, Any] = {
-    "timezone": "Asia/Shanghai",
-    "zoned": True,
-    "clock": "utc",
-    "parser_version": 1,
-    "epoch": "shifted",
-}
-"""What all of its tables have in common."""
 _THEIRS = """source IN (
     SELECT source FROM sources
     WHERE cluster = $cluster AND format IN ('pai-jobs', 'pai-tasks', 'pai-instances', 'pai-groups'))"""

@@ -1,4 +1,4 @@
-"""What a processor is in sources that count nothing else (SWF, Batsim): ``--swf-unit`` says it."""
+"""The unit of processors in sources that count nothing else (SWF, Batsim): ``--swf-unit`` sets it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def unit_of(text: str) -> Unit:
 
 
 def sizes(processors: pl.Expr, unit: Unit) -> dict[str, pl.Expr]:
-    """Return the columns ``gpus``, ``cpus`` and ``nodes`` of jobs that have so many processors.
+    """Return the columns ``gpus``, ``cpus`` and ``nodes`` of jobs with this number of processors.
 
     Cores and nodes are no GPUs; how many CPUs a node or a GPU has is unknown.
     """

@@ -1,4 +1,4 @@
-"""Jobs of sources that are no tables: records read one by one, handed on many at a time."""
+"""Jobs of sources that are no tables: records read one by one and written in batches."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHOLE = frozenset(("nodes", "cpus", "time_limit_s", "attempts"))
 
 
 class JobRecords:
-    """Takes one record a job, and writes them as `Jobs` does.
+    """Takes one record per job and writes them like `Jobs`.
 
     Args:
         sink: takes the rows.
@@ -34,8 +34,8 @@ class JobRecords:
         """Take one job.
 
         Args:
-            line: 1-based, on which the record stands, or its number among the records; each once.
-            row: columns of the table ``jobs``, the same of each job; times in seconds from 1970.
+            line: 1-based line of the record, or its number among the records; unique.
+            row: columns of the table ``jobs``, the same for every job; times in seconds since 1970.
             text: the record, for a reject.
         """
         self._rows.append({**row, LINE: line})
@@ -44,7 +44,7 @@ class JobRecords:
             self._write()
 
     def finish(self) -> None:
-        """Write what waits, and the queues."""
+        """Write the records of the last batch, and the queues."""
         self._write()
         self._jobs.finish()
 

@@ -1,4 +1,4 @@
-"""Requests to services (inference), one row each: the table ``service_load`` with spans of 0 s."""
+"""Requests to inference services, one row per request: the table ``service_load`` with spans of 0 s."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ BATCH = 50_000
 
 
 def service_of(stream: BinaryIO, otherwise: str) -> str:
-    """What a file's service is called where the file does not say: as the file is, without its suffix."""
+    """Return the name of a service that its file does not state: the file name without suffix, or else `otherwise`."""
     place = getattr(stream, "place", None)
     name = PurePosixPath(place.inside).name if place is not None else ""
     return name.split(".", 1)[0] or otherwise
@@ -29,10 +29,10 @@ def service_of(stream: BinaryIO, otherwise: str) -> str:
 
 @dataclass(frozen=True)
 class RequestTable(Table):
-    """A table with one row a request, or a count of them."""
+    """A table with one row per request, or per count of requests."""
 
     def load(self, stream: BinaryIO, sink: Sink) -> None:
-        """Read such a file into ``service_load``; the service is the file where the table has no such column.
+        """Read such a file into ``service_load``; the service is the file if the table has no such column.
 
         Raises:
             InputError: the header lacks a column.
@@ -52,13 +52,13 @@ class RequestTable(Table):
 def load_json_lines(
     stream: BinaryIO, sink: Sink, read: Callable[[dict[str, Any]], tuple[float, int, int]], otherwise: str
 ) -> None:
-    """Read requests, one JSON object a line.
+    """Read requests, one JSON object per line.
 
     Args:
         stream: the file.
         sink: takes the rows.
-        read: seconds since 1970, tokens in and tokens out of an object; raises `RowError`.
-        otherwise: the service, where the file has no name.
+        read: returns seconds since 1970, tokens in and tokens out of an object; raises `RowError`.
+        otherwise: the service, if the file has no name.
     """
     name, batch = service_of(stream, otherwise), list[tuple[float, int, int]]()
     for line in numbered_lines(stream):
@@ -87,7 +87,7 @@ def _object(line: Line) -> dict[str, Any]:
 
 
 def count(found: dict[str, Any], key: str, most: float = 1e12) -> float:
-    """A number of an object, 0 or more.
+    """Return a number of an object, 0 or more.
 
     Raises:
         RowError: there is none.

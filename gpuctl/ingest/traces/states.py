@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from gpuctl.core.states import State
 
-SLURM = {
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+SLURM: Mapping[str, State] = {
     "COMPLETED": State.COMPLETED,
     "CANCELLED": State.KILLED,
     "FAILED": State.FAILED,
@@ -17,3 +22,11 @@ SLURM = {
     "PENDING": State.PENDING,
 }
 """Words of Slurm."""
+PAI: Mapping[str, State] = {
+    "TERMINATED": State.COMPLETED,
+    "FAILED": State.FAILED,
+    "INTERRUPTED": State.UNKNOWN,
+    "WAITING": State.PENDING,
+    "RUNNING": State.RUNNING,
+}
+"""Words of Alibaba's PAI trace of 2020."""

@@ -1,9 +1,9 @@
-"""Tables of published traces, read by a declaration of what their columns are."""
+"""Tables of published traces, read by a declaration of their columns."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -17,13 +17,11 @@ from gpuctl.ingest.traces.jobs import LINE, Jobs
 from gpuctl.ingest.traces.marks import words
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     import polars as pl
 
     from gpuctl.ingest.core.format import Sink
-
-    Exprs = Callable[[], Mapping[str, pl.Expr]]
 
 _FAULT = "fault"
 _LIMITS = {
@@ -33,8 +31,10 @@ _LIMITS = {
 """Columns that the store keeps as integers of 32 or 64 bits, and the largest value that is read."""
 
 
-def _nothing() -> Mapping[str, pl.Expr]:
-    return {}
+def _expression(formula: str | Callable[[], pl.Expr]) -> pl.Expr:
+    import polars as pl
+
+    return pl.sql_expr(formula) if isinstance(formula, str) else formula()
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,10 @@ class Column:
     """One column of a source.
 
     Attributes:
-        to: the column of the store that it fills, or a name of its own for what only `Table.derive` looks at.
+        to: the column of the store that it fills, or a name of its own that only formulas use.
         kind: see `gpuctl.ingest.traces.cells.Kind`.
-        needed: whether a row in which it is empty is rejected.
-        scale: numbers and seconds are multiplied by this.
+        needed: whether a row is rejected if the cell is empty.
+        scale: factor of numbers and seconds.
         missing: texts that stand for an empty cell.
     """
 
@@ -58,23 +58,26 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """What a table of a trace is.
+    """A table of a trace.
 
     Attributes:
-        what: names such a file, for messages.
-        columns: what each column is, by its name in the header; a file must have all of them.
-        optional: columns that it may have, too.
-        unread: further columns of the header, of which nothing is read.
-        passed: columns that it may have, of which nothing is read.
+        what: description of such a file, for messages.
+        columns: name in the header -> column; a file must have all of them.
+        optional: further columns that it may have.
+        unread: columns that the header must have and that are not read.
+        passed: columns that it may have and that are not read.
+        absent: columns that it never has: they are those of another format with the same other columns.
         open_ended: whether it may have columns of any other name.
-        names: the columns of a table without a header, in their order; a header of these is allowed.
-        file: what the name of such a file has in it, where no header shows what it is.
-        first_cell: what the first cell of a row of such a file matches, where its name tells nothing.
-        separator: stands between cells.
+        names: the columns of a table without a header, in order; a header of these names is allowed.
+        file: a part of the name of such a file, if it has no header, or if other files have the same header.
+        first_cell: pattern of the first cell of a row, which identifies a file without a header under another name.
+        separator: the character between cells.
         states: the source's words in ``source_state``, upper case; any other is an unknown state.
-        derive: further columns, or others in their place, made of those of `Column.to`.
-        faults: why a row is rejected -> where, over the same columns, when all cells are what they should be.
-        quirks: words for rows that need care, and where they hold.
+        derive: further columns, or others in their place: formulas over those of `Column.to`.
+        faults: reason for which a row is rejected -> formula of the condition, over the same columns.
+        quirks: word for rows that need care -> formula of the condition.
+
+    A formula is an expression of SQL as `polars.sql_expr` reads it, or a function that returns one of Polars.
     """
 
     what: str
@@ -82,19 +85,20 @@ class Table:
     optional: Mapping[str, Column] = field(default_factory=dict)
     unread: frozenset[str] = frozenset()
     passed: frozenset[str] = frozenset()
+    absent: frozenset[str] = frozenset()
     open_ended: bool = False
     names: tuple[str, ...] = ()
     file: str = ""
     first_cell: str = ""
     separator: str = ","
     states: Mapping[str, State] = field(default_factory=dict)
-    derive: Exprs = _nothing
-    faults: Exprs = _nothing
-    quirks: Mapping[str, Callable[[], pl.Expr]] = field(default_factory=dict)
+    derive: Mapping[str, str | Callable[[], pl.Expr]] = field(default_factory=dict)
+    faults: Mapping[str, str] = field(default_factory=dict)
+    quirks: Mapping[str, str] = field(default_factory=dict)
 
     def sniff(self, name: str, head: bytes) -> str | None:
-        """Recognise the header, its columns in any order; without one the file's name and as many cells."""
-        if name.endswith(".header"):
+        """Recognise the header, its columns in any order, or else the name or first cell and the number of cells."""
+        if name.endswith(".header") or (self.file and not self.names and self.file not in name):
             return None
         first = first_line(head)
         found = header(first, self.separator)
@@ -110,14 +114,16 @@ class Table:
         return None
 
     def _only(self, there: set[str]) -> bool:
-        return self.open_ended or there <= {*self.columns, *self.optional, *self.unread, *self.passed}
+        if self.open_ended:
+            return not self.absent & there
+        return there <= {*self.columns, *self.optional, *self.unread, *self.passed}
 
     def rows(self, stream: BinaryIO, sink: Sink) -> Iterator[tuple[pl.DataFrame, Callable[[Sequence[int]], list[str]]]]:
-        """Yield the rows of a file with their types; those that are none are rejected.
+        """Yield the rows of a file with typed cells; lines that are no rows, and rows with faults, are rejected.
 
         Returns:
-            columns of `Column.to` and of `derive`, ``state`` where there is a ``source_state``, ``quirks`` where there
-            are any, and `LINE`; and what tells the text of some lines of these.
+            columns of `Column.to` and of `derive`, `LINE`, ``state`` if there is a ``source_state``, and ``quirks`` if
+            any are declared; and a function that returns the text of lines.
 
         Raises:
             InputError: the header lacks a column.
@@ -129,14 +135,8 @@ class Table:
             stream, tuple(self.columns), self.what, separator=self.separator, names=self.names, numbers=numbers
         )
         for piece in table.pieces():
-            sink.seen(piece.rows.height + len(piece.rejects))
             rows = self._typed(piece.rows, sink.timezone, plain=is_plain(piece.data, self.separator))
-            bad = rows.filter(rows[_FAULT].is_not_null()).select(LINE, _FAULT)
-            lines = bad[LINE].to_list()
-            told = zip(lines, bad[_FAULT], piece.raw(lines), strict=True)
-            for number, reason, raw in sorted([*piece.rejects, *told]):
-                sink.reject(number, reason, raw)
-            yield rows.filter(rows[_FAULT].is_null()) if lines else rows, piece.raw
+            yield piece.without_faults(rows, sink), piece.raw
 
     def _typed(self, rows: pl.DataFrame, timezone: str, *, plain: bool) -> pl.DataFrame:
         """Give the cells their types, and name the first fault of each row in the column `_FAULT`."""
@@ -160,28 +160,27 @@ class Table:
         import polars as pl
 
         if "source_state" in rows.columns:
-            told = rows["source_state"]
-            # of the few words that there are, and not of each row's
-            there = told.unique().drop_nulls().to_list()
+            words_of_source = rows["source_state"]
+            # per distinct word, not per row
+            there = words_of_source.unique().drop_nulls().to_list()
             states = {word: self.states.get(word.upper(), State.UNKNOWN).value for word in there}
-            state = told.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
+            state = words_of_source.replace_strict(states, default=State.UNKNOWN.value, return_dtype=pl.String)
             rows = rows.with_columns(state.alias("state"))
-        derived = self.derive()
-        if derived:
-            rows = rows.with_columns(**derived)
-        faults += [pl.when(where).then(pl.lit(reason)) for reason, where in self.faults().items()]
+        rows = rows.with_columns(**{name: _expression(formula) for name, formula in self.derive.items()})
+        faults += [pl.when(pl.sql_expr(where)).then(pl.lit(reason)) for reason, where in self.faults.items()]
         faults += out_of_range(rows, _LIMITS, "{} is out of range: expected at most {:,}".format)
         fault = pl.coalesce(faults) if faults else pl.lit(None, pl.String)
-        marked = {"quirks": words(rows, {word: where() for word, where in self.quirks.items()})} if self.quirks else {}
+        marks = {word: pl.sql_expr(where) for word, where in self.quirks.items()}
+        marked = {"quirks": words(rows, marks)} if marks else {}
         return rows.with_columns(fault.alias(_FAULT), **marked)
 
 
 @dataclass(frozen=True)
 class JobTable(Table):
-    """A table with one row a job."""
+    """A table with one row per job."""
 
     def load(self, stream: BinaryIO, sink: Sink) -> None:
-        """Read such a file into jobs, attempts and queues; see `Jobs` for what becomes of a job told twice.
+        """Read such a file into jobs, attempts and queues; `Jobs` describes duplicates.
 
         Raises:
             InputError: the header lacks a column.
@@ -194,17 +193,19 @@ class JobTable(Table):
 
 @dataclass(frozen=True)
 class RowTable(Table):
-    """A table with one row for each of one table of the store.
+    """A table whose rows become rows of one table of the store.
 
     Attributes:
         table: its name.
         keep: the columns of the store that are filled.
-        always: further ones, and the text that all rows have there.
+        always: further columns, and the text that all rows have there.
+        lists: those of `keep` that the store has as lists; here each list has one value.
     """
 
     table: str = ""
     keep: tuple[str, ...] = ()
     always: Mapping[str, str] = field(default_factory=dict)
+    lists: tuple[str, ...] = ()
 
     def load(self, stream: BinaryIO, sink: Sink) -> None:
         """Read such a file.
@@ -215,7 +216,8 @@ class RowTable(Table):
         import polars as pl
 
         same = {name: pl.lit(text) for name, text in self.always.items()}
+        kept = [pl.concat_list(name) if name in self.lists else pl.col(name) for name in self.keep]
         for rows, _ in self.rows(stream, sink):
             if rows.height:
-                sink.insert(self.table, rows.select(*self.keep, **same))
+                sink.insert(self.table, rows.select(*kept, **same))
                 sink.loaded(rows.height)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 import polars as pl
 
+from gpuctl.core.durations import clock_s
 from gpuctl.core.errors import InputError
 from gpuctl.core.files import MOST_TABLE, read_whole
 from gpuctl.research.chain.baselines import PROBES, average, known, reactive
@@ -62,15 +62,6 @@ class Case:
     def situation(self, log: Log) -> Situation:
         """P among the jobs of the log."""
         return Situation(log, self.begin_s, self.size, self.pair, p_submit_s=self.p_submit_s)
-
-
-def clock_s(text: str) -> int:
-    """Seconds since 1970 of a date and time without a zone.
-
-    Raises:
-        ValueError: it is none.
-    """
-    return int(datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp())
 
 
 def read_cases(path: Path) -> list[Case]:

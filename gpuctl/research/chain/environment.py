@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import gymnasium
 import numpy as np
 
+from gpuctl.core.durations import minutes_of_option
 from gpuctl.core.errors import UsageError
 from gpuctl.research.chain.episode import DAY_S, Pair
-from gpuctl.research.chain.evaluate import minutes, next_midnight
+from gpuctl.research.chain.evaluate import next_midnight
 from gpuctl.research.chain.log import Log, check_size, from_store, log_of
 from gpuctl.research.chain.nets import SEEN, costs, seen_choice
 from gpuctl.research.chain.policies import look
@@ -74,9 +75,9 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     ) -> None:
         found = _log(log, cluster, seed, nodes)
         check_size(found, nodes)
-        pair = Pair(job_nodes, minutes("limit", limit))
+        pair = Pair(job_nodes, minutes_of_option("limit", limit))
         first = next_midnight(found.first_start_s) if begin is None else begin
-        asked = Evaluation(nodes, pair, (), 0, first, outage_cost, 60 * minutes("warm_up", warm_up))
+        asked = Evaluation(nodes, pair, (), 0, first, outage_cost, 60 * minutes_of_option("warm_up", warm_up))
         last = int(found.submit_s[-1]) if end is None else end
         self.begins = range(first, last - asked.arrivals_s + 1, EVERY_S)
         if not self.begins:

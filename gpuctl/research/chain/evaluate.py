@@ -362,19 +362,6 @@ FIGURES = (
 )  # fmt: skip
 
 
-def minutes(option: str, text: str) -> int:
-    """Minutes of a time as ``48h``, ``90m`` or ``2d``.
-
-    Raises:
-        UsageError: it is none.
-    """
-    unit = {"m": 1, "h": 60, "d": 1440}.get(text[-1:], 0)
-    number = text[:-1]
-    if not unit or not number.isdecimal() or not number.isascii() or not 0 < int(number) * unit <= 30 * 1440:
-        raise UsageError(f"{option} {text[:30]}: expected a time of at most 30 days", hint="48h, 90m or 2d")
-    return int(number) * unit
-
-
 def next_midnight(second: int) -> int:
     """The first midnight from that second on."""
     return -(-second // DAY_S) * DAY_S

@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import polars as pl
 import pytest
 
-from gpuctl.slurm.times import instants, seconds
+from gpuctl.core.durations import slurm_elapsed
+from gpuctl.slurm.times import instants
 
 NOON = datetime(2026, 11, 20, 21, 4, 37, tzinfo=UTC)
 
@@ -96,4 +97,4 @@ def test_an_empty_column() -> None:
     ],
 )
 def test_trap_7_durations(text: str, expected: float | None) -> None:
-    assert seconds(text) == expected
+    assert slurm_elapsed(text) == expected

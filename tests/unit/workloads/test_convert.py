@@ -117,7 +117,7 @@ def test_applications_of_pollux(tmp_path: Path) -> None:
     hours = [("bert", 4, 0.1), ("mine", 4, 0.249), ("mine", 4, 0.25), ("mine", 8, 1.25), ("mine", 8, 12.5)]
     rows = [f"j{k},{100 + k},{h * 3600},{gpus},{name}\n" for k, (name, gpus, h) in enumerate(hours)]
     csv = "id,at,took,num,app\n" + "".join(rows)
-    own = mapped.said(["id=job_id", "at=submit_time", "took=duration", "num=num_gpus", "app=name"], [])
+    own = mapped.column_mapping(["id=job_id", "at=submit_time", "took=duration", "num=num_gpus", "app=name"], [])
     assert own is not None
     db = store_of(tmp_path, "mine.csv", csv, formats=[mapped.with_map(own)])
     data, done = written(db, "sia")

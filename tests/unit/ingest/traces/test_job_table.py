@@ -8,8 +8,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.core.lines import CUT_OFF, NOT_UTF8
-from gpuctl.ingest.formats import acme_kalos, acme_seren, helios_jobs
-from gpuctl.ingest.pipeline.registry import all_formats
+from gpuctl.ingest.pipeline.registry import all_formats, built_in
 from gpuctl.ingest.read import pieces
 from gpuctl.ingest.traces.table import JobTable
 from gpuctl.store.database import Store
@@ -26,6 +25,7 @@ def _table(fmt: Format) -> Any:
     return getattr(fmt.load, "__self__", None)
 
 
+FORMATS = {fmt.name: fmt for fmt in built_in()}
 HEADER, FIRST, *_ = HELIOS.splitlines()
 JOBS = "job, queue, user, state, gpus, cpus, nodes, wait_s, run_sum_s, quirks"
 
@@ -34,19 +34,19 @@ JOBS = "job, queue, user, state, gpus, cpus, nodes, wait_s, run_sum_s, quirks"
     ("fmt", "text", "expected"),
     [
         (
-            helios_jobs.FORMAT,
+            FORMATS["helios-jobs"],
             HELIOS,
             {"submit_ts": "2020-04-01 17:00:00", "state": "completed", "gpus": 1.0, "cpus": 4, "wait_s": 301.0}
             | {"run_sum_s": 6899.0, "queue": "vc1", "quirks": []},
         ),
         (
-            acme_seren.FORMAT,
+            FORMATS["acme-seren"],
             SEREN,
             {"submit_ts": "2023-02-28 17:00:00", "gpus": 8.0, "nodes": 1, "wait_s": 32.0, "run_sum_s": 1768.0}
             | {"name": "Eval", "quirks": []},
         ),
         (
-            acme_kalos.FORMAT,
+            FORMATS["acme-kalos"],
             KALOS,
             # the source's own duration of 30 s holds the wait of 10 s
             {"job": "dlc1a", "submit_ts": "2023-05-17 01:00:00", "gpus": 16.0, "wait_s": 10.0, "run_sum_s": 20.0}
@@ -68,7 +68,7 @@ def test_a_row_is_a_job_with_one_attempt(fmt: Format, text: str, expected: dict[
 
 
 def test_states_of_slurm(store: Store) -> None:
-    load(helios_jobs.FORMAT, HELIOS + "9,u,vc,1,1,1,REQUEUED,2020-04-01 10:00:00,,,,\n", store)
+    load(FORMATS["helios-jobs"], HELIOS + "9,u,vc,1,1,1,REQUEUED,2020-04-01 10:00:00,,,,\n", store)
     found = store.frame("SELECT source_state, state, quirks FROM jobs ORDER BY job").rows()
     assert [row[:2] for row in found] == [
         ("COMPLETED", "completed"), ("FAILED", "failed"), ("CANCELLED", "killed"), ("TIMEOUT", "timeout"),
@@ -97,7 +97,7 @@ def test_what_is_no_job_is_named_by_its_line_and_spoils_no_other(
         b'"8","u, v",vc,1.0,1,1,FAILED,2020-04-01 10:00:00,,2020-04-01 10:00:10,,',
         b"10,u,vc,1,1,1,COMPLETED,2020-04-01 10:00:00,2020-04-01 09:00:00,2020-04-01 08:00:00,,",
     ]
-    sink = load(helios_jobs.FORMAT, b"\xef\xbb\xbf" + b"\r\n".join(lines), store)
+    sink = load(FORMATS["helios-jobs"], b"\xef\xbb\xbf" + b"\r\n".join(lines), store)
     assert [(line, reason) for line, reason, _ in sorted(sink.rejects)] == [
         (4, "gpu_num is not a number, 0 or more"),
         (5, "submit_time is not a time: expected YYYY-MM-DD HH:MM:SS, with or without an offset"),
@@ -118,17 +118,17 @@ def test_what_is_no_job_is_named_by_its_line_and_spoils_no_other(
 
 
 def test_a_job_of_another_source_of_the_cluster_stays(store: Store) -> None:
-    load(helios_jobs.FORMAT, HELIOS, store)
-    again = load(helios_jobs.FORMAT, HELIOS + FIRST.replace("1,", "77,", 1) + "\n", store)
+    load(FORMATS["helios-jobs"], HELIOS, store)
+    again = load(FORMATS["helios-jobs"], HELIOS + FIRST.replace("1,", "77,", 1) + "\n", store)
     assert (again.rows_already_stored, again.rejects) == (5, [])
     assert store.value("SELECT count(*) FROM jobs") == 6
 
 
 def test_a_header_that_lacks_a_column_is_refused(store: Store) -> None:
     with pytest.raises(InputError, match="is not a Helios job log: no column vc; found job_id, user"):
-        load(helios_jobs.FORMAT, HELIOS.replace(",vc,", ",", 1), store)
-    assert helios_jobs.FORMAT.sniff("x.csv", HELIOS.replace(",vc,", ",", 1).encode()) is None
-    assert helios_jobs.FORMAT.sniff("x.csv", HELIOS.encode()) is not None
+        load(FORMATS["helios-jobs"], HELIOS.replace(",vc,", ",", 1), store)
+    assert FORMATS["helios-jobs"].sniff("x.csv", HELIOS.replace(",vc,", ",", 1).encode()) is None
+    assert FORMATS["helios-jobs"].sniff("x.csv", HELIOS.encode()) is not None
 
 
 def test_a_last_line_that_the_file_s_end_cuts_off(store: Store) -> None:
@@ -142,7 +142,7 @@ def test_a_last_line_that_the_file_s_end_cuts_off(store: Store) -> None:
             given, self._data = self._data[:size], self._data[size:]
             return given
 
-    sink = load(helios_jobs.FORMAT, HELIOS, store)
+    sink = load(FORMATS["helios-jobs"], HELIOS, store)
     from gpuctl.ingest.read.delimited import Delimited
 
     table = Delimited(Cut((HELIOS + "99,u,v").encode()), ("job_id",), "a table")  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
-from gpuctl.ingest.traces.mapped import NAME, Said, said, with_map
+from gpuctl.ingest.traces.mapped import NAME, ColumnMapping, column_mapping, with_map
 from gpuctl.store.database import Store
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ MAP = ["id=job_id,who=user,gpu milli=num_gpus", "queued at=submit_time,run_min=d
 JOBS = 'SELECT job, "user", gpus, epoch(submit_ts), run_sum_s, state, mem_mb FROM jobs ORDER BY job'
 
 
-def loaded(folder: Path, text: str, told: Said) -> Store:
+def loaded(folder: Path, text: str, told: ColumnMapping) -> Store:
     path = folder / "jobs.csv"
     path.write_text(text)
     ingest([path], folder / "s.duckdb", formats=formats_for(None, mapped=told), log_format=NAME, timezone="UTC")
@@ -33,15 +33,17 @@ def loaded(folder: Path, text: str, told: Said) -> Store:
 
 
 def test_columns_are_what_the_user_says_and_a_file_keeps_it(tmp_path: Path) -> None:
-    told = said(MAP, ["duration=min,num_gpus=milli", "mem_mb=gb"])
+    told = column_mapping(MAP, ["duration=min,num_gpus=milli", "mem_mb=gb"])
     assert told is not None
     kept = tmp_path / "site.toml"
     # states and separators are said in the file alone
     kept.write_text(
-        Said(told.columns, told.units, {"gone": "node_fail"}, ";").toml().replace('"gpu milli"', '"gpu milli" ')
+        ColumnMapping(told.columns, told.units, {"gone": "node_fail"}, ";")
+        .toml()
+        .replace('"gpu milli"', '"gpu milli" ')
     )
-    again = said([str(kept)], [])
-    assert again == Said(told.columns, told.units, {"gone": "node_fail"}, ";")
+    again = column_mapping([str(kept)], [])
+    assert again == ColumnMapping(told.columns, told.units, {"gone": "node_fail"}, ";")
     assert with_map(again).sniff("x", TABLE.encode()) is not None
     assert with_map(told).sniff("x", TABLE.encode()) is None
     with loaded(tmp_path, TABLE, again) as store:
@@ -57,7 +59,7 @@ def test_columns_are_what_the_user_says_and_a_file_keeps_it(tmp_path: Path) -> N
 
 def test_columns_with_our_names_need_not_be_named_and_seconds_have_no_dates(tmp_path: Path) -> None:
     text = "n,submit_time,wait,duration,gpus\n1,60,30,100,8\n1,90,0,10,1\n"
-    told = said(["gpus=num_gpus"], ["submit_time=min"])
+    told = column_mapping(["gpus=num_gpus"], ["submit_time=min"])
     assert told is not None
     with loaded(tmp_path, text, told) as store:
         times = "epoch(submit_ts), epoch(start_ts), epoch(end_ts)"
@@ -81,7 +83,7 @@ def test_columns_with_our_names_need_not_be_named_and_seconds_have_no_dates(tmp_
 def test_how_times_are_written_is_told_by_the_first_that_there_is(
     rows: str, starts: list[float | None], epoch: str | None, tmp_path: Path
 ) -> None:
-    told = said(["id=job_id,at=submit_time,from=start_time"], [])
+    told = column_mapping(["id=job_id,at=submit_time,from=start_time"], [])
     assert told is not None
     with loaded(tmp_path, f"id,name,at,from\n{rows}\n", told) as store:
         found = store.execute("SELECT epoch(start_ts) FROM jobs ORDER BY job").fetchall()
@@ -90,7 +92,7 @@ def test_how_times_are_written_is_told_by_the_first_that_there_is(
 
 
 def test_a_submission_follows_of_start_and_wait(tmp_path: Path) -> None:
-    told = said(["gpus=num_gpus"], ["wait=min"])
+    told = column_mapping(["gpus=num_gpus"], ["wait=min"])
     assert told is not None
     with loaded(tmp_path, "gpus,start_time,wait,duration\n8,600,2,100\n", told) as store:
         sql = "SELECT epoch(submit_ts), epoch(start_ts), wait_s FROM jobs"
@@ -111,11 +113,11 @@ def test_a_submission_follows_of_start_and_wait(tmp_path: Path) -> None:
 )
 def test_what_says_nothing_is_refused(maps: list[str], units: list[str], match: str) -> None:
     with pytest.raises((UsageError, InputError), match=match):
-        said(maps, units)
+        column_mapping(maps, units)
 
 
 def test_a_file_without_those_columns_is_refused(tmp_path: Path) -> None:
-    told = said(["a=num_gpus"], [])
+    told = column_mapping(["a=num_gpus"], [])
     assert told is not None
     report_of = tmp_path / "jobs.csv"
     report_of.write_text("b,submit_time\n1,2\n")

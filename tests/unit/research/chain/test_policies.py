@@ -15,7 +15,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.research.chain import bound, evaluate, look_kernel
 from gpuctl.research.chain.baselines import LOOK_MIN
 from gpuctl.research.chain.episode import Pair, Situation
-from gpuctl.research.chain.evaluate import minutes, policy_names, run
+from gpuctl.research.chain.evaluate import policy_names, run
 from gpuctl.research.chain.log import Log, log_of
 from gpuctl.research.chain.past import History
 from gpuctl.research.chain.policies import Rule, _first, due, hourly, lessons, look, quantile_line, start_of, trained
@@ -265,7 +265,3 @@ def test_what_makes_no_sense_is_refused(log: Log) -> None:
         evaluate.check_bound(2, ("reactive", "best"))
     with pytest.raises(UsageError, match="no chain policy 'qbets'"):
         policy_names("plan,qbets")
-    assert [minutes("--limit", text) for text in ("48h", "90m", "2d")] == [2880, 90, 2880]
-    for text in ("", "48", "0h", "-1h", "1e9h", "31d", "h"):
-        with pytest.raises(UsageError):
-            minutes("--limit", text)
