@@ -126,7 +126,7 @@ def every_file() -> list[Path]:
 
 def ends(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """How a command ends in this process, and what it says on stderr."""
-    code = main._run(arguments, debug=True, pressed=[])
+    code = main._run(arguments, debug=True, interrupts=[])
     _, said = capsys.readouterr()
     return code, said
 

@@ -107,7 +107,7 @@ for line in sys.stdin:
     err = io.StringIO()
     out = io.TextIOWrapper(io.BytesIO(), "utf-8")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main._run(json.loads(line), debug=False, pressed=[])
+        code = main._run(json.loads(line), debug=False, interrupts=[])
     print(json.dumps([int(code), err.getvalue()]), flush=True)
 """
 

@@ -36,7 +36,7 @@ CONFIDENCE = 0.95
 _OF_TRACE = (
     "95 % interval for a long run of the same workload, from how draws of the trace differ and from how well its load "
     "is known; empty: the trace is too short to tell, there are too few seeds, hardly one job of twenty waits (of the "
-    "95th percentile), or it is no time of jobs; *_sd is the spread between seeds"
+    "95th percentile), or it is not a time of jobs; *_sd is the spread between seeds"
 )
 _INTERVALS = {
     "none": "95 % interval of the mean over the seeds (Student's t). It narrows with more seeds; *_sd is the spread "

@@ -15,6 +15,7 @@ from gpuctl.ingest.pipeline import ahead
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.spread import engine
+from gpuctl.spread import run as spread
 from tests.examples import SEARCHING
 from tests.fake_format import contents
 from tests.unit.ingest.yarn import cluster as yarn
@@ -41,7 +42,7 @@ def read(monkeypatch: pytest.MonkeyPatch) -> set[str]:
             ours.propagate = True
             yield key, found
 
-    monkeypatch.setattr(engine, "run", run)
+    monkeypatch.setattr(spread, "run", run)
     return formats
 
 
@@ -142,7 +143,7 @@ def test_rows_that_workers_left_elsewhere_are_told(
         return found
 
     monkeypatch.setattr(ahead, "read", lost)
-    monkeypatch.setattr(engine, "run", lambda work, shared, tasks, *_: ((k, work(shared, t)) for k, t in tasks.items()))
+    monkeypatch.setattr(spread, "run", lambda work, shared, tasks, *_: ((k, work(shared, t)) for k, t in tasks.items()))
     report = ingest([sample_data / "philly" / "cluster_gpu_util.gz"], tmp_path / "s.duckdb", engine=ELSEWHERE)
     [source] = report.sources
     assert source.status == "failed"

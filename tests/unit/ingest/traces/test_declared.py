@@ -90,7 +90,7 @@ def test_a_wrong_entry_is_an_error(tmp_path: Path, old: str, new: str, message: 
 
 
 def test_the_example_of_the_document_is_the_entry(root: Path, tmp_path: Path) -> None:
-    text = (root / "docs" / "add-a-format.md").read_text("utf-8")
+    text = (root / "docs" / "how-to" / "add-a-format.md").read_text("utf-8")
     (example,) = _read(tmp_path, text.partition("```toml\n[openb")[2].partition("```")[0].join(["[openb", ""])).values()
     (entry,) = [fmt for fmt in built_in() if fmt.name == example.name]
     data = [field.name for field in fields(entry) if field.name not in {"sniff", "load"}]

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gpuctl.core.durations import clock_s
 from gpuctl.core.errors import InputError
 from gpuctl.research.chain import episode_kernel as kernel
 from gpuctl.research.chain.baselines import known, online
-from gpuctl.research.chain.cases import STATE_COLUMNS, clock_s, read_cases, run
+from gpuctl.research.chain.cases import STATE_COLUMNS, read_cases, run
 from gpuctl.research.chain.episode import Pair, Situation
 from gpuctl.research.chain.log import Log, log_of
 from tests.mirage_reference import Cluster, Job
