@@ -16,7 +16,7 @@ from gpuctl.replay.inputs.calibration import Calibration
 from gpuctl.replay.inputs.transforms import take
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.policies import find
-from gpuctl.replay.run import replay
+from gpuctl.replay.run import compile_for, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -96,6 +96,7 @@ def calibrate(
     trials: int = TRIALS,
     resources: tuple[str, ...] = GPUS_ONLY,
     progress: Callable[[int, float], None] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Fit:
     """Find the rules of a policy with which a replay starts jobs as recorded.
 
@@ -108,6 +109,7 @@ def calibrate(
         trials: at most so many sets of rules are replayed.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         progress: called with how many were, and the least distance so far.
+        tell: called with a line for the user where something is compiled.
 
     Raises:
         InputError: too few jobs have a recorded start, or they cannot be replayed.
@@ -144,6 +146,8 @@ def calibrate(
             progress(len(search.seen) + 1, least)
         return found
 
+    # each replay is small enough to run as Python, all together are not
+    compile_for(part, cluster, [(policy, fixed)], part.size * trials, tell=tell, resources=resources)
     search = Search(choices, cost, trials)
     best = search.best(_starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed])
     return _held_against(
