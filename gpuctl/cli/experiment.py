@@ -302,6 +302,7 @@ def answer(  # noqa: PLR0917
         sources=source.sources, command=command_line(), locality=source.locality,
         measures=varied.measures, changes=changes, nearness=was.nearness,
     )  # fmt: skip
+    found = dataclasses.replace(found, settings=found.settings | source.chosen)
     places.write_tables(found, given)
     shape = shown.shape(given)
     first = for_people(shape, shown.output) and not (shown.table or shown.every)

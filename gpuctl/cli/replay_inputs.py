@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_jobs_csv, is_store, opened
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import Named, listed, note, ours
+from gpuctl.core.notes import Named, listed, note, ours, together
 from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Source:
         locality: whether scattered jobs run slower, and why so.
         failed: whether something of the input could not be read.
         speeds_chosen: whether an option says so of scattered jobs.
-        chosen: what the filter says and how many jobs it keeps, as a setting of the result; empty without a filter.
+        chosen: settings of the result: what the filter and the window say, and how many jobs they keep.
         traced: whether the jobs come from a trace that says when they started.
         own: whether the servers are those that they ran on.
         unchanged: the same without what options change of jobs and servers; None where they change nothing.
@@ -168,9 +168,10 @@ def _prepared(
 
     inputs, rules = options.inputs, options.rules
     workload, cluster = source.workload, source.cluster
+    chosen: dict[str, Note] = {}
     if span is not None:
         workload = transforms.window(workload, *span)
-    chosen: dict[str, Note] = {}
+        chosen["window"] = together("; ", workload.notes[len(source.workload.notes) :])
     if wanted:
         every = workload.size
         workload = choose.choose(workload, wanted)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.notes import ours
 from gpuctl.core.numbers import MISSING, timed
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
-from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows
+from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, stated, windowed
 from gpuctl.reports.text import shown
 from gpuctl.reports.units import Units
 
@@ -32,10 +32,11 @@ def screen(analysis: Analysis) -> Screen:
     names = [] if table is None else table.frame.columns[1 : table.frame.columns.index(_AFTER_FACTORS)]
     blocks: list[Block | None] = [
         filtered(analysis),
+        windowed(analysis),
         _grid(found, names, Units(analysis.tables).waits()),
         oracles(found),
         *(_told(analysis, "Change", "changes", 2), _told(analysis, "Fidelity", "fidelity", 3)),
-        briefly([text for text in dict.fromkeys(analysis.warnings) if text != analysis.settings.get("fidelity")]),
+        briefly([text for text in dict.fromkeys(analysis.warnings) if text not in stated(analysis)]),
         Line("Next", "--table experiments, --parquet DIR (resumes), --html FILE, --json"),
     ]
     notes = [("Caveat", text) for text in dict.fromkeys(analysis.warnings)]

@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.cli.report_inputs import read_result
+from gpuctl.reports.screens import experiments, replay
+from gpuctl.reports.screens.model import Line
+
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
@@ -222,3 +226,20 @@ def test_what_is_wrong_with_a_calibration_is_told(
 ) -> None:
     (tmp_path / "rules.toml").write_text(text)
     assert told in gpuctl("replay", *logs, "--calibrated", tmp_path / "rules.toml", check=False).stderr
+
+
+@pytest.mark.parametrize("values", ["1.2", "1,1.2"])
+def test_a_window_of_a_csv_says_that_its_first_waits_are_too_short(
+    gpuctl: Gpuctl, sample_data: Path, tmp_path: Path, values: str
+) -> None:
+    asked = [sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo-skip", "--window", "100000..200000"]
+    page = tmp_path / "page.html"
+    found = answered(gpuctl, *asked, "--scale-load", values, "--html", page)
+    told = "the cluster starts empty, so the first waits come out too short: the 167 jobs submitted"
+    assert told in found["settings"]["window"]
+    assert told in page.read_text()
+    (tmp_path / "result.json").write_text(json.dumps(found))
+    result = read_result(tmp_path / "result.json")
+    screen = (experiments if "," in values else replay).screen(result)
+    [line] = [block for block in screen.blocks if isinstance(block, Line) and block.label == "Window"]
+    assert line.text.startswith("133 of 300 jobs are in the window from 100000 to 200000; the cluster starts empty")
