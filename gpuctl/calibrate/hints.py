@@ -33,6 +33,7 @@ class Hints:
         quotas: names of sets of quotas that go with the jobs' starts, and these: GPUs of each queue.
         held: GPUs that each queue held after starts that come up most often near its most, ascending.
         largest: GPUs of the largest job of each queue: no quota is less.
+        alike: weights of Slurm's priority whose factor is the same for all jobs, so that nothing shows them.
     """
 
     configured: bool
@@ -43,6 +44,7 @@ class Hints:
     quotas: dict[str, Floats]
     held: dict[str, tuple[float, ...]]
     largest: Floats
+    alike: frozenset[str] = frozenset()
 
 
 def hints(workload: Workload, cluster: Cluster) -> Hints:
@@ -65,6 +67,21 @@ def hints(workload: Workload, cluster: Cluster) -> Hints:
         quotas={f"held beyond {share:.0%}": _quotas(after, own, queue, share * total, cluster) for share in _SHARES},
         held={name: _levels(own[queue == at]) for at, name in enumerate(workload.queues)},
         largest=largest,
+        alike=_alike(workload),
+    )  # fmt: skip
+
+
+def _alike(workload: Workload) -> frozenset[str]:
+    factors: dict[str, tuple[Ints | None, ...]] = {
+        "weight_fairshare": (workload.user, workload.account),
+        "weight_job_size": (workload.gpus,),
+        "weight_partition": (workload.queue,),
+        "weight_qos": (workload.qos,),
+    }
+    return frozenset(
+        name
+        for name, columns in factors.items()
+        if all(column is None or np.unique(column).size < 2 for column in columns)
     )
 
 

@@ -10,13 +10,13 @@ import numpy as np
 
 from gpuctl.calibrate.hints import Hints, hints
 from gpuctl.calibrate.search import Search
-from gpuctl.calibrate.spaces import CONFIGURED, HELD, LOCALITY, NONE, QUOTA, QUOTAS, Rules, crossed, space
+from gpuctl.calibrate.spaces import CONFIGURED, HELD, LOCALITY, NONE, QUOTA, QUOTAS, WEIGHT, Rules, crossed, space
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.inputs.calibration import Calibration
 from gpuctl.replay.inputs.transforms import take
 from gpuctl.replay.models.resources import GPUS_ONLY
 from gpuctl.replay.policies import find
-from gpuctl.replay.run import replay
+from gpuctl.replay.run import compile_for, replay
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -29,6 +29,8 @@ TRIALS = 1000
 LEAST_JOBS = 10
 """With fewer jobs that have a recorded start nothing is fitted."""
 MINUTE_S = 60.0
+STAGES = (0.1, 0.2, 0.4, 0.7)
+"""Shares of the jobs that waited up to which rules of slurm are fitted first; then to all."""
 SIMPLE = ("fifo", "fifo-skip")
 """Policies that any other should be nearer than."""
 
@@ -61,6 +63,7 @@ class Fit:
         scored: numbers of the jobs that rules are scored on.
         trials: how many sets of rules were replayed.
         distance: of the rules, on what they were fitted to; see `distance`.
+        racks: whether the servers stand in several racks.
     """
 
     calibration: Calibration
@@ -69,6 +72,7 @@ class Fit:
     scored: np.ndarray
     trials: int
     distance: float
+    racks: bool
 
 
 def distance(replayed: Floats, recorded: Floats) -> float:
@@ -96,6 +100,7 @@ def calibrate(
     trials: int = TRIALS,
     resources: tuple[str, ...] = GPUS_ONLY,
     progress: Callable[[int, float], None] | None = None,
+    tell: Callable[[str], None] | None = None,
 ) -> Fit:
     """Find the rules of a policy with which a replay starts jobs as recorded.
 
@@ -108,6 +113,7 @@ def calibrate(
         trials: at most so many sets of rules are replayed.
         resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
         progress: called with how many were, and the least distance so far.
+        tell: called with a line for the user where something is compiled.
 
     Raises:
         InputError: too few jobs have a recorded start, or they cannot be replayed.
@@ -122,30 +128,20 @@ def calibrate(
     fixed = dict(fixed or {})
     count = max(1, int(fitted * workload.size))
     part = take(workload, np.arange(count))
-    # what was submitted later may have gone before those that started later
-    truth = part.recorded_start[part.segment_start[:-1]]
-    here = truth <= float(part.submit[-1])
     known = hints(part, cluster)
     choices = tuple(choice for choice in space(policy, known) if choice.name not in fixed)
-    least = float("inf")
-
-    def cost(rules: Rules) -> float:
-        nonlocal least
-        try:
-            outcome = _replayed(part, cluster, policy, {**rules, **fixed}, known, resources)
-            found = distance(outcome.jobs["start_s"].to_numpy().astype(np.float64)[here], truth[here])
-        except (InputError, UsageError) as error:
-            # some values do not go together, and under some rules a job never ends
-            if isinstance(error, UsageError) and not search.seen:
-                raise
-            found = float("inf")
-        least = min(least, found)
-        if progress is not None:
-            progress(len(search.seen) + 1, least)
-        return found
-
-    search = Search(choices, cost, trials)
-    best = search.best(_starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed])
+    replays = _Replays(cluster, policy, fixed, known, resources, progress)
+    # each replay is small enough to run as Python, all together are not
+    compile_for(part, cluster, [(policy, fixed)], part.size * trials, tell=tell, resources=resources)
+    starts, across = _starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed]
+    stages = _stages(policy, part)
+    for number, jobs in enumerate(stages):
+        # replays of few jobs take as much less time, so that there may be more of them
+        left = (trials - replays.work / part.size) / (len(stages) - number) * part.size / jobs
+        few = [choice for choice in choices if jobs == part.size or choice.name.startswith(WEIGHT)]
+        search = Search(few, replays.cost(take(workload, np.arange(jobs))), max(int(left), 1))
+        best = search.best(starts, across)
+        starts, across = [best, {}], []
     return _held_against(
         workload,
         cluster,
@@ -153,11 +149,74 @@ def calibrate(
         best,
         fixed=fixed,
         known=known,
-        search=search,
+        trials=replays.done,
+        found=search.cost(best),
         fitted=fitted,
         count=count,
         resources=resources,
     )
+
+
+def _stages(policy: str, part: Workload) -> list[int]:
+    """How many of the first jobs rules are fitted to, one stage after the other.
+
+    A queue that goes by priorities diverges from the recorded one for good once two jobs change places: over a long
+    time weights that are nearly right look as bad as any. Over a short time they do not.
+    """
+    if find(policy).name != "slurm":
+        return [part.size]
+    first = part.recorded_start[part.segment_start[:-1]]
+    waited = np.cumsum(first - part.eligible > MINUTE_S)
+    at = [int(np.searchsorted(waited, share * waited[-1])) + 1 for share in STAGES]
+    return sorted({*(jobs for jobs in at if waited[-1] and LEAST_JOBS <= jobs < part.size), part.size})
+
+
+@dataclass
+class _Replays:
+    """Replays of some of the jobs under rules that are tried.
+
+    Attributes:
+        done: how many there were.
+        work: jobs of all of them.
+        least: the least distance so far, of the present jobs.
+    """
+
+    cluster: Cluster
+    policy: str
+    fixed: Rules
+    known: Hints
+    resources: tuple[str, ...]
+    progress: Callable[[int, float], None] | None
+    done: int = 0
+    work: int = 0
+    least: float = float("inf")
+
+    def cost(self, part: Workload) -> Callable[[Rules], float]:
+        """Return the distance of rules on some jobs as a function of the rules."""
+        truth = part.recorded_start[part.segment_start[:-1]]
+        # what was submitted later may have gone before those that started later
+        here = truth <= float(part.submit[-1])
+        self.least = float("inf")
+
+        def cost(rules: Rules) -> float:
+            try:
+                outcome = _replayed(
+                    part, self.cluster, self.policy, {**rules, **self.fixed}, self.known, self.resources
+                )
+                found = distance(outcome.jobs["start_s"].to_numpy().astype(np.float64)[here], truth[here])
+            except (InputError, UsageError) as error:
+                # some values do not go together, and under some rules a job never ends
+                if isinstance(error, UsageError) and not self.done:
+                    raise
+                found = float("inf")
+            self.done += 1
+            self.work += part.size
+            self.least = min(self.least, found)
+            if self.progress is not None:
+                self.progress(self.done, self.least)
+            return found
+
+        return cost
 
 
 def _starts(policy: str, known: Hints) -> list[Rules]:
@@ -198,8 +257,8 @@ def _quota(queues: tuple[str, ...], cluster: Cluster, rules: Rules, known: Hints
 
 
 def _held_against(
-    workload: Workload, cluster: Cluster, policy: str, best: Rules, *, fixed: Rules, known: Hints, search: Search,
-    fitted: float, count: int, resources: tuple[str, ...],
+    workload: Workload, cluster: Cluster, policy: str, best: Rules, *, fixed: Rules, known: Hints, trials: int,
+    found: float, fitted: float, count: int, resources: tuple[str, ...],
 ) -> Fit:  # fmt: skip
     """Replay the whole trace under the rules that were found, and under what they are compared with."""
     kind = find(policy).name
@@ -219,7 +278,7 @@ def _held_against(
     first = workload.recorded_start[workload.segment_start[:-1]]
     scored = np.flatnonzero(np.isfinite(first) & (np.arange(workload.size) >= count))
     quota = _quota(workload.queues, cluster, best, known)
-    told: dict[str, str | float] = {"trace": workload.name, "jobs": workload.size, "trials": len(search.seen)}
+    told: dict[str, str | float] = {"trace": workload.name, "jobs": workload.size, "trials": trials}
     told |= _scores(done[0].outcome, workload, first, scored)
     calibration = Calibration(
         kind,
@@ -229,7 +288,8 @@ def _held_against(
         fitted=fitted,
         told=told,
     )
-    return Fit(calibration, tuple(done), workload, scored, len(search.seen), search.cost(best))
+    several = np.unique(cluster.rack).size > 1
+    return Fit(calibration, tuple(done), workload, scored, trials, found, racks=several)
 
 
 def _scores(outcome: Outcome, workload: Workload, first: Floats, scored: np.ndarray) -> dict[str, float]:

@@ -15,6 +15,9 @@ QUOTAS, LOCALITY, QUOTA = "@quotas", "@locality", "@quota "
 CONFIGURED, HELD, NONE = "configured", "held", "none"
 """Where quotas come from: they are given, the most GPUs that each queue held at once, or there are none."""
 
+WEIGHT = "weight_"
+"""What names of Slurm's weights of priority begin with."""
+
 Value = str
 Rules = dict[str, Value]
 """Values as ``--param`` takes them, by name; what is not there has its default."""
@@ -57,7 +60,8 @@ _GATHERS = (("relax", ("tries", "retry")),)
 _BORROWS = (("borrow", ("true",)),)
 _TAKES = (*_BORROWS, ("take_back", ("true",)))
 
-_WEIGHTS = ("0", "100", "1000", "10000", "100000")
+_DECADES = ("0", "1000", "10000", "100000")
+_WEIGHTS = ("100", *_DECADES)
 _SLURM = {
     "backfill": ("true", "false"),
     "weight_age": _WEIGHTS,
@@ -105,13 +109,13 @@ def space(policy: str, hints: Hints) -> tuple[Choice, ...]:
     own = []
     for parameter in kind.parameters:
         given = _OF.get(kind.name)
-        if parameter.name in _LEFT or (given is not None and parameter.name not in given):
+        if parameter.name in (*_LEFT, *hints.alike) or (given is not None and parameter.name not in given):
             continue
         default = _text(parameter.default)
         values = given[parameter.name] if given else _usual(parameter.default, parameter.choices)
         values = tuple(dict.fromkeys((default, *values)))
         if len(values) > 1:
-            number = isinstance(parameter.default, float) and not isinstance(parameter.default, bool)
+            number = isinstance(parameter.default, float) or parameter.name.startswith(WEIGHT)
             own.append(
                 Choice(parameter.name, values, default, steps=number, least=parameter.least, most=parameter.most)
             )
@@ -132,7 +136,12 @@ def _own_quotas(hints: Hints) -> list[Choice]:
 
 def crossed(policy: str, hints: Hints) -> tuple[tuple[str, tuple[Value, ...]], ...]:
     """Return what is tried in every combination before anything else: what tells nothing while the rest is wrong."""
-    if find(policy).name != "philly":
+    kind = find(policy).name
+    if kind == "slurm":
+        # only ratios order a queue: one weight stays as it is
+        weights = [name for name in ("weight_age", "weight_job_size", "weight_qos") if name not in hints.alike]
+        return (("weight_fairshare", ("10000",)), *((name, _DECADES) for name in weights))
+    if kind != "philly":
         return ()
     quotas = (CONFIGURED,) if hints.configured else tuple(hints.quotas)[2:]
     return (

@@ -128,10 +128,16 @@ def rules(fit: Fit) -> ResultTable:
             "{share:.0%} of the jobs.",
             policy=Named("policy", found.policy), trials=fit.trials, share=found.fitted,
         ),
-        notes=(),
+        notes=(_NO_RACKS,) if found.policy == "philly" and not fit.racks else (),
         columns=_RULES,
         frame=pl.DataFrame(rows, schema=[c.name for c in _RULES], orient="row"),
     )  # fmt: skip
+
+
+_NO_RACKS = note(
+    "All servers count as one rack: racks are not looked for, and rules of racks (places, rack_after) show only with "
+    "--racks."
+)
 
 
 def near_s(fit: Fit) -> float:

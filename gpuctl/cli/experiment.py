@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gpuctl.cli.options import Shown
     from gpuctl.cli.replay_inputs import Source
     from gpuctl.cli.replay_options import Compared, Inputs, Places, Policies, Rules
+    from gpuctl.cli.unchanged import ForCells
+    from gpuctl.core.notes import Note
     from gpuctl.replay.experiments.cells import Base, Cell
     from gpuctl.replay.experiments.file import ExperimentFile
     from gpuctl.replay.experiments.run import Kept
@@ -264,6 +266,7 @@ def answer(  # noqa: PLR0917
     names: Named,
     models: dict[str, Any],
     varied: Experiment,
+    was: ForCells,
     rules: Rules,
     compared: Compared,
     places: Places,
@@ -288,22 +291,18 @@ def answer(  # noqa: PLR0917
     if bad is not None:
         raise UsageError(f"an experiment has no table {bad!r}", hint=meant(bad, TABLES))
     resample = rules.resample.value if len(varied.seeds) > 1 else "none"
-    settings = {**models, "rates": source.rates}
-    base = cells_of.Base(source.workload, source.cluster, settings, resample, compared.warmup)
     plan = cells_of.plan(names, varied.factors, varied.seeds)
+    base = _base(source, models, was, resample, compared.warmup)
+    changes = _changes(base, plan, varied, was.everywhere)
+    base = base if changes is not None else dataclasses.replace(base, unchanged=None)
     kept = None if places.parquet is None else Kept(places.parquet / _CELLS)
     figures = _figures(base, plan, kept, engine, given)
     found = result(
         base, plan, figures, baseline or label(names[0][0]),
         sources=source.sources, command=command_line(), locality=source.locality,
-        measures=varied.measures,
+        measures=varied.measures, changes=changes, nearness=was.nearness,
     )  # fmt: skip
-    if source.traced:
-        from gpuctl.replay.results.model_error import UNKNOWN
-
-        found = dataclasses.replace(
-            found, settings=found.settings | {"fidelity": UNKNOWN}, warnings=(*found.warnings, UNKNOWN)
-        )
+    found = dataclasses.replace(found, settings=found.settings | source.chosen)
     places.write_tables(found, given)
     shape = shown.shape(given)
     first = for_people(shape, shown.output) and not (shown.table or shown.every)
@@ -316,6 +315,42 @@ def answer(  # noqa: PLR0917
     tell_written((*places.all, shown.output), given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _base(source: Source, models: dict[str, Any], was: ForCells, resample: str, warmup: float) -> Base:
+    from gpuctl.replay.experiments.cells import Base
+
+    def of(one: Source, models: dict[str, Any]) -> Base:
+        return Base(one.workload, one.cluster, {**models, "rates": one.rates}, resample, warmup)
+
+    before = None if was.source is None else of(was.source, was.models)
+    return dataclasses.replace(
+        of(source, models), unchanged=before, changed=bool(was.everywhere), own_params=was.own_params
+    )
+
+
+def _changes(base: Base, plan: Sequence[Cell], varied: Experiment, everywhere: list[Note]) -> Note | None:
+    """What is compared with the unchanged replay; None if no cell is changed, or there is nothing to compare with."""
+    from gpuctl.core.notes import Named, note, ours, together
+    from gpuctl.replay.experiments.cells import changed_factors
+    from gpuctl.replay.policies import label
+
+    if not any(map(base.changes, plan)):
+        return None
+    names = dict.fromkeys(name for cell in plan for name, _ in changed_factors(cell))
+    told = [
+        note("--{name} {values}", name=ours(name.replace("_", "-")), values=ours(",".join(varied.factors[name])))
+        for name in names
+    ]
+    params: dict[str, dict[str, None]] = {}
+    for cell in plan:
+        own = base.own_params.get(label(cell.policy), dict(cell.params))
+        for key, value in cell.params:
+            if own.get(key) != value:
+                params.setdefault(f"{label(cell.policy)}.{key}", {})[value] = None
+    told += [note("--param {name}={values}", name=Named("value", name), values=Named("value", ",".join(values)))
+             for name, values in params.items()]  # fmt: skip
+    return together(", ", [*told, *everywhere])
 
 
 def _figures(base: Base, plan: list[Cell], kept: Kept | None, engine: Engine, given: Settings) -> list[dict[str, Any]]:

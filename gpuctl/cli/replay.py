@@ -22,10 +22,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.cli.common import Settings
+    from gpuctl.cli.experiment import ExperimentOptions
     from gpuctl.cli.replay_inputs import Source
     from gpuctl.cli.unchanged import Before
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
+    from gpuctl.replay.inputs.calibration import Calibration
     from gpuctl.replay.models.records import Outcome
     from gpuctl.reports.screens.model import Screen
 
@@ -56,8 +58,7 @@ def replay(
 
     given = settings(context)
     shape = shown.shape(given)
-    chosen, rules, calibration = unchanged.with_calibration(chosen, rules)
-    names, varied, paths, inputs, rules, compared = experiment.asked(chosen, inputs, rules, compared, paths or [])
+    calibration, (names, varied, paths, inputs, rules, compared) = _asked(chosen, inputs, rules, compared, paths or [])
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
     shown = _with_gantt(shown, compared, drawing=for_people(shape, shown.output))
@@ -81,7 +82,11 @@ def replay(
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
     told = _tell([*source.workload.notes, *source.cluster.notes], quiet=given.quiet or first)
     if varied.several:
-        experiment.answer(source, names, models, varied, rules, compared, places, shown, baseline, given)
+        was = unchanged.for_cells(
+            source, names, models, known=calibration, wanted=compared.unchanged,
+            run=partial(_run, jobs=compared.jobs, given=given),
+        )  # fmt: skip
+        experiment.answer(source, names, models, varied, was, rules, compared, places, shown, baseline, given)
         return
     models["seed"] = varied.seeds[0]
     outcomes, missing = _run(source, names, models, jobs=compared.jobs, given=given)
@@ -91,12 +96,12 @@ def replay(
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
     told += _tell(policy_notes(outcomes), quiet=given.quiet or first)
-    was = unchanged.before(
+    before = unchanged.before(
         source, names, models, outcomes, known=calibration, wanted=compared.unchanged and not missing,
         run=partial(_run, jobs=compared.jobs, given=given),
     )  # fmt: skip
     result = _result(
-        outcomes, source, baseline, compared, window, was=was,
+        outcomes, source, baseline, compared, window, was=before,
         tables=None if places.whole else _wanted(compared, shown, first=first, drawing=for_people(shape, shown.output)),
     )  # fmt: skip
     _tell_unfinished(outcomes, given)
@@ -112,6 +117,19 @@ def replay(
     keep(result, places.keep_as, kept, context, given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
+
+
+def _asked(
+    chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]
+) -> tuple[Calibration | None, ExperimentOptions]:
+    """What the options, an experiment's file and a calibration say together."""
+    from gpuctl.cli import experiment, unchanged
+
+    chosen, rules, calibration = unchanged.with_calibration(chosen, rules)
+    options = experiment.asked(chosen, inputs, rules, compared, paths)
+    if calibration is not None and chosen.experiment is not None:
+        options = options._replace(names=unchanged.in_file(options.names, calibration, chosen.experiment))
+    return calibration, options
 
 
 def _there(shown: Shown, result: Analysis) -> list[str] | None:

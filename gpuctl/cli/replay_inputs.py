@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_jobs_csv, is_store, opened
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import Named, listed, note, ours
+from gpuctl.core.notes import Named, listed, note, ours, together
 from gpuctl.core.paths import exists
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ class Source:
         locality: whether scattered jobs run slower, and why so.
         failed: whether something of the input could not be read.
         speeds_chosen: whether an option says so of scattered jobs.
-        chosen: what the filter says and how many jobs it keeps, as a setting of the result; empty without a filter.
+        chosen: settings of the result: what the filter and the window say, and how many jobs they keep.
         traced: whether the jobs come from a trace that says when they started.
         own: whether the servers are those that they ran on.
         unchanged: the same without what options change of jobs and servers; None where they change nothing.
@@ -110,24 +110,47 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     )
     tables = [path for path in paths if inputs.log_format is None and not told and is_jobs_csv(path)]
     source = _from_csv(options, tables) if tables else _from_trace(options, given)
-    changes = _changes(inputs, servers=source.unchanged is not None)
+    was = _with_quotas(source.unchanged or source, options)
+    changes = _changes(options, source, was)
     found = _prepared(source, options, wanted, span)
     if not changes:
         return found
-    plain = dataclasses.replace(options, inputs=dataclasses.replace(inputs, scale_load=None, add_servers=None))
-    before = _prepared(source.unchanged or source, plain, wanted, span)
+    plain = dataclasses.replace(
+        options, inputs=dataclasses.replace(inputs, scale_load=None, add_servers=None),
+        rules=dataclasses.replace(rules, limits_from="asked"),
+    )  # fmt: skip
+    before = _prepared(was, plain, wanted, span)
     # other servers may leave jobs out: those that are left are compared with nothing
     return dataclasses.replace(
         found, unchanged=before if before.workload.ids == found.workload.ids else None, changes=changes
     )
 
 
-def _changes(inputs: Inputs, *, servers: bool) -> tuple[Note, ...]:
-    """What options change of jobs and servers."""
+def _with_quotas(source: Source, options: _ReplayOptions) -> Source:
+    """The same with the quotas that were calibrated in place of those of --quotas."""
+    if not options.quotas or options.inputs.quotas is None:
+        return source
+    import numpy as np
+
+    quota = np.array([options.quotas.get(queue, math.inf) for queue in source.workload.queues])
+    if np.array_equal(quota, source.cluster.quota):
+        return source
+    return dataclasses.replace(source, cluster=dataclasses.replace(source.cluster, quota=quota))
+
+
+def _changes(options: _ReplayOptions, source: Source, was: Source) -> tuple[Note, ...]:
+    """What options change of jobs and servers: docs/calibrate.md says which are changes, and which are not."""
+    import numpy as np
+
+    inputs, limits = options.inputs, options.rules.limits_from
+    stated = limits != "asked" and bool(np.isfinite(source.workload.time_limit).any())
     said = {
         "--scale-load": None if inputs.scale_load in {None, "1", "1.0"} else inputs.scale_load,
         "--add-servers": None if inputs.add_servers in {None, "0"} else inputs.add_servers,
-        "--cluster": inputs.cluster if servers else None,
+        "--cluster": None if source.unchanged is None else inputs.cluster,
+        "--quotas": None if was is (source.unchanged or source) else str(inputs.quotas),
+        # limits for jobs that state none change nothing that is known
+        "--limits-from": limits if stated else None,
     }
     return tuple(
         note("{option} {value}", option=ours(option), value=Named("value", value))
@@ -145,9 +168,10 @@ def _prepared(
 
     inputs, rules = options.inputs, options.rules
     workload, cluster = source.workload, source.cluster
+    chosen: dict[str, Note] = {}
     if span is not None:
         workload = transforms.window(workload, *span)
-    chosen: dict[str, Note] = {}
+        chosen["window"] = together("; ", workload.notes[len(source.workload.notes) :])
     if wanted:
         every = workload.size
         workload = choose.choose(workload, wanted)

@@ -327,8 +327,8 @@ class Compared:
         bool,
         typer.Option(
             "--unchanged/--no-unchanged",
-            help="Also replay without what --scale-load, --add-servers, --cluster, --placement, --mode or, with "
-            "--calibrated, --param change, and compare with that.",
+            help="Also replay without what --scale-load, --add-servers, --cluster, --placement, --mode, --limits-from "
+            "or, with --calibrated, --param and --quotas change, and compare with that.",
         ),
     ] = True
     gantt: Annotated[

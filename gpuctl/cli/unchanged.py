@@ -5,17 +5,20 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpuctl.core.errors import UsageError
+import typer
+
+from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+    from pathlib import Path
 
     from gpuctl.cli.replay_inputs import Source
     from gpuctl.cli.replay_options import Policies, Rules
     from gpuctl.core.notes import Note
     from gpuctl.replay.inputs.calibration import Calibration
     from gpuctl.replay.models.records import Outcome
-    from gpuctl.replay.results.model_error import OwnRules
+    from gpuctl.replay.results.model_error import Nearness, OwnRules
     from gpuctl.replay.results.settings import Unchanged
 
     Chosen = list[tuple[str, dict[str, str]]]
@@ -32,25 +35,41 @@ def with_calibration(chosen: Policies, rules: Rules) -> tuple[Policies, Rules, C
 
     Raises:
         InputError: it is no such file.
-        UsageError: an experiment's file has policies of its own, or there is no such policy.
+        UsageError: there is no such policy.
     """
     if chosen.calibrated is None:
         return chosen, rules, None
-    if chosen.experiment is not None:
-        raise UsageError("--calibrated: --experiment has policies of its own", hint="leave one of them out")
     from gpuctl.replay.inputs.calibration import read_calibration
     from gpuctl.replay.policies import find
 
     known = read_calibration(chosen.calibrated)
     find(known.policy)
+    rules = dataclasses.replace(rules, locality=True) if known.locality and rules.locality is None else rules
+    if chosen.experiment is not None:
+        return chosen, rules, known
     names = [name.strip() for text in chosen.policy or () for name in text.split(",") if name.strip()]
     if not any(find(name).name == known.policy for name in names):
         names.insert(0, known.policy)
     given = chosen.param or []
     keys = {text.partition("=")[0].strip() for text in given}
     of_file = [f"{known.policy}.{key}={value}" for key, value in known.params.items() if key not in keys]
-    rules = dataclasses.replace(rules, locality=True) if known.locality and rules.locality is None else rules
     return dataclasses.replace(chosen, policy=names, param=[*of_file, *given]), rules, known
+
+
+def in_file(names: Chosen, known: Calibration, path: Path) -> Chosen:
+    """Give an experiment file's policies what was calibrated; parameters that the file sets go before it.
+
+    Raises:
+        UsageError: none of them is the policy that was calibrated.
+    """
+    from gpuctl.replay.policies import find
+
+    if not any(find(name).name == known.policy for name, _ in names):
+        raise UsageError(
+            f"--calibrated: these are rules of {known.policy}, which is no policy of {path}",
+            hint=f'add [[policies]] with policy = "{known.policy}", or leave --calibrated out',
+        )
+    return [(name, {**known.params, **params} if find(name).name == known.policy else params) for name, params in names]
 
 
 def plain(names: Chosen, known: Calibration | None) -> Chosen:
@@ -96,13 +115,11 @@ def before(
         run: replays; returns the outcomes and the policies that are not done.
         wanted: whether changes are to be compared with their absence.
     """
-    from gpuctl.core.notes import note, ours, together
+    from gpuctl.core.notes import together
     from gpuctl.replay.results.settings import Unchanged
 
     was = plain(names, known)
-    rules = [note("--{name} {value}", name=ours(name), value=ours(str(models[name]))) for name in _OF_RULES
-             if models.get(name) is not None]  # fmt: skip
-    everywhere = [*source.changes, *rules]
+    everywhere = _everywhere(source, models)
     params = [told for (name, now), (_, then) in zip(names, was, strict=True) for told in _params(name, now, then)]
     base = source.unchanged if source.changes else source
     if not wanted or base is None or not (everywhere or params):
@@ -114,6 +131,68 @@ def before(
     again = {outcome.policy for outcome in done}
     rest = [] if everywhere else [outcome for outcome in outcomes if outcome.policy not in again]
     return Before(unchanged, _own(base, [*done, *rest], known), missing)
+
+
+def _everywhere(source: Source, models: dict[str, Any]) -> list[Note]:
+    """What options change under every policy."""
+    from gpuctl.core.notes import note, ours
+
+    rules = [note("--{name} {value}", name=ours(name), value=ours(str(models[name]))) for name in _OF_RULES
+             if models.get(name) is not None]  # fmt: skip
+    return [*source.changes, *rules]
+
+
+class ForCells(NamedTuple):
+    """What the replays of an experiment are compared with.
+
+    Attributes:
+        source: the jobs and servers without what options change in all of them; None: there is nothing to compare with.
+        models: as `gpuctl.replay.run.replay` takes them, likewise.
+        own_params: parameters of the calibrated policy, by label, as they were calibrated.
+        everywhere: options that change all of them.
+        nearness: how near the model is to the trace; None where nothing was recorded.
+    """
+
+    source: Source | None
+    models: dict[str, Any]
+    own_params: dict[str, dict[str, str]]
+    everywhere: list[Note]
+    nearness: Nearness | None
+
+
+def for_cells(
+    source: Source, names: Chosen, models: dict[str, Any], *, known: Calibration | None, run: Run, wanted: bool
+) -> ForCells:
+    """Return what the replays of an experiment are compared with, and replay the trace as it was.
+
+    Args:
+        source: the jobs and servers.
+        names: the policies with their parameters, of those that vary the first value.
+        models: as `gpuctl.replay.run.replay` takes them.
+        known: what was calibrated.
+        run: replays; returns the outcomes and the policies that are not done.
+        wanted: whether changes are to be compared with their absence.
+
+    Raises:
+        Exit: Ctrl-C.
+    """
+    from gpuctl.replay.policies import find, label
+    from gpuctl.replay.results.model_error import nearness
+
+    everywhere, was = _everywhere(source, models), plain(names, known)
+    base = (source.unchanged if source.changes else source) if wanted else None
+    models = {**models, **dict.fromkeys(_OF_RULES)}
+    fitted = [] if known is None else [each for each in was if find(each[0]).name == known.policy]
+    own = None
+    if base is not None and base.traced and base.own:
+        done, missing = run(base, fitted[:1] or was, models)
+        if missing:
+            raise typer.Exit(ExitCode.INTERRUPTED)
+        own = _own(base, done, known)
+    return ForCells(
+        base, models, {label(name): params for name, params in fitted}, everywhere,
+        nearness(own) if source.traced else None,
+    )  # fmt: skip
 
 
 def _params(name: str, now: dict[str, str], then: dict[str, str]) -> list[Note]:

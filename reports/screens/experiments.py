@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.notes import ours
 from gpuctl.core.numbers import MISSING, timed
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
-from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows
+from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, stated, windowed
 from gpuctl.reports.text import shown
 from gpuctl.reports.units import Units
 
@@ -32,9 +32,11 @@ def screen(analysis: Analysis) -> Screen:
     names = [] if table is None else table.frame.columns[1 : table.frame.columns.index(_AFTER_FACTORS)]
     blocks: list[Block | None] = [
         filtered(analysis),
+        windowed(analysis),
         _grid(found, names, Units(analysis.tables).waits()),
         oracles(found),
-        briefly(list(dict.fromkeys(analysis.warnings))),
+        *(_told(analysis, "Change", "changes", 2), _told(analysis, "Fidelity", "fidelity", 3)),
+        briefly([text for text in dict.fromkeys(analysis.warnings) if text not in stated(analysis)]),
         Line("Next", "--table experiments, --parquet DIR (resumes), --html FILE, --json"),
     ]
     notes = [("Caveat", text) for text in dict.fromkeys(analysis.warnings)]
@@ -45,20 +47,27 @@ def screen(analysis: Analysis) -> Screen:
     return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, tuple(notes))
 
 
+def _told(analysis: Analysis, label: str, setting: str, lines: int) -> Line | None:
+    text = analysis.settings.get(setting)
+    return None if text is None else Line(label, text, lines=lines)
+
+
 def _grid(found: Sequence[Row], names: Sequence[str], unit: Unit) -> Grid:
     several = any(known(row["wait_mean_s_low"]) for row in found)
     ends = "95 % interval" if several else ""
     compared = any(known(row["change_s"]) for row in found)
+    changed = any(known(row.get("vs_unchanged_s")) for row in found)
+    sure = "95 % interval" if any(known(row.get("vs_unchanged_low_s")) for row in found) else "too short to tell"
     heads = [Head("Policy", unit.name, right=False), *(Head(clipped(name, 16)) for name in names)]
-    heads += [Head("wait", ends, right=False), Head("p95"), *([Head("change", ends, right=False)] if compared else [])]
+    heads += [Head("wait", ends, right=False), *([Head("vs unchanged", sure, right=False)] if changed else [])]
+    heads += [Head("p95"), *([Head("vs baseline", ends, right=False)] if compared else [])]
     heads += [Head("JCT"), Head("util %")]
     cells = []
     for row in found:
         own = [clipped(row["policy"], 16) + (ORACLE if row["oracle"] else ""), *(_value(row[name]) for name in names)]
-        own += [
-            _with_ends(row, "wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", unit),
-            timed(row["wait_p95_s"], unit),
-        ]
+        own += [_with_ends(row, "wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", unit)]
+        own += [_with_ends(row, "vs_unchanged_s", "vs_unchanged_low_s", "vs_unchanged_high_s", unit)] if changed else []
+        own += [timed(row["wait_p95_s"], unit)]
         own += [_with_ends(row, "change_s", "change_low_s", "change_high_s", unit)] if compared else []
         own += [timed(row["jct_mean_s"], unit), shown(row["utilization_pct"], "%")]
         cells.append(tuple(own))

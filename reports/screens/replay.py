@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.numbers import MISSING, number, timed
 from gpuctl.core.text import plural
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
-from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows
+from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, stated, windowed
 from gpuctl.reports.standout import findings
 from gpuctl.reports.text import shown
 from gpuctl.reports.units import Units
@@ -44,6 +44,7 @@ def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
     policies = rows(analysis, "replay_summary")
     blocks: list[Block | None] = [
         filtered(analysis),
+        windowed(analysis),
         _policies(analysis, policies),
         _strips(analysis, policies),
         Sentences("What stands out", tuple(one.text for one in found), least=2),
@@ -191,8 +192,8 @@ def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -
     left = {row["policy"]: row["jobs"] - row["jobs_finished"] - row.get("jobs_cut", 0) for row in policies}
     own = _deferrable(analysis, told)
     others = [text for text in _known_once(analysis, told) if text not in own]
-    shown_before = analysis.settings.get("fidelity")
-    texts = [text for text in others if not text.startswith("Oracles, which know") and text != shown_before]
+    elsewhere = stated(analysis)
+    texts = [text for text in others if not text.startswith("Oracles, which know") and text not in elsewhere]
     unfinished = sum(count for count in left.values() if count > 0)
     if unfinished:
         texts = [f"{plural(unfinished, 'job')} did not finish", *texts]

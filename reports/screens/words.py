@@ -75,6 +75,17 @@ def filtered(analysis: Analysis, but: str = "") -> Line | None:
     return None if told is None else Line("Filter", f"{told}{but}", lines=2)
 
 
+def windowed(analysis: Analysis) -> Line | None:
+    """The line that says which window of time is replayed, and that waits are too short at its start."""
+    told = analysis.settings.get("window")
+    return None if told is None else Line("Window", told, lines=3)
+
+
+def stated(analysis: Analysis) -> str:
+    """What lines of their own say, so that it is no caveat as well."""
+    return "\n".join(str(analysis.settings.get(name, "")) for name in ("window", "fidelity"))
+
+
 def worst(warnings: Sequence[str], most: int = 3) -> Line | None:
     """The caveats that can change most, the worst first, and how many there are; None where there is none."""
     if not warnings:

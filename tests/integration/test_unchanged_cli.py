@@ -7,6 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from gpuctl.cli.report_inputs import read_result
+from gpuctl.reports.screens import experiments, replay
+from gpuctl.reports.screens.model import Line
+
 if TYPE_CHECKING:
     import subprocess
     from collections.abc import Callable
@@ -111,6 +115,102 @@ def test_a_parameter_beside_calibrated_rules_is_a_change(gpuctl: Gpuctl, logs: l
     assert "relax=time" in plain["settings"]["policy philly"]
 
 
+def test_other_quotas_than_the_calibrated_ones_are_a_change(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
+    (tmp_path / "rules.toml").write_text(RULES)
+    asked = [*logs, "--calibrated", tmp_path / "rules.toml"]
+    queue = answered(gpuctl, *asked, "--table", "replay_by_queue")["tables"]["replay_by_queue"]["rows"][0]["queue"]
+    (tmp_path / "rules.toml").write_text(RULES + f'\n[quotas]\n"{queue}" = 16\n')
+    (tmp_path / "same.csv").write_text(f"vc,quota_gpus\n{queue},16\n")
+    (tmp_path / "more.csv").write_text(f"vc,quota_gpus\n{queue},24\n")
+    assert "changes" not in answered(gpuctl, *asked, "--quotas", tmp_path / "same.csv")["settings"]
+    found = answered(gpuctl, *asked, "--quotas", tmp_path / "more.csv")
+    assert found["settings"]["changes"] == f"--quotas {tmp_path / 'more.csv'}"
+    plain = answered(gpuctl, *asked)
+    [row] = whole(found, "replay_vs_unchanged")
+    assert row["baseline_mean_s"] == plain["tables"]["replay_summary"]["rows"][0]["wait_mean_s"]
+
+
+@pytest.mark.parametrize(("limits", "changes"), [(True, "--limits-from true"), (False, None)])
+def test_other_limits_are_a_change_if_jobs_state_some(
+    gpuctl: Gpuctl, tmp_path: Path, limits: bool, changes: str | None
+) -> None:
+    jobs = tmp_path / "jobs.csv"
+    rows = "".join(f"{k},{10 * k},{100 + 40 * (k % 5)},{1 + k % 4},{900 if limits else ''}\n" for k in range(40))
+    jobs.write_text("job_id,submit_time,duration,num_gpus,requested_time\n" + rows)
+    asked = [jobs, "--cluster", "2x4", "--policy", "easy"]
+    found = answered(gpuctl, *asked, "--limits-from", "true")
+    assert found["settings"].get("changes") == changes
+    if limits:
+        [row] = whole(found, "replay_vs_unchanged")
+        plain = answered(gpuctl, *asked)["tables"]["replay_summary"]["rows"][0]["wait_mean_s"]
+        assert row["baseline_mean_s"] == plain != row["mean_s"]
+
+
+def summary(result: dict[str, Any]) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = result["tables"]["experiments_summary"]["rows"]
+    return found
+
+
+def test_each_replay_of_an_experiment_is_compared_with_the_unchanged_one(gpuctl: Gpuctl, sample_data: Path) -> None:
+    asked = [sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo-skip,las"]
+    plain = answered(gpuctl, *asked)["tables"]["replay_summary"]["rows"]
+    means = {row["policy"]: row["wait_mean_s"] for row in plain}
+    two = answered(gpuctl, *asked, "--add-servers", "1,2")
+    assert two["settings"]["changes"] == "--add-servers 1,2"
+    for row in summary(two):
+        assert row["unchanged_s"] == means[row["policy"]]
+        assert row["vs_unchanged_s"] == pytest.approx(row["wait_mean_s"] - row["unchanged_s"])
+    # an unchanged replay among them is what they are compared with, and is compared with nothing
+    three = summary(answered(gpuctl, *asked, "--add-servers", "0,1,2"))
+    assert [row["vs_unchanged_s"] for row in three if row["add_servers"]] == [
+        row["vs_unchanged_s"] for row in summary(two)
+    ]
+    assert {row["vs_unchanged_s"] for row in three if not row["add_servers"]} == {None}
+    single = whole(answered(gpuctl, *asked, "--add-servers", "2"), "replay_vs_unchanged")
+    assert [row["diff_mean_s"] for row in single] == [row["vs_unchanged_s"] for row in three if row["add_servers"] == 2]
+    assert "vs_unchanged_s" not in summary(answered(gpuctl, *asked, "--add-servers", "1,2", "--no-unchanged"))[0]
+    # nothing is changed where only seeds differ
+    assert "changes" not in answered(gpuctl, *asked, "--seed", "1,2")["settings"]
+
+
+def test_a_rule_that_all_replays_of_an_experiment_have_is_a_change(gpuctl: Gpuctl, sample_data: Path) -> None:
+    asked = [sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "las", "--param", "las.quantum=60,3600"]
+    found = answered(gpuctl, *asked, "--placement", "spread")
+    assert found["settings"]["changes"] == "--placement spread"
+    without = {row["las.quantum"]: row["wait_mean_s"] for row in summary(answered(gpuctl, *asked))}
+    assert {row["las.quantum"]: row["unchanged_s"] for row in summary(found)} == without
+
+
+def test_an_experiment_on_a_trace_says_how_near_it_is(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
+    rules, page = tmp_path / "rules.toml", tmp_path / "page.html"
+    rules.write_text(RULES)
+    plain = answered(gpuctl, *logs, "--policy", "fifo-skip", "--scale-load", "1,1.1")
+    one = answered(gpuctl, *logs, "--policy", "fifo-skip", "--scale-load", "1.1")
+    assert plain["settings"]["fidelity"] == one["settings"]["fidelity"]
+    assert plain["settings"]["fidelity"] in plain["warnings"]
+    asked = [*logs, "--calibrated", rules]
+    known = answered(gpuctl, *asked, "--param", "philly.relax_after=600,3600", "--add-servers", "0,1", "--html", page)
+    assert known["settings"]["changes"] == "--add-servers 0,1, --param philly.relax_after=600"
+    assert known["settings"]["fidelity"] == answered(gpuctl, *asked)["settings"]["fidelity"]
+    assert known["settings"]["fidelity"] not in known["warnings"]
+    assert "Replayed under its own rules" in page.read_text()
+    own = answered(gpuctl, *asked)["tables"]["replay_summary"]["rows"][0]["wait_mean_s"]
+    here = {(row["philly.relax_after"], row["add_servers"]): row["unchanged_s"] for row in summary(known)}
+    assert here == {(600, 0): own, (600, 1): own, (3600, 0): None, (3600, 1): own}
+
+
+def test_a_calibration_goes_with_an_experiment_file(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
+    rules, file = tmp_path / "rules.toml", tmp_path / "experiment.toml"
+    rules.write_text(RULES)
+    file.write_text('[factors]\nadd_servers = [1, 2]\n[[policies]]\npolicy = "philly"\n')
+    found = answered(gpuctl, *logs, "--experiment", file, "--calibrated", rules)
+    asked = [*logs, "--calibrated", rules, "--add-servers", "1,2"]
+    assert summary(found) == summary(answered(gpuctl, *asked))
+    file.write_text('[factors]\nadd_servers = [1, 2]\n[[policies]]\npolicy = "fifo"\n')
+    done = gpuctl("replay", *logs, "--experiment", file, "--calibrated", rules, check=False)
+    assert "rules of philly, which is no policy of" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("text", "told"),
     [
@@ -126,3 +226,20 @@ def test_what_is_wrong_with_a_calibration_is_told(
 ) -> None:
     (tmp_path / "rules.toml").write_text(text)
     assert told in gpuctl("replay", *logs, "--calibrated", tmp_path / "rules.toml", check=False).stderr
+
+
+@pytest.mark.parametrize("values", ["1.2", "1,1.2"])
+def test_a_window_of_a_csv_says_that_its_first_waits_are_too_short(
+    gpuctl: Gpuctl, sample_data: Path, tmp_path: Path, values: str
+) -> None:
+    asked = [sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo-skip", "--window", "100000..200000"]
+    page = tmp_path / "page.html"
+    found = answered(gpuctl, *asked, "--scale-load", values, "--html", page)
+    told = "the cluster starts empty, so the first waits come out too short: the 167 jobs submitted"
+    assert told in found["settings"]["window"]
+    assert told in page.read_text()
+    (tmp_path / "result.json").write_text(json.dumps(found))
+    result = read_result(tmp_path / "result.json")
+    screen = (experiments if "," in values else replay).screen(result)
+    [line] = [block for block in screen.blocks if isinstance(block, Line) and block.label == "Window"]
+    assert line.text.startswith("133 of 300 jobs are in the window from 100000 to 200000; the cluster starts empty")

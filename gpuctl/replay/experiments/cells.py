@@ -11,7 +11,7 @@ import hashlib
 import itertools
 import json
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +23,7 @@ from gpuctl.core.files import MOST_SMALL, read_whole
 from gpuctl.core.plugins import split_file
 from gpuctl.replay.inputs import clusters, transforms
 from gpuctl.replay.policies import label, origin
+from gpuctl.replay.results import comparison
 from gpuctl.replay.results.intervals import stretches
 from gpuctl.replay.results.metrics import summary
 from gpuctl.replay.run import replay
@@ -30,13 +31,15 @@ from gpuctl.replay.run import replay
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from gpuctl.replay.models.records import Cluster, Workload
+    from gpuctl.replay.models.records import Cluster, Outcome, Workload
 
 
-FIGURES = 2
+FIGURES = 3
 """Raised whenever a cell gets other figures, so that none kept before is taken for one of these."""
 STRETCHES = "stretches"
 """How many independent stretches of time a replay holds: `gpuctl.replay.results.intervals.stretches`."""
+UNCHANGED = ("unchanged_s", "vs_unchanged_s", "vs_unchanged_low_s", "vs_unchanged_high_s", "unchanged_stretches")
+"""Figures of a cell beside those of a replay: see `_against_unchanged`."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +70,11 @@ class Base:
         resample: how a seed makes other jobs of the trace's: ``days`` and ``weeks`` draw them by these
             (`gpuctl.replay.inputs.transforms.bootstrap`), ``users`` by users, ``none`` takes them as they are.
         warmup: share of the jobs that only fill the cluster.
+        unchanged: what cells are compared with: the base without what is changed in all of them; it has none itself.
+            None: they are compared with nothing.
+        changed: whether something is changed in all of them.
+        own_params: parameters, by the policy's label, with which a policy is unchanged; of others those of the cell.
+        replayed: outcomes of unchanged cells of one seed, for the cells to come.
     """
 
     workload: Workload
@@ -74,13 +82,25 @@ class Base:
     models: dict[str, Any]
     resample: str
     warmup: float = 0.0
+    unchanged: Base | None = None
+    changed: bool = False
+    own_params: dict[str, dict[str, str]] = field(default_factory=dict)
+    replayed: dict[Cell, Outcome] = field(default_factory=dict, compare=False)
 
     def digest(self) -> str:
         """A digest of all of it: cells that were kept count for the same base alone."""
         made = hashlib.sha256()
-        for part in (self.workload, self.cluster, self.models, self.resample, self.warmup, __version__, FIGURES):
+        before = None if self.unchanged is None else self.unchanged.digest()
+        parts = (self.workload, self.cluster, self.models, self.resample, self.warmup, before, self.own_params)
+        for part in (*parts, __version__, FIGURES):
             _feed(made, part)
         return made.hexdigest()
+
+    def changes(self, cell: Cell) -> bool:
+        """Whether a cell differs from its unchanged one."""
+        if self.unchanged is None:
+            return False
+        return self.changed or changed_factors(cell) != () or unchanged_cell(self, cell).params != cell.params
 
 
 def plan(
@@ -110,17 +130,65 @@ def plan(
 
 
 def run(base: Base, cell: Cell) -> dict[str, Any]:
-    """Replay one cell and return its figures, by the columns of ``replay_summary``, and `STRETCHES`.
+    """Replay one cell and return its figures: the columns of ``replay_summary``, `STRETCHES` and `UNCHANGED`.
 
     Raises:
         UsageError: a factor's value makes no sense.
         InputError: the jobs cannot be replayed.
     """
     workload, cluster = _changed(base, cell)
+    outcome = _replayed(base, cell, workload, cluster)
+    figures = summary(outcome, workload, cluster, warmup=base.warmup) | {STRETCHES: stretches([outcome])}
+    if base.unchanged is None:
+        return figures
+    if not base.changes(cell):
+        _keep(base, unchanged_cell(base, cell), outcome)
+        return figures | dict.fromkeys(UNCHANGED)
+    return figures | _against_unchanged(base, cell, outcome)
+
+
+def unchanged_cell(base: Base, cell: Cell) -> Cell:
+    """Return the cell of `Base.unchanged` that a cell is compared with: the same policy and seed, nothing changed."""
+    own = base.own_params.get(label(cell.policy))
+    return Cell(cell.policy, cell.params if own is None else tuple(sorted(own.items())), (), cell.seed)
+
+
+def changed_factors(cell: Cell) -> tuple[tuple[str, str], ...]:
+    """The factors that change jobs or servers."""
+    return tuple(
+        (name, value)
+        for name, value in cell.factors
+        if (name == "scale_load" and transforms.load_factor(value) != 1) or (name == "add_servers" and value != "0")
+    )
+
+
+def _against_unchanged(base: Base, cell: Cell, outcome: Outcome) -> dict[str, float | None]:
+    """Mean wait unchanged, the difference, the ends of its interval job by job, and the stretches that both hold."""
+    before, same = base.unchanged, unchanged_cell(base, cell)
+    if before is None:
+        return dict.fromkeys(UNCHANGED)
+    workload, cluster = _changed(before, same)
+    if same not in base.replayed:
+        _keep(base, same, _replayed(before, same, workload, cluster))
+    other = base.replayed[same]
+    frame = comparison.against(outcome, other, workload, name="unchanged", warmup=base.warmup)
+    [row] = frame.filter(measure="wait", size_bucket=comparison.ALL).to_dicts()
+    names = ("baseline_mean_s", "diff_mean_s", "diff_low_s", "diff_high_s")
+    return dict(zip(UNCHANGED, (*(row[name] for name in names), stretches([outcome, other])), strict=True))
+
+
+def _keep(base: Base, cell: Cell, outcome: Outcome) -> None:
+    """Keep an outcome for other cells of its seed; those of other seeds are done with."""
+    for other in [other for other in base.replayed if other.seed != cell.seed]:
+        del base.replayed[other]
+    base.replayed[cell] = outcome
+
+
+def _replayed(base: Base, cell: Cell, workload: Workload, cluster: Cluster) -> Outcome:
     [outcome] = replay(
         workload, cluster, [(cell.policy, dict(cell.params))], seed=cell.seed, processes=1, **base.models
     )
-    return summary(outcome, workload, cluster, warmup=base.warmup) | {STRETCHES: stretches([outcome])}
+    return outcome
 
 
 def _changed(base: Base, cell: Cell) -> tuple[Workload, Cluster]:

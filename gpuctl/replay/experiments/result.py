@@ -10,14 +10,17 @@ from gpuctl.core.results import Analysis
 from gpuctl.replay.experiments.cells import STRETCHES
 from gpuctl.replay.experiments.table import tables
 from gpuctl.replay.policies import label
+from gpuctl.replay.results.comparison import ALL
 from gpuctl.replay.results.intervals import LEAST_STRETCHES
 from gpuctl.replay.results.settings import servers_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
     from gpuctl.replay.experiments.cells import Base, Cell
+    from gpuctl.replay.results.model_error import Nearness
 
 SECTION = ("experiments", "Experiment")
 
@@ -61,6 +64,8 @@ def result(
     command: str = "",
     locality: str = "",
     measures: Sequence[str] = (),
+    changes: Note | None = None,
+    nearness: Nearness | None = None,
 ) -> Analysis:
     """Return an experiment's tables.
 
@@ -73,6 +78,8 @@ def result(
         command: the command line.
         locality: whether scattered jobs run slower, in words.
         measures: figures to show beside the usual ones, and to draw in place of them.
+        changes: what cells are changed in, where they are compared with the unchanged replay.
+        nearness: how near the model is to the trace; None: nothing was recorded that it could be near to.
     """
     labels = list(dict.fromkeys(label(cell.policy) for cell in cells))
     seeds = list(dict.fromkeys(cell.seed for cell in cells))
@@ -80,7 +87,14 @@ def result(
     unfinished = sum(row["jobs"] - row["jobs_finished"] - row["jobs_cut"] for row in figures)
     warnings = []
     if len(seeds) == 1:
-        warnings.append(note("a single seed gives no intervals. Use --seed 1..10"))
+        warnings.append(
+            note(
+                "a single seed gives intervals of the differences from the unchanged replay alone, and none where the "
+                "trace is too short to tell. Use --seed 1..10"
+            )
+            if changes is not None
+            else note("a single seed gives no intervals. Use --seed 1..10")
+        )
     elif is_known and (short := sum(row[STRETCHES] < LEAST_STRETCHES for row in figures)):
         warnings.append(
             note(
@@ -96,11 +110,21 @@ def result(
                 unfinished=unfinished,
             )
         )
+    told: dict[str, Note] = {}
+    if changes is not None:
+        told["changes"] = changes
+    if nearness is not None:
+        told["fidelity"] = nearness.told
+        if not nearness.calibrated:
+            warnings.append(nearness.told)
+    notes = [note("Changed: {changes}.", changes=changes)] if changes is not None else []
+    notes += [nearness.told] if nearness is not None else []
+    error = None if nearness is None else nearness.errors.get(("wait", ALL))
     return Analysis(
         cluster=note(
             "{jobs} on {servers}", jobs=Named("cluster", base.workload.name), servers=servers_note(base.cluster)
         ),
-        tables=tables(cells, figures, baseline, measures, resample=base.resample),
+        tables=tables(cells, figures, baseline, measures, resample=base.resample, error=error, notes=tuple(notes)),
         sections=(SECTION,),
         sources=sources,
         settings={
@@ -109,7 +133,8 @@ def result(
             "jobs": _DRAWN[base.resample],
             "intervals": _INTERVALS[base.resample],
             "locality": ours(locality),
-        },
+        }
+        | told,
         command=command,
         warnings=(*base.workload.notes, *base.cluster.notes, *warnings),
     )

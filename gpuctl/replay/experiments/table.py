@@ -12,14 +12,16 @@ import polars as pl
 
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
-from gpuctl.replay.experiments.cells import STRETCHES
+from gpuctl.replay.experiments.cells import STRETCHES, UNCHANGED
 from gpuctl.replay.policies import label
 from gpuctl.replay.results.columns import columns
 from gpuctl.replay.results.intervals import of_draws
+from gpuctl.replay.results.model_error import wider
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from gpuctl.core.notes import Note
     from gpuctl.replay.experiments.cells import Cell
     from gpuctl.replay.models.records import Floats
 
@@ -84,18 +86,36 @@ def _ends(some: pl.DataFrame, name: str, *, resample: str) -> tuple[float | None
     return of_draws(values, stretches=stretches)[:2]
 
 
-def _change(some: pl.DataFrame, *, resample: str) -> tuple[float | None, float | None, float | None]:
-    """Mean and interval of `change_s`."""
-    mean, low, high, _ = interval(some["change_s"].to_list())
+def _change(
+    some: pl.DataFrame, *, resample: str, change: str = "change_s", base: str = "base_s", fewest: str = "base_stretches"
+) -> tuple[float | None, float | None, float | None]:
+    """Mean and interval of a difference of mean waits, as `change_s`, from what it was and how many stretches hold."""
+    mean, low, high, _ = interval(some[change].to_list())
     if resample == "none":
         return mean, low, high
     if resample == "users":
         return mean, None, None
-    both = some.drop_nulls(["change_s", "base_s", LEADING])
-    values, stretches = _known(both, "change_s")
-    level = ((both[LEADING] + both["base_s"]) / 2).to_numpy()
-    fewest = both["base_stretches"].median()
-    return mean, *of_draws(values, level, stretches=min(stretches, float(fewest or 0.0)))[:2]  # type: ignore[arg-type]
+    both = some.drop_nulls([change, base, LEADING])
+    values, stretches = _known(both, change)
+    level = ((both[LEADING] + both[base]) / 2).to_numpy()
+    least = both[fewest].median()
+    return mean, *of_draws(values, level, stretches=min(stretches, float(least or 0.0)))[:2]  # type: ignore[arg-type]
+
+
+def _from_unchanged(some: pl.DataFrame, error: float | None, *, resample: str) -> dict[str, float | None]:
+    """Mean wait unchanged and the difference from it, with its interval: job by job where there is one seed."""
+    mean, diff, low, high, stretches = UNCHANGED
+    if some.height == 1:
+        return some.select(mean, diff, low, high).row(0, named=True)
+    ends = _change(some, resample=resample, change=diff, base=mean, fewest=stretches)
+    return {mean: interval(some[mean].to_list())[0], diff: ends[0]} | _with_error((diff, low, high), ends, error)
+
+
+def _with_error(
+    names: tuple[str, str, str], found: tuple[float | None, float | None, float | None], error: float | None
+) -> dict[str, float | None]:
+    """A difference and the ends of its interval by their names, with the model's own error in the ends."""
+    return dict(zip(names, (found[0], *wider(*found, error)), strict=True))
 
 
 def _known(some: pl.DataFrame, name: str) -> tuple[Floats, float]:
@@ -105,11 +125,14 @@ def _known(some: pl.DataFrame, name: str) -> tuple[Floats, float]:
     return there[name].to_numpy().astype(np.float64), float(middle) if isinstance(middle, float) else 0.0
 
 
-def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, resample: str = "none") -> pl.DataFrame:
-    """Return one row a cell: policy, every factor, seed, every figure of ``replay_summary``, lower, upper.
+def rows(
+    cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, resample: str = "none", error: float | None = None
+) -> pl.DataFrame:
+    """Return one row a cell: policy, every factor, seed, every figure of the cell, lower, upper.
 
     Factors that are numbers throughout are numbers; a policy without one of them has null there. ``lower`` and
-    ``upper`` are the interval of `LEADING` of the same policy and factors; `resample` as for `_ends`.
+    ``upper`` are the interval of `LEADING` of the same policy and factors; `resample` as for `_ends`. The model's own
+    error (seconds) is in the ends of the difference from the unchanged replay.
     """
     names = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
     made = [
@@ -117,7 +140,10 @@ def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, resample: 
         for cell in cells
     ]
     frame = pl.DataFrame(made, infer_schema_length=None).with_columns(_numbers(name, made) for name in names)
-    found = pl.DataFrame(list(figures), infer_schema_length=None).drop("policy")
+    if figures and UNCHANGED[0] in figures[0]:
+        figures = [row | _with_error(_DIFFERENCE, tuple(row[name] for name in _DIFFERENCE), error) for row in figures]
+    floats = dict.fromkeys(UNCHANGED, pl.Float64) if figures and UNCHANGED[0] in figures[0] else {}
+    found = pl.DataFrame(list(figures), infer_schema_length=None, schema_overrides=floats).drop("policy")
     frame = frame.hstack(found)
     groups = frame.group_by("policy", *names, maintain_order=True)
     ends = [_ends(some, LEADING, resample=resample) for _, some in groups]
@@ -129,18 +155,15 @@ def rows(cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, resample: 
 
 
 def summarized(
-    frame: pl.DataFrame,
-    factors: Sequence[str],
-    baseline: str,
-    measures: Sequence[str] = MEANS,
-    *,
-    resample: str = "none",
-) -> pl.DataFrame:
+    frame: pl.DataFrame, factors: Sequence[str], baseline: str, measures: Sequence[str] = MEANS, *,
+    resample: str = "none", error: float | None = None,
+) -> pl.DataFrame:  # fmt: skip
     """Return one row a policy and combination of factors: seeds, and of `measures` mean, interval and spread.
 
     ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval:
     pairs have the same jobs (`resample` as for `_ends`). Parameters of a policy do not pair: the baseline's are all
-    taken together.
+    taken together. ``vs_unchanged_s`` is the mean wait less that of the same policy without what the experiment changes.
+    The model's own error, in seconds, is in the intervals of both.
     """
     shared = [name for name in factors if "." not in name]
     base = (
@@ -162,9 +185,10 @@ def summarized(
             row[f"{name}_low"], row[f"{name}_high"] = _ends(some, name, resample=resample)
             row[f"{name}_sd"] = sd
         own = key[0] == baseline
-        row["change_s"], row["change_low_s"], row["change_high_s"] = (
-            (None,) * 3 if own else _change(some, resample=resample)
-        )
+        change = (None, None, None) if own else _change(some, resample=resample)
+        row |= _with_error(("change_s", "change_low_s", "change_high_s"), change, error)
+        if UNCHANGED[0] in some.columns:
+            row |= _from_unchanged(some, error, resample=resample)
         found.append(row)
     return pl.DataFrame(found, infer_schema_length=None)
 
@@ -183,7 +207,9 @@ def _variant(row: dict[str, Any], varied: Sequence[str]) -> str:
     return ", ".join((row["policy"], *values))
 
 
-_KEYS = ("wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", "wait_p95_s", "jct_mean_s", "utilization_pct")
+_DIFFERENCE = UNCHANGED[1:4]
+_KEYS = ("wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", *_DIFFERENCE, "wait_p95_s", "jct_mean_s",
+         "utilization_pct")  # fmt: skip
 """Columns that a page shows, behind what varies."""
 
 
@@ -213,11 +239,14 @@ def tables(
     measures: Sequence[str] = (),
     *,
     resample: str = "none",
+    error: float | None = None,
+    notes: tuple[Note, ...] = (),
 ) -> tuple[ResultTable, ResultTable]:
     """Return ``experiments_summary`` and ``experiments``; see `gpuctl.replay.experiments.result.result`."""
-    frame = rows(cells, figures, resample=resample)
+    frame = rows(cells, figures, resample=resample, error=error)
     factors = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
-    short = summarized(frame, factors, baseline, tuple(dict.fromkeys((*MEANS, *measures))), resample=resample)
+    shown = tuple(dict.fromkeys((*MEANS, *measures)))
+    short = summarized(frame, factors, baseline, shown, resample=resample, error=error)
     seeds = frame["seed"].n_unique()
     population = note(
         "{cells:,} replay{cells||s}: every combination of policy, factors and {seeds:,} seed{seeds||s}",
@@ -234,6 +263,7 @@ def tables(
                 factors,
                 resample=resample,
             ),
+            notes=notes,
             charts=_charts(drawn_over(frame, factors), tuple(measures) or DRAWN),
             key_columns=tuple(name for name in ("policy", *factors, *_KEYS) if name in short.columns),
         ),
@@ -272,6 +302,10 @@ def _column(name: str, known: dict[str, Column], factors: Sequence[str], over: s
     return replace(own, description=f"{own.description}: {over}.") if name in _ENDS else own
 
 
+_VS_UNCHANGED = (
+    "95 % interval, job by job where there is one seed, else from the seeds as that of change_s; with the model's own "
+    "error where the rules are calibrated. Empty: the trace is too short to tell."
+)
 _TITLES = {
     "wait_mean_s": "Mean wait",
     "wait_p95_s": "95th percentile of the wait",
@@ -292,6 +326,15 @@ _OWN = {
         "Independent stretches of time that the replay holds: ((capacity - load) / error of the load)^2.",
     ),
     "change_high_s": Column("change_high_s", "s", "Upper end of change_s"),
+    "unchanged_s": Column(
+        "unchanged_s", "s", f"{LEADING} of the same policy without what is changed; empty: nothing is changed here."
+    ),
+    "vs_unchanged_s": Column(
+        "vs_unchanged_s", "s", f"Mean over the seeds of {LEADING} less unchanged_s, of jobs that ended in both replays."
+    ),
+    "vs_unchanged_low_s": Column("vs_unchanged_low_s", "s", f"Lower end of vs_unchanged_s: {_VS_UNCHANGED}"),
+    "vs_unchanged_high_s": Column("vs_unchanged_high_s", "s", f"Upper end of vs_unchanged_s: {_VS_UNCHANGED}"),
+    "unchanged_stretches": Column("unchanged_stretches", "-", "stretches that both replays hold."),
 }
 
 

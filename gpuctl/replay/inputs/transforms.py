@@ -159,7 +159,7 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
     ends = note("the last") if end is None else named("value", str(end))
     notes = [
         note(
-            "window: {size:,} of {size_2:,} job{size_2||s}, submitted from {begins} to {ends}",
+            "{size:,} of {size_2:,} job{size_2||s} {size|is|are} in the window from {begins} to {ends}",
             size=jobs.size,
             size_2=workload.size,
             begins=begins,

@@ -167,15 +167,23 @@ def widen(frame: pl.DataFrame, found: Errors) -> pl.DataFrame:
     return pl.DataFrame(rows, schema={**frame.schema, "model_error_s": pl.Float64}, orient="row")
 
 
+def wider(
+    mean: float | None, low: float | None, high: float | None, error: float | None
+) -> tuple[float | None, float | None]:
+    """Return the ends of an interval moved away from its mean by an independent error; as they are if none is known."""
+    if error is None or mean is None or low is None or high is None:
+        return low, high
+    return mean - math.hypot(mean - low, error), mean + math.hypot(high - mean, error)
+
+
 def _widened(row: dict[str, float | None], error: float | None) -> dict[str, float | None]:
     mean, low, high = row["diff_mean_s"], row["diff_low_s"], row["diff_high_s"]
-    wider = {**row, "model_error_s": error}
+    found = {**row, "model_error_s": error}
     if error is None or mean is None or low is None or high is None:
-        return wider
-    wider["diff_low_s"] = mean - math.hypot(mean - low, error)
-    wider["diff_high_s"] = mean + math.hypot(high - mean, error)
+        return found
+    found["diff_low_s"], found["diff_high_s"] = wider(mean, low, high, error)
     if row["p"] is not None and mean != 0:
         # an error of 95 % is 1.96 standard deviations; a p by chance alone is never made smaller
         half = math.hypot((high - low) / 2, error)
-        wider["p"] = max(row["p"], math.erfc(abs(mean) / half * 1.959964 / math.sqrt(2))) if half > 0 else row["p"]
-    return wider
+        found["p"] = max(row["p"], math.erfc(abs(mean) / half * 1.959964 / math.sqrt(2))) if half > 0 else row["p"]
+    return found

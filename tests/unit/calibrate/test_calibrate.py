@@ -12,7 +12,7 @@ from gpuctl.calibrate.hints import hints
 from gpuctl.calibrate.run import calibrate, distance
 from gpuctl.calibrate.search import Search
 from gpuctl.calibrate.spaces import Choice
-from gpuctl.calibrate.tables import result, verdict, waited_pct
+from gpuctl.calibrate.tables import FOUND_PCT, result, verdict, waited_pct
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.inputs import transforms
 from gpuctl.replay.inputs.calibration import Calibration, read_calibration
@@ -57,6 +57,28 @@ def test_rules_that_are_known_are_found(
     # another value may do as well on this trace; where it does not, it is the true one
     again = calibrate(as_recorded(workload, cluster, policy, **fit.calibration.params), cluster, policy, trials=120)
     assert again.calibration.params == fit.calibration.params
+
+
+def test_weights_whose_factor_is_the_same_for_all_jobs_are_not_looked_for(workload: Workload, cluster: Cluster) -> None:
+    trace = as_recorded(workload, cluster, "slurm", weight_job_size="0")
+    assert {"weight_fairshare", "weight_qos"} <= hints(workload, cluster).alike
+    fit = calibrate(trace, cluster, "slurm", trials=60)
+    assert waited_pct(fit)[1] == 100
+    # without the weight of the size, which the default has, the trace's rules are not found
+    assert fit.calibration.params["weight_job_size"] == "0"
+    assert not {"weight_fairshare", "weight_qos"} & set(fit.calibration.params)
+    scores = {row["rules"]: row for row in result(fit, sources=(), command="").tables[0].frame.to_dicts()
+              if row["by"] == "waited"}  # fmt: skip
+    assert scores["slurm, defaults"]["within_1min_pct"] < FOUND_PCT
+
+
+def test_racks_are_not_looked_for_and_that_is_said(workload: Workload, cluster: Cluster) -> None:
+    trace = as_recorded(workload, cluster, "philly")
+    of_one = result(calibrate(trace, cluster, "philly", trials=2), sources=(), command="").tables[1]
+    assert any("racks are not looked for" in text for text in of_one.notes)
+    racks = dataclasses.replace(cluster, rack=np.array([0, 0, 1, 1]), racks=("a", "b"))
+    of_two = result(calibrate(trace, racks, "philly", trials=2), sources=(), command="").tables[1]
+    assert not of_two.notes
 
 
 def test_rules_that_a_policy_does_not_have_are_not_said_to_be_found(workload: Workload, cluster: Cluster) -> None:

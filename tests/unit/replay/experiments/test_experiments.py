@@ -11,7 +11,7 @@ import pytest
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.experiments import cells as cells_of
 from gpuctl.replay.experiments import run as run_of
-from gpuctl.replay.experiments.cells import Base, Cell, plan
+from gpuctl.replay.experiments.cells import STRETCHES, Base, Cell, plan
 from gpuctl.replay.experiments.run import Kept, run
 from gpuctl.replay.experiments.table import interval, tables
 from gpuctl.replay.inputs.clusters import parse_cluster
@@ -239,3 +239,52 @@ def test_slurm_treats_who_is_drawn_again_as_another_user(tmp_path: Path) -> None
         there = cells_of.run(base, Cell("slurm", (("shares", shares),), (), 2))
         assert there == summary(outcome, found[1], servers) | {"stretches": stretches([outcome])}
         assert there["wait_mean_s"] != cells_of.run(base, fifo)["wait_mean_s"]
+
+
+CHANGED = plan([("fifo", {})], {"add_servers": ("0", "1")}, (1, 2, 3))
+
+
+def test_the_difference_from_the_unchanged_replay_is_of_the_same_jobs(base: Base) -> None:
+    compared = dataclasses.replace(base, unchanged=base)
+    found = run(compared, CHANGED, engine=Engine(processes=1))
+    short, every = tables(CHANGED, found, "fifo", resample="days")[0].frame, found
+    for seed in range(3):
+        same, other = every[2 * seed], every[2 * seed + 1]
+        assert same["vs_unchanged_s"] is None
+        assert other["unchanged_s"] == same["wait_mean_s"]
+        assert other["vs_unchanged_s"] == pytest.approx(other["wait_mean_s"] - same["wait_mean_s"])
+    row = short.filter(add_servers=1.0).row(0, named=True)
+    assert row["vs_unchanged_s"] == pytest.approx(np.mean([one["vs_unchanged_s"] for one in every[1::2]]))
+
+
+def test_the_order_of_cells_and_the_processes_make_no_difference_to_what_is_unchanged(base: Base) -> None:
+    compared = dataclasses.replace(base, unchanged=base, replayed={})
+    found = run(compared, CHANGED, engine=Engine(processes=1))
+    back = run(dataclasses.replace(compared, replayed={}), CHANGED[::-1], engine=Engine(processes=2))
+    assert found == back[::-1]
+    assert {cell.seed for cell in compared.replayed} == {3}
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_the_models_own_error_is_in_intervals_of_differences(seeds: int) -> None:
+    cells = plan([("fifo", {}), ("las", {})], {"add_servers": ("1",)}, tuple(range(seeds)))
+    figures = [
+        {
+            "policy": "", "oracle": False, **dict.fromkeys(("wait_p95_s", "jct_mean_s", "jct_p95_s"), 1.0),
+            "utilization_pct": 1.0, "makespan_s": 1.0, "preemptions": 0, "wait_mean_s": 100.0 + 3 * number,
+            STRETCHES: 100.0, "unchanged_s": 110.0 + number, "vs_unchanged_s": 2 * number - 10.0,
+            "vs_unchanged_low_s": 2 * number - 14.0, "vs_unchanged_high_s": 2 * number - 7.0,
+            "unchanged_stretches": 100.0,
+        }
+        for number, _ in enumerate(cells)
+    ]  # fmt: skip
+    known, wide = (
+        tables(cells, figures, "fifo", resample="days", error=error)[0].frame.to_dicts() for error in (None, 40.0)
+    )
+    names = ["vs_unchanged"] + (["change"] if seeds > 1 else [])
+    for before, after in zip(known, wide, strict=True):
+        for name in names if before["policy"] == "las" else names[:1]:
+            mean, low, high = (before[f"{name}_{end}"] for end in ("s", "low_s", "high_s"))
+            assert after[f"{name}_s"] == mean
+            assert after[f"{name}_low_s"] == pytest.approx(mean - math.hypot(mean - low, 40))
+            assert after[f"{name}_high_s"] == pytest.approx(mean + math.hypot(high - mean, 40))

@@ -128,7 +128,7 @@ def test_scaled_load_has_no_recorded_starts() -> None:
 def test_a_window_in_seconds() -> None:
     some = window(ragged(), 10, 20)
     assert (some.ids, some.submit.tolist()) == (("j1",), [10])
-    assert some.notes[0] == "window: 1 of 3 jobs, submitted from 10 to 20"
+    assert some.notes[0] == "1 of 3 jobs is in the window from 10 to 20"
     # j0 runs from 1 to 11; it is the only one submitted before second 10
     assert "1 earlier job was running and 0 waiting" in some.notes[1]
     # a fourth job comes at 40: at 35 j0 is over, j1 waits (it ran from 11 to 31 and will from 41), j2 runs (from 31)
