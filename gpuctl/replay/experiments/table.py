@@ -162,8 +162,8 @@ def summarized(
 
     ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval:
     pairs have the same jobs (`resample` as for `_ends`). Parameters of a policy do not pair: the baseline's are all
-    taken together. ``vs_unchanged_s`` is the mean wait less that of the same policy without what the experiment changes.
-    The model's own error, in seconds, is in the intervals of both.
+    taken together. ``vs_unchanged_s`` is the mean wait less that of the same policy without what the experiment
+    changes. The model's own error, in seconds, is in the intervals of both.
     """
     shared = [name for name in factors if "." not in name]
     base = (
