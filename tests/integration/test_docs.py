@@ -229,7 +229,7 @@ def test_tables_in_the_readme_exist(root: Path) -> None:
     assert set(told) <= set(tables())
 
 
-def test_changelog_has_the_version(root: Path) -> None:
+def test_changelog_and_citation_have_the_version(root: Path) -> None:
     source = ast.parse((root / "gpuctl" / "__init__.py").read_text("utf-8"))
     version = next(
         ast.literal_eval(node.value)
@@ -237,4 +237,5 @@ def test_changelog_has_the_version(root: Path) -> None:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__version__"
     )
     headings = re.findall(r"^## \[?([^\]\s]+)", (root / "CHANGELOG.md").read_text("utf-8"), re.MULTILINE)
-    assert version in headings or "Unreleased" in headings
+    assert version in headings
+    assert f"version: {version}\n" in (root / "CITATION.cff").read_text("utf-8")
