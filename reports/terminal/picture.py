@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.text import plural
-from gpuctl.reports.terminal.error_bars import error_bars, profile
 from gpuctl.reports.terminal.gantt import gantt
-from gpuctl.reports.terminal.scatter import scatter
+from gpuctl.reports.terminal.letter_plots import error_bars, profile, scatter
 from gpuctl.reports.terminal.text_graphics import (
     UNKNOWN,
     axis,
