@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from gpuctl.core.text import agreeing, plural
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     WIDTH,
     Key,
@@ -20,7 +21,6 @@ from gpuctl.reports.charts.chart import (
     write,
 )
 from gpuctl.reports.charts.svg import INK, PAPER, SERIES
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

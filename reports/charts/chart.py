@@ -9,9 +9,9 @@ import numpy as np
 
 from gpuctl.core.numbers import UNITS
 from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import heading, visible
 from gpuctl.reports.charts.svg import FAINT, INK, SERIES, new_figure
 from gpuctl.reports.export.values import json_value
-from gpuctl.reports.text import heading, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.relative_time import DAY_S, is_relative
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     DASHES,
     TOTAL,
@@ -30,7 +31,6 @@ from gpuctl.reports.charts.chart import (
     write,
 )
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -13,6 +13,7 @@ import numpy as np
 
 from gpuctl.core.numbers import lasting
 from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import visible
 from gpuctl.reports.charts.chart import (
     WIDTH,
     Lanes,
@@ -28,7 +29,6 @@ from gpuctl.reports.charts.chart import (
 from gpuctl.reports.charts.curves import elapsed_axis, time_axis
 from gpuctl.reports.charts.levels import span_title
 from gpuctl.reports.charts.svg import FAINT, INK, SERIES
-from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

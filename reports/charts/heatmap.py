@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     WIDTH,
     Cells,
@@ -21,7 +22,6 @@ from gpuctl.reports.charts.chart import (
 from gpuctl.reports.charts.curves import elapsed_axis, time_axis
 from gpuctl.reports.charts.levels import is_dated, seconds_of, span_of, span_title
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     import polars as pl

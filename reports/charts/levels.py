@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.numbers import lasting
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     DASHES,
     WIDTH,
@@ -28,7 +29,6 @@ from gpuctl.reports.charts.chart import (
 )
 from gpuctl.reports.charts.curves import elapsed_axis, period, time_axis
 from gpuctl.reports.charts.svg import SERIES
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     import polars as pl

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     DASHES,
     WIDTH,
@@ -27,7 +28,6 @@ from gpuctl.reports.charts.chart import (
     write,
 )
 from gpuctl.reports.charts.svg import SERIES
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     import polars as pl

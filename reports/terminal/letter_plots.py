@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import timed, unit_of
 from gpuctl.core.text import plural
-from gpuctl.reports.text import shown, visible
+from gpuctl.reports.cell_text import shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
