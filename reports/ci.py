@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import polars as pl
 
 from gpuctl.core.files import write_atomically
+from gpuctl.reports.cell_text import shown, visible
 from gpuctl.reports.export.markdown import escaped
 from gpuctl.reports.report import BY_CHANCE, sentence, verdict
-from gpuctl.reports.text import shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

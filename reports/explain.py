@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Literal, TextIO
 from gpuctl.core.causes import BECAUSE, cause_name, may_be_main
 from gpuctl.core.numbers import lasting, percent, timed, unit_of
 from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import between, shown, visible
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.html import render_page
 from gpuctl.reports.terminal.picture import attempts
 from gpuctl.reports.terminal.printer import MIN_WIDTH, encodable, make_console, print_picture, wants_color
 from gpuctl.reports.terminal.text_graphics import signs_of
-from gpuctl.reports.text import between, shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
+from gpuctl.reports.cell_text import shown_columns
 from gpuctl.reports.export.values import json_value
-from gpuctl.reports.text import shown_columns
 
 if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
-    from gpuctl.reports.text import ShownColumn
+    from gpuctl.reports.cell_text import ShownColumn
     from gpuctl.reports.units import Units
 
 MANY_COLUMNS = 11

@@ -24,12 +24,12 @@ from gpuctl.core.files import write_atomically
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import shown, visible
 from gpuctl.reports.charts.registry import draw_all
 from gpuctl.reports.grids import Grid, cell, columns_style, grid
 from gpuctl.reports.metrics import in_words, values
 from gpuctl.reports.report import against_baseline, compared, failed, labelled, summarize, verdict
 from gpuctl.reports.summary import headlines
-from gpuctl.reports.text import shown, visible
 from gpuctl.reports.units import Units
 from gpuctl.reports.why_empty import reasons
 

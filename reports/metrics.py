@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuctl.core.results import Column
-from gpuctl.reports.text import heading, visible
+from gpuctl.reports.cell_text import heading, visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.numbers import lasting, timed
+from gpuctl.reports.cell_text import between, shown, visible
 from gpuctl.reports.policies import CHANCE, better, compared, is_shown, paired
-from gpuctl.reports.text import between, shown, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:

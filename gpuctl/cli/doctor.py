@@ -43,11 +43,11 @@ def doctor(
         raise UsageError(f"--table {unknown}: no such table", hint=f"known: {', '.join(TABLES)}")
     if "ledger" in (table or ()) and db is None:
         raise UsageError("--table ledger needs a store, and none is given", hint="add --db FILE")
-    from gpuctl.doctor.check import Given, Status
+    from gpuctl.doctor.check import DoctorContext, Status
     from gpuctl.doctor.run import analysis, run
 
-    given = Given(db, tuple(model or ()), reports)
-    found, rows = run(given)
+    checked = DoctorContext(db, tuple(model or ()), reports)
+    found, rows = run(checked)
     failed = [one.check for one in found if one.status is Status.FAIL]
     try:
         import polars  # noqa: F401
@@ -61,7 +61,7 @@ def doctor(
         raise typer.Exit(ExitCode.CHECK_FAILED) from None
     check_outputs(context, {"--output": answer.output})
     # a store that could not be read has no ledger
-    result = analysis(given, found, rows, command_line())
+    result = analysis(checked, found, rows, command_line())
     wanted = [name for name in table or ("checks",) if result.table(name)]
     print_answer(result, shape, answer, None if shape is OutputFormat.JSON and not table else wanted, options)
     if failed:

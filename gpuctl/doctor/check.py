@@ -1,4 +1,4 @@
-"""What the checks of ``gpuctl doctor`` are given and what they answer; the checks are the modules beside it."""
+"""Context that the checks of ``gpuctl doctor`` run in, and the findings that they return."""
 
 from __future__ import annotations
 
@@ -9,14 +9,10 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from gpuctl.store.database import Store
 
 
 class Status(StrEnum):
-    """How a check came out."""
+    """Outcome of a check."""
 
     OK = "ok"
     WARN = "warn"
@@ -25,13 +21,13 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found: a row of the result.
+    """Finding of one check: a row of the result.
 
     Attributes:
         check: its id, which stays the same from version to version.
         status: warn: commands run, but a figure or a run may be worse for it; fail: something will not work.
         evidence: what was found, with numbers and versions.
-        fix: what to do; empty where the status is ok.
+        fix: what to do; empty if the status is ok.
     """
 
     check: str
@@ -40,15 +36,20 @@ class Finding:
     fix: str = ""
 
 
+def finding(check: str, evidence: str, fix: str = "", status: Status = Status.WARN) -> Finding:
+    """Return a finding that is ok without a fix, and of a status with one."""
+    return Finding(check, status if fix else Status.OK, evidence, fix)
+
+
 @dataclass(frozen=True)
-class Given:
-    """What the checks look at; a test may make all of it up.
+class DoctorContext:
+    """What is checked; tests may replace all of it.
 
     Attributes:
         db: a trace store.
         models: folders of saved models.
-        reports: where reports are to be written to; None where the user named no directory.
-        root: below which ``proc`` and ``sys`` lie.
+        reports: directory for reports; None if the user named none.
+        root: parent of ``proc`` and ``sys``.
         environ: environment variables.
         now: seconds since 1970.
     """
@@ -61,32 +62,19 @@ class Given:
     now: float = field(default_factory=time.time)
 
 
-Check = Callable[[Given], Iterable[Finding]]
-"""Looks at one thing; a thing that is not there to be looked at has no finding."""
+Check = Callable[[DoctorContext], Iterable[Finding]]
+"""Checks one thing; a thing that does not exist has no finding."""
 
 
-@dataclass(frozen=True)
-class Opened:
-    """A store that is open for reading, and when the checks run (seconds since 1970)."""
-
-    store: Store
-    path: Path
-    now: float
-
-
-StoreCheck = Callable[[Opened], Iterable[Finding]]
-"""Asks an open store one thing."""
-
-
-def few(names: Iterable[str], most: int = 3) -> str:
-    """The first of some names, and how many there are beside them."""
+def abbreviate(names: Iterable[str], most: int = 3, separator: str = ", ", noun: str = "") -> str:
+    """Join the first of some names, and count the others, as a noun if there is one."""
     listed = list(names)
-    more = f" and {len(listed) - most} more" if len(listed) > most else ""
-    return ", ".join(listed[:most]) + more
+    more = f" and {len(listed) - most} more{noun and ' ' + noun}" if len(listed) > most else ""
+    return separator.join(listed[:most]) + more
 
 
 def unwritable(directory: Path) -> str | None:
-    """Why no file can be made in a directory; None where one can. One is made, and removed again."""
+    """Return why no file can be created in a directory; None if one can. One is created, and removed again."""
     try:
         with tempfile.NamedTemporaryFile(dir=directory, prefix=".gpuctl-doctor-") as file:
             file.write(b"x")

@@ -1,7 +1,8 @@
-"""Checks of what is installed: Python, gpuctl, the packages it needs, and its compiled code."""
+"""Checks of the installation: Python, gpuctl, its dependencies, and its compiled code."""
 
 from __future__ import annotations
 
+import operator
 import platform
 import re
 import sys
@@ -11,97 +12,87 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import gpuctl
-from gpuctl.doctor.check import Finding, Status, few, unwritable
+from gpuctl.doctor.check import Finding, Status, abbreviate, finding, unwritable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from gpuctl.doctor.check import Given
+    from gpuctl.doctor.check import DoctorContext
 
 _REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[[^\]]*\])?\s*(?P<asked>[^;]*)(?P<marker>;.*)?")
 _CLAUSE = re.compile(r"(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)")
+_COMPARISONS = {
+    ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt
+}  # fmt: skip
 INSTALL = (
     f"install {gpuctl.DISTRIBUTION} again, from the checkout or wheel that it came from: pip install --upgrade PATH"
 )
 
 
-def python(_given: Given) -> Iterable[Finding]:
-    """The interpreter against ``requires-python``."""
-    asked, _, _ = declared()
+def python(_context: DoctorContext) -> list[Finding]:
+    """Compare the interpreter with ``requires-python``."""
+    required, _, _ = declared()
     version = platform.python_version()
-    evidence = f"{platform.python_implementation()} {version}, gpuctl asks for {asked or 'any'}: {sys.executable}"
-    if asked and not meets(version, asked):
-        yield Finding("python", Status.FAIL, evidence, "run gpuctl with a newer Python")
-        return
-    yield Finding("python", Status.OK, evidence)
+    evidence = f"{platform.python_implementation()} {version}, gpuctl asks for {required or 'any'}: {sys.executable}"
+    fix = "run gpuctl with a newer Python" if required and not meets(version, required) else ""
+    return [finding("python", evidence, fix, Status.FAIL)]
 
 
-def package(_given: Given) -> Iterable[Finding]:
-    """What gpuctl is: what runs, from where, what the installation says it is, and what else calls itself so."""
-    place = Path(gpuctl.__file__).parent
-    other = _installed("gpuctl")
+def package(_context: DoctorContext) -> list[Finding]:
+    """Compare the gpuctl that runs with the one that is installed, and with other distributions of that name."""
+    place, running = Path(gpuctl.__file__).parent, gpuctl.__version__
+    other, installed = _installed("gpuctl"), _installed(gpuctl.DISTRIBUTION)
+    evidence, fix = f"{running}, from {place}", ""
     if other is not None:
-        evidence = (
-            f"{gpuctl.__version__} runs from {place}, but another program's distribution, gpuctl {other}, is installed"
-        )
+        evidence = f"{running} runs from {place}, but another program's distribution, gpuctl {other}, is installed"
         fix = f"pip uninstall gpuctl; then {INSTALL}"
-        yield Finding("gpuctl", Status.WARN, evidence, fix)
-        return
-    try:
-        installed = metadata.version(gpuctl.DISTRIBUTION)
-    except metadata.PackageNotFoundError:
-        yield Finding("gpuctl", Status.OK, f"{gpuctl.__version__}, not installed, run from {place}")
-        return
-    if installed != gpuctl.__version__:
-        evidence = f"{gpuctl.__version__} runs from {place}, but {installed} is installed"
-        yield Finding("gpuctl", Status.WARN, evidence, "install it again, or unset PYTHONPATH")
-        return
-    yield Finding("gpuctl", Status.OK, f"{installed}, from {place}")
+    elif installed is None:
+        evidence = f"{running}, not installed, run from {place}"
+    elif installed != running:
+        evidence = f"{running} runs from {place}, but {installed} is installed"
+        fix = "install it again, or unset PYTHONPATH"
+    return [finding("gpuctl", evidence, fix)]
 
 
-def dependencies(_given: Given) -> Iterable[Finding]:
-    """The packages that gpuctl needs, by what their metadata says; none is imported."""
-    _, asked, source = declared()
-    yield judged(asked, {name: _installed(name) for name in asked}, source)
+def dependencies(_context: DoctorContext) -> list[Finding]:
+    """Compare the packages that gpuctl needs with their metadata; none is imported."""
+    _, required, source = declared()
+    return [compare_versions(required, {name: _installed(name) for name in required}, source)]
 
 
-def judged(asked: Mapping[str, str], found: Mapping[str, str | None], source: str) -> Finding:
-    """The finding on packages.
+def compare_versions(required: Mapping[str, str], installed: Mapping[str, str | None], source: str) -> Finding:
+    """Return the finding on packages.
 
     Args:
-        asked: by name, the versions that will do, as ``>=2.0,<3``.
-        found: by name, the version that is installed; None: none.
-        source: where `asked` is from.
+        required: by name, the versions that will do, as ``>=2.0,<3``.
+        installed: by name, the version that is installed; None: none.
+        source: document that `required` is from.
     """
-    listed = ", ".join(f"{name} {found[name]}" for name in asked if found[name])
     wrong = [
-        f"{name} {found[name] or 'is missing'} (asked for: {versions or 'any'})"
-        for name, versions in asked.items()
-        if (version := found[name]) is None or not meets(version, versions)
+        f"{name} {installed[name] or 'is missing'} (asked for: {versions or 'any'})"
+        for name, versions in required.items()
+        if (version := installed[name]) is None or not meets(version, versions)
     ]
     if wrong:
-        return Finding("dependencies", Status.FAIL, f"{'; '.join(wrong)}; of {len(asked)} in {source}", INSTALL)
-    return Finding("dependencies", Status.OK, f"{len(asked)} of {len(asked)} as {source} asks: {listed}")
+        return finding("dependencies", f"{'; '.join(wrong)}; of {len(required)} in {source}", INSTALL, Status.FAIL)
+    listed = ", ".join(f"{name} {installed[name]}" for name in required)
+    return finding("dependencies", f"{len(required)} of {len(required)} as {source} asks: {listed}")
 
 
 def declared() -> tuple[str, dict[str, str], str]:
-    """What gpuctl asks for: of Python, of packages by name, and which document says so.
+    """Return the versions of Python and, by name, of packages that gpuctl requires, and the document they are from.
 
     In a checkout that is ``pyproject.toml``, since what was installed from it may be older; else the metadata.
     """
     document = Path(gpuctl.__file__).resolve().parents[1] / "pyproject.toml"
     if document.is_file() and (document.parent / "queries").is_dir():
         project = tomllib.loads(document.read_text("utf-8"))["project"]
-        return project["requires-python"], _needed(project["dependencies"]), "pyproject.toml"
-    found = metadata.metadata(gpuctl.DISTRIBUTION)
-    return (
-        found["Requires-Python"] or "",
-        _needed(metadata.requires(gpuctl.DISTRIBUTION) or ()),
-        "the package's metadata",
-    )
+        return project["requires-python"], _requirements(project["dependencies"]), "pyproject.toml"
+    version = metadata.metadata(gpuctl.DISTRIBUTION)["Requires-Python"] or ""
+    return version, _requirements(metadata.requires(gpuctl.DISTRIBUTION) or ()), "the package's metadata"
 
 
-def _needed(lines: Iterable[str]) -> dict[str, str]:
+def _requirements(lines: Iterable[str]) -> dict[str, str]:
     parts = [match for line in lines if (match := _REQUIREMENT.fullmatch(line.strip()))]
     return {part["name"]: part["asked"].strip() for part in parts if "extra" not in (part["marker"] or "")}
 
@@ -113,33 +104,27 @@ def _installed(name: str) -> str | None:
         return None
 
 
-def meets(version: str, asked: str) -> bool:
-    """Whether a version is one of those asked for, by the numbers of its release alone.
+def meets(version: str, required: str) -> bool:
+    """Whether a version meets all clauses, by the numbers of its release alone.
 
     Args:
-        version: as ``2.0.1``; what follows the numbers (``rc1``, ``.post1``) is not looked at.
-        asked: clauses with commas between them, of ``>= <= == != > <`` and a release.
+        version: as ``2.0.1``; what follows the numbers (``rc1``, ``.post1``) is ignored.
+        required: clauses with commas between them, of ``>= <= == != > <`` and a release.
 
     Raises:
         ValueError: a clause of another form.
     """
-    have = _release(version)
-    for clause in filter(None, (each.strip() for each in asked.split(","))):
+    for clause in filter(None, (each.strip() for each in required.split(","))):
         match = _CLAUSE.fullmatch(clause)
         if match is None:
             raise ValueError(f"{clause!r} is not a version clause that gpuctl reads")
-        want = _release(match[2])
-        holds = {
-            ">=": have >= want, "<=": have <= want, "==": have == want,
-            "!=": have != want, ">": have > want, "<": have < want,
-        }  # fmt: skip
-        if not holds[match[1]]:
+        if not _COMPARISONS[match[1]](_release(version), _release(match[2])):
             return False
     return True
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """Its numbers without the zeros at the end: 2.0 and 2 are the same release."""
+    """Strip trailing zeros, so that 2.0 == 2."""
     match = re.match(r"\d+(?:\.\d+)*", version)
     numbers = [int(word) for word in match[0].split(".")] if match else []
     while numbers and numbers[-1] == 0:
@@ -147,12 +132,11 @@ def _release(version: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def compiled_code(given: Given) -> Iterable[Finding]:
-    """Whether the hot loops are compiled at all, and whether the code that earlier runs left is of today's sources."""
-    if given.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
+def compiled_code(context: DoctorContext) -> list[Finding]:
+    """Check that hot loops are compiled at all, and that cached code is of today's sources."""
+    if context.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
         evidence = "NUMBA_DISABLE_JIT is set: loops run uncompiled, a hundred times as slowly"
-        yield Finding("compiled_code", Status.WARN, evidence, "unset NUMBA_DISABLE_JIT")
-        return
+        return [finding("compiled_code", evidence, "unset NUMBA_DISABLE_JIT")]
     from gpuctl.analyze import fragmentation_kernel
     from gpuctl.compiled.jit import is_compiled
     from gpuctl.ingest.philly import telemetry_kernel
@@ -163,33 +147,30 @@ def compiled_code(given: Given) -> Iterable[Finding]:
     from gpuctl.replay.run import entries
     from gpuctl.waits import bound_kernel, state_kernel
 
-    replay = {function for name in BUILT_IN for function in entries(find(name))}
-    others = {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, history_kernel.sweep}
-    others |= {state_kernel.sweep, bound_kernel.follow, fragmentation_kernel.sweep}
-    yield cached({function: is_compiled(function) for function in replay | others})
+    functions = {function for name in BUILT_IN for function in entries(find(name))}
+    functions |= {telemetry_kernel.scan, ctld_kernel.scan, scan_kernel.scan, history_kernel.sweep}
+    functions |= {state_kernel.sweep, bound_kernel.follow, fragmentation_kernel.sweep}
+    return [cached_code({function: is_compiled(function) for function in functions})]
 
 
-def cached(current: Mapping[Any, bool]) -> Finding:
-    """The finding on compiled code.
+def cached_code(current: Mapping[Any, bool]) -> Finding:
+    """Return the finding on compiled code.
 
     Args:
-        current: by function that Python calls, whether code compiled from today's source lies in its cache.
+        current: by function that Python calls, whether its cache holds code compiled from today's source.
     """
     places = {getattr(getattr(function, "stats", None), "cache_path", None) for function in current}
     folders = sorted(place for place in places if place is not None)
+    old = sorted(f"{function.__module__.rpartition('.')[2]}" for function, good in current.items() if not good)
+    locked = [f"{folder}: {why}" for folder in folders if (why := unwritable(Path(folder)))]
+    evidence, fix = f"{len(current)} of {len(current)} loops are compiled, in {abbreviate(folders, 1)}", ""
     if None in places:
         evidence = "no folder to keep compiled code in: every process compiles again, 5 to 15 s for each policy"
         fix = "set NUMBA_CACHE_DIR to a directory that can be written to"
-        return Finding("compiled_code", Status.WARN, evidence, fix)
-    shut = [f"{folder}: {why}" for folder in folders if (why := unwritable(Path(folder)))]
-    if shut:
-        evidence = f"compiled code cannot be kept in {few(shut, 2)}"
+    elif locked:
+        evidence = f"compiled code cannot be kept in {abbreviate(locked, 2)}"
         fix = "give write access, or set NUMBA_CACHE_DIR to a directory that can be written to"
-        return Finding("compiled_code", Status.WARN, evidence, fix)
-    names = sorted(f"{function.__module__.rpartition('.')[2]}" for function, good in current.items() if not good)
-    where = few(folders, 1)
-    if names:
-        evidence = f"{len(names)} of {len(current)} loops are not compiled, or older than their source: {few(names)}"
+    elif old:
+        evidence = f"{len(old)} of {len(current)} loops are not compiled, or older than their source: {abbreviate(old)}"
         fix = "none needed: the next command compiles what it needs, once, in 5 to 15 s for each policy"
-        return Finding("compiled_code", Status.WARN, evidence, fix)
-    return Finding("compiled_code", Status.OK, f"{len(current)} of {len(current)} loops are compiled, in {where}")
+    return finding("compiled_code", evidence, fix)

@@ -1,4 +1,4 @@
-"""Checks of the machine: processors, memory, disks, where reports go, the terminal."""
+"""Checks of the machine: processors, memory, disks, the directory of reports, the terminal."""
 
 from __future__ import annotations
 
@@ -11,163 +11,152 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
 from gpuctl.core.numbers import size
-from gpuctl.doctor.check import Finding, Given, Status, unwritable
+from gpuctl.doctor.check import DoctorContext, Finding, Status, finding, unwritable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
 NEEDED_MEMORY = 2_000_000_000
 """Bytes that a process of gpuctl stays under."""
 LOW_DISK = 1_000_000_000
-"""Bytes; with less free there is a warning."""
+"""Bytes; less free is a warning."""
 NO_DISK = 50_000_000
-"""Bytes; with less free the check fails."""
+"""Bytes; less free is a failure."""
 NARROW = 60
-"""Characters of a line; below that, tables come in many parts."""
+"""Characters of a line; on narrower terminals tables come in many parts."""
 
 
-def processors(given: Given) -> Iterable[Finding]:
-    """How many processors this process may use, by its affinity and by the quota of its control group."""
+def processors(context: DoctorContext) -> list[Finding]:
+    """Count the processors that this process may use, by its affinity and by the quota of its control group."""
     there = os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
-    quota = cpu_quota(given.root)
-    evidence = f"{allowed} of {there} may be used"
+    quota = cpu_quota(context.root)
+    evidence, fix = f"{allowed} of {there} may be used", ""
     if quota is not None and quota < allowed:
         evidence += f", for the time of {quota:g} of them (quota of the control group)"
         fix = f"replay with --jobs {max(1, int(quota))}: as many processes as there are processors wait for each other"
-        yield Finding("processors", Status.WARN, evidence, fix)
-        return
-    yield Finding("processors", Status.OK, evidence)
+    return [finding("processors", evidence, fix)]
 
 
-def memory(given: Given) -> Iterable[Finding]:
-    """Memory that is free, against DuckDB's limit and what a process of gpuctl may need."""
+def memory(context: DoctorContext) -> list[Finding]:
+    """Compare free memory with DuckDB's limit and with what a process of gpuctl may need."""
     from gpuctl.store.database import DEFAULT_MEMORY_LIMIT
 
-    free = free_memory(given.root)
+    free = free_memory(context.root)
     if free is None:
-        return
+        return []
     evidence = f"{size(free)} free; DuckDB takes up to {DEFAULT_MEMORY_LIMIT}, a process up to {size(NEEDED_MEMORY)}"
-    if free < _bytes(DEFAULT_MEMORY_LIMIT):
-        yield Finding("memory", Status.FAIL, evidence, "end other programs, or run on a machine with more memory")
-    elif free < NEEDED_MEMORY:
-        yield Finding("memory", Status.WARN, evidence, "end other programs before large logs are read")
-    else:
-        yield Finding("memory", Status.OK, evidence)
+    if free < int(DEFAULT_MEMORY_LIMIT.removesuffix("MB")) * 1_000_000:
+        return [finding("memory", evidence, "end other programs, or run on a machine with more memory", Status.FAIL)]
+    return [
+        finding("memory", evidence, "end other programs before large logs are read" if free < NEEDED_MEMORY else "")
+    ]
 
 
-def _bytes(limit: str) -> int:
-    return int(limit.removesuffix("MB")) * 1_000_000
-
-
-def disk(given: Given) -> Iterable[Finding]:
-    """Free space where the store lies, and where a store is made of logs that are only looked at."""
-    if given.db is not None:
-        place = next(p for p in (given.db.absolute().parent, *given.db.absolute().parents) if p.is_dir())
-        stored = given.db.stat().st_size if given.db.is_file() else 0
+def disk(context: DoctorContext) -> Iterator[Finding]:
+    """Check the free space beside the store, and in the directory for stores of logs that are not kept."""
+    if context.db is not None:
+        place = next(p for p in (context.db.absolute().parent, *context.db.absolute().parents) if p.is_dir())
+        stored = context.db.stat().st_size if context.db.is_file() else 0
         free = shutil.disk_usage(place).free
-        yield room("disk_store", place, free, max(LOW_DISK, stored), "DuckDB spills beside the store")
+        yield free_space("disk_store", place, free, max(LOW_DISK, stored), "DuckDB spills beside the store")
     place = Path(tempfile.gettempdir())
     free = shutil.disk_usage(place).free
     why = unwritable(place)
     if why is not None:
         fix = "set TMPDIR to a directory that can be written to"
-        yield Finding("disk_temporary", Status.FAIL, f"{place} cannot be written to: {why}", fix)
-        return
-    yield room("disk_temporary", place, free, LOW_DISK, "logs that are only looked at are read into a store there")
+        yield finding("disk_temporary", f"{place} cannot be written to: {why}", fix, Status.FAIL)
+    else:
+        use = "logs that are only looked at are read into a store there"
+        yield free_space("disk_temporary", place, free, LOW_DISK, use)
 
 
-def room(check: str, place: Path, free: int, wanted: int, use: str) -> Finding:
-    """The finding on free space.
+def free_space(check: str, place: Path, free: int, wanted: int, use: str) -> Finding:
+    """Return the finding on free space.
 
     Args:
         check: its id.
         place: a directory.
         free: bytes.
-        wanted: bytes below which there is a warning.
+        wanted: bytes; less free is a warning.
         use: what they are needed for.
     """
     evidence = f"{size(free)} free in {place}; {use}"
     fix = "free space there" + ("" if check == "disk_store" else ", or set TMPDIR")
     if free < NO_DISK:
-        return Finding(check, Status.FAIL, evidence, fix)
-    if free < wanted:
-        return Finding(check, Status.WARN, f"{evidence}; {size(wanted)} are needed", fix)
-    return Finding(check, Status.OK, evidence)
+        return finding(check, evidence, fix, Status.FAIL)
+    return finding(check, f"{evidence}; {size(wanted)} are needed", fix) if free < wanted else finding(check, evidence)
 
 
-def reports(given: Given) -> Iterable[Finding]:
-    """Whether reports can be written to their directory, or one be made there."""
-    named = given.reports
+def reports(context: DoctorContext) -> list[Finding]:
+    """Check that reports can be written to their directory, or that it can be created."""
+    named = context.reports
     place = Path() if named is None else named
     shown = f"{place.absolute()}" + (" (where gpuctl runs)" if named is None else "")
     if place.exists() and not place.is_dir():
-        yield Finding("reports", Status.FAIL, f"{shown}: a file, no directory", "name a directory with --reports")
-        return
+        return [finding("reports", f"{shown}: a file, no directory", "name a directory with --reports", Status.FAIL)]
     there = next(p for p in (place, *place.absolute().parents) if p.is_dir())
     why = unwritable(there)
     if why is not None:
-        # nobody asked for reports in the directory that gpuctl happens to run in
+        # gpuctl may run anywhere: nobody chose that directory for reports
         status = Status.WARN if named is None else Status.FAIL
         evidence = f"{there.absolute()} cannot be written to: {why}"
-        yield Finding("reports", status, evidence, "name another place, or give write access")
-    elif there is not place:
-        yield Finding("reports", Status.OK, f"{shown} does not exist yet and can be created")
-    else:
-        yield Finding("reports", Status.OK, f"{shown} can be written to")
+        return [finding("reports", evidence, "name another place, or give write access", status)]
+    state = "can be written to" if there is place else "does not exist yet and can be created"
+    return [finding("reports", f"{shown} {state}")]
 
 
-def terminal(given: Given) -> Iterable[Finding]:
-    """What standard output is: a terminal or not, its width, colours, and which characters it can show."""
-    yield screen(sys.stdout, shutil.get_terminal_size().columns, given)
-    yield letters(getattr(sys.stdout, "encoding", None) or "none")
-    yield words(given)
+def terminal(context: DoctorContext) -> list[Finding]:
+    """Check standard output: whether it is a terminal, its width, its colours, and the characters it can show."""
+    return [
+        screen(sys.stdout, shutil.get_terminal_size().columns, context),
+        unicode_support(getattr(sys.stdout, "encoding", None) or "none"),
+        locale_setting(context),
+    ]
 
 
-def screen(out: TextIO, width: int, given: Given) -> Finding:
-    """The finding on the terminal that results are printed to."""
+def screen(out: TextIO, width: int, context: DoctorContext) -> Finding:
+    """Return the finding on the terminal that results are printed to."""
     if not out.isatty():
-        return Finding("terminal", Status.OK, "standard output is none: results are written as TSV, in full")
-    kind = given.environ.get("TERM", "none")
-    refused = bool(given.environ.get("NO_COLOR")) or kind == "dumb"
-    evidence = f"{kind}, {width} columns, {'no colours' if refused else 'colours'}"
-    if width < NARROW:
-        fix = f"widen it to {NARROW} columns or more: tables come in parts"
-        return Finding("terminal", Status.WARN, evidence, fix)
-    return Finding("terminal", Status.OK, evidence)
+        return finding("terminal", "standard output is none: results are written as TSV, in full")
+    kind = context.environ.get("TERM", "none")
+    plain = bool(context.environ.get("NO_COLOR")) or kind == "dumb"
+    fix = f"widen it to {NARROW} columns or more: tables come in parts" if width < NARROW else ""
+    return finding("terminal", f"{kind}, {width} columns, {'no colours' if plain else 'colours'}", fix)
 
 
-def letters(encoding: str) -> Finding:
-    """The finding on characters that names in logs may hold."""
+def unicode_support(encoding: str) -> Finding:
+    """Return the finding on characters that names in logs may hold."""
     try:
         "\u2013\u00e9\u4e2d\U0001f600".encode(encoding)
     except (UnicodeEncodeError, LookupError):
         evidence = f"{encoding}: names with other characters are written out as \\u1234"
-        return Finding("unicode", Status.WARN, evidence, "set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
-    return Finding("unicode", Status.OK, f"{encoding} shows every character")
+        return finding("unicode", evidence, "set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
+    return finding("unicode", f"{encoding} shows every character")
 
 
-def words(given: Given) -> Finding:
-    """The finding on the locale that the environment asks for."""
-    asked = next((f"{n}={given.environ[n]}" for n in ("LC_ALL", "LC_CTYPE", "LANG") if given.environ.get(n)), "none")
+def locale_setting(context: DoctorContext) -> Finding:
+    """Return the finding on the locale that the environment asks for."""
+    variables = (name for name in ("LC_ALL", "LC_CTYPE", "LANG") if context.environ.get(name))
+    asked = next((f"{name}={context.environ[name]}" for name in variables), "none")
     before = locale.setlocale(locale.LC_CTYPE)
     try:
         locale.setlocale(locale.LC_CTYPE, asked.partition("=")[2] if "=" in asked else "")
     except locale.Error:
         fix = "install that locale, or set LC_ALL=C.UTF-8"
-        return Finding("locale", Status.WARN, f"{asked} is not on this machine", fix)
+        return finding("locale", f"{asked} is not on this machine", fix)
     finally:
         locale.setlocale(locale.LC_CTYPE, before)
-    return Finding("locale", Status.OK, asked)
+    return finding("locale", asked)
 
 
-# ---- what the kernel says (proc(5), cgroups(7); cgroup v2: cpu.max, memory.max; v1: the older names)
+# ---- figures of the kernel (proc(5), cgroups(7); cgroup v2: cpu.max, memory.max; v1: the older names)
 
 
 def free_memory(root: Path) -> int | None:
-    """Bytes that programs may still take, within the limits of the control group; None where the kernel does not say.
+    """Return the bytes that programs may still take, within the limits of the control group; None if not known.
 
-    Pages of files that the group has read count as free: the kernel drops them where memory gets short.
+    Pages of files that the group has read count as free: the kernel drops them when memory gets short.
     """
     fields = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo") if ":" in line)
     known = fields.get("MemAvailable", "").split()
@@ -185,7 +174,7 @@ def free_memory(root: Path) -> int | None:
 
 
 def cpu_quota(root: Path) -> float | None:
-    """Processors whose time the control group may use; None where it has no such limit."""
+    """Return the processors whose time the control group may use; None without such a limit."""
     quotas = []
     for folder in _groups(root, "cpu"):
         words = " ".join(_lines(folder / "cpu.max")).split()
@@ -197,7 +186,7 @@ def cpu_quota(root: Path) -> float | None:
 
 
 def _groups(root: Path, controller: str) -> Iterator[Path]:
-    """The folders of this process's control group and of those above it."""
+    """Yield the folders of this process's control group and of those above it."""
     for line in _lines(root / "proc/self/cgroup"):
         number, _, rest = line.partition(":")
         kinds, _, inside = rest.partition(":")

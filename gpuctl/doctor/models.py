@@ -1,33 +1,34 @@
-"""Checks of saved models: that a folder is whole and loads, how old it is, and that its features are today's."""
+"""Checks of saved models: that a folder is complete and loads, its age, its features and its versions."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.core.errors import InputError
+from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.core.text import plural
-from gpuctl.doctor.check import Finding, Status, few
+from gpuctl.doctor.check import Finding, Status, abbreviate, finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
 
-    from gpuctl.doctor.check import Given
+    from gpuctl.doctor.check import DoctorContext
 
 OLD_DAYS = 90
-"""Days; an older model makes a warning: users, programs and queues change."""
+"""Days; an older model is a warning: users, programs and queues change."""
 _AGAIN = "train it again: gpuctl train"
 
 
-def models(given: Given) -> Iterable[Finding]:
-    """Each folder that the user named."""
-    for folder in given.models:
-        yield from _model(folder, given)
+def models(context: DoctorContext) -> Iterator[Finding]:
+    """Check each folder that the user named."""
+    for folder in context.models:
+        yield from _model(folder, context)
 
 
-def _model(folder: Path, given: Given) -> Iterable[Finding]:
+def _model(folder: Path, context: DoctorContext) -> Iterator[Finding]:
     from gpuctl.predictors.card import CARD, read_card
 
     try:
@@ -35,30 +36,28 @@ def _model(folder: Path, given: Given) -> Iterable[Finding]:
         kind = _load(folder, card)
         written = (folder / CARD).stat().st_mtime
     except (InputError, OSError) as error:
-        said = error if isinstance(error, InputError) else InputError(str(error), path=str(folder))
-        yield Finding("model_folder", Status.FAIL, said.message, said.hint or _AGAIN)
+        problem = error if isinstance(error, InputError) else InputError(str(error), path=str(folder))
+        yield finding("model_folder", problem.message, problem.hint or _AGAIN, Status.FAIL)
         return
-    evidence = f"{folder}: {kind}, {plural(len(card['files']), 'file')} as the card says, loads"
-    yield Finding("model_folder", Status.OK, evidence)
-    yield age(folder, (given.now - written) / 86_400, card)
+    yield finding("model_folder", f"{folder}: {kind}, {plural(len(card['files']), 'file')} as the card says, loads")
+    yield age(folder, (context.now - written) / 86_400, card)
     if kind == "runtime":
         from gpuctl.predictors.history import described
 
         yield features(folder, card, described())
     elif kind == "wait":
-        from gpuctl.waits.tables import described as of_waits
+        from gpuctl.waits.tables import described as wait_features
 
-        yield features(folder, card, of_waits())
-        if given.db is not None:
-            yield drift(folder, given.db)
+        yield features(folder, card, wait_features())
+        if context.db is not None:
+            yield drift(folder, context.db)
     elif kind != "workload":
         from gpuctl.predictors.overhead import TERMS
 
-        # what is fitted are coefficients, one a term, in this order
-        asked = dict.fromkeys(TERMS, "")
-        listed = card.get("terms")
-        words = [str(word) for word in listed] if isinstance(listed, list) else []
-        yield features(folder, {"features": dict.fromkeys(words, "")}, asked)
+        # a fit has one coefficient per term, in this order
+        terms = card.get("terms")
+        names = [str(term) for term in terms] if isinstance(terms, list) else []
+        yield features(folder, {"features": dict.fromkeys(names, "")}, dict.fromkeys(TERMS, ""))
     yield versions(folder, card)
 
 
@@ -78,13 +77,13 @@ def _load(folder: Path, card: Mapping[str, Any]) -> str:
         name = "overhead.json"
         overhead.from_json(load_folder(folder, "overhead").json(name), str(folder / name))
     elif kind == "wait":
-        from gpuctl.waits import folder as of_waits
+        from gpuctl.waits import folder as wait_folder
 
-        of_waits.load(folder)
+        wait_folder.load(folder)
     elif kind == "workload":
-        from gpuctl.workloads import folder as of_workloads
+        from gpuctl.workloads import folder as workload_folder
 
-        of_workloads.load(folder)
+        workload_folder.load(folder)
     else:
         found = str(kind)[:40]
         raise InputError(
@@ -95,87 +94,79 @@ def _load(folder: Path, card: Mapping[str, Any]) -> str:
 
 
 def age(folder: Path, days: float, card: Mapping[str, Any]) -> Finding:
-    """The finding on a model's age, by when its card was written (a copy may be younger than the model).
+    """Return the finding on a model's age, by the time of its card (a copy may be younger than the model).
 
     Args:
         folder: of the model.
-        days: since then.
-        card: of the model; may say which jobs it learnt from.
+        days: since the card was written.
+        card: of the model; may state which jobs it was trained on.
     """
     settings = card.get("settings")
     window = settings.get("submitted, fit") if isinstance(settings, dict) else None
-    learnt = f", learnt from jobs submitted {window}"[:120] if isinstance(window, str) else ""
-    evidence = f"{folder}: written {plural(max(0, round(days)), 'day')} ago{learnt}"
-    if days > OLD_DAYS:
-        return Finding("model_age", Status.WARN, evidence, f"{_AGAIN}, on newer logs")
-    return Finding("model_age", Status.OK, evidence)
+    trained = f", learnt from jobs submitted {window}"[:120] if isinstance(window, str) else ""
+    evidence = f"{folder}: written {plural(max(0, round(days)), 'day')} ago{trained}"
+    return finding("model_age", evidence, f"{_AGAIN}, on newer logs" if days > OLD_DAYS else "")
 
 
 def features(folder: Path, card: Mapping[str, Any], today: Mapping[str, str]) -> Finding:
-    """The finding on a model's features: each must be one of today's, and defined in the same words.
+    """Return the finding on a model's features: each must be one of today's, with the same definition.
 
     Args:
         folder: of the model.
-        card: its ``features``: what each is, by name.
-        today: the same, as this gpuctl has it.
+        card: its ``features``: definitions by name.
+        today: the definitions of this gpuctl, by name.
     """
     found = card.get("features")
     if not isinstance(found, dict) or not found:
-        return Finding("model_features", Status.WARN, f"{folder}: the card lists none", _AGAIN)
+        return finding("model_features", f"{folder}: the card lists none", _AGAIN)
     same = {name: today.get(name) for name in found}
     evidence = f"{folder}: {plural(len(found), 'feature')}, schema {digest(found)}"
     changed = [name for name in found if found[name] != same[name]]
     if changed:
-        evidence += f", in this gpuctl {digest(same)}: {few(changed)} defined otherwise"
-        return Finding("model_features", Status.WARN, evidence, _AGAIN)
-    return Finding("model_features", Status.OK, f"{evidence}, as in this gpuctl")
+        evidence += f", in this gpuctl {digest(same)}: {abbreviate(changed)} defined otherwise"
+        return finding("model_features", evidence, _AGAIN)
+    return finding("model_features", f"{evidence}, as in this gpuctl")
 
 
 def drift(folder: Path, db: Path) -> Finding:
-    """The finding on whether a model of waits still holds on jobs of a store that came after those it learnt from."""
-    from gpuctl.core.errors import GpuctlError
+    """Return the finding on whether a model of waits still holds on jobs that started since it was trained."""
     from gpuctl.store.database import Store
-    from gpuctl.waits import drift as of_waits
-    from gpuctl.waits import folder as saved
+    from gpuctl.waits import drift as wait_drift
+    from gpuctl.waits import folder as wait_folder
     from gpuctl.waits.log import from_store
 
     try:
-        model = saved.load(folder)
+        model = wait_folder.load(folder)
         with Store(db) as store:
             log, _ = from_store(store, None)
         if log.unit != model.unit:
             raise InputError(f"its jobs are counted in {log.unit}, those that the model learnt from in {model.unit}")
-        found = of_waits.held(model, log)
+        found = wait_drift.held(model, log)
     except GpuctlError as error:
         evidence = f"{folder}: not compared with {db}: {error.message}"
-        return Finding("model_drift", Status.WARN, evidence, "name a store with one cluster, that of the model")
-    low, high = of_waits.HOLDS
+        return finding("model_drift", evidence, "name a store with one cluster, that of the model")
+    low, high = wait_drift.HOLDS
     evidence = f"{folder}: {plural(found.jobs, 'job')} of {db} started since it was trained"
-    if found.jobs < of_waits.FEWEST:
-        return Finding("model_drift", Status.OK, f"{evidence}, too few to judge (at least {of_waits.FEWEST})")
+    if found.jobs < wait_drift.FEWEST:
+        return finding("model_drift", f"{evidence}, too few to judge (at least {wait_drift.FEWEST})")
     evidence += (
         f"; its 80 % interval held {found.followed_pct:.0f} % of their waits ({found.as_saved_pct:.0f} % with the "
         f"levels as saved; {low:.0f} to {high:.0f} expected)"
     )
     if found.fails:
-        return Finding("model_drift", Status.WARN, f"{evidence}: out of date", f"{_AGAIN} wait, on newer logs")
-    return Finding("model_drift", Status.OK, evidence)
+        return finding("model_drift", f"{evidence}: out of date", f"{_AGAIN} wait, on newer logs")
+    return finding("model_drift", evidence)
 
 
-def digest(described: Mapping[str, Any]) -> str:
-    """A short name of a list of features and their definitions, in order: 12 digits of a SHA-256."""
-    return hashlib.sha256(json.dumps(list(described.items())).encode()).hexdigest()[:12]
+def digest(definitions: Mapping[str, Any]) -> str:
+    """Return a short name of a list of features and their definitions, in order: 12 digits of a SHA-256."""
+    return hashlib.sha256(json.dumps(list(definitions.items())).encode()).hexdigest()[:12]
 
 
 def versions(folder: Path, card: Mapping[str, Any]) -> Finding:
-    """The finding on what a model was made with: LightGBM reads its own files within one major version."""
-    from importlib import metadata
-
+    """Return the finding on the versions of a model: LightGBM reads its own files within one major version."""
     made = card.get("made_with")
-    made = made if isinstance(made, dict) else {}
+    found = str((made if isinstance(made, dict) else {}).get("lightgbm", "unknown"))[:40]
     have = metadata.version("lightgbm")
-    found = str(made.get("lightgbm", "unknown"))[:40]
     evidence = f"{folder}: made with gpuctl {str(card.get('gpuctl', 'unknown'))[:40]}, LightGBM {found}; here {have}"
-    if found.partition(".")[0] != have.partition(".")[0]:
-        return Finding("model_versions", Status.WARN, evidence, _AGAIN)
-    return Finding("model_versions", Status.OK, evidence)
+    return finding("model_versions", evidence, "" if found.partition(".")[0] == have.partition(".")[0] else _AGAIN)

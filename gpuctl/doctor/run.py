@@ -1,7 +1,7 @@
 """All checks of ``gpuctl doctor`` in their order, and their findings as a result like any other.
 
-A check is one function that yields findings: to add one, write it and name it in `CHECKS`, or in
-`gpuctl.doctor.store.CHECKS` where it needs an open store.
+A check is one function that returns findings: to add one, write it and name it in `CHECKS`, or in
+`gpuctl.doctor.store.CHECKS` if it needs an open store.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.notes import counted, note, ours, together
 from gpuctl.doctor import installation, machine, models, store
-from gpuctl.doctor.check import Check, Finding, Given, Status
-from gpuctl.doctor.rows import REJECTED_PCT
+from gpuctl.doctor.check import Check, DoctorContext, Finding, Status, finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -35,44 +34,44 @@ CHECKS: tuple[Check, ...] = (
 """In the order of their rows; those of a store (`gpuctl.doctor.store.CHECKS`) come last."""
 
 
-def run(given: Given, checks: Iterable[Check] = CHECKS) -> tuple[list[Finding], pl.DataFrame | None]:
-    """Do the checks one after the other.
+def run(context: DoctorContext, checks: Iterable[Check] = CHECKS) -> tuple[list[Finding], pl.DataFrame | None]:
+    """Run the checks one after the other.
 
     Returns:
-        One finding a row, and the store's ledger, None where no store could be read.
+        The findings, and the store's ledger; None if no store could be read.
     """
     found: list[Finding] = []
     for check in checks:
         try:
-            found += check(given)
+            found += check(context)
         except (ImportError, OSError) as error:
-            found.append(_not_done(check.__name__, error))
+            found.append(_broken_check(check.__name__, error))
     try:
-        more, rows = store.look(given)
+        more, rows = store.check_store(context)
     except ImportError as error:
-        return [*found, _not_done("store", error)], None
+        return [*found, _broken_check("store", error)], None
     return found + more, rows
 
 
-def _not_done(name: str, error: ImportError | OSError) -> Finding:
-    """The finding of a check that ended early: a package does not load (llvmlite tells by an OSError), or a path."""
+def _broken_check(name: str, error: ImportError | OSError) -> Finding:
+    """Return the finding of a check that raised: a package does not load (llvmlite: an OSError), or a path is wrong."""
     evidence = f"could not be done: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
     fix = f"check the path that the message names; if it is of a package, {installation.INSTALL}"
-    return Finding(name, Status.FAIL, evidence, fix)
+    return finding(name, evidence, fix, Status.FAIL)
 
 
-def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, command: str) -> Analysis:
+def analysis(context: DoctorContext, found: Sequence[Finding], rows: pl.DataFrame | None, command: str) -> Analysis:
     """The findings as a result like any other.
 
     Args:
-        given: what was looked at.
-        found: one a row.
-        rows: the store's ledger (`gpuctl.doctor.rows.ledger`).
+        context: what was checked.
+        found: one per row.
+        rows: the store's ledger (`gpuctl.doctor.store.ledger`).
         command: the command line, as the user gave it.
     """
     from gpuctl.core.results import Analysis
 
-    tables = (_checks(given, found, more=rows is not None),) + (() if rows is None else (_ledger(rows),))
+    tables = (_checks(context, found, more=rows is not None),) + (() if rows is None else (_ledger(rows),))
     return Analysis(
         cluster=note(""),
         tables=tables,
@@ -83,40 +82,32 @@ def analysis(given: Given, found: Sequence[Finding], rows: pl.DataFrame | None, 
     )
 
 
-def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTable:
+def _checks(context: DoctorContext, found: Sequence[Finding], *, more: bool) -> ResultTable:
     import polars as pl
 
     from gpuctl.core.results import Column, ResultTable
 
-    counts = {status: sum(one.status is status for one in found) for status in Status}
-    left = ["a store (--db FILE)"] if given.db is None else []
-    left += [] if given.models else ["saved models (--model DIR)"]
-    notes = (
-        [note("Not named, so not looked into: {left}.", left=together(" and ", [ours(name) for name in left]))]
-        if left
-        else []
-    )
+    left = ["a store (--db FILE)"] if context.db is None else []
+    left += [] if context.models else ["saved models (--model DIR)"]
+    notes = []
+    if left:
+        notes.append(
+            note("Not named, so not looked into: {left}.", left=together(" and ", [ours(name) for name in left]))
+        )
     if more:
         notes.append(note("The store's files, each with its share of rejected rows: --table ledger."))
     if any(one.status is Status.FAIL and one.check.startswith("store") for one in found):
         notes.append(note("The checks of the store behind the one that failed were not done."))
-    cells = {
-        "check": [one.check for one in found],
-        "status": [one.status.value for one in found],
-        "evidence": [one.evidence for one in found],
-        "fix": [one.fix or None for one in found],
-    }
+    counted_statuses = [
+        note("{count} {status}", count=sum(one.status is status for one in found), status=ours(status))
+        for status in Status
+    ]
     return ResultTable(
         name="checks",
         section="doctor",
         title="Checks",
         question="Is everything in order that gpuctl needs?",
-        population=note(
-            "{counts}.",
-            counts=together(
-                ", ", [note("{count} {status}", count=count, status=ours(status)) for status, count in counts.items()]
-            ),
-        ),
+        population=note("{counts}.", counts=together(", ", counted_statuses)),
         notes=tuple(notes),
         columns=(
             Column("check", "-", "what was looked at: an id that stays the same"),
@@ -124,14 +115,17 @@ def _checks(given: Given, found: Sequence[Finding], *, more: bool) -> ResultTabl
             Column("evidence", "-", "what was found"),
             Column("fix", "-", "what to do; nothing where the status is ok"),
         ),
-        frame=pl.DataFrame(cells, schema=dict.fromkeys(cells, pl.String)),
+        frame=pl.DataFrame(
+            [(one.check, one.status.value, one.evidence, one.fix or None) for one in found],
+            schema=dict.fromkeys(("check", "status", "evidence", "fix"), pl.String),
+            orient="row",
+        ),
     )
 
 
 def _ledger(rows: pl.DataFrame) -> ResultTable:
     from gpuctl.core.results import Column, ResultTable
 
-    files = counted(rows.height, "file")
     return ResultTable(
         name="ledger",
         section="store",
@@ -139,14 +133,9 @@ def _ledger(rows: pl.DataFrame) -> ResultTable:
         question="What was loaded, and how much of it was rejected?",
         population=note(
             "{files} of the ledger: all, those with the largest share of rejected rows first.",
-            files=files,
+            files=counted(rows.height, "file"),
         ),
-        notes=(
-            note(
-                "Over {REJECTED_PCT:g} % rejected makes the check ledger a warning.",
-                REJECTED_PCT=REJECTED_PCT,
-            ),
-        ),
+        notes=(note("Over {pct:g} % rejected makes the check ledger a warning.", pct=store.REJECTED_PCT),),
         columns=(
             Column("cluster", "-", "the cluster that it was loaded into"),
             Column("path", "-", "as found; members of archives as archive!member"),

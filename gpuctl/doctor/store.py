@@ -1,54 +1,83 @@
-"""Checks of one trace store: that it opens and what it is; those of its rows are in `gpuctl.doctor.rows`.
+"""Checks of one trace store: that it opens, its lake, what was rejected, and whether its times are plausible.
 
-It is opened as all commands open it to read, which sees that it holds what gpuctl makes and nothing else.
+It is opened as all commands open it to read; that rejects a file that gpuctl did not write.
 """
 
 from __future__ import annotations
 
+import zoneinfo
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from hashlib import file_digest
+from itertools import accumulate
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import StoreError
-from gpuctl.core.numbers import size
-from gpuctl.doctor.check import Finding, Opened, Status, StoreCheck
-from gpuctl.doctor.lake import lake
-from gpuctl.doctor.rows import clocks, clusters, columns, ledger, parsers, rejected
+from gpuctl.core.numbers import percent, size
+from gpuctl.core.relative_time import BEFORE_S
+from gpuctl.core.text import plural
+from gpuctl.doctor.check import Finding, Status, abbreviate, finding
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
     import polars as pl
 
-    from gpuctl.doctor.check import Given
+    from gpuctl.doctor.check import DoctorContext
     from gpuctl.store.database import Store
+    from gpuctl.store.lake import File, Lake
 
 HEADER = 4096
 """Bytes of each of the three headers that a DuckDB file starts with."""
+LAKE_BYTES = 4 * 1024**3
+"""Bytes of a lake that are compared: DuckDB checks no checksums in Parquet, and a whole lake may take hours to read."""
+REJECTED_PCT = 1.0
+"""Per cent of a file's rows; a file with more of them rejected is a warning."""
+UNKNOWN_PCT = 1.0
+"""Per cent of a cluster's jobs; more of them without a GPU count or submission time are a warning."""
+DAY_S = 86_400.0
+
+_LOAD = "gpuctl ingest LOGDIR --db FILE"
+_OTHER_FILE = "name another file with --db"
 
 
-def look(given: Given) -> tuple[list[Finding], pl.DataFrame | None]:
+@dataclass(frozen=True)
+class OpenStore:
+    """A store that is open for reading, and the time of the checks (seconds since 1970)."""
+
+    store: Store
+    path: Path
+    now: float
+
+
+StoreCheck = Callable[[OpenStore], Iterable[Finding]]
+"""Checks one thing of an open store."""
+
+
+def check_store(context: DoctorContext) -> tuple[list[Finding], pl.DataFrame | None]:
     """Open the store and check it.
 
     Returns:
-        The findings, and its ledger, worst files first (None where there is no store or it cannot be read).
+        The findings, and its ledger, worst files first (None if there is no store or it cannot be read).
     """
-    if given.db is None:
+    if context.db is None:
         return [], None
     from gpuctl.store.database import Store
 
     found: list[Finding] = []
     try:
-        with Store(given.db) as store:
-            return _ask(store, given, found)
+        with Store(context.db) as store:
+            return _run_checks(store, context, found)
     except StoreError as error:
-        return [*found, unopened(error, given)], None
+        return [*found, open_failure(error, context)], None
     except OSError as error:
-        evidence = f"{given.db}: {error.strerror or error}"
-        return [*found, Finding("store_file", Status.FAIL, evidence, "name another file with --db")], None
+        evidence = f"{context.db}: {error.strerror or error}"
+        return [*found, finding("store_file", evidence, _OTHER_FILE, Status.FAIL)], None
 
 
-def _ask(store: Store, given: Given, found: list[Finding]) -> tuple[list[Finding], pl.DataFrame | None]:
-    opened = Opened(store, store.path, given.now)
+def _run_checks(
+    store: Store, context: DoctorContext, found: list[Finding]
+) -> tuple[list[Finding], pl.DataFrame | None]:
+    opened = OpenStore(store, store.path, context.now)
     try:
         for check in CHECKS:
             found += check(opened)
@@ -56,11 +85,11 @@ def _ask(store: Store, given: Given, found: list[Finding]) -> tuple[list[Finding
                 return found, None
         return found, ledger(store)
     except StoreError as error:
-        return [*found, Finding("store_rows", Status.FAIL, error.message, error.hint or "make it again")], None
+        return [*found, finding("store_rows", error.message, error.hint or "make it again", Status.FAIL)], None
 
 
-def unopened(error: StoreError, given: Given) -> Finding:
-    """The finding on a store that does not open."""
+def open_failure(error: StoreError, context: DoctorContext) -> Finding:
+    """Return the finding on a store that does not open."""
     from gpuctl.store.database import ForeignStoreError, StoreLockedError, WrongSchemaError
     from gpuctl.store.lake_place import LakeError
 
@@ -68,16 +97,16 @@ def unopened(error: StoreError, given: Given) -> Finding:
     evidence = error.message
     if isinstance(error, StoreLockedError):
         check = "store_lock"
-        evidence += _program(error.holder, given.root)
+        evidence += _process_name(error.holder, context.root)
     elif isinstance(error, WrongSchemaError | ForeignStoreError):
         check = "store_schema"
     elif isinstance(error, LakeError):
         check = "store_lake"
-    return Finding(check, Status.FAIL, evidence, error.hint or "name another file with --db")
+    return finding(check, evidence, error.hint or _OTHER_FILE, Status.FAIL)
 
 
-def _program(process: int | None, root: Path) -> str:
-    """What a process is called, where the kernel tells: `` (python)``."""
+def _process_name(process: int | None, root: Path) -> str:
+    """Return the name of a process by the kernel, as `` (python)``; empty if not known."""
     if process is None:
         return ""
     try:
@@ -87,42 +116,204 @@ def _program(process: int | None, root: Path) -> str:
     return f" ({name})" if name else ""
 
 
-def file(opened: Opened) -> Iterable[Finding]:
-    """Where the store is, its size, whether all its blocks are there, and whether a writer left something beside it."""
+def file(opened: OpenStore) -> list[Finding]:
+    """Check the store's path and size, that no block is missing, and that no write-ahead log is left."""
     there = opened.path.stat().st_size
     rows = opened.store.frame("PRAGMA database_size").rows(named=True)
     blocks = next(row for row in rows if row["database_name"] == "trace")
-    # those that are free may be missing at the end; before the first lie three headers
+    # free blocks may be missing at the end; three headers precede the first block
     least = int(blocks["block_size"]) * int(blocks["used_blocks"]) + 3 * HEADER
     evidence = f"{opened.path}: {size(there)}"
     if there < least:
         evidence += f", {size(least)} by its own account: the end is missing"
-        yield Finding("store_file", Status.FAIL, evidence, "copy it again, or make it again: gpuctl ingest")
-        return
+        return [finding("store_file", evidence, "copy it again, or make it again: gpuctl ingest", Status.FAIL)]
     log = opened.path.with_name(opened.path.name + ".wal")
     if log.exists():
         evidence += f"; {log.name} ({size(log.stat().st_size)}) was left by a process that was stopped"
-        yield Finding("store_file", Status.WARN, evidence, "keep both together; the next gpuctl ingest takes it in")
-        return
-    yield Finding("store_file", Status.OK, evidence)
+        return [finding("store_file", evidence, "keep both together; the next gpuctl ingest takes it in")]
+    return [finding("store_file", evidence)]
 
 
-def lock(_opened: Opened) -> Iterable[Finding]:
-    """Nobody writes to it: else it would not have opened (`unopened`)."""
-    yield Finding("store_lock", Status.OK, "no process holds it for writing")
+def lock(_opened: OpenStore) -> list[Finding]:
+    """Report that no process writes to it: otherwise it would not have opened (`open_failure`)."""
+    return [finding("store_lock", "no process holds it for writing")]
 
 
-def schema(opened: Opened) -> Iterable[Finding]:
-    """The version of its tables and DuckDB's storage version."""
+def schema(opened: OpenStore) -> list[Finding]:
+    """Report the version of its tables and DuckDB's storage version."""
+    import duckdb
+
     from gpuctl.store.schema import MIGRATIONS
 
     tags = opened.store.value("SELECT tags FROM duckdb_databases() WHERE database_name = 'trace'")
     storage = dict(tags or {}).get("storage_version", "unknown")
-    import duckdb
-
     evidence = f"version {len(MIGRATIONS)}, as gpuctl wants; DuckDB {duckdb.__version__}, storage version {storage}"
-    yield Finding("store_schema", Status.OK, evidence)
+    return [finding("store_schema", evidence)]
+
+
+def lake(opened: OpenStore) -> list[Finding]:
+    """Compare the lake's files with their checksums; without its lake, the store did not open (`LakeError`)."""
+    from gpuctl.store.lake_place import ANEW
+
+    found = opened.store.lake
+    if found is None:
+        return []
+    files = found.files()
+    rows, whole = sum(one.rows for one in files), sum(one.bytes for one in files)
+    evidence = f"{found.place.path}: {plural(len(files), 'file')}, {plural(rows, 'row')}, {size(whole)}"
+    if found.place.remote:
+        return [finding("store_lake", f"{evidence} by the store's account; in object storage, not looked into")]
+    ends = accumulate(one.bytes for one in files)
+    read = [one for one, end in zip(files, ends, strict=True) if end <= LAKE_BYTES]
+    bad = [(one, why) for one in read if (why := _damage(found, one))]
+    if bad:
+        lost = sum(one.rows for one, _ in bad)
+        evidence += f"; {plural(len(bad), 'file')} of {lost:,} rows damaged, the first {bad[0][0].name}: {bad[0][1]}"
+        return [finding("store_lake", evidence, ANEW, Status.FAIL)]
+    left = whole - sum(one.bytes for one in read)
+    evidence += f"; the bytes of all but {size(left)} were compared" if left else "; every byte as it was written"
+    return [finding("store_lake", evidence)]
+
+
+def _damage(lake: Lake, one: File) -> str:
+    """Return what is wrong with a file, and how many of its rows are found; empty if it is as it was written."""
+    try:
+        with Path(lake.place.file(one.name)).open("rb") as file:
+            if file_digest(file, "sha256").hexdigest() == one.sha256:
+                return ""
+    except OSError as error:
+        return f"{error.strerror or error}; {one.rows:,} rows expected"
+    rows = lake.rows_in(one)
+    found = "it cannot be read" if rows is None else f"{rows:,} found"
+    return f"other bytes than were written; {one.rows:,} rows expected, {found}"
+
+
+def ledger(store: Store) -> pl.DataFrame:
+    """Return the ledger of sources, the files with the largest share of rejected rows first."""
+    return store.frame(
+        "SELECT cluster, path, format, rows_in, rows_already_stored, rows_rejected, "
+        "CASE WHEN rows_in > 0 THEN 100.0 * rows_rejected / rows_in ELSE 0.0 END AS rejected_pct "
+        "FROM sources ORDER BY rejected_pct DESC, cluster, path"
+    )
+
+
+def rejected(opened: OpenStore) -> list[Finding]:
+    """Sum up the ledger, and list the files with more than `REJECTED_PCT` per cent of their rows rejected."""
+    rows = ledger(opened.store)
+    if rows.height == 0:
+        return [finding("ledger", "no file was ever loaded", _LOAD)]
+    total, dropped = int(rows["rows_in"].sum()), int(rows["rows_rejected"].sum())
+    known = int(rows["rows_already_stored"].sum())
+    evidence = f"{plural(rows.height, 'file')}, {plural(total, 'row')}"
+    evidence += f", {known:,} already in the store" if known else ""
+    evidence += f", {dropped:,} rejected ({percent(100 * dropped / max(1, total))})"
+    bad = rows.filter(rows["rejected_pct"] > REJECTED_PCT)
+    if not bad.height:
+        return [finding("ledger", evidence)]
+    worst = (f"{row['path']} ({percent(row['rejected_pct'])})" for row in bad.head(3).iter_rows(named=True))
+    evidence += f"; over {REJECTED_PCT:g} % in {bad.height:,}: {', '.join(worst)}"
+    evidence += f" and {bad.height - 3:,} more" if bad.height > 3 else ""
+    fix = "see why: gpuctl analyze FILE --section data_quality; the store's table rejects has each row"
+    return [finding("ledger", evidence, fix)]
+
+
+def parsers(opened: OpenStore) -> list[Finding]:
+    """List files that were read by parsers that have been improved since."""
+    from gpuctl.ingest.pipeline.registry import all_formats
+
+    today = {fmt.name: fmt.parser_version for fmt in all_formats()}
+    rows = opened.store.execute("SELECT DISTINCT path, format, parser_version FROM sources ORDER BY path").fetchall()
+    old = [path for path, name, version in rows if version < today.get(name, 0)]
+    if old:
+        evidence = f"{len(old):,} of {plural(len(rows), 'file')} read by an older parser: {abbreviate(old)}"
+        return [finding("parsers", evidence, f"load them again: {_LOAD}")]
+    return [finding("parsers", f"{plural(len(rows), 'file')} read by today's parsers")]
+
+
+def clusters(opened: OpenStore) -> list[Finding]:
+    """List the clusters of the store, and time zones that are not known here."""
+    # names and numbers of this module's own
+    days = f"{_day('first_ts')}, {_day('last_ts')}"
+    sql = f"SELECT cluster, source_format, timezone, clock, {days} FROM clusters ORDER BY cluster"  # noqa: S608
+    rows = opened.store.execute(sql).fetchall()
+    if not rows:
+        return [finding("clusters", "none", _LOAD)]
+    listed = (f"{row[0]}: {row[1]}, {row[2]} ({row[3]}), {row[4] or '?'} to {row[5] or '?'}" for row in rows)
+    evidence = f"{len(rows):,}: {abbreviate(listed, separator='; ')}"
+    unknown = sorted({row[2] for row in rows if not _is_zone(row[2])})
+    if unknown:
+        fix = "install the tzdata package, or load the logs again with --timezone"
+        return [finding("clusters", f"{evidence}; unknown zone: {abbreviate(unknown)}", fix)]
+    return [finding("clusters", evidence)]
+
+
+def _day(column: str) -> str:
+    """Return SQL for the date of a time; for a time since a trace's own start, its day."""
+    day = f"'day ' || floor(epoch({column}) / 86400)::BIGINT"
+    relative = f"epoch({column}) BETWEEN 0 AND {BEFORE_S - 1}"
+    return f"CASE WHEN {relative} THEN {day} ELSE strftime({column}::TIMESTAMP, '%Y-%m-%d') END"
+
+
+def _is_zone(name: str) -> bool:
+    try:
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return False
+    return True
+
+
+_TIMES = """
+WITH times AS (
+    SELECT cluster, epoch(submit_ts) AS a, epoch(start_ts) AS b, epoch(end_ts) AS c FROM jobs
+    UNION ALL SELECT cluster, epoch(queued_ts), epoch(start_ts), epoch(end_ts) FROM attempts
+)
+SELECT cluster, count(*) FILTER (a > b OR b > c OR a > c),
+    count(*) FILTER (a > b + $day OR b > c + $day OR a > c + $day),
+    count(*) FILTER (greatest(a, b, c) > $now + $day)
+FROM times GROUP BY cluster ORDER BY cluster
+"""
+
+
+def clocks(opened: OpenStore) -> list[Finding]:
+    """Count times that are out of order by more than a day, or more than a day ahead: a wrong clock or zone."""
+    rows = opened.store.execute(_TIMES, {"now": opened.now, "day": DAY_S}).fetchall()
+    bad = []
+    for cluster, _, far, ahead in rows:
+        bad += [f"{cluster}: {far:,} out of order by more than a day"] if far else []
+        bad += [f"{cluster}: {ahead:,} more than a day ahead of now"] if ahead else []
+    slight = sum(swapped - far for _, swapped, far, _ in rows)
+    small = f"; {slight:,} out of order by less" if slight else ""
+    if bad:
+        fix = "check the clock of the machine that logged them, and load again with --timezone ZONE"
+        return [finding("clocks", f"jobs and attempts: {abbreviate(bad, 4, '; ')}{small}", fix)]
+    return [finding("clocks", f"no time is a day ahead of now, or out of order by a day{small}")]
+
+
+def columns(opened: OpenStore) -> list[Finding]:
+    """Count jobs without a GPU count or a submission time: a column that the log lacks."""
+    rows = opened.store.execute(
+        "SELECT cluster, count(*), count(*) - count(gpus), count(*) - count(submit_ts) FROM jobs "
+        "GROUP BY cluster ORDER BY cluster"
+    ).fetchall()
+    if not rows:
+        return []
+    counts, times = ([(row[0], row[1], row[column]) for row in rows] for column in (2, 3))
+    return [
+        _known("gpu_counts", "GPU count", counts, "AllocTRES and ReqTRES", "GPUs"),
+        _known("submit_times", "submission time", times, "Submit", "waits"),
+    ]
+
+
+def _known(check: str, what: str, rows: list[tuple[str, int, int]], fields: str, figure: str) -> Finding:
+    bad = [
+        f"{name}: {lacking:,} of {jobs:,} jobs" for name, jobs, lacking in rows if lacking > jobs * UNKNOWN_PCT / 100
+    ]
+    if bad:
+        fix = f"load logs that contain it (sacct: {fields}); no figure of {figure} counts these jobs"
+        return finding(check, f"without a {what}: {abbreviate(bad, 3, '; ', 'clusters')}", fix)
+    jobs, lacking = sum(row[1] for row in rows), sum(row[2] for row in rows)
+    return finding(check, f"{jobs - lacking:,} of {jobs:,} jobs have a {what}")
 
 
 CHECKS: tuple[StoreCheck, ...] = (file, lock, schema, lake, rejected, parsers, clusters, clocks, columns)
-"""In order; after one that fails, those behind it are not done."""
+"""In order; a failure ends the checks."""

@@ -1,11 +1,12 @@
-"""Draws bars: causes stacked, shares side by side, means by group."""
+"""Draws bars: causes stacked, shares side by side, means by group, values with their intervals."""
 
 from __future__ import annotations
 
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gpuctl.core.text import plural
+from gpuctl.core.text import agreeing, plural
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     WIDTH,
     Key,
@@ -14,11 +15,12 @@ from gpuctl.reports.charts.chart import (
     blank_figure,
     counted,
     drawn_rows,
+    drawn_unit,
+    headings,
     shortened_remark,
     write,
 )
 from gpuctl.reports.charts.svg import INK, PAPER, SERIES
-from gpuctl.reports.text import heading, shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
     from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
+    from gpuctl.reports.charts.chart import Box
+    from gpuctl.reports.units import Units
 
 CATEGORIES = 14
 """At most so many categories or bars are drawn, those that weigh most."""
@@ -36,6 +40,10 @@ CATEGORIES = 14
 _ROOM_FOR_VALUE = 108.0
 _WIDE_LETTER = 10.0  # of the larger type on a narrow screen, in user units
 _LABEL, _BAR, _BETWEEN, _AFTER = 18, 13, 3, 12
+_MIDDLE = 24.0
+"""Of the line of an interval, in user units below its lane's top: under its name."""
+_ROOM_FOR_RANGE = 190.0
+"""For the numbers to the right of an interval."""
 
 
 def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
@@ -47,18 +55,18 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         frame: the rows to draw.
     """
     drawn = [c for c in chart.y if c in frame.columns and frame[c].sum()]
-    rows, remarks = heaviest(frame, drawn)
+    rows, remarks = _heaviest(frame, drawn)
     names = [counted(name, chart.each) for name in rows[chart.x].to_list()]
     heads = headings(table)
     unit = next(c.unit for c in table.columns if c.name == drawn[0]).removeprefix("-")
     lengths = [[float(v or 0) for v in row] for row in rows.select(drawn).iter_rows()]
     totals = [f"{shown(sum(parts))} {unit}".rstrip() for parts in lengths]
     room = max(_ROOM_FOR_VALUE, *(_WIDE_LETTER * len(text) for text in totals))
-    figure, axes, scale = lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
+    figure, axes, scale = _lanes(len(names), 1, max(map(sum, lengths), default=0.0), room)
     # by the place among all that there might be, so that figures agree
     colours = _colours([chart.y.index(c) for c in drawn])
     for lane, (name, parts) in enumerate(zip(names, lengths, strict=True)):
-        top = lane * pitch(1)
+        top = lane * _pitch(1)
         write(figure, 0, top + 12, name)
         left = 0.0
         for colour, part in zip(colours, parts, strict=True):
@@ -92,7 +100,7 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     heads = headings(table)
     units = {c.name: c.unit for c in table.columns}
     known = [c for c in chart.y if frame[c].null_count() < frame.height]
-    rows, remarks = heaviest(frame, known)
+    rows, remarks = _heaviest(frame, known)
     remarks += tuple(f"{heads[c]}: not known." for c in chart.y if c not in known)
     names = _texts(rows, chart.x)
     if chart.series:
@@ -101,9 +109,9 @@ def paired(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     labels = [counted(name, "") for name in names]
     values = [[None if v is None else float(v) for v in row] for row in rows.select(known).iter_rows()]
     longest = max((v for row in values for v in row if v is not None), default=0.0)
-    figure, axes, scale = lanes(len(names), len(known), longest)
+    figure, axes, scale = _lanes(len(names), len(known), longest)
     for lane, (name, lengths) in enumerate(zip(labels, values, strict=True)):
-        top = lane * pitch(len(known))
+        top = lane * _pitch(len(known))
         write(figure, 0, top + 12, name)
         for index, (column, length) in enumerate(zip(known, lengths, strict=True)):
             y = top + _LABEL + index * (_BAR + _BETWEEN)
@@ -169,7 +177,7 @@ def _weightiest(rows: pl.DataFrame, weight: str, title: str) -> tuple[pl.DataFra
     return kept, (f"Of {plural(rows.height, 'bar')}, the {CATEGORIES} with most {title} are drawn.",)
 
 
-def _upright_axes(figure: Figure, box: tuple[float, float, float, float], at: Sequence[float]) -> Axes:
+def _upright_axes(figure: Figure, box: Box, at: Sequence[float]) -> Axes:
     axes = add_axes(figure, box)
     axes.grid(visible=False, axis="x")
     axes.set_ylim(0, 100)
@@ -181,7 +189,7 @@ def _upright_axes(figure: Figure, box: tuple[float, float, float, float], at: Se
 
 def _line_below(
     figure: Figure,
-    box: tuple[float, float, float, float],
+    box: Box,
     last: float,
     *,
     y: float,
@@ -195,16 +203,61 @@ def _line_below(
         write(figure, box[0] + ((begin + end) / 2 + 0.8) * scale, y, label, ha="center")
 
 
-def headings(table: ResultTable) -> dict[str, str]:
-    """Return what figures call the columns of a table."""
-    return {c.name: heading(c)[0] for c in table.columns}
+def ranges(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | None = None) -> Sketch:
+    """Draw for each row a line from the lower to the upper end, and a tick at the value.
+
+    The axis starts at 0, or at the least number below it; then a line marks 0.
+
+    Args:
+        chart: ``x`` names the rows; ``y`` are the value, the lower and the upper end.
+        table: for the headings and the unit of its columns.
+        frame: the rows to draw; those without a value are left out, and said so.
+        units: of the result that the table is of; None: of the table alone.
+    """
+    value, lower, upper = chart.y
+    known = frame.drop_nulls([value])
+    rows, remarks = _heaviest(known, (value,))
+    if known.height < frame.height:
+        empty = frame.height - known.height
+        remarks = (f"{empty:,} of {plural(frame.height, 'row')} {agreeing(empty, 'have no value')}.", *remarks)
+    names = _texts(rows, chart.x)
+    heads = headings(table)
+    unit, factor = drawn_unit(table, value, units, chart.unit)
+    behind = f" {unit}".removesuffix(" -")
+    numbers = [
+        (factor * v, factor * (v if a is None else a), factor * (v if b is None else b))
+        for v, a, b in rows.select(value, lower, upper).iter_rows()
+    ]
+    certain = [None not in ends for ends in rows.select(lower, upper).iter_rows()]
+    longest = max((b for _, _, b in numbers), default=0.0)
+    least = min((a for _, a, _ in numbers), default=0.0)
+    figure, axes, _ = _lanes(len(names), 1, longest, _ROOM_FOR_RANGE)
+    if least < 0:
+        longest = max(longest, 0.0)
+        axes.set_xlim(least, longest)
+        axes.vlines(0, 0, len(names) * _pitch(1), color=INK, linewidth=0.6)
+    words = []
+    for lane, (name, (v, a, b)) in enumerate(zip(names, numbers, strict=True)):
+        top = lane * _pitch(1)
+        write(figure, 0, top + 12, counted(name, chart.each))
+        axes.hlines(top + _MIDDLE, min(least, 0.0), longest, color=INK, linewidth=0.3)
+        if certain[lane]:
+            axes.hlines(top + _MIDDLE, a, b, color=SERIES[0], linewidth=6)
+        axes.vlines(v, top + _MIDDLE - 7, top + _MIDDLE + 7, color=INK, linewidth=2.4)
+        middle, low, high = (shown(number, unit) for number in (v, a, b))
+        label = middle + behind + (f" ({low} to {high})" if certain[lane] else "")
+        write(figure, WIDTH - _ROOM_FOR_RANGE + 8, top + _MIDDLE + 4, label)
+        words.append(f"{counted(name, chart.each)}: {label}.")
+    keys = (Key(heads[value], "tick", 0), Key("interval", "bar", 1))
+    data = drawn_rows(rows, (chart.x, *chart.y))
+    return Sketch(figure, keys, " ".join(words), remarks + shortened_remark(names), data=data)
 
 
 def _texts(frame: pl.DataFrame, column: str) -> list[str]:
     return ["none" if v is None else str(v) for v in frame[column].to_list()]
 
 
-def heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
+def _heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Return the rows that there is room for, those largest in the sum of these columns, and a remark on the others."""
     import polars as pl
 
@@ -215,12 +268,14 @@ def heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame,
     return kept.sort("_row"), (f"Of {plural(frame.height, 'row')}, the {CATEGORIES} with the longest bars are drawn.",)
 
 
-def pitch(bars: int) -> int:
+def _pitch(bars: int) -> int:
     """Return how far the lanes of so many bars each lie apart, in user units."""
     return _LABEL + bars * _BAR + (bars - 1) * _BETWEEN + _AFTER
 
 
-def lanes(count: int, bars: int, longest: float, room_for_value: float = _ROOM_FOR_VALUE) -> tuple[Figure, Axes, float]:
+def _lanes(
+    count: int, bars: int, longest: float, room_for_value: float = _ROOM_FOR_VALUE
+) -> tuple[Figure, Axes, float]:
     """Return a figure of lanes for bars, its axes, and the user units of 1.
 
     Args:
@@ -230,7 +285,7 @@ def lanes(count: int, bars: int, longest: float, room_for_value: float = _ROOM_F
         room_for_value: user units to the right of the axes.
     """
     # Names stand over their bars: that is readable at any width, and no name is too long for a margin.
-    height = max(count, 1) * pitch(bars) - _AFTER + 2
+    height = max(count, 1) * _pitch(bars) - _AFTER + 2
     figure = blank_figure(height)
     room = WIDTH - room_for_value
     axes = add_axes(figure, (0, 0, room, height))

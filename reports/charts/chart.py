@@ -5,16 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NotRequired, TypedDict
 
-from gpuctl.reports.charts.svg import FAINT, INK, new_figure
+import numpy as np
+
+from gpuctl.core.numbers import UNITS
+from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import heading, visible
+from gpuctl.reports.charts.svg import FAINT, INK, SERIES, new_figure
 from gpuctl.reports.export.values import json_value
-from gpuctl.reports.text import visible
+from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import ArrayLike, NDArray
+
+    from gpuctl.core.results import ResultTable
+
+    Floats = NDArray[np.float64]
+
+Box = tuple[float, float, float, float]
+"""Left, top, width and height of a pair of axes, in user units."""
 
 WIDTH = 560
 """Of every figure, in user units; a page shows it at 340 to 640 pixels."""
@@ -54,7 +67,7 @@ class Panel(TypedDict):
 
     title: str
     raw: NotRequired[str | None]
-    box: tuple[float, float, float, float]
+    box: Box
     scale: str
     x: tuple[float, float]
     y: tuple[float, float]
@@ -145,7 +158,7 @@ class Sketch:
     data: Rows | Cells | Lanes | None = None
 
 
-def add_axes(figure: Figure, box: tuple[float, float, float, float]) -> Axes:
+def add_axes(figure: Figure, box: Box) -> Axes:
     """Add a pair of axes at (left, top, width, height) in user units, with faint lines behind the data."""
     width, height = _size(figure)
     left, top, w, h = box
@@ -167,6 +180,85 @@ def write(figure: Figure, x: float, y: float, text: str, *, ha: str = "left", bo
 def blank_figure(height: float) -> Figure:
     """Return an empty figure `WIDTH` wide."""
     return new_figure(WIDTH, height)
+
+
+def headings(table: ResultTable) -> dict[str, str]:
+    """Return the labels of a table's columns, by name."""
+    return {column.name: heading(column)[0] for column in table.columns}
+
+
+def drawn_unit(table: ResultTable, column: str, units: Units | None, unit: str = "") -> tuple[str, float]:
+    """Return the unit that a column is drawn in, and the factor into it.
+
+    Args:
+        table: of the column.
+        column: name.
+        units: of the result that the table is of; None: of the table alone.
+        unit: of the values; empty: that of the column.
+    """
+    unit = unit or next((each.unit for each in table.columns if each.name == column), "")
+    scaled = (units or Units([table])).of(table, column)
+    return (scaled.name, UNITS[unit].seconds / scaled.seconds) if scaled else (unit, 1.0)
+
+
+def draw_line(  # noqa: PLR0917 - points, then style
+    axes: Axes, x: ArrayLike, y: ArrayLike, s: int, dash: tuple[float, ...], width: float, **style: object
+) -> None:
+    """Draw a line in the colour of that number (0: ink), so that the page finds it."""
+    color = SERIES[s - 1] if s else INK
+    pattern = (0, dash) if dash else "solid"
+    axes.plot(x, y, color=color, linestyle=pattern, linewidth=width, gid=f"k{s}", **style)  # type: ignore[arg-type]
+
+
+def add_rectangles(axes: Axes, corners: ArrayLike, color: str, strength: float = 1.0, gid: str | None = None) -> None:
+    """Fill rectangles as one path: small, and without seams.
+
+    Args:
+        axes: to draw in.
+        corners: x and y of each rectangle's four corners, and of the first again, shape (n, 10).
+        color: of all of them.
+        strength: of the colour, up to 1.
+        gid: what the page finds them by.
+    """
+    from matplotlib.patches import PathPatch
+    from matplotlib.path import Path
+
+    points = np.asarray(corners, dtype=float).reshape(-1, 2)
+    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(points) // 5)
+    alpha = None if strength == 1 else strength
+    patch = PathPatch(Path(points, codes), facecolor=color, alpha=alpha, linewidth=0, clip_on=False)
+    patch.set_gid(gid)
+    axes.add_patch(patch)
+
+
+def curve_of(value: object, s: int, x: Iterable[float], y: Iterable[float]) -> Curve:
+    """Return the points of the curve of a series.
+
+    Args:
+        value: of the series, as the table has it.
+        s: the number of its colour.
+        x: places.
+        y: heights.
+    """
+    label = short(str(value))
+    curve = Curve(name=label, s=s, x=[*x], y=[brief(v) for v in y])
+    curve.update(called(label, value))  # type: ignore[typeddict-item]
+    return curve
+
+
+def line_keys(names: Iterable[object]) -> tuple[Key, ...]:
+    """Return the legend of lines, in the order of their colours."""
+    return tuple(Key(short(str(name)), "line", k, DASHES[k - 1]) for k, name in enumerate(names, 1))
+
+
+def remark_without(rows: int) -> tuple[str, ...]:
+    """Return a remark on rows that have no value, if there are any."""
+    return (f"{plural(rows, 'row')} without a value not drawn.",) if rows else ()
+
+
+def remark_more(count: int, noun: str = "line") -> tuple[str, ...]:
+    """Return a remark on lines, curves or panels beyond those that are drawn, if there are any."""
+    return (f"{plural(count, f'more {noun}')} not drawn; --csv DIR has all.",) if count > 0 else ()
 
 
 def counted(value: object, each: str) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.relative_time import DAY_S, is_relative
-from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     DASHES,
     TOTAL,
@@ -24,20 +24,23 @@ from gpuctl.reports.charts.chart import (
     brief,
     called,
     counted,
+    draw_line,
+    headings,
+    remark_more,
+    remark_without,
     write,
 )
-from gpuctl.reports.charts.downsample import mean_by_bin, thin_curve
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import heading, shown
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
 
     from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
-    from gpuctl.reports.charts.downsample import Floats
+    from gpuctl.reports.charts.chart import Box, Floats
 
 CURVE_POINTS = 600
 """At most so many points a curve …"""
@@ -106,8 +109,7 @@ def cdf(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     write(figure, _LEFT + (WIDTH - _LEFT - _RIGHT) / 2, height - 6, chart.x_title, ha="center")
     keys = tuple(Key(plan.label(n), "line", plan.colour(n), plan.dash(n)) for n in shown_names if n is not None)
     remarks = _cdf_remarks(chart, values, plan.low)
-    if len(names) > len(shown_names):
-        remarks += (f"{plural(len(names) - len(shown_names), 'more curve')} not drawn; --csv DIR has all.",)
+    remarks += remark_more(len(names) - len(shown_names), "curve")
     words = " ".join(text for _, text in drawn)
     columns = (chart.facet, chart.series, chart.x, chart.y[0])
     return Sketch(figure, keys, words, remarks, tuple(panel for panel, _ in drawn), columns)
@@ -117,9 +119,7 @@ def _distinct(frame: pl.DataFrame, column: str) -> tuple[object, ...]:
     return tuple(frame[column].unique(maintain_order=True).to_list()) if column else (None,)
 
 
-def _panel(
-    figure: Figure, plan: _Plan, frame: pl.DataFrame, facet: object, box: tuple[float, float, float, float]
-) -> tuple[Panel, str]:
+def _panel(figure: Figure, plan: _Plan, frame: pl.DataFrame, facet: object, box: Box) -> tuple[Panel, str]:
     chart = plan.chart
     part = _only(frame, chart.facet, facet)
     title = counted(facet, chart.each) if chart.facet else ""
@@ -161,7 +161,7 @@ def _limits(chart: Chart, values: Floats) -> tuple[float, float]:
     return low, max(float(positive.max()), low * 10)
 
 
-def _boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:
+def _boxes(count: int) -> tuple[list[Box], int]:
     if count == 1:
         height = 330
         return [(_LEFT, _TOP, WIDTH - _LEFT - _RIGHT, height - _TOP - _BOTTOM)], height
@@ -203,16 +203,8 @@ def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve
     x, at, y = x[keep], at[keep], y[keep]
     number, dash = plan.colour(name), plan.dash(name)
     # The curve comes up from 0 at its first value and stays level after its last.
-    axes.plot(
-        np.concatenate(([at[0]], at, [plan.high])),
-        np.concatenate(([0.0], y, [y[-1]])),
-        drawstyle="steps-post",
-        color=SERIES[number - 1] if number else INK,
-        linestyle=(0, dash) if dash else "solid",
-        linewidth=1.8,
-        clip_on=False,
-        gid=f"k{number}",
-    )
+    places, heights = np.concatenate(([at[0]], at, [plan.high])), np.concatenate(([0.0], y, [y[-1]]))
+    draw_line(axes, places, heights, number, dash, 1.8, drawstyle="steps-post", clip_on=False)
     curve = Curve(name=plan.label(name), s=number, x=[brief(v) for v in x], y=[round(float(v), 2) for v in y])
     if plan.chart.series:
         curve.update(called(curve["name"], name))  # type: ignore[typeddict-item]
@@ -240,12 +232,11 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         table: for the headings of its columns.
         frame: the rows to draw.
     """
-    headings = {c.name: heading(c)[0] for c in table.columns}
+    heads = headings(table)
     known = _known_together(frame.drop_nulls(chart.x), chart.levels)
-    remarks = tuple(f"{headings[c]}: not known." for c in chart.levels if c not in known)
+    remarks = tuple(f"{heads[c]}: not known." for c in chart.levels if c not in known)
     rows = frame.select(chart.x, *known).drop_nulls().sort(chart.x)
-    if rows.height < frame.height:
-        remarks += (f"{plural(frame.height - rows.height, 'row')} without a value not drawn.",)
+    remarks += remark_without(frame.height - rows.height)
     seconds = rows[chart.x].dt.epoch("ms").to_numpy().astype(float) / 1000
     levels = {c: rows[c].to_numpy().astype(float) for c in known}
     if len(seconds) > CURVE_POINTS:
@@ -270,7 +261,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}")
         axes.locator_params(axis="y", nbins=5 if box is boxes[0] else 3)
         time_axis(axes, *span)
-        new = [_level(axes, headings[c], places[c], seconds, levels[c]) for c in columns]
+        new = [_level(axes, heads[c], places[c], seconds, levels[c]) for c in columns]
         curves = [_levels_curve(key, c, seconds, levels[c]) for key, c in zip(new, columns, strict=True)]
         keys += new
         across = (span[0] * 1000, span[1] * 1000)
@@ -291,7 +282,7 @@ def _known_together(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
     return kept
 
 
-def _stacked_boxes(count: int) -> tuple[list[tuple[float, float, float, float]], int]:
+def _stacked_boxes(count: int) -> tuple[list[Box], int]:
     # What is waited for may be many times what there is: on one scale the one would flatten the other.
     left, width = _LEFT + 8.0, WIDTH - _LEFT - 8.0 - _RIGHT
     tops, heights = (30.0, 270.0), (200.0 if count > 1 else 250.0, 90.0)
@@ -384,3 +375,45 @@ def elapsed_axis(axes: Axes, first: float, last: float) -> float:
     axes.xaxis.set_major_locator(MaxNLocator(nbins=5))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,g} {unit}")
     return float(size)
+
+
+def thin_curve(x: Floats, y: Floats, limit: int) -> NDArray[np.intp]:
+    """Choose points of a rising curve so that no gap between neighbours is wide, sideways or upward.
+
+    Args:
+        x: rising positions as they are drawn (logarithms on a logarithmic axis), shape (n,).
+        y: rising heights, shape (n,).
+        limit: at most so many points; at least 2.
+
+    Returns:
+        Indices of the points to keep, rising, first and last among them. The length of the curve in units
+        of the figure's width and height is at most 2, so neighbours are at most 2/(limit - 1) of it apart
+        but for the curve's own jumps.
+    """
+    count = len(x)
+    if count <= limit:
+        return np.arange(count)
+    length = np.concatenate(([0.0], np.cumsum(_share_of_range(x) + _share_of_range(y))))
+    marks = np.linspace(0.0, length[-1], limit)
+    return np.unique(np.minimum(np.searchsorted(length, marks, side="left"), count - 1))
+
+
+def _share_of_range(values: Floats) -> Floats:
+    steps = np.abs(np.diff(values))
+    total = float(steps.sum())
+    return steps / total if total > 0 else steps
+
+
+def mean_by_bin(at: Floats, values: Floats, edges: Floats) -> Floats:
+    """Return the mean over time of a step function, one for each bin.
+
+    Args:
+        at: rising times at which the function takes a new value, shape (n,).
+        values: the values, each held until the next time, shape (n,).
+        edges: rising bin edges within the first and last time, shape (m + 1,).
+
+    Returns:
+        Means, shape (m,).
+    """
+    area = np.concatenate(([0.0], np.cumsum(values[:-1] * np.diff(at))))
+    return np.diff(np.interp(edges, at, area)) / np.diff(edges)

@@ -13,11 +13,22 @@ import numpy as np
 
 from gpuctl.core.numbers import lasting
 from gpuctl.core.text import plural
-from gpuctl.reports.charts.chart import WIDTH, Lanes, Sketch, add_axes, blank_figure, short, shortened_remark, write
+from gpuctl.reports.cell_text import visible
+from gpuctl.reports.charts.chart import (
+    WIDTH,
+    Lanes,
+    Sketch,
+    add_axes,
+    add_rectangles,
+    blank_figure,
+    remark_more,
+    short,
+    shortened_remark,
+    write,
+)
 from gpuctl.reports.charts.curves import elapsed_axis, time_axis
 from gpuctl.reports.charts.levels import span_title
 from gpuctl.reports.charts.svg import FAINT, INK, SERIES
-from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -199,7 +210,7 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
         top, tall = k * pitch + 1.5, pitch - 3
         told.append((number(server.server), _number(box[1] + top), _number(tall)))
         there = [bar for bar in of_it if bar.what == "loan"] if server.what == "lent" else [server]
-        _patch(axes, [(*across(bar), top, tall) for bar in there], FAINT, 0.6)
+        _fill(axes, [(*across(bar), top, tall) for bar in there], FAINT, 0.6)
         for bar, tops in _places([bar for bar in of_it if bar.what == "job" and bar.gpus], server.gpus):
             colors = "".join(str(way.get(getattr(bar, key), _OTHERS)) for key, way in ways.items())
             heights = [(top + a * tall, (b - a) * tall) for a, b in tops]
@@ -218,10 +229,10 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
                     _number(bar.end - window[0]), "",
                 ])  # fmt: skip
         away = [(*across(bar), top + 0.42 * tall, 0.16 * tall) for bar in of_it if bar.what == "down"]
-        _patch(axes, away, INK, 1.0)
+        _fill(axes, away, INK, 1.0)
     for (colors, thin), rects in sorted(drawn.items()):
         # what the page finds them by, to give them another colour
-        _patch(axes, rects, SERIES[int(colors[0]) - 1], _THIN if thin else 1.0, gid=f"c{colors}")
+        _fill(axes, rects, SERIES[int(colors[0]) - 1], _THIN if thin else 1.0, gid=f"c{colors}")
     data["panels"].append(([_number(v) for v in box], name, told))
 
 
@@ -262,18 +273,10 @@ def _runs(lanes: list[int]) -> list[tuple[int, int]]:
     return found
 
 
-def _patch(axes: Axes, rects: list[Rect], color: str, strength: float, *, gid: str = "") -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    if not rects:
-        return
-    corners = np.array([(a, y, b, y, b, y + h, a, y + h, a, y) for a, b, y, h in rects]).reshape(-1, 2)
-    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(rects))
-    patch = PathPatch(Path(corners, codes), facecolor=color, linewidth=0, clip_on=False)
-    patch.set_alpha(None if strength == 1 else strength)
-    patch.set_gid(gid or None)
-    axes.add_patch(patch)
+def _fill(axes: Axes, rects: list[Rect], color: str, strength: float, *, gid: str | None = None) -> None:
+    if rects:
+        corners = [(a, y, b, y, b, y + h, a, y + h, a, y) for a, b, y, h in rects]
+        add_rectangles(axes, corners, color, strength, gid)
 
 
 def _in_words(name: str, bars: list[Bar], servers: int) -> str:
@@ -298,6 +301,5 @@ def _remarks(bars: list[Bar], facets: int) -> tuple[str, ...]:
         remarks.append("A line: the server was down.")
     if unknown := sum(bar.what == "job" and not bar.gpus for bar in bars):
         remarks.append(f"{plural(unknown, 'row')} without GPUs not drawn.")
-    if facets > PANELS:
-        remarks.append(f"{plural(facets - PANELS, 'more panel')} not drawn; --csv DIR has all.")
+    remarks += remark_more(facets - PANELS, "panel")
     return tuple(remarks) + shortened_remark([name for bar in bars for name in (bar.server,) if len(name) > LABEL])

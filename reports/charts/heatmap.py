@@ -6,12 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.text import plural
-from gpuctl.reports.charts.chart import WIDTH, Cells, Sketch, add_axes, blank_figure, short, shortened_remark, write
+from gpuctl.reports.cell_text import shown
+from gpuctl.reports.charts.chart import (
+    WIDTH,
+    Cells,
+    Sketch,
+    add_axes,
+    add_rectangles,
+    blank_figure,
+    remark_more,
+    short,
+    shortened_remark,
+    write,
+)
 from gpuctl.reports.charts.curves import elapsed_axis, time_axis
 from gpuctl.reports.charts.levels import is_dated, seconds_of, span_of, span_title
 from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     import polars as pl
@@ -114,10 +124,8 @@ def _in_words(name: str, cells: Grid, rows: list[str]) -> str:
 def _remarks(rows: list[str], facets: int) -> tuple[str, ...]:
     first, last = short(str(rows[0])), short(str(rows[-1]))
     ends = f"{first} at the top, {last} at the bottom" if len(rows) > 1 else first
-    remarks: tuple[str, ...] = (f"Rows are servers in the cluster's order: {ends}.",)
-    if facets > PANELS:
-        remarks += (f"{plural(facets - PANELS, 'more panel')} not drawn; --csv DIR has all.",)
-    return remarks + shortened_remark([rows[0], rows[-1]])
+    order = f"Rows are servers in the cluster's order: {ends}."
+    return (order, *remark_more(facets - PANELS, "panel"), *shortened_remark([rows[0], rows[-1]]))
 
 
 def _axes(
@@ -147,26 +155,21 @@ def _cells(axes: Axes, cells: Grid, missing: Bools) -> None:
     step[cells < _EMPTY] = 0
     edges = np.linspace(left, right, cells.shape[1] + 1)
     for number, strength in enumerate(STEPS, 1):
-        _patch(axes, step == number, edges, color=SERIES[0], strength=strength, inset=0.0)
+        _fill_runs(axes, step == number, edges, color=SERIES[0], strength=strength, inset=0.0)
     # A line through the row, so that it does not take a colour to see it.
-    _patch(axes, missing, edges, color=INK, strength=1.0, inset=0.38)
+    _fill_runs(axes, missing, edges, color=INK, strength=1.0, inset=0.38)
 
 
-def _patch(axes: Axes, chosen: Bools, edges: Grid, *, color: str, strength: float, inset: float) -> None:
-    from matplotlib.patches import PathPatch
-    from matplotlib.path import Path
-
-    # Neighbours in a row become one rectangle, and all rectangles one path: small, and without seams.
+def _fill_runs(axes: Axes, chosen: Bools, edges: Grid, *, color: str, strength: float, inset: float) -> None:
+    # neighbours in a row become one rectangle
     padded = np.pad(chosen, ((0, 0), (1, 1))).astype(np.int8)
     row, first = np.nonzero(np.diff(padded, axis=1) == 1)
     _, after = np.nonzero(np.diff(padded, axis=1) == -1)
     if not len(row):
         return
     a, b, top, bottom = edges[first], edges[after], row + inset, row + 1 - inset
-    corners = np.stack([a, top, b, top, b, bottom, a, bottom, a, top], axis=1).reshape(-1, 2)
-    codes = np.tile([Path.MOVETO, Path.LINETO, Path.LINETO, Path.LINETO, Path.CLOSEPOLY], len(row))
-    alpha = None if strength == 1 else strength
-    axes.add_patch(PathPatch(Path(corners, codes), facecolor=color, alpha=alpha, linewidth=0, clip_on=False))
+    corners = np.stack([a, top, b, top, b, bottom, a, bottom, a, top], axis=1)
+    add_rectangles(axes, corners, color, strength)
 
 
 def _scale(figure: Figure, *, down: bool) -> None:

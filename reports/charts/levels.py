@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.numbers import lasting
-from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     DASHES,
     WIDTH,
@@ -19,21 +19,25 @@ from gpuctl.reports.charts.chart import (
     add_axes,
     blank_figure,
     brief,
-    called,
+    curve_of,
+    draw_line,
+    headings,
+    line_keys,
+    remark_more,
     short,
     write,
 )
 from gpuctl.reports.charts.curves import elapsed_axis, period, time_axis
-from gpuctl.reports.charts.svg import INK, SERIES
-from gpuctl.reports.text import heading, shown
+from gpuctl.reports.charts.svg import SERIES
 
 if TYPE_CHECKING:
     import polars as pl
     from matplotlib.axes import Axes
+    from numpy.typing import NDArray
 
     from gpuctl.core.charts import Chart
     from gpuctl.core.results import ResultTable
-    from gpuctl.reports.charts.downsample import Floats, Indices
+    from gpuctl.reports.charts.chart import Box, Floats
 
 CURVE_POINTS = 250
 """At most so many points a curve …"""
@@ -71,7 +75,7 @@ def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     starts = seconds_of(parts[drawn[0]], chart)
     first = np.arange(0, len(starts), _group(len(starts), len(drawn) * len(chart.y)))
     plan = _Plan(starts[first], span_of(starts), is_dated(frame, chart))
-    heads = {c.name: heading(c)[0] for c in table.columns}
+    heads = headings(table)
     highest = max(float(parts[n][c].to_numpy().max()) for n in drawn for c in (*chart.y, chart.limit) if c)
     boxes, height = _boxes(len(chart.y), max(_LEFT, _DIGIT * len(f"{highest:,.0f}") + 12))
     figure = blank_figure(height)
@@ -91,14 +95,11 @@ def by_series(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
             f"{short(str(n))}, {heads[column]}: {_about(chart, v)}, at most {shown(float(v.max()))}." for n, v in levels
         ]
     write(figure, boxes[0][0] + boxes[0][2] / 2, height - 6, span_title(plan.span, dated=plan.dated), ha="center")
-    keys = tuple(Key(short(str(n)), "line", i, DASHES[i - 1]) for i, n in enumerate(drawn, 1))
+    keys = line_keys(drawn)
     keys += (Key(heads[chart.limit], "line", 0, (6, 3)),) if chart.limit else ()
-    what = "count" if chart.counts else "mean"
-    remarks: tuple[str, ...] = (
-        f"Each point is the {what} over {lasting((plan.span[1] - plan.span[0]) / len(first))}.",
-    )
-    if len(names) > len(drawn):
-        remarks += (f"{plural(len(names) - len(drawn), 'more line')} not drawn; --csv DIR has all.",)
+    width = (plan.span[1] - plan.span[0]) / len(first)
+    remarks: tuple[str, ...] = (f"Each point is the {'count' if chart.counts else 'mean'} over {lasting(width)}.",)
+    remarks += remark_more(len(names) - len(drawn))
     columns = ("measure", chart.series, chart.calendar if plan.dated else chart.x, "value")
     return Sketch(figure, keys, " ".join(words), remarks, tuple(panels), columns)
 
@@ -108,7 +109,7 @@ def _limit_curve(panel: Panel, values: Floats, label: str, column: str, series: 
     return Curve(name=label, raw=str(series), of=column, s=0, x=places, y=[brief(y) for y in values])
 
 
-def _boxes(count: int, left: float) -> tuple[list[tuple[float, float, float, float]], float]:
+def _boxes(count: int, left: float) -> tuple[list[Box], float]:
     tall = _HEIGHT.get(count, 120.0)
     boxes = [(left, _TOP + i * (tall + _BETWEEN), WIDTH - left - _RIGHT, tall) for i in range(count)]
     return boxes, boxes[-1][1] + tall + _BOTTOM
@@ -142,7 +143,7 @@ def _group(points: int, curves: int) -> int:
     return -(-points // allowed)
 
 
-def _grouped(chart: Chart, values: Floats, first: Indices) -> Floats:
+def _grouped(chart: Chart, values: Floats, first: NDArray[np.intp]) -> Floats:
     sums = np.asarray(np.add.reduceat(values, first))
     # The periods are equal, so the mean of their means is the mean over all of them.
     return sums if chart.counts else np.asarray(sums / np.diff(np.append(first, len(values))))
@@ -157,7 +158,7 @@ def _panel(
     plan: _Plan,
     levels: list[tuple[object, Floats]],
     limit: Floats | None,
-    place: tuple[str, tuple[float, float, float, float]],
+    place: tuple[str, Box],
 ) -> Panel:
     top = 1.05 * max(float(v.max()) for v in (*(v for _, v in levels), *(() if limit is None else (limit,)))) or 1.0
     axes.set_ylim(0, top)
@@ -170,21 +171,15 @@ def _panel(
         scale = elapsed_axis(axes, *plan.span)
     at = np.append(plan.starts, plan.span[1]) / scale
     for index, (_, values) in enumerate(levels):
-        _line(axes, at, values, index + 1, DASHES[index])
+        _steps(axes, at, values, index + 1, DASHES[index])
     if limit is not None:
-        _line(axes, at, limit, 0, (6, 3))
+        _steps(axes, at, limit, 0, (6, 3))
     places: list[float] = [int(t * 1000) if plan.dated else round(float(t), 1) for t in plan.starts]
-    curves = []
-    for i, (name, values) in enumerate(levels, 1):
-        label = short(str(name))
-        curves.append(Curve(name=label, s=i, x=places, y=[brief(y) for y in values]))
-        curves[-1].update(called(label, name))  # type: ignore[typeddict-item]
+    curves = [curve_of(name, i, places, values) for i, (name, values) in enumerate(levels, 1)]
     across = (plan.span[0] * 1000, plan.span[1] * 1000) if plan.dated else plan.span
     kind = "time" if plan.dated else "elapsed"
     return Panel(title=place[0], box=place[1], scale=kind, x=across, y=(0.0, top), unit="", curves=curves)
 
 
-def _line(axes: Axes, x: Floats, y: Floats, s: int, dash: tuple[float, ...]) -> None:
-    style, color = (0, dash) if dash else "solid", SERIES[s - 1] if s else INK
-    steps = np.append(y, y[-1])
-    axes.plot(x, steps, drawstyle="steps-post", color=color, linestyle=style, linewidth=1.4, gid=f"k{s}")
+def _steps(axes: Axes, x: Floats, y: Floats, s: int, dash: tuple[float, ...]) -> None:
+    draw_line(axes, x, np.append(y, y[-1]), s, dash, 1.4, drawstyle="steps-post")

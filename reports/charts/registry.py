@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from gpuctl.reports.charts import bands, bars, curves, gantt, heatmap, levels, ranges, tradeoff
+from gpuctl.reports.charts import bars, curves, gantt, heatmap, levels, lines
 from gpuctl.reports.charts.chart import TOTAL, Cells, Key, Lanes, Panel, Rows
 from gpuctl.reports.charts.svg import drawing_settings, to_svg
 from gpuctl.reports.figures import on_page
@@ -30,12 +30,12 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "stacked": bars.stacked,
     "bars": bars.paired,
     "grouped": bars.grouped,
-    "ranges": ranges.ranges,
-    "bands": bands.bands,
-    "profile": bands.profile,
-    "tradeoff": tradeoff.tradeoff,
+    "ranges": bars.ranges,
+    "bands": lines.bands,
+    "profile": lines.profile,
+    "tradeoff": lines.tradeoff,
 }
-_IN_UNITS = {"ranges": ranges.ranges, "bands": bands.bands, "profile": bands.profile}
+_IN_UNITS = {"ranges": bars.ranges, "bands": lines.bands, "profile": lines.profile}
 """Kinds that draw durations in the unit that the result shows them in."""
 
 

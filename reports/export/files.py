@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.files import write_atomically
+from gpuctl.reports.cell_text import visible
 from gpuctl.reports.export import values
 from gpuctl.reports.export.document import described, document
 from gpuctl.reports.export.markdown import markdown
 from gpuctl.reports.selection import choose_tables
-from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

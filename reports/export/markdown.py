@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpuctl.reports.text import shown_columns, visible
+from gpuctl.reports.cell_text import shown_columns, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from gpuctl.core.results import Analysis, ResultTable
-    from gpuctl.reports.text import ShownColumn
+    from gpuctl.reports.cell_text import ShownColumn
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#!$&])")
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")

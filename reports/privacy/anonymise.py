@@ -27,8 +27,7 @@ from gpuctl.core.files import read_whole
 from gpuctl.core.notes import NONE, Note, counted, foreign, is_foreign, note
 from gpuctl.core.states import State
 from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
-from gpuctl.reports.privacy.cells import first_word, without_places
-from gpuctl.reports.privacy.names import COMMANDS, KEPT, LINES, MARKERS, NAMES, NUMBERED, TOLD, WORDS
+from gpuctl.reports.privacy.names import COMMANDS, KEPT, KNOWN_FILES, LINES, MARKERS, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import earlier, is_summary, labelled
 
 if TYPE_CHECKING:
@@ -46,6 +45,15 @@ MOST_KEY = 4096
 NAME_BITS, TAG_BITS = 50, 15
 _PSEUDONYM = re.compile(r"([a-z]{1,12})-([a-z2-7]{10})([a-z2-7]{3})", re.ASCII)
 _SPAN = re.compile("( to | - | \N{EN DASH} | \N{HORIZONTAL ELLIPSIS} |, )")
+_TOKEN = re.compile(r"[^\s,;()\"'\[\]{}<>|=]+")
+_FILE = re.compile(
+    r".+\.(?:bz2|conf|csv|duckdb|err|gz|h5|html|json|jsonl|log|out|parquet|pdf|py|tar|tgz|toml|tsv|txt|xml|xz|yaml|yml"
+    r"|zip|zst)",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|(?=[^.]*[a-z])[a-z0-9-]+(?:\.[a-z0-9-]+)+\.[a-z]{2,}", re.IGNORECASE)
+_OUR_PAGES = re.compile(r"docs/(?:[\w-]+/){0,2}[\w-]+\.md")
+_WORD = re.compile(r"([A-Za-z][A-Za-z_+]*)(?=$|[\s,;:(\[])")
 
 
 def random_key() -> bytes:
@@ -142,7 +150,7 @@ def pseudonymous(text: str, pseudonyms: Pseudonyms) -> Note:
     """
 
     def replaced(kind: Kind, name: str) -> str:
-        return without_places(name, pseudonyms.of) if kind == "policy" else pseudonyms.of(kind, name)
+        return _without_places(name, pseudonyms.of) if kind == "policy" else pseudonyms.of(kind, name)
 
     return foreign(text).replaced(replaced)
 
@@ -215,15 +223,15 @@ def _how(
         )
     if name == "source_state":
         strange = _strange(table.frame)
-        return lambda text, _row: ("" if text in strange else first_word(text)) or pseudonyms.of("text", text)
+        return lambda text, _row: ("" if text in strange else _first_word(text)) or pseudonyms.of("text", text)
     if told == "word" or name in WORDS:
-        return lambda text, _row: first_word(text) or pseudonyms.of("text", text)
+        return lambda text, _row: _first_word(text) or pseudonyms.of("text", text)
     if told == "group":
         return lambda text, row: pseudonyms.of("queue", text) if row.get("by") == "queue" else text
     if name in LINES:
         return lambda text, _row: pseudonyms.of("text", text)
     if name in KEPT:
-        return lambda text, _row: without_places(text, pseudonyms.of)
+        return lambda text, _row: _without_places(text, pseudonyms.of)
     of = NAMES.get(name, "value")
     if of == "cluster":
         return lambda text, _row: clusters.get(text) or pseudonyms.of(of, text)
@@ -360,3 +368,36 @@ def _earlier(analysis: Analysis, change: Callable[[str, str], str], pseudonyms: 
         pl.Series("metric", [rekeyed(text or "", change) for text in table.frame["metric"]], dtype=pl.String),
     )
     return replace(analysis, tables=(replace(table, frame=frame),))
+
+
+def _first_word(text: str) -> str:
+    """Return the word that a scheduler's reason or state begins with; empty if it begins with none."""
+    found = _WORD.match(text)
+    return found[1] if found else ""
+
+
+def _without_places(text: str, pseudonym: Callable[[str, str], str]) -> str:
+    """Replace only the paths and addresses of a text.
+
+    Cells hold a word, a policy or a signature, never a sentence of gpuctl's: those are notes (`gpuctl.core.notes`).
+
+    Args:
+        text: of a cell, or what the user calls a policy.
+        pseudonym: of a kind and a name.
+    """
+
+    def replaced(found: re.Match[str]) -> str:
+        kind = _kind(found[0])
+        return pseudonym(kind, found[0]) if kind else found[0]
+
+    return _TOKEN.sub(replaced, text)
+
+
+def _kind(token: str) -> str | None:
+    """Return whether this is a path or the address of a machine; None for anything else."""
+    if token in KNOWN_FILES or _OUR_PAGES.fullmatch(token):
+        return None
+    rooted = re.match(r"(?:/|\./|\.\./|~|[A-Za-z]:\\)", token) and len(token) > 1
+    if "://" in token or rooted or token.count("/") > 1 or _FILE.fullmatch(token.partition(":")[0]):
+        return "path"
+    return "machine" if _ADDRESS.fullmatch(token) else None

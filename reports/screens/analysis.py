@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.causes import CAUSES, cause_name, may_be_main
 from gpuctl.core.numbers import MISSING, lasting, number, percent, timed
+from gpuctl.reports.cell_text import between, shown
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import clipped, count, day, filtered, known, only, rows, worst
 from gpuctl.reports.standout import findings
-from gpuctl.reports.text import between, shown
 from gpuctl.reports.units import Units
 from gpuctl.reports.why_empty import DOCUMENT, reasons
 

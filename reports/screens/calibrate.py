@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import timed
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
 from gpuctl.reports.screens.words import clipped, rows
-from gpuctl.reports.text import shown
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import MISSING, lasting, number, percent, timed, unit_of
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
 from gpuctl.reports.screens.words import clipped, count, day, known, only
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

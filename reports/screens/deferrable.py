@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import MISSING, number
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import ORACLE, briefly, clipped, known, rows
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.notes import ours
 from gpuctl.core.numbers import MISSING, timed
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
 from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, stated, windowed
-from gpuctl.reports.text import shown
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:

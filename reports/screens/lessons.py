@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.notes import ours
 from gpuctl.core.numbers import MISSING
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
 from gpuctl.reports.screens.words import briefly, clipped, known, rows
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     from gpuctl.core.results import Analysis

@@ -6,9 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import MISSING, timed
+from gpuctl.reports.cell_text import visible
 from gpuctl.reports.screens.model import Figures, Grid, Head, Line, Screen
 from gpuctl.reports.screens.words import briefly, clipped, count, known, rows
-from gpuctl.reports.text import visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ import math
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpuctl.reports.cell_text import shown
 from gpuctl.reports.report import BY_CHANCE
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences
 from gpuctl.reports.screens.words import briefly, clipped, count, filtered, rows
 from gpuctl.reports.summary import headlines
-from gpuctl.reports.text import shown
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

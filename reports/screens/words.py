@@ -10,8 +10,8 @@ from rich.cells import cell_len, set_cell_size
 
 from gpuctl.core.numbers import MISSING
 from gpuctl.core.relative_time import without_date
+from gpuctl.reports.cell_text import shown, visible
 from gpuctl.reports.screens.model import Line
-from gpuctl.reports.text import shown, visible
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import lasting
 from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import visible
 from gpuctl.reports.terminal.text_graphics import BLOCKS, axis, moment, time_ticks
-from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

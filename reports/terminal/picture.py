@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.numbers import lasting, percent
 from gpuctl.core.text import plural
-from gpuctl.reports.terminal.error_bars import error_bars, profile
+from gpuctl.reports.cell_text import heading, shown
 from gpuctl.reports.terminal.gantt import gantt
-from gpuctl.reports.terminal.scatter import scatter
+from gpuctl.reports.terminal.letter_plots import error_bars, profile, scatter
 from gpuctl.reports.terminal.text_graphics import (
     UNKNOWN,
     axis,
@@ -24,7 +24,6 @@ from gpuctl.reports.terminal.text_graphics import (
     stacked,
     time_ticks,
 )
-from gpuctl.reports.text import heading, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

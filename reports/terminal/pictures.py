@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from gpuctl.reports.cell_text import visible
 from gpuctl.reports.figures import ANALYSES, called, in_terminal, on
 from gpuctl.reports.terminal.picture import curves, draw, durations, rows_of
-from gpuctl.reports.text import visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
 from gpuctl.core.text import plural
+from gpuctl.reports.cell_text import shown_columns, visible
 from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.terminal.table_layout import GAP, fit
 from gpuctl.reports.terminal.text_graphics import signs_of
-from gpuctl.reports.text import shown_columns, visible
 from gpuctl.reports.units import Units
 
 if TYPE_CHECKING:
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from gpuctl.core.results import Analysis, ResultTable
+    from gpuctl.reports.cell_text import ShownColumn
     from gpuctl.reports.terminal.picture import Picture
     from gpuctl.reports.terminal.table_layout import Part
     from gpuctl.reports.terminal.text_graphics import Signs
-    from gpuctl.reports.text import ShownColumn
 
     Painter = Callable[[Sequence[str], int, Signs], Mapping[str, Sequence[Picture]]]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.reports.text import ShownColumn
+    from gpuctl.reports.cell_text import ShownColumn
 
 GAP = 2
 """Blank characters between two columns."""

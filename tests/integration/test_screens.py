@@ -22,10 +22,10 @@ from gpuctl.cli.main import app
 from gpuctl.cli.report_inputs import read_result
 from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
+from gpuctl.reports.cell_text import between
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
 from gpuctl.reports.screens.draw import print_screen
-from gpuctl.reports.text import between
 from gpuctl.store.database import Store
 from tests.tables import table_of
 from tests.unit.reports.fakes import HOSTILE

@@ -16,9 +16,8 @@ import typer
 
 from gpuctl.cli import doctor
 from gpuctl.core.errors import ExitCode
-from gpuctl.doctor import installation, lake, machine, models, run, store
-from gpuctl.doctor import rows as checks_rows
-from gpuctl.doctor.check import Finding, Given, Status
+from gpuctl.doctor import installation, machine, models, run, store
+from gpuctl.doctor.check import DoctorContext, Finding, Status
 from gpuctl.reports.export.files import write_tables
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.store.database import StoreLockedError
@@ -27,22 +26,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "doctor"
-GIVEN = Given(db=Path("/data/site.duckdb"), models=(Path("/data/run-times"),), root=Path("/nonexistent"))
+CONTEXT = DoctorContext(db=Path("/data/site.duckdb"), models=(Path("/data/run-times"),), root=Path("/nonexistent"))
 
 
 def findings() -> list[Finding]:
     """Some of each status, by the checks themselves."""
     return [
-        installation.judged(
+        installation.compare_versions(
             {"duckdb": ">=2.0,<3", "polars": ">=2.0,<3", "lightgbm": ">=4.7,<5"},
             {"duckdb": "2.0.1", "polars": "2.1.0", "lightgbm": "4.7.0"},
             "pyproject.toml",
         ),
-        machine.room("disk_store", Path("/data"), 700_000_000, 1_000_000_000, "DuckDB spills beside the store"),
-        machine.letters("ascii"),
+        machine.free_space("disk_store", Path("/data"), 700_000_000, 1_000_000_000, "DuckDB spills beside the store"),
+        machine.unicode_support("ascii"),
         models.age(Path("/data/run-times"), 120, {"settings": {"submitted, fit": "2017-10-01 to 2017-11-30"}}),
         models.features(Path("/data/run-times"), {"features": {"size": "GPUs"}}, {"size": "GPUs"}),
-        store.unopened(StoreLockedError(Path("/data/site\x1b[31m.duckdb"), 4242), GIVEN),
+        store.open_failure(StoreLockedError(Path("/data/site\x1b[31m.duckdb"), 4242), CONTEXT),
     ]
 
 
@@ -60,7 +59,7 @@ def ledger() -> pl.DataFrame:
 @pytest.mark.parametrize("width", [80, 60])
 def test_terminal(width: int) -> None:
     out = io.StringIO()
-    result = run.analysis(GIVEN, findings(), ledger(), "gpuctl doctor")
+    result = run.analysis(CONTEXT, findings(), ledger(), "gpuctl doctor")
     print_analysis(result, console_width=width, color=False, file=out)
     place = GOLDEN / f"terminal-{width}.txt"
     if os.environ.get("GPUCTL_UPDATE_GOLDEN"):
@@ -73,7 +72,7 @@ def test_terminal(width: int) -> None:
 def test_json_has_every_finding() -> None:
     out = io.BytesIO()
     found = findings()
-    write_tables(run.analysis(GIVEN, found, ledger(), "gpuctl doctor"), "json", out)
+    write_tables(run.analysis(CONTEXT, found, ledger(), "gpuctl doctor"), "json", out)
     document = json.loads(out.getvalue())
     assert list(document["tables"]) == list(doctor.TABLES)
     checks = document["tables"]["checks"]
@@ -89,38 +88,38 @@ def test_json_has_every_finding() -> None:
 @pytest.mark.parametrize(
     ("given", "note"),
     [
-        (Given(), "Not named, so not looked into: a store (--db FILE) and saved models (--model DIR)."),
-        (Given(db=Path("a")), "Not named, so not looked into: saved models (--model DIR)."),
-        (Given(models=(Path("a"),)), "Not named, so not looked into: a store (--db FILE)."),
+        (DoctorContext(), "Not named, so not looked into: a store (--db FILE) and saved models (--model DIR)."),
+        (DoctorContext(db=Path("a")), "Not named, so not looked into: saved models (--model DIR)."),
+        (DoctorContext(models=(Path("a"),)), "Not named, so not looked into: a store (--db FILE)."),
     ],
 )
-def test_what_was_not_looked_into_is_told(given: Given, note: str) -> None:
+def test_what_was_not_looked_into_is_told(given: DoctorContext, note: str) -> None:
     (table,) = run.analysis(given, [Finding("a", Status.OK, "fine")], None, "").tables
     assert table.notes == (note,)
 
 
 def test_checks_that_were_not_done_are_told() -> None:
-    (table,) = run.analysis(GIVEN, findings(), None, "").tables
+    (table,) = run.analysis(CONTEXT, findings(), None, "").tables
     assert "behind the one that failed were not done" in table.notes[0]
 
 
 def test_the_ledger_is_told_of() -> None:
-    table, _ = run.analysis(GIVEN, [Finding("a", Status.OK, "fine")], ledger(), "").tables
+    table, _ = run.analysis(CONTEXT, [Finding("a", Status.OK, "fine")], ledger(), "").tables
     assert table.notes == ("The store's files, each with its share of rejected rows: --table ledger.",)
 
 
 def test_a_check_without_its_package_fails_and_the_others_are_done() -> None:
-    def broken(_given: Given) -> Iterable[Finding]:
+    def broken(_context: DoctorContext) -> Iterable[Finding]:
         raise ImportError("numba needs NumPy 2.4 or less\nand more")
 
-    def fine(_given: Given) -> Iterable[Finding]:
+    def fine(_context: DoctorContext) -> Iterable[Finding]:
         yield Finding("fine", Status.OK, "yes")
 
-    def lost(_given: Given) -> Iterable[Finding]:
+    def lost(_context: DoctorContext) -> Iterable[Finding]:
         yield Finding("first", Status.OK, "yes")
         raise OSError("Could not find/load shared object file")
 
-    found, rows = run.run(Given(), (broken, fine, lost))
+    found, rows = run.run(DoctorContext(), (broken, fine, lost))
     assert rows is None
     assert [one.check for one in found] == ["broken", "fine", "first", "lost"]
     assert [one.status for one in found] == [Status.FAIL, Status.OK, Status.OK, Status.FAIL]
@@ -131,7 +130,7 @@ def test_a_check_without_its_package_fails_and_the_others_are_done() -> None:
 def test_a_path_that_no_system_takes() -> None:
     """`gpuctl doctor` of a name that is too long is no bug, whatever it is given for."""
     name = Path("x" * 5000)
-    found, rows = run.run(Given(db=name, models=(name,), reports=name))
+    found, rows = run.run(DoctorContext(db=name, models=(name,), reports=name))
     assert rows is None
     failed = {one.check for one in found if one.status is Status.FAIL}
     assert {"store_file", "model_folder", "reports"} <= failed
@@ -188,9 +187,9 @@ def test_every_check_is_in_the_document(root: Path) -> None:
     document = page.partition("## Is all in order")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \|", document, re.MULTILINE)
     told = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-    modules = (installation, machine, models, checks_rows, lake, store)
+    modules = (installation, machine, models, store)
     source = "".join(Path(module.__file__).read_text("utf-8") for module in modules)
-    ids = set(re.findall(r'(?:Finding|room|_known)\(\s*"(\w+)"', source))
+    ids = set(re.findall(r'(?:finding|free_space|_known)\(\s*"(\w+)"', source))
     ids |= {"store_file", "store_lock", "store_schema"}
     assert len(ids) > 20
     assert told == ids

@@ -14,7 +14,7 @@ import gpuctl
 from gpuctl import __version__
 from gpuctl.core.numbers import size
 from gpuctl.doctor import installation
-from gpuctl.doctor.check import Given, Status, few
+from gpuctl.doctor.check import DoctorContext, Status, abbreviate
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,25 +75,25 @@ def test_metadata_says_the_same_without_its_extras(monkeypatch: pytest.MonkeyPat
 
 
 def test_packages_as_asked() -> None:
-    found = installation.judged({"a": ">=1,<2", "b": ""}, {"a": "1.4", "b": "0.1"}, "here")
+    found = installation.compare_versions({"a": ">=1,<2", "b": ""}, {"a": "1.4", "b": "0.1"}, "here")
     assert (found.status, found.evidence, found.fix) == (Status.OK, "2 of 2 as here asks: a 1.4, b 0.1", "")
 
 
 def test_packages_that_are_missing_or_too_old_fail() -> None:
-    found = installation.judged({"a": ">=1", "b": ">=2", "c": ""}, {"a": "0.9", "b": None, "c": "1"}, "here")
+    found = installation.compare_versions({"a": ">=1", "b": ">=2", "c": ""}, {"a": "0.9", "b": None, "c": "1"}, "here")
     assert found.status is Status.FAIL
     assert found.evidence == "a 0.9 (asked for: >=1); b is missing (asked for: >=2); of 3 in here"
     assert "pip install" in found.fix
 
 
 def test_this_installation_is_as_asked() -> None:
-    found = [*installation.python(Given()), *installation.dependencies(Given())]
+    found = [*installation.python(DoctorContext()), *installation.dependencies(DoctorContext())]
     assert [one.status for one in found] == [Status.OK, Status.OK]
 
 
 def test_a_python_too_old_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(installation, "declared", lambda: (">=99", {}, "here"))
-    (found,) = installation.python(Given())
+    (found,) = installation.python(DoctorContext())
     assert found.status is Status.FAIL
     assert ">=99" in found.evidence
 
@@ -103,14 +103,14 @@ def test_another_version_than_that_installed_is_told(
     installed: str, status: Status, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     _installed(monkeypatch, {gpuctl.DISTRIBUTION: installed})
-    (found,) = installation.package(Given())
+    (found,) = installation.package(DoctorContext())
     assert found.status is status
     assert installed in found.evidence
 
 
 def test_the_other_program_of_that_name_is_pointed_out(monkeypatch: pytest.MonkeyPatch) -> None:
     _installed(monkeypatch, {gpuctl.DISTRIBUTION: __version__, "gpuctl": "3.1"})
-    (found,) = installation.package(Given())
+    (found,) = installation.package(DoctorContext())
     assert found.status is Status.WARN
     assert "another program's distribution, gpuctl 3.1" in found.evidence
     assert found.fix.startswith("pip uninstall gpuctl")
@@ -130,7 +130,7 @@ def test_gpuctl_that_is_not_installed_is_no_fault(monkeypatch: pytest.MonkeyPatc
         raise installation.metadata.PackageNotFoundError
 
     monkeypatch.setattr(installation.metadata, "version", none)
-    (found,) = installation.package(Given())
+    (found,) = installation.package(DoctorContext())
     assert found.status is Status.OK
     assert "not installed" in found.evidence
 
@@ -151,7 +151,7 @@ class Loop:
 
 @pytest.mark.parametrize(("current", "status"), [(False, Status.WARN), (True, Status.OK)])
 def test_compiled_code_must_be_of_the_sources(current: bool, status: Status, tmp_path: Path) -> None:
-    found = installation.cached({Loop(tmp_path / "made_kernel.py", tmp_path): current})
+    found = installation.cached_code({Loop(tmp_path / "made_kernel.py", tmp_path): current})
     assert found.status is status
     assert ("1 of 1 loops are compiled" in found.evidence) == (status is Status.OK)
     assert (str(tmp_path) if status is Status.OK else "made_kernel") in found.evidence
@@ -159,20 +159,20 @@ def test_compiled_code_must_be_of_the_sources(current: bool, status: Status, tmp
 
 def test_a_cache_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     source = tmp_path / "made_kernel.py"
-    found = installation.cached({Loop(source, tmp_path / "absent"): True})
+    found = installation.cached_code({Loop(source, tmp_path / "absent"): True})
     assert found.status is Status.WARN
     assert f"cannot be kept in {tmp_path / 'absent'}" in found.evidence
     assert "NUMBA_CACHE_DIR" in found.fix
 
 
 def test_no_cache_at_all_is_told(tmp_path: Path) -> None:
-    found = installation.cached({Loop(tmp_path / "made_kernel.py", None): True})
+    found = installation.cached_code({Loop(tmp_path / "made_kernel.py", None): True})
     assert found.status is Status.WARN
     assert "every process compiles again" in found.evidence
 
 
 def test_loops_that_run_uncompiled_are_told() -> None:
-    (found,) = installation.compiled_code(Given(environ={"NUMBA_DISABLE_JIT": "1"}))
+    (found,) = installation.compiled_code(DoctorContext(environ={"NUMBA_DISABLE_JIT": "1"}))
     assert found.status is Status.WARN
     assert found.fix == "unset NUMBA_DISABLE_JIT"
 
@@ -190,5 +190,5 @@ def test_sizes(count: float, text: str) -> None:
 
 
 def test_few_of_many() -> None:
-    assert few("abcde") == "a, b, c and 2 more"
-    assert few("ab") == "a, b"
+    assert abbreviate("abcde") == "a, b, c and 2 more"
+    assert abbreviate("ab") == "a, b"

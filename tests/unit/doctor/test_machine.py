@@ -13,7 +13,7 @@ from types import SimpleNamespace
 import pytest
 
 from gpuctl.doctor import machine
-from gpuctl.doctor.check import Given, Status, unwritable
+from gpuctl.doctor.check import DoctorContext, Status, unwritable
 
 GB = 10**9
 NOWHERE = Path("/proc")
@@ -21,12 +21,12 @@ NOWHERE = Path("/proc")
 needs_proc = pytest.mark.skipif(not NOWHERE.is_dir(), reason="needs a directory that root cannot write to")
 
 
-def kernel(root: Path, files: dict[str, str]) -> Given:
+def kernel(root: Path, files: dict[str, str]) -> DoctorContext:
     for name, text in files.items():
         place = root / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
-    return Given(root=root)
+    return DoctorContext(root=root)
 
 
 def meminfo(free: float) -> dict[str, str]:
@@ -115,7 +115,7 @@ def test_processors(quota: str, status: Status, tmp_path: Path) -> None:
     [(5 * GB, GB, Status.OK), (GB // 2, GB, Status.WARN), (5 * GB, 6 * GB, Status.WARN), (10**6, GB, Status.FAIL)],
 )
 def test_room(free: int, wanted: int, status: Status) -> None:
-    found = machine.room("disk_store", Path("/data"), free, wanted, "for the store")
+    found = machine.free_space("disk_store", Path("/data"), free, wanted, "for the store")
     assert found.status is status
     assert bool(found.fix) == (status is not Status.OK)
 
@@ -125,21 +125,21 @@ def test_as_much_room_as_the_store_takes_is_wanted(tmp_path: Path, monkeypatch: 
     with store.open("wb") as file:
         file.truncate(3 * GB)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * GB))
-    found = {one.check: one for one in machine.disk(Given(db=store))}
+    found = {one.check: one for one in machine.disk(DoctorContext(db=store))}
     assert found["disk_store"].status is Status.WARN
     assert "3 GB are needed" in found["disk_store"].evidence
     assert found["disk_temporary"].status is Status.OK
 
 
 def test_a_store_in_a_directory_that_is_not_there_yet(tmp_path: Path) -> None:
-    found = {one.check: one for one in machine.disk(Given(db=tmp_path / "no" / "such" / "a.duckdb"))}
+    found = {one.check: one for one in machine.disk(DoctorContext(db=tmp_path / "no" / "such" / "a.duckdb"))}
     assert f"free in {tmp_path};" in found["disk_store"].evidence
 
 
 @needs_proc
 def test_a_temporary_directory_that_cannot_be_written_to_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(NOWHERE))
-    (found,) = machine.disk(Given())
+    (found,) = machine.disk(DoctorContext())
     assert found.status is Status.FAIL
     assert "TMPDIR" in found.fix
 
@@ -152,11 +152,11 @@ def test_looking_whether_a_directory_can_be_written_to_leaves_nothing(tmp_path: 
 
 def test_reports_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (here,) = machine.reports(Given())
-    (absent,) = machine.reports(Given(reports=tmp_path / "a" / "b"))
-    (relative,) = machine.reports(Given(reports=Path("c")))
+    (here,) = machine.reports(DoctorContext())
+    (absent,) = machine.reports(DoctorContext(reports=tmp_path / "a" / "b"))
+    (relative,) = machine.reports(DoctorContext(reports=Path("c")))
     (tmp_path / "file").touch()
-    (file,) = machine.reports(Given(reports=tmp_path / "file"))
+    (file,) = machine.reports(DoctorContext(reports=tmp_path / "file"))
     assert [one.status for one in (here, absent, relative, file)] == [Status.OK, Status.OK, Status.OK, Status.FAIL]
     assert here.evidence == f"{tmp_path} (where gpuctl runs) can be written to"
     assert absent.evidence == f"{tmp_path / 'a' / 'b'} does not exist yet and can be created"
@@ -167,12 +167,12 @@ def test_reports_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
 @needs_proc
 @pytest.mark.parametrize("place", [NOWHERE, NOWHERE / "reports"])
 def test_a_reports_directory_that_cannot_be_written_to_fails(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (found,) = machine.reports(Given(reports=place))
+    (found,) = machine.reports(DoctorContext(reports=place))
     assert found.status is Status.FAIL
     assert "cannot be written to" in found.evidence
     # nobody asked for reports there
     monkeypatch.chdir(NOWHERE)
-    (found,) = machine.reports(Given())
+    (found,) = machine.reports(DoctorContext())
     assert found.status is Status.WARN
 
 
@@ -196,12 +196,12 @@ class Screen(io.StringIO):
     ],
 )
 def test_screen(width: int, environ: dict[str, str], status: Status, evidence: str) -> None:
-    found = machine.screen(Screen(), width, Given(environ=environ))
+    found = machine.screen(Screen(), width, DoctorContext(environ=environ))
     assert (found.status, found.evidence) == (status, evidence)
 
 
 def test_a_pipe_is_no_terminal() -> None:
-    found = machine.screen(io.StringIO(), 10, Given())
+    found = machine.screen(io.StringIO(), 10, DoctorContext())
     assert found.status is Status.OK
     assert "TSV" in found.evidence
 
@@ -211,7 +211,7 @@ def test_a_pipe_is_no_terminal() -> None:
     [("utf-8", Status.OK), ("ascii", Status.WARN), ("latin-1", Status.WARN), ("no-such", Status.WARN)],
 )
 def test_letters(encoding: str, status: Status) -> None:
-    assert machine.letters(encoding).status is status
+    assert machine.unicode_support(encoding).status is status
 
 
 @pytest.mark.parametrize(
@@ -223,6 +223,6 @@ def test_letters(encoding: str, status: Status) -> None:
 )
 def test_locale_is_left_as_it_was(environ: dict[str, str], status: Status, evidence: str) -> None:
     before = locale.setlocale(locale.LC_CTYPE)
-    found = machine.words(Given(environ=environ))
+    found = machine.locale_setting(DoctorContext(environ=environ))
     assert (found.status, found.evidence) == (status, evidence)
     assert locale.setlocale(locale.LC_CTYPE) == before

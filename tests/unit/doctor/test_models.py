@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.doctor import models
-from gpuctl.doctor.check import Finding, Given, Status
+from gpuctl.doctor.check import DoctorContext, Finding, Status
 from gpuctl.predictors import history, history_folder, history_tables, overhead
 from gpuctl.predictors.card import load_folder, save_folder
 from tests.unit.predictors.test_history import log
@@ -39,7 +39,7 @@ def model(trained: Path, tmp_path: Path) -> Path:
 
 
 def look(*folders: Path, days: float = 1.0) -> list[Finding]:
-    found = list(models.models(Given(models=folders, now=NOW + days * 86_400)))
+    found = list(models.models(DoctorContext(models=folders, now=NOW + days * 86_400)))
     for one in found:
         assert bool(one.fix) == (one.status is not Status.OK), one
     return found

@@ -14,7 +14,7 @@ import duckdb
 import pytest
 
 from gpuctl.doctor import store as checks_store
-from gpuctl.doctor.check import Finding, Given, Opened, Status
+from gpuctl.doctor.check import DoctorContext, Finding, Status
 from gpuctl.store import schema
 from gpuctl.store.database import Store
 from gpuctl.store.schema import MIGRATIONS
@@ -40,7 +40,7 @@ def store(good: Path, tmp_path: Path) -> Path:
 
 
 def look(path: Path, now: float = NOW) -> dict[str, Finding]:
-    found, _ = checks_store.look(Given(db=path, now=now))
+    found, _ = checks_store.check_store(DoctorContext(db=path, now=now))
     for one in found:
         assert bool(one.fix) == (one.status is not Status.OK), one
     assert len({one.check for one in found}) == len(found)
@@ -49,7 +49,7 @@ def look(path: Path, now: float = NOW) -> dict[str, Finding]:
 
 def test_a_good_store(store: Path) -> None:
     before = store.read_bytes()
-    found, ledger = checks_store.look(Given(db=store, now=NOW))
+    found, ledger = checks_store.check_store(DoctorContext(db=store, now=NOW))
     assert tuple(one.check for one in found) == IDS
     assert {one.status for one in found} == {Status.OK}, found
     told = {one.check: one.evidence for one in found}
@@ -66,7 +66,7 @@ def test_a_good_store(store: Path) -> None:
 
 
 def test_no_store_no_findings() -> None:
-    assert checks_store.look(Given()) == ([], None)
+    assert checks_store.check_store(DoctorContext()) == ([], None)
 
 
 # ---- stores that do not open
@@ -86,10 +86,10 @@ def test_a_store_that_another_process_writes_to(store: Path, root: Path) -> None
 def test_who_holds_it_is_told_where_the_kernel_tells(tmp_path: Path) -> None:
     (tmp_path / "proc" / "7").mkdir(parents=True)
     (tmp_path / "proc" / "7" / "comm").write_text("gpuctl\n")
-    given = Given(db=Path("x"), root=tmp_path)
+    given = DoctorContext(db=Path("x"), root=tmp_path)
     from gpuctl.store.database import StoreLockedError
 
-    told = [checks_store.unopened(StoreLockedError(Path("x"), n), given).evidence for n in (7, 8, None)]
+    told = [checks_store.open_failure(StoreLockedError(Path("x"), n), given).evidence for n in (7, 8, None)]
     assert told[0] == "x: process 7 has this store open (gpuctl)"
     assert told[1] == "x: process 8 has this store open"
     assert told[2] == "x: another process has this store open"
@@ -116,11 +116,11 @@ def test_blocks_missing_at_the_end_are_told(store: Path, more: str) -> None:
     change(store, f"INSERT INTO progress (cluster, job, step, epoch, source) {rows}", "CHECKPOINT trace")
     change(store, more, "CHECKPOINT trace")
     with Store(store) as opened:
-        real = Opened(opened, store, NOW)
+        real = checks_store.OpenStore(opened, store, NOW)
         (whole,) = checks_store.file(real)
         short = store.with_name("short.duckdb")
         short.write_bytes(store.read_bytes()[:300_000])
-        (cut,) = checks_store.file(Opened(opened, short, NOW))
+        (cut,) = checks_store.file(checks_store.OpenStore(opened, short, NOW))
     assert whole.status is Status.OK
     assert cut.status is Status.FAIL
     assert "the end is missing" in cut.evidence
@@ -252,7 +252,7 @@ def test_the_worst_files_come_first(store: Path) -> None:
         "INSERT INTO sources SELECT i, 'west', 'f' || i, format, 'x', 1, 100, 100 - i, i, parser_version, loaded_at, 0 "
         "FROM sources, range(2, 8) AS t(i)",
     )
-    found, ledger = checks_store.look(Given(db=store, now=NOW))
+    found, ledger = checks_store.check_store(DoctorContext(db=store, now=NOW))
     told = next(one for one in found if one.check == "ledger").evidence
     assert "over 1 % in 6: f7 (7.0 %), f6 (6.0 %), f5 (5.0 %) and 3 more" in told
     assert ledger is not None

@@ -10,9 +10,9 @@ import polars as pl
 
 from gpuctl.core.numbers import MINUTE, SECOND, UNITS, number
 from gpuctl.core.results import Column, ResultTable
+from gpuctl.reports.cell_text import shown_columns
 from gpuctl.reports.standout import findings
 from gpuctl.reports.summary import headlines
-from gpuctl.reports.text import shown_columns
 from gpuctl.reports.units import Units
 from tests.unit.reports.fakes import make_analysis, table
 

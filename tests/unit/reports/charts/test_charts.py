@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpuctl.core.charts import Chart, declared
 from gpuctl.replay.results.tables import result
 from gpuctl.reports.charts import curves
-from gpuctl.reports.charts.downsample import mean_by_bin, thin_curve
+from gpuctl.reports.charts.curves import mean_by_bin, thin_curve
 from gpuctl.reports.charts.registry import KINDS, Drawing, draw, draw_all
 from gpuctl.reports.charts.svg import drawing_settings, new_figure, to_svg
 from gpuctl.reports.figures import ANALYSES, GROUPS, PREDICTIONS, REPLAYS, SCORES, on

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 
 from gpuctl.core.charts import declared
-from gpuctl.reports.terminal.error_bars import HEIGHT, error_bars, profile
+from gpuctl.reports.terminal.letter_plots import HEIGHT, error_bars, profile
 
 RULE = next(
     chart

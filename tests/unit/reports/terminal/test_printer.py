@@ -12,9 +12,9 @@ from rich.cells import cell_len
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.results import Analysis
+from gpuctl.reports.cell_text import shown_columns
 from gpuctl.reports.terminal.printer import print_analysis, wants_color
 from gpuctl.reports.terminal.table_layout import GAP, fit
-from gpuctl.reports.text import shown_columns
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuctl.core.results import Column
 from gpuctl.core.text import plural
-from gpuctl.reports.text import heading, shown, shown_columns, visible
+from gpuctl.reports.cell_text import heading, shown, shown_columns, visible
 from tests.unit.reports.fakes import HOSTILE, table
 
 
