@@ -135,11 +135,12 @@ def evaluate(
     check_outputs(context, {"--output": answer.output}, {"--csv": csv, "--parquet": parquet})
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
-    from gpuctl.research.accel import compare, evaluate_tables, saved
+    from gpuctl.research.accel import compare, saved
     from gpuctl.research.accel import evaluate as scoring
+    from gpuctl.research.accel import tables as of_results
     from gpuctl.research.accel.requests import models_of
 
-    check_tables(table or (), evaluate_tables.TABLES)
+    check_tables(table or (), of_results.EVALUATED)
     wanted = scoring.loads_of(loads)
     about = saved.card_of(model)
     machine = machine_for(system or saved.text_of(about, "system_text", "six"), tables, kinds)
@@ -150,7 +151,7 @@ def evaluate(
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         announce(bar, given, machine)
         scores = scoring.run(machine, policy, asked, bar.at)
-    result = evaluate_tables.result(
+    result = of_results.evaluated(
         scores, machine, asked, about, saved.curve_of(model), command=command_line(),
         warnings=told,
     )  # fmt: skip

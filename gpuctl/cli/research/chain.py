@@ -163,12 +163,12 @@ def evaluate(
         bound_h = None if max_overlap is None else minutes("--max-overlap", max_overlap) / 60
         if bound_h is not None:
             check_bound(bound_h, policy_names(policy))
-        asked = Evaluation(
+        evaluation = Evaluation(
             nodes, _pair(nodes, job_nodes, limit, ends_after), policy_names(policy), _date("--split", split),
             -1 if train_from is None else _date("--train-from", train_from), outage_cost,
             _warm_up(warm_up), jobs, compat is not None, bound_h,
         )  # fmt: skip
-        result, failed = _policies(asked, model, reader, table, given=given, command=command)
+        result, failed = _policies(evaluation, model, reader, table, given=given, command=command)
     print_answer(result, shape, answer, table, given, parquet=parquet)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
@@ -228,13 +228,13 @@ def train(
         needed("torch", f"--policy {net}")
     card.check_place(model)
     log, sources, failed = _read(paths or [], db, logs, given, doing="train")
-    asked = Evaluation(
+    evaluation = Evaluation(
         nodes, pair, ("newsvendor",), last, of_log.next_midnight(log.first_start_s) if since is None else since,
         outage_cost, warm_up_s,
     )  # fmt: skip
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_POLICIES)
-        about, files = of_model.train(log, asked, bar.at, net=net, kept=checkpoint)
+        about, files = of_model.train(log, evaluation, bar.at, net=net, kept=checkpoint)
     about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
     card.save_folder(model, of_model.KIND, about, files)
     tell_written((model,), given)
@@ -252,12 +252,12 @@ def _cases(
     from gpuctl.research.chain.episode import OF_CASES
 
     check_tables(table or (), ("cases", "starts", "states"))
-    asked = of_file.read_cases(cases)
+    pairs = of_file.read_cases(cases)
     log, sources, failed = reader()
-    of_file.check(log, asked)
+    of_file.check(log, pairs)
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_CASES)
-        frames = of_file.run(log, asked, bar.at)
+        frames = of_file.run(log, pairs, bar.at)
     return case_tables.result(frames, log, command, sources), failed
 
 
@@ -293,7 +293,13 @@ def _warm_up(text: str) -> int:
 
 
 def _policies(
-    asked: Evaluation, model: Path | None, reader: Reader, table: list[str] | None, *, given: Settings, command: str
+    evaluation: Evaluation,
+    model: Path | None,
+    reader: Reader,
+    table: list[str] | None,
+    *,
+    given: Settings,
+    command: str,
 ) -> tuple[Analysis, bool]:
     from gpuctl.cli.progress import Bar
     from gpuctl.cli.train import check_tables
@@ -305,15 +311,15 @@ def _policies(
     check_tables(table or (), ("chain", "chain_starts", "chain_forecasts", "chain_frontier"))
     saved = None if model is None else of_model.load(model)
     if saved is not None:
-        of_model.check_use(saved, asked)
-        asked = replace(asked, policies=(*asked.policies, of_log.SAVED))
+        of_model.check_use(saved, evaluation)
+        evaluation = replace(evaluation, policies=(*evaluation.policies, of_log.SAVED))
     log, sources, failed = reader()
-    if asked.from_s < 0:
-        asked = replace(asked, from_s=of_log.next_midnight(log.first_start_s))
+    if evaluation.from_s < 0:
+        evaluation = replace(evaluation, from_s=of_log.next_midnight(log.first_start_s))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_POLICIES)
-        frames = of_log.run(log, asked, bar.at, saved)
-    return tables.result(frames, asked, log, command, sources), failed
+        frames = of_log.run(log, evaluation, bar.at, saved)
+    return tables.result(frames, evaluation, log, command, sources), failed
 
 
 def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:

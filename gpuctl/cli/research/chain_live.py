@@ -153,7 +153,7 @@ def run(  # noqa: PLR0917 - Typer passes options by name
             lambda text: message(text, quiet=given.quiet),
         )  # fmt: skip
         _drive(runner, interval, once=dry_run, given=given)
-        stopped = kept.told.over and kept.told.events[-1]["event"] == "stopped"
+        stopped = kept.state.over and kept.state.events[-1]["event"] == "stopped"
     if stopped:
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
@@ -198,7 +198,7 @@ def status(
     from gpuctl.research.chain import live_tables
     from gpuctl.research.chain.journal import read
 
-    told = read(_journal(path, journal))
-    if not told.events:
+    state = read(_journal(path, journal))
+    if not state.events:
         raise InputError("has no events yet", path=str(_journal(path, journal)), hint="start gpuctl chain run")
-    print_answer(live_tables.status(told, command_line()), shape, answer, None, given)
+    print_answer(live_tables.status(state, command_line()), shape, answer, None, given)
