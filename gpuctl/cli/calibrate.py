@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
+from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import (
     ClusterOption,
@@ -22,7 +23,6 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import check_tables
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def calibrate(
     shape = shown.shape(given)
     from gpuctl.calibrate import tables
 
-    check_tables(shown.table or (), tables.TABLES)
+    check_tables(shown.table, tables.TABLES)
     check_outputs(context, {"--html": html, "--output": shown.output, "--save": save})
     if not 0.1 <= fitted <= 0.95:
         raise UsageError(f"--fit {fitted:g}: expected a share of the jobs, from 0.1 to 0.95")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
+from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
@@ -28,7 +29,7 @@ from gpuctl.cli.options import (
 )
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import LearntPathsArgument, check_tables
+from gpuctl.cli.train import LearntPathsArgument
 from gpuctl.core.errors import ExitCode, UsageError
 from gpuctl.lessons.names import LESSONS
 from gpuctl.queries.sections import REFERENCES
@@ -78,7 +79,7 @@ def lessons(
     _check(lesson or [], reference)
     from gpuctl.lessons import run as known
 
-    check_tables(shown.table or (), known.TABLES if reference is None else (*known.TABLES, *known.OF_REFERENCE))
+    check_tables(shown.table, known.TABLES if reference is None else (*known.TABLES, *known.OF_REFERENCE))
     check_outputs(context, {"--html": html, "--output": output}, {"--csv": csv, "--parquet": parquet})
     place = keeping_place(keep_as, paths or [], db)
     first = for_people(shape, output) and not (shown.table or shown.every)

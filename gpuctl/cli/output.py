@@ -35,6 +35,20 @@ def write_directory(result: Analysis, directory: Path, kind: Literal["csv", "par
     write_dir(result, directory, kind, spreadsheet=given.spreadsheet)
 
 
+def write_text(text: str, output: Path | None) -> None:
+    """Write a text to a file, or to standard output."""
+    if output is None:
+        sys.stdout.write(text)
+        return
+    from gpuctl.core.files import write_atomically
+
+    write_atomically(output, partial(_encode, text))
+
+
+def _encode(text: str, file: BinaryIO) -> None:
+    file.write(text.encode())
+
+
 def for_people(shape: OutputFormat | None, output: Path | None) -> bool:
     """Whether the result goes to a reader, on a terminal or as ``--format table``, and not to a program."""
     return shape is OutputFormat.TABLE or (shape is None and output is None and sys.stdout.isatty())
@@ -111,11 +125,7 @@ def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
 
         text = io.StringIO()
         show(text, color=False)
-
-        def write(file: BinaryIO) -> None:
-            file.write(text.getvalue().encode())
-
-        write_atomically(output, write)
+        write_atomically(output, partial(_encode, text.getvalue()))
     elif paged and sys.stdout.isatty():
         from gpuctl.cli.pager import page
 

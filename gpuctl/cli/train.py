@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
@@ -17,8 +18,6 @@ from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import SourceInfo
     from gpuctl.predictors.job_table import JobTable
@@ -80,7 +79,7 @@ def runtime(
     from gpuctl.predictors import card, history, history_folder, history_tables
     from gpuctl.predictors.registry import find
 
-    check_tables(table or (), history_tables.TABLES)
+    check_tables(table, history_tables.TABLES)
     others = [find(name) for name in dict.fromkeys(predictor or ())]
     card.check_place(model)
     kept = keeping_place(keep_as, paths or [], db)
@@ -157,7 +156,7 @@ def wait(
     from gpuctl.predictors import card
     from gpuctl.waits.tables import TABLES
 
-    check_tables(table or (), TABLES)
+    check_tables(table, TABLES)
     card.check_place(model)
     check_outputs(context, {"--output": answer.output})
     source = Source(paths or [], db, logs)
@@ -165,17 +164,6 @@ def wait(
     print_answer(result, shape, answer, table, given, also=(model,))
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
-
-
-def check_tables(wanted: Sequence[str], known: Sequence[str]) -> None:
-    """See that the result will have the tables asked for, before any work is done.
-
-    Raises:
-        UsageError: it will not.
-    """
-    strange = next((name for name in wanted if name not in known), None)
-    if strange is not None:
-        raise UsageError(f"--table {strange}: no such table", hint=f"known: {', '.join(known)}")
 
 
 def _numbers(text: str) -> tuple[float, ...]:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import Answer, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
@@ -13,7 +14,7 @@ from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.replay import models_of
 from gpuctl.cli.replay_options import Inputs, Rules
-from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables, train
+from gpuctl.cli.train import LearntPathsArgument, ModelOption, train
 from gpuctl.core.errors import ExitCode, UsageError
 
 __all__ = ["train"]
@@ -57,7 +58,7 @@ def tree(
     from gpuctl.replay.run import Models, begun
     from gpuctl.research.learn import imitation, imitation_tables
 
-    check_tables(table or (), imitation_tables.TABLES)
+    check_tables(table, imitation_tables.TABLES)
     names = policies([teacher], param or [], {})
     if len(names) > 1:
         raise UsageError(f"--teacher {teacher}: expected one policy")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import settings
 from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import (
@@ -27,7 +28,7 @@ from gpuctl.cli.options import (
 from gpuctl.cli.output import command_line, print_answer, print_result, tell_written
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import LearntPathsArgument, check_tables
+from gpuctl.cli.train import LearntPathsArgument
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def fit(
     from gpuctl.predictors import card
     from gpuctl.workloads import tables
 
-    check_tables(table or (), tables.TABLES)
+    check_tables(table, tables.TABLES)
     if model is not None:
         card.check_place(model)
     check_outputs(context, {"--output": answer.output})

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables, start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import Answer, ClusterOption, FormatOption, JsonOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import command_line, print_answer, print_result, tell_written, write_directory
+from gpuctl.cli.output import command_line, print_result, tell_written, write_directory, write_text
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError
@@ -101,44 +101,43 @@ def simulate(
     answer: Answer,
 ) -> None:
     """Simulate requests under policies: how many are in time, how fairly, how fast, with how much energy?"""
-    given = settings(context)
-    shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
-    from gpuctl.cli.progress import Bar
-    from gpuctl.cli.train import check_tables
+    command = start(context, answer, table, csv=csv, parquet=parquet, log=log)
     from gpuctl.research.accel import compare
     from gpuctl.research.accel import simulate as simulator
     from gpuctl.research.accel import tables as of_results
     from gpuctl.research.accel.requests import read_requests
 
-    check_tables(table or (), [name for name in of_results.TABLES if log is not None or name != "accel_layers"])
+    check_tables(table, [name for name in of_results.TABLES if log is not None or name != "accel_layers"])
     names = compare.names_of(policy)
     rules = simulator.Rules(_period(period), drop)
     machine = machine_for(system, tables, kinds)
-    found, told = compare.loaded(names, machine)
-    asked = read_requests(requests, machine)
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        announce(bar, given, machine, asked)
-        outcomes = compare.run(names, found, machine, asked, rules, bar.at)
+    found, notes = compare.loaded(names, machine)
+    stream = read_requests(requests, machine)
+    with command.progress() as bar:
+        announce(bar, command.given, machine, stream)
+        outcomes = compare.run(names, found, machine, stream, rules, bar.at)
     result = of_results.result(
-        outcomes, asked, machine, rules, log=log is not None, command=command_line(),
-        sources=(_source(requests, len(asked)),), warnings=tuple(told),
+        outcomes, stream, machine, rules, log=log is not None, command=command_line(),
+        sources=(_source(requests, len(stream)),), warnings=tuple(notes),
     )  # fmt: skip
-    for each in told:
-        message(f"note: {each}", quiet=given.quiet)
+    for each in notes:
+        command.note(each)
     if log is not None:
         from gpuctl.core.files import write_atomically
         from gpuctl.reports.export.files import write_tables
 
         write_atomically(
-            log, lambda file: write_tables(result, "csv", file, names=["accel_layers"], spreadsheet=given.spreadsheet)
+            log,
+            lambda file: write_tables(
+                result, "csv", file, names=["accel_layers"], spreadsheet=command.given.spreadsheet
+            ),
         )
     if csv is not None:
         called = tuple(
             replace(each, name=of_results.FILES[each.name]) for each in result.tables if each.name in of_results.FILES
         )
-        write_directory(replace(result, tables=called), csv, "csv", given)
-    print_answer(result, shape, answer, table, given, parquet=parquet, also=(log, csv))
+        write_directory(replace(result, tables=called), csv, "csv", command.given)
+    replace(command, csv=None).print(result, (csv,))
 
 
 @accel.command()
@@ -216,9 +215,7 @@ def list_tables(
     answer: Answer,
 ) -> None:
     """List what models take on each kind of sub-accelerator, by a table of costs."""
-    given = settings(context)
-    shape = answer.shape(given)
-    check_outputs(context, {"--output": answer.output})
+    command = start(context, answer)
     from gpuctl.core.notes import foreign
     from gpuctl.research.accel import check as of_costs
     from gpuctl.research.accel import tables as of_results
@@ -230,11 +227,11 @@ def list_tables(
     wrong = of_costs.violations(costs, kinds) if check else []
     warnings = tuple(foreign(each) for each in wrong)
     result = of_results.models(of_costs.overview(costs), costs.path, command_line(), warnings)
-    print_answer(result, shape, answer, None, given)
+    command.print(result)
     for each in wrong:
         message(f"wrong: {each}")
     if check:
-        message(f"{costs.path}: {len(wrong)} violations", quiet=given.quiet)
+        message(f"{costs.path}: {len(wrong)} violations", quiet=command.given.quiet)
     if wrong:
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
@@ -252,11 +249,11 @@ def machine_for(system: str, tables: Path | None, kinds: Path | None) -> Machine
     return machine_of(wanted, read_costs(tables), kinds)
 
 
-def announce(bar: Bar, given: Settings, machine: Machine, *asked: Requests) -> None:
-    """Say that the simulator is compiled, if it has to be."""
+def announce(bar: Bar, given: Settings, machine: Machine, *streams: Requests) -> None:
+    """Report that the simulator is compiled, if it has to be."""
     from gpuctl.research.accel.simulate import is_ready
 
-    if not is_ready(machine, asked) and not given.quiet:
+    if not is_ready(machine, streams) and not given.quiet:
         bar.tell("compiling the simulator (once; some 5 s)")
 
 
@@ -271,19 +268,6 @@ def _recorded(path: Path, cluster: str | None, service: str | None, count: int, 
         place, name, _,
     ), Store(place) as store:  # fmt: skip
         return read_arrivals(store, name, service, count)
-
-
-def write_text(text: str, output: Path | None) -> None:
-    """Write a text to a file, or to standard output."""
-    if output is None:
-        sys.stdout.write(text)
-        return
-    from gpuctl.core.files import write_atomically
-
-    def write(file: BinaryIO) -> None:
-        file.write(text.encode())
-
-    write_atomically(output, write)
 
 
 def _period(period: float | None) -> float:

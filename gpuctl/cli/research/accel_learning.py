@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from gpuctl.cli.command import check_tables, start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import Answer, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
-from gpuctl.cli.output import command_line, print_answer, tell_written
-from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.output import command_line, tell_written
 from gpuctl.cli.research.accel import (
     KindsOption,
     ModelsOption,
@@ -130,31 +130,27 @@ def evaluate(
     answer: Answer,
 ) -> None:
     """Score a learned scheduler against rules on requests that it has not seen, load by load, with intervals."""
-    given = settings(context)
-    shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output}, {"--csv": csv, "--parquet": parquet})
-    from gpuctl.cli.progress import Bar
-    from gpuctl.cli.train import check_tables
-    from gpuctl.research.accel import compare, evaluate_tables, saved
+    command = start(context, answer, table, csv=csv, parquet=parquet)
+    from gpuctl.research.accel import compare, saved
     from gpuctl.research.accel import evaluate as scoring
+    from gpuctl.research.accel import tables as of_results
     from gpuctl.research.accel.requests import models_of
 
-    check_tables(table or (), evaluate_tables.TABLES)
+    check_tables(table, of_results.EVALUATED)
     wanted = scoring.loads_of(loads)
     about = saved.card_of(model)
     machine = machine_for(system or saved.text_of(about, "system_text", "six"), tables, kinds)
     policy, _ = saved.load(model, "relmas", len(machine.system.kinds))
-    asked = scoring.Evaluation(wanted, streams, n, _models(models, about, machine, models_of), seed)
-    scoring.check_unseen(about, asked)
-    told = tuple(compare.strangers(model, about, machine))
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        announce(bar, given, machine)
-        scores = scoring.run(machine, policy, asked, bar.at)
-    result = evaluate_tables.result(
-        scores, machine, asked, about, saved.curve_of(model), command=command_line(),
-        warnings=told,
+    evaluation = scoring.Evaluation(wanted, streams, n, _models(models, about, machine, models_of), seed)
+    scoring.check_unseen(about, evaluation)
+    with command.progress() as bar:
+        announce(bar, command.given, machine)
+        scores = scoring.run(machine, policy, evaluation, bar.at)
+    result = of_results.evaluated(
+        scores, machine, evaluation, about, saved.curve_of(model), command=command_line(),
+        warnings=tuple(compare.strangers(model, about, machine)),
     )  # fmt: skip
-    print_answer(result, shape, answer, table, given, csv=csv, parquet=parquet)
+    command.print(result)
 
 
 def _models(text: str | None, about: dict[str, Any], machine: Machine, models_of: Any) -> tuple[int, ...]:

@@ -10,18 +10,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables, start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import Answer, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import command_line, print_answer, tell_written
-from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.output import command_line, tell_written
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import ExitCode, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from gpuctl.cli.command import Command
     from gpuctl.cli.common import Settings
     from gpuctl.cli.progress import Bar
     from gpuctl.compiled.jit import Loop
@@ -141,18 +142,15 @@ def evaluate(
     answer: Answer,
 ) -> None:
     """Simulate chains of jobs among those of a log: how long are gaps and overlaps, for each way to submit?"""
-    given = settings(context)
-    shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output}, {"--parquet": parquet})
-    command = command_line()
-    reader = partial(_read, paths or [], db, logs, given)
+    command = start(context, answer, table, parquet=parquet)
+    reader = partial(_read, paths or [], db, logs, command.given)
     if cases is not None:
         if compat is None or any(each is not None for each in (nodes, split, model, max_overlap)):
             raise UsageError(
                 "--cases goes with --compat mirage, and without --nodes, --split, --model and --max-overlap",
                 hint="docs/research/chain.md has examples of both ways",
             )
-        result, failed = _cases(cases, reader, table, given, command)
+        result, failed = _cases(cases, reader, command)
     else:
         if nodes is None or split is None:
             raise UsageError(
@@ -166,13 +164,13 @@ def evaluate(
         bound_h = None if max_overlap is None else minutes_of_option("--max-overlap", max_overlap) / 60
         if bound_h is not None:
             check_bound(bound_h, policy_names(policy))
-        asked = Evaluation(
+        evaluation = Evaluation(
             nodes, _pair(nodes, job_nodes, limit, ends_after), policy_names(policy), _date("--split", split),
             -1 if train_from is None else _date("--train-from", train_from), outage_cost,
             _warm_up(warm_up), jobs, compat is not None, bound_h,
         )  # fmt: skip
-        result, failed = _policies(asked, model, reader, table, given=given, command=command)
-    print_answer(result, shape, answer, table, given, parquet=parquet)
+        result, failed = _policies(evaluation, model, reader, command)
+    command.print(result)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -231,13 +229,13 @@ def train(
         needed("torch", f"--policy {net}")
     card.check_place(model)
     log, sources, failed = _read(paths or [], db, logs, given, doing="train")
-    asked = Evaluation(
+    evaluation = Evaluation(
         nodes, pair, ("newsvendor",), last, of_log.next_midnight(log.first_start_s) if since is None else since,
         outage_cost, warm_up_s,
     )  # fmt: skip
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_POLICIES)
-        about, files = of_model.train(log, asked, bar.at, net=net, kept=checkpoint)
+        about, files = of_model.train(log, evaluation, bar.at, net=net, kept=checkpoint)
     about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
     card.save_folder(model, of_model.KIND, about, files)
     tell_written((model,), given)
@@ -245,23 +243,19 @@ def train(
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _cases(
-    cases: Path, reader: Reader, table: list[str] | None, given: Settings, command: str
-) -> tuple[Analysis, bool]:
-    from gpuctl.cli.progress import Bar
-    from gpuctl.cli.train import check_tables
+def _cases(cases: Path, reader: Reader, command: Command) -> tuple[Analysis, bool]:
     from gpuctl.research.chain import case_tables
     from gpuctl.research.chain import cases as of_file
     from gpuctl.research.chain.episode import OF_CASES
 
-    check_tables(table or (), ("cases", "starts", "states"))
-    asked = of_file.read_cases(cases)
+    check_tables(command.tables, ("cases", "starts", "states"))
+    pairs = of_file.read_cases(cases)
     log, sources, failed = reader()
-    of_file.check(log, asked)
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        _announce(bar, given, OF_CASES)
-        frames = of_file.run(log, asked, bar.at)
-    return case_tables.result(frames, log, command, sources), failed
+    of_file.check(log, pairs)
+    with command.progress() as bar:
+        _announce(bar, command.given, OF_CASES)
+        frames = of_file.run(log, pairs, bar.at)
+    return case_tables.result(frames, log, command_line(), sources), failed
 
 
 def _pair(nodes: int, job_nodes: int, limit: str, ends_after: str | None) -> Pair:
@@ -295,28 +289,24 @@ def _warm_up(text: str) -> int:
     return 60 * minutes_of_option("--warm-up", text)
 
 
-def _policies(
-    asked: Evaluation, model: Path | None, reader: Reader, table: list[str] | None, *, given: Settings, command: str
-) -> tuple[Analysis, bool]:
-    from gpuctl.cli.progress import Bar
-    from gpuctl.cli.train import check_tables
+def _policies(evaluation: Evaluation, model: Path | None, reader: Reader, command: Command) -> tuple[Analysis, bool]:
     from gpuctl.research.chain import evaluate as of_log
     from gpuctl.research.chain import model as of_model
     from gpuctl.research.chain import tables
     from gpuctl.research.chain.episode import OF_POLICIES
 
-    check_tables(table or (), ("chain", "chain_starts", "chain_forecasts", "chain_frontier"))
+    check_tables(command.tables, ("chain", "chain_starts", "chain_forecasts", "chain_frontier"))
     saved = None if model is None else of_model.load(model)
     if saved is not None:
-        of_model.check_use(saved, asked)
-        asked = replace(asked, policies=(*asked.policies, of_log.SAVED))
+        of_model.check_use(saved, evaluation)
+        evaluation = replace(evaluation, policies=(*evaluation.policies, of_log.SAVED))
     log, sources, failed = reader()
-    if asked.from_s < 0:
-        asked = replace(asked, from_s=of_log.next_midnight(log.first_start_s))
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        _announce(bar, given, OF_POLICIES)
-        frames = of_log.run(log, asked, bar.at, saved)
-    return tables.result(frames, asked, log, command, sources), failed
+    if evaluation.from_s < 0:
+        evaluation = replace(evaluation, from_s=of_log.next_midnight(log.first_start_s))
+    with command.progress() as bar:
+        _announce(bar, command.given, OF_POLICIES)
+        frames = of_log.run(log, evaluation, bar.at, saved)
+    return tables.result(frames, evaluation, log, command_line(), sources), failed
 
 
 def _announce(bar: Bar, given: Settings, loops: Sequence[Loop]) -> None:

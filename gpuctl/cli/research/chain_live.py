@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import Answer, grouped
-from gpuctl.cli.output import command_line, print_answer
-from gpuctl.cli.output_paths import check_outputs
+from gpuctl.cli.output import command_line
 from gpuctl.cli.research.chain import chain, check_cost
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
@@ -66,9 +66,7 @@ def advise(
     answer: Answer,
 ) -> None:
     """Say whether to submit the successor of a running job now, and what to expect."""
-    given = settings(context)
-    shape = answer.shape(given)
-    check_outputs(context, {"--output": answer.output})
+    command = start(context, answer)
     if outage_cost is not None:
         check_cost(outage_cost)
     from gpuctl.research.chain import advice, live_tables
@@ -76,10 +74,9 @@ def advise(
 
     trained = load(model)
     cost = outage_cost or trained.cost
-    queue, second, accrues = _queue(squeue, at, timeout, given)
+    queue, second, accrues = _queue(squeue, at, timeout, command.given)
     found = advice.advise(trained, queue, job, second, cost=cost, size=nodes)
-    result = live_tables.advice(found, accrues, command_line())
-    print_answer(result, shape, answer, None, given)
+    command.print(live_tables.advice(found, accrues, command_line()))
 
 
 def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tuple[list[QueuedJob], int, bool | None]:
@@ -153,7 +150,7 @@ def run(  # noqa: PLR0917 - Typer passes options by name
             lambda text: message(text, quiet=given.quiet),
         )  # fmt: skip
         _drive(runner, interval, once=dry_run, given=given)
-        stopped = kept.told.over and kept.told.events[-1]["event"] == "stopped"
+        stopped = kept.state.over and kept.state.events[-1]["event"] == "stopped"
     if stopped:
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
@@ -192,13 +189,11 @@ def status(
     answer: Answer,
 ) -> None:
     """Show the jobs of a chain from its journal, even while it runs."""
-    given = settings(context)
-    shape = answer.shape(given)
-    check_outputs(context, {"--output": answer.output})
+    command = start(context, answer)
     from gpuctl.research.chain import live_tables
     from gpuctl.research.chain.journal import read
 
-    told = read(_journal(path, journal))
-    if not told.events:
+    state = read(_journal(path, journal))
+    if not state.events:
         raise InputError("has no events yet", path=str(_journal(path, journal)), hint="start gpuctl chain run")
-    print_answer(live_tables.status(told, command_line()), shape, answer, None, given)
+    command.print(live_tables.status(state, command_line()))

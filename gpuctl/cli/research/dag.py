@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables, start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import Answer, JobSeedOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import command_line, print_answer, tell_written
+from gpuctl.cli.output import command_line, tell_written
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import check_tables
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -150,21 +150,18 @@ def simulate(
     answer: Answer,
 ) -> None:
     """Run the jobs of a file under each policy: when is each done?"""
-    given = settings(context)
-    shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
-    from gpuctl.cli.progress import Bar
+    command = start(context, answer, table, csv=csv, parquet=parquet, log=log)
     from gpuctl.research.dag import jobs as of_file
     from gpuctl.research.dag import simulate as of_jobs
     from gpuctl.research.dag import tables
     from gpuctl.research.dag.features import Limit
     from gpuctl.research.dag.policies import parse
 
-    check_tables(table or (), tables.SIMULATED)
+    check_tables(table, tables.SIMULATED)
     policies = parse(policy, None if limit is None else Limit(limit.value), patch)
     jobs = of_file.read(path)
     outcomes = {}
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with command.progress() as bar:
         for one in policies:
             outcomes[one.name] = of_jobs.simulate(
                 jobs, one, executors=executors, delay_ms=delay, logged=log is not None,
@@ -177,4 +174,4 @@ def simulate(
     result = tables.simulated(
         jobs, outcomes, str(path), executors=executors, delay_ms=delay, command=command_line(), limits=policies
     )
-    print_answer(result, shape, answer, table, given, csv=csv, parquet=parquet, also=(log,))
+    command.print(result)

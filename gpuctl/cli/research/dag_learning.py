@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables, start
 from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
@@ -22,7 +22,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output import command_line, print_answer, print_result, tell_written, write_text
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.research.dag import (
@@ -36,13 +36,10 @@ from gpuctl.cli.research.dag import (
     Weigh,
     dag,
 )
-from gpuctl.cli.train import ModelOption, check_tables
+from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import UsageError
 
 __all__ = ["dag"]
-
-if TYPE_CHECKING:
-    from typing import BinaryIO
 
 MODEL_HELP = "A folder of gpuctl dag distil, a tree's .json, or a text file of rules."
 LoadsOption = Annotated[
@@ -97,7 +94,7 @@ def distil(
     from gpuctl.research.dag import tables, training
     from gpuctl.research.dag.features import Limit
 
-    check_tables(table or (), tables.DISTILLED)
+    check_tables(table, tables.DISTILLED)
     card.check_place(model)
     check_outputs(context, {"--output": answer.output})
     if weigh is Weigh.STAKE and teacher is not Teacher.ROLLOUT:
@@ -111,7 +108,7 @@ def distil(
         made = training.run(asked, wanted, paths or [], bar.at)
     training.save(model, asked, made)
     result = tables.distilled(
-        asked, made.rounds, made.fidelity, made.rules, told=made.told, command=command_line(),
+        asked, made.rounds, made.fidelity, made.rules, training=made.told, command=command_line(),
         cpu_s=time.process_time() - begun,
     )  # fmt: skip
     print_answer(result, shape, answer, table, given, also=(model,))
@@ -157,18 +154,8 @@ def rules(  # noqa: PLR0917 - Typer passes options by name
         result = tables.rules_result(policy.rules, str(model), policy.limit, command_line())
         print_result(result, shape, output, None, given)
     else:
-        text = text_of(policy.rules, REMARKS)
-        if output is not None:
-            from gpuctl.core.files import write_atomically
-
-            write_atomically(output, lambda file: _write(text, file))
-        else:
-            sys.stdout.write(text)
+        write_text(text_of(policy.rules, REMARKS), output)
     tell_written((output,), given)
-
-
-def _write(text: str, file: BinaryIO) -> None:
-    file.write(text.encode())
 
 
 @dag.command(cls=WithExamples)
@@ -194,24 +181,21 @@ def evaluate(
     answer: Answer,
 ) -> None:
     """Compare policies on generated sets of jobs, with paired intervals."""
-    given = settings(context)
-    shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output}, {"--parquet": parquet})
-    from gpuctl.cli.progress import Bar
+    command = start(context, answer, table, parquet=parquet)
     from gpuctl.research.dag import evaluate as of_seeds
     from gpuctl.research.dag import tables, training
     from gpuctl.research.dag.features import Limit
     from gpuctl.research.dag.policies import parse
 
-    check_tables(table or (), tables.EVALUATED)
+    check_tables(table, tables.EVALUATED)
     policies = parse(policy, None if limit is None else Limit(limit.value), patch)
     setting = of_seeds.Setting(_loads(load), _seeds(seed), jobs, executors, delay)
     training.check_unseen(policies, setting.seeds)
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with command.progress() as bar:
         found = of_seeds.run(setting, policies, bar.at)
         fidelity = training.fidelity_of(policies, setting, bar.at)
     result = tables.evaluated(setting, found, fidelity, policies, command_line())
-    print_answer(result, shape, answer, table, given, parquet=parquet)
+    command.print(result)
 
 
 def _seeds(text: str) -> tuple[int, ...]:

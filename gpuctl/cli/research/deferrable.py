@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from gpuctl.cli.command import check_tables, start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
@@ -21,13 +22,13 @@ from gpuctl.cli.options import (
     TrainingFolderOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, for_people, print_answer, print_result, tell_written, write_directory
-from gpuctl.cli.output_format import OutputFormat
+from gpuctl.cli.output import command_line, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.cli.train import LearntPathsArgument, ModelOption, check_tables
+from gpuctl.cli.train import LearntPathsArgument, ModelOption
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 
 if TYPE_CHECKING:
+    from gpuctl.cli.command import Command
     from gpuctl.cli.common import Settings
     from gpuctl.core.results import Analysis
     from gpuctl.replay.models.records import Workload
@@ -149,24 +150,21 @@ def simulate(
     answer: Answer,
 ) -> None:
     """Start deferrable jobs by a policy, slot by slot: how many run, what they wait, what evictions lose."""
-    given = settings(context)
-    shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output}, {"--csv": csv, "--parquet": parquet})
-    from gpuctl.cli.progress import Bar
+    command = start(context, answer, table, csv=csv, parquet=parquet)
     from gpuctl.research.deferrable import tables
     from gpuctl.research.deferrable.cases import read_case
     from gpuctl.research.deferrable.policies import DEFAULT, parse, run
 
-    check_tables(table or (), tables.TABLES)
+    check_tables(table, tables.TABLES)
     policies = parse(policy or [DEFAULT])
     if not capacity.exists():
         raise InputError("no such file or directory", path=str(capacity), hint="name what deferrable convert wrote")
     case = read_case(capacity, jobs, season)
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with command.progress() as bar:
         ran = run(case, policies, evict.value, limit_s=time_limit, tell=bar.at)
     name = capacity.resolve().name if capacity.is_dir() else capacity.name
     result = tables.result(case, ran, evict.value, name, command_line())
-    _print(result, shape, answer, table, given, csv=csv, parquet=parquet)
+    _print(result, command)
 
 
 @deferrable.command(cls=WithExamples)
@@ -312,20 +310,17 @@ def evaluate(
     answer: Answer,
 ) -> None:
     """Score learned rules beside simple ones on made-up cases: does learning pay? With paired intervals."""
-    given = settings(context)
-    shape = answer.shape(given, table)
-    check_outputs(context, {"--output": answer.output})
-    from gpuctl.cli.progress import Bar
+    command = start(context, answer, table)
     from gpuctl.research.deferrable import compare
     from gpuctl.research.deferrable.policies import parse
 
-    check_tables(table or (), compare.TABLES)
+    check_tables(table, compare.TABLES)
     policies = parse([*compare.RULES, *(f"osdec:{model}" for model in models or ())])
     wanted, cases = _loads(loads), _seeds(seeds)
-    with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
+    with command.progress() as bar:
         found = compare.compare(policies, wanted, cases, bar.at)
     result = compare.result(found, policies, wanted, cases, command_line())
-    print_answer(result, shape, answer, table, given)
+    command.print(result)
 
 
 def _loads(text: str) -> tuple[float, ...]:
@@ -354,24 +349,22 @@ def _seeds(text: str) -> tuple[int, ...]:
     return seeds
 
 
-def _print(
-    result: Analysis, shape: OutputFormat | None, answer: Answer, table: list[str] | None, given: Settings, *,
-    csv: Path | None, parquet: Path | None,
-) -> None:  # fmt: skip
+def _print(result: Analysis, command: Command) -> None:
     from gpuctl.research.deferrable.tables import SHORT_FILES
 
+    given, output = command.given, command.answer.output
     short = replace(result, tables=tuple(replace(t, name=SHORT_FILES.get(t.name, t.name)) for t in result.tables))
-    if csv is not None:
-        write_directory(short, csv, "csv", given)
-    if parquet is not None:
-        write_directory(short, parquet, "parquet", given)
+    if command.csv is not None:
+        write_directory(short, command.csv, "csv", given)
+    if command.parquet is not None:
+        write_directory(short, command.parquet, "parquet", given)
     screen = None
-    if for_people(shape, answer.output) and not table:
+    if for_people(command.shape, output) and not command.tables:
         from gpuctl.reports.screens.deferrable import screen as screen_of
 
         screen = screen_of(result)
-    print_result(result, shape, answer.output, table, given, screen=screen, notes=False)
-    tell_written((answer.output, csv, parquet), given)
+    print_result(result, command.shape, output, command.tables, given, screen=screen, notes=False)
+    tell_written((output, command.csv, command.parquet), given)
 
 
 def _seconds(option: str, text: str) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpuctl.research.accel.costs import KINDS, LAYERS
 from gpuctl.research.accel.rows import name, number, read_rows
+from gpuctl.research.row_tables import Row, column
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,8 +42,24 @@ def array_of(path: Path) -> dict[str, float]:
     return {kind: most for kind, most in rows if most}
 
 
-def overview(costs: Costs) -> list[dict[str, Any]]:
-    """One row a model and kind, in the columns of `gpuctl.research.accel.tables.MODELS`."""
+class ModelRow(
+    Row, name="accel_models", section="accel", title="Costs of models",
+    question="What does each model take on each kind of sub-accelerator?",
+):  # fmt: skip
+    """What a model takes on a kind of sub-accelerator."""
+
+    model: str = column("-", "Its name.")
+    kind: str = column("-", "Kind of sub-accelerator.")
+    layers: int = column("layers", "Layers, one after another.")
+    giga_macs: float | None = column("-", "Multiplications in 10^9; empty: the table does not say.")
+    weight_mb: float | None = column("MB", "Bytes of weights; empty: the table does not say.")
+    compute_us: float = column("us", "Sum of its layers' computing times on this kind.")
+    dram_mb: float = column("MB", "Sum of their traffic with the memory.")
+    energy_mj: float = column("mJ", "Sum of their dynamic energy.")
+
+
+def overview(costs: Costs) -> list[ModelRow]:
+    """One row per model and kind."""
     rows = []
     for model in costs.models:
         for k, kind in enumerate(costs.kinds):
@@ -50,13 +67,13 @@ def overview(costs: Costs) -> list[dict[str, Any]]:
             if np.isnan(compute).any():
                 continue
             macs, weights = (costs.extra.get(c, {}).get(model) for c in ("macs", "weight_bytes"))
-            rows.append({
-                "model": model, "kind": kind, "layers": compute.size,
-                "giga_macs": None if macs is None else float(macs[:, k].sum() / 1e9),
-                "weight_mb": None if weights is None else float(weights[:, k].sum() / 1e6),
-                "compute_us": float(compute.sum()), "dram_mb": float(costs.dram_bytes[model][:, k].sum() / 1e6),
-                "energy_mj": float(costs.energy_uj[model][:, k].sum() / 1e3),
-            })  # fmt: skip
+            rows.append(ModelRow(
+                model=model, kind=kind, layers=compute.size,
+                giga_macs=None if macs is None else float(macs[:, k].sum() / 1e9),
+                weight_mb=None if weights is None else float(weights[:, k].sum() / 1e6),
+                compute_us=float(compute.sum()), dram_mb=float(costs.dram_bytes[model][:, k].sum() / 1e6),
+                energy_mj=float(costs.energy_uj[model][:, k].sum() / 1e3),
+            ))  # fmt: skip
     return rows
 
 
@@ -93,8 +110,8 @@ def violations(costs: Costs, kinds: Path | None = None) -> list[str]:
 def _unlike_published(costs: Costs) -> list[str]:
     found = []
     for model, published in PUBLISHED.items():
-        for column, value, unit in zip(("macs", "weight_bytes"), published, (1e9, 1e6), strict=True):
-            ours = float(costs.extra[column][model][:, 0].sum() / unit)
+        for field, value, unit in zip(("macs", "weight_bytes"), published, (1e9, 1e6), strict=True):
+            ours = float(costs.extra[field][model][:, 0].sum() / unit)
             if abs(ours / value - 1) > NEAR:
-                found.append(f"{model}: {column} {ours:.3f}, published {value:g}")
+                found.append(f"{model}: {field} {ours:.3f}, published {value:g}")
     return found

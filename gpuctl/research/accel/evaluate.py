@@ -14,6 +14,7 @@ from gpuctl.research.accel.metrics import by_group, figures
 from gpuctl.research.accel.requests import stream
 from gpuctl.research.accel.simulate import simulate
 from gpuctl.research.learn.repeated_runs import student_interval
+from gpuctl.research.row_tables import Row, column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.research.accel.costs import Machine
+    from gpuctl.research.accel.metrics import GroupRow, PolicyRow
     from gpuctl.research.accel.simulate import Policy
 
     Floats = NDArray[np.float64]
@@ -68,99 +70,153 @@ def loads_of(text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def check_unseen(about: dict[str, Any], asked: Evaluation) -> None:
+def check_unseen(about: dict[str, Any], evaluation: Evaluation) -> None:
     """See that a model has not learnt from what it is to be scored on.
 
     Raises:
         UsageError: it has.
     """
-    last = asked.first_seed + asked.streams - 1
+    last = evaluation.first_seed + evaluation.streams - 1
     for name in ("training_seeds", "held_seeds"):
         span = about.get(name)
-        if isinstance(span, list) and len(span) == 2 and span[0] <= last and asked.first_seed <= span[1]:
+        if isinstance(span, list) and len(span) == 2 and span[0] <= last and evaluation.first_seed <= span[1]:
             raise UsageError(
-                f"--seed {asked.first_seed}: the model learnt from streams with the seeds {span[0]} to {span[1]}",
+                f"--seed {evaluation.first_seed}: the model learnt from streams with the seeds {span[0]} to {span[1]}",
                 hint="another --seed",
             )
 
 
+class GainRow(
+    Row, name="accel_gains", section="accel", title="What learning gains",
+    question="Does the model keep more deadlines than the best rule?",
+):  # fmt: skip
+    """The model against the best rule at a load."""
+
+    load: float = column("-", "Load of the streams: 1 is what the system could just serve if it were perfectly used.")
+    policy: str = column("-", "The model.")
+    streams: int = column("streams", "Streams of requests, none of which the model has learnt from.")
+    sla: float = column("-", "Mean over the streams of the share of deadlines that the model keeps.")
+    rule: str = column("-", "The rule that keeps most deadlines on these streams: the best one, not the weakest.")
+    rule_sla: float = column("-", "Its mean share.")
+    gain: float = column("-", "Mean of sla - rule_sla, paired by stream.")
+    gain_low: float | None = column("-", "Lower end of its 95 % interval, by Student's t; empty: one stream.")
+    gain_high: float | None = column("-", "Upper end of it.")
+    result: str = column("-", "more or fewer deadlines than the rule; not shown: the interval has 0 in it.")
+    train_generations: int | None = column(
+        "-", "Generations, or rounds, that the model was trained for; empty: not known."
+    )
+    train_episodes: int | None = column("streams", "Streams that were simulated for it; empty: not known.")
+
+
+class LoadRow(
+    Row, name="accel_loads", section="accel", title="Policies by load",
+    question="How many deadlines does each policy keep, and at which cost?",
+):  # fmt: skip
+    """A policy at a load: means over the streams."""
+
+    load: float = column("-", "As in the table accel_gains.")
+    policy: str = column("-", "A rule, or the model.")
+    streams: int = column("streams", "Streams of requests, the same for all policies.")
+    sla: float = column("-", "Mean over the streams of the share of deadlines that are kept.")
+    sla_low: float | None = column(
+        "-", "Lower end of the 95 % interval of that mean, by Student's t; empty: one stream."
+    )
+    sla_high: float | None = column("-", "Upper end of it.")
+    jain: float | None = column("-", "Mean of Jain's index of the tenants' shares.")
+    worst_tenant: float | None = column("-", "Mean of the least of the tenants' shares.")
+    p99_us: float | None = column("us", "Mean of the 99th percentile of latency.")
+    energy_mj: float | None = column("mJ", "Mean of the dynamic energy of a stream.")
+    overhead_pct: float | None = column(
+        "%", "Energy of a net's own answers over that of the layers, as in the table accel; mean."
+    )
+    decision_us: float = column(
+        "us",
+        "CPU time of the simulations over their decisions, the simulator's own included; measured, so that it is "
+        "another one in each run.",
+    )
+
+
+class LoadGroupRow(
+    Row, name="accel_by_group", section="accel", title="Deadlines by model and quality of service", detail=True,
+    question="Who pays for it?",
+):  # fmt: skip
+    """The requests of a model or a quality of service at a load, under a policy."""
+
+    load: float = column("-", "As in the table accel_gains.")
+    policy: str = column("-", "A rule, or the model.")
+    by: str = column("-", "model, or qos (quality of service).")
+    name: str = column("-", "Which one.")
+    requests: int = column("requests", "Requests of it in all streams.")
+    sla: float = column("-", "Share of them that were finished by their deadline.")
+
+
 @dataclass(frozen=True)
 class Scores:
-    """What came of policies at loads.
+    """What came of policies at loads."""
 
-    Attributes:
-        loads: one row a load and policy, in the columns of `gpuctl.research.accel.evaluate_tables.LOADS`.
-        gains: one row a load: the model against the best rule there.
-        groups: one row a load, policy, and model or quality of service.
-    """
-
-    loads: list[dict[str, Any]]
-    gains: list[dict[str, Any]]
-    groups: list[dict[str, Any]]
+    loads: list[LoadRow]
+    gains: list[GainRow]
+    groups: list[LoadGroupRow]
 
 
 def run(
-    machine: Machine, policy: Policy, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None
+    machine: Machine, policy: Policy, evaluation: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None
 ) -> Scores:
     """Score a policy and rules on the same streams; the same call gives the same figures, but for ``decision_us``."""
     every = [*(policies.rule(name) for name in RULES), policy]
-    loads: list[dict[str, Any]] = []
-    gains: list[dict[str, Any]] = []
-    groups: list[dict[str, Any]] = []
-    for done, load in enumerate(asked.loads):
-        tell(f"load {load:g}", done, len(asked.loads))
-        seeds = range(asked.first_seed, asked.first_seed + asked.streams)
-        streams = [stream(machine, asked.models, asked.requests, load, seed) for seed in seeds]
+    scores = Scores([], [], [])
+    for done, load in enumerate(evaluation.loads):
+        tell(f"load {load:g}", done, len(evaluation.loads))
+        seeds = range(evaluation.first_seed, evaluation.first_seed + evaluation.streams)
+        streams = [stream(machine, evaluation.models, evaluation.requests, load, seed) for seed in seeds]
         sla: dict[str, Floats] = {}
         for each in every:
             begin = time.process_time()
             outcomes = [simulate(machine, requests, each) for requests in streams]
             took = time.process_time() - begin
             rows = [figures(o, r, machine) for o, r in zip(outcomes, streams, strict=True)]
-            sla[each.name] = np.array([row["sla"] for row in rows])
-            loads.append({"load": load, **_means(rows), **interval(sla[each.name], "sla"),
-                          "decision_us": 1e6 * took / max(sum(row["decisions"] for row in rows), 1)})  # fmt: skip
-            groups += _groups(load, [by_group(o, r, machine) for o, r in zip(outcomes, streams, strict=True)])
-        gains.append({"load": load, **gain_of(sla, policy.name)})
-    return Scores(loads, gains, groups)
+            sla[each.name] = np.array([row.sla for row in rows])
+            low, high = interval(sla[each.name])
+            scores.loads.append(LoadRow(
+                load=load, policy=each.name, streams=len(rows), sla_low=low, sla_high=high, **_means(rows),
+                decision_us=1e6 * took / max(sum(row.decisions for row in rows), 1),
+            ))  # fmt: skip
+            groups = [row for o, r in zip(outcomes, streams, strict=True) for row in by_group(o, r, machine)]
+            scores.groups.extend(_groups(load, groups))
+        scores.gains.append(gain_of(load, sla, policy.name))
+    return scores
 
 
-def _means(rows: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {"policy": rows[0]["policy"], "streams": len(rows)}
+def _means(rows: Sequence[PolicyRow]) -> dict[str, Any]:
+    found = {}
     for name in ("sla", "jain", "worst_tenant", "p99_us", "energy_mj", "overhead_pct"):
-        known = [row[name] for row in rows if row[name] is not None]
+        known = [getattr(row, name) for row in rows if getattr(row, name) is not None]
         found[name] = float(np.mean(known)) if known else None
     return found
 
 
-def _groups(load: float, each: Sequence[list[dict[str, Any]]]) -> list[dict[str, Any]]:
+def _groups(load: float, rows: Sequence[GroupRow]) -> list[LoadGroupRow]:
     sums: dict[tuple[str, str], list[int]] = {}
-    for row in (row for rows in each for row in rows if row["by"] != "tenant"):
-        total = sums.setdefault((row["by"], row["name"]), [0, 0])
-        total[0] += row["requests"]
-        total[1] += row["met"]
-    return [
-        {"load": load, "policy": each[0][0]["policy"], "by": by, "name": name, "requests": n, "sla": met / n}
-        for (by, name), (n, met) in sorted(sums.items())
-    ]
+    for row in (row for row in rows if row.by != "tenant"):
+        total = sums.setdefault((row.by, row.name), [0, 0])
+        total[0] += row.requests
+        total[1] += row.met
+    return [LoadGroupRow(load, rows[0].policy, by, name, n, met / n) for (by, name), (n, met) in sorted(sums.items())]
 
 
-def interval(values: Floats, name: str) -> dict[str, float | None]:
-    """The 95 % interval of a mean, by Student's t; empty where there are too few values."""
-    if values.size < FEWEST:
-        return {f"{name}_low": None, f"{name}_high": None}
-    _, low, high = student_interval(values)
-    return {f"{name}_low": low, f"{name}_high": high}
+def interval(values: Floats) -> tuple[float | None, float | None]:
+    """The ends of the 95 % interval of a mean, by Student's t; None if there are too few values."""
+    return student_interval(values)[1:] if values.size >= FEWEST else (None, None)
 
 
-def gain_of(sla: dict[str, Floats], model: str) -> dict[str, Any]:
-    """A model against the rule with the best mean there, paired by stream."""
+def gain_of(load: float, sla: dict[str, Floats], model: str) -> GainRow:
+    """A model against the rule with the best mean there, paired by stream; how it was trained is left empty."""
     best = max((name for name in sla if name != model), key=lambda name: float(sla[name].mean()))
     off = sla[model] - sla[best]
-    ends = interval(off, "gain")
-    low, high = ends["gain_low"], ends["gain_high"]
+    low, high = interval(off)
     verdict = "not shown" if low is None or high is None or low <= 0 <= high else "more" if low > 0 else "fewer"
-    return {
-        "policy": model, "streams": off.size, "sla": float(sla[model].mean()), "rule": best,
-        "rule_sla": float(sla[best].mean()), "gain": float(off.mean()), **ends, "result": verdict,
-    }  # fmt: skip
+    return GainRow(
+        load=load, policy=model, streams=off.size, sla=float(sla[model].mean()), rule=best,
+        rule_sla=float(sla[best].mean()), gain=float(off.mean()), gain_low=low, gain_high=high, result=verdict,
+        train_generations=None, train_episodes=None,
+    )  # fmt: skip

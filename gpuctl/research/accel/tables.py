@@ -1,90 +1,98 @@
-"""Policies for accelerators side by side, as a result."""
+"""Policies for accelerators side by side, and a learned one against rules, as results."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
-from gpuctl.core.results import Analysis, Column, ResultTable
-from gpuctl.research.accel.metrics import BYTE_PJ, MAC_PJ, by_group, figures
+from gpuctl.core.results import Analysis
+from gpuctl.research.accel.evaluate import GainRow, LoadGroupRow, LoadRow
+from gpuctl.research.accel.metrics import GroupRow, PolicyRow, by_group, figures
 from gpuctl.research.accel.state import FIXED
+from gpuctl.research.row_tables import Row, column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.notes import Note
-    from gpuctl.core.results import SourceInfo
+    from gpuctl.core.results import ResultTable, SourceInfo
+    from gpuctl.research.accel.check import ModelRow
     from gpuctl.research.accel.costs import Machine
+    from gpuctl.research.accel.evaluate import Evaluation, Scores
     from gpuctl.research.accel.requests import Requests
     from gpuctl.research.accel.simulate import Outcome, Rules
 
-SUMMARY = (
-    Column("policy", "-", "Order and place of requests, or a learned policy."),
-    Column("requests", "requests", "All requests of the file."),
-    Column("met", "requests", "Those that were finished by their deadline."),
-    Column("sla", "-", "met / requests: what is not finished, or was dropped, is missed."),
-    Column("jain", "-", "Jain's index of the tenants' sla, 1 / tenants to 1 (all alike); empty: nothing was met."),
-    Column("worst_tenant", "-", "sla of the tenant that has the least."),
-    Column("mean_latency_us", "us", "Mean of end - arrival over finished requests."),
-    Column("p50_us", "us", "Median of it: of n sorted values the one at min(n - 1, floor(0.5 n))."),
-    Column("p99_us", "us", "99th percentile of it, at min(n - 1, floor(0.99 n))."),
-    Column("energy_mj", "mJ", "Dynamic energy of all layers that were started, by the table of costs."),
-    Column("static_mj", "mJ", "Static power of all sub-accelerators x makespan; empty: of some the power is unknown."),
-    Column("makespan_us", "us", "End of the last layer, from time 0."),
-    Column("dropped", "requests", "Requests that were given up as too late (--drop)."),
-    Column("decisions", "decisions", "Decisions that were made."),
-    Column("candidates", "requests", "Requests that could be chosen, summed over decisions."),
-    Column("overhead_uj", "uJ", f"Energy of a net's own answers: {MAC_PJ} pJ a multiplication for each candidate, "
-           f"{BYTE_PJ:g} pJ for each weight at each decision (assumed); 0 for rules."),
-    Column("overhead_pct", "%", "overhead_uj over energy_mj."),
-)  # fmt: skip
-REQUESTS = (
-    Column("policy", "-", "As in the table accel."),
-    Column("request", "-", "Its name."),
-    Column("start_us", "us", "Start of its first layer; empty: none started."),
-    Column("end_us", "us", "End of its last layer; empty: not finished, or dropped."),
-    Column("met", "-", "1: finished by its deadline; 0: not."),
-)
-GROUPS = (
-    Column("policy", "-", "As in the table accel."),
-    Column("by", "-", "model, qos (quality of service) or tenant."),
-    Column("name", "-", "Which one; empty: the file says none."),
-    Column("requests", "requests", "Requests of it."),
-    Column("met", "requests", "Those that were finished by their deadline."),
-    Column("sla", "-", "met / requests."),
-    Column("mean_latency_us", "us", "Mean of end - arrival over finished ones."),
-    Column("p99_us", "us", "99th percentile of it."),
-)
-LAYERS = (
-    Column("policy", "-", "As in the table accel."),
-    Column("request", "-", "Its name."),
-    Column("layer", "-", "Number of the layer in its model, from 0."),
-    Column("sub_accelerator", "-", "Number of the sub-accelerator that it ran on, from 0."),
-    Column("start_us", "us", "Its start."),
-    Column("end_us", "us", "Its end."),
-)
-HEADINGS = {
-    "accel": ("Policies for accelerators", "Which policy keeps most deadlines, how fairly, and with how much energy?"),
-    "accel_groups": ("Deadlines by model, quality of service and tenant", "Whose deadlines are kept?"),
-    "accel_requests": ("Requests", "What came of each request?"),
-    "accel_time": ("Time of policies", "What does a decision take?"),
-    "accel_layers": ("Layers", "What ran where, and when?"),
-    "accel_models": ("Costs of models", "What does each model take on each kind of sub-accelerator?"),
-    "accel_stream": ("Requests", "What arrives when?"),
-}
-"""Of each table: its title, and the question that it answers."""
-TIMES = (
-    Column("policy", "-", "As in the table accel."),
-    Column("cpu_s", "s", "CPU time of its simulation, measured, another one in each run; of genetic and exhaustive the "
-           "time of their search."),
-    Column("decision_us", "us", "cpu_s over its decisions, the simulator's share included; empty: it decides once."),
-)  # fmt: skip
+
+class RequestRow(
+    Row, name="accel_requests", section="accel", title="Requests", detail=True, question="What came of each request?"
+):
+    """A request under a policy."""
+
+    policy: str = column("-", "As in the table accel.")
+    request: str = column("-", "Its name.")
+    start_us: float | None = column("us", "Start of its first layer; empty: none started.")
+    end_us: float | None = column("us", "End of its last layer; empty: not finished, or dropped.")
+    met: int = column("-", "1: finished by its deadline; 0: not.")
+
+
+class LayerRow(
+    Row, name="accel_layers", section="accel", title="Layers", detail=True, question="What ran where, and when?"
+):
+    """A layer of a request, as it ran under a policy."""
+
+    policy: str = column("-", "As in the table accel.")
+    request: str = column("-", "Its name.")
+    layer: int = column("-", "Number of the layer in its model, from 0.")
+    sub_accelerator: int = column("-", "Number of the sub-accelerator that it ran on, from 0.")
+    start_us: float = column("us", "Its start.")
+    end_us: float = column("us", "Its end.")
+
+
+class TimeRow(Row, name="accel_time", section="accel", title="Time of policies", question="What does a decision take?"):
+    """CPU time of a policy."""
+
+    policy: str = column("-", "As in the table accel.")
+    cpu_s: float = column(
+        "s",
+        "CPU time of its simulation, measured, another one in each run; of genetic and exhaustive the time of their "
+        "search.",
+    )
+    decision_us: float | None = column(
+        "us", "cpu_s over its decisions, the simulator's share included; empty: it decides once."
+    )
+
+
+class StreamRow(Row, name="accel_stream", section="accel", title="Requests", question="What arrives when?"):
+    """A request that was generated."""
+
+    request: str = column("-", "Its name.")
+    tenant: str = column("-", "Whose it is.")
+    model: str = column("-", "What it runs.")
+    qos: str = column("-", "Quality of service: high, medium, low.")
+    arrival_us: float = column("us", "Its arrival.")
+    deadline_us: float = column("us", "Its deadline: arrival + 2, 4 or 8 times the model's least time.")
+
+
+class CurveRow(
+    Row, name="accel_curve", section="accel", title="Training", detail=True, question="How did the training go?"
+):
+    """A step of the training of a model."""
+
+    step: int = column("-", "Generation, or round, of the training, from 1.")
+    score: float | None = column("-", "Mean score of what was tried in it.")
+    held_score: float | None = column("-", "Score on streams that are not learnt from; empty: not looked at.")
+
+
 TABLES = ("accel", "accel_groups", "accel_time", "accel_requests", "accel_layers")
+EVALUATED = ("accel_gains", "accel_loads", "accel_by_group", "accel_curve")
 FILES = {"accel": "summary", "accel_requests": "requests", "accel_groups": "groups"}
 """Names of tables in the files of ``--csv``."""
+MOST_OVERHEAD_PCT = 1.5
+"""Of the energy of the layers: what the paper says of its policy."""
 
 
 def result(
@@ -94,7 +102,7 @@ def result(
     """Put the outcomes of policies together as a result.
 
     Args:
-        outcomes: one a policy.
+        outcomes: one per policy.
         requests: that were simulated.
         machine: on which.
         rules: that held.
@@ -104,43 +112,37 @@ def result(
         warnings: what a reader must know.
     """
     population = note("{n:,} request{n||s} on {system}.", n=len(requests), system=ours(machine.system.text))
-    tables = [
-        _table("accel", population, SUMMARY, [figures(each, requests, machine) for each in outcomes], first_columns=9),
-        _table("accel_groups", population, GROUPS,
-               [row for each in outcomes for row in by_group(each, requests, machine)]),
-        _table("accel_requests", population, REQUESTS,
-               pl.concat([_requests(each, requests) for each in outcomes]), detail=True),
-    ]  # fmt: skip
+    groups = [row for each in outcomes for row in by_group(each, requests, machine)]
     times = [
-        {"policy": each.policy.name, "cpu_s": each.cpu_s,
-         "decision_us": 1e6 * each.cpu_s / each.decisions if each.decisions and each.policy.order != FIXED else None}
+        TimeRow(each.policy.name, each.cpu_s,
+                1e6 * each.cpu_s / each.decisions if each.decisions and each.policy.order != FIXED else None)
         for each in outcomes
     ]  # fmt: skip
-    tables.append(_table("accel_time", population, TIMES, times))
+    tables = [
+        PolicyRow.table([figures(each, requests, machine) for each in outcomes], population),
+        GroupRow.table(groups, population),
+        RequestRow.table(pl.concat([_requests(each, requests) for each in outcomes]), population),
+        TimeRow.table(times, population),
+    ]
     if log:
-        frame = pl.concat([_layers(each, requests) for each in outcomes])
-        tables.append(_table("accel_layers", population, LAYERS, frame, detail=True))
-    return Analysis(
-        cluster=note("{name}", name=Named("cluster", machine.system.text)), tables=tuple(tables),
-        sections=(("accel", "Accelerators"),), sources=sources,
-        settings={
-            "system": ours(f"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us"),
-            "decisions": ours(f"each {number(rules.period_us)} us" if rules.period_us else "whenever one can start"),
-            "late requests": ours("dropped" if rules.drop else "kept"),
-        },
-        command=command, warnings=warnings,
-    )  # fmt: skip
+        tables.append(LayerRow.table(pl.concat([_layers(each, requests) for each in outcomes]), population))
+    settings = {
+        "system": ours(f"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us"),
+        "decisions": ours(f"each {number(rules.period_us)} us" if rules.period_us else "whenever one can start"),
+        "late requests": ours("dropped" if rules.drop else "kept"),
+    }
+    return _analysis(_name(machine), tables, settings, command, warnings, sources)
 
 
-def _table(
-    name: str, population: Note, columns: tuple[Column, ...], rows: list[dict[str, Any]] | pl.DataFrame, **more: Any
-) -> ResultTable:
-    title, question = HEADINGS[name]
-    frame = rows if isinstance(rows, pl.DataFrame) else pl.DataFrame(rows, infer_schema_length=None)
-    return ResultTable(
-        name=name, section="accel", title=title, question=question, population=population, notes=(), columns=columns,
-        frame=frame.select(column.name for column in columns), **more,
-    )  # fmt: skip
+def _name(machine: Machine) -> Note:
+    return note("{name}", name=Named("cluster", machine.system.text))
+
+
+def _analysis(  # noqa: PLR0917
+    cluster: Note, tables: Sequence[ResultTable], settings: dict[str, Note], command: str,
+    warnings: tuple[Note, ...] = (), sources: tuple[SourceInfo, ...] = (),
+) -> Analysis:  # fmt: skip
+    return Analysis(cluster, tuple(tables), (("accel", "Accelerators"),), sources, settings, command, warnings=warnings)
 
 
 def _requests(outcome: Outcome, requests: Requests) -> pl.DataFrame:
@@ -160,35 +162,12 @@ def _layers(outcome: Outcome, requests: Requests) -> pl.DataFrame:
     }).with_columns(pl.col("start_us", "end_us").round(3))  # fmt: skip
 
 
-MODELS = (
-    Column("model", "-", "Its name."),
-    Column("kind", "-", "Kind of sub-accelerator."),
-    Column("layers", "layers", "Layers, one after another."),
-    Column("giga_macs", "-", "Multiplications in 10^9; empty: the table does not say."),
-    Column("weight_mb", "MB", "Bytes of weights; empty: the table does not say."),
-    Column("compute_us", "us", "Sum of its layers' computing times on this kind."),
-    Column("dram_mb", "MB", "Sum of their traffic with the memory."),
-    Column("energy_mj", "mJ", "Sum of their dynamic energy."),
-)
-
-
-def models(rows: list[dict[str, Any]], path: str, command: str, warnings: tuple[Note, ...] = ()) -> Analysis:
+def models(rows: Sequence[ModelRow], path: str, command: str, warnings: tuple[Note, ...] = ()) -> Analysis:
     """The rows of `gpuctl.research.accel.check.overview` as a result."""
-    table = _table("accel_models", note("All models of {path}.", path=Named("path", path)), MODELS, rows)
-    return Analysis(
-        cluster=ours("costs"), tables=(table,), sections=(("accel", "Accelerators"),), sources=(), settings={},
-        command=command, warnings=warnings,
-    )  # fmt: skip
+    from gpuctl.research.accel.check import ModelRow
 
-
-STREAM = (
-    Column("request", "-", "Its name."),
-    Column("tenant", "-", "Whose it is."),
-    Column("model", "-", "What it runs."),
-    Column("qos", "-", "Quality of service: high, medium, low."),
-    Column("arrival_us", "us", "Its arrival."),
-    Column("deadline_us", "us", "Its deadline: arrival + 2, 4 or 8 times the model's least time."),
-)
+    table = ModelRow.table(rows, note("All models of {path}.", path=Named("path", path)))
+    return _analysis(ours("costs"), [table], {}, command, warnings)
 
 
 def stream(requests: Requests, machine: Machine, command: str) -> Analysis:
@@ -198,8 +177,60 @@ def stream(requests: Requests, machine: Machine, command: str) -> Analysis:
         "model": [machine.models[k] for k in requests.model.tolist()], "qos": requests.qos,
         "arrival_us": requests.arrival, "deadline_us": requests.deadline,
     })  # fmt: skip
-    table = _table("accel_stream", note("{n:,} request{n||s}.", n=len(requests)), STREAM, frame)
-    return Analysis(
-        cluster=note("{name}", name=Named("cluster", machine.system.text)), tables=(table,),
-        sections=(("accel", "Accelerators"),), sources=(), settings={}, command=command,
+    table = StreamRow.table(frame, note("{n:,} request{n||s}.", n=len(requests)))
+    return _analysis(_name(machine), [table], {}, command)
+
+
+def evaluated(
+    scores: Scores, machine: Machine, evaluation: Evaluation, about: dict[str, Any], curve: list[dict[str, float]], *,
+    command: str, warnings: tuple[Note, ...] = (),
+) -> Analysis:  # fmt: skip
+    """Put the scores of `gpuctl.research.accel.evaluate.run` together as a result."""
+    population = note(
+        "{streams:,} streams of {n:,} request{n||s} a load, seeds {first} to {last}, on {system}.",
+        streams=evaluation.streams, n=evaluation.requests, first=evaluation.first_seed,
+        last=evaluation.first_seed + evaluation.streams - 1, system=ours(machine.system.text),
     )  # fmt: skip
+    generations, episodes = whole(about.get("generations")), whole(about.get("episodes"))
+    gains = [replace(row, train_generations=generations, train_episodes=episodes) for row in scores.gains]
+    steps = [CurveRow(k, row.get("score", row.get("reward")), row.get("held_score")) for k, row in enumerate(curve, 1)]
+    said = sentences(scores)
+    tables = (
+        GainRow.table(gains, population, said),
+        LoadRow.table(scores.loads, population),
+        LoadGroupRow.table(scores.groups, population),
+        CurveRow.table(steps, note("Each step of the training.")),
+    )
+    training = ours("not known: the model has no card")
+    if generations is not None and episodes is not None:
+        training = note("generations or rounds: {g:,}; simulated streams: {e:,}", g=generations, e=episodes)
+    settings = {
+        "system": ours(f"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us"),
+        "training": training,
+        "intervals": ours("95 %, Student's t over streams; gains are paired by stream"),
+    }
+    return _analysis(_name(machine), tables, settings, command, (*warnings, *said))
+
+
+def sentences(scores: Scores) -> tuple[Note, ...]:
+    """What the gains mean, one sentence per load, and whether the policy's own energy matters."""
+    found = []
+    for row in scores.gains:
+        more = {"more": "keeps more deadlines than", "fewer": "keeps fewer deadlines than"}.get(
+            row.result, "is not shown to differ from"
+        )
+        pays = "" if row.result == "more" else " Learning does not pay here."
+        found.append(note(
+            "At load {load} the model {more} {rule}, the best rule: {sla:.3f} against {rule_sla:.3f}.{pays}",
+            load=ours(number(row.load)), more=ours(more), rule=ours(row.rule), sla=row.sla, rule_sla=row.rule_sla,
+            pays=ours(pays),
+        ))  # fmt: skip
+    most = max((row.overhead_pct or 0.0 for row in scores.loads), default=0.0)
+    if most > MOST_OVERHEAD_PCT:
+        found.append(note("The model's own energy is up to {most:.2f} % of the layers', more than 1.5 %.", most=most))
+    return tuple(found)
+
+
+def whole(value: object) -> int | None:
+    """A whole number of a card, else None."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None

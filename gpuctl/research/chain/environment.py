@@ -77,16 +77,16 @@ class Chain(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         check_size(found, nodes)
         pair = Pair(job_nodes, minutes_of_option("limit", limit))
         first = next_midnight(found.first_start_s) if begin is None else begin
-        asked = Evaluation(nodes, pair, (), 0, first, outage_cost, 60 * minutes_of_option("warm_up", warm_up))
+        evaluation = Evaluation(nodes, pair, (), 0, first, outage_cost, 60 * minutes_of_option("warm_up", warm_up))
         last = int(found.submit_s[-1]) if end is None else end
-        self.begins = range(first, last - asked.arrivals_s + 1, EVERY_S)
+        self.begins = range(first, last - evaluation.arrivals_s + 1, EVERY_S)
         if not self.begins:
             raise UsageError(
-                f"{found.name}: no start has {asked.arrivals_s / DAY_S:g} days of submissions after it",
+                f"{found.name}: no start has {evaluation.arrivals_s / DAY_S:g} days of submissions after it",
                 hint="a longer log, or a shorter warm_up",
             )
         self.every_min, self.outage_cost = every_min, outage_cost
-        self._trial = Trial(found, asked)
+        self._trial = Trial(found, evaluation)
         self._known: dict[int, tuple[Seen, Floats]] = {}
         self.observation_space = gymnasium.spaces.Box(0, MOST, (len(SEEN),), np.float32)
         self.action_space = gymnasium.spaces.Discrete(2)

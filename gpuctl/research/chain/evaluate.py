@@ -20,6 +20,7 @@ from gpuctl.research.chain.nets import NETS, OF_COST, OF_WAIT, rule_of
 from gpuctl.research.chain.policies import LEARN, NAMES, Rule, Start, hourly, lessons, look, trained
 from gpuctl.research.chain.trial import EVERY_S, FEWEST_STARTS, Evaluation, Trial
 from gpuctl.research.learn.extra import needed
+from gpuctl.research.row_tables import Row, column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -75,7 +76,7 @@ def policy_names(text: str) -> tuple[str, ...]:
     return names
 
 
-def starts(asked: Evaluation, log: Log) -> tuple[list[int], list[int]]:
+def starts(evaluation: Evaluation, log: Log) -> tuple[list[int], list[int]]:
     """Seconds of the starts to learn from, and of those for the score.
 
     Those to learn from end, with the last submission, before the split. Those for the score have their P two days
@@ -84,21 +85,22 @@ def starts(asked: Evaluation, log: Log) -> tuple[list[int], list[int]]:
     Raises:
         InputError: there are too few of either.
     """
-    past = list(range(asked.from_s, asked.split_s - asked.arrivals_s + 1, EVERY_S))
-    first = asked.split_s + WARM_UP_S - asked.warm_up_s
-    later = list(range(first, int(log.submit_s[-1]) - asked.arrivals_s + 1, EVERY_S))
+    past = list(range(evaluation.from_s, evaluation.split_s - evaluation.arrivals_s + 1, EVERY_S))
+    first = evaluation.split_s + WARM_UP_S - evaluation.warm_up_s
+    later = list(range(first, int(log.submit_s[-1]) - evaluation.arrivals_s + 1, EVERY_S))
     if not later:
-        days = (asked.arrivals_s - asked.warm_up_s + WARM_UP_S) / DAY_S
+        days = (evaluation.arrivals_s - evaluation.warm_up_s + WARM_UP_S) / DAY_S
         raise InputError(
             f"{log.name}: no start from the split on has {days:g} days of submissions after it",
             hint="name an earlier --split",
         )
-    if first < asked.from_s:
+    if first < evaluation.from_s:
         raise InputError(
-            f"{log.name}: the split leaves fewer than {asked.warm_up_s / DAY_S:g} days of warm-up to its first start",
+            f"{log.name}: the split leaves fewer than {evaluation.warm_up_s / DAY_S:g} days of warm-up to its first "
+            "start",
             hint="name a later --split, or a shorter --warm-up",
         )
-    if len(past) < FEWEST_STARTS and set(asked.policies) & {*LEARN, *NETS}:
+    if len(past) < FEWEST_STARTS and set(evaluation.policies) & {*LEARN, *NETS}:
         raise InputError(
             f"{log.name}: {len(past)} starts before the split to learn from, fewer than {FEWEST_STARTS}",
             hint="name a later --split, or policies that do not learn: reactive, avg",
@@ -133,17 +135,48 @@ def found_of(outcomes: list[list[Outcome]], train_s: float | None) -> Found:
     )
 
 
-Frames = tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame, pl.DataFrame]
+class ForecastRow(
+    Row, name="chain_forecasts", section="chain", title="Forecasts of the successor's wait",
+    question="Does the wait that a policy counts on hold what it promises?",
+):  # fmt: skip
+    """The forecasts of a policy at the starts of a level."""
+
+    policy: str = column("-", "The rule that uses a forecast of S's wait.")
+    level: str = column("-", "As in the table chain.")
+    looks: int = column("looks", "Hourly looks while P runs, at the starts scored.")
+    quantile: float = column("-", "Which quantile of the wait is forecast: C / (1 + C) at outage cost C.")
+    covered_pct: float | None = column(
+        "%", "Share of the looks at which S waits no longer than that; to be quantile x 100."
+    )
+    pinball_h: float | None = column("h", "Mean pinball loss of the quantile; less is better.")
+    mean_wait_h: float | None = column("h", "Mean wait of S when submitted at the look.")
+
+
+class FrontierRow(
+    Row, name="chain_frontier", section="chain", title="Interruption against overlap", detail=True,
+    question="How much overlap does less interruption cost?",
+):  # fmt: skip
+    """A policy that was tried with an outage cost, at the starts of a level."""
+
+    policy: str = column("-", "The rule by which S is submitted.")
+    level: str = column("-", "As in the table chain.")
+    outage_cost: float | None = column("-", "The outage cost that it was tried with; empty: it has none.")
+    overlap_h: float = column("h", "Mean overlap over the starts.")
+    interruption_h: float = column("h", "Mean interruption over the starts.")
+
+
+Frames = tuple[pl.DataFrame, pl.DataFrame, list[ForecastRow], list[FrontierRow]]
 
 
 def run(
-    log: Log, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, saved: Model | None = None
+    log: Log, evaluation: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None,
+    saved: Model | None = None,
 ) -> Frames:  # fmt: skip
     """Evaluate; the same log and settings give the same figures, but for ``train_s``.
 
     Args:
         log: the trace.
-        asked: what is wanted.
+        evaluation: its settings.
         tell: called with what is under way, how much of it is done, of how much.
         saved: a model that was trained before, for the policy `SAVED`.
 
@@ -154,9 +187,9 @@ def run(
     Raises:
         InputError: jobs that are larger than the cluster, or too few starts.
     """
-    check_size(log, asked.size)
-    past, later = starts(asked, log)
-    trial = Trial(log, asked)
+    check_size(log, evaluation.size)
+    past, later = starts(evaluation, log)
+    trial = Trial(log, evaluation)
     learnt = _lessons(trial, past, tell)
     scored = [trial.start(begin) for begin in later]
 
@@ -167,11 +200,11 @@ def run(
     found: dict[str, Found] = {}
     priced: dict[str, Callable[[float], Rule]] = {}
     aimed: dict[str, float] = {}
-    for done, name in enumerate(dict.fromkeys(("reactive", *asked.policies))):
-        tell(name, done, len(asked.policies) + 1)
+    for done, name in enumerate(dict.fromkeys(("reactive", *evaluation.policies))):
+        tell(name, done, len(evaluation.policies) + 1)
         begin = time.process_time()
-        priced[name] = _priced(name, learnt, asked.outage_cost, saved, tell)
-        aimed[name] = _aimed(name, learnt, asked)
+        priced[name] = _priced(name, learnt, evaluation.outage_cost, saved, tell)
+        aimed[name] = _aimed(name, learnt, evaluation)
         rule = priced[name](aimed[name])
         took = None
         if name in {*LEARN, *NETS} and learnt is not None:
@@ -182,31 +215,31 @@ def run(
     of_level = {level: (reactive.down_h > low) & (reactive.down_h <= high) for level, low, high in LEVELS}
     table = [
         {"policy": name, "level": level}
-        | _figures(found[name], reactive, days, asked.outage_cost, at)
+        | _figures(found[name], reactive, days, evaluation.outage_cost, at)
         | {"aimed_cost": aimed[name] if name in PRICED else None}
-        for name in asked.policies
+        for name in evaluation.policies
         for level, at in of_level.items()
     ]
-    forecast = [
-        {"policy": name, "level": level} | row
-        for name in asked.policies
-        for level, row in _forecast_rows(priced[name](aimed[name]), scored, of_level).items()
+    forecasts = [
+        row for name in evaluation.policies for row in _forecast_rows(name, priced[name](aimed[name]), scored, of_level)
     ]
-    frontier: list[dict[str, Any]] = []
-    of_cost = [name for name in asked.policies if name in GO_BY_COST or (name == SAVED and saved and not saved.priced)]
+    frontier: list[FrontierRow] = []
+    of_cost = [
+        name for name in evaluation.policies if name in GO_BY_COST or (name == SAVED and saved and not saved.priced)
+    ]
     for done, name in enumerate(of_cost):
         tell("other outage costs", done, len(of_cost))
         for cost in sorted({*COSTS, aimed[name]}):
             each = found[name] if cost == aimed[name] else tried(name, priced[name](cost), None)
             frontier += _points(name, cost, each, of_level)
-    for name in asked.policies:
+    for name in evaluation.policies:
         if name not in {*of_cost, "asap"}:
-            frontier += _points(name, asked.outage_cost if name in PRICED else None, found[name], of_level)
+            frontier += _points(name, evaluation.outage_cost if name in PRICED else None, found[name], of_level)
     return (
         pl.DataFrame(table, infer_schema_length=None),
-        _each({name: found[name].outcomes for name in asked.policies}, later),
-        pl.DataFrame(forecast, FORECAST),
-        pl.DataFrame(frontier, FRONTIER),
+        _each({name: found[name].outcomes for name in evaluation.policies}, later),
+        forecasts,
+        frontier,
     )
 
 
@@ -219,12 +252,14 @@ GO_BY_COST = ("plan", "newsvendor", *OF_WAIT, "best")
 PRICED = (*GO_BY_COST, *OF_COST, SAVED)
 
 
-def _aimed(name: str, learnt: Lessons | None, asked: Evaluation) -> float:
+def _aimed(name: str, learnt: Lessons | None, evaluation: Evaluation) -> float:
     """The outage cost that a policy goes by: that of the user, or less where the overlap has a bound."""
-    if asked.max_overlap_h is None or name not in BOUNDED or learnt is None:
-        return asked.outage_cost
-    apart = -(-asked.arrivals_s // EVERY_S)
-    return cost_within(name, learnt, asked.outage_cost, asked.max_overlap_h, apart=apart, a_day=DAY_S // EVERY_S)
+    if evaluation.max_overlap_h is None or name not in BOUNDED or learnt is None:
+        return evaluation.outage_cost
+    apart = -(-evaluation.arrivals_s // EVERY_S)
+    return cost_within(
+        name, learnt, evaluation.outage_cost, evaluation.max_overlap_h, apart=apart, a_day=DAY_S // EVERY_S
+    )
 
 
 def _priced(
@@ -239,20 +274,12 @@ def _priced(
     return cache(lambda c: trained(name, learnt, c))
 
 
-def _points(
-    name: str, cost: float | None, found: Found, of_level: dict[str, NDArray[np.bool_]]
-) -> list[dict[str, Any]]:
+def _points(name: str, cost: float | None, found: Found, of_level: dict[str, NDArray[np.bool_]]) -> list[FrontierRow]:
     return [
-        {"policy": name, "level": level, "outage_cost": cost, "overlap_h": float(found.over_h[at].mean()),
-         "interruption_h": float(found.down_h[at].mean())}
-        for level, at in of_level.items() if at.any()
-    ]  # fmt: skip
-
-
-FRONTIER = {
-    "policy": pl.String, "level": pl.String, "outage_cost": pl.Float64, "overlap_h": pl.Float64,
-    "interruption_h": pl.Float64,
-}  # fmt: skip
+        FrontierRow(name, level, cost, float(found.over_h[at].mean()), float(found.down_h[at].mean()))
+        for level, at in of_level.items()
+        if at.any()
+    ]
 
 
 FORESEE = ("newsvendor", *NETS)
@@ -261,7 +288,7 @@ FORESEE = ("newsvendor", *NETS)
 
 def _lessons(trial: Trial, past: list[int], tell: Callable[[str, int, int], None]) -> Lessons | None:
     """What the policies that are asked for learn from, if they learn."""
-    wanted = set(trial.asked.policies)
+    wanted = set(trial.evaluation.policies)
     if not wanted & {*LEARN, *NETS}:
         return None
     return lessons(
@@ -283,18 +310,12 @@ def _each(outcomes: dict[str, list[list[Outcome]]], later: list[int]) -> pl.Data
     ).drop("start_s")  # fmt: skip
 
 
-FORECAST = {
-    "policy": pl.String, "level": pl.String, "looks": pl.Int64, "quantile": pl.Float64, "covered_pct": pl.Float64,
-    "pinball_h": pl.Float64, "mean_wait_h": pl.Float64,
-}  # fmt: skip
-
-
 def _forecast_rows(
-    rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]]
-) -> dict[str, dict[str, Any]]:
+    name: str, rule: Rule, scored: list[Start], of_level: dict[str, NDArray[np.bool_]]
+) -> list[ForecastRow]:
     """How good the quantile is that a rule aims at, over hourly looks at the starts of each level."""
     if rule.wait_h is None or rule.quantile is None:
-        return {}
+        return []
     waits, quantiles = [], []
     for start in scored:
         at = hourly(start)
@@ -302,18 +323,16 @@ def _forecast_rows(
         waits.append(wait / 60)
         quantiles.append(rule.wait_h(start, at, rows))
     q = rule.quantile
-    table = {}
+    table = []
     for level, at_level in of_level.items():
         some = np.flatnonzero(at_level).tolist()
-        y, asked = (np.concatenate([each[k] for k in some] or [np.zeros(0)]) for each in (waits, quantiles))
-        off = y - asked
-        table[level] = {
-            "looks": y.size,
-            "quantile": q,
-            "covered_pct": 100 * float((off <= 0).mean()) if y.size else None,
-            "pinball_h": float(np.maximum(q * off, (q - 1) * off).mean()) if y.size else None,
-            "mean_wait_h": float(y.mean()) if y.size else None,
-        }
+        y, forecast = (np.concatenate([each[k] for k in some] or [np.zeros(0)]) for each in (waits, quantiles))
+        off = y - forecast
+        means: tuple[float | None, ...] = (None,) * 3
+        if y.size:
+            loss = float(np.maximum(q * off, (q - 1) * off).mean())
+            means = 100 * float((off <= 0).mean()), loss, float(y.mean())
+        table.append(ForecastRow(name, level, y.size, q, *means))
     return table
 
 

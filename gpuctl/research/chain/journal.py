@@ -26,8 +26,8 @@ _HINT = "name the journal that gpuctl chain run has written"
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a journal says.
+class JournalState:
+    """The state of a chain by its journal.
 
     Attributes:
         name: of the chain, as its file has it.
@@ -61,7 +61,7 @@ def token(name: str, chain: str, number: int) -> str:
     return f"{name}.{number}.{chain}"
 
 
-def read(path: Path) -> Told:
+def read(path: Path) -> JournalState:
     """Read a journal; a last line that a kill has cut off counts for nothing.
 
     Raises:
@@ -78,10 +78,10 @@ def read(path: Path) -> Told:
         if not isinstance(event, dict) or not isinstance(event.get("event"), str):
             raise InputError("is not a line of a journal", path=str(path), line=number, hint=_HINT)
         events.append(event)
-    return _told(events, path)
+    return _state_of(events, path)
 
 
-def _told(events: list[dict[str, Any]], path: Path) -> Told:
+def _state_of(events: list[dict[str, Any]], path: Path) -> JournalState:
     jobs: dict[int, str] = {}
     ended: dict[int, str] = {}
     name, chain, open_, over = "", "", None, False
@@ -101,7 +101,7 @@ def _told(events: list[dict[str, Any]], path: Path) -> Told:
             ended[number] = str(event.get("state"))
         elif kind in {STOPPED, DONE}:
             over = True
-    return Told(name, chain, jobs, open_, ended, over, events)
+    return JournalState(name, chain, jobs, open_, ended, over, events)
 
 
 def _odd(event: Event) -> str | None:
@@ -132,7 +132,7 @@ class Journal:
     def __init__(self, path: Path, name: str, wait_s: float = 60.0, *, dry: bool = False) -> None:
         self.path, self._file = path, -1
         if dry:
-            self.told = self._looked_at(name)
+            self.state = self._looked_at(name)
             return
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
         try:
@@ -140,7 +140,7 @@ class Journal:
             self._mend()
             if not os.fstat(self._file).st_size:
                 self.write(BEGUN, name=name, chain=secrets.token_hex(8))
-            self.told = self._of(name)
+            self.state = self._of(name)
         except BaseException:
             os.close(self._file)
             raise
@@ -174,22 +174,22 @@ class Journal:
             os.fsync(folder)
         finally:
             os.close(folder)
-        self.told = read(self.path)
+        self.state = read(self.path)
 
-    def _of(self, name: str) -> Told:
+    def _of(self, name: str) -> JournalState:
         """What it says, of the chain of this name."""
-        told = read(self.path)
-        if told.name != name:
-            raise UsageError(f"{self.path}: the journal of the chain {told.name!r}, not {name!r}", hint=_ELSE)
-        return told
+        state = read(self.path)
+        if state.name != name:
+            raise UsageError(f"{self.path}: the journal of the chain {state.name!r}, not {name!r}", hint=_ELSE)
+        return state
 
-    def _looked_at(self, name: str) -> Told:
+    def _looked_at(self, name: str) -> JournalState:
         """What it says, or that the chain has not begun."""
         if self.path.exists():
-            told = read(self.path)
-            if told.events:
+            state = read(self.path)
+            if state.events:
                 return self._of(name)
-        return Told(name, secrets.token_hex(8), {}, None, {}, False, [])
+        return JournalState(name, secrets.token_hex(8), {}, None, {}, False, [])
 
     def _lock(self, wait_s: float) -> None:
         until = time.monotonic() + wait_s

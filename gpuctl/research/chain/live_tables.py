@@ -13,7 +13,7 @@ from gpuctl.research.chain.policies import QUANTILES
 
 if TYPE_CHECKING:
     from gpuctl.research.chain.advice import Advice
-    from gpuctl.research.chain.journal import Told
+    from gpuctl.research.chain.journal import JournalState
 
 _WAITS = tuple(f"wait_p{100 * q:.0f}_h" for q in QUANTILES)
 ADVICE = (
@@ -76,19 +76,19 @@ def advice(found: Advice, accrues: bool | None, command: str) -> Analysis:
     )  # fmt: skip
 
 
-def status(told: Told, command: str) -> Analysis:
+def status(state: JournalState, command: str) -> Analysis:
     """The jobs of a chain, as its journal has them."""
-    why = {e["number"]: str(e.get("why", "")) for e in told.events if e["event"] == journal.SUBMITTING}
-    at = {e["number"]: float(e["at_s"]) for e in told.events if e["event"] == journal.SUBMITTED}
+    why = {e["number"]: str(e.get("why", "")) for e in state.events if e["event"] == journal.SUBMITTING}
+    at = {e["number"]: float(e["at_s"]) for e in state.events if e["event"] == journal.SUBMITTED}
     rows = [
-        {"number": k, "job": told.jobs.get(k), "submitted_s": at.get(k),
-         "state": told.ended.get(k, "submitted" if k in told.jobs else "unsure"), "why": why.get(k)}
+        {"number": k, "job": state.jobs.get(k), "submitted_s": at.get(k),
+         "state": state.ended.get(k, "submitted" if k in state.jobs else "unsure"), "why": why.get(k)}
         for k in sorted(why)
     ]  # fmt: skip
     schema = {
         "number": pl.Int64, "job": pl.String, "submitted_s": pl.Float64, "state": pl.String, "why": pl.String,
     }  # fmt: skip
-    last = told.events[-1]
+    last = state.events[-1]
     end = {journal.DONE: "done", journal.STOPPED: "stopped"}.get(last["event"], "under way")
     return _result(
         ResultTable(
@@ -96,7 +96,7 @@ def status(told: Told, command: str) -> Analysis:
             population=note("{n:,} job{n||s} in the journal; the chain is {end}", n=len(rows), end=ours(end)),
             question="How far is the chain?", frame=pl.DataFrame(rows, schema).select(c.name for c in STATUS),
         ),
-        note("{name}", name=Named("name", told.name)), command, (),
+        note("{name}", name=Named("name", state.name)), command, (),
     )  # fmt: skip
 
 

@@ -145,25 +145,26 @@ def digest(user: str) -> int:
     return int.from_bytes(hashlib.sha256(user.encode("utf-8", "surrogateescape")).digest()[:7], "big")
 
 
-def check_use(model: Model, asked: Evaluation) -> None:
+def check_use(model: Model, evaluation: Evaluation) -> None:
     """See that a model fits what is to be evaluated, and has not seen what is scored.
 
     Raises:
         InputError: it was trained for another cluster or other jobs, for another outage cost, or on what is scored.
     """
     for name, its, wanted in (
-        ("nodes of the cluster", model.size, asked.size),
-        ("nodes of each job", model.pair_nodes, asked.pair.nodes),
-        ("minutes of limit", model.limit_min, asked.pair.limit_min),
+        ("nodes of the cluster", model.size, evaluation.size),
+        ("nodes of each job", model.pair_nodes, evaluation.pair.nodes),
+        ("minutes of limit", model.limit_min, evaluation.pair.limit_min),
     ):
         if its != wanted:
             raise InputError(f"--model was trained for {its:,} {name}, not {wanted:,}", hint="train one for these")
-    if model.until > _clock(asked.split_s):
+    if model.until > _clock(evaluation.split_s):
         raise InputError(
-            f"--model learnt from submissions until {model.until}; starts from {_clock(asked.split_s)} on are scored",
+            f"--model learnt from submissions until {model.until}; starts from {_clock(evaluation.split_s)} on are "
+            "scored",
             hint="a later --split, or gpuctl chain train --until",
         )
-    model.rule(asked.outage_cost)
+    model.rule(evaluation.outage_cost)
 
 
 def check_live(model: Model, cost: float) -> None:
@@ -190,15 +191,15 @@ def _check_brain(brain: Brain, cost: float, *, one_look: bool = True) -> None:
 
 
 def train(
-    log: Log, asked: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, *, net: str | None = None,
-    kept: Path | None = None,
+    log: Log, evaluation: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, *,
+    net: str | None = None, kept: Path | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """Learn from all starts of a log.
 
     Args:
         log: the trace.
-        asked: of its fields `size`, `pair`, `from_s`, `split_s` (no submission after it counts) and `warm_up_s` count;
-            for a net of `nets.OF_COST`, `outage_cost`.
+        evaluation: of its fields `size`, `pair`, `from_s`, `split_s` (no submission after it counts) and `warm_up_s`
+            count; for a net of `nets.OF_COST`, `outage_cost`.
         tell: called with what is under way, how much of it is done, of how much.
         net: of `nets.NETS`, trained to decide; None: none.
         kept: a folder in which the training of the net is kept, and from which it goes on.
@@ -209,15 +210,15 @@ def train(
     Raises:
         InputError: jobs that are larger than the cluster, or too few starts.
     """
-    check_size(log, asked.size)
-    last = min(asked.split_s, int(log.submit_s[-1]))
-    begins = range(asked.from_s, last - asked.arrivals_s + 1, EVERY_S)
+    check_size(log, evaluation.size)
+    last = min(evaluation.split_s, int(log.submit_s[-1]))
+    begins = range(evaluation.from_s, last - evaluation.arrivals_s + 1, EVERY_S)
     if len(begins) < FEWEST_STARTS:
         raise InputError(
             f"{log.name}: {len(begins)} starts to learn from, fewer than {FEWEST_STARTS}",
             hint="a log of two weeks or more, or a shorter --warm-up",
         )
-    trial = Trial(log, asked)
+    trial = Trial(log, evaluation)
     learnt = policies.lessons(
         map(trial.start, begins), True, lambda done: tell("simulating", done, len(begins)), before=net == "transformer"
     )  # fmt: skip
@@ -231,8 +232,8 @@ def train(
     about = {
         "title": "When to submit the successor of a job",
         "what": "Quantiles of the wait of a job, from the queue, the running jobs and a plan of backfill.",
-        "cluster": {"nodes": asked.size},
-        "job": {"nodes": asked.pair.nodes, "limit_min": asked.pair.limit_min},
+        "cluster": {"nodes": evaluation.size},
+        "job": {"nodes": evaluation.pair.nodes, "limit_min": evaluation.pair.limit_min},
         "quantiles": list(QUANTILES),
         "features": list(policies.INPUTS),
         "trees": policies.BAGS if plenty else 0,
@@ -242,7 +243,7 @@ def train(
         },
     }  # fmt: skip
     if net is not None:
-        brain = net_training.train(net, learnt, asked.outage_cost, kept=kept, tell=tell)
+        brain = net_training.train(net, learnt, evaluation.outage_cost, kept=kept, tell=tell)
         files |= files_of(brain.net)
         weights = sum(each.size for each in brain.net.weights.values())
         about["net"] = {"name": net, "outage_cost": brain.cost, "weights": weights}

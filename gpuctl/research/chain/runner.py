@@ -82,15 +82,15 @@ class Runner:
             InputError: Slurm does not answer; nothing is known, so nothing was done.
             RefusedError: Slurm does not want the job; the chain has stopped.
         """
-        told = self.journal.told
-        if told.over:
+        state = self.journal.state
+        if state.over:
             return True
         queue = self.slurm.queue()
-        if told.open is not None:
-            self._settle(queue, told.open)
+        if state.open is not None:
+            self._settle(queue, state.open)
             return False
         self._cancel_doubles(queue)
-        if not told.jobs:
+        if not state.jobs:
             self._submit(1, Decision(True, False, "the first job of the chain"), None)
             return False
         return self._go_on(queue)
@@ -119,7 +119,7 @@ class Runner:
             return
         self.absent_since = None
         if sum(
-            event["event"] == log.SUBMITTING and event["number"] == number for event in self.journal.told.events
+            event["event"] == log.SUBMITTING and event["number"] == number for event in self.journal.state.events
         ) >= (MOST_TRIES):
             self._write(log.STOPPED, why=f"Slurm took none of {MOST_TRIES} submissions of job {number}")
             return
@@ -129,7 +129,7 @@ class Runner:
 
     def _cancel_doubles(self, queue: Sequence[QueuedJob]) -> None:
         """See that no job is there twice: Slurm may have acted late on a request that was taken for lost."""
-        for number, job in self.journal.told.jobs.items():
+        for number, job in self.journal.state.jobs.items():
             name = self._name(number)
             for other in queue:
                 if name in {other.name, other.comment} and other.job != job and (other.pending or other.holds):
@@ -139,7 +139,7 @@ class Runner:
     # ---- what is to be done
 
     def _go_on(self, queue: Sequence[QueuedJob]) -> bool:
-        jobs, ended = self.journal.told.jobs, dict(self.journal.told.ended)
+        jobs, ended = self.journal.state.jobs, dict(self.journal.state.ended)
         for number in sorted(jobs):
             end = ended.get(number)
             if end is None:
@@ -173,9 +173,9 @@ class Runner:
         p = self._find(queue, number)
         if p is not None:
             return next(iter(sorted(p.states & ENDS)), None) if not (p.pending or p.holds) else None
-        job = self.journal.told.jobs[number]
+        job = self.journal.state.jobs[number]
         try:
-            records: list[Ended] = self.slurm.accounting(job=job, since_s=self.journal.told.events[0]["at_s"])
+            records: list[Ended] = self.slurm.accounting(job=job, since_s=self.journal.state.events[0]["at_s"])
         except InputError as error:
             self._say(f"job {number} is not in the queue, and sacct does not answer: {error.message}")
             return None
@@ -187,7 +187,7 @@ class Runner:
 
     def _stop(self, queue: Sequence[QueuedJob], number: int, state: str) -> bool:
         """Cancel what waits for a job that has failed, then stop; what Slurm no longer has cannot be cancelled."""
-        for other, job in self.journal.told.jobs.items():
+        for other, job in self.journal.state.jobs.items():
             seen = self._find(queue, other)
             if other > number and seen is not None and (seen.pending or seen.holds):
                 self._write(log.NOTED, text=f"job {other} ({job}) is cancelled: job {number} has failed")
@@ -217,14 +217,14 @@ class Runner:
     # ----
 
     def _name(self, number: int) -> str:
-        return log.token(self.spec.name, self.journal.told.chain, number)
+        return log.token(self.spec.name, self.journal.state.chain, number)
 
     def _find(self, queue: Sequence[QueuedJob], number: int) -> QueuedJob | None:
-        job = self.journal.told.jobs.get(number)
+        job = self.journal.state.jobs.get(number)
         return next((each for each in queue if each.job == job), None)
 
     def _last(self, event: str) -> log.Event:
-        return next(each for each in reversed(self.journal.told.events) if each["event"] == event)
+        return next(each for each in reversed(self.journal.state.events) if each["event"] == event)
 
     def _cancel(self, job: str) -> None:
         if not self.dry:

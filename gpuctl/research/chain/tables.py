@@ -8,7 +8,7 @@ from gpuctl.core.notes import Named, Note, note, ours
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.research.chain.episode import DAY_S
-from gpuctl.research.chain.evaluate import FIGURES, RESAMPLES
+from gpuctl.research.chain.evaluate import FIGURES, RESAMPLES, ForecastRow, FrontierRow
 from gpuctl.research.chain.trial import Evaluation
 
 if TYPE_CHECKING:
@@ -55,36 +55,20 @@ OUTCOMES = (
     Column("s_start_s", "s", "Start of S."),
     Column("interruption_s", "s", "Start of S - end of P: the interruption; negative: the overlap."),
 )
-FORECASTS = (
-    Column("policy", "-", "The rule that uses a forecast of S's wait."),
-    Column("level", "-", "As in the table chain."),
-    Column("looks", "looks", "Hourly looks while P runs, at the starts scored."),
-    Column("quantile", "-", "Which quantile of the wait is forecast: C / (1 + C) at outage cost C."),
-    Column("covered_pct", "%", "Share of the looks at which S waits no longer than that; to be quantile x 100."),
-    Column("pinball_h", "h", "Mean pinball loss of the quantile; less is better."),
-    Column("mean_wait_h", "h", "Mean wait of S when submitted at the look."),
-)
 
 
-FRONTIER = (
-    Column("policy", "-", "The rule by which S is submitted."),
-    Column("level", "-", "As in the table chain."),
-    Column("outage_cost", "-", "The outage cost that it was tried with; empty: it has none."),
-    Column("overlap_h", "h", "Mean overlap over the starts."),
-    Column("interruption_h", "h", "Mean interruption over the starts."),
-)
-
-
-def _bound(asked: Evaluation) -> dict[str, Note]:
-    if asked.max_overlap_h is None:
+def _bound(evaluation: Evaluation) -> dict[str, Note]:
+    if evaluation.max_overlap_h is None:
         return {}
-    told = note("{hours} h, on the last fifth of the starts before the split", hours=ours(number(asked.max_overlap_h)))
-    return {"largest mean overlap": told}
+    bound = note(
+        "{hours} h, on the last fifth of the starts before the split", hours=ours(number(evaluation.max_overlap_h))
+    )
+    return {"largest mean overlap": bound}
 
 
 def result(
     frames: Frames,
-    asked: Evaluation,
+    evaluation: Evaluation,
     log: Log,
     command: str,
     sources: tuple[SourceInfo, ...],
@@ -95,10 +79,14 @@ def result(
         "{n:,} start{n||s}, every four hours; each has {warm:,} day{warm||s} of warm-up, {jobs:,} job{jobs||s} in a "
         "chain, and submissions "
         "until {ahead:,} day{ahead||s} after the first of these.",
-        n=outcomes.height // max(len(asked.policies) * (asked.jobs - 1), 1),
-        warm=ours(number(asked.warm_up_s / DAY_S)),
-        jobs=asked.jobs,
-        ahead=ours(number((asked.arrivals_s - asked.warm_up_s) / DAY_S)),
+        n=outcomes.height // max(len(evaluation.policies) * (evaluation.jobs - 1), 1),
+        warm=ours(number(evaluation.warm_up_s / DAY_S)),
+        jobs=evaluation.jobs,
+        ahead=ours(number((evaluation.arrivals_s - evaluation.warm_up_s) / DAY_S)),
+    )
+    caveat = ours(
+        "Policies that depend on the outage cost were tried with several; asap, whose overlap is nearly the whole "
+        "limit, is left out."
     )
     tables = (
         ResultTable(
@@ -111,18 +99,8 @@ def result(
             question="What came of each policy at each start?", notes=(), columns=OUTCOMES,
             frame=outcomes.select(column.name for column in OUTCOMES), detail=True,
         ),
-        ResultTable(
-            name="chain_forecasts", section="chain", title="Forecasts of the successor's wait", population=population,
-            question="Does the wait that a policy counts on hold what it promises?", notes=(), columns=FORECASTS,
-            frame=forecasts.select(column.name for column in FORECASTS),
-        ),
-        ResultTable(
-            name="chain_frontier", section="chain", title="Interruption against overlap", population=population,
-            question="How much overlap does less interruption cost?", columns=FRONTIER, detail=True,
-            notes=(ours("Policies that depend on the outage cost were tried with several; asap, whose overlap is "
-                        "nearly the whole limit, is left out."),),
-            frame=frontier.select(column.name for column in FRONTIER),
-        ),
+        ForecastRow.table(forecasts, population),
+        FrontierRow.table(frontier, population, (caveat,)),
     )  # fmt: skip
     return Analysis(
         cluster=note("{name}", name=Named("cluster", log.name)),
@@ -130,20 +108,20 @@ def result(
         sections=(("chain", "Chains of jobs"),),
         sources=sources,
         settings={
-            "cluster": note("{n:,} node{n||s}", n=asked.size),
+            "cluster": note("{n:,} node{n||s}", n=evaluation.size),
             "jobs": note(
                 "{n:,} node{n||s}, limit {limit:,} min, ending after {lasts:,} min",
-                n=asked.pair.nodes,
-                limit=asked.pair.limit_min,
-                lasts=asked.pair.lasts_min,
+                n=evaluation.pair.nodes,
+                limit=evaluation.pair.limit_min,
+                lasts=evaluation.pair.lasts_min,
             ),
             "looks": ours("each ten minutes of the clock, P's end noticed there")
-            if asked.grid
+            if evaluation.grid
             else ours("each ten minutes from P's start, submissions to the minute"),
             "outage cost": note(
-                "{cost} h of overlap for an hour of interruption", cost=ours(number(asked.outage_cost))
+                "{cost} h of overlap for an hour of interruption", cost=ours(number(evaluation.outage_cost))
             ),
-            **_bound(asked),
+            **_bound(evaluation),
             "intervals": note("95 %, bootstrap over days of starts, {n:,} resample{n||s}", n=RESAMPLES),
         },
         command=command,

@@ -67,24 +67,24 @@ class Evaluation:
 class Trial:
     """Starts of a log, as they are wanted."""
 
-    def __init__(self, log: Log, asked: Evaluation) -> None:
-        self.log, self.asked = log, asked
+    def __init__(self, log: Log, evaluation: Evaluation) -> None:
+        self.log, self.evaluation = log, evaluation
         self.history = History(log)
 
     def start(self, begin: int, chain: Sequence[Link] = ()) -> Start:
         """A start at that second, its P the first job of a chain or the last one of `chain`."""
-        asked = self.asked
+        wanted = self.evaluation
         situation = Situation(
-            self.log, begin, asked.size, asked.pair, p_submit_s=asked.warm_up_s, arrivals_s=asked.arrivals_s,
+            self.log, begin, wanted.size, wanted.pair, p_submit_s=wanted.warm_up_s, arrivals_s=wanted.arrivals_s,
             chain=chain,
         )  # fmt: skip
-        return start_of(situation, begin, self.history, grid=asked.grid)
+        return start_of(situation, begin, self.history, grid=wanted.grid)
 
     def chain(self, begin: int, first: Start, name: str, rule: Rule) -> list[Outcome]:
         """What comes of a chain of jobs, each submitted by the rule: its hand-overs."""
         links = [Link(first.situation.p_submit_min, first.situation.p_submit_min)]
         outcomes = []
-        for k in range(self.asked.jobs - 1):
+        for k in range(self.evaluation.jobs - 1):
             start = self.start(begin, links) if k else first
             outcome, link = hand_over(start, name, rule)
             outcomes.append(outcome)

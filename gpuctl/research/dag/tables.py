@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from gpuctl.core.notes import Named, Note, named, note, ours
-from gpuctl.core.results import Analysis, Column, ResultTable
-from gpuctl.predictors.results import finite
+from gpuctl.core.results import Analysis
 from gpuctl.research.dag.evaluate import best_simple, change
 from gpuctl.research.learn.repeated_runs import student_interval
+from gpuctl.research.row_tables import Row, column
 from gpuctl.trees.tables import rules_table
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpuctl.core.results import ResultTable
     from gpuctl.research.dag.distil import Distillation, Fidelity, Round
     from gpuctl.research.dag.evaluate import Floats, Setting
     from gpuctl.research.dag.features import Limit
@@ -29,63 +30,105 @@ HEADING = ((SECTION, "Jobs of stages"),)
 SIMULATED = ("summary", "jobs")
 EVALUATED = ("dag_gains", "dag_policies", "dag_fidelity")
 DISTILLED = ("dag_rounds", "dag_fidelity", "rules")
-_POLICY = Column("policy", "-", "Who decides.")
-_SUMMARY = (
-    _POLICY,
-    Column("jobs", "jobs", "Jobs of the file; all of them end."),
-    Column("mean_jct_ms", "ms", "Mean completion time: from a job's arrival to the end of its last task."),
-    Column("p95_ms", "ms", "The completion time that 95 % of the jobs do not exceed."),
-    Column("makespan_ms", "ms", "End of the last job."),
-    Column("moves", "tasks", "Tasks that began after their executor had moved from another job, or was fresh."),
-    Column("busy_ms", "ms", "Time of all tasks."),
-    Column("decisions", "decisions", "At which an executor was free and a stage could run."),
-)
-_JOBS = (
-    _POLICY,
-    Column("job", "-", "Name of the job."),
-    Column("arrival", "ms", "When it came, in ms."),
-    Column("start", "ms", "Start of its first task, in ms."),
-    Column("end", "ms", "End of its last task, in ms."),
-)
-_POLICIES = (
-    Column("load", "-", "Work that comes over what the executors can do."),
-    _POLICY,
-    Column("sets", "sets", "Sets of jobs, each with a seed of its own."),
-    Column("mean_jct_ms", "ms", "Mean over the sets of a set's mean completion time."),
-    Column("low_ms", "ms", "Lower end of its 95 % interval over the sets, by Student's t."),
-    Column("high_ms", "ms", "Upper end of it."),
-    Column("best_simple", "-", "The best of fifo, fair, wfair, cp and srpt at this load, of those that were run."),
-    Column("change_pct", "%", "How much longer jobs take than under that one: the mean difference over the sets in % "
-           "of its mean; negative: sooner done."),
-    Column("change_low_pct", "%", "Lower end of its 95 % interval, paired by set."),
-    Column("change_high_pct", "%", "Upper end of it."),
-)  # fmt: skip
-_GAINS = (
-    Column("case", "-", "The search or a tree, and the load."),
-    Column("best_simple", "-", "The best of fifo, fair, wfair, cp and srpt at this load, of those that were run."),
-    Column(
-        "change_pct", "%", "How much longer jobs take than under that one, as in dag_policies; negative: sooner done."
-    ),
-    Column("change_low_pct", "%", "Lower end of its 95 % interval, paired by set."),
-    Column("change_high_pct", "%", "Upper end of it."),
-    Column("taught", "decisions", "Decisions for which its teacher was asked in training; empty: it learned nothing."),
-)
-_FIDELITY = (
-    Column("load", "-", "Work that comes over what the executors can do; empty: files of the user."),
-    Column("player", "-", "Whose decisions led to the states."),
-    Column("policy", "-", "Whose choice is compared with the teacher's; chance: any candidate alike."),
-    Column("decisions", "decisions", "With at least two jobs to choose from."),
-    Column("same_pct", "%", "Share of them in which the teacher chooses the same job."),
-    Column("loss_ms", "ms", "Mean sum of end times, by the search, of the action less that of the teacher's action."),
-)
-_ROUNDS = (
-    Column("round", "-", "Number of the round, from 0."),
-    Column("player", "-", "Whose decisions led to the states; the teacher says what was right."),
-    Column("sets", "sets", "Sets of jobs."),
-    Column("decisions", "decisions", "With a choice."),
-    Column("rows", "rows", "Of them: one a candidate, or an action."),
-    Column("leaves", "leaves", "Of the tree that is fitted to the rows of this round and of those before."),
-)
+_WHO = "Who decides."
+_BEST_SIMPLE = "The best of fifo, fair, wfair, cp and srpt at this load, of those that were run."
+_LOW, _HIGH = "Lower end of its 95 % interval, paired by set.", "Upper end of it."
+
+
+class SummaryRow(
+    Row, name="summary", section=SECTION, title="Policies", question="How soon are jobs done under each policy?"
+):
+    """What came of all jobs of a file under a policy."""
+
+    policy: str = column("-", _WHO)
+    jobs: int = column("jobs", "Jobs of the file; all of them end.")
+    mean_jct_ms: float = column("ms", "Mean completion time: from a job's arrival to the end of its last task.")
+    p95_ms: int = column("ms", "The completion time that 95 % of the jobs do not exceed.")
+    makespan_ms: int = column("ms", "End of the last job.")
+    moves: int = column("tasks", "Tasks that began after their executor had moved from another job, or was fresh.")
+    busy_ms: int = column("ms", "Time of all tasks.")
+    decisions: int = column("decisions", "At which an executor was free and a stage could run.")
+
+
+class JobRow(
+    Row, name="jobs", section=SECTION, title="Jobs", detail=True, question="When does each job start and end?"
+):
+    """A job under a policy."""
+
+    policy: str = column("-", _WHO)
+    job: str = column("-", "Name of the job.")
+    arrival: int = column("ms", "When it came, in ms.")
+    start: int = column("ms", "Start of its first task, in ms.")
+    end: int = column("ms", "End of its last task, in ms.")
+
+
+class PolicyRow(
+    Row, name="dag_policies", section=SECTION, title="Policies by load",
+    question="Which policy has jobs done soonest?",
+):  # fmt: skip
+    """A policy at a load."""
+
+    load: float = column("-", "Work that comes over what the executors can do.")
+    policy: str = column("-", _WHO)
+    sets: int = column("sets", "Sets of jobs, each with a seed of its own.")
+    mean_jct_ms: float = column("ms", "Mean over the sets of a set's mean completion time.")
+    low_ms: float = column("ms", "Lower end of its 95 % interval over the sets, by Student's t.")
+    high_ms: float = column("ms", _HIGH)
+    best_simple: str | None = column("-", _BEST_SIMPLE)
+    change_pct: float | None = column(
+        "%",
+        "How much longer jobs take than under that one: the mean difference over the sets in % of its mean; negative: "
+        "sooner done.",
+    )
+    change_low_pct: float | None = column("%", _LOW)
+    change_high_pct: float | None = column("%", _HIGH)
+
+
+class GainRow(
+    Row, name="dag_gains", section=SECTION, title="Against the best simple rule",
+    question="Does the search pay, and does the tree?",
+):  # fmt: skip
+    """The search or a tree at a load."""
+
+    case: str = column("-", "The search or a tree, and the load.")
+    best_simple: str = column("-", _BEST_SIMPLE)
+    change_pct: float = column(
+        "%", "How much longer jobs take than under that one, as in dag_policies; negative: sooner done."
+    )
+    change_low_pct: float = column("%", _LOW)
+    change_high_pct: float = column("%", _HIGH)
+    taught: int | None = column(
+        "decisions", "Decisions for which its teacher was asked in training; empty: it learned nothing."
+    )
+
+
+class FidelityRow(
+    Row, name="dag_fidelity", section=SECTION, title="Fidelity to the teacher",
+    question="How often does a policy choose as the teacher, where there is a choice?",
+):  # fmt: skip
+    """A policy beside the teacher, at a load."""
+
+    load: float = column("-", "Work that comes over what the executors can do; empty: files of the user.")
+    player: str = column("-", "Whose decisions led to the states.")
+    policy: str = column("-", "Whose choice is compared with the teacher's; chance: any candidate alike.")
+    decisions: int = column("decisions", "With at least two jobs to choose from.")
+    same_pct: float = column("%", "Share of them in which the teacher chooses the same job.")
+    loss_ms: float | None = column(
+        "ms", "Mean sum of end times, by the search, of the action less that of the teacher's action."
+    )
+
+
+class RoundRow(
+    Row, name="dag_rounds", section=SECTION, title="Rounds of training", question="What was the tree fitted to?"
+):
+    """A round of the training of a tree."""
+
+    round: int = column("-", "Number of the round, from 0.")
+    player: str = column("-", "Whose decisions led to the states; the teacher says what was right.")
+    sets: int = column("sets", "Sets of jobs.")
+    decisions: int = column("decisions", "With a choice.")
+    rows: int = column("rows", "Of them: one a candidate, or an action.")
+    leaves: int = column("leaves", "Of the tree that is fitted to the rows of this round and of those before.")
 
 
 def simulated(
@@ -97,13 +140,10 @@ def simulated(
         "{jobs:,} job{jobs||s} of {stages:,} stages and {tasks:,} task{tasks||s}.", jobs=len(jobs),
         stages=sum(len(job.stages) for job in jobs), tasks=sum(s.tasks for job in jobs for s in job.stages),
     )  # fmt: skip
-    summary = pl.DataFrame(
-        [
-            (name, len(jobs), float(o.completion.mean()), o.p95, o.makespan, o.moves, o.busy, o.decisions)
-            for name, o in outcomes.items()
-        ],
-        schema=[column.name for column in _SUMMARY], orient="row",
-    )  # fmt: skip
+    summary = [
+        SummaryRow(name, len(jobs), float(o.completion.mean()), o.p95, o.makespan, o.moves, o.busy, o.decisions)
+        for name, o in outcomes.items()
+    ]
     each = pl.concat(
         pl.DataFrame(
             {
@@ -113,20 +153,8 @@ def simulated(
         )
         for name, o in outcomes.items()
     )  # fmt: skip
-    tables = (
-        ResultTable(
-            name="summary", section=SECTION, title="Policies", columns=_SUMMARY, frame=summary, notes=(),
-            question="How soon are jobs done under each policy?", population=population,
-        ),
-        ResultTable(
-            name="jobs", section=SECTION, title="Jobs", columns=_JOBS, frame=each, notes=(), detail=True,
-            question="When does each job start and end?", population=population,
-        ),
-    )  # fmt: skip
-    given = [
-        note("{policy}: {limit}", policy=Named("policy", p.name), limit=_limit(p.limit)) for p in limits if p.limit
-    ]
-    settings = _setting(executors, delay_ms) | {f"limit {k}": text for k, text in enumerate(given, 1)}
+    tables = (SummaryRow.table(summary, population), JobRow.table(each, population))
+    settings = _setting(executors, delay_ms) | _limits(limits)
     return _analysis(named("path", path), tables, settings, command, (KNOWN,))
 
 
@@ -143,6 +171,15 @@ _LIMITS = {
 
 def _limit(limit: Limit | None) -> Note:
     return ours("" if limit is None else _LIMITS[limit.value])
+
+
+def _limits(policies: Sequence[Policy]) -> dict[str, Note]:
+    """How many executors the trees among policies give to a job."""
+    trees = [policy for policy in policies if policy.limit]
+    return {
+        f"limit {k}": note("{policy}: {limit}", policy=Named("policy", tree.name), limit=_limit(tree.limit))
+        for k, tree in enumerate(trees, 1)
+    }
 
 
 def _setting(executors: int, delay_ms: int) -> dict[str, Note]:
@@ -164,49 +201,28 @@ def evaluated(
     policies: Sequence[Policy], command: str,
 ) -> Analysis:  # fmt: skip
     """Put means over sets together as a result, with a sentence for each policy that is not simple."""
-    rows, told, gains = [], [], []
+    rows, gains, verdicts = [], [], []
     taught = {policy.name: _taught(policy) for policy in policies}
     for load, means in found.items():
         best = best_simple(dict(means))
         for name, values in means.items():
-            mean, low, high = student_interval(values)
             changes = (None,) * 3 if best in {None, name} else change(values, means[str(best)])
-            rows.append((load, name, len(values), mean, finite(low), finite(high), best, *map(finite, changes)))
+            rows.append(PolicyRow(load, name, len(values), *student_interval(values), best, *changes))
             if best is not None and name not in PLAIN_NAMES and changes[1] is not None:
-                told.append(_verdict(load, name, best, changes))
-                case = f"{name} at load {load:g}"
-                gains.append((case, best, *map(finite, changes), taught[name]))
+                verdicts.append(_verdict(load, name, best, changes))
+                gains.append(GainRow(f"{name} at load {load:g}", best, *changes, taught[name]))
     population = note(
         "{sets:,} made-up sets of {jobs:,} job{jobs||s} at each of {loads} loads, seeds {first} to {last}; no tree "
         "whose card says so was trained on them.",
         sets=len(setting.seeds), jobs=setting.jobs, loads=len(setting.loads),
         first=setting.seeds[0], last=setting.seeds[-1],
     )  # fmt: skip
-    tables = [
-        ResultTable(
-            name="dag_policies",
-            section=SECTION,
-            title="Policies by load",
-            columns=_POLICIES,
-            notes=(),
-            frame=_frame(rows, _POLICIES),
-            question="Which policy has jobs done soonest?",
-            population=population,
-        )
-    ]
+    tables = [PolicyRow.table(rows, population)]
     if gains:
-        first = ResultTable(
-            name="dag_gains", section=SECTION, title="Against the best simple rule", columns=_GAINS, notes=tuple(told),
-            frame=_frame(gains, _GAINS), question="Does the search pay, and does the tree?", population=population,
-        )  # fmt: skip
-        tables.insert(0, first)
+        tables.insert(0, GainRow.table(gains, population, tuple(verdicts)))
     if any(fidelity.values()):
         tables.append(_fidelity(fidelity, population))
-    settings = _setting(setting.executors, setting.delay_ms)
-    for k, policy in enumerate((p for p in policies if p.limit), 1):
-        settings[f"limit {k}"] = note(
-            "{policy}: {limit}", policy=Named("policy", policy.name), limit=_limit(policy.limit)
-        )
+    settings = _setting(setting.executors, setting.delay_ms) | _limits(policies)
     return _analysis(ours("made-up jobs"), tuple(tables), settings, command)
 
 
@@ -242,55 +258,42 @@ def _verdict(load: float, name: str, best: str, changes: tuple[float | None, ...
 
 def _fidelity(found: Mapping[float, Sequence[Fidelity]], population: Note) -> ResultTable:
     rows = [
-        (finite(load), each.player, each.policy, each.decisions, 100 * each.same, each.loss_ms)
+        FidelityRow(load, each.player, each.policy, each.decisions, 100 * each.same, each.loss_ms)
         for load, several in found.items()
         for each in several
     ]
-    return ResultTable(
-        name="dag_fidelity", section=SECTION, title="Fidelity to the teacher", columns=_FIDELITY,
-        frame=_frame(rows, _FIDELITY), population=population,
-        question="How often does a policy choose as the teacher, where there is a choice?",
-        notes=(ours("The search parts near-equal actions, too: what a choice costs says more than how often it is the "
-                    "same."),),
-    )  # fmt: skip
-
-
-def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[Column]) -> pl.DataFrame:
-    types = {"-": pl.String, "ms": pl.Float64, "%": pl.Float64}
-    numbers = {"load": pl.Float64, "round": pl.Int64}
-    schema = {c.name: numbers.get(c.name, types.get(c.unit, pl.Int64)) for c in columns}
-    return pl.DataFrame(list(rows), schema=schema, orient="row")
+    caveat = ours(
+        "The search parts near-equal actions, too: what a choice costs says more than how often it is the same."
+    )
+    return FidelityRow.table(rows, population, (caveat,))
 
 
 def distilled(
-    asked: Distillation, rounds: Sequence[tuple[int, Round]], fidelity: Mapping[float, Sequence[Fidelity]],
-    rules: Rules, *, told: Mapping[str, Note], command: str, cpu_s: float,
+    distillation: Distillation, rounds: Sequence[tuple[int, Round]], fidelity: Mapping[float, Sequence[Fidelity]],
+    rules: Rules, *, training: Mapping[str, Note], command: str, cpu_s: float,
 ) -> Analysis:  # fmt: skip
     """Put a distillation together as a result."""
-    rows = [(k, each.player, sets, each.decisions, each.rows, each.leaves) for k, (sets, each) in enumerate(rounds)]
+    rows = [
+        RoundRow(k, each.player, sets, each.decisions, each.rows, each.leaves) for k, (sets, each) in enumerate(rounds)
+    ]
     population = note(
         "{sets:,} set{sets||s} of jobs in {rounds:,} round{rounds||s}.",
         sets=sum(n for n, _ in rounds),
         rounds=len(rounds),
     )
-    tables = [
-        ResultTable(
-            name="dag_rounds", section=SECTION, title="Rounds of training", columns=_ROUNDS, notes=(),
-            frame=_frame(rows, _ROUNDS), question="What was the tree fitted to?", population=population,
-        )
-    ]  # fmt: skip
+    tables = [RoundRow.table(rows, population)]
     if any(fidelity.values()):
-        unseen = note("Sets of jobs that the tree was not fitted to: {sets}.", sets=told["tested on"])
+        unseen = note("Sets of jobs that the tree was not fitted to: {sets}.", sets=training["tested on"])
         tables.append(_fidelity(fidelity, unseen))
     tables.append(rules_table(rules, SECTION))
-    leaves = ours("no limit") if asked.leaves is None else note("{n} at most", n=asked.leaves)
+    leaves = ours("no limit") if distillation.leaves is None else note("{n} at most", n=distillation.leaves)
     settings = {
-        "teacher": named("policy", asked.teacher),
-        **_setting(asked.executors, asked.delay_ms),
-        "tree": note("depth {depth}, {leaf:,} row{leaf||s} a leaf or more, leaves: {leaves}", depth=asked.depth,
-                     leaf=asked.leaf, leaves=leaves),
-        "a job gets": _limit(asked.limit),
-        **told,
+        "teacher": named("policy", distillation.teacher),
+        **_setting(distillation.executors, distillation.delay_ms),
+        "tree": note("depth {depth}, {leaf:,} row{leaf||s} a leaf or more, leaves: {leaves}", depth=distillation.depth,
+                     leaf=distillation.leaf, leaves=leaves),
+        "a job gets": _limit(distillation.limit),
+        **training,
         "training": note("{s:.1f} CPU seconds", s=cpu_s),
     }  # fmt: skip
     return _analysis(ours("a tree"), tuple(tables), settings, command)

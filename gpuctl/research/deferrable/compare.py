@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
-from gpuctl.core.results import Analysis, Column, ResultTable, ends
+from gpuctl.core.results import Analysis, ends
 from gpuctl.research.deferrable.generator import Made, generate
 from gpuctl.research.deferrable.policies import run_one
 from gpuctl.research.deferrable.slots import score
 from gpuctl.research.learn.repeated_runs import student_interval
+from gpuctl.research.row_tables import Row, column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -30,34 +30,55 @@ TABLES = ("deferrable_scores", "deferrable_gains", "deferrable_seeds")
 RULES = ("asap", "latest", "quantile:10", "quantile:50", "quantile:70", "quantile:90", "clairvoyant")
 """The policies that a learned one stands beside."""
 
-SCORES = (
-    Column("load", "-", "Deferrable work over the capacity that on-demand jobs leave."),
-    Column("policy", "-", "The policy."),
-    Column("cases", "cases", "Made-up cases, one a seed; all policies have the same."),
-    Column("score_mean", "-", "Mean score, as in gpuctl deferrable simulate."),
-    *ends("score_{}", "-", ", Student's t over cases", pct=95),
-    Column(
-        "best_rule", "-", "The rule with the highest mean score at this load that is neither learned nor an oracle."
-    ),
-    Column("diff_mean", "-", "Mean of score - score of best_rule, case by case."),
-    *ends("diff_{}", "-", ", Student's t over cases", pct=95),
-    Column("train_minutes", "min", "Budget of its training, nominal minutes; empty: it learns nothing."),
-    Column("train_cases", "cases", "Cases that were tried in its training, each one counted each time."),
-    Column("oracle", "-", "1: it knows later load, as no scheduler does."),
-)
-GAINS = (
-    Column("rule", "-", "The load, and the learned rule."),
-    Column("best_rule", "-", "The best simple rule at this load, as in deferrable_scores."),
-    Column("gain", "-", "Mean of score - score of best_rule, case by case."),
-    *ends("gain_{}", "-", ", Student's t over cases", pct=95),
-)
-_GAINS_OF = (pl.String, pl.String, pl.Float64, pl.Float64, pl.Float64)
-BY_SEED = (
-    Column("load", "-", "As in deferrable_scores."),
-    Column("seed", "-", "Of the case."),
-    Column("policy", "-", "The policy."),
-    Column("score", "-", "Its score."),
-)
+_LOW, _HIGH = (each.description for each in ends("", "-", ", Student's t over cases", pct=95))
+
+
+class ScoreRow(
+    Row, name="deferrable_scores", section="deferrable_scores", title="Policies of deferrable jobs", first_columns=10,
+    question="Does learning pay, and how sure is that?",
+):  # fmt: skip
+    """A policy at a load."""
+
+    load: float = column("-", "Deferrable work over the capacity that on-demand jobs leave.")
+    policy: str = column("-", "The policy.")
+    cases: int = column("cases", "Made-up cases, one a seed; all policies have the same.")
+    score_mean: float = column("-", "Mean score, as in gpuctl deferrable simulate.")
+    score_low: float = column("-", _LOW)
+    score_high: float = column("-", _HIGH)
+    best_rule: str | None = column(
+        "-", "The rule with the highest mean score at this load that is neither learned nor an oracle."
+    )
+    diff_mean: float | None = column("-", "Mean of score - score of best_rule, case by case.")
+    diff_low: float | None = column("-", _LOW)
+    diff_high: float | None = column("-", _HIGH)
+    train_minutes: float | None = column("min", "Budget of its training, nominal minutes; empty: it learns nothing.")
+    train_cases: int | None = column("cases", "Cases that were tried in its training, each one counted each time.")
+    oracle: int = column("-", "1: it knows later load, as no scheduler does.")
+
+
+class GainRow(
+    Row, name="deferrable_gains", section="deferrable_scores", title="What learning gains",
+    question="How much does a learned rule gain, and is that sure?",
+):  # fmt: skip
+    """A learned rule at a load."""
+
+    rule: str = column("-", "The load, and the learned rule.")
+    best_rule: str = column("-", "The best simple rule at this load, as in deferrable_scores.")
+    gain: float | None = column("-", "Mean of score - score of best_rule, case by case.")
+    gain_low: float | None = column("-", _LOW)
+    gain_high: float | None = column("-", _HIGH)
+
+
+class SeedRow(
+    Row, name="deferrable_seeds", section="deferrable_scores", title="Scores case by case", detail=True,
+    question="How does each policy do on each case?",
+):  # fmt: skip
+    """A policy on one case."""
+
+    load: float = column("-", "As in deferrable_scores.")
+    seed: int = column("-", "Of the case.")
+    policy: str = column("-", "The policy.")
+    score: float = column("-", "Its score.")
 
 
 def compare(
@@ -85,33 +106,29 @@ def result(
     found: Floats, policies: Sequence[Policy], loads: Sequence[float], seeds: Sequence[int], command: str
 ) -> Analysis:
     """Put what `compare` found together as a result, with a sentence for each learned policy and load."""
-    rows: list[list[Any]] = []
-    said: list[Note] = []
-    gains: list[list[Any]] = []
+    rows: list[ScoreRow] = []
+    gains: list[GainRow] = []
+    verdicts: list[Note] = []
     simple = [k for k, policy in enumerate(policies) if policy.rule is not None and not policy.oracle]
     for i, load in enumerate(loads):
         best = max(simple, key=lambda k, i=i: float(found[i, :, k].mean()), default=None)  # type: ignore[misc]
+        rule = None if best is None else policies[best].label
         for k, policy in enumerate(policies):
             budget = {} if policy.model is None else policy.model.card.get("budget", {})
-            diff = (None,) * 3 if best in {None, k} else student_interval(found[i, :, k] - found[i, :, best])
-            rows.append([
-                load, policy.label, len(seeds), *map(_known, student_interval(found[i, :, k])),
-                None if best is None else policies[best].label, *map(_known, diff), budget.get("minutes"),
-                budget.get("cases"), int(policy.oracle),
-            ])  # fmt: skip
-            if policy.model is not None and best is not None:
-                said.append(_said(load, policies[best].label, rows[-1]))
-                gains.append([f"{load:g}, {policy.label}", policies[best].label, *rows[-1][7:10]])
-    schema: dict[str, Any] = {column.name: pl.Float64 for column in SCORES}
-    schema |= {
-        "policy": pl.String,
-        "best_rule": pl.String,
-        "cases": pl.Int64,
-        "train_cases": pl.Int64,
-        "oracle": pl.Int64,
-    }
+            diff: tuple[float | None, ...] = (None,) * 3
+            if best not in {None, k}:
+                diff = student_interval(found[i, :, k] - found[i, :, best])
+            mean, low, high = student_interval(found[i, :, k])
+            row = ScoreRow(
+                load, policy.label, len(seeds), mean, low, high, rule, diff[0], diff[1], diff[2],
+                train_minutes=budget.get("minutes"), train_cases=budget.get("cases"), oracle=int(policy.oracle),
+            )  # fmt: skip
+            rows.append(row)
+            if policy.model is not None and rule is not None:
+                verdicts.append(_verdict(row, rule))
+                gains.append(GainRow(f"{load:g}, {policy.label}", rule, *diff))
     by_seed = [
-        (load, seed, policy.label, float(found[i, j, k]))
+        SeedRow(load, seed, policy.label, float(found[i, j, k]))
         for i, load in enumerate(loads) for j, seed in enumerate(seeds) for k, policy in enumerate(policies)
     ]  # fmt: skip
     population = note(
@@ -119,22 +136,10 @@ def result(
         n=len(seeds), first=min(seeds), last=max(seeds),
     )  # fmt: skip
     tables = (
-        ResultTable(
-            name="deferrable_scores", section="deferrable_scores", title="Policies of deferrable jobs", columns=SCORES,
-            frame=pl.DataFrame(rows, schema=schema, orient="row"), notes=(), population=population,
-            question="Does learning pay, and how sure is that?", first_columns=10,
-        ),
-        ResultTable(
-            name="deferrable_gains", section="deferrable_scores", title="What learning gains", columns=GAINS,
-            frame=pl.DataFrame(gains, schema=dict(zip((c.name for c in GAINS), _GAINS_OF, strict=True)), orient="row"),
-            notes=tuple(said), population=population, question="How much does a learned rule gain, and is that sure?",
-        ),
-        ResultTable(
-            name="deferrable_seeds", section="deferrable_scores", title="Scores case by case", columns=BY_SEED,
-            frame=pl.DataFrame(by_seed, schema=[column.name for column in BY_SEED], orient="row"), notes=(),
-            population=population, question="How does each policy do on each case?", detail=True,
-        ),
-    )  # fmt: skip
+        ScoreRow.table(rows, population),
+        GainRow.table(gains, population, tuple(verdicts)),
+        SeedRow.table(by_seed, population),
+    )
     return Analysis(
         cluster=note("made-up cases"),
         tables=tables,
@@ -145,18 +150,14 @@ def result(
     )
 
 
-def _known(value: float | None) -> float | None:
-    return None if value is None or math.isnan(value) else value
-
-
-def _said(load: float, best: str, row: Sequence[Any]) -> Note:
+def _verdict(row: ScoreRow, rule: str) -> Note:
     """Whether learning pays at a load."""
-    mean, low, high = row[7:10]
+    mean, low, high = (math.nan if each is None else each for each in (row.diff_mean, row.diff_low, row.diff_high))
     how: dict[str, Note | Named] = {
-        "load": ours(number(load)), "policy": Named("policy", row[1]), "rule": Named("policy", best),
-        "score": ours(number(row[3])), "gain": ours(f"{mean:+.3f}"),
+        "load": ours(number(row.load)), "policy": Named("policy", row.policy), "rule": Named("policy", rule),
+        "score": ours(number(row.score_mean)), "gain": ours(f"{mean:+.3f}"),
     }  # fmt: skip
-    if low is None:
+    if math.isnan(low):
         return note("Load {load}: {policy} scores {score}, {gain} to {rule}; one case gives no interval.", **how)
     how |= {"low": ours(f"{low:+.3f}"), "high": ours(f"{high:+.3f}")}
     if low > 0:

@@ -9,8 +9,9 @@ import polars as pl
 
 from gpuctl.core.notes import Named, note, ours
 from gpuctl.core.numbers import number
-from gpuctl.core.results import Analysis, Column, ResultTable
+from gpuctl.core.results import Analysis
 from gpuctl.research.deferrable.slots import WAIT_COST, score
+from gpuctl.research.row_tables import Row, column
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -25,41 +26,66 @@ SHORT_FILES = {"deferrable": "summary", "deferrable_jobs": "jobs", "deferrable_l
 POINTS = 400
 """Of the curve of each policy, at most: neighbouring slots are put together beyond it."""
 
-SUMMARY = (
-    Column("policy", "-", "The policy, as it was named."),
-    Column("jobs", "jobs", "Deferrable jobs."),
-    Column("done", "jobs", "Jobs that ran to their end."),
-    Column("mean_wait_h", "h", "Mean time from the opening of the window to the start of the run that counted, of done "
-           "jobs."),
-    Column("p95_wait_h", "h", "95th percentile of the same."),
-    Column("useful_gpu_h", "GPU-h", "GPU-hours of done jobs."),
-    Column("lost_gpu_h", "GPU-h", "GPU-hours of runs that were evicted: all that such a run did is lost."),
-    Column("evictions", "evictions", "Runs ended because on-demand jobs needed the GPUs."),
-    Column("utilization_pct", "%", "Useful GPU-hours over GPU-hours that on-demand jobs leave."),
-    Column("score", "-", "Worth of done jobs less GPU-slots lost, over the GPU-slots of all jobs; a job is worth its "
-           f"GPU-slots, less {WAIT_COST:.0%} of them at the end of its window and in proportion before."),
-    Column("missed", "jobs", "Jobs whose window closed before they had ever started."),
-    Column("failed", "jobs", "Jobs that were evicted, and did not start again before their window closed."),
-    Column("useful_gpu_slots", "GPU-slots", "GPUs x slots of done jobs."),
-    Column("lost_gpu_slots", "GPU-slots", "GPUs x slots of runs that were evicted."),
-    Column("mean_wait_slots", "slots", "mean_wait_h in slots."),
-    Column("bound_score", "-", "Of optimum: no starts score more than this."),
-    Column("oracle", "-", "1: it knows the leftover capacity of later slots, as no scheduler does."),
-)  # fmt: skip
-JOBS = (
-    Column("policy", "-", "The policy, as it was named."),
-    Column("job", "-", "The job's name."),
-    Column("start", "slot", "Slot of the start of the run that counted; empty: there was none."),
-    Column("end", "slot", "The first slot after that run."),
-    Column("evictions", "evictions", "Runs of the job that were evicted."),
-    Column("state", "-", "done; missed: its window closed before it had started; failed: the same after an eviction."),
-)
-LOAD = (
-    Column("policy", "-", "The policy, as it was named."),
-    Column("hours", "h", "Begin of the slot, since second 0; of neighbouring slots that are put together, the first."),
-    Column("leftover_gpus", "GPUs", "GPUs that on-demand jobs leave; the mean of slots that are put together."),
-    Column("used_gpus", "GPUs", "GPUs of runs that counted; likewise."),
-)
+
+class PolicyRow(
+    Row, name="deferrable", section="deferrable", title="Deferrable jobs", first_columns=10,
+    question="How much deferrable work fits into the leftover capacity, and what does it wait?",
+):  # fmt: skip
+    """What came of all jobs under a policy."""
+
+    policy: str = column("-", "The policy, as it was named.")
+    jobs: int = column("jobs", "Deferrable jobs.")
+    done: int = column("jobs", "Jobs that ran to their end.")
+    mean_wait_h: float | None = column(
+        "h", "Mean time from the opening of the window to the start of the run that counted, of done jobs."
+    )
+    p95_wait_h: float | None = column("h", "95th percentile of the same.")
+    useful_gpu_h: float = column("GPU-h", "GPU-hours of done jobs.")
+    lost_gpu_h: float = column("GPU-h", "GPU-hours of runs that were evicted: all that such a run did is lost.")
+    evictions: int = column("evictions", "Runs ended because on-demand jobs needed the GPUs.")
+    utilization_pct: float | None = column("%", "Useful GPU-hours over GPU-hours that on-demand jobs leave.")
+    score: float | None = column(
+        "-",
+        "Worth of done jobs less GPU-slots lost, over the GPU-slots of all jobs; a job is worth its GPU-slots, less "
+        f"{WAIT_COST:.0%} of them at the end of its window and in proportion before.",
+    )
+    missed: int = column("jobs", "Jobs whose window closed before they had ever started.")
+    failed: int = column("jobs", "Jobs that were evicted, and did not start again before their window closed.")
+    useful_gpu_slots: int = column("GPU-slots", "GPUs x slots of done jobs.")
+    lost_gpu_slots: int = column("GPU-slots", "GPUs x slots of runs that were evicted.")
+    mean_wait_slots: float | None = column("slots", "mean_wait_h in slots.")
+    bound_score: float | None = column("-", "Of optimum: no starts score more than this.")
+    oracle: int = column("-", "1: it knows the leftover capacity of later slots, as no scheduler does.")
+
+
+class LoadRow(
+    Row, name="deferrable_load", section="deferrable", title="Leftover capacity, and what is used of it", detail=True,
+    question="When is capacity left over, and how much of it is used?",
+):  # fmt: skip
+    """Some slots under a policy."""
+
+    policy: str = column("-", "The policy, as it was named.")
+    hours: float = column(
+        "h", "Begin of the slot, since second 0; of neighbouring slots that are put together, the first."
+    )
+    leftover_gpus: float = column("GPUs", "GPUs that on-demand jobs leave; the mean of slots that are put together.")
+    used_gpus: float = column("GPUs", "GPUs of runs that counted; likewise.")
+
+
+class JobRow(
+    Row, name="deferrable_jobs", section="deferrable", title="Deferrable jobs, one by one", detail=True,
+    question="When does each job run under each policy?",
+):  # fmt: skip
+    """A job under a policy."""
+
+    policy: str = column("-", "The policy, as it was named.")
+    job: str = column("-", "The job's name.")
+    start: int | None = column("slot", "Slot of the start of the run that counted; empty: there was none.")
+    end: int | None = column("slot", "The first slot after that run.")
+    evictions: int = column("evictions", "Runs of the job that were evicted.")
+    state: str = column(
+        "-", "done; missed: its window closed before it had started; failed: the same after an eviction."
+    )
 
 
 def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) -> Analysis:
@@ -76,31 +102,11 @@ def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) 
         "{jobs:,} deferrable job{jobs||s}, {slots:,} slot{slots||s} of {minutes} min.",
         jobs=len(case.ids), slots=case.horizon, minutes=ours(number(case.slot_s / 60)),
     )  # fmt: skip
-    frame = pl.DataFrame(
-        [_row(case, one) for one in ran],
-        schema=[column.name for column in SUMMARY],
-        orient="row",
-        infer_schema_length=None,
-    )
-    if frame["bound_score"].dtype == pl.Null:
-        frame = frame.with_columns(pl.col("bound_score").cast(pl.Float64))
     tables = (
-        ResultTable(
-            name="deferrable", section="deferrable", title="Deferrable jobs", columns=SUMMARY, frame=frame, notes=(),
-            question="How much deferrable work fits into the leftover capacity, and what does it wait?",
-            population=population, first_columns=10,
-        ),
-        ResultTable(
-            name="deferrable_load", section="deferrable", title="Leftover capacity, and what is used of it",
-            columns=LOAD, frame=_load(case, ran), notes=(), population=population, detail=True,
-            question="When is capacity left over, and how much of it is used?",
-        ),
-        ResultTable(
-            name="deferrable_jobs", section="deferrable", title="Deferrable jobs, one by one", columns=JOBS,
-            frame=_jobs(case, ran), notes=(), population=population, detail=True,
-            question="When does each job run under each policy?",
-        ),
-    )  # fmt: skip
+        PolicyRow.table([_row(case, one) for one in ran], population),
+        LoadRow.table(_load(case, ran), population),
+        JobRow.table(_jobs(case, ran), population),
+    )
     return Analysis(
         cluster=note("{name}", name=Named("cluster", name)),
         tables=tables,
@@ -151,20 +157,32 @@ def waits(case: Case, one: Ran) -> np.ndarray[Any, np.dtype[np.int64]]:
     return (start - case.earliest)[start >= 0]
 
 
-def _row(case: Case, one: Ran) -> list[Any]:
+def _row(case: Case, one: Ran) -> PolicyRow:
     found, hours = one.outcome, case.slot_s / 3600
     done = found.start >= 0
     useful, waited = int(case.work[done].sum()), waits(case, one)
     left = int(case.leftover.sum())
     mean = float(waited.mean()) if waited.size else None
     states = found.state
-    return [
-        one.policy.label, len(case.ids), int(done.sum()), None if mean is None else mean * hours,
-        float(np.quantile(waited, 0.95)) * hours if waited.size else None, useful * hours, found.lost * hours,
-        int(found.evictions.sum()), 100 * useful / left if left else None,
-        score(case, found) if len(case.ids) else None, states.count("missed"), states.count("failed"), useful,
-        found.lost, mean, one.bound, int(one.policy.oracle),
-    ]  # fmt: skip
+    return PolicyRow(
+        policy=one.policy.label,
+        jobs=len(case.ids),
+        done=int(done.sum()),
+        mean_wait_h=None if mean is None else mean * hours,
+        p95_wait_h=float(np.quantile(waited, 0.95)) * hours if waited.size else None,
+        useful_gpu_h=useful * hours,
+        lost_gpu_h=found.lost * hours,
+        evictions=int(found.evictions.sum()),
+        utilization_pct=100 * useful / left if left else None,
+        score=score(case, found) if len(case.ids) else None,
+        missed=states.count("missed"),
+        failed=states.count("failed"),
+        useful_gpu_slots=useful,
+        lost_gpu_slots=found.lost,
+        mean_wait_slots=mean,
+        bound_score=one.bound,
+        oracle=int(one.policy.oracle),
+    )
 
 
 def _jobs(case: Case, ran: Sequence[Ran]) -> pl.DataFrame:
@@ -183,7 +201,7 @@ def _jobs(case: Case, ran: Sequence[Ran]) -> pl.DataFrame:
         )
         ran_at = pl.col("start") >= 0
         frames.append(frame.with_columns(pl.when(ran_at).then(name).alias(name) for name in ("end", "start")))
-    return pl.concat(frames).select(column.name for column in JOBS)
+    return pl.concat(frames)
 
 
 def _load(case: Case, ran: Sequence[Ran]) -> pl.DataFrame:

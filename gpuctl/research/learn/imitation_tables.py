@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import polars as pl
-
 from gpuctl.core.notes import Named, named, note, ours
-from gpuctl.core.results import Column, ResultTable
 from gpuctl.predictors.results import analysis_of, finite
 from gpuctl.replay.policies.tree.known import FEATURES
 from gpuctl.research.learn.imitation import Decisions, Fidelity
+from gpuctl.research.row_tables import Row, column
 from gpuctl.trees.model import json_of, rules_of
 from gpuctl.trees.rules import text_of
 from gpuctl.trees.tables import rules_table
@@ -30,13 +28,24 @@ REMARKS = (
     "the teacher chose of all weight, rows. Candidates with larger shares run first; ties: in the order of submission.",
     "To change them copy this file: edit shares (-> 35 %), write -> prefer or -> avoid, add and remove lines.",
 )
-COLUMNS = (
-    Column("policy", "-", "What orders the candidates; chance: any order alike."),
-    Column("decisions", "decisions", "Of the test part, with a choice: some candidates were chosen and some were not."),
-    Column("same_pct", "%", "Of the jobs that the teacher chose, the share that is among as many first ones of the "
-           "order; mean over the decisions."),
-    Column("exact_pct", "%", "Share of the decisions in which all of them are."),
-)  # fmt: skip
+
+
+class FidelityRow(
+    Row, name="tree_fidelity", section=SECTION, title="Fidelity to the teacher",
+    question="How often does the tree choose as its teacher, where there is a choice?",
+):  # fmt: skip
+    """An order of candidates beside the teacher's choices."""
+
+    policy: str = column("-", "What orders the candidates; chance: any order alike.")
+    decisions: int = column(
+        "decisions", "Of the test part, with a choice: some candidates were chosen and some were not."
+    )
+    same_pct: float = column(
+        "%",
+        "Of the jobs that the teacher chose, the share that is among as many first ones of the order; mean over the "
+        "decisions.",
+    )
+    exact_pct: float = column("%", "Share of the decisions in which all of them are.")
 
 
 def result(
@@ -44,20 +53,12 @@ def result(
     sources: tuple[SourceInfo, ...], command: str, preempts: bool, model: str,
 ) -> Analysis:  # fmt: skip
     """Put a distillation together as a result."""
-    frame = pl.DataFrame(
-        [(each.policy, each.decisions, 100 * each.same, finite(100 * each.exact)) for each in found],
-        schema={c.name: pl.Float64 if c.unit == "%" else pl.String if c.unit == "-" else pl.Int64 for c in COLUMNS},
-        orient="row",
-    )
     population = note(
         "{decisions:,} decisions from second {at:.0f} on, after all that the tree was fitted to; {left:,} of all "
         "decisions had no choice.", decisions=tested.at.size, at=tested.at[0], left=learnt.left_out,
     )  # fmt: skip
-    fidelity = ResultTable(
-        name="tree_fidelity", section=SECTION, title="Fidelity to the teacher", columns=COLUMNS, frame=frame,
-        question="How often does the tree choose as its teacher, where there is a choice?", population=population,
-        notes=(_verdict(found),),
-    )  # fmt: skip
+    rows = [FidelityRow(each.policy, each.decisions, 100 * each.same, 100 * each.exact) for each in found]
+    fidelity = FidelityRow.table(rows, population, (_verdict(found),))
     settings = {
         "teacher": named("policy", teacher),
         "fitted to": note(

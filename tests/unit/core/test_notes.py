@@ -20,12 +20,8 @@ ROOT = Path(__file__).resolve().parents[3]
 MAKERS = {"note": 0, "together": 0, "counted": 1}
 """What makes sentences -> which argument has to be written out where it is called."""
 WORDS = {
-    "gpuctl/research/accel/evaluate_tables.py": {
-        "pays", "machine.system.text", "row['rule']", "more",
-        "f\"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us\"",
-    },
     "gpuctl/research/accel/tables.py": {
-        "'dropped' if rules.drop else 'kept'", "machine.system.text",
+        "pays", "row.rule", "more", "'dropped' if rules.drop else 'kept'", "machine.system.text",
         "f\"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us\"",
         "f'each {number(rules.period_us)} us' if rules.period_us else 'whenever one can start'",
     },

@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.predictors import card
-from gpuctl.research.accel import evaluate, evaluate_tables, saved, training
+from gpuctl.research.accel import evaluate, saved, tables, training
 from gpuctl.research.accel import state as s
 from gpuctl.research.accel.costs import Machine, machine_of, parse_system, read_costs
 from gpuctl.research.accel.policies import rule
@@ -92,24 +92,24 @@ def test_a_model_is_scored_against_the_best_rule(machine: Machine, some: tuple[i
     asked = evaluate.Evaluation((0.8, 1.4), 3, 20, some, 1)
     twin = rule("sjf-eft")
     scores = evaluate.run(machine, Policy("relmas", twin.order, twin.place), asked)
-    by = {(row["load"], row["policy"]): row["sla"] for row in scores.loads}
+    by = {(row.load, row.policy): row.sla for row in scores.loads}
     for row in scores.gains:
-        rules = {name: by[row["load"], name] for name in evaluate.RULES}
-        assert rules[row["rule"]] == max(rules.values()) == row["rule_sla"]
-        assert row["sla"] == rules["sjf-eft"]
-        assert row["gain"] == pytest.approx(row["sla"] - row["rule_sla"])
-        assert row["gain"] <= 0
-    result = evaluate_tables.result(scores, machine, asked, {}, [], command="")
+        rules = {name: by[row.load, name] for name in evaluate.RULES}
+        assert rules[row.rule] == max(rules.values()) == row.rule_sla
+        assert row.sla == rules["sjf-eft"]
+        assert row.gain == pytest.approx(row.sla - row.rule_sla)
+        assert row.gain <= 0
+    result = tables.evaluated(scores, machine, asked, {}, [], command="")
     assert sum("Learning does not pay here" in text for text in result.warnings) == 2
     with pytest.raises(UsageError, match="learnt from"):
         evaluate.check_unseen({"training_seeds": [3, 9]}, asked)
 
 
 def test_intervals_are_students() -> None:
-    ends = evaluate.interval(np.array([0.1, 0.2, 0.3]), "x")
+    _, high = evaluate.interval(np.array([0.1, 0.2, 0.3]))
     # t(0.975, 2) = 4.3027; s = 0.1
-    assert ends["x_high"] == pytest.approx(0.2 + 4.302653 * 0.1 / 3**0.5, abs=1e-6)
-    assert evaluate.interval(np.array([1.0]), "x") == {"x_low": None, "x_high": None}
+    assert high == pytest.approx(0.2 + 4.302653 * 0.1 / 3**0.5, abs=1e-6)
+    assert evaluate.interval(np.array([1.0])) == (None, None)
 
 
 BAD = {

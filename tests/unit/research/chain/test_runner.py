@@ -284,7 +284,7 @@ def test_a_dry_look_at_a_chain_that_has_not_begun_makes_no_journal(tmp_path: Pat
     assert not (tmp_path / "j").exists()
     with Journal(tmp_path / "j", "svc") as begun, Journal(tmp_path / "j", "svc", dry=True) as kept:
         # a chain that is being driven can be looked at, too
-        assert kept.told == begun.told
+        assert kept.state == begun.state
     with pytest.raises(UsageError, match="'svc', not 'other'"):
         Journal(tmp_path / "j", "other", dry=True)
 
