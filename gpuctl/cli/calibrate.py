@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import (
     ClusterOption,
@@ -21,7 +20,7 @@ from gpuctl.cli.options import (
     WindowOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, for_people, print_result, tell_written
+from gpuctl.cli.output import check_tables, command_line, for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.output import print_answer
 from gpuctl.cli.output_paths import check_outputs
-from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from pathlib import Path
 
     import typer
@@ -84,14 +83,3 @@ def start(
     shape = answer.shape(given, table)
     check_outputs(context, {"--output": answer.output, "--log": log}, {"--csv": csv, "--parquet": parquet})
     return Command(given, shape, answer, table, csv, parquet, log)
-
-
-def check_tables(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
-    """See that the result will have the tables asked for, before any work is done.
-
-    Raises:
-        UsageError: it will not.
-    """
-    strange = next((name for name in wanted or () if name not in known), None)
-    if strange is not None:
-        raise UsageError(f"--table {strange}: no such table", hint=f"known: {', '.join(known)}")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli import complete
-from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
@@ -27,7 +26,7 @@ from gpuctl.cli.options import (
     TimezoneOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output import check_tables, command_line, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument
 from gpuctl.core.errors import ExitCode, UsageError

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, BinaryIO, Literal, TextIO
 
 from gpuctl.cli.common import message
 from gpuctl.cli.output_format import OutputFormat
+from gpuctl.core.errors import UsageError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from gpuctl.cli.common import Settings
     from gpuctl.cli.options import Answer
@@ -163,3 +164,14 @@ def tell_written(places: Iterable[Path | None], given: Settings) -> None:
     for place in places:
         if place is not None:
             message(f"wrote {place}", quiet=given.quiet)
+
+
+def check_tables(wanted: Sequence[str] | None, known: Sequence[str]) -> None:
+    """See that the result will have the tables asked for, before any work is done.
+
+    Raises:
+        UsageError: it will not.
+    """
+    strange = next((name for name in wanted or () if name not in known), None)
+    if strange is not None:
+        raise UsageError(f"--table {strange}: no such table", hint=f"known: {', '.join(known)}")

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Answer, ClusterOption, KeepOption, LogReading, TableOption, grouped
-from gpuctl.cli.output import command_line, print_answer
+from gpuctl.cli.output import check_tables, command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 

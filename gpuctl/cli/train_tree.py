@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import Answer, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
-from gpuctl.cli.output import command_line, print_answer
+from gpuctl.cli.output import check_tables, command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.replay import models_of
 from gpuctl.cli.replay_options import Inputs, Rules

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables
 from gpuctl.cli.common import settings
 from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import (
@@ -25,7 +24,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output import check_tables, command_line, print_answer, print_result, tell_written
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables, start
+from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import Answer, ClusterOption, FormatOption, JsonOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import command_line, print_result, tell_written, write_directory, write_text
+from gpuctl.cli.output import check_tables, command_line, print_result, tell_written, write_directory, write_text
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from gpuctl.cli.command import check_tables, start
+from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import Answer, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
-from gpuctl.cli.output import command_line, tell_written
+from gpuctl.cli.output import check_tables, command_line, tell_written
 from gpuctl.cli.research.accel import (
     KindsOption,
     ModelsOption,

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables, start
+from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import Answer, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import command_line, tell_written
+from gpuctl.cli.output import check_tables, command_line, tell_written
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import ExitCode, UsageError
 

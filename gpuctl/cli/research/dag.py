@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables, start
+from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import Answer, JobSeedOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import command_line, tell_written
+from gpuctl.cli.output import check_tables, command_line, tell_written
 from gpuctl.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:

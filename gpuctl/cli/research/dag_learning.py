@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables, start
+from gpuctl.cli.command import start
 from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
@@ -22,7 +22,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, print_answer, print_result, tell_written, write_text
+from gpuctl.cli.output import check_tables, command_line, print_answer, print_result, tell_written, write_text
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.research.dag import (

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gpuctl.cli.command import check_tables, start
+from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
@@ -22,7 +22,7 @@ from gpuctl.cli.options import (
     TrainingFolderOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output import check_tables, command_line, for_people, print_result, tell_written, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, ModelOption
 from gpuctl.core.errors import ExitCode, InputError, UsageError
