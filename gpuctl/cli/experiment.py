@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 TABLES = ("experiments_summary", "experiments")
 _CELLS = "cells"
 """Where below --parquet what is done is kept."""
+_OPTIONS = {"scale_load": "scale-load", "add_servers": "add-servers"}
+"""Options of factors that change jobs or servers."""
 _SLURM = "slurm"
 """Where below --parquet jobs of Slurm leave what they print."""
 
@@ -339,7 +341,7 @@ def _changes(base: Base, plan: Sequence[Cell], varied: Experiment, everywhere: l
         return None
     names = dict.fromkeys(name for cell in plan for name, _ in changed_factors(cell))
     told = [
-        note("--{name} {values}", name=ours(name.replace("_", "-")), values=ours(",".join(varied.factors[name])))
+        note("--{option} {values}", option=ours(_OPTIONS[name]), values=Named("value", ",".join(varied.factors[name])))
         for name in names
     ]
     params: dict[str, dict[str, None]] = {}

@@ -58,6 +58,7 @@ WORDS = {
     "gpuctl/replay/engine/never.py": {"why"},
     "gpuctl/replay/engine/setup.py": {"name", "HOW_TEXT[self.mode]", "self.placement"},
     "gpuctl/replay/contract/policy.py": {"value"},
+    "gpuctl/cli/experiment.py": {"_OPTIONS[name]"},
     "gpuctl/replay/experiments/result.py": {"locality"},
     "gpuctl/replay/inputs/clusters.py": {"key"},
     "gpuctl/replay/inputs/trace.py": {"why"},
