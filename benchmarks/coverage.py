@@ -35,7 +35,7 @@ if __name__ == "coverage":
 import numpy as np
 
 from gpuctl.lessons import rules, savings
-from gpuctl.lessons.case import blocks_of, jobs_of
+from gpuctl.lessons.lesson_input import blocks_of, jobs_of
 from gpuctl.replay.experiments import cells, table
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.transforms import bootstrap, bootstrap_users
@@ -43,7 +43,7 @@ from gpuctl.replay.results.comparison import against, wait_intervals
 from gpuctl.replay.results.metrics import SIZES, size_class
 from gpuctl.replay.run import replay
 from gpuctl.workloads.jobs import Jobs
-from gpuctl.workloads.replays import workload_of
+from gpuctl.workloads.replay_check import workload_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

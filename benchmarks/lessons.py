@@ -21,9 +21,9 @@ import numpy as np
 
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.lessons import locality, sharing
-from gpuctl.lessons.case import Case, open_case
-from gpuctl.lessons.measure import measure
-from gpuctl.lessons.use import read
+from gpuctl.lessons.lesson_input import Case, open_case
+from gpuctl.lessons.slowdowns import measure
+from gpuctl.lessons.utilization import read
 from gpuctl.store.database import Store
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tools"))

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from gpuctl.lessons import early, savings
-from gpuctl.lessons.case import Case
 from gpuctl.lessons.early_costs import Rule
+from gpuctl.lessons.lesson_input import Case
 from gpuctl.lessons.stopping import RULES, stopped
 from tests import planted_lessons as planted
 

@@ -31,9 +31,9 @@ import numpy as np
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
-from gpuctl.lessons.case import open_case
-from gpuctl.lessons.measure import measure
-from gpuctl.lessons.use import read
+from gpuctl.lessons.lesson_input import open_case
+from gpuctl.lessons.slowdowns import measure
+from gpuctl.lessons.utilization import read
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.results.tables import result
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from gpuctl.core.results import Analysis
-    from gpuctl.lessons.measure import Measured
+    from gpuctl.lessons.slowdowns import Slowdowns
     from gpuctl.reports.screens.model import Screen
 
 EPOCH = dt.datetime(2017, 10, 2)
@@ -320,7 +320,7 @@ def claims(text: str, *, but: tuple[str, ...] = ()) -> Counter[str]:
 
 
 @contextlib.contextmanager
-def analysed(world: World) -> Iterator[tuple[Path, Analysis, Measured | None]]:
+def analysed(world: World) -> Iterator[tuple[Path, Analysis, Slowdowns | None]]:
     """A world, analysed, and what the lesson of locality measures."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

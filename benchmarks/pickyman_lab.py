@@ -25,7 +25,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.predictors import overhead
-from gpuctl.predictors.overhead import Suspended
+from gpuctl.predictors.overhead import MeasuredSuspension
 from gpuctl.predictors.runtime import Described, Prediction, predict
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, validated
@@ -141,10 +141,10 @@ def real(text: str) -> float:
     return float(text) if text else np.nan
 
 
-def suspended(folder: Path) -> list[Suspended]:
+def suspended(folder: Path) -> list[MeasuredSuspension]:
     """The measured suspensions."""
     return [
-        Suspended(
+        MeasuredSuspension(
             row["job_id"], row["model"], "abort" if row["mode"] == "abort" else "epoch", real(row["checkpoint_bytes"]),
             real(row["dataset_bytes"]), real(row["gpus"]), real(row["epoch_s"]), real(row["epoch_done_s"]),
             real(row["epoch_left_s"]), real(row["suspend_s"]), real(row["resume_s"]), real(row["loss_s"]),

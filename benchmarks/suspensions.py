@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.predictors import overhead
-from gpuctl.predictors.overhead import Suspended
+from gpuctl.predictors.overhead import MeasuredSuspension
 from tests import trainjobs
 
 JOBS, TIMES = 16, 3
@@ -27,7 +27,7 @@ CLASSES = ((0.0, 0.2, "below a fifth"), (0.2, 0.6, "a fifth to three fifths"), (
 COSTS = ("epoch_left_s", "suspend_s", "overhead_s", "resume_s")
 
 
-def world(draw: np.random.Generator) -> list[Suspended]:
+def world(draw: np.random.Generator) -> list[MeasuredSuspension]:
     """Suspensions of the jobs of one world, those of a job one after the other."""
     stop_s, start_s = float(draw.uniform(0.5, 3)), float(draw.uniform(5, 25))
     write, read = float(draw.uniform(0.3e9, 2e9)), float(draw.uniform(0.5e9, 3e9))
@@ -49,13 +49,13 @@ def world(draw: np.random.Generator) -> list[Suspended]:
             stop = (stop_s + size / write) * float(np.exp(noise * draw.standard_normal()))
             resume = (start_s + 0.3 * gpus + size / read) * float(np.exp(noise * draw.standard_normal()))
             rows.append(
-                Suspended(job.name, made.name, "epoch", size, job.dataset_bytes, gpus, expected, done, left,
+                MeasuredSuspension(job.name, made.name, "epoch", size, job.dataset_bytes, gpus, expected, done, left,
                           left + stop, resume, stop + resume)
             )  # fmt: skip
     return rows
 
 
-def asked(model: overhead.OverheadModel, row: Suspended) -> dict[str, tuple[float, bool, float, float]]:
+def asked(model: overhead.OverheadModel, row: MeasuredSuspension) -> dict[str, tuple[float, bool, float, float]]:
     """By cost: the relative error, whether the truth is inside, the interval's width, the share of the epoch left."""
     found = model.predict(
         checkpoint_bytes=row.checkpoint_bytes, dataset_bytes=row.dataset_bytes, gpus=row.gpus, epoch_s=row.epoch_s,

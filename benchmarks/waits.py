@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.waits import features, forward
-from gpuctl.waits.log import WaitLog, log_of
+from gpuctl.waits.queue_log import WaitLog, log_of
 
 SERVERS, WIDTH, STARTED, WAITING = 16, 8, 7000, 5000
 SIMULATED = 390
@@ -66,7 +66,7 @@ def main() -> None:
         for count in (0, 20):
             at = np.full(count + 1, log.taken_s)
             rows = log.rows[np.arange(count + 1) * 97 % log.rows.height]
-            asked = features.Asked(rows, at, np.full(count + 1, log.ready_s.size))
+            asked = features.WaitQueries(rows, at, np.full(count + 1, log.ready_s.size))
             each = f"{count + 1} answers, {what} waiting, log replayed"
             took(f"{each}, simulated", 1, lambda a=asked, g=log: forward.of_asked(g, a, "fair-share"))
             took(f"{each}, what trees see", 1, lambda a=asked, g=log: features.of_asked(g, a))

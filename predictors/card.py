@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import read_whole
+from gpuctl.core.file_io import read_whole
 from gpuctl.core.numbers import number
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from gpuctl.core.notes import NONE, note, ours, together
+from gpuctl.core.notes import NONE, literal, note, together
 from gpuctl.core.numbers import lasting, number
 from gpuctl.predictors.series import COARSEST_S
 
@@ -111,7 +111,7 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
         reason = note(
             "nothing has been read for {silence}, longer than a pause between epochs: later epochs come from a cache, "
             "or the job reads ahead; how long they last does not show",
-            silence=ours(lasting(profile.seconds - profile.step * stopped)),
+            silence=literal(lasting(profile.seconds - profile.step * stopped)),
         )
         return _cached(profile, stopped, dataset_bytes, reason)
     drop = _drop(profile, dataset_bytes)
@@ -138,7 +138,7 @@ def find_epochs(profile: Series, dataset_bytes: float = np.nan) -> Epochs:
 def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
     """Why samples so far apart, or so few, cannot show epochs, and what would; "" where they may."""
     step, least = profile.step, _STEPS_AN_EPOCH * profile.step
-    apart = note("samples are {step} apart", step=ours(lasting(step)))
+    apart = note("samples are {step} apart", step=literal(lasting(step)))
     if np.isfinite(dataset_bytes) and dataset_bytes > 0:
         busy = profile.seconds - _begin(profile)
         epoch = busy * dataset_bytes / float(profile.total[-1])
@@ -147,16 +147,16 @@ def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
         return note(
             "{apart}, and an epoch lasts about {epoch}; sample at least every {every}",
             apart=apart,
-            epoch=ours(lasting(epoch)),
-            every=ours(lasting(epoch / _STEPS_AN_EPOCH)),
+            epoch=literal(lasting(epoch)),
+            every=literal(lasting(epoch / _STEPS_AN_EPOCH)),
         )
     if step > COARSEST_S:
         return note(
             "{apart}; without dataset_bytes, samples show epochs only where they are at most {coarsest} apart and "
             "there are six an epoch: epochs of {shortest} or more need a sample every {coarsest}, shorter ones more",
             apart=apart,
-            coarsest=ours(lasting(COARSEST_S)),
-            shortest=ours(lasting(_STEPS_AN_EPOCH * COARSEST_S)),
+            coarsest=literal(lasting(COARSEST_S)),
+            shortest=literal(lasting(_STEPS_AN_EPOCH * COARSEST_S)),
         )
     if profile.seconds < EPOCHS_NEEDED * least:
         return note(
@@ -165,8 +165,8 @@ def _too_coarse(profile: Series, dataset_bytes: float) -> Note:
             "{needed} epochs are needed; sample at least six times an epoch, or give dataset_bytes",
             samples=profile.bytes.size,
             apart=apart,
-            least=ours(lasting(least)),
-            needed=ours(number(EPOCHS_NEEDED)),
+            least=literal(lasting(least)),
+            needed=literal(number(EPOCHS_NEEDED)),
         )
     return note("")
 
@@ -383,8 +383,8 @@ def by_period(profile: Series) -> Epochs:
             "no period from {shortest} to {longest}: epochs are longer (the profile is too short), "
             "shorter (an epoch of E seconds needs a sample every E/{steps} s), or traffic is too even or "
             "too irregular to show them (give dataset_bytes)",
-            shortest=ours(lasting(shortest)),
-            longest=ours(lasting(longest)),
+            shortest=literal(lasting(shortest)),
+            longest=literal(lasting(longest)),
             steps=_STEPS_AN_EPOCH,
         )
         return Epochs("none", reason=text)

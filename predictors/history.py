@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpuctl.predictors.contract import Predictor
     from gpuctl.predictors.features import Features, State
     from gpuctl.predictors.job_table import JobTable
-    from gpuctl.predictors.time_split import Parts
+    from gpuctl.predictors.time_split import TimeSplit
 
     Floats = NDArray[np.float64]
     Singles = NDArray[np.float32]
@@ -97,7 +97,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """A model and how it fares.
 
     Attributes:
@@ -129,7 +129,7 @@ def train(
     quantiles: tuple[float, ...] = QUANTILES,
     others: Sequence[type[Predictor]] = (),
     tell: Callable[[str, int, int], None] | None = None,
-) -> Trained:
+) -> TrainedModel:
     """Learn run times from the jobs of a log, and score what was learnt on its last jobs.
 
     The same jobs give the same model, bit for bit.
@@ -183,7 +183,7 @@ def train(
         texts=texts,
     )
     gain = np.sum([one.feature_importance("gain") for one in fitted], axis=0)
-    return Trained(
+    return TrainedModel(
         model=model,
         scores=_scores(table, known, parts, answers + base, model, others),
         parts=parts.counts,
@@ -313,7 +313,7 @@ def _weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
 
 
 def _scores(  # noqa: PLR0917 - as train has them
-    table: JobTable, known: Features, parts: Parts, answers: Floats, model: Model, others: Sequence[type[Predictor]]
+    table: JobTable, known: Features, parts: TimeSplit, answers: Floats, model: Model, others: Sequence[type[Predictor]]
 ) -> pl.DataFrame:
     rows, test = table.rows, parts.test
     truth = rows["run_s"].to_numpy()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl.core.notes import Named, named, note, ours
+from gpuctl.core.notes import NamedValue, literal, named, note
 from gpuctl.core.numbers import lasting, number, percent
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.predictors import evaluate, history, time_split
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.notes import Note
     from gpuctl.core.results import SourceInfo
-    from gpuctl.predictors.history import Trained
+    from gpuctl.predictors.history import TrainedModel
 
 SECTIONS = (("run_times", "How near predictions come"), ("learning", "What was learnt from"))
 TABLES = ("runtime_predictors", "runtime_scores", "runtime_jobs", "runtime_features")
@@ -35,7 +35,7 @@ _PREDICTOR = Column(
 _JOBS = Column("jobs", "jobs", "Jobs scored: those that it predicts.")
 
 
-def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Analysis:
+def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -> Analysis:
     """Everything that a training found out.
 
     Args:
@@ -55,7 +55,7 @@ def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Ana
     )
 
 
-def settings(trained: Trained) -> dict[str, Note]:
+def settings(trained: TrainedModel) -> dict[str, Note]:
     """The choices that shape the figures."""
     quantiles = ", ".join(f"{quantile:g}" for quantile in trained.model.quantiles)
     told = {
@@ -73,10 +73,10 @@ def settings(trained: Trained) -> dict[str, Note]:
         + ", ".join(f"{name} {value}" for name, value in history.PARAMETERS.items()),
     }
     # numbers and dates of ours
-    return {name: ours(text) for name, text in told.items()}
+    return {name: literal(text) for name, text in told.items()}
 
 
-def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
+def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any]:
     """What the card of the model says; the same jobs give the same card, wherever the log lies."""
     low, middle, high = trained.model.quantiles
     return {
@@ -104,7 +104,7 @@ def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
     }
 
 
-def wide(trained: Trained) -> pl.DataFrame:
+def wide(trained: TrainedModel) -> pl.DataFrame:
     """One row a predictor, one column a measure."""
     scores = trained.scores
     order = scores["predictor"].unique(maintain_order=True)
@@ -117,7 +117,7 @@ def wide(trained: Trained) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=types)
 
 
-def _compared(trained: Trained) -> ResultTable:
+def _compared(trained: TrainedModel) -> ResultTable:
     low, middle, high = trained.model.quantiles
     rules = BASELINES | trained.others
     return ResultTable(
@@ -130,12 +130,16 @@ def _compared(trained: Trained) -> ResultTable:
             note(
                 "history: the model; quantile {middle} is its prediction, {low} to {high} its interval, "
                 "which should hold {value} of the jobs.",
-                middle=ours(number(middle)),
-                low=ours(number(low)),
-                high=ours(number(high)),
-                value=ours(percent(100 * (high - low))),
+                middle=literal(number(middle)),
+                low=literal(number(low)),
+                high=literal(number(high)),
+                value=literal(percent(100 * (high - low))),
             ),
-            *(ours(f"{name}: {text}") for name, text in rules.items() if name in trained.scores["predictor"].unique()),
+            *(
+                literal(f"{name}: {text}")
+                for name, text in rules.items()
+                if name in trained.scores["predictor"].unique()
+            ),
             note("Run times under 1 s count as 1 s. runtime_scores has every figure with its 95 % interval."),
         ),
         columns=(_PREDICTOR, _JOBS, *(Column(name, *evaluate.MEASURES[name]) for name in _WIDE)),
@@ -144,14 +148,14 @@ def _compared(trained: Trained) -> ResultTable:
     )
 
 
-def _scores(trained: Trained) -> ResultTable:
+def _scores(trained: TrainedModel) -> ResultTable:
     return ResultTable(
         name="runtime_scores",
         section="run_times",
         title="Scores with their intervals",
         question="How certain are the figures of the comparison?",
         population=_tested(trained),
-        notes=tuple(ours(f"{name} [{unit}]: {text}") for name, (unit, text) in evaluate.MEASURES.items()),
+        notes=tuple(literal(f"{name} [{unit}]: {text}") for name, (unit, text) in evaluate.MEASURES.items()),
         columns=(
             _PREDICTOR,
             Column("measure", "-", "See the notes."),
@@ -165,7 +169,7 @@ def _scores(trained: Trained) -> ResultTable:
     )
 
 
-def _population(trained: Trained) -> ResultTable:
+def _population(trained: TrainedModel) -> ResultTable:
     texts = POPULATION | time_split.COUNTS
     counts = {**trained.table.counts, **trained.parts}
     rows = {"what": list(counts), "jobs": list(counts.values()), "meaning": [texts[name] for name in counts]}
@@ -177,7 +181,7 @@ def _population(trained: Trained) -> ResultTable:
         population=note(
             "{jobs:,} job{jobs||s} of {name}.",
             jobs=trained.table.counts["jobs"],
-            name=Named("cluster", trained.table.name),
+            name=NamedValue("cluster", trained.table.name),
         ),
         notes=(
             note(
@@ -195,7 +199,7 @@ def _population(trained: Trained) -> ResultTable:
     )
 
 
-def _features(trained: Trained) -> ResultTable:
+def _features(trained: TrainedModel) -> ResultTable:
     names = list(trained.model.features)
     texts = history.described()
     rows = {"feature": names, "gain_pct": trained.gain, "meaning": [texts[name] for name in names]}
@@ -218,19 +222,19 @@ def _features(trained: Trained) -> ResultTable:
     )
 
 
-def _tested(trained: Trained) -> Note:
+def _tested(trained: TrainedModel) -> Note:
     a, b = trained.window["test"]
     return note(
         "{test:,} job{test||s} of {name} with a known run time, submitted from {a} to {b}, after all that the model "
         "was fitted on.",
         test=trained.parts["test"],
-        name=Named("cluster", trained.table.name),
-        a=ours(_date(a, trained)),
-        b=ours(_date(b, trained)),
+        name=NamedValue("cluster", trained.table.name),
+        a=literal(_date(a, trained)),
+        b=literal(_date(b, trained)),
     )
 
 
-def _warnings(trained: Trained) -> tuple[Note, ...]:
+def _warnings(trained: TrainedModel) -> tuple[Note, ...]:
     counts = trained.table.counts
     found = []
     if counts["end_estimated"]:
@@ -256,7 +260,7 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
     return tuple(found)
 
 
-def _date(second: float, trained: Trained) -> str:
+def _date(second: float, trained: TrainedModel) -> str:
     if not trained.table.dated:
         return lasting(second)
     return str(datetime(1970, 1, 1) + timedelta(seconds=int(second)))

@@ -49,7 +49,7 @@ Apart = Literal["suspension", "job"]
 
 
 @dataclass(frozen=True)
-class Suspended:
+class MeasuredSuspension:
     """One measured suspension; seconds and bytes.
 
     Attributes:
@@ -192,7 +192,7 @@ def _by_factor(middle: float, known: float, reach: float) -> Bounds:
     return Bounds(known + (middle - known) * float(np.exp(-reach)), known + (middle - known) * float(np.exp(reach)))
 
 
-def usable(rows: Sequence[Suspended]) -> tuple[list[Suspended], dict[str, int]]:
+def usable(rows: Sequence[MeasuredSuspension]) -> tuple[list[MeasuredSuspension], dict[str, int]]:
     """The suspensions that can be learnt from, and how many cannot, by what they lack.
 
     A number that no row tells is no term; one that others tell is needed. Where a job finished its epoch, what was
@@ -213,7 +213,7 @@ def usable(rows: Sequence[Suspended]) -> tuple[list[Suspended], dict[str, int]]:
     return kept, dict(sorted(lacking.items()))
 
 
-def fit(rows: Sequence[Suspended]) -> OverheadModel:
+def fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
     """Fit the parts, and say how well they predict suspensions that were left out.
 
     Raises:
@@ -266,7 +266,7 @@ MOST_FOLDS = 100
 """Up to so many suspensions each is left out alone: what is left out together hangs on an order that means nothing."""
 
 
-def left_out(rows: Sequence[Suspended], apart: Apart) -> list[Tried]:
+def left_out(rows: Sequence[MeasuredSuspension], apart: Apart) -> list[Tried]:
     """Predict each suspension, with what was known at the request, by a model that has not seen it.
 
     Args:
@@ -296,7 +296,7 @@ def inside(tests: Sequence[Tried], cost: str) -> list[bool]:
     return [t.score <= reach[t.job] for t in some if np.isfinite(reach[t.job])]
 
 
-def _tried(model: OverheadModel, row: Suspended) -> Iterator[Tried]:
+def _tried(model: OverheadModel, row: MeasuredSuspension) -> Iterator[Tried]:
     phase = row.epoch_done_s if np.isfinite(row.epoch_done_s) else row.epoch_s - row.epoch_left_s
     phase = phase if np.isfinite(phase) else 0.0
     costs = model.predict(
@@ -333,7 +333,7 @@ def _ratio(job: str, cost: str, said: float, true: float) -> Tried:
     return Tried(job, cost, said / true - 1, np.nan, abs(float(np.log(said / true))))
 
 
-def _fit(rows: Sequence[Suspended]) -> OverheadModel:
+def _fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
     finished = [r for r in rows if r.mode != "abort"]
     aborted = [r for r in rows if r.mode == "abort"]
     stops = [r.suspend_s - (r.epoch_left_s if r.mode == "epoch" else 0.0) for r in finished]
@@ -350,7 +350,9 @@ def _fit(rows: Sequence[Suspended]) -> OverheadModel:
     return OverheadModel(terms, own, lengths)
 
 
-def _part(rows: Sequence[Suspended], seconds: Floats, whole: Floats) -> tuple[tuple[float, ...], dict[str, float]]:
+def _part(
+    rows: Sequence[MeasuredSuspension], seconds: Floats, whole: Floats
+) -> tuple[tuple[float, ...], dict[str, float]]:
     """Coefficients of one part, and the constants of models of their own."""
     from scipy.optimize import nnls
 

@@ -12,7 +12,7 @@ import polars as pl
 
 from gpuctl.core import suspension_cost
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import counted, note, ours
+from gpuctl.core.notes import counted, literal, note
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.predictors import overhead
 from gpuctl.predictors.card import load_folder
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from gpuctl.core.notes import Note
     from gpuctl.core.suspension_cost import Mode
-    from gpuctl.predictors.overhead import Suspended, Tried
+    from gpuctl.predictors.overhead import MeasuredSuspension, Tried
 
 COSTS = (
     Column("suspend_s", "s", "From the request until its GPUs are free; the job works on to the end of its epoch."),
@@ -140,16 +140,18 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
             "One job of {gpus} with a checkpoint of {size:,.0f} bytes, mode {mode}.",
             gpus=counted(asked.gpus, "GPU"),
             size=size,
-            mode=ours(asked.mode),
+            mode=literal(asked.mode),
         ),
         notes=(),
         columns=COSTS,
         frame=frame,
     )
-    return analysis_of(note("suspension"), (table,), {"mode": ours(asked.mode)}, command, ())
+    return analysis_of(note("suspension"), (table,), {"mode": literal(asked.mode)}, command, ())
 
 
-def error_tables(usable: Sequence[Suspended], population: Note, notes: tuple[Note, ...]) -> tuple[ResultTable, ...]:
+def error_tables(
+    usable: Sequence[MeasuredSuspension], population: Note, notes: tuple[Note, ...]
+) -> tuple[ResultTable, ...]:
     """How near a model comes for suspensions, and for jobs, that it was not fitted on.
 
     Args:

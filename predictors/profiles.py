@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.predictors.job_description import JobDescription
-from gpuctl.predictors.overhead import Suspended
+from gpuctl.predictors.overhead import MeasuredSuspension
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, validated
 
@@ -56,7 +56,7 @@ def read_series(store: Store, cluster: str) -> dict[str, Series]:
     return found
 
 
-def read_suspensions(store: Store, cluster: str) -> list[Suspended]:
+def read_suspensions(store: Store, cluster: str) -> list[MeasuredSuspension]:
     """The measured suspensions."""
     rows = store.frame(
         "SELECT job, coalesce(model, '') AS model, coalesce(mode, 'epoch') AS mode, checkpoint_bytes, dataset_bytes, "
@@ -64,7 +64,9 @@ def read_suspensions(store: Store, cluster: str) -> list[Suspended]:
         "WHERE cluster = $cluster ORDER BY ALL",
         {"cluster": cluster},
     )
-    return [Suspended(job, model, mode, *map(_real, numbers)) for job, model, mode, *numbers in rows.iter_rows()]
+    return [
+        MeasuredSuspension(job, model, mode, *map(_real, numbers)) for job, model, mode, *numbers in rows.iter_rows()
+    ]
 
 
 def _real(value: float | None) -> float:

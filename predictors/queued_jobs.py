@@ -7,9 +7,9 @@ import math
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
-from gpuctl.core.notes import Named, note
-from gpuctl.core.text import storable
+from gpuctl.core.file_io import MOST_TABLE, read_whole
+from gpuctl.core.notes import NamedValue, note
+from gpuctl.core.storable_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -127,7 +127,9 @@ def with_history(
             run, lower, upper = (max(v, p.elapsed_s) if math.isfinite(p.elapsed_s) else v for v in answers[p.job])
             p = replace(  # noqa: PLW2901 - the same prediction, answered
                 p, run_time_s=run, lower_s=lower, upper_s=upper, remaining_s=run - p.elapsed_s, method="history",
-                provenance=note("past jobs, as {model} was trained on them", model=Named("path", storable(model.name))),
+                provenance=note(
+                    "past jobs, as {model} was trained on them", model=NamedValue("path", storable(model.name))
+                ),
             )  # fmt: skip
         result.append(p)
     return result

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 
 if TYPE_CHECKING:
     from pathlib import Path

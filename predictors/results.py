@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from gpuctl.core.notes import Named, Note, counted, note
+from gpuctl.core.notes import NamedValue, Note, counted, note
 from gpuctl.core.results import Analysis, ResultTable, SourceInfo
 
 RECONSTRUCTED = note(
@@ -33,7 +33,7 @@ def analysis_of(
             "{rejected:,} of {rows} of {path} {rejected|was|were} rejected",
             rejected=s.rows_rejected,
             rows=counted(s.rows_in, "row"),
-            path=Named("path", s.path),
+            path=NamedValue("path", s.path),
         )
         for s in sources
         if s.rows_rejected

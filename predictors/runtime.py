@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.notes import NONE, Named, note, ours, together
+from gpuctl.core.notes import NONE, NamedValue, literal, note, together
 from gpuctl.predictors import validation
 from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import OVERHEAD, Epochs, by_volume, find_epochs
 from gpuctl.predictors.job_description import JobDescription
-from gpuctl.predictors.transfer import ENOUGH, Profiled, Transferred, transfer
+from gpuctl.predictors.transfer import ENOUGH, EpochEstimate, ProfiledJob, transfer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from gpuctl.core.notes import Note
     from gpuctl.predictors.series import Series
-    from gpuctl.predictors.validation import Filled
+    from gpuctl.predictors.validation import ValidationInference
 
 Z = 1.2816
 """Standard errors to either side that hold 80 % of normal errors: as many run times should lie between the bounds."""
@@ -100,7 +100,7 @@ def predict(
     return [_with_validation(each, known[each.job], filled) for each in found]
 
 
-def _with_validation(found: Prediction, told: JobDescription, filled: Filled) -> Prediction:
+def _with_validation(found: Prediction, told: JobDescription, filled: ValidationInference) -> Prediction:
     """A prediction from other jobs that says what it takes for validation, or that this is not known."""
     samples = filled.known[found.job].shape.validation
     if found.method != "transfer":
@@ -147,7 +147,7 @@ def _bytes_a_sample(job: JobDescription, epochs: Epochs | None) -> float:
 # ---- one job
 
 
-def _predict(job: JobDescription, filled: Filled, series: Series | None, epochs: float) -> Prediction:
+def _predict(job: JobDescription, filled: ValidationInference, series: Series | None, epochs: float) -> Prediction:
     known, seen = filled.known, filled.seen
     own = seen.get(job.job)
     others = [other for name, other in known.items() if name != job.job and job.model and other.model == job.model]
@@ -172,9 +172,9 @@ def _predict(job: JobDescription, filled: Filled, series: Series | None, epochs:
             "transfer",
             note(
                 "{how}, {jobs:,} profiled job{jobs||s} of model {model}",
-                how=ours(moved.method),
+                how=literal(moved.method),
                 jobs=moved.jobs,
-                model=Named("model", job.model),
+                model=NamedValue("model", job.model),
             ),
         )
         reason, phase = note("") if own is None else own.reason, own.phase_s if own is not None else np.nan
@@ -201,13 +201,13 @@ def _both(first: Note, second: Note) -> Note:
     return together("; ", [one for one in (first, second) if one])
 
 
-def _surer(own: Epochs, moved: Transferred) -> bool:
+def _surer(own: Epochs, moved: EpochEstimate) -> bool:
     if own.seen < HARDLY_BEGUN and moved.jobs >= ENOUGH:
         return False
     return Z * own.spread_s / own.epoch_s <= moved.error
 
 
-def _of(moved: Transferred | None, own: Epochs | None, method: str) -> float:
+def _of(moved: EpochEstimate | None, own: Epochs | None, method: str) -> float:
     return moved.epoch_s if method == "transfer" and moved is not None else own.epoch_s if own is not None else np.nan
 
 
@@ -258,7 +258,7 @@ def _count(job: JobDescription, others: Sequence[JobDescription], epochs: float)
 # ---- other jobs of the model
 
 
-def profiled(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> list[Profiled]:
+def profiled(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> list[ProfiledJob]:
     """The jobs whose epoch length is known: as measured, else from their traffic."""
     found = []
     for other in others:
@@ -267,11 +267,13 @@ def profiled(others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> li
         if not np.isfinite(epoch_s) and own is not None and own.method != "none" and own.seen >= ENOUGH_SEEN:
             epoch_s = own.epoch_s
         if np.isfinite(epoch_s) and other.shape.known:
-            found.append(Profiled(other.job, other.shape, epoch_s))
+            found.append(ProfiledJob(other.job, other.shape, epoch_s))
     return found
 
 
-def from_model(job: JobDescription, others: Sequence[JobDescription], seen: Mapping[str, Epochs]) -> Transferred | None:
+def from_model(
+    job: JobDescription, others: Sequence[JobDescription], seen: Mapping[str, Epochs]
+) -> EpochEstimate | None:
     """The epoch length of a job from others of its model; those that use a cache as it does, where there are some."""
     own = seen.get(job.job)
     cached = own.cached if own is not None else bool(job.cached)

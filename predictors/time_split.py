@@ -36,11 +36,11 @@ COUNTS = {
     "ended_after_second_cut": "Left out: submitted between the cuts, but ended after the second.",
     "test": "Scored on: submitted after the second cut.",
 }
-"""What `Parts.counts` count."""
+"""What `TimeSplit.counts` count."""
 
 
 @dataclass(frozen=True)
-class Parts:
+class TimeSplit:
     """Which jobs belong to which part.
 
     Attributes:
@@ -65,7 +65,7 @@ class Parts:
         return {name: (float(submit[mask].min()), float(submit[mask].max())) for name, mask in masks.items()}
 
 
-def split(table: JobTable, test_share: float) -> Parts:
+def split(table: JobTable, test_share: float) -> TimeSplit:
     """Cut a log in time.
 
     Args:
@@ -87,7 +87,7 @@ def split(table: JobTable, test_share: float) -> Parts:
         "ended_after_second_cut": middle & ~calibration,
         "test": test,
     }
-    parts = Parts(
+    parts = TimeSplit(
         fit=fit,
         calibration=calibration,
         test=test,

@@ -92,7 +92,7 @@ def validated(samples: float, dataset_bytes: float, validation_bytes: float) -> 
 
 
 @dataclass(frozen=True)
-class Profiled:
+class ProfiledJob:
     """A profiled job: its shape and the length of its epochs."""
 
     job: str
@@ -101,7 +101,7 @@ class Profiled:
 
 
 @dataclass(frozen=True)
-class Transferred:
+class EpochEstimate:
     """The epoch length of a job that was not profiled.
 
     Attributes:
@@ -127,7 +127,7 @@ def design(shapes: Sequence[Shape]) -> Floats:
     return np.stack([steps, steps * b + FORWARD * v, steps * 2 * (g - 1) / g, np.ones_like(steps)], axis=1)
 
 
-def fit(profiled: Sequence[Profiled]) -> Floats:
+def fit(profiled: Sequence[ProfiledJob]) -> Floats:
     """Fit the coefficients by least squares of relative errors, none of them below 0 [4].
 
     Terms that the jobs cannot tell apart are left out: without two batch sizes A goes into B, without a gang of several
@@ -157,7 +157,7 @@ def _scaled(rows: Floats) -> Floats:
     return np.asarray(rows / np.maximum(np.abs(rows).max(axis=0), 1e-300))
 
 
-def transfer(shape: Shape, profiled: Sequence[Profiled]) -> Transferred | None:
+def transfer(shape: Shape, profiled: Sequence[ProfiledJob]) -> EpochEstimate | None:
     """Predict the epoch length of a job from profiled jobs of its model.
 
     Chain: a job of the same batch size and GPUs, its epoch scaled by the samples; the fit; the median of seconds a
@@ -171,10 +171,10 @@ def transfer(shape: Shape, profiled: Sequence[Profiled]) -> Transferred | None:
     discord = near - float(np.log(formula))
     found = float(np.exp(near - (1 - _pull(usable, method)) * discord))
     few = FEWER if len(usable) < ENOUGH else 1.0
-    return Transferred(found, few * (DOUBT * deviation + DISCORD * abs(discord)), method, len(usable))
+    return EpochEstimate(found, few * (DOUBT * deviation + DISCORD * abs(discord)), method, len(usable))
 
 
-def _pull(profiled: Sequence[Profiled], method: str) -> float:
+def _pull(profiled: Sequence[ProfiledJob], method: str) -> float:
     """Weight of the interpolation beside the formula: more where that does not even fit what it was fitted to."""
     if len(profiled) < ENOUGH:
         return 0.5 if method.startswith("median") else 0.0
@@ -183,7 +183,7 @@ def _pull(profiled: Sequence[Profiled], method: str) -> float:
     return MOST_PULL * float(np.clip((missed - FITS) / (MISSES - FITS), 0, 1))
 
 
-def interpolated(shape: Shape, profiled: Sequence[Profiled]) -> tuple[float, float]:
+def interpolated(shape: Shape, profiled: Sequence[ProfiledJob]) -> tuple[float, float]:
     """ln(epoch_s) of a job as those nearest to it in batch, GPUs and samples have it, and its standard deviation.
 
     A Gaussian process of ln(seconds a sample and GPU) over the logarithms of batch, GPUs and steps an epoch.
@@ -221,7 +221,7 @@ def _covariance(x: Floats) -> Floats:
     )
 
 
-def _predict(shape: Shape, profiled: Sequence[Profiled]) -> tuple[float, str]:
+def _predict(shape: Shape, profiled: Sequence[ProfiledJob]) -> tuple[float, str]:
     alike = [p for p in profiled if (p.shape.batch, p.shape.gpus) == (shape.batch, shape.gpus)]
     fitted = len(profiled) >= ENOUGH
     coefficients = fit(profiled) if fitted else np.zeros(4)
@@ -246,7 +246,7 @@ def _predict(shape: Shape, profiled: Sequence[Profiled]) -> tuple[float, str]:
     return float(per_sample * shape.samples / shape.gpus), "median of the model's jobs"
 
 
-def left_out(profiled: Sequence[Profiled]) -> list[tuple[str, float, str]]:
+def left_out(profiled: Sequence[ProfiledJob]) -> list[tuple[str, float, str]]:
     """Predict each job from the others: (job, relative error, method) [jobs]."""
     found = []
     for k, one in enumerate(profiled):

@@ -33,7 +33,7 @@ UNSURE = 1.2
 
 
 @dataclass(frozen=True)
-class Filled:
+class ValidationInference:
     """What is known of jobs once what they validate is filled in.
 
     Attributes:
@@ -51,7 +51,7 @@ def fill(
     known: Mapping[str, JobDescription],
     profiles: Mapping[str, Series],
     examine: Callable[[Mapping[str, JobDescription]], dict[str, Epochs]],
-) -> Filled:
+) -> ValidationInference:
     """Find what jobs validate where it is not told, and the bytes of their epochs with it.
 
     Args:
@@ -79,7 +79,7 @@ def fill(
             found[job.job] = replace(whole, dataset_bytes=size)
             if job.job in profiles and np.isfinite(size):
                 seen[job.job] = find_epochs(profiles[job.job], size)
-    return Filled(found, seen, frozenset(unsure))
+    return ValidationInference(found, seen, frozenset(unsure))
 
 
 def _models(known: Mapping[str, JobDescription]) -> dict[str, list[JobDescription]]:

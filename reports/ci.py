@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import polars as pl
 
-from gpuctl.core.files import write_atomically
+from gpuctl.core.file_io import write_atomically
 from gpuctl.reports.cell_text import shown, visible
 from gpuctl.reports.export.markdown import escaped
 from gpuctl.reports.report import BY_CHANCE, sentence, verdict

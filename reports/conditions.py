@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.spelling import meant
-from gpuctl.core.text import storable
+from gpuctl.core.storable_text import storable
+from gpuctl.core.suggestions import meant
 from gpuctl.reports.metrics import METRICS, written
 
 if TYPE_CHECKING:

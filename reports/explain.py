@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, TextIO
 
 from gpuctl.core.causes import BECAUSE, cause_name, may_be_main
 from gpuctl.core.numbers import lasting, percent, timed, unit_of
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import between, shown, visible
 from gpuctl.reports.export.values import json_value
 from gpuctl.reports.html import render_page

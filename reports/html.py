@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, BinaryIO
 import polars as pl
 
 from gpuctl import __version__
-from gpuctl.core.files import write_atomically
+from gpuctl.core.file_io import write_atomically
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import shown, visible
 from gpuctl.reports.charts.registry import draw_all
 from gpuctl.reports.grids import Grid, cell, columns_style, grid

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import Named, counted, foreign, named, note, together
+from gpuctl.core.notes import NamedValue, counted, named, note, together, untrusted
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.reports.conditions import check
 from gpuctl.reports.metrics import METRICS, Value, values, written
@@ -122,7 +122,7 @@ def summarize(
         sections=(SECTION,),
         sources=_sources(parts),
         settings={
-            note("{part}: {k}", part=Named("cluster", part.label), k=foreign(k)): v
+            note("{part}: {k}", part=NamedValue("cluster", part.label), k=untrusted(k)): v
             for part in parts
             for k, v in part.analysis.settings.items()
         },

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.causes import ALL_CAUSES, CAUSES, cause_name
 from gpuctl.core.numbers import number, timed
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import between, shown, visible
 from gpuctl.reports.charts.chart import TOTAL
 from gpuctl.reports.policies import better, paired

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from gpuctl.store import written_stores
+from gpuctl.store import trusted_stores
 from gpuctl.store.database import MIGRATIONS, Store
 from tests import databases
 
@@ -33,8 +33,8 @@ def copy(template: Path | None = None) -> None:
         if write and self._new:
             with suppress(OSError):  # the program says what is wrong with such a place
                 _put(template or _template(), self.path)
-                written_stores.note(self.path, len(MIGRATIONS))
-                self._before, self._new = written_stores.seal(self.path), False
+                trusted_stores.note(self.path, len(MIGRATIONS))
+                self._before, self._new = trusted_stores.seal(self.path), False
         as_the_program_does(self, write=write, temp_dir=temp_dir)
 
     _set(_open)

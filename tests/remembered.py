@@ -46,7 +46,7 @@ def _ingests(folder: Path) -> None:
     """New stores of the same files, read as gpuctl reads them of itself: a copy of the first one."""
     from gpuctl.ingest.pipeline import load
     from gpuctl.ingest.pipeline.registry import all_formats
-    from gpuctl.store import written_stores
+    from gpuctl.store import trusted_stores
     from gpuctl.store.schema import MIGRATIONS
 
     made, named = load.ingest, load.cluster_name
@@ -56,7 +56,7 @@ def _ingests(folder: Path) -> None:
         formats = given.pop("formats", None) or all_formats()
         given.pop("progress", None), given.pop("tell", None), given.pop("debug", None)
         cluster, then, engine = given.pop("cluster", None), given.pop("then", None), given.pop("engine", None)
-        new = paths and not db_path.exists() and not written_stores.log_of(db_path).exists()
+        new = paths and not db_path.exists() and not trusted_stores.log_of(db_path).exists()
         own = any(one is not other for one, other in zip(formats, all_formats(), strict=False))
         if not new or own or len(formats) != len(all_formats()) or (engine and engine.kind != "local"):
             return made(paths, db_path, **how)
@@ -74,7 +74,7 @@ def _ingests(folder: Path) -> None:
         report, stored = _kept(folder, asked, make)
         if not db_path.exists():
             db_path.write_bytes(stored)
-            written_stores.note(db_path, len(MIGRATIONS))
+            trusted_stores.note(db_path, len(MIGRATIONS))
         return report
 
     load.ingest = ingest

@@ -142,7 +142,7 @@ def _prepare(folder: Path) -> None:
     import typer.main
     from matplotlib.figure import Figure
 
-    from gpuctl.analyze import query, racks, registry
+    from gpuctl.analyze import racks, registry, shared_sql
     from gpuctl.cli.main import app
     from gpuctl.ingest.pipeline.registry import all_formats
     from gpuctl.joblogs import table
@@ -158,7 +158,7 @@ def _prepare(folder: Path) -> None:
     all_formats()
     installed_policies()
     for name in ("population", "counts"):
-        query.numbers(name)
+        shared_sql.numbers(name)
     # the library compiles what it looks at its arguments with
     racks.infer_racks([["a", "b"], ["b", "c"]])
     newest, made = len(schema.MIGRATIONS), schema.ours

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import query
+from gpuctl.analyze import shared_sql
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -71,7 +71,7 @@ def build(store: Store) -> None:
     """
     for name in ("machine_failures", "machine_trials"):
         # every part of this text is ours
-        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {query.base_sql(name)}")
+        store.execute(f"CREATE OR REPLACE TEMP TABLE base_{name} AS {shared_sql.base_sql(name)}")
     # nothing holds the rows but `independent`: of a million attempts they are a tenth of all memory
     units = independent(store.frame("FROM base_machine_trials"))
     machines = store.frame("SELECT DISTINCT unnest(machines) AS machine FROM base_machine_trials ORDER BY machine")

@@ -14,7 +14,7 @@ from gpuctl.core.notes import note
 
 if TYPE_CHECKING:
     from gpuctl.analyze.delay_ranges import Ranges
-    from gpuctl.analyze.scheduler_rules import Found, Rules
+    from gpuctl.analyze.scheduler_rules import LayoutFit, Rules
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
 
@@ -53,7 +53,7 @@ def build(store: Store, found: Ranges, rules: Rules | None) -> None:
         store.keep(f"base_{name}", pl.DataFrame(rows, schema=schema, orient="row"))
 
 
-def _rows(one: Found, rules: Rules) -> list[tuple[object, ...]]:
+def _rows(one: LayoutFit, rules: Rules) -> list[tuple[object, ...]]:
     good = np.flatnonzero(one.lost <= rules.good)
     ends = [int(good[0]), int(good[-1])] if good.size else []
     shown = {int(np.abs(one.busy - share * rules.total).argmin()) for share in SHOWN}

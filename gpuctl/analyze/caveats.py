@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuctl.analyze import query
+from gpuctl.analyze import shared_sql
 from gpuctl.analyze.cluster import cluster_note, source_format
 from gpuctl.analyze.contradictions import ASKED, contradictions
-from gpuctl.core.notes import Named, note, ours, together
+from gpuctl.core.notes import NamedValue, literal, note, together
 from gpuctl.store.sources import JOBS_CSV
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpuctl.analyze.bases import Bases
+    from gpuctl.analyze.shared_tables import SharedTables
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
 
@@ -35,7 +35,7 @@ def ranked(caveats: Iterable[Caveat]) -> tuple[Note, ...]:
     return tuple(one.text for one in sorted(caveats, key=lambda one: -one.share))
 
 
-def of_causes(store: Store, bases: Bases) -> list[Caveat]:
+def of_causes(store: Store, bases: SharedTables) -> list[Caveat]:
     """What to know about the causes of waits: it concerns the waiting time whose cause is open, or not explained."""
     if bases.site is None:
         return []
@@ -46,7 +46,7 @@ def of_causes(store: Store, bases: Bases) -> list[Caveat]:
     return [Caveat(min(1.0, share or 0.0), text) for text in bases.site.warnings]
 
 
-def of_series(store: Store, bases: Bases) -> list[Caveat]:
+def of_series(store: Store, bases: SharedTables) -> list[Caveat]:
     """What to know about series over time, if any was asked for."""
     if not bases.has("log_span"):
         return []
@@ -63,10 +63,10 @@ def of_series(store: Store, bases: Bases) -> list[Caveat]:
 
 def statements() -> list[str]:
     """The SQL that `find` runs, whatever tables are asked for."""
-    return [_COUNTS, _SIZELESS, *(query.base_sql(name) for name in _READ)]
+    return [_COUNTS, _SIZELESS, *(shared_sql.base_sql(name) for name in _READ)]
 
 
-def find(store: Store, bases: Bases, cluster: str) -> list[Caveat]:
+def find(store: Store, bases: SharedTables, cluster: str) -> list[Caveat]:
     """What to know about the jobs, attempts and nodes of a cluster."""
     bases.need(("jobs", "attempts", "machines", "queue_machines"))
     [counts] = store.frame(_COUNTS).to_dicts()
@@ -114,7 +114,7 @@ def _no_job(store: Store, cluster: str) -> Note:
     return note(
         "the store has no job of cluster {cluster}, only data from {formats}",
         cluster=cluster_note(store, cluster),
-        formats=together(", ", [ours(name) for name in formats]) if formats else note("no file"),
+        formats=together(", ", [literal(name) for name in formats]) if formats else note("no file"),
     )
 
 
@@ -124,9 +124,9 @@ def _rejected(row: dict[str, object]) -> Note:
         "{reason}",
         rejected=row["rows_rejected"],  # type: ignore[arg-type] # columns of queries/base/rejected.sql
         rows=row["rows_in"],  # type: ignore[arg-type]
-        path=Named("path", str(row["path"])),
+        path=NamedValue("path", str(row["path"])),
         often=row["rows"],  # type: ignore[arg-type]
-        reason=Named("text", str(row["reason"])),
+        reason=NamedValue("text", str(row["reason"])),
     )
 
 

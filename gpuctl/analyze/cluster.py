@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.core.notes import Named, named, note
+from gpuctl.core.notes import NamedValue, named, note
 
 if TYPE_CHECKING:
     from gpuctl.core.notes import Note
@@ -19,7 +19,7 @@ def cluster_note(store: Store, cluster: str) -> Note:
     trace, at, policy = cluster.rpartition("@")
     if not at or source_format(store, cluster) != REPLAY:
         return named("cluster", cluster)
-    return note("{trace}@{policy}", trace=Named("cluster", trace), policy=Named("policy", policy))
+    return note("{trace}@{policy}", trace=NamedValue("cluster", trace), policy=NamedValue("policy", policy))
 
 
 def source_format(store: Store, cluster: str) -> str | None:

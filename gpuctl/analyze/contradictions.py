@@ -9,10 +9,10 @@ from __future__ import annotations
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 
 if TYPE_CHECKING:
-    from gpuctl.analyze.bases import Bases
+    from gpuctl.analyze.shared_tables import SharedTables
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
 
@@ -20,7 +20,7 @@ ASKED = ("most_held", "gpus_not_stated")
 """Files of ``queries/base`` that `contradictions` reads."""
 
 
-def contradictions(store: Store, bases: Bases) -> list[tuple[float, Note]]:
+def contradictions(store: Store, bases: SharedTables) -> list[tuple[float, Note]]:
     """Sentences on GPUs held beyond those that machines have, and on GPUs that accounting does not track.
 
     With each, the share of the GPUs, machines or attempts that it concerns.
@@ -46,7 +46,7 @@ def contradictions(store: Store, bases: Bases) -> list[tuple[float, Note]]:
             "on {machines:,} machine{machines||s} jobs held more GPUs at once than {machines|it has|they have}; "
             "most on {machine}: {held:,} of {gpus:,} (at {at} UTC)",
             machines=len(machines),
-            machine=Named("machine", machines[0]["machine"]),
+            machine=NamedValue("machine", machines[0]["machine"]),
             **_numbers(machines[0]),
         )
         every = store.value("SELECT count(*) FROM base_machines")
@@ -66,4 +66,4 @@ def contradictions(store: Store, bases: Bases) -> list[tuple[float, Note]]:
 
 def _numbers(row: dict[str, Any]) -> dict[str, Any]:
     """GPUs held and there, in whole GPUs, and when."""
-    return {"held": ceil(row["held"] - 1e-6), "gpus": round(row["gpus"]), "at": ours(row["at"])}
+    return {"held": ceil(row["held"] - 1e-6), "gpus": round(row["gpus"]), "at": literal(row["at"])}

@@ -23,7 +23,7 @@ from gpuctl.analyze.cause_table import gangs_of
 from gpuctl.analyze.delay_rows import numbered
 from gpuctl.analyze.racks import guess_layouts, infer_racks, known_layouts
 from gpuctl.core.causes import CAUSES
-from gpuctl.core.notes import listed, note, ours, together
+from gpuctl.core.notes import listed, literal, note, together
 
 if TYPE_CHECKING:
     from gpuctl.core.notes import Kind, Note
@@ -135,7 +135,7 @@ def build(
     if own.is_empty() and waits.start.size and pools[0].gpus.any():
         gangs = gangs_of(waited, waits, shared, machines)
         layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
-        given = scheduler_rules.Known(known["limit_gpus"].to_numpy(), borrow_below)
+        given = scheduler_rules.GivenRules(known["limit_gpus"].to_numpy(), borrow_below)
         found_rules = scheduler_rules.find(waits, holdings, layouts, given)
         pools, borrow_below = (found_rules.layout.servers,), found_rules.borrow_below
         wider = pools
@@ -315,7 +315,7 @@ def _limits(table: pl.DataFrame) -> np.ndarray:
 def _quota_note(table: pl.DataFrame) -> Note:
     counts = table["quota_source"].drop_nulls().value_counts(sort=True).rows()
     told = [
-        note("{source} for {count:,} queue{count||s}", source=ours(source), count=count) for source, count in counts
+        note("{source} for {count:,} queue{count||s}", source=literal(source), count=count) for source, count in counts
     ]
     return together(", ", told) if told else note("none known")
 
@@ -420,7 +420,7 @@ def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     return note(
         "{racks} {source}, for {some:,} of {machines:,} machine{machines||s}",
         racks=racks.n_unique(),
-        source=ours(source),
+        source=literal(source),
         some=racks.len(),
         machines=machines.height,
     )

@@ -23,7 +23,7 @@ import numpy as np
 
 from gpuctl.analyze import occupancy
 from gpuctl.analyze.gpu_limits import Caps
-from gpuctl.analyze.sweeps import Ranked, highest, lengths
+from gpuctl.analyze.interval_sweeps import Ranked, highest, lengths
 from gpuctl.core.causes import CAUSES
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.analyze import occupancy, sweeps
+from gpuctl.analyze import interval_sweeps, occupancy
 
 if TYPE_CHECKING:
     from gpuctl.analyze.occupancy import Floats, Holdings, Ints, Servers
@@ -160,7 +160,7 @@ def _running_least(servers: Servers, first: float) -> tuple[Ints, Floats, Ints]:
         np.concatenate(each) for each in ((every, server), (np.full(every.size, first), at), (at_first, after))
     )
     order = np.argsort(at, kind="stable")
-    order = order[sweeps.grouped(server[order])]
+    order = order[interval_sweeps.grouped(server[order])]
     server, at, after = server[order], at[order], after[order]
     # the next server's values lie below those of the one before, so that one sweep serves all
     drop = server * (int(servers.gpus.max(initial=0)) + 1)
@@ -182,7 +182,7 @@ def _gaps(servers: Servers, first: float, last: float) -> tuple[Ints, Floats, Fl
     start = np.concatenate([np.full(every.size, first), servers.start])
     end = np.concatenate([np.full(every.size, first), servers.end])
     order = np.argsort(start, kind="stable")
-    order = order[sweeps.grouped(server[order])]
+    order = order[interval_sweeps.grouped(server[order])]
     server, start, end = server[order], start[order], end[order]
     # ends so far, server by server: each server's lie beyond those of the one before
     shift = server * (2 * (max(last, float(end.max())) - min(first, float(start.min()))) + 1)

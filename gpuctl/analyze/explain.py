@@ -8,9 +8,9 @@ from datetime import UTC
 from typing import TYPE_CHECKING, Any
 
 import gpuctl
-from gpuctl.analyze import failure_table, query
-from gpuctl.analyze.bases import Bases
+from gpuctl.analyze import failure_table, shared_sql
 from gpuctl.analyze.cluster import REPLAY
+from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.core.causes import CAUSES, main_cause
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_explanation import (
@@ -23,15 +23,15 @@ from gpuctl.core.job_explanation import (
     Neighbour,
     Part,
     Place,
-    Sampled,
+    SampledReason,
     Similar,
     Training,
     Tried,
     Use,
     Wait,
 )
-from gpuctl.core.paths import is_file, is_folder, within
-from gpuctl.core.text import plural
+from gpuctl.core.path_checks import is_file, is_folder, within
+from gpuctl.core.storable_text import plural
 from gpuctl.joblogs.classify import SCHEDULER
 from gpuctl.joblogs.table import load as load_signatures
 from gpuctl.queries.catalogue import parameters
@@ -74,7 +74,7 @@ def explain(
     name = _find(store, cluster, job)
     chosen = {"cluster": cluster, "job": name}
     tell("reading jobs", 0, 3)
-    bases = Bases(store, cluster, options, lambda text: tell(text, 1, 3))
+    bases = SharedTables(store, cluster, options, lambda text: tell(text, 1, 3))
     if bases.kept and not store.value("SELECT count(*) FROM base_filtered_jobs WHERE job = $job", {"job": name}):
         raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.kept)}")
     among = [f"the filter {options.filter.told(*bases.kept)}, this one among them"] if bases.kept else []
@@ -84,7 +84,7 @@ def explain(
     failure_table.build(store, cluster, signatures, job=name)
     tell("reading logs", 2, 3)
     [facts] = _rows(store, "explain_job", chosen)
-    found = _Found(store, chosen, signatures)
+    found = _JobFacts(store, chosen, signatures)
     attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
     never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
     told = bases.site.warnings if bases.site else ()
@@ -108,7 +108,7 @@ def explain(
 
 
 def _rows(store: Store, name: str, values: dict[str, Any]) -> list[Row]:
-    sql = query.base_sql(name)
+    sql = shared_sql.base_sql(name)
     return store.frame(sql, {key: values[key] for key in parameters(sql)}).to_dicts()
 
 
@@ -144,7 +144,7 @@ def _find(store: Store, cluster: str, text: str) -> str:
     )
 
 
-class _Found:
+class _JobFacts:
     """What the store knows of the attempts of the job, by attempt."""
 
     def __init__(self, store: Store, chosen: dict[str, Any], signatures: Table) -> None:
@@ -158,7 +158,7 @@ class _Found:
         return (row for row in self._rows[name] if row["attempt"] == attempt)
 
 
-def _tried(row: Row, found: _Found) -> Tried:
+def _tried(row: Row, found: _JobFacts) -> Tried:
     number = row["attempt"]
     logs = tuple(
         Log(log["stream"], log["path"], log["bytes"], log["lines"], log["of_all"])
@@ -180,7 +180,7 @@ def _tried(row: Row, found: _Found) -> Tried:
     )
 
 
-def _wait(row: Row, found: _Found) -> Wait | None:
+def _wait(row: Row, found: _JobFacts) -> Wait | None:
     if row["so_far_s"] is not None:
         return Wait(
             row["queued_ts"],
@@ -200,7 +200,8 @@ def _wait(row: Row, found: _Found) -> Wait | None:
         behind_s=row["behind_s"],
         scheduler_reason=row["source_reason"],
         sampled=tuple(
-            Sampled(s["reason"], s["samples"], s["eligible"], s["cause"]) for s in found.of("samples", row["attempt"])
+            SampledReason(s["reason"], s["samples"], s["eligible"], s["cause"])
+            for s in found.of("samples", row["attempt"])
         ),
     )
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze import query
+from gpuctl.analyze import shared_sql
 from gpuctl.joblogs.classify import SCHEDULER, classify
 from gpuctl.joblogs.evidence import Facts, Match, Verdict
 from gpuctl.joblogs.table import NO_SIGNATURE
@@ -57,13 +57,13 @@ def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -
     where = "" if job is None else " WHERE job = $job"
     chosen = {"cluster": cluster} | ({} if job is None else {"job": job})
     store.execute(
-        f"CREATE OR REPLACE TEMP TABLE base_line_attempts AS {query.base_sql('line_attempts')}",  # every part is ours
+        f"CREATE OR REPLACE TEMP TABLE base_line_attempts AS {shared_sql.base_sql('line_attempts')}",  # ours
         {"cluster": cluster},
     )
     # every part of this text is ours
     store.execute(
         "CREATE OR REPLACE TEMP TABLE base_failed AS SELECT row_number() OVER (ORDER BY job, attempt) - 1 AS row, * "  # noqa: S608
-        f"FROM ({query.base_sql('failed_attempts')}){where}",
+        f"FROM ({shared_sql.base_sql('failed_attempts')}){where}",
         chosen,
     )
     rows = store.frame("FROM base_failed ORDER BY row")
@@ -142,7 +142,7 @@ def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[
     """
     if not store.value("SELECT EXISTS (FROM job_logs WHERE cluster = $cluster)", {"cluster": cluster}):
         return
-    sql = query.base_sql("failed_lines")
+    sql = shared_sql.base_sql("failed_lines")
     for first in range(0, size, SLICE):
         last = min(first + SLICE, size) - 1
         lines = store.frame(sql, {"cluster": cluster, "from_row": first, "to_row": last})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
-from gpuctl.analyze import query
+from gpuctl.analyze import shared_sql
 from gpuctl.core.errors import UsageError
 from gpuctl.core.job_filter import NAMES, instant
 
@@ -40,7 +40,7 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, in
         values[name] = told if told is None or told.tzinfo else told.replace(tzinfo=zone)
     if values["since"] and values["until"] and values["since"] >= values["until"]:
         raise UsageError(f"--until {wanted.until} is not after --since {wanted.since}")
-    store.execute(f"CREATE OR REPLACE TEMP TABLE base_filtered_jobs AS {query.base_sql('filtered_jobs')}", values)
+    store.execute(f"CREATE OR REPLACE TEMP TABLE base_filtered_jobs AS {shared_sql.base_sql('filtered_jobs')}", values)
     kept = int(store.value("SELECT count(*) FROM base_filtered_jobs"))
     of = int(store.value("SELECT count(*) FROM jobs WHERE cluster = $cluster", {"cluster": cluster}))
     if not kept:
@@ -49,6 +49,6 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, in
 
 
 def _known(store: Store, cluster: str, kind: str) -> list[str]:
-    sql = query.scalars("filter_names", {kind})
+    sql = shared_sql.scalars("filter_names", {kind})
     names: list[str] = store.value(sql, {"cluster": cluster}) or []
     return names

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpuctl.analyze import query
-from gpuctl.analyze.bases import Bases
+from gpuctl.analyze import shared_sql
 from gpuctl.analyze.options import Options
+from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.store.views import HELD, HELD_ROWS
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ def provide_held(store: Store, sql: str) -> None:
         return
     clusters = [name for [name] in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
     for number, cluster in enumerate(clusters):
-        rows = query.base_sql("held_attempts")
-        bases = Bases(store, cluster, Options(), lambda _: None, [rows])
+        rows = shared_sql.base_sql("held_attempts")
+        bases = SharedTables(store, cluster, Options(), lambda _: None, [rows])
         made = bases.ready(rows)
         # names of our own, and SQL from queries/
         into = f"INSERT INTO {HELD_ROWS}" if number else f"CREATE TEMP TABLE {HELD_ROWS} AS"

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.analyze import sweeps
+from gpuctl.analyze import interval_sweeps
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from gpuctl.analyze.sweeps import Numbers
+    from gpuctl.analyze.interval_sweeps import Numbers
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -137,7 +137,7 @@ def free_and_open(times: Floats, servers: Servers, demands: list[int]) -> tuple[
     at_first = np.zeros((int(_racks(servers).max()) + 1, largest + 1), np.int64)
     np.add.at(at_first, (_racks(servers), servers.gpus), 1)
     change = np.bincount(k, weights=after - before, minlength=times.size)[: times.size]
-    found = sweeps.open_racks(times.size, rack, k, before, after, at_first, demands)
+    found = interval_sweeps.open_racks(times.size, rack, k, before, after, at_first, demands)
     return np.asarray(servers.gpus.sum() + np.cumsum(change)), found
 
 
@@ -152,7 +152,7 @@ def widest_rack(times: Floats, servers: Servers) -> Floats:
     begun = np.full(vacant.size, times.size)
     np.minimum.at(begun, rack, k)
     first, last = (np.minimum(np.concatenate(each), times.size) for each in ([0 * begun, k], [begun, until]))
-    return sweeps.highest(times.size, first, last, np.concatenate([vacant, free]), 0.0)
+    return interval_sweeps.highest(times.size, first, last, np.concatenate([vacant, free]), 0.0)
 
 
 def _racks(servers: Servers) -> Ints:
@@ -175,7 +175,7 @@ def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Numbers, Nu
     del by_server, given, taken
     rack = _racks(servers).astype(np.int32)[server]
     del server
-    order = sweeps.grouped(rack)
+    order = interval_sweeps.grouped(rack)
     return rack[order], k[order], before[order], after[order]
 
 
@@ -192,7 +192,7 @@ def _events(servers: Servers) -> tuple[Floats, Ints, Ints, Ints]:
     at = np.concatenate([servers.end, servers.start])
     order = np.argsort(at, kind="stable")
     server = np.concatenate([servers.server, servers.server])[order]
-    return at[order], np.concatenate([servers.held, -servers.held])[order], server, sweeps.grouped(server)
+    return at[order], np.concatenate([servers.held, -servers.held])[order], server, interval_sweeps.grouped(server)
 
 
 def _free(servers: Servers, server: Ints, change: Ints) -> tuple[Ints, Ints]:

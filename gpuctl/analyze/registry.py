@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.queries.catalogue import Query, built_in, in_order, read
 from gpuctl.queries.sections import REFERENCES, SECTIONS
 
@@ -86,8 +86,8 @@ def of_file(path: Path) -> Query:
         UsageError: there is no such file, or there is an analysis of its name.
         InputError: it cannot be read, or its header is not as it should be.
     """
-    from gpuctl.core.files import read_whole
-    from gpuctl.core.paths import is_file
+    from gpuctl.core.file_io import read_whole
+    from gpuctl.core.path_checks import is_file
 
     if not is_file(path):
         raise UsageError(f"{str(path)[:200]}: no such file", hint="--table FILE.sql")
@@ -134,7 +134,7 @@ def _checked(name: str, text: str, origin: str) -> Query:
     Raises:
         ValueError: it does.
     """
-    from gpuctl.analyze.query import numbers
+    from gpuctl.analyze.shared_sql import numbers
     from gpuctl.core.notes import fields
 
     found = replace(read(name, text), origin=origin)

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuctl.analyze import caveats, query, registry
-from gpuctl.analyze.bases import DELAYS, Bases, set_memory
+from gpuctl.analyze import caveats, registry, shared_sql
 from gpuctl.analyze.caveats import Caveat
 from gpuctl.analyze.cluster import cluster_note
 from gpuctl.analyze.options import Options
-from gpuctl.analyze.units import PODS, of_units
+from gpuctl.analyze.row_units import PODS, of_units
+from gpuctl.analyze.shared_tables import DELAYS, SharedTables, set_memory
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import fields, foreign, note, ours
+from gpuctl.core.notes import fields, literal, note, untrusted
 from gpuctl.core.plugins import BUILT_IN
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.queries.catalogue import in_order
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 def analyze(store: Store, options: Options, progress: Callable[[str, int, int], None] | None = None) -> Analysis:
     """Run every analysis (or those of `options.sections` and `options.tables`) on one cluster of an open store.
 
-    The store is only read; what the queries share lives in temporary tables (`gpuctl.analyze.bases`), and none is made
-    that no table asked for needs.
+    The store is only read. What queries share is in temporary tables (`gpuctl.analyze.shared_tables`), made only if a
+    table that was asked for needs them.
 
     Args:
         store: an open store.
@@ -49,7 +49,7 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     known = registry.known() | {one.name: one for one in options.own}
     names = _tables(options, known)
     asked = [known[name] for name in _with_needed(names, known)]
-    read = {name for one in asked for name in query.uses(one.sql, "result")}
+    read = {name for one in asked for name in shared_sql.uses(one.sql, "result")}
     called = cluster_note(store, cluster)
     unit = store.value("SELECT unit FROM clusters WHERE cluster = $cluster", {"cluster": cluster})
     steps = len(asked) + 2
@@ -62,10 +62,10 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     tell("reading jobs")
     set_memory(store)
     counted = _counted(asked)
-    bases = Bases(store, cluster, options, tell, _statements(asked, counted), numbers=counted)
+    bases = SharedTables(store, cluster, options, tell, _statements(asked, counted), numbers=counted)
     found: dict[str, ResultTable] = {}
     found_caveats = caveats.find(store, bases, cluster)
-    found_caveats += [Caveat(1.0, ours(PODS.format(unit=unit)))] if unit else []
+    found_caveats += [Caveat(1.0, literal(PODS.format(unit=unit)))] if unit else []
     for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
         tell(one.name)
         try:
@@ -76,10 +76,10 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
             # a package's analysis that nobody asked for by name keeps no other from its rows
             if one.name in options.tables or one.origin == BUILT_IN:
                 raise
-            found_caveats.append(Caveat(0.0, foreign(f"{error.message}. Its table is left out")))
+            found_caveats.append(Caveat(0.0, untrusted(f"{error.message}. Its table is left out")))
     site = bases.site
     tables = tuple(found[name] for name in names if name in found)
-    settings = {"definition": ours(options.definition), "duration": ours(bases.duration)}
+    settings = {"definition": literal(options.definition), "duration": literal(bases.duration)}
     if bases.kept is not None:
         settings["filter"] = options.filter.told(*bases.kept)
     given = store.value("SELECT count(*) FROM base_jobs WHERE list_contains(quirks, 'gpus_given')")
@@ -104,14 +104,14 @@ def _counted(asked: Sequence[Query]) -> dict[str, frozenset[str]]:
     """The numbers that tables' sentences and notes are filled with, by the file that they are of."""
     told = frozenset(name for one in asked for name in fields(one.population))
     needs = frozenset(one.needs.replace(" ", "_") for one in asked if one.needs)
-    return {"population": told & query.numbers("population"), "counts": needs & query.numbers("counts")}
+    return {"population": told & shared_sql.numbers("population"), "counts": needs & shared_sql.numbers("counts")}
 
 
 def _statements(asked: Sequence[Query], counted: Mapping[str, Collection[str]]) -> list[str] | None:
     """What will be asked of the shared tables; None where others' analyses are among it, which may read anything."""
     if any(one.origin != BUILT_IN for one in asked):
         return None
-    numbers = [query.scalars(kind, names) for kind, names in counted.items() if names]
+    numbers = [shared_sql.scalars(kind, names) for kind, names in counted.items() if names]
     if any(fields(one.population) & set(registry.SITE_NOTES) for one in asked):
         numbers.append("FROM base_delays")
     return [*(one.sql for one in asked), *numbers, *caveats.statements()]
@@ -135,18 +135,18 @@ def _with_needed(names: Sequence[str], known: Mapping[str, Query]) -> list[str]:
     """The tables to compute: those asked for, each behind the ones that its SQL reads."""
     ordered: dict[str, None] = {}
     for name in names:
-        uses = (each for each in query.uses(known[name].sql, "result") if each in known)
+        uses = (each for each in shared_sql.uses(known[name].sql, "result") if each in known)
         for needed in _with_needed(list(uses), known):
             ordered.setdefault(needed)
         ordered.setdefault(name)
     return list(ordered)
 
 
-ABOUT_ALL = ours("Of the whole cluster: the filter chooses none of these rows.")
-PARTLY_ALL = ours("What is of the cluster (its GPUs, its times, how many were allocated) is of all jobs.")
+ABOUT_ALL = literal("Of the whole cluster: the filter chooses none of these rows.")
+PARTLY_ALL = literal("What is of the cluster (its GPUs, its times, how many were allocated) is of all jobs.")
 
 
-def _numbers(asked: Query, bases: Bases, called: Note, options: Options) -> dict[str, Note]:
+def _numbers(asked: Query, bases: SharedTables, called: Note, options: Options) -> dict[str, Note]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
     wanted = fields(asked.population)
     known = {
@@ -167,7 +167,7 @@ def _numbers(asked: Query, bases: Bases, called: Note, options: Options) -> dict
     return known
 
 
-def _ask(store: Store, asked: Query, bases: Bases, called: Note, options: Options, *, kept: bool) -> ResultTable:
+def _ask(store: Store, asked: Query, bases: SharedTables, called: Note, options: Options, *, kept: bool) -> ResultTable:
     """One table; `called`: the cluster's name; `kept`: other analyses read it, as ``result_<name>``."""
     if asked.origin == BUILT_IN:
         sql = bases.ready(asked.sql)
@@ -182,10 +182,10 @@ def _ask(store: Store, asked: Query, bases: Bases, called: Note, options: Option
     if asked.needs:
         there = bases.scalars("counts", [asked.needs.replace(" ", "_")], whole=True)
         what = asked.needs.replace("_", " ")
-        notes = () if any(there.values()) else (note("no rows: this source has no {what}", what=ours(what)),)
+        notes = () if any(there.values()) else (note("no rows: this source has no {what}", what=literal(what)),)
     if bases.about_all(asked.sql):
         notes = (*notes, ABOUT_ALL)
-    elif bases.kept is not None and query.uses(asked.sql, "unfiltered"):
+    elif bases.kept is not None and shared_sql.uses(asked.sql, "unfiltered"):
         notes = (*notes, PARTLY_ALL)
     return ResultTable(
         name=asked.name,
@@ -203,16 +203,16 @@ def _ask(store: Store, asked: Query, bases: Bases, called: Note, options: Option
     )
 
 
-def _of_others(store: Store, asked: Query, bases: Bases, wanted: Mapping[str, str]) -> pl.DataFrame:
+def _of_others(store: Store, asked: Query, bases: SharedTables, wanted: Mapping[str, str]) -> pl.DataFrame:
     """The rows of an analysis that is not ours: one SELECT, which reads the store and the tables that ours share.
 
     Raises:
         InputError: it is none, cannot be run, or has other columns than its header says.
     """
     there = {
-        name for one in registry.known().values() if one.origin == BUILT_IN for name in query.uses(one.sql, "base")
+        name for one in registry.known().values() if one.origin == BUILT_IN for name in shared_sql.uses(one.sql, "base")
     }
-    used = {*query.uses(asked.sql, "base"), *query.uses(asked.sql, "unfiltered")}
+    used = {*shared_sql.uses(asked.sql, "base"), *shared_sql.uses(asked.sql, "unfiltered")}
     sql = bases.ready(asked.sql) if used <= there else asked.sql
     what = f"analysis {asked.name!r} of {asked.origin}"
     try:
@@ -233,4 +233,4 @@ def _tidy(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _plain(value: object) -> Note:
-    return note("{value:,}", value=value) if isinstance(value, int) else foreign(str(value))
+    return note("{value:,}", value=value) if isinstance(value, int) else untrusted(str(value))

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.analyze import delays, occupancy, sweeps
+from gpuctl.analyze import delays, interval_sweeps, occupancy
 from gpuctl.analyze.delay_bounds import Limits
 from gpuctl.core import causes
 
@@ -43,7 +43,7 @@ CAUSES = len(causes.CAUSES)
 
 
 @dataclass(frozen=True)
-class Known:
+class GivenRules:
     """What is not to be guessed.
 
     Attributes:
@@ -56,7 +56,7 @@ class Known:
 
 
 @dataclass(frozen=True)
-class Found:
+class LayoutFit:
     """What one layout leaves unexplained, by the rule of borrowing; arrays over `busy`.
 
     Attributes:
@@ -110,7 +110,7 @@ class Rules:
     lost: float
     low: Floats
     high: Floats
-    considered: tuple[Found, ...] = field(repr=False)
+    considered: tuple[LayoutFit, ...] = field(repr=False)
     best: float
     good: float
     total: float
@@ -150,7 +150,7 @@ class _State:
     wanted: Floats
 
 
-def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: Known) -> Rules:
+def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: GivenRules) -> Rules:
     """Find the rules under which the waits and starts of a log are best explained.
 
     Args:
@@ -215,10 +215,10 @@ def _try(  # noqa: PLR0917
     holdings: Holdings,
     state: _State,
     layouts: list[Layout],
-    known: Known,
+    known: GivenRules,
     busy: Ints,
     each: float,
-) -> list[Found]:
+) -> list[LayoutFit]:
     """What each layout leaves unexplained, for every rule of borrowing in `busy` and the quotas that fit it best."""
     total, slack = float(layouts[0].servers.gpus.sum()), AS_GOOD * float((waits.start - waits.queued).sum())
     sizes = [int(size) for size in np.unique(waits.gpus[waits.gpus > 0])]
@@ -243,7 +243,9 @@ def _try(  # noqa: PLR0917
             edges = np.array([min(limit, most)]).astype(np.int64)
         wanted = _Bins(edges, most)
         bins = (busy.size + 1, edges.size + 1)
-        parts = [_Waiting.make(waits, mine[waits.gpus[mine] == size], queue, state, asked, wanted) for size in sizes]
+        parts = [
+            _WaitingTime.make(waits, mine[waits.gpus[mine] == size], queue, state, asked, wanted) for size in sizes
+        ]
         began = holdings.queue == queue
         at = [each_.of(gpus[began]) for gpus, each_ in ((state.asked, asked), (state.wanted, wanted))]
         starts = np.bincount(at[0] * bins[1] + at[1], minlength=bins[0] * bins[1]).astype(np.float64).reshape(bins)
@@ -256,7 +258,7 @@ def _try(  # noqa: PLR0917
     return [_found(*one, busy, each) for one in zip(layouts, fits, quotas, strict=True)]
 
 
-def _found(layout: Layout, fits: list[_Fit], quotas: Floats, busy: Ints, each: float) -> Found:
+def _found(layout: Layout, fits: list[_Fit], quotas: Floats, busy: Ints, each: float) -> LayoutFit:
     unexplained, forbidden = np.zeros(busy.size), np.full(busy.size, float(layout.forbidden))
     causes = np.zeros((busy.size, 3, CAUSES))
     broken = np.stack([one.starts for one in fits], axis=1) if fits else np.zeros((busy.size, 0))
@@ -264,11 +266,11 @@ def _found(layout: Layout, fits: list[_Fit], quotas: Floats, busy: Ints, each: f
         unexplained += one.waits
         forbidden += one.starts
         causes += one.causes
-    return Found(layout, busy, unexplained, forbidden, unexplained + each * forbidden, quotas, causes, broken)
+    return LayoutFit(layout, busy, unexplained, forbidden, unexplained + each * forbidden, quotas, causes, broken)
 
 
 @dataclass(frozen=True)
-class _Waiting:
+class _WaitingTime:
     """The waits of one queue and gang size, summed on the intervals on which any of them goes on.
 
     Attributes:
@@ -292,16 +294,16 @@ class _Waiting:
     @classmethod
     def make(  # noqa: PLR0917
         cls, waits: delays.Waits, some: Ints, queue: int, state: _State, asked: _Bins, wanted: _Bins
-    ) -> _Waiting:
+    ) -> _WaitingTime:
         demand = int(waits.gpus[some[0]]) if some.size else 0
         queued, start = waits.queued[some], waits.start[some]
-        seconds = sweeps.covered(state.times, queued, start)
+        seconds = interval_sweeps.covered(state.times, queued, start)
         k = np.flatnonzero(seconds)
         a = asked.of(state.used[k] + demand)
         h = wanted.of(state.held[queue][k] + demand)
         long = start - A_PASS_S > queued + A_PASS_S
         queued, start = queued[long], start[long]
-        trimmed = sweeps.covered(state.times, queued + A_PASS_S, start - A_PASS_S)
+        trimmed = interval_sweeps.covered(state.times, queued + A_PASS_S, start - A_PASS_S)
         return cls(demand, k, a * (wanted.edges.size + 1) + h, seconds[k], trimmed[k], queued, start)
 
     def add(self, counts: Floats, guess: _Guess, state: _State, total: float) -> None:
@@ -333,12 +335,12 @@ class _Waiting:
             k = np.searchsorted(times, queued + relaxed, side="left")
             begin = np.maximum(begin, times[np.minimum(k, times.size - 1)])
         later = end > begin
-        return sweeps.covered(times, begin[later], end[later])
+        return interval_sweeps.covered(times, begin[later], end[later])
 
 
 @dataclass(frozen=True)
 class _Fit:
-    """As `Found`, for one queue: waits (busy), starts (busy), quotas (busy, 3), causes (busy, 3, causes)."""
+    """As `LayoutFit`, for one queue: waits (busy), starts (busy), quotas (busy, 3), causes (busy, 3, causes)."""
 
     waits: Floats
     starts: Floats
@@ -374,7 +376,7 @@ def _fit(counts: Floats, starts: Floats, edges: Ints, each: float, slack: float)
     return _Fit(loose + unexplained[busy, best], forbidden[busy, best], quotas, causes)
 
 
-def _may_be(near: list[tuple[Found, int]], known: Known, *, explain: bool) -> Limits:
+def _may_be(near: list[tuple[LayoutFit, int]], known: GivenRules, *, explain: bool) -> Limits:
     """The quotas and the rule of borrowing that a single wait may have been under.
 
     Where rules of this kind do not explain the log, any gang may have been over a limit that nobody states, and only
@@ -395,7 +397,7 @@ def _may_be(near: list[tuple[Found, int]], known: Known, *, explain: bool) -> Li
     return Limits(asked.astype(np.float64), tuple(least), most, float(max(one.busy[k] for one, k in near)))
 
 
-def _choose(found: list[Found], known: Known, total: float, waited: float, *, guessed: bool) -> Rules:
+def _choose(found: list[LayoutFit], known: GivenRules, total: float, waited: float, *, guessed: bool) -> Rules:
     """The range over all settings that are about as good as the best, and the one of them nearest to its middle."""
     blur = BLUR if guessed else 0.0
     best = min(float(one.lost.min()) for one in found)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.analyze.bases import Bases
 from gpuctl.analyze.options import Options
+from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.analyze.telemetry_summary import COLUMNS, made_of
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def renew(store: Store, cluster: str) -> None:
     own = {"cluster": cluster}
     enough = store.value("SELECT count(*) FROM gpu_samples WHERE cluster = $cluster", own) >= LEAST_ROWS
     if enough:
-        Bases(store, cluster, Options(), lambda _: None).need(["util_histogram"])
+        SharedTables(store, cluster, Options(), lambda _: None).need(["util_histogram"])
     store.execute("BEGIN")
     try:
         store.execute("DELETE FROM util_histograms WHERE cluster = $cluster", own)

@@ -10,7 +10,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 import gpuctl
-from gpuctl.analyze import query, telemetry_once
+from gpuctl.analyze import shared_sql, telemetry_once
 from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 
 if TYPE_CHECKING:
@@ -55,6 +55,6 @@ def _texts(name: str) -> dict[str, str]:
     while left:
         name = left.pop()
         if name not in found:
-            found[name] = text = _OF_STEPS.get(name) or query.base_sql(name)
-            left += {*query.uses(text, "base"), *query.uses(text, "unfiltered")}
+            found[name] = text = _OF_STEPS.get(name) or shared_sql.base_sql(name)
+            left += {*shared_sql.uses(text, "base"), *shared_sql.uses(text, "unfiltered")}
     return found

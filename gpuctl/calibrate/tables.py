@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.calibrate.run import MINUTE_S
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import lasting
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.replay.policies import find
@@ -63,7 +63,7 @@ def scores(fit: Fit) -> ResultTable:
         population=note(
             "{scored:,} of {jobs:,} job{jobs||s} of {name}: the last ones submitted. The others are what the rules "
             "were fitted to, and are in none of these figures.",
-            scored=fit.scored.size, jobs=fit.workload.size, name=Named("cluster", fit.workload.name),
+            scored=fit.scored.size, jobs=fit.workload.size, name=NamedValue("cluster", fit.workload.name),
         ),
         notes=(verdict(fit),),
         columns=_SCORES,
@@ -126,7 +126,7 @@ def rules(fit: Fit) -> ResultTable:
         population=note(
             "Parameters of {policy} that are not its defaults, after {trials:,} replay{trials||s} of the first "
             "{share:.0%} of the jobs.",
-            policy=Named("policy", found.policy), trials=fit.trials, share=found.fitted,
+            policy=NamedValue("policy", found.policy), trials=fit.trials, share=found.fitted,
         ),
         notes=(_NO_RACKS,) if found.policy == "philly" and not fit.racks else (),
         columns=_RULES,
@@ -164,11 +164,11 @@ def _found(fit: Fit) -> bool:
 def verdict(fit: Fit) -> Note:
     """Say whether the rules are the trace's, going by jobs that had to wait: others start at once under any rules."""
     jobs, near = waited_pct(fit)
-    policy = Named("policy", fit.calibration.policy)
+    policy = NamedValue("policy", fit.calibration.policy)
     told = note(
         "Of {jobs:,} job{jobs||s} that nothing was fitted to and that had to wait for over {within}, {near:.0f} "
         "% start within {within} of the recorded start",
-        jobs=jobs, near=near, within=ours(lasting(near_s(fit))),
+        jobs=jobs, near=near, within=literal(lasting(near_s(fit))),
     )  # fmt: skip
     if 0 < jobs < FEW_WAITED:
         return note("{told}: too few to tell whether {policy} is what this trace ran under.", told=told, policy=policy)
@@ -189,15 +189,15 @@ def verdict(fit: Fit) -> Note:
 def result(fit: Fit, *, sources: tuple[SourceInfo, ...], command: str) -> Analysis:
     """Return the tables of a calibration."""
     return Analysis(
-        cluster=note("{name}", name=Named("cluster", fit.workload.name)),
+        cluster=note("{name}", name=NamedValue("cluster", fit.workload.name)),
         tables=(scores(fit), rules(fit)),
         sections=SECTIONS,
         sources=sources,
         settings={
-            "policy": note("{policy}", policy=Named("policy", fit.calibration.policy)),
+            "policy": note("{policy}", policy=NamedValue("policy", fit.calibration.policy)),
             "fitted": note("{share:.0%} of the jobs, in order of submission", share=fit.calibration.fitted),
             "trials": note("{trials:,} replay{trials||s}", trials=fit.trials),
-            "distance": ours(f"mean of ln(1 + minutes between replayed and recorded start): {fit.distance:.4g}"),
+            "distance": literal(f"mean of ln(1 + minutes between replayed and recorded start): {fit.distance:.4g}"),
             "verdict": verdict(fit),
         },
         command=command,

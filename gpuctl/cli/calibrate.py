@@ -16,7 +16,7 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogTimezoneOption,
     ResourcesOption,
-    Shown,
+    TableOptions,
     WindowOption,
     grouped,
 )
@@ -75,7 +75,7 @@ def calibrate(
     save: Annotated[
         Path | None, typer.Option("--save", metavar="FILE.toml", help="Write the rules for gpuctl replay --calibrated.")
     ] = None,
-    shown: Shown,
+    shown: TableOptions,
     html: HtmlOption = None,
 ) -> None:
     """Find a policy's parameters, and quotas, with which a replay starts jobs as the trace did, and say how near."""

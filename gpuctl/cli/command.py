@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import typer
 
     from gpuctl.cli.common import Settings
-    from gpuctl.cli.options import Answer
+    from gpuctl.cli.options import AnswerOptions
     from gpuctl.cli.output_format import OutputFormat
     from gpuctl.cli.progress import Bar
     from gpuctl.core.results import Analysis
@@ -38,7 +38,7 @@ class Command:
 
     given: Settings
     shape: OutputFormat | None
-    answer: Answer
+    answer: AnswerOptions
     tables: list[str] | None
     csv: Path | None
     parquet: Path | None
@@ -63,7 +63,7 @@ class Command:
 
 
 def start(
-    context: typer.Context, answer: Answer, table: list[str] | None = None, *, csv: Path | None = None,
+    context: typer.Context, answer: AnswerOptions, table: list[str] | None = None, *, csv: Path | None = None,
     parquet: Path | None = None, log: Path | None = None,
 ) -> Command:  # fmt: skip
     """Check format and places of an answer.

@@ -16,7 +16,7 @@ from gpuctl.cli.output_paths import check_outputs
 if TYPE_CHECKING:
     from typing import BinaryIO
 
-    from gpuctl.workloads.convert import Done
+    from gpuctl.workloads.convert import WrittenJobs
 
 
 class To(StrEnum):
@@ -59,8 +59,8 @@ def convert(
     With no row left, nothing is written.
     """
     from gpuctl.core.errors import ExitCode, UsageError
-    from gpuctl.core.files import write_atomically
-    from gpuctl.core.text import plural
+    from gpuctl.core.file_io import write_atomically
+    from gpuctl.core.storable_text import plural
     from gpuctl.store.database import Store
     from gpuctl.workloads.convert import convert as write
 
@@ -69,7 +69,7 @@ def convert(
         raise UsageError("where to write is missing", hint="gpuctl convert TRACE --to swf -o OUT.swf")
     check_outputs(context, {"--output": output})
     site = Site(map=columns_map, unit=unit, swf_unit=swf_unit)
-    done: list[Done] = []
+    done: list[WrittenJobs] = []
     faults: list[bool] = []
 
     def body(file: BinaryIO) -> None:

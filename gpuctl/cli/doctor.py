@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import Answer, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, TableOption, grouped
 from gpuctl.cli.output import command_line, print_answer
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
@@ -30,7 +30,7 @@ def doctor(
         Path | None, typer.Option(metavar="DIR", help="Directory for reports. Default: the current directory.")
     ] = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Check the installation, the machine, a trace store and saved models; say what is wrong and what to do.
 

@@ -11,7 +11,7 @@ from gpuctl.cli.common import message
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.policy_choice import policies
 from gpuctl.core.errors import ExitCode, InputError, UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.replay.experiments.factors import values
 
 if TYPE_CHECKING:
@@ -19,21 +19,23 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuctl.cli.common import Settings
-    from gpuctl.cli.options import Shown
+    from gpuctl.cli.options import TableOptions
     from gpuctl.cli.replay_inputs import Source
-    from gpuctl.cli.replay_options import Compared, Inputs, Places, Policies, Rules
+    from gpuctl.cli.replay_options import Comparison, Inputs, Places, Policies, Rules
     from gpuctl.cli.unchanged import ForCells
     from gpuctl.core.notes import Note
     from gpuctl.replay.experiments.cells import Base, Cell
     from gpuctl.replay.experiments.file import ExperimentFile
-    from gpuctl.replay.experiments.run import Kept
+    from gpuctl.replay.experiments.run import CellFolder
     from gpuctl.spread.engine import Engine
 
-    Named = list[tuple[str, dict[str, str]]]
+    NamedValue = list[tuple[str, dict[str, str]]]
 
 TABLES = ("experiments_summary", "experiments")
 _CELLS = "cells"
 """Where below --parquet what is done is kept."""
+_OPTIONS = {"scale_load": "scale-load", "add_servers": "add-servers"}
+"""Options of factors that change jobs or servers."""
 _SLURM = "slurm"
 """Where below --parquet jobs of Slurm leave what they print."""
 
@@ -116,15 +118,15 @@ def _taken(given: Sequence[str], param: str, conf: Mapping[str, Sequence[Path]])
 class ExperimentOptions(NamedTuple):
     """The policies, each with its parameters as texts, what varies, and the other options, a file's put among them."""
 
-    names: Named
+    names: NamedValue
     varied: Experiment
     paths: list[Path]
     inputs: Inputs
     rules: Rules
-    compared: Compared
+    compared: Comparison
 
 
-def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]) -> ExperimentOptions:
+def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]) -> ExperimentOptions:
     """Return what the options, or ``--experiment`` and the options beside it, say.
 
     Raises:
@@ -176,7 +178,7 @@ def _seeds(given: Sequence[str], what: str) -> tuple[int, ...]:
 
 
 def _asked_in_file(
-    path: Path, chosen: Policies, *, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]
+    path: Path, chosen: Policies, *, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
 ) -> ExperimentOptions:
     from gpuctl.replay.experiments.file import read
 
@@ -221,7 +223,7 @@ def _asked_in_file(
     )
 
 
-def _of_file(file: ExperimentFile, conf: Mapping[str, Sequence[Path]]) -> tuple[Named, dict[str, tuple[str, ...]]]:
+def _of_file(file: ExperimentFile, conf: Mapping[str, Sequence[Path]]) -> tuple[NamedValue, dict[str, tuple[str, ...]]]:
     """The policies of a file with the first value of each parameter, and the values of those that vary."""
     every = [wanted.name for wanted in file.policies]
     first, lists = [], {}
@@ -244,7 +246,7 @@ def _of_file(file: ExperimentFile, conf: Mapping[str, Sequence[Path]]) -> tuple[
     return policies(every, first, conf), lists
 
 
-def refuse(places: Places, compared: Compared) -> None:
+def refuse(places: Places, compared: Comparison) -> None:
     """Refuse what one replay can have and many cannot.
 
     Raises:
@@ -263,14 +265,14 @@ def refuse(places: Places, compared: Compared) -> None:
 
 def answer(  # noqa: PLR0917
     source: Source,
-    names: Named,
+    names: NamedValue,
     models: dict[str, Any],
     varied: Experiment,
     was: ForCells,
     rules: Rules,
-    compared: Compared,
+    compared: Comparison,
     places: Places,
-    shown: Shown,
+    shown: TableOptions,
     baseline: str | None,
     given: Settings,
 ) -> None:
@@ -282,7 +284,7 @@ def answer(  # noqa: PLR0917
     """
     from gpuctl.replay.experiments import cells as cells_of
     from gpuctl.replay.experiments.result import result
-    from gpuctl.replay.experiments.run import Kept
+    from gpuctl.replay.experiments.run import CellFolder
     from gpuctl.replay.policies import label
     from gpuctl.spread.engine import parse
 
@@ -295,7 +297,7 @@ def answer(  # noqa: PLR0917
     base = _base(source, models, was, resample, compared.warmup)
     changes = _changes(base, plan, varied, was.everywhere)
     base = base if changes is not None else dataclasses.replace(base, unchanged=None)
-    kept = None if places.parquet is None else Kept(places.parquet / _CELLS)
+    kept = None if places.parquet is None else CellFolder(places.parquet / _CELLS)
     figures = _figures(base, plan, kept, engine, given)
     found = result(
         base, plan, figures, baseline or label(names[0][0]),
@@ -331,7 +333,7 @@ def _base(source: Source, models: dict[str, Any], was: ForCells, resample: str, 
 
 def _changes(base: Base, plan: Sequence[Cell], varied: Experiment, everywhere: list[Note]) -> Note | None:
     """What is compared with the unchanged replay; None if no cell is changed, or there is nothing to compare with."""
-    from gpuctl.core.notes import Named, note, ours, together
+    from gpuctl.core.notes import NamedValue, literal, note, together
     from gpuctl.replay.experiments.cells import changed_factors
     from gpuctl.replay.policies import label
 
@@ -339,7 +341,11 @@ def _changes(base: Base, plan: Sequence[Cell], varied: Experiment, everywhere: l
         return None
     names = dict.fromkeys(name for cell in plan for name, _ in changed_factors(cell))
     told = [
-        note("--{name} {values}", name=ours(name.replace("_", "-")), values=ours(",".join(varied.factors[name])))
+        note(
+            "--{option} {values}",
+            option=literal(_OPTIONS[name]),
+            values=NamedValue("value", ",".join(varied.factors[name])),
+        )
         for name in names
     ]
     params: dict[str, dict[str, None]] = {}
@@ -348,12 +354,16 @@ def _changes(base: Base, plan: Sequence[Cell], varied: Experiment, everywhere: l
         for key, value in cell.params:
             if own.get(key) != value:
                 params.setdefault(f"{label(cell.policy)}.{key}", {})[value] = None
-    told += [note("--param {name}={values}", name=Named("value", name), values=Named("value", ",".join(values)))
-             for name, values in params.items()]  # fmt: skip
+    told += [
+        note("--param {name}={values}", name=NamedValue("value", name), values=NamedValue("value", ",".join(values)))
+        for name, values in params.items()
+    ]
     return together(", ", [*told, *everywhere])
 
 
-def _figures(base: Base, plan: list[Cell], kept: Kept | None, engine: Engine, given: Settings) -> list[dict[str, Any]]:
+def _figures(
+    base: Base, plan: list[Cell], kept: CellFolder | None, engine: Engine, given: Settings
+) -> list[dict[str, Any]]:
     from gpuctl.cli.progress import Bar
     from gpuctl.replay.experiments.run import run as replay_all
 

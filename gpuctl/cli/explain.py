@@ -74,7 +74,7 @@ def explain(
     from dataclasses import replace
 
     from gpuctl.analyze.options import Options
-    from gpuctl.core.files import write_atomically
+    from gpuctl.core.file_io import write_atomically
 
     check_outputs(context, {"--html": html})
     _check_order(job, paths or [])

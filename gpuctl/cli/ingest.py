@@ -12,7 +12,7 @@ import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
 from gpuctl.cli.ingest_messages import LOADED, tell, tell_stopped
-from gpuctl.cli.live import Brought, LiveOptions, Scheduler, fetch, plan
+from gpuctl.cli.live import FetchedFiles, LiveOptions, Scheduler, fetch, plan
 from gpuctl.cli.options import (
     LOG_FORMAT_HELP,
     ColumnsOption,
@@ -162,9 +162,9 @@ def ingest(
         print_table(["command"], [[command] for command in plan(asked, store)], color=options.color)
         return
     with Bar(wanted=not options.quiet, color=options.color) as bar:
-        files = [Brought(paths or [], cluster)]
+        files = [FetchedFiles(paths or [], cluster)]
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
-        how = _How(
+        how = _LoadOptions(
             timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json, gpus_per_node=gpus
         )
         reports = [_load(one, store, bar, options, how) for one in todo]
@@ -204,7 +204,7 @@ def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
 
 
 @dataclass(frozen=True)
-class _How:
+class _LoadOptions:
     """How files are to be loaded, and what came of it told."""
 
     timezone: str | None
@@ -217,7 +217,7 @@ class _How:
     gpus_per_node: GpusPerNode | None
 
 
-def _load(one: Brought, store: Path, bar: Bar, options: Settings, how: _How) -> IngestReport:
+def _load(one: FetchedFiles, store: Path, bar: Bar, options: Settings, how: _LoadOptions) -> IngestReport:
     from gpuctl.analyze.telemetry_renewal import renew
     from gpuctl.ingest.pipeline.load import ingest as load
     from gpuctl.ingest.pipeline.report import IngestInterrupted

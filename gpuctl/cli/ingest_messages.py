@@ -36,18 +36,18 @@ def tell(
 
     Where `brief`, what is no fault is counted, not listed.
     """
-    from gpuctl.core.notes import Named, foreign, note
+    from gpuctl.core.notes import NamedValue, note, untrusted
 
     def say(text: Note, *, quiet: bool = False) -> None:
         message(text if hide is None else hide(text), quiet=quiet)
 
     def say_of(path: str, told: Note, *, quiet: bool = False) -> None:
-        say(note("{path}: {told}", path=Named("path", path), told=told), quiet=quiet)
+        say(note("{path}: {told}", path=NamedValue("path", path), told=told), quiet=quiet)
 
     rowless, nothing_loaded = {source.path for source in report.rowless}, report.nothing_loaded
     for source in report.sources:
         if source.status == "failed":
-            say(note("gpuctl: {path}: {why}", path=Named("path", source.path), why=foreign(source.message)))
+            say(note("gpuctl: {path}: {why}", path=NamedValue("path", source.path), why=untrusted(source.message)))
             continue
         # an answer of a server or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
@@ -56,11 +56,11 @@ def tell(
                 if source.rows_in
                 else note("no rows in it")
             )
-            path = Named("path", source.path)
+            path = NamedValue("path", source.path)
             say(note("gpuctl: {path}: {what}; nothing of it was loaded", path=path, what=what))
         reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
-            say_of(source.path, foreign(source.message), quiet=quiet)
+            say_of(source.path, untrusted(source.message), quiet=quiet)
         if source.rows_already_stored and not brief:
             told = note(
                 "{stored:,} of {rows:,} row{rows||s} already in the store",
@@ -69,23 +69,23 @@ def tell(
             )
             say_of(source.path, told, quiet=quiet)
         for reason, count in reasons:
-            told = note("rejected {count}: {reason}", count=count, reason=Named("text", reason))
+            told = note("rejected {count}: {reason}", count=count, reason=NamedValue("text", reason))
             say_of(source.path, told, quiet=quiet)
     for found in report.not_read:
         if found.failed:
-            say(note("gpuctl: {path}: {why}", path=Named("path", found.shown), why=foreign(found.why)))
+            say(note("gpuctl: {path}: {why}", path=NamedValue("path", found.shown), why=untrusted(found.why)))
     _tell_others(report, say, quiet=quiet, brief=brief)
     for warning in report.warnings:
-        say(note("Warning: {warning}", warning=foreign(warning)), quiet=quiet)
+        say(note("Warning: {warning}", warning=untrusted(warning)), quiet=quiet)
     if report.dry_run:
         say(note("nothing was written (--dry-run)"), quiet=quiet)
     elif not report.sources:
-        say(note("{store} is up to date", store=Named("path", str(store))), quiet=quiet)
+        say(note("{store} is up to date", store=NamedValue("path", str(store))), quiet=quiet)
 
 
 def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
     """Say which files were not read, for no fault; only how many where `brief`."""
-    from gpuctl.core.notes import Named, foreign, note
+    from gpuctl.core.notes import NamedValue, note, untrusted
 
     others = [n for n in report.not_read if not n.failed]
     if brief:
@@ -97,8 +97,8 @@ def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool,
         say(told, quiet=quiet or not others)
         return
     for found in others[:_NOT_READ_SHOWN]:
-        path = Named("path", found.shown)
-        say(note("not read: {path}: {why}", path=path, why=foreign(found.why)), quiet=quiet)
+        path = NamedValue("path", found.shown)
+        say(note("not read: {path}: {why}", path=path, why=untrusted(found.why)), quiet=quiet)
     if len(others) > _NOT_READ_SHOWN:
         more = len(others) - _NOT_READ_SHOWN
         say(note("not read: and {more} more (--json lists all)", more=more), quiet=quiet)

@@ -235,7 +235,7 @@ def _stores(paths: Sequence[Path]) -> list[Path]:
 
 def is_store(path: Path) -> bool:
     """Whether a file is a DuckDB database."""
-    from gpuctl.core.files import read_head
+    from gpuctl.core.file_io import read_head
 
     try:
         return read_head(path, 12)[8:] == b"DUCK"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from gpuctl.cli.common import message
 from gpuctl.cli.inputs import is_jobs_csv, is_store
 from gpuctl.core.errors import UsageError
-from gpuctl.core.text import storable
+from gpuctl.core.storable_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,14 +75,14 @@ def keep(result: Analysis, name: str | None, place: Path | None, context: typer.
         return
     from gpuctl.reports.export.document import document
     from gpuctl.store.database import Store
-    from gpuctl.store.kept_results import Kept
-    from gpuctl.store.kept_results import keep as put
+    from gpuctl.store.saved_results import SavedResult
+    from gpuctl.store.saved_results import keep as put
 
     kind = context.command_path.partition(" ")[2]
     text = "".join(document(result, result.tables, ())).encode()
     # arguments that are no UTF-8 hold lone surrogates
     command = storable(result.command)
-    about = Kept(name, kind, datetime.now(UTC), result.version, command, len(text))
+    about = SavedResult(name, kind, datetime.now(UTC), result.version, command, len(text))
     with Store(place, write=True) as store:
         put(store, about, text)
     message(f"kept as {name!r} in {place}", quiet=given.quiet)

@@ -21,8 +21,8 @@ from gpuctl.cli.options import (
     LogFormatOption,
     LogsStoreOption,
     ParquetOption,
-    Shown,
     Site,
+    TableOptions,
     TimezoneOption,
     grouped,
 )
@@ -66,7 +66,7 @@ def lessons(
     reference: Annotated[
         str | None, typer.Option(metavar="NAME", help="Print the study's values beside ours: atc19.")
     ] = None,
-    shown: Shown,
+    shown: TableOptions,
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     html: HtmlOption = None,
@@ -110,7 +110,7 @@ def lessons(
 
 
 def _check(wanted: list[str], reference: str | None) -> None:
-    from gpuctl.core.spelling import meant
+    from gpuctl.core.suggestions import meant
 
     strange = next((name for name in wanted if name not in LESSONS), None)
     if strange is not None:
@@ -124,7 +124,7 @@ def _result(
     path: Path, name: str | None, site: Site, how: tuple[list[str], str, int | None, str | None], given: Settings
 ) -> Analysis:
     from gpuctl.cli.progress import Bar
-    from gpuctl.lessons.case import open_case
+    from gpuctl.lessons.lesson_input import open_case
     from gpuctl.lessons.run import result
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources

@@ -56,14 +56,14 @@ class LiveOptions:
 
 
 @dataclass(frozen=True)
-class Brought:
+class FetchedFiles:
     """Files that are to be loaded as one cluster."""
 
     files: list[Path]
     cluster: str | None
 
 
-def fetch(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[Brought]:
+def fetch(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[FetchedFiles]:
     """Ask, and keep what was said beside the store, in ``STORE.sacct/CLUSTER`` or ``STORE.yarn/CLUSTER``.
 
     Args:
@@ -121,7 +121,7 @@ def check_timeout(timeout_s: float | None) -> None:
 
 def _from_sacct(
     slurm: Slurm, asked: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool
-) -> Brought:
+) -> FetchedFiles:
     from gpuctl.ingest.slurm.live import cluster_name
     from gpuctl.ingest.slurm.live import fetch as fetch_days
 
@@ -134,10 +134,10 @@ def _from_sacct(
         raise
     for note in found.notes:
         message(f"{name}: {note}", quiet=quiet)
-    return Brought(found.files, cluster or name)
+    return FetchedFiles(found.files, cluster or name)
 
 
-def _from_yarn(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar) -> Brought:
+def _from_yarn(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar) -> FetchedFiles:
     from urllib.parse import urlsplit
 
     from gpuctl.ingest.yarn.live import address
@@ -147,7 +147,7 @@ def _from_yarn(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar) -
     bar.start(url, 0)
     name = cluster or urlsplit(url).hostname or "yarn"
     folder = _folder(store, Scheduler.YARN, name)
-    return Brought(fetch_answers(url, folder, timeout_s=asked.timeout_s), name)
+    return FetchedFiles(fetch_answers(url, folder, timeout_s=asked.timeout_s), name)
 
 
 def _clusters(asked: LiveOptions, cluster: str | None) -> list[Slurm]:

@@ -299,7 +299,7 @@ class LogReading:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerOptions:
     """In which format an answer is printed, and where."""
 
     output_format: FormatOption = None
@@ -316,7 +316,7 @@ class Answer:
 
 
 @dataclass(frozen=True)
-class Shown:
+class TableOptions:
     """Which tables are printed, how, and where."""
 
     table: TableOption = None

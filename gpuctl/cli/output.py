@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from gpuctl.cli.common import Settings
-    from gpuctl.cli.options import Answer
+    from gpuctl.cli.options import AnswerOptions
     from gpuctl.cli.pager import Show
     from gpuctl.core.results import Analysis
     from gpuctl.reports.screens.model import Screen
@@ -41,7 +41,7 @@ def write_text(text: str, output: Path | None) -> None:
     if output is None:
         sys.stdout.write(text)
         return
-    from gpuctl.core.files import write_atomically
+    from gpuctl.core.file_io import write_atomically
 
     write_atomically(output, partial(_encode, text))
 
@@ -72,7 +72,7 @@ def print_result(
         notes: whether a reader gets what the tables count and how figures are defined.
         paged: whether a terminal gets it page by page.
     """
-    from gpuctl.core.files import write_atomically
+    from gpuctl.core.file_io import write_atomically
     from gpuctl.reports.export.files import write_tables
 
     if for_people(shape, output):
@@ -122,7 +122,7 @@ def _tables(  # noqa: PLR0917 - as print_result has them
 def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
     """Let something be written to a file, to a pager, or to standard output."""
     if output is not None:
-        from gpuctl.core.files import write_atomically
+        from gpuctl.core.file_io import write_atomically
 
         text = io.StringIO()
         show(text, color=False)
@@ -136,7 +136,7 @@ def _print(show: Show, output: Path | None, *, paged: bool = False) -> None:
 
 
 def print_answer(
-    result: Analysis, shape: OutputFormat | None, answer: Answer, tables: list[str] | None, given: Settings, *,
+    result: Analysis, shape: OutputFormat | None, answer: AnswerOptions, tables: list[str] | None, given: Settings, *,
     csv: Path | None = None, parquet: Path | None = None, also: Iterable[Path | None] = (),
 ) -> None:  # fmt: skip
     """Print an answer, write all its tables to folders, and say on stderr what was written.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_store
 from gpuctl.core.errors import UsageError
-from gpuctl.core.paths import is_file
+from gpuctl.core.path_checks import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -28,7 +28,7 @@ def check_outputs(
     Raises:
         UsageError: names the option and what is wrong.
     """
-    from gpuctl.core.paths import resolved
+    from gpuctl.core.path_checks import resolved
     from gpuctl.reports.export.files import check_places
 
     check_places(files, directories or {})
@@ -78,7 +78,7 @@ def _read(context: typer.Context, written: set[str]) -> Iterator[Path]:
 
 def _log(path: Path) -> str | None:
     """What a file is recognised as a log by; None where it is none."""
-    from gpuctl.core.files import read_head
+    from gpuctl.core.file_io import read_head
     from gpuctl.ingest.pipeline.detect import HEAD, detect
     from gpuctl.ingest.pipeline.registry import all_formats
 

@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -13,7 +13,7 @@ from gpuctl.cli.common import message, named_to_check, print_json, print_table, 
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
-    Answer,
+    AnswerOptions,
     ClusterOption,
     CumulativeOption,
     KeepOption,
@@ -77,7 +77,7 @@ def runtime(
     cluster: ClusterOption = None,
     cumulative: CumulativeOption = False,
     notes: NotesOption = False,
-    answer: Answer,
+    answer: AnswerOptions,
     keep_as: KeepOption = None,
 ) -> None:
     """Predict run times from a job's storage traffic, other jobs of its model, or history."""
@@ -139,7 +139,7 @@ def overhead(
     ] = None,
     db: Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store for --keep.")] = None,
     notes: NotesOption = False,
-    answer: Answer,
+    answer: AnswerOptions,
     keep_as: KeepOption = None,
 ) -> None:
     """Predict the cost of suspending a job: time until its GPUs are free, time to resume, and time lost."""
@@ -223,7 +223,7 @@ def wait(
     ] = None,
     logs: LogReading,
     notes: NotesOption = False,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Forecast how long jobs will wait: quantiles of the time from when a job can first start to its start."""
     given = settings(context)
@@ -287,7 +287,7 @@ def _write(
     if output is None:
         sys.stdout.write(text)
         return
-    from gpuctl.core.files import write_atomically
+    from gpuctl.core.file_io import write_atomically
 
     def write(file: BinaryIO) -> None:
         file.write(text.encode())

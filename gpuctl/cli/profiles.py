@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 from gpuctl.cli.common import message
 from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import counted, named, note, ours
+from gpuctl.core.notes import counted, literal, named, note
 from gpuctl.core.results import Analysis, SourceInfo
-from gpuctl.core.text import storable
+from gpuctl.core.storable_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -142,7 +142,7 @@ def train_overhead(
         jobs=len({r.job for r in usable}),
     )
     notes = tuple(
-        note("Left out: {count} without {name}.", count=counted(count, "suspension"), name=ours(name))
+        note("Left out: {count} without {name}.", count=counted(count, "suspension"), name=literal(name))
         for name, count in lacking.items()
     )
     for told in notes:

@@ -63,7 +63,7 @@ def query(  # noqa: PLR0917 - Typer passes options by name
         if output is None:
             write(sys.stdout.buffer)
         else:
-            from gpuctl.core.files import write_atomically
+            from gpuctl.core.file_io import write_atomically
 
             write_atomically(output, write)
 
@@ -101,7 +101,7 @@ def tables(
     as_json: PlainJsonOption = False,
 ) -> None:
     """List the tables that gpuctl query can read; of one, its columns."""
-    from gpuctl.core.spelling import meant
+    from gpuctl.core.suggestions import meant
     from gpuctl.store.views import VIEWS
 
     given = settings(context)
@@ -125,7 +125,7 @@ def _described(view: View) -> dict[str, object]:
 def _as_result(found: pl.DataFrame) -> Analysis:
     from gpuctl.core.notes import note
     from gpuctl.core.results import Analysis, Column, ResultTable
-    from gpuctl.core.text import plural
+    from gpuctl.core.storable_text import plural
 
     table = ResultTable(
         name="query",

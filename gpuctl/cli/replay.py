@@ -12,9 +12,9 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
-from gpuctl.cli.options import Filters, Shown, grouped
+from gpuctl.cli.options import Filters, TableOptions, grouped
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
-from gpuctl.cli.replay_options import Compared, Inputs, Places, Policies, Rules
+from gpuctl.cli.replay_options import Comparison, Inputs, Places, Policies, Rules
 from gpuctl.cli.replay_tables import SECTIONS, TABLES
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -40,8 +40,8 @@ def replay(
     inputs: Inputs,
     filters: Filters,
     rules: Rules,
-    compared: Compared,
-    shown: Shown,
+    compared: Comparison,
+    shown: TableOptions,
     places: Places,
     paths: Annotated[
         list[Path] | None,
@@ -120,7 +120,7 @@ def replay(
 
 
 def _asked(
-    chosen: Policies, inputs: Inputs, rules: Rules, compared: Compared, paths: list[Path]
+    chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
 ) -> tuple[Calibration | None, ExperimentOptions]:
     """What the options, an experiment's file and a calibration say together."""
     from gpuctl.cli import experiment, unchanged
@@ -132,7 +132,7 @@ def _asked(
     return calibration, options
 
 
-def _there(shown: Shown, result: Analysis) -> list[str] | None:
+def _there(shown: TableOptions, result: Analysis) -> list[str] | None:
     """The tables asked for that a replay which was interrupted has."""
     known = {each.name for each in result.tables}
     return shown.table and [name for name in shown.table if name in known]
@@ -144,7 +144,7 @@ def _tell(notes: list[Note], *, quiet: bool) -> list[Note]:
     return notes
 
 
-def _with_gantt(shown: Shown, compared: Compared, *, drawing: bool) -> Shown:
+def _with_gantt(shown: TableOptions, compared: Comparison, *, drawing: bool) -> TableOptions:
     """What is shown: on a terminal with the Gantt chart, where its window is given."""
     if compared.gantt is None or not drawing or compared.section or shown.every:
         return shown
@@ -157,9 +157,9 @@ def _screen(result: Analysis, told: Sequence[str]) -> Screen:
     return screen(result, told)
 
 
-def _check_options(compared: Compared, tables: Sequence[str], *, several: bool) -> None:
+def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool) -> None:
     """See that the result will have the tables asked for."""
-    from gpuctl.core.spelling import meant
+    from gpuctl.core.suggestions import meant
 
     if compared.engine != "local":
         raise UsageError(
@@ -236,7 +236,7 @@ def _run(
     return outcomes, []
 
 
-def _wanted(compared: Compared, shown: Shown, *, first: bool, drawing: bool) -> Sequence[str] | None:
+def _wanted(compared: Comparison, shown: TableOptions, *, first: bool, drawing: bool) -> Sequence[str] | None:
     """The tables to make; None for all."""
     if first:
         from gpuctl.reports.screens.replay import TABLES as SHOWN
@@ -253,14 +253,14 @@ def _result(
     outcomes: list[Outcome],
     source: Source,
     baseline: str | None,
-    compared: Compared,
+    compared: Comparison,
     window: tuple[float, float] | None,
     *,
     was: Before,
     tables: Sequence[str] | None,
 ) -> Analysis:
     from gpuctl import __version__
-    from gpuctl.core.notes import ours
+    from gpuctl.core.notes import literal
     from gpuctl.replay.results.tables import result
 
     found = result(
@@ -279,7 +279,7 @@ def _result(
         own=was.own,
         traced=source.traced,
     )
-    found = replace(found, settings=found.settings | {"locality": ours(source.locality)} | source.chosen)
+    found = replace(found, settings=found.settings | {"locality": literal(source.locality)} | source.chosen)
     sections = compared.section
     if not sections:
         return found

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_jobs_csv, is_store, opened
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import Named, listed, note, ours, together
-from gpuctl.core.paths import exists
+from gpuctl.core.notes import NamedValue, listed, literal, note, together
+from gpuctl.core.path_checks import exists
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -153,7 +153,7 @@ def _changes(options: _ReplayOptions, source: Source, was: Source) -> tuple[Note
         "--limits-from": limits if stated else None,
     }
     return tuple(
-        note("{option} {value}", option=ours(option), value=Named("value", value))
+        note("{option} {value}", option=literal(option), value=NamedValue("value", value))
         for option, value in said.items()
         if value is not None
     )
@@ -206,7 +206,7 @@ def by_traits(
     source: Source, models: dict[str, Any], names: list[tuple[str, dict[str, str]]]
 ) -> tuple[Source, dict[str, Any]]:
     """Let all policies go by each job's own efficiency where one of them does and no option says otherwise."""
-    from gpuctl.replay.contract.policy import BESIDE
+    from gpuctl.replay.contract.policy import SHARED_MODELS
     from gpuctl.replay.policies import find
     from gpuctl.replay.run import one_speed_model
 
@@ -221,7 +221,7 @@ def by_traits(
     source = dataclasses.replace(source, locality=BY_TRAITS)
     # one table has one set of speeds, also where an experiment replays each of its policies in a call of its own
     if not one_speed_model(names):
-        source = dataclasses.replace(source, rates=BESIDE["rates"])
+        source = dataclasses.replace(source, rates=SHARED_MODELS["rates"])
     return source, {**models, "own_speeds": one_speed_model(names)}
 
 
@@ -389,7 +389,7 @@ def _given_cluster(options: _ReplayOptions, workload: Workload) -> Cluster:
     import numpy as np
 
     from gpuctl.analyze.site_files import read_quotas
-    from gpuctl.core.spelling import check_queues
+    from gpuctl.core.suggestions import check_queues
 
     known = read_quotas(inputs.quotas)
     check_queues(known, workload.queues)
@@ -398,7 +398,7 @@ def _given_cluster(options: _ReplayOptions, workload: Workload) -> Cluster:
         (
             note(
                 "{quotas}: quotas of queues that no job is in: {strangers}",
-                quotas=Named("path", str(inputs.quotas)),
+                quotas=NamedValue("path", str(inputs.quotas)),
                 strangers=listed("queue", strangers, 5),
             ),
         )

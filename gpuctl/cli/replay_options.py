@@ -21,9 +21,9 @@ from gpuctl.cli.options import (
     LogTimezoneOption,
     MapOption,
     ResourcesOption,
-    Shown,
     Site,
     SwfUnitOption,
+    TableOptions,
     UnitOption,
     WindowOption,
 )
@@ -315,7 +315,7 @@ class Rules:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """What is compared with what, on which jobs, and which sections of the result are wanted."""
 
     baseline: Annotated[
@@ -395,7 +395,7 @@ class Places:
         """Whether every table is written somewhere."""
         return any((self.csv, self.parquet, self.html, self.keep_as))
 
-    def check(self, context: typer.Context, shown: Shown) -> None:
+    def check(self, context: typer.Context, shown: TableOptions) -> None:
         """See that all of them can be written, before anything runs."""
         from gpuctl.cli.output_paths import check_outputs
 

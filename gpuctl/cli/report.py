@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import Filters, Shown, grouped
+from gpuctl.cli.options import Filters, TableOptions, grouped
 from gpuctl.cli.output import command_line, for_people, print_result, tell_written
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
@@ -92,7 +92,7 @@ def report(
     anonymise_queues: Annotated[
         bool, typer.Option("--anonymise-queues", help="Replace names of queues too; needs one of the other two.")
     ] = False,
-    shown: Shown,
+    shown: TableOptions,
 ) -> None:
     """Put results on one page, say what stands out, and check what was measured."""
     given = settings(context)
@@ -113,7 +113,7 @@ def report(
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
     from gpuctl.cli.report_inputs import Selection, gather, strangers
-    from gpuctl.store.contents import listing
+    from gpuctl.store.inventory import listing
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
     if list_kept and pseudonyms is not None:

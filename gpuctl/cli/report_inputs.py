@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 
 from gpuctl.cli.inputs import is_store, opened
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import read_head
+from gpuctl.core.file_io import read_head
 from gpuctl.core.job_filter import EVERY_JOB, JobFilter
-from gpuctl.store.contents import clusters
+from gpuctl.store.inventory import clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class Found:
+class NamedResult:
     """One result.
 
     Attributes:
@@ -52,7 +52,7 @@ class Found:
     read: bool = True
 
 
-def gather(paths: Sequence[Path], wanted: Selection, given: Settings) -> list[Found]:
+def gather(paths: Sequence[Path], wanted: Selection, given: Settings) -> list[NamedResult]:
     """One result a document, those that stores have, and one of all logs together, in the order of the paths.
 
     Of a store all kept results and every cluster's analysis are taken, or those that are wanted by name.
@@ -73,12 +73,12 @@ def gather(paths: Sequence[Path], wanted: Selection, given: Settings) -> list[Fo
             f"a filter chooses among jobs, and {ready} names a result that is ready",
             hint="give the filter to the command that makes the result",
         )
-    found: list[Found] = []
+    found: list[NamedResult] = []
     for path in paths:
         if path in stores:
             found += _of_store(path, wanted, given)
         elif path in documents:
-            found.append(Found(None, read_result(path)))
+            found.append(NamedResult(None, read_result(path)))
     if logs:
         with opened(logs, None, None, given, timezone=None, columns=None, doing="report") as (store, name, _):
             found += _of_store(store, replace(wanted, clusters=(name,) if name else (), only=()), given)
@@ -134,12 +134,12 @@ def _is_document(path: Path) -> bool:
         return False
 
 
-def _of_store(path: Path, wanted: Selection, given: Settings) -> list[Found]:
+def _of_store(path: Path, wanted: Selection, given: Settings) -> list[NamedResult]:
     from gpuctl.analyze.options import Options
     from gpuctl.analyze.run import analyze
     from gpuctl.cli.progress import Bar
     from gpuctl.reports.export.document import parse_document
-    from gpuctl.store import kept_results
+    from gpuctl.store import saved_results
     from gpuctl.store.database import Store
 
     chosen = bool(wanted.clusters or wanted.only)
@@ -148,15 +148,15 @@ def _of_store(path: Path, wanted: Selection, given: Settings) -> list[Found]:
         strange = next((name for name in wanted.clusters if name not in there), None)
         if strange is not None:
             raise UsageError(f"{path} has no cluster {strange!r}", hint=f"it has: {', '.join(there) or 'none'}")
-        every = () if chosen or wanted.filter else tuple(one.name for one in kept_results.listed(store))
+        every = () if chosen or wanted.filter else tuple(one.name for one in saved_results.listed(store))
         names = wanted.only or every
-        documents = [(name, kept_results.read(store, name)) for name in dict.fromkeys(names)]
+        documents = [(name, saved_results.read(store, name)) for name in dict.fromkeys(names)]
         found = []
         for name in dict.fromkeys(wanted.clusters if chosen else there):
             with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
                 made = analyze(store, Options(cluster=name, command=wanted.command, filter=wanted.filter), bar.at)
-            found.append(Found(None, made, read=False))
-    found += [Found(name, parse_document(text, f"{path}: result {name!r}")) for name, text in documents]
+            found.append(NamedResult(None, made, read=False))
+    found += [NamedResult(name, parse_document(text, f"{path}: result {name!r}")) for name, text in documents]
     if not found:
         raise UsageError(
             f"{path} has no jobs to report and keeps no result",

@@ -11,7 +11,7 @@ from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
 from gpuctl.cli.keep import keep, keeping_place, traces_db
-from gpuctl.cli.options import Answer, ClusterOption, KeepOption, LogReading, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, ClusterOption, KeepOption, LogReading, TableOption, grouped
 from gpuctl.cli.output import check_tables, command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
@@ -68,7 +68,7 @@ def runtime(
         ),
     ] = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
     keep_as: KeepOption = None,
 ) -> None:
     """Train a model of run times on a log, and score it beside simple rules on the log's last jobs."""
@@ -114,7 +114,7 @@ def overhead(
         typer.Option("--db", metavar="FILE", help="Trace store to keep what is read; all of it is used."),
     ] = None,
     cluster: ClusterOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
     keep_as: KeepOption = None,
 ) -> None:
     """Train a model of suspend and resume costs on measured suspensions, and score it."""
@@ -146,7 +146,7 @@ def wait(
     logs: LogReading,
     test_share: TestShareOption = 0.25,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Train a model of waits on a log, and score it beside simple rules on the log's last jobs."""
     given = settings(context)

@@ -8,7 +8,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import Answer, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, RuleDepthOption, RuleRowsOption, RulesOption, TableOption, grouped
 from gpuctl.cli.output import check_tables, command_line, print_answer
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.replay import models_of
@@ -41,7 +41,7 @@ def tree(
         float, typer.Option(metavar="F", help="Share of the decisions, the last ones, used for scoring.")
     ] = 0.3,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Distil a policy's decisions in a replay into a few rules over what is known without an oracle."""
     given = settings(context)
@@ -54,7 +54,7 @@ def tree(
     from gpuctl.core.job_filter import JobFilter
     from gpuctl.predictors import card
     from gpuctl.replay.policies import find
-    from gpuctl.replay.run import Models, begun
+    from gpuctl.replay.run import Models, start_simulation
     from gpuctl.research.learn import imitation, imitation_tables
 
     check_tables(table, imitation_tables.TABLES)
@@ -71,7 +71,7 @@ def tree(
         message(f"note: {each}", quiet=given.quiet)
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         wanted = Models(rates=source.rates, **models)
-        simulation = begun(source.workload, source.cluster, names[0], wanted, skip_unplaceable=skip)
+        simulation = start_simulation(source.workload, source.cluster, names[0], wanted, skip_unplaceable=skip)
         found = imitation.watch(
             simulation, preempts=preempts, tell=lambda done, size: bar.at(f"{teacher}: jobs", done, size)
         )

@@ -135,9 +135,9 @@ def before(
 
 def _everywhere(source: Source, models: dict[str, Any]) -> list[Note]:
     """What options change under every policy."""
-    from gpuctl.core.notes import note, ours
+    from gpuctl.core.notes import literal, note
 
-    rules = [note("--{name} {value}", name=ours(name), value=ours(str(models[name]))) for name in _OF_RULES
+    rules = [note("--{name} {value}", name=literal(name), value=literal(str(models[name]))) for name in _OF_RULES
              if models.get(name) is not None]  # fmt: skip
     return [*source.changes, *rules]
 
@@ -196,12 +196,12 @@ def for_cells(
 
 
 def _params(name: str, now: dict[str, str], then: dict[str, str]) -> list[Note]:
-    from gpuctl.core.notes import Named, note, ours
+    from gpuctl.core.notes import NamedValue, literal, note
     from gpuctl.replay.policies import label
 
     return [
-        note("--param {policy}.{key}={value}", policy=Named("policy", label(name)), key=ours(key),
-             value=Named("value", now[key]))
+        note("--param {policy}.{key}={value}", policy=NamedValue("policy", label(name)), key=literal(key),
+             value=NamedValue("value", now[key]))
         for key in now if now[key] != then.get(key)
     ]  # fmt: skip
 

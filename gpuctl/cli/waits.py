@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from gpuctl.cli.common import Settings
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis, SourceInfo
-    from gpuctl.waits.log import WaitLog
-    from gpuctl.waits.snapshot import Snapshot
+    from gpuctl.waits.queue_log import WaitLog
+    from gpuctl.waits.queue_snapshot import Snapshot
 
 
 @dataclass(frozen=True)
@@ -61,12 +61,12 @@ class Queue:
 def train_wait(source: Source, place: Path, test_share: float, given: Settings, command: str) -> tuple[Analysis, bool]:
     """Learn waits, save the model, and say how forecasts fare; also tells whether some input could not be read."""
     from gpuctl.cli.progress import Bar
-    from gpuctl.waits import folder, learn, tables
+    from gpuctl.waits import learn, tables, wait_model_folder
 
     log, _, sources, failed = _read(source, given)
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         trained = learn.train(log, test_share, bar.at)
-    folder.save(place, trained.model, tables.about(trained, sources))
+    wait_model_folder.save(place, trained.model, tables.about(trained, sources))
     return tables.result(trained, sources, command), failed
 
 
@@ -93,12 +93,12 @@ def predict_wait(
         InputError: the model, the jobs, the configuration or the queue cannot be read, or the log counts jobs in
             another unit.
     """
-    from gpuctl.core.notes import named, note, ours
-    from gpuctl.core.text import storable
-    from gpuctl.waits import folder, pending, tables
+    from gpuctl.core.notes import literal, named, note
+    from gpuctl.core.storable_text import storable
+    from gpuctl.waits import pending, tables, wait_model_folder
     from gpuctl.waits.forecast import forecast
 
-    trained = folder.load(place)
+    trained = wait_model_folder.load(place)
     now = _queue(source.queue)
     log: WaitLog | None = None
     notes: tuple[Note, ...] = ()
@@ -129,7 +129,7 @@ def predict_wait(
         "model": named("path", storable(str(place))),
         "queue": note("as squeue reports it") if now is not None and (log is not None or asked is None)
         else note("as the log shows it") if log is not None else note("not known"),
-        "counted in": ours(trained.unit),
+        "counted in": literal(trained.unit),
         **({"rules of the queue": note("the site's own, by the policy slurm of a replay")} if slurm_conf else {}),
     }  # fmt: skip
     if now is not None and now.cut:
@@ -147,9 +147,9 @@ def _queue(queue: Queue | None) -> Snapshot | None:
     import time
     from dataclasses import replace
 
-    from gpuctl.core.files import read_whole
+    from gpuctl.core.file_io import read_whole
     from gpuctl.ingest.read.programs import output
-    from gpuctl.waits.snapshot import MOST_BYTES, read_servers, read_snapshot
+    from gpuctl.waits.queue_snapshot import MOST_BYTES, read_servers, read_snapshot
 
     def printed(what: str, *command: str) -> bytes:
         if what != "now":
@@ -198,7 +198,7 @@ def _read(
     check_there(source.paths, "accounting logs, or a trace store")
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
-    from gpuctl.waits.log import from_store
+    from gpuctl.waits.queue_log import from_store
 
     with (
         opened_with(source.logs, source.paths, source.db, given, "learn from") as (path, name, report),

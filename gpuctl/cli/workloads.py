@@ -12,7 +12,7 @@ import typer
 from gpuctl.cli.common import settings
 from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import (
-    Answer,
+    AnswerOptions,
     FormatOption,
     JobSeedOption,
     JsonOption,
@@ -131,7 +131,7 @@ def fit(
     columns_map: MapOption = None,
     swf_unit: SwfUnitOption = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Fit a model of a trace's workload, and say how like the trace the jobs are that it makes."""
     given = settings(context)
@@ -165,9 +165,9 @@ def fit(
         made, trace, scores, _said(seeds, None if no_replay else load), sources=sources, command=command
     )
     if model is not None:
-        from gpuctl.workloads import folder
+        from gpuctl.workloads import workload_folder
 
-        folder.save(model, made, tables.about(made, trace, scores, sources, anonymous=anonymous))
+        workload_folder.save(model, made, tables.about(made, trace, scores, sources, anonymous=anonymous))
     print_answer(result, shape, answer, table, given, also=(model,))
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
@@ -212,14 +212,14 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
     """Make jobs from a model of a workload, for gpuctl replay and for other simulators."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
-    from gpuctl.workloads import folder, knobs, tables, write
+    from gpuctl.workloads import job_files, synthesis_options, tables, workload_folder
     from gpuctl.workloads.synth import MOST_JOBS, Synthesis, synthesize
 
     if (jobs is None) == (days is None):
         raise UsageError("synth needs --jobs or --days, and not both", hint="--jobs 10000, or --days 28")
     if load is None:
         _check_unused(context, ("load_by",), "is for --load")
-    monday = write.start_of(start)
+    monday = job_files.start_of(start)
     check_outputs(context, {"--output": output})
     wanted = Synthesis(
         MOST_JOBS if jobs is None else jobs,
@@ -228,20 +228,22 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         load_by.value,
         capacity,
         growth,
-        knobs.parse_large(large) if large is not None else None,
+        synthesis_options.parse_large(large) if large is not None else None,
         tail,
         days,
         users,
     )
-    found, card = folder.load(model)
+    found, card = workload_folder.load(model)
     made = synthesize(found, wanted)
-    kind = to.value if to is not None else write.SUFFIXES.get(output.suffix.lower(), "csv")
+    kind = to.value if to is not None else job_files.SUFFIXES.get(output.suffix.lower(), "csv")
     if kind == "db":
-        write.store(made, output)
+        job_files.store(made, output)
     else:
-        from gpuctl.core.files import write_atomically
+        from gpuctl.core.file_io import write_atomically
 
-        write_atomically(output, lambda file: write.csv(made, file) if kind == "csv" else write.swf(made, monday, file))
+        write_atomically(
+            output, lambda file: job_files.csv(made, file) if kind == "csv" else job_files.swf(made, monday, file)
+        )
     result = tables.made(found, made, wanted, (), command_line(), card=card)
     print_result(result, shape, None, None, given)
     tell_written((output,), given)
@@ -290,22 +292,22 @@ def _fit(trace: Jobs, method: Method, near: float | None, arrivals: Arrivals | N
 
 
 def _load(place: Path) -> Model:
-    from gpuctl.workloads import folder
+    from gpuctl.workloads import workload_folder
 
-    return folder.load(place)[0]
+    return workload_folder.load(place)[0]
 
 
 def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: Settings) -> list[Score]:
     """Compare jobs of several seeds with the trace; without a load no replays."""
     from gpuctl.cli.progress import Bar
-    from gpuctl.workloads import quality, replays
+    from gpuctl.workloads import quality, replay_check
     from gpuctl.workloads.synth import Synthesis, synthesize
 
     drawn = [synthesize(model, Synthesis(trace.count, seed)) for seed in range(seeds)]
     found = quality.scores(trace, drawn)
     if load is not None:
         with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-            waits = replays.scores(
+            waits = replay_check.scores(
                 trace, drawn, max(int(trace.capacity), 1), load, lambda done: bar.at("replays", round(100 * done), 100)
             )
         found = [*waits, *found]

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Sampled:
+class SampledReason:
     """A reason that the scheduler gave at several instants of a wait.
 
     Attributes:
@@ -67,7 +67,7 @@ class Wait:
     main: str | None = None
     behind_s: float | None = None
     scheduler_reason: str | None = None
-    sampled: tuple[Sampled, ...] = ()
+    sampled: tuple[SampledReason, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Literal, get_args
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import Named, Note, note, ours, together
-from gpuctl.core.spelling import meant
+from gpuctl.core.notes import NamedValue, Note, literal, note, together
 from gpuctl.core.states import State
+from gpuctl.core.suggestions import meant
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -62,11 +62,11 @@ class JobFilter:
     def told(self, kept: int, of: int) -> Note:
         """The filter as it would be given, and how many jobs it keeps."""
         words = [_option(kind, name) for kind in NAMES for name in self.names[kind]]
-        words += [note("--state {state}", state=ours(name)) for name in self.state]
+        words += [note("--state {state}", state=literal(name)) for name in self.state]
         if self.gpus is not None:
             words.append(_gpus(*self.gpus))
-        words += [note("--since {when}", when=Named("value", self.since))] if self.since else []
-        words += [note("--until {when}", when=Named("value", self.until))] if self.until else []
+        words += [note("--since {when}", when=NamedValue("value", self.since))] if self.since else []
+        words += [note("--until {when}", when=NamedValue("value", self.until))] if self.until else []
         return note("{options} keeps {kept:,} of {of:,} job{of||s}", options=together(" ", words), kept=kept, of=of)
 
     def check(self, known: Mapping[Name, Collection[str]]) -> None:
@@ -144,8 +144,8 @@ def instant(text: str, option: str) -> datetime:
 def _option(kind: Kind, name: str) -> Note:
     """One option, with its name in quotes where a shell would need them."""
     if shlex.quote(name) == name:
-        return note("--{kind} {name}", kind=ours(kind), name=Named(kind, name))
-    return note("--{kind} '{name}'", kind=ours(kind), name=Named(kind, name))
+        return note("--{kind} {name}", kind=literal(kind), name=NamedValue(kind, name))
+    return note("--{kind} '{name}'", kind=literal(kind), name=NamedValue(kind, name))
 
 
 def _gpus(least: float, most: float) -> Note:

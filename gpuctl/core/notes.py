@@ -1,6 +1,6 @@
 """Sentences of ours for users, which know which of their characters are somebody's name.
 
-`note` makes one of a template and typed arguments: numbers, names of a kind (`Named`), and other notes. It is the
+`note` makes one of a template and typed arguments: numbers, names of a kind (`NamedValue`), and other notes. It is the
 text, as a ``str``, so that whatever prints, sorts or writes it needs to know no more. What shows results to strangers
 (``gpuctl report --anonymise``) replaces its names by their kind, and never reads the sentence itself; a ``str`` that
 is no `Note` may hold anything, and is replaced as a whole.
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from string import Formatter
 from typing import TYPE_CHECKING, Literal, NamedTuple, get_args
 
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -33,7 +33,7 @@ def known_kind(word: str) -> Kind:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedValue:
     """What stands for itself in a sentence: a name that is not ours, of a kind."""
 
     kind: Kind
@@ -74,17 +74,17 @@ class Note(str):
         Args:
             how: what stands in the place of a name, given its kind and the name.
         """
-        parts: list[str | Named] = []
+        parts: list[str | NamedValue] = []
         end = 0
         for begin, after, kind in self.named:
-            parts += [self[end:begin], Named(kind, how(kind, self[begin:after]))]
+            parts += [self[end:begin], NamedValue(kind, how(kind, self[begin:after]))]
             end = after
         return _joined([*parts, self[end:]])
 
 
 if TYPE_CHECKING:
-    Argument = int | float | Decimal | Named | Note
-    """What may stand in a template; text only as a `Named`, or as a `Note` of ours."""
+    Argument = int | float | Decimal | NamedValue | Note
+    """What may stand in a template; text only as a `NamedValue`, or as a `Note` of ours."""
 
 NONE = Note("")
 """A sentence that says nothing."""
@@ -102,7 +102,7 @@ def note(template: str, /, **arguments: Argument) -> Note:
     Raises:
         TypeError: an argument is text of which nobody says whose it is.
     """
-    parts: list[str | Named | Note] = []
+    parts: list[str | NamedValue | Note] = []
     for text, name, form, _ in Formatter().parse(template):
         parts.append(text)
         if name is not None:
@@ -140,7 +140,7 @@ def together(between: str, notes: Sequence[Note]) -> Note:
         between: what of ours stands between them.
         notes: the sentences.
     """
-    parts: list[str | Named | Note] = []
+    parts: list[str | NamedValue | Note] = []
     for number, one in enumerate(notes):
         parts += [between, one] if number else [one]
     return _joined(parts)
@@ -151,7 +151,7 @@ def named(kind: Kind, name: str) -> Note:
     return Note(name, (Span(0, len(name), kind),) if name else ())
 
 
-def ours(word: str) -> Note:
+def literal(word: str) -> Note:
     """Return a word of ours that is no template: one of a fixed set that the code holds, never data."""
     return Note(word)
 
@@ -161,7 +161,7 @@ def counted(count: int, word: str) -> Note:
     return Note(plural(count, word))
 
 
-def foreign(text: str) -> Note:
+def untrusted(text: str) -> Note:
     """Return a text of which is not known which parts of it are names: all of it counts as one."""
     return text if isinstance(text, Note) else named("text", text)
 
@@ -173,28 +173,28 @@ def is_foreign(text: Note) -> bool:
 
 def _is_one(value: Argument) -> bool:
     """Whether what is counted is in the singular; of a note, whether it is ``1`` or begins with it: ``1 row``."""
-    if isinstance(value, Named):
+    if isinstance(value, NamedValue):
         return value.text == "1"
     return value.split(" ", 1)[0] == "1" if isinstance(value, Note) else value == 1
 
 
-def _formatted(name: str, value: Argument, form: str) -> str | Named | Note:
-    if isinstance(value, Note | Named):
+def _formatted(name: str, value: Argument, form: str) -> str | NamedValue | Note:
+    if isinstance(value, Note | NamedValue):
         return value
     if not (hasattr(value, "__float__") or hasattr(value, "__index__")):
         raise TypeError(f"{name} is text: say with Named whose, or make a note of it")
     return format(value, form)
 
 
-def _joined(parts: Sequence[str | Named | Note]) -> Note:
+def _joined(parts: Sequence[str | NamedValue | Note]) -> Note:
     spans: list[Span] = []
     size = 0
     texts: list[str] = []
     for part in parts:
-        text = part.text if isinstance(part, Named) else str(part)
+        text = part.text if isinstance(part, NamedValue) else str(part)
         if isinstance(part, Note):
             spans += [Span(size + begin, size + end, kind) for begin, end, kind in part.named]
-        elif isinstance(part, Named) and text:
+        elif isinstance(part, NamedValue) and text:
             spans.append(Span(size, size + len(text), part.kind))
         texts.append(text)
         size += len(text)

@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
-from gpuctl.core.files import read_whole
-from gpuctl.core.paths import is_file
+from gpuctl.core.file_io import read_whole
+from gpuctl.core.path_checks import is_file
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Sequence

@@ -7,7 +7,7 @@ import io
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import read_whole
+from gpuctl.core.file_io import read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

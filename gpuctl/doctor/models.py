@@ -8,7 +8,7 @@ from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.doctor.check import Finding, Status, abbreviate, finding
 
 if TYPE_CHECKING:
@@ -77,11 +77,11 @@ def _load(folder: Path, card: Mapping[str, Any]) -> str:
         name = "overhead.json"
         overhead.from_json(load_folder(folder, "overhead").json(name), str(folder / name))
     elif kind == "wait":
-        from gpuctl.waits import folder as wait_folder
+        from gpuctl.waits import wait_model_folder as wait_folder
 
         wait_folder.load(folder)
     elif kind == "workload":
-        from gpuctl.workloads import folder as workload_folder
+        from gpuctl.workloads import workload_folder
 
         workload_folder.load(folder)
     else:
@@ -132,8 +132,8 @@ def drift(folder: Path, db: Path) -> Finding:
     """Return the finding on whether a model of waits still holds on jobs that started since it was trained."""
     from gpuctl.store.database import Store
     from gpuctl.waits import drift as wait_drift
-    from gpuctl.waits import folder as wait_folder
-    from gpuctl.waits.log import from_store
+    from gpuctl.waits import wait_model_folder as wait_folder
+    from gpuctl.waits.queue_log import from_store
 
     try:
         model = wait_folder.load(folder)

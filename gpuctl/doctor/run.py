@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.core.notes import counted, note, ours, together
+from gpuctl.core.notes import counted, literal, note, together
 from gpuctl.doctor import installation, machine, models, store
 from gpuctl.doctor.check import Check, DoctorContext, Finding, Status, finding
 
@@ -92,14 +92,14 @@ def _checks(context: DoctorContext, found: Sequence[Finding], *, more: bool) -> 
     notes = []
     if left:
         notes.append(
-            note("Not named, so not looked into: {left}.", left=together(" and ", [ours(name) for name in left]))
+            note("Not named, so not looked into: {left}.", left=together(" and ", [literal(name) for name in left]))
         )
     if more:
         notes.append(note("The store's files, each with its share of rejected rows: --table ledger."))
     if any(one.status is Status.FAIL and one.check.startswith("store") for one in found):
         notes.append(note("The checks of the store behind the one that failed were not done."))
     counted_statuses = [
-        note("{count} {status}", count=sum(one.status is status for one in found), status=ours(status))
+        note("{count} {status}", count=sum(one.status is status for one in found), status=literal(status))
         for status in Status
     ]
     return ResultTable(

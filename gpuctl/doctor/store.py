@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from gpuctl.core.errors import StoreError
 from gpuctl.core.numbers import percent, size
 from gpuctl.core.relative_time import BEFORE_S
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.doctor.check import Finding, Status, abbreviate, finding
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.durations import progress_time
 from gpuctl.joblogs.evidence import Step
-from gpuctl.joblogs.progress_line import MOST_EPOCHS, Found, Line, body, pairs, steps_of
+from gpuctl.joblogs.progress_line import MOST_EPOCHS, Line, LineMetric, body, pairs, steps_of
 from gpuctl.joblogs.progress_text import NUMBER, Name, count, name_of, number, stamp
 
 if TYPE_CHECKING:
@@ -344,13 +344,13 @@ class Parser:
             except ValueError:
                 return []
             if kind.kind in {"loss", "other"}:
-                line.metric(Found(name, value, kind, 0, clear=True))
+                line.metric(LineMetric(name, value, kind, 0, clear=True))
             else:
                 line.counter(kind, value, total if total.isdecimal() else None, None, None)
         return steps_of(line, line.metrics(), line_no)
 
 
-def _alone(text: str, metrics: list[Found]) -> list[Found]:
+def _alone(text: str, metrics: list[LineMetric]) -> list[LineMetric]:
     """A loss without any counter counts where the line begins with it, as in ``val_loss: 0.31``."""
     head = len(text) - len(body(text))
     return [found for found in metrics if found.clear and found.start - head <= len(found.name)]
@@ -370,10 +370,10 @@ def _boosting(text: str, line_no: int) -> list[Step]:
     for name, printed in found:
         kind = name_of(name)
         if kind.kind == "loss":
-            line.metric(Found(name, number(printed), kind, 0, clear=True))
+            line.metric(LineMetric(name, number(printed), kind, 0, clear=True))
     metrics = line.metrics()
     if not metrics and found and "\t" in text:
-        metrics = [Found(found[0][0], number(found[0][1]), Name("other"), 0, clear=True)]
+        metrics = [LineMetric(found[0][0], number(found[0][1]), Name("other"), 0, clear=True)]
     return steps_of(line, metrics, line_no)
 
 

@@ -43,7 +43,7 @@ _PREFIXES = 6
 MOST_EPOCHS = 1e7  # above, it is a time in seconds since 1970
 
 
-class Found(NamedTuple):
+class LineMetric(NamedTuple):
     """A metric of a line.
 
     Attributes:
@@ -72,9 +72,9 @@ class Line:
         self.step: int | None = None
         self.steps: int | None = None
         self.elapsed: float | None = None
-        self.train: Found | None = None
-        self.valid: Found | None = None
-        self.other: Found | None = None
+        self.train: LineMetric | None = None
+        self.valid: LineMetric | None = None
+        self.other: LineMetric | None = None
         self._epoch_rank = self._step_rank = 99
 
     def counter(self, kind: Name, value: float, total: str | None, inner: str | None, inner_total: str | None) -> None:
@@ -96,7 +96,7 @@ class Line:
         elif kind.kind == "elapsed":
             self.elapsed = value
 
-    def metric(self, found: Found) -> None:
+    def metric(self, found: LineMetric) -> None:
         """Take a metric, where none of its kind is better."""
         kind = found.kind
         if kind.kind == "other":
@@ -107,7 +107,7 @@ class Line:
         elif self.train is None or kind.rank < self.train.kind.rank:
             self.train = found
 
-    def metrics(self) -> list[Found]:
+    def metrics(self) -> list[LineMetric]:
         """Return the training loss and the validation loss, or else one other metric where an epoch is told."""
         losses = [found for found in (self.train, self.valid) if found is not None]
         return losses or ([self.other] if self.other is not None and self.epoch is not None else [])
@@ -124,7 +124,9 @@ def pairs(text: str, line: Line) -> None:
         if kind is NOTHING and word in _SPLITS and (parted or text[max(start - 5, 0) : start] == "loss "):
             parted = True  # litgpt: loss train: 1.062, val: 1.057
             word = f"loss {word}"
-            line.metric(Found(word, number(found[3]), name_of(word), start, found[2] is not None and "." in found[3]))
+            line.metric(
+                LineMetric(word, number(found[3]), name_of(word), start, found[2] is not None and "." in found[3])
+            )
         elif kind is NOTHING:
             if (found[6] or found[4]) and word.lower() in _SPLITS:
                 split = _split(found, line)
@@ -137,7 +139,7 @@ def pairs(text: str, line: Line) -> None:
             if kind.kind in _METRICS:
                 # in a validation, the running mean is what it comes to; of training it lags
                 printed = found[5] if kind.valid and found[5] else found[3]
-                line.metric(Found(word, number(printed), kind, start, found[2] is not None and "." in found[3]))
+                line.metric(LineMetric(word, number(printed), kind, start, found[2] is not None and "." in found[3]))
         else:
             if kind.kind == "epoch":
                 kind = _joined(text, start, word, kind)[1]
@@ -193,7 +195,7 @@ def body(text: str) -> str:
     return text[at:].lstrip()
 
 
-def steps_of(line: Line, metrics: Iterable[Found], line_no: int) -> list[Step]:
+def steps_of(line: Line, metrics: Iterable[LineMetric], line_no: int) -> list[Step]:
     """One step for each metric."""
     return [
         Step(line_no, line.epoch, line.epochs, line.step, line.steps, found.name, found.value, line.elapsed)

@@ -18,11 +18,11 @@ import hyperscan
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.joblogs import endings, pattern_database, progress
-from gpuctl.joblogs.blocks import Block, before_traceback
+from gpuctl.joblogs import classified_endings, pattern_database, progress
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, shown
+from gpuctl.joblogs.line_blocks import Block, before_traceback
 from gpuctl.joblogs.prefix import Prefix, prefix
-from gpuctl.joblogs.ranks import ranks_of
+from gpuctl.joblogs.process_ranks import ranks_of
 from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.structure.loggers import MOST as JSON_MOST
@@ -428,7 +428,9 @@ class _Log:
             most = JSON_MOST if row in objects else _LINE_LIMIT
             return block.text[begin : min(stop, begin + most)].decode("utf-8", "replace").rstrip()
 
-        placed = endings.place([(row, formats[number]) for row, number in anchors], len(block.starts), line, self._zone)
+        placed = classified_endings.place(
+            [(row, formats[number]) for row, number in anchors], len(block.starts), line, self._zone
+        )
         ignored: set[int] = set()
         for one in placed:
             block.plain[one.span] = False
@@ -439,16 +441,16 @@ class _Log:
             decoded = bool(one.ending.texts)  # what was found in its encoded form is of no account
             known = [
                 entry
-                for row in (() if decoded else endings.message_rows(one))
+                for row in (() if decoded else classified_endings.message_rows(one))
                 for hit in by_row.get(row, ())
                 if isinstance(entry := self._entries[hit.number], Signature)
             ]
-            inner = [] if endings.strong(known) else self._scanner.signatures_in(one.texts)
+            inner = [] if classified_endings.strong(known) else self._scanner.signatures_in(one.texts)
             head = Match("", line_no, shown(one.line, 0), one.rank, ts=one.ts)
             if one.ending.rank is not None:
                 head = head._replace(rank=one.ending.rank)
             added = [(entry.id, text) for entry, text in inner if decoded or entry.fallback < 2]
-            chosen = endings.signature_id(one, known + [entry for entry, _ in inner])
+            chosen = classified_endings.signature_id(one, known + [entry for entry, _ in inner])
             added += [] if chosen is None else [(chosen, one.line)]
             if added:
                 weaker = {id(hit) for row in one.span for hit in by_row.get(row, ()) if decoded or self._gives_way(hit)}

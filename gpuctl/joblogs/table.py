@@ -11,8 +11,8 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
-from gpuctl.joblogs.structure import FORMATS, PREFIX, areas, compilers, launchers, python
+from gpuctl.core.file_io import MOST_TOML, parse_toml, read_whole
+from gpuctl.joblogs.structure import FORMATS, PREFIX, compilers, launchers, library_areas, python
 from gpuctl.joblogs.structure.ending import PROGRAM_ERROR
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
             made.append(Signature(PREFIX + form.name, tier, "", reason, source=form.source))
     made += [
         Signature(f"{PREFIX}python-in-{reason}", Tier.ERROR, "", reason, source=python.FORMAT.source)
-        for reason in areas.REASONS
+        for reason in library_areas.REASONS
     ]
     made += [
         Signature(

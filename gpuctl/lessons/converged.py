@@ -12,8 +12,8 @@ from gpuctl.analyze.run import analyze
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
-from gpuctl.lessons.case import jobs_of
 from gpuctl.lessons.finding import UNKNOWN, Answer, Estimate, Finding, Input
+from gpuctl.lessons.lesson_input import jobs_of
 from gpuctl.lessons.rules import wait_estimate
 from gpuctl.lessons.stopping import RULES, stopped
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.notes import Note
-    from gpuctl.lessons.case import Case
+    from gpuctl.lessons.lesson_input import Case
     from gpuctl.lessons.stopping import Rule, Stopped
     from gpuctl.replay.models.records import Floats, Ints, Workload
 

@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.notes import Note
-    from gpuctl.lessons.case import Case
-    from gpuctl.lessons.early_costs import Compared
+    from gpuctl.lessons.early_costs import RuleEffect
+    from gpuctl.lessons.lesson_input import Case
     from gpuctl.replay.models.records import Failures, Floats
 
 KEY = "failures"
@@ -94,7 +94,7 @@ def _usual(rules: Sequence[Rule]) -> tuple[Rule, ...]:
     return Rule(both.first_s, both.pool), Rule(retry=both.retry), both
 
 
-def replayed(case: Case, rules: Sequence[Rule]) -> list[tuple[Rule, Compared]]:
+def replayed(case: Case, rules: Sequence[Rule]) -> list[tuple[Rule, RuleEffect]]:
     """What each rule does; rules whose pool leaves too few GPUs are left out."""
     [base] = case.replays([{}])
     done = []
@@ -122,7 +122,7 @@ def _said(rule: Rule) -> Note:
     return note("no retry where one is {sure:.0%} sure that it fails again", sure=rule.retry)
 
 
-def answer(case: Case, rule: Rule, found: Compared) -> Answer:
+def answer(case: Case, rule: Rule, found: RuleEffect) -> Answer:
     """What a rule saves, in all and of each job's waiting."""
     block = case.blocks()[0]
     gpu_hours = savings.total(found.saved_gpu_s / HOUR, block)
@@ -221,7 +221,7 @@ def _short(rule: Rule) -> str:
     return "; ".join(part for part in (first, sure) if part)
 
 
-def _rule_table(case: Case, done: Sequence[tuple[Rule, Compared]]) -> ResultTable:
+def _rule_table(case: Case, done: Sequence[tuple[Rule, RuleEffect]]) -> ResultTable:
     block = case.blocks()[0]
     span = float(np.ptp(case.workload.submit))
     rows = []

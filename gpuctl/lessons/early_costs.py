@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.lessons import savings
-from gpuctl.lessons.case import jobs_of
+from gpuctl.lessons.lesson_input import jobs_of
 from gpuctl.lessons.rules import HOUR_S
 from gpuctl.replay.engine.reasons import R_NO_RETRY
 from gpuctl.replay.models.records import SHOWS
@@ -59,7 +59,7 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Compared:
+class RuleEffect:
     """What a rule did to each job, in the workload's order; NaN where nothing can be compared.
 
     Attributes:
@@ -82,7 +82,7 @@ class Compared:
     pool_gpu_s: float
 
 
-def compare(workload: Workload, base: Outcome, mine: Outcome) -> Compared:
+def compare(workload: Workload, base: Outcome, mine: Outcome) -> RuleEffect:
     """Set a replay under a rule beside the one without, job by job."""
     before, after = jobs_of(base), jobs_of(mine)
     ended = np.zeros(workload.size, np.bool_)
@@ -97,7 +97,7 @@ def compare(workload: Workload, base: Outcome, mine: Outcome) -> Compared:
     wait[again] = np.nan
     hours = savings.waited(wait / HOUR_S, ((before.wait_s + after.wait_s) / 2 + first) / HOUR_S, before, after)
     delay = _gang_start(workload, mine) - _gang_start(workload, base)
-    return Compared(saved, wait, hours, delay, ended, again, float(seconds.sum()))
+    return RuleEffect(saved, wait, hours, delay, ended, again, float(seconds.sum()))
 
 
 def _first_runs(workload: Workload, mine: Outcome) -> tuple[Ints, Floats, Bools]:

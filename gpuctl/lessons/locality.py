@@ -6,22 +6,22 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.notes import note, ours
+from gpuctl.core.notes import literal, note
 from gpuctl.lessons import savings
-from gpuctl.lessons.case import Jobs, jobs_of
 from gpuctl.lessons.finding import Estimate, Finding, Input
-from gpuctl.lessons.locality_tables import Replayed, best_by_size, curve, speeds
-from gpuctl.lessons.measure import LEVELS, LIKENESS, SIZES, USER, Measured, measure, speed_of
+from gpuctl.lessons.lesson_input import Jobs, jobs_of
+from gpuctl.lessons.locality_tables import LocalityReplay, best_by_size, curve, speeds
 from gpuctl.lessons.rules import BASE, Rule, answer
-from gpuctl.lessons.use import read
+from gpuctl.lessons.slowdowns import LEVELS, LIKENESS, SIZES, USER, Slowdowns, measure, speed_of
+from gpuctl.lessons.utilization import read
 from gpuctl.replay.models.speed import SpreadSpeeds
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.notes import Note
-    from gpuctl.lessons.case import Case
     from gpuctl.lessons.finding import Answer
+    from gpuctl.lessons.lesson_input import Case
     from gpuctl.lessons.ratios import Ratio
     from gpuctl.replay.models.records import Ints
 
@@ -90,17 +90,17 @@ _UNLIKE = note(
 )
 
 
-def spread_speeds(measured: Measured | None, end: str) -> SpreadSpeeds | str:
+def spread_speeds(measured: Slowdowns | None, end: str) -> SpreadSpeeds | str:
     """The speeds that replays go by: those measured, or one end of their intervals; without any, those recorded."""
     if measured is None:
         return "recorded"
     pairs = tuple((speed_of(measured, size, 1, end)[0], speed_of(measured, size, 2, end)[0]) for size in SIZES)
-    text = note("gangs on more servers than the fewest at the measured ratio of GPU utilization: {each}", each=ours(
+    text = note("gangs on more servers than the fewest at the measured ratio of GPU utilization: {each}", each=literal(
         ", ".join(f"{size} GPUs {one:.2f}" for size, (one, _) in zip(SIZES, pairs, strict=True))))  # fmt: skip
     return SpreadSpeeds(text, (4, 8), pairs)
 
 
-def _replay(case: Case, rules: Sequence[Rule], rates: SpreadSpeeds | str) -> list[Replayed]:
+def _replay(case: Case, rules: Sequence[Rule], rates: SpreadSpeeds | str) -> list[LocalityReplay]:
     done = []
     whole = int(case.servers.gpus.max())
     for rule, outcome in zip(rules, case.replays([rule.params for rule in rules], rates=rates), strict=True):
@@ -110,25 +110,25 @@ def _replay(case: Case, rules: Sequence[Rule], rates: SpreadSpeeds | str) -> lis
         row = np.flatnonzero((outcome.attempts["gpus"] > 1).to_numpy())
         used = np.array([count.get(number, 1) for number in row.tolist()])
         fewest = -(-gangs["gpus"].to_numpy() // whole)
-        done.append(Replayed(rule, jobs_of(outcome), 100 * float((used > fewest).mean()) if row.size else 0.0))
+        done.append(LocalityReplay(rule, jobs_of(outcome), 100 * float((used > fewest).mean()) if row.size else 0.0))
     return done
 
 
-def _best_fixed(done: Sequence[Replayed]) -> int:
+def _best_fixed(done: Sequence[LocalityReplay]) -> int:
     """The rule with a fixed threshold that leaves least time from submission to end, all jobs together."""
     jct = np.stack([np.nan_to_num(one.jobs.jct_s).sum() for one in done])
     fixed = [at for at, one in enumerate(done) if one.rule.threshold is not None]
     return min(fixed, key=lambda at: float(jct[at]))
 
 
-def _ends(case: Case, measured: Measured, end: str, best: int) -> list[Replayed]:
+def _ends(case: Case, measured: Slowdowns, end: str, best: int) -> list[LocalityReplay]:
     """The baseline, the best fixed rule and the named ones at one end of what was measured."""
     rules = [BASE, RULES[best], *(rule for rule in RULES if rule.name in NAMED)]
     return _replay(case, rules, spread_speeds(measured, end))
 
 
 def _answers(
-    done: Sequence[Replayed], ends: Sequence[Sequence[Replayed]], block: Ints, best: int, because: Note
+    done: Sequence[LocalityReplay], ends: Sequence[Sequence[LocalityReplay]], block: Ints, best: int, because: Note
 ) -> tuple[Answer, ...]:
     by_name = {one.rule.name: one.jobs for one in done if one.rule.threshold is None or one.rule is BASE}
     base = by_name[BASE.name]
@@ -159,27 +159,27 @@ def _mixed(every: Sequence[Jobs], chosen: Ints) -> Jobs:
     return Jobs(wait, run, gpu, every[0].submit_s, min(one.stretches for one in every))
 
 
-def _inputs(measured: Measured) -> tuple[Input, ...]:
+def _inputs(measured: Slowdowns) -> tuple[Input, ...]:
     rows = []
     for at, level in enumerate(LEVELS):
         ratio = measured.all_sizes[at]
         if ratio.estimate.value is not None:
-            what = note("speed of a gang on {level}, for that on the fewest", level=ours(level))
+            what = note("speed of a gang on {level}, for that on the fewest", level=literal(level))
             rows.append(Input(KEY, what, "-", ratio.estimate, "measured", _basis(measured, ratio)))
     for size in SIZES:
         value, origin = speed_of(measured, size, 1)
         if origin == "extrapolated":
-            what = note("the same of gangs of {size:,} GPU{size||s}", size=ours(size))
+            what = note("the same of gangs of {size:,} GPU{size||s}", size=literal(size))
             low, high = (speed_of(measured, size, 1, end)[0] for end in ("low", "high"))
             basis = note("too few gangs of this size are spread: the ratio of all sizes")
             rows.append(Input(KEY, what, "-", Estimate(value, low, high), "extrapolated", basis))
     return tuple(rows)
 
 
-def _basis(measured: Measured, ratio: Ratio) -> Note:
+def _basis(measured: Slowdowns, ratio: Ratio) -> Note:
     return note(
         "GPU utilization of {units:,} attempt{units||s} and of like ones; {clusters:,} {kind} with such attempts; "
         "taken for "
         "speed; {alike}",
-        alike=LIKENESS[measured.likeness], units=ratio.units, clusters=ratio.clusters, kind=ours(measured.clusters),
+        alike=LIKENESS[measured.likeness], units=ratio.units, clusters=ratio.clusters, kind=literal(measured.clusters),
     )  # fmt: skip

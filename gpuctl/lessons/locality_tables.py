@@ -11,9 +11,9 @@ import polars as pl
 from gpuctl.core.notes import note
 from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import savings
-from gpuctl.lessons.measure import BUCKETS, ENOUGH_UNITS, LEVELS, Measured, bucket, speed_of
 from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_saved
-from gpuctl.lessons.use import LEAST_SAMPLES
+from gpuctl.lessons.slowdowns import BUCKETS, ENOUGH_UNITS, LEVELS, Slowdowns, bucket, speed_of
+from gpuctl.lessons.utilization import LEAST_SAMPLES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.core.notes import Note
-    from gpuctl.lessons.case import Case, Jobs
+    from gpuctl.lessons.lesson_input import Case, Jobs
     from gpuctl.lessons.rules import Rule
     from gpuctl.replay.models.records import Floats
 
@@ -72,7 +72,7 @@ _BEST = (
 
 
 @dataclass(frozen=True)
-class Replayed:
+class LocalityReplay:
     """What came of a rule.
 
     Attributes:
@@ -86,7 +86,7 @@ class Replayed:
     spread_pct: float
 
 
-def speeds(measured: Measured) -> ResultTable:
+def speeds(measured: Slowdowns) -> ResultTable:
     """How much slower gangs are on more servers."""
     every = [(ALL, at + 1, ratio) for at, ratio in enumerate(measured.all_sizes)]
     every += [(size, level, ratio) for (size, level), ratio in measured.by_size.items()]
@@ -112,7 +112,7 @@ def speeds(measured: Measured) -> ResultTable:
     )  # fmt: skip
 
 
-def curve(case: Case, done: Sequence[Replayed]) -> ResultTable:
+def curve(case: Case, done: Sequence[LocalityReplay]) -> ResultTable:
     """Waits, run times and GPU-hours over the threshold."""
     block, _ = case.blocks()
     base = done[0].jobs
@@ -147,7 +147,7 @@ def curve(case: Case, done: Sequence[Replayed]) -> ResultTable:
     )
 
 
-def best_by_size(case: Case, done: Sequence[Replayed], measured: Measured | None) -> ResultTable:
+def best_by_size(case: Case, done: Sequence[LocalityReplay], measured: Slowdowns | None) -> ResultTable:
     """The best threshold of each size of gang, with the adaptive rule beside it."""
     fixed = [one for one in done if one.rule.threshold is not None]
     named = {one.rule.name: one for one in done if one.rule.threshold is None} | {"philly": done[0]}

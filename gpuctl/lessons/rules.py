@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.notes import Note
-    from gpuctl.lessons.case import Jobs
+    from gpuctl.lessons.lesson_input import Jobs
     from gpuctl.replay.models.records import Floats, Ints
 
 HOUR_S = 3600.0

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 import polars as pl
 
 from gpuctl.analyze.run import analyze
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.results import Column, ResultTable, ends
 from gpuctl.lessons import converged, early, locality, sharing
 from gpuctl.lessons.names import LESSONS as TITLES
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.results import Analysis, SourceInfo
-    from gpuctl.lessons.case import Case
     from gpuctl.lessons.finding import Finding
+    from gpuctl.lessons.lesson_input import Case
 
 
 class Lesson(Protocol):
@@ -91,15 +91,15 @@ def result(
     if reference is not None:
         tables += analyze(case.store, replace(case.options, tables=OF_REFERENCE)).tables
     made = analysis_of(
-        note("{name}", name=Named("cluster", case.workload.name)),
+        note("{name}", name=NamedValue("cluster", case.workload.name)),
         tables,
         {
             "replays": note("{n:,} job{n||s}, under the policy philly, against its defaults", n=case.workload.size),
-            "preemption overhead": ours(case.overhead),
+            "preemption overhead": literal(case.overhead),
             "intervals": note(
                 "90 %, jobs paired; of GPU-hours resampled by {block}; of waiting for a long run of the same workload, "
                 "none where the trace is too short to tell",
-                block=ours(_BLOCKS[case.blocks()[1]]),
+                block=literal(_BLOCKS[case.blocks()[1]]),
             ),
         },
         command,
@@ -138,7 +138,7 @@ def _answers(case: Case, found: Sequence[Finding]) -> ResultTable:
         title="What the lessons would have saved",
         question="What would these rules have saved on this trace?",
         population=note("{n:,} job{n||s} of {name} that can be replayed.", n=case.workload.size,
-                        name=Named("cluster", case.workload.name)),
+                        name=NamedValue("cluster", case.workload.name)),
         notes=(
             note("A saving is shown only where its whole 90 % interval is above 0. The interval covers which weeks "
                  "come, and what is measured with an interval; not that a replay is a model."),
@@ -164,7 +164,7 @@ def _inputs(case: Case, found: Sequence[Finding]) -> ResultTable:
         section=SECTION,
         title="What the answers rest on",
         question="What was measured, and what was assumed?",
-        population=note("Inputs of the lessons asked for, of {name}.", name=Named("cluster", case.workload.name)),
+        population=note("Inputs of the lessons asked for, of {name}.", name=NamedValue("cluster", case.workload.name)),
         notes=(),
         columns=_INPUTS,
         frame=pl.DataFrame(rows, schema=_kinds(_INPUTS, texts, set()), orient="row"),

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.lessons.case import RESAMPLES
 from gpuctl.lessons.finding import LEVEL, UNKNOWN, Estimate
+from gpuctl.lessons.lesson_input import RESAMPLES
 from gpuctl.replay.results.intervals import of_mean
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.lessons.case import Jobs
+    from gpuctl.lessons.lesson_input import Jobs
     from gpuctl.replay.models.records import Floats, Ints
 
 _ENDS = ((1 - LEVEL) / 2, (1 + LEVEL) / 2)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.notes import note
-from gpuctl.lessons.case import Jobs, jobs_of
+from gpuctl.lessons.colocation import beside_s, locality_wait_s
 from gpuctl.lessons.finding import Finding, Input
+from gpuctl.lessons.lesson_input import Jobs, jobs_of
 from gpuctl.lessons.locality import spread_speeds
-from gpuctl.lessons.measure import beside_ends, measure
-from gpuctl.lessons.neighbours import beside_s, locality_wait_s
 from gpuctl.lessons.rules import BASE, Rule, answer
-from gpuctl.lessons.sharing_tables import Replayed, interference, migration, rules
-from gpuctl.lessons.use import read
+from gpuctl.lessons.sharing_tables import SharingReplay, interference, migration, rules
+from gpuctl.lessons.slowdowns import beside_ends, measure
+from gpuctl.lessons.utilization import read
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.results.metrics import use as use_of
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.notes import Note
-    from gpuctl.lessons.case import Case
     from gpuctl.lessons.finding import Answer
-    from gpuctl.lessons.measure import Measured
+    from gpuctl.lessons.lesson_input import Case
+    from gpuctl.lessons.slowdowns import Slowdowns
     from gpuctl.replay.models.records import Floats, Outcome
     from gpuctl.replay.models.speed import SpreadSpeeds
 
@@ -69,18 +69,18 @@ _UNKNOWN = note(
 
 def _replay(
     case: Case, asked: Sequence[Rule], rates: SpreadSpeeds | str, cost_s: float | None = None
-) -> list[Replayed]:
+) -> list[SharingReplay]:
     spec = case.overhead if cost_s is None else f"resize:{cost_s:g}"
     move = overhead(spec, case.workload, case.servers).move
     outcomes = case.replays([rule.params for rule in asked], rates=rates, overhead=spec)
     return [_of(case, rule, outcome, move, cost_s) for rule, outcome in zip(asked, outcomes, strict=True)]
 
 
-def _of(case: Case, rule: Rule, outcome: Outcome, move: Floats, cost_s: float | None) -> Replayed:
+def _of(case: Case, rule: Rule, outcome: Outcome, move: Floats, cost_s: float | None) -> SharingReplay:
     moved = outcome.attempts.filter(outcome.attempts["end"] == "migrated")
     job, gpus = moved["job"].to_numpy().astype(np.int64), moved["gpus"].to_numpy().astype(np.float64)
     begin = float(case.workload.submit.min()) if case.workload.size else 0.0
-    return Replayed(
+    return SharingReplay(
         rule,
         jobs_of(outcome),
         beside_s(outcome, case.workload.size),
@@ -94,12 +94,12 @@ def _of(case: Case, rule: Rule, outcome: Outcome, move: Floats, cost_s: float | 
     )
 
 
-def _with_cost(case: Case, seconds: float, measured: Measured | None) -> Replayed:
+def _with_cost(case: Case, seconds: float, measured: Slowdowns | None) -> SharingReplay:
     [found] = _replay(case, RULES[-1:], spread_speeds(measured, "value"), seconds)
     return found
 
 
-def _answers(case: Case, measured: Measured, done: Sequence[Replayed]) -> tuple[Answer, ...]:
+def _answers(case: Case, measured: Slowdowns, done: Sequence[SharingReplay]) -> tuple[Answer, ...]:
     """Each rule against the baseline, with what neighbours cost less, to first order: nobody starts sooner by that."""
     block, _ = case.blocks()
     ends = [_replay(case, RULES, spread_speeds(measured, end)) for end in ("low", "high")]
@@ -119,13 +119,13 @@ _BECAUSE = note(
 )
 
 
-def _spared(base: Replayed, other: Replayed, speed: float) -> Jobs:
+def _spared(base: SharingReplay, other: SharingReplay, speed: float) -> Jobs:
     """The other side's jobs, with less held for each GPU-second less beside a neighbour."""
     less = (base.beside_s - other.beside_s) * (1 - speed)
     return replace(other.jobs, gpu_s=other.jobs.gpu_s - less)
 
 
-def _inputs(measured: Measured) -> tuple[Input, ...]:
+def _inputs(measured: Slowdowns) -> tuple[Input, ...]:
     beside = measured.beside
     rows = []
     if beside.estimate.value is not None:

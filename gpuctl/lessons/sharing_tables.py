@@ -16,9 +16,9 @@ from gpuctl.lessons.rules import HOUR_S, gpu_hours_saved, wait_estimate
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from gpuctl.lessons.case import Case, Jobs
-    from gpuctl.lessons.measure import Measured
+    from gpuctl.lessons.lesson_input import Case, Jobs
     from gpuctl.lessons.rules import Rule
+    from gpuctl.lessons.slowdowns import Slowdowns
     from gpuctl.replay.models.records import Floats
 
 SECTION = "sharing"
@@ -59,7 +59,7 @@ _MIGRATION = (
 
 
 @dataclass(frozen=True)
-class Replayed:
+class SharingReplay:
     """What came of a rule.
 
     Attributes:
@@ -87,7 +87,7 @@ class Replayed:
     cost_s: float | None = None
 
 
-def interference(measured: Measured) -> ResultTable:
+def interference(measured: Slowdowns) -> ResultTable:
     """How much slower jobs are beside others."""
     beside = measured.beside
     told = beside.estimate
@@ -104,7 +104,7 @@ def interference(measured: Measured) -> ResultTable:
     )
 
 
-def rules(case: Case, done: Sequence[Replayed], speed: float | None) -> ResultTable:
+def rules(case: Case, done: Sequence[SharingReplay], speed: float | None) -> ResultTable:
     """What came of each rule."""
     block, _ = case.blocks()
     base = done[0]
@@ -136,7 +136,7 @@ def rules(case: Case, done: Sequence[Replayed], speed: float | None) -> ResultTa
     )  # fmt: skip
 
 
-def migration(case: Case, done: Sequence[Replayed], costs: Sequence[Replayed]) -> ResultTable:
+def migration(case: Case, done: Sequence[SharingReplay], costs: Sequence[SharingReplay]) -> ResultTable:
     """Migrations at several costs."""
     base = done[0]
     rows = []

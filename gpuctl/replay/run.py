@@ -17,12 +17,12 @@ import polars as pl
 from gpuctl.compiled.jit import is_compiled
 from gpuctl.compiled.loading import UNCOMPILED
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import note, ours
+from gpuctl.core.notes import literal, note
 from gpuctl.core.numbers import lasting
 from gpuctl.replay import compile_cost
 from gpuctl.replay.contract import view_kernel
-from gpuctl.replay.contract.own_models import alone
-from gpuctl.replay.contract.policy import BESIDE
+from gpuctl.replay.contract.policy import SHARED_MODELS
+from gpuctl.replay.contract.policy_models import standalone_models
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.engine.never import never_note
 from gpuctl.replay.engine.setup import SLICE_S, SWITCH_S, Settings
@@ -103,8 +103,8 @@ class Models:
 
 
 def one_speed_model(policies: Sequence[tuple[str, dict[str, str]]]) -> bool:
-    """Whether policies that are compared assume one and the same; where they do not, all go by that of `BESIDE`."""
-    assumed = (make(name, params).assumes().get("rates", BESIDE["rates"]) for name, params in policies)
+    """Whether policies that are compared assume the same; if they do not, all of them use that of `SHARED_MODELS`."""
+    assumed = (make(name, params).assumes().get("rates", SHARED_MODELS["rates"]) for name, params in policies)
     return len(set(assumed)) <= 1
 
 
@@ -137,7 +137,7 @@ class Task:
             return ()
         which = {"overhead"} if self.models.overhead is None else set()
         which |= {"rates"} if self.models.own_speeds else set()
-        return alone(make(name, params), params, which, self.workload, self.cluster)
+        return standalone_models(make(name, params), params, which, self.workload, self.cluster)
 
     def simulation(self, number: int, *, interpreted: bool = False) -> Simulation:
         """The replay of one of the policies, before its first instant."""
@@ -145,7 +145,7 @@ class Task:
         policy = make(name, params)
         assumed = policy.shared(params) if self.mixed else policy.assumes()
         if assumed and not self._one_speed_model:
-            assumed = {**assumed, "rates": BESIDE["rates"]}
+            assumed = {**assumed, "rates": SHARED_MODELS["rates"]}
         cluster = policy.extended(self.cluster)
         models = self.models.settings(self.workload, cluster, assumed)
         return Simulation(self.workload, cluster, policy, models, label(name), interpreted=interpreted)
@@ -258,7 +258,7 @@ def replay(
     return [done[number] for number in range(len(task.policies))]
 
 
-def begun(
+def start_simulation(
     workload: Workload, cluster: Cluster, policy: tuple[str, dict[str, str]], models: Models, *,
     skip_unplaceable: bool = False,
 ) -> Simulation:  # fmt: skip
@@ -465,7 +465,9 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         notes=(
             *outcome.notes,
             note(
-                "{size:,} job{size||s} {size|was|were} not run: {TOO_LARGE}", size=rest.size, TOO_LARGE=ours(TOO_LARGE)
+                "{size:,} job{size||s} {size|was|were} not run: {TOO_LARGE}",
+                size=rest.size,
+                TOO_LARGE=literal(TOO_LARGE),
             ),
         ),
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.slurm.associations import USE_PARENT, Association
 from gpuctl.slurm.delimited import cells_of, header_line
 from gpuctl.slurm.dump import read_line

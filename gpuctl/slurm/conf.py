@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import LINE_LIMIT, RowError, numbered_lines
+from gpuctl.core.line_reader import LINE_LIMIT, RowError, numbered_lines
 from gpuctl.slurm.hostlist import expand
 
 if TYPE_CHECKING:

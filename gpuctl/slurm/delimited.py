@@ -6,12 +6,12 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import GLUED, RowError
+from gpuctl.core.line_reader import GLUED, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
 
 DELIMITERS = ("\x1f", "|", "\t", ";", ",", "^", "~", "\x1e", "\x01")
 _NAME = re.compile(r"[A-Za-z][\w ().:/%-]*")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 
 _LINE = re.compile(r"(Cluster|Parent|Account|User)\s*-\s*'([^']*)'(?::(.*))?", re.IGNORECASE)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.slurm.gres import read_gres, read_tres
 from gpuctl.slurm.scontrol import fields, name_of, whole
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.slurm.conf import hosts
 from gpuctl.slurm.machines import machine_of, read_node
 from gpuctl.slurm.scontrol import fields, name_of, records, whole

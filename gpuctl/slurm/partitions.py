@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.slurm.conf import hosts
 from gpuctl.slurm.scontrol import name_of
 from gpuctl.slurm.units import minutes, tres_amounts, tres_weights, whole

@@ -10,7 +10,7 @@ import re
 from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import GLUED, LINE_LIMIT, RowError, numbered_lines
+from gpuctl.core.line_reader import GLUED, LINE_LIMIT, RowError, numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import read_head, read_whole
-from gpuctl.core.paths import exists, is_folder
+from gpuctl.core.file_io import read_head, read_whole
+from gpuctl.core.path_checks import exists, is_folder
 from gpuctl.slurm import recognise
 from gpuctl.slurm.accounts import read_assoc, read_dump, read_qos
 from gpuctl.slurm.config import read_conf, read_running
@@ -75,7 +75,7 @@ def read_site(paths: Sequence[Path]) -> Site:
         UsageError: a path is not there, or slurm.conf is not among them.
         InputError: a file cannot be read, is none of these, or there are two of a kind; it names the file.
     """
-    found = _Found()
+    found = _SiteFiles()
     for path in paths:
         if is_folder(path):
             found.directory(path)
@@ -108,7 +108,7 @@ def read_site(paths: Sequence[Path]) -> Site:
 
 
 @dataclass
-class _Found:
+class _SiteFiles:
     """Which file is what.
 
     Attributes:

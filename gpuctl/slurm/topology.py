@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
 from gpuctl.slurm.nodes import MOST_NODES
 from gpuctl.slurm.scontrol import name_of

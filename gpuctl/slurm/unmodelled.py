@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.slurm.delimited import cells_of, header_line
 from gpuctl.slurm.dump import read_line
 from gpuctl.slurm.limits import KNOWN
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import BinaryIO
 
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
 
 Listed = tuple[tuple[str, str], ...]
 

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import duckdb
 
 from gpuctl.core.errors import StoreError, UsageError
-from gpuctl.store import lake_place, long_frames, reader_sql, schema, written_stores
-from gpuctl.store.beside import Beside
+from gpuctl.store import lake_place, long_frames, reader_sql, schema, trusted_stores
+from gpuctl.store.background_task import BackgroundTask
+from gpuctl.store.interruption import uninterrupted
 from gpuctl.store.lake import Lake, allow, recorded
 from gpuctl.store.schema import MIGRATIONS
-from gpuctl.store.uninterrupted import uninterrupted
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -105,20 +105,20 @@ class Store:
         self._write = write
         self._memory_limit = memory_limit
         self._limited = False
-        self._beside = Beside()
+        self._beside = BackgroundTask()
         self._one_thread = False
         self._given_lake = lake_place.given(lake) if lake is not None else None
         self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
-        written_stores.check_names(path, temp_dir)
+        trusted_stores.check_names(path, temp_dir)
         try:
             there = path.is_file()
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror}", hint="name another file with --db") from error
         if not write and not there:
             raise StoreError(f"{path}: no trace store here", hint="make one with: gpuctl ingest LOGDIR --db FILE")
-        self._before = written_stores.seal(path)
-        self._new = not there and not written_stores.log_of(path).exists()
+        self._before = trusted_stores.seal(path)
+        self._new = not there and not trusted_stores.log_of(path).exists()
         uninterrupted(lambda: self._open(write=write, temp_dir=temp_dir))
 
     def __enter__(self) -> Store:
@@ -142,9 +142,9 @@ class Store:
                 # a reader of this process may hold a transaction open; closing tries again
                 uninterrupted(lambda: (self._beside.end(), self._con.execute("CHECKPOINT trace")))
         except duckdb.Error as error:
-            if not written_stores.log_of(self.path).exists():
+            if not trusted_stores.log_of(self.path).exists():
                 raise _unusable(error, self.path, write=True) from error
-            raise written_stores.unfinished(self.path, _first_line(error)) from error
+            raise trusted_stores.unfinished(self.path, _first_line(error)) from error
 
     def close(self) -> None:
         """Close the file and give up its lock."""
@@ -157,7 +157,7 @@ class Store:
             # what could not be written was told when it was written
             uninterrupted(end)
             if self._write:
-                written_stores.note(self.path, len(MIGRATIONS))
+                trusted_stores.note(self.path, len(MIGRATIONS))
 
     def execute(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Rows:
         """Run one statement to its end; values only through ``params`` (``$name`` or ``?``).
@@ -460,7 +460,7 @@ class Store:
         # another process may have made it meanwhile
         if self._new and not self._con.execute(tables).fetchall():
             return 0
-        known = written_stores.version(self.path, self._before)
+        known = trusted_stores.version(self.path, self._before)
         return self._version(schema.objects(self._con, "trace")) if known is None else known
 
     def _version(self, found: schema.Objects) -> int:

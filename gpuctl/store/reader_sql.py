@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import duckdb
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,7 +6,7 @@ import hashlib
 from typing import TYPE_CHECKING
 
 from gpuctl.core.results import SourceInfo
-from gpuctl.core.text import storable
+from gpuctl.core.storable_text import storable
 
 if TYPE_CHECKING:
     from pathlib import Path

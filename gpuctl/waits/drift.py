@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.waits import adapt, bound, features, forecast, learn, quantiles
+from gpuctl.waits import adaptive_quantiles, features, forecast, learn, order_statistics, quantiles
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.waits.learn import Model
-    from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.queue_log import WaitLog
 
     Floats = NDArray[np.float64]
 
@@ -24,7 +24,7 @@ HOLDS = (72.0, 88.0)
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldShare:
     """What a model's 80 % interval held of later jobs.
 
     Attributes:
@@ -43,7 +43,7 @@ class Held:
         return self.jobs >= FEWEST and not HOLDS[0] <= self.followed_pct <= HOLDS[1]
 
 
-def held(model: Model, log: WaitLog) -> Held:
+def held(model: Model, log: WaitLog) -> HeldShare:
     """Ask a model about the jobs of a log that came after those that it learnt from.
 
     Args:
@@ -55,22 +55,22 @@ def held(model: Model, log: WaitLog) -> Held:
     if model.method == learn.BOUND:
         group = features.classes(log.rows) + 1
         asks = (log.ready_s, group, np.arange(log.ready_s.size))
-        said = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)[new]
+        said = order_statistics.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)[new]
         return _held(log, new, said, said)
-    asked = features.Asked(log.rows[new.tolist()], log.ready_s[new], new)
+    asked = features.WaitQueries(log.rows[new.tolist()], log.ready_s[new], new)
     curves, group = forecast.queue_curves(model, model.method, log, asked)
     told = ~np.isnan(curves[0])
     new, curves, group = new[told], curves[:, told], group[told]
     levels = model.levels[model.method]
-    followed, _ = adapt.follow(curves, (log.ready_s[new], log.leave_s[new]), levels, group)
-    return _held(log, new, adapt.looked_up(curves, levels, group), followed)
+    followed, _ = adaptive_quantiles.follow(curves, (log.ready_s[new], log.leave_s[new]), levels, group)
+    return _held(log, new, adaptive_quantiles.looked_up(curves, levels, group), followed)
 
 
-def _held(log: WaitLog, new: NDArray[np.int64], saved: Floats, followed: Floats) -> Held:
+def _held(log: WaitLog, new: NDArray[np.int64], saved: Floats, followed: Floats) -> HeldShare:
     told = log.started[new] & ~np.isnan(followed[:, 0])
     wait = log.wait_s[new][told]
     shares = [
         100 * float(((wait >= said[told, 0]) & (wait <= said[told, -1])).mean()) if told.any() else np.nan
         for said in (saved, followed)
     ]
-    return Held(int(told.sum()), *shares)
+    return HeldShare(int(told.sum()), *shares)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.compiled.aside import aside, watch
+from gpuctl.compiled.background_loop import aside, watch
 from gpuctl.compiled.jit import read_only
 from gpuctl.waits import limits as limits_
-from gpuctl.waits.log import UNLIMITED_S
+from gpuctl.waits.queue_log import UNLIMITED_S
 from gpuctl.waits.state_kernel import END, ENTER, FEATURES, GROUPS, HOURS, OWN, START, sweep
 
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.queue_log import WaitLog
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -81,7 +81,7 @@ def described() -> dict[str, str]:
 
 
 @dataclass(frozen=True)
-class Asked:
+class WaitQueries:
     """Jobs whose waits are asked about, in order of when they could first start.
 
     Attributes:
@@ -101,14 +101,14 @@ class Asked:
 def of_log(log: WaitLog, wanted: NDArray[np.bool_] | None = None) -> Floats:
     """The features of every job of a log, as seen when it could first start [jobs, ALL]; NaN: not known, not wanted."""
     if wanted is None or wanted.all():
-        return of_asked(log, Asked(log.rows, log.ready_s, np.arange(log.ready_s.size)))
+        return of_asked(log, WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size)))
     place = np.flatnonzero(wanted)
     found = np.full((log.ready_s.size, len(ALL)), np.nan)
-    found[place] = of_asked(log, Asked(log.rows[place.tolist()], log.ready_s[place], place))
+    found[place] = of_asked(log, WaitQueries(log.rows[place.tolist()], log.ready_s[place], place))
     return found
 
 
-def of_asked(log: WaitLog, asked: Asked) -> Floats:
+def of_asked(log: WaitLog, asked: WaitQueries) -> Floats:
     """The features of jobs that come to a queue, of the log or not, in the same form."""
     jobs = log.ready_s.size
     when = np.concatenate([log.ready_s, log.leave_s, log.end_s])
@@ -172,7 +172,7 @@ def _codes(known: pl.Series, asked: pl.Series) -> tuple[Ints, Ints]:
     return np.array(told, np.int64), np.array(wanted, np.int64)
 
 
-def _keys(log: WaitLog, asked: Asked, names: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, int]:
+def _keys(log: WaitLog, asked: WaitQueries, names: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, int]:
     """Rows of the state that each job's groups have."""
     (queue, asked_queue), (user, asked_user) = names
     parts = [

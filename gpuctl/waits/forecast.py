@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import NONE, Named, Note, note, ours
+from gpuctl.core.notes import NONE, NamedValue, Note, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.predictors import job_table
-from gpuctl.waits import adapt, bound, features, forward, learn, quantiles, run_times
-from gpuctl.waits.log import queue_names
+from gpuctl.waits import adaptive_quantiles, features, forward, learn, order_statistics, quantiles, run_times
+from gpuctl.waits.queue_log import queue_names
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.waits.learn import Model
-    from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.queue_log import WaitLog
 
     Floats = NDArray[np.float64]
 
@@ -118,7 +118,7 @@ def _with_queue(
         when = np.concatenate([log.ready_s, at[order]])
         merged = np.argsort(when, kind="stable")
         both = np.concatenate([group, own])[merged], np.concatenate([np.arange(jobs), np.full(own.size, jobs)])[merged]
-        said = bound.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
+        said = order_statistics.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
         found[merged[merged >= jobs] - jobs] = said[merged >= jobs]
     else:
         found = _followed(model, model.method, asked, at[order], log)
@@ -139,32 +139,34 @@ def _followed(model: Model, method: str, asked: pl.DataFrame, at: Floats, log: W
     when = np.concatenate([log.ready_s[new], at])
     order = np.argsort(when, kind="stable")
     rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
-    seen = features.Asked(rows, when[order], np.concatenate([new, place])[order])
+    seen = features.WaitQueries(rows, when[order], np.concatenate([new, place])[order])
     curves, group = queue_curves(model, method, log, seen)
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
     told = ~np.isnan(curves[0])
     times = when[order][told], leave[told]
     said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
-    said[told], _ = adapt.follow(curves[:, told], times, model.levels[method], group[told], known[told])
+    said[told], _ = adaptive_quantiles.follow(curves[:, told], times, model.levels[method], group[told], known[told])
     found = np.empty((at.size, said.shape[1]))
     found[order[~known] - new.size] = said[~known]
     return found
 
 
-def queue_curves(model: Model, method: str, log: WaitLog, asked: features.Asked) -> tuple[Floats, NDArray[np.int64]]:
+def queue_curves(
+    model: Model, method: str, log: WaitLog, asked: features.WaitQueries
+) -> tuple[Floats, NDArray[np.int64]]:
     """What a method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
     wide = features.of_asked(log, asked)
-    load = adapt.loads(log, asked.ready_s)
+    load = adaptive_quantiles.loads(log, asked.ready_s)
     if method == learn.BOOSTED:
         curves = model.boosted.curves(wide)
-        return curves, adapt.groups(curves, load)
+        return curves, adaptive_quantiles.groups(curves, load)
     said = run_times.of_asked(model.run_times, log, asked)
     samples, plan = forward.of_asked(log, asked, model.order, said=said)
     simulated = forward.curves(samples)
     trees = model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1))
     curves = forward.blended(trees, simulated)
-    return curves, adapt.groups(curves, load)
+    return curves, adaptive_quantiles.groups(curves, load)
 
 
 def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
@@ -195,13 +197,13 @@ def unanswerable(model: Model, size: float, limit_s: float, queue: str, queues: 
         queues: that jobs have started in; empty: no names of queues are known.
     """
     if queues and queue and not queues.intersection(queue_names(queue)):
-        return note("no job of queue {queue} has started before", queue=Named("queue", queue))
+        return note("no job of queue {queue} has started before", queue=NamedValue("queue", queue))
     if np.isnan(size):
-        return note("it is not known how many {unit} it asks for", unit=ours(model.unit))
+        return note("it is not known how many {unit} it asks for", unit=literal(model.unit))
     if size > model.largest:
         return note(
             "it asks for {size} {unit}; no job that started before asked for more than {largest}",
-            size=ours(number(size)), unit=ours(model.unit), largest=ours(number(model.largest)),
+            size=literal(number(size)), unit=literal(model.unit), largest=literal(number(model.largest)),
         )  # fmt: skip
     if np.isnan(limit_s) and not model.unlimited:
         return note("its time limit is not known, and nearly all jobs learnt from had one")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuctl.compiled.aside import aside, watch
+from gpuctl.compiled.background_loop import aside, watch
 from gpuctl.compiled.jit import read_only
 from gpuctl.waits import features, quantiles, run_times
 from gpuctl.waits.forward_kernel import (
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
 
-    from gpuctl.waits.features import Asked
-    from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.features import WaitQueries
+    from gpuctl.waits.queue_log import WaitLog
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -72,7 +72,7 @@ ORDERS_SAID = {
 
 def of_asked(
     log: WaitLog,
-    asked: Asked,
+    asked: WaitQueries,
     order: str,
     wanted: Mask | None = None,
     count: int = SAMPLES,
@@ -92,7 +92,7 @@ def of_asked(
         said: what trees say of run times of the log's jobs, and of those asked about, as `run_times.of_asked` tells
             it. None: run times are drawn from the past alone.
         tell: called with how many were simulated so far.
-        watched: of `gpuctl.compiled.aside.watch`; says at the end how many were simulated, and what that took.
+        watched: of `gpuctl.compiled.background_loop.watch`; in the end, how many were simulated and what that took.
 
     Returns:
         seconds, in ascending order, and those of a plan in which limits are used up and nobody else comes; NaN: not
@@ -128,7 +128,7 @@ def of_log(
     watched: Ints | None = None,
 ) -> tuple[Floats, Floats]:
     """The same of every job of a log [jobs, count], [jobs]; said: what trees say of run times of its jobs."""
-    asked = features.Asked(log.rows, log.ready_s, np.arange(log.ready_s.size))
+    asked = features.WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size))
     both = None if said is None else (said, said)
     return of_asked(log, asked, order, wanted, count, said=both, tell=tell, watched=watched)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.compiled.aside import DONE, EFFORT, STOP
+from gpuctl.compiled.background_loop import DONE, EFFORT, STOP
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.waits.forward_kernel import (
     ARRIVAL,
@@ -206,7 +206,7 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         wanted: which are answered [asks].
         samples: written, simulated waits, s; NaN: none [asks, simulations].
         plans: written, waits in a plan, s; NaN: none [asks].
-        watched: steps done are those simulated; effort is what all simulations took (`gpuctl.compiled.aside`).
+        watched: steps done are those simulated; effort is that of all simulations (`gpuctl.compiled.background_loop`).
     """
     at = entered = 0
     jobs = ready.size
@@ -272,7 +272,7 @@ def whole_line(s, f, now, ready, entered, waiting, begins, watched):  # type: ig
         waiting: how many jobs have a number.
         begins: written, when each starts, s; the horizon for one that has not by then. The first
             row is a plan [1 + simulations, waiting].
-        watched: steps done are simulations (`gpuctl.compiled.aside`).
+        watched: steps done are simulations (`gpuctl.compiled.background_loop`).
     """
     reorder(s, now)
     for row in range(begins.shape[0]):

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.compiled.aside import DONE, watch
-from gpuctl.compiled.aside import EFFORT as SPENT
+from gpuctl.compiled.background_loop import DONE, watch
+from gpuctl.compiled.background_loop import EFFORT as SPENT
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.predictors import limit_share
 from gpuctl.predictors.time_split import weights
-from gpuctl.waits import adapt, bound, features, forward, quantiles, run_times, scores
+from gpuctl.waits import adaptive_quantiles, features, forward, order_statistics, quantiles, run_times, scores
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.predictors.limit_share import Shares
-    from gpuctl.waits.log import WaitLog
     from gpuctl.waits.quantiles import Forests
+    from gpuctl.waits.queue_log import WaitLog
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -87,7 +87,8 @@ class Model:
         blend: looks at job, queue, cluster and simulated waits.
         boosted: looks at job, queue and cluster.
         job_only: looks at the job.
-        levels: that are looked up, by method: of `BLEND`, `BOOSTED` and `SIMULATED`, one row a group of `adapt.groups`.
+        levels: looked up by method, of `BLEND`, `BOOSTED` and `SIMULATED`: one row per group of
+            `adaptive_quantiles.groups`.
         order: of the queue in simulations, one of `forward.ORDERS`: the one that came nearer.
         run_times: what tells the run times that simulations draw; None: they are drawn from the past alone, which came
             nearer.
@@ -104,7 +105,7 @@ class Model:
     blend: Forests
     boosted: Forests
     job_only: Forests
-    levels: dict[str, adapt.Levels]
+    levels: dict[str, adaptive_quantiles.Levels]
     order: str
     run_times: Shares | None
     method: str
@@ -118,7 +119,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainedModel:
     """A model, and how forecasts fared on the last part of the log.
 
     Attributes:
@@ -146,7 +147,9 @@ class Trained:
     sizes: dict[str, int]
 
 
-def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int, int], None] | None = None) -> Trained:
+def train(
+    log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int, int], None] | None = None
+) -> TrainedModel:
     """Learn waits, and score what was learnt; the same log gives the same model, bit for bit.
 
     Args:
@@ -181,16 +184,16 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
     group = features.classes(log.rows) + 1
     asks = (log.ready_s[of], group[of], of)
     bounds = np.full((picked.size, len(quantiles.ANSWERED)), np.nan)
-    bounds[of] = bound.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
+    bounds[of] = order_statistics.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)
     middle, last = parts[2], parts[3]
     load = np.zeros(picked.size, np.int64)
-    load[of] = adapt.loads(log, log.ready_s[of])
-    levels: dict[str, adapt.Levels] = {}
+    load[of] = adaptive_quantiles.loads(log, log.ready_s[of])
+    levels: dict[str, adaptive_quantiles.Levels] = {}
     answers: dict[str, Floats] = {}
     tried = {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
         # each part is told by trees that know nothing of it; levels learnt on one go on into the next
-        first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adapt.GROUPS)
+        first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adaptive_quantiles.GROUPS)
         tried[name], then = _followed(log, _curves(name, early[0], seen, of), middle, first, load)
         answers[name], levels[name] = _followed(log, _curves(name, early[1], seen, of), last, then, load)
     answers |= {BOUND: bounds[last], **_rules(log, last), PLAN: seen[PLAN][last]}
@@ -225,7 +228,7 @@ def train(log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int
         "simulated": int((wanted & log.started).sum()),
         "order": runs.tried,
     }
-    return Trained(model, tested, answers, tuple(cuts), counts, digest, log, runs.error, sizes)
+    return TrainedModel(model, tested, answers, tuple(cuts), counts, digest, log, runs.error, sizes)
 
 
 STEPS = 100
@@ -420,15 +423,15 @@ def _known(log: WaitLog, picked: Mask, cut: float) -> tuple[Mask, Floats]:
 
 
 def _followed(
-    log: WaitLog, curves: Floats, part: Mask, levels: adapt.Levels, load: Ints
-) -> tuple[Floats, adapt.Levels]:
+    log: WaitLog, curves: Floats, part: Mask, levels: adaptive_quantiles.Levels, load: Ints
+) -> tuple[Floats, adaptive_quantiles.Levels]:
     """Answers from curves of all jobs, of those of a part that started, learning on the way; the levels at its end."""
-    group = adapt.groups(curves, load) if len(levels) > 1 else np.zeros_like(load)
+    group = adaptive_quantiles.groups(curves, load) if len(levels) > 1 else np.zeros_like(load)
     first, end = log.ready_s[part][[0, -1]]
     told = ~np.isnan(curves[0])
     came = told & (log.started | np.isinf(log.leave_s)) & (log.ready_s >= first) & (log.ready_s <= end)
     times = log.ready_s[came], log.leave_s[came]
-    said, levels = adapt.follow(curves[:, came], times, levels, group[came])
+    said, levels = adaptive_quantiles.follow(curves[:, came], times, levels, group[came])
     found = np.full((part.size, said.shape[1]), np.nan)
     found[came] = said
     return found[part], levels

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.analyze import gpu_limits
-from gpuctl.analyze.query import base_sql
+from gpuctl.analyze.shared_sql import base_sql
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -52,7 +52,7 @@ def read(store: Store, cluster: str, rows: pl.DataFrame) -> Limits:
     Args:
         store: of the cluster.
         cluster: its name.
-        rows: its jobs, in the order of a `gpuctl.waits.log.WaitLog`: ``job``, ``user``, ``queue``.
+        rows: its jobs, in the order of a `gpuctl.waits.queue_log.WaitLog`: ``job``, ``user``, ``queue``.
     """
     limits = store.frame(base_sql("gpu_limits"), {"cluster": cluster})
     if limits.is_empty():

@@ -10,10 +10,10 @@ import polars as pl
 
 from gpuctl.core.notes import Note, note
 from gpuctl.predictors import job_table
-from gpuctl.waits import adapt, features, forward, learn, quantiles, run_times
+from gpuctl.waits import adaptive_quantiles, features, forward, learn, quantiles, run_times
 from gpuctl.waits.forecast import NONE_, TOLD, Forecast, known_queues, unanswerable
 from gpuctl.waits.forward_kernel import HORIZON_S
-from gpuctl.waits.snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
+from gpuctl.waits.queue_snapshot import CLOCK_S, LATER, on_clock, taken_on_clock
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.waits.learn import Model
-    from gpuctl.waits.log import WaitLog
-    from gpuctl.waits.snapshot import Snapshot, Waiting
+    from gpuctl.waits.queue_log import WaitLog
+    from gpuctl.waits.queue_snapshot import QueuedJob, Snapshot
 
     Floats = NDArray[np.float64]
 
@@ -64,9 +64,9 @@ def of_all(
         priority = _priorities(log.rows["job"].to_list(), told)
         which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot), said=runs)
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
-    load = np.repeat(adapt.loads(log, np.array([log.taken_s])), which.size)
+    load = np.repeat(adaptive_quantiles.loads(log, np.array([log.taken_s])), which.size)
     curves = forward.curves(samples)
-    said = adapt.looked_up(curves, model.levels[learn.SIMULATED], adapt.groups(curves, load))
+    said = adaptive_quantiles.looked_up(curves, model.levels[learn.SIMULATED], adaptive_quantiles.groups(curves, load))
     queues = known_queues(model, log)
     simulated = {int(j): k for k, j in enumerate(which.tolist())}
     names, found = log.rows["job"].to_list(), {}
@@ -90,7 +90,7 @@ def of_all(
     return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting], notes
 
 
-def _priorities(jobs: Sequence[str], told: Mapping[str, Waiting]) -> Floats | None:
+def _priorities(jobs: Sequence[str], told: Mapping[str, QueuedJob]) -> Floats | None:
     """Slurm's priorities of jobs, of a task that of its array, NaN: it does not wait; None: some are not told."""
     if not told or any(each.priority is None for each in told.values() if each.row is not None):
         return None
@@ -113,7 +113,7 @@ def _no_place(size: float) -> Note:
     return note("it asks for more than there is")
 
 
-def _as_listed(each: Waiting, answer: Forecast | None, snapshot: Snapshot) -> Forecast:
+def _as_listed(each: QueuedJob, answer: Forecast | None, snapshot: Snapshot) -> Forecast:
     """What is forecast of a job of the queue, with its reasons and Slurm's estimate."""
     if answer is None:
         reason = each.reason or note("it is not in accounting, and the queue does not say enough about it")

@@ -1,7 +1,7 @@
 """Quantiles of waits by regression trees: fitted, and put in order.
 
 One forest (LightGBM) a level; where their answers cross they are put in order (Chernozhukov, Fernandez-Val, Galichon,
-2010). `gpuctl.waits.adapt` brings them to hold on later jobs.
+2010). `gpuctl.waits.adaptive_quantiles` brings them to hold on later jobs.
 """
 
 from __future__ import annotations

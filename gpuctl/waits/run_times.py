@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from gpuctl.predictors.limit_share import Shares
-    from gpuctl.waits.features import Asked
-    from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.features import WaitQueries
+    from gpuctl.waits.queue_log import WaitLog
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -88,7 +88,7 @@ def by_part(
     return said
 
 
-def of_asked(shares: Shares | None, log: WaitLog, asked: Asked | None = None) -> tuple[Floats, Floats]:
+def of_asked(shares: Shares | None, log: WaitLog, asked: WaitQueries | None = None) -> tuple[Floats, Floats]:
     """What trees say of the jobs of a log that may matter, and of jobs that come to it.
 
     Args:

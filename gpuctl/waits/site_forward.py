@@ -20,7 +20,7 @@ from gpuctl.replay.inputs.transforms import gather
 from gpuctl.replay.models.records import Workload
 from gpuctl.replay.policies.slurm.cluster import cluster_of
 from gpuctl.replay.policies.slurm.program import SlurmProgram
-from gpuctl.replay.run import Models, begun
+from gpuctl.replay.run import Models, start_simulation
 from gpuctl.slurm.site import read_site
 from gpuctl.waits import features, forward
 from gpuctl.waits.forward_kernel import HORIZON_S, random, run_of, seeded
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster
     from gpuctl.slurm.config import Site
     from gpuctl.waits.forward_kernel import Queue
-    from gpuctl.waits.log import WaitLog
+    from gpuctl.waits.queue_log import WaitLog
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
@@ -52,7 +52,7 @@ STEPS = 400
 
 
 @dataclass(frozen=True)
-class Found:
+class Forecasts:
     """What came out.
 
     Attributes:
@@ -70,7 +70,7 @@ class Found:
 
 def of_waiting(
     log: WaitLog, conf: Sequence[Path], order: str, said: Floats | None = None, count: int = forward.SAMPLES
-) -> Found:
+) -> Forecasts:
     """Simulated waits, from the log's last instant on, of all that wait then, by a site's configuration.
 
     Args:
@@ -106,11 +106,11 @@ def of_waiting(
     runs, waits = runs[~large[runs]], waits[~large[waits]]
     begins = np.full((count + 1, waits.size), HORIZON_S)
     if not waits.size:
-        return Found(waits, begins[1:].T, begins[0], tuple(notes))
+        return Forecasts(waits, begins[1:].T, begins[0], tuple(notes))
     late = 0
     for number in range(-1, count):
         world = _World(log, whole, cluster, params, queue, runs, waits, large)
-        simulation = world.begun(number)
+        simulation = world.simulation(number)
         begins[number + 1], late_now = world.run(simulation)
         if number >= 0:
             begins[number + 1] = np.minimum(begins[number + 1] + delay(queue, number + 1), HORIZON_S)
@@ -120,7 +120,7 @@ def of_waiting(
     if late:
         notes.append(note("{n:,} running job{n||s} found no room at first in some simulations: which nodes jobs hold "
                           "is not known", n=late))  # fmt: skip
-    return Found(waits, np.sort(begins[1:], axis=0).T, begins[0], tuple(dict.fromkeys(notes)))
+    return Forecasts(waits, np.sort(begins[1:], axis=0).T, begins[0], tuple(dict.fromkeys(notes)))
 
 
 @dataclass(frozen=True)
@@ -136,7 +136,7 @@ class _World:
     waits: Ints
     large: NDArray[np.bool_]
 
-    def begun(self, number: int) -> Simulation:
+    def simulation(self, number: int) -> Simulation:
         """One simulation, or the plan, before its first instant."""
         log, now = self.log, self.log.taken_s
         past = np.flatnonzero(log.started & (log.end_s <= now) & (log.end_s > now - CHARGED_S) & ~self.large)
@@ -154,7 +154,7 @@ class _World:
         begin = float(submit.min())
         times = ((each[rows] - begin) for each in (submit, eligible))
         jobs = _gathered(self.whole, order[rows], rows, (*times, run[rows], limit[rows]))
-        simulation = begun(jobs, self.cluster, ("slurm", self.params), Models())
+        simulation = start_simulation(jobs, self.cluster, ("slurm", self.params), Models())
         place = np.empty(order.size, np.int64)
         place[rows] = np.arange(order.size)
         assert isinstance(simulation.program, SlurmProgram)  # noqa: S101 - its policy is that

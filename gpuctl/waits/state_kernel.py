@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gpuctl.compiled.aside import DONE, STOP
+from gpuctl.compiled.background_loop import DONE, STOP
 from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.policies.mirage.slots_kernel import SLOT_MIN, SLOTS, first_slot, free_by_slot, reserve
 
@@ -133,7 +133,7 @@ def sweep(  # type: ignore[no-untyped-def]
         own_keys: groups of each of them; below 0: a group that the log does not have [asks, GROUPS].
         own_job: which job of the log each is; the number of jobs where it is none [asks].
         out: written [asks, FEATURES]; -1 where there is nothing yet.
-        watched: steps done are those asked about (`gpuctl.compiled.aside`).
+        watched: steps done are those asked about (`gpuctl.compiled.background_loop`).
     """
     jobs = ready.size
     line, held, place = np.empty(jobs, np.int64), np.empty(jobs, np.int64), np.empty(jobs, np.int64)

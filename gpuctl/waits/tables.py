@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import Named, Note, named, note, ours
+from gpuctl.core.notes import NamedValue, Note, literal, named, note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.predictors.results import analysis_of
 from gpuctl.waits import features, forward, learn, scores
 from gpuctl.waits.forecast import TOLD, Forecast
-from gpuctl.waits.log import POPULATION
+from gpuctl.waits.queue_log import POPULATION
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from gpuctl.core.results import Analysis, SourceInfo
-    from gpuctl.waits.learn import Trained
+    from gpuctl.waits.learn import TrainedModel
 
 TABLES = ("wait_scores", "wait_calibration", "wait_by_queue", "wait_jobs")
 SECTION = "waits"
@@ -37,7 +37,7 @@ _FORECAST = Column(
 NO_SLURM = note("Slurm's own estimate is not compared: accounting does not hold it; plan stands for it.")
 
 
-def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Analysis:
+def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -> Analysis:
     """Everything that a training found out.
 
     Args:
@@ -52,7 +52,7 @@ def result(trained: Trained, sources: Sequence[SourceInfo], command: str) -> Ana
     )  # fmt: skip
 
 
-def settings(trained: Trained) -> dict[str, Note]:
+def settings(trained: TrainedModel) -> dict[str, Note]:
     """The choices that shape the figures; words and dates of ours."""
     cuts = ", ".join(_date(cut) for cut in trained.cut_s)
     told = {
@@ -68,10 +68,10 @@ def settings(trained: Trained) -> dict[str, Note]:
         "simulated": "{simulated:,} of those; {order:,} to choose the order of the queue".format(**trained.sizes),
         "interval": "10 % to 90 % quantile",
     }
-    return {name: ours(text) for name, text in told.items()}
+    return {name: literal(text) for name, text in told.items()}
 
 
-def _limits(trained: Trained) -> str:
+def _limits(trained: TrainedModel) -> str:
     limits = trained.log.limits
     if not limits.of_job:
         return "none loaded"
@@ -86,7 +86,7 @@ RUN_TIMES = (
 """Without trees, and with them."""
 
 
-def _run_times(trained: Trained) -> str:
+def _run_times(trained: TrainedModel) -> str:
     past, trees = trained.run_error_s
     told = RUN_TIMES[trained.model.run_times is not None]
     if trees == float("inf"):
@@ -94,7 +94,7 @@ def _run_times(trained: Trained) -> str:
     return f"{told}; pinball loss on the second part {past:,.0f} s from the past, {trees:,.0f} s by trees"
 
 
-def about(trained: Trained, sources: Sequence[SourceInfo]) -> dict[str, Any]:
+def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any]:
     """What the card of the model says; the same jobs give the same card, wherever the log lies."""
     return {
         "title": f"Waits on {trained.log.name}",
@@ -149,7 +149,7 @@ def forecasts(
         title="Forecast waits",
         question="How long will each job wait, and how certain is that?",
         population=note("{found:,} job{found||s}; {answered:,} have a forecast.", found=len(found), answered=answered),
-        notes=tuple(ours(f"{name}: {text}") for name, text in learn.METHODS.items() if name in methods),
+        notes=tuple(literal(f"{name}: {text}") for name, text in learn.METHODS.items() if name in methods),
         columns=PREDICTIONS,
         frame=frame,
         charts=("ranges name=chart-waits x=job y=p50_s,p10_s,p90_s title='Forecast waits with their 80 % intervals'",),
@@ -177,29 +177,29 @@ PREDICTIONS = (
 )  # fmt: skip
 
 
-def _scored(trained: Trained) -> pl.DataFrame:
+def _scored(trained: TrainedModel) -> pl.DataFrame:
     wait, load = (trained.tested[c].to_numpy() for c in ("wait_s", "load"))
     return scores.table(trained.answers, wait, load)
 
 
-def _own(trained: Trained) -> tuple[np.ndarray[Any, Any], pl.DataFrame]:
+def _own(trained: TrainedModel) -> tuple[np.ndarray[Any, Any], pl.DataFrame]:
     """What the model's method says of the jobs scored, and those jobs; without those that it has no answer for."""
     said = trained.answers[trained.model.method]
     told = ~np.isnan(said[:, 0])
     return said[told], trained.tested.filter(pl.Series(told))
 
 
-def _tested(trained: Trained) -> Note:
+def _tested(trained: TrainedModel) -> Note:
     return note(
         "{jobs:,} job{jobs||s} of {name} that started, from {date} on; the trees that are scored were fitted on "
         "earlier ones.",
         jobs=trained.counts[-1],
-        name=Named("cluster", trained.log.name),
-        date=ours(_date(trained.cut_s[-1])),
+        name=NamedValue("cluster", trained.log.name),
+        date=literal(_date(trained.cut_s[-1])),
     )
 
 
-def _scores(trained: Trained) -> ResultTable:
+def _scores(trained: TrainedModel) -> ResultTable:
     texts = {**learn.METHODS, **learn.RULES}
     return ResultTable(
         name="wait_scores",
@@ -207,14 +207,14 @@ def _scores(trained: Trained) -> ResultTable:
         title="Forecasts of waits, side by side",
         question="How near are forecasts made when a job comes, and do their intervals hold what they promise?",
         population=_tested(trained),
-        notes=(*(ours(f"{name}: {text}") for name, text in texts.items()), NO_SLURM),
+        notes=(*(literal(f"{name}: {text}") for name, text in texts.items()), NO_SLURM),
         columns=(Column("predictor", "-", "See the notes."), _LOAD, _FORECAST, _JOBS, *_MEASURES),
         frame=_scored(trained).select("predictor", "load", "forecast", "jobs", *scores.MEASURES),
         first_columns=8,
     )
 
 
-def _calibration(trained: Trained) -> ResultTable:
+def _calibration(trained: TrainedModel) -> ResultTable:
     said, tested = _own(trained)
     return ResultTable(
         name="wait_calibration",
@@ -239,7 +239,7 @@ def _calibration(trained: Trained) -> ResultTable:
     )
 
 
-def _by_queue(trained: Trained) -> ResultTable:
+def _by_queue(trained: TrainedModel) -> ResultTable:
     said, tested = _own(trained)
     return ResultTable(
         name="wait_by_queue",
@@ -267,7 +267,7 @@ def _by_queue(trained: Trained) -> ResultTable:
     )
 
 
-def _population(trained: Trained) -> ResultTable:
+def _population(trained: TrainedModel) -> ResultTable:
     counts = trained.log.counts
     rows = {"what": list(counts), "jobs": list(counts.values()), "meaning": [POPULATION[name] for name in counts]}
     return ResultTable(
@@ -276,7 +276,7 @@ def _population(trained: Trained) -> ResultTable:
         title="Jobs",
         question="Whose waits were learnt, and which jobs were left out?",
         population=note(
-            "{jobs:,} job{jobs||s} of {name}.", jobs=counts["jobs"], name=Named("cluster", trained.log.name)
+            "{jobs:,} job{jobs||s} of {name}.", jobs=counts["jobs"], name=NamedValue("cluster", trained.log.name)
         ),
         notes=(
             note("jobs = no_submission + no_end_of_wait + started + left_early + still_waiting."),
@@ -294,7 +294,7 @@ def _population(trained: Trained) -> ResultTable:
     )
 
 
-def _warnings(trained: Trained) -> tuple[Note, ...]:
+def _warnings(trained: TrainedModel) -> tuple[Note, ...]:
     found = []
     own = _scored(trained).filter((pl.col("predictor") == trained.model.method) & pl.col("jobs").gt(0))
     for row in own.iter_rows(named=True):
@@ -305,7 +305,7 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
                 found.append(
                     note(
                         "Of {jobs:,} job{jobs||s} forecast to wait {forecast}, the 80 % interval held {share:.0f} %.",
-                        jobs=jobs, forecast=ours(row["forecast"]), share=share,
+                        jobs=jobs, forecast=literal(row["forecast"]), share=share,
                     )
                 )  # fmt: skip
             continue
@@ -314,7 +314,7 @@ def _warnings(trained: Trained) -> tuple[Note, ...]:
             found.append(
                 note(
                     "Load {load}: the 80 % interval held {share:.0f} % of the waits scored.",
-                    load=ours(row["load"]), share=share,
+                    load=literal(row["load"]), share=share,
                 )
             )  # fmt: skip
     counts = trained.log.counts

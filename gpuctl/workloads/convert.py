@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import note, ours
+from gpuctl.core.notes import literal, note
 from gpuctl.core.states import State
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ class Trace:
 
 
 @dataclass(frozen=True)
-class Done:
+class WrittenJobs:
     """What was written: rows, and what the user should know of it."""
 
     rows: int
@@ -153,12 +153,12 @@ def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note
             )
         )
     if trace.unit != "gpu":
-        notes.append(note("sizes are {unit}s: no job has GPUs, or they were asked for", unit=ours(trace.unit)))
+        notes.append(note("sizes are {unit}s: no job has GPUs, or they were asked for", unit=literal(trace.unit)))
     return jobs.with_columns(pl.col("size").ceil().cast(pl.Int64)), notes
 
 
 def _left_out(jobs: int, why: str) -> list[Note]:
-    return [note("{jobs:,} job{jobs||s} {jobs|is|are} left out: {why}", jobs=jobs, why=ours(why))] if jobs else []
+    return [note("{jobs:,} job{jobs||s} {jobs|is|are} left out: {why}", jobs=jobs, why=literal(why))] if jobs else []
 
 
 def _numbers(column: pl.Series) -> tuple[pl.Series, dict[str, int]]:
@@ -187,7 +187,7 @@ def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]
     return inside, [told] if lost else []
 
 
-def swf(trace: Trace, file: BinaryIO) -> Done:
+def swf(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """SWF 2.2; a job without a start has no wait, but for those that gave up. Names stand in the header.
 
     Of several jobs that one follows, SWF has room for one: the last of them to end, as far as the trace tells.
@@ -238,20 +238,22 @@ def swf(trace: Trace, file: BinaryIO) -> Done:
     file.write(head.encode())
     rows.write_csv(file, include_header=False, separator=" ")
     if renamed or user_names:
-        notes.append(ours("SWF has numbers for names: jobs, users or groups are numbered in the order of their names"))
-    return Done(jobs.height, tuple(notes))
+        notes.append(
+            literal("SWF has numbers for names: jobs, users or groups are numbered in the order of their names")
+        )
+    return WrittenJobs(jobs.height, tuple(notes))
 
 
 def _line(text: str) -> str:
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
 
 
-def _csv(frame: pl.DataFrame, file: BinaryIO, notes: list[Note]) -> Done:
+def _csv(frame: pl.DataFrame, file: BinaryIO, notes: list[Note]) -> WrittenJobs:
     frame.write_csv(file)
-    return Done(frame.height, tuple(notes))
+    return WrittenJobs(frame.height, tuple(notes))
 
 
-def jobs_csv(trace: Trace, file: BinaryIO) -> Done:
+def jobs_csv(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """The CSV that ``gpuctl replay`` reads; seconds since 1970, or since the trace's own start."""
     jobs, notes = _whole(trace)
     more = {
@@ -273,7 +275,7 @@ def jobs_csv(trace: Trace, file: BinaryIO) -> Done:
     return _csv(frame, file, [*notes, *dropped])
 
 
-def philly_csv(trace: Trace, file: BinaryIO) -> Done:
+def philly_csv(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """The job table that simulators derive from the Philly trace."""
     jobs, notes = _whole(trace)
     frame = jobs.select(
@@ -284,10 +286,10 @@ def philly_csv(trace: Trace, file: BinaryIO) -> Done:
 
 
 def _undated(trace: Trace) -> list[Note]:
-    return [] if trace.dated else [ours("the trace has no dates: its start is written as 1970-01-01")]
+    return [] if trace.dated else [literal("the trace has no dates: its start is written as 1970-01-01")]
 
 
-def tiresias(trace: Trace, file: BinaryIO) -> Done:
+def tiresias(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """Tiresias's ``*_job.csv``; seconds since the first submission, an iteration a second, whole numbers."""
     jobs, notes = _whole(trace)
     since = (pl.col("submit_s") - pl.col("submit_s").min()).round().cast(pl.Int64)
@@ -297,11 +299,11 @@ def tiresias(trace: Trace, file: BinaryIO) -> Done:
         run.alias("iterations"), pl.col("name").fill_null("unknown").alias("model_name"), run.alias("duration"),
     )  # fmt: skip
     gap = pl.col("submit_time").shift(-1) - pl.col("submit_time")
-    made = ours("jobs are numbered; an iteration is a second")
+    made = literal("jobs are numbered; an iteration is a second")
     return _csv(frame.with_columns(interval=gap.fill_null(0)), file, [*notes, made])
 
 
-def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> Done:
+def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> WrittenJobs:
     """Gavel's ten cells a job, or Shockwave's twelve where `timed`: a step is a second of work."""
     jobs, notes = _whole(trace)
     first = jobs["submit_s"].min() if jobs.height else 0.0
@@ -316,16 +318,16 @@ def gavel(trace: Trace, file: BinaryIO, *, timed: bool = False) -> Done:
         )
         lines.append("\t".join(cells) + "\n")
     file.write("".join(lines).encode())
-    made = note("a step is a second of work; jobs of no known model are {model}", model=ours(_MODEL))
-    return Done(jobs.height, (*notes, made))
+    made = note("a step is a second of work; jobs of no known model are {model}", model=literal(_MODEL))
+    return WrittenJobs(jobs.height, (*notes, made))
 
 
-def shockwave(trace: Trace, file: BinaryIO) -> Done:
+def shockwave(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """Shockwave's twelve cells a job."""
     return gavel(trace, file, timed=True)
 
 
-def pollux(trace: Trace, file: BinaryIO) -> Done:
+def pollux(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """The workload that the simulators of Pollux and Sia read; seconds since the first submission.
 
     They compute run times from models of six applications. A job whose name is none of these is of the class that its
@@ -344,7 +346,7 @@ def pollux(trace: Trace, file: BinaryIO) -> Done:
         notes.append(note("the applications of {jobs:,} job{jobs||s} are chosen by their GPU-hours", jobs=guessed))
     columns = {"name": pl.String, "time": pl.Float64, "application": pl.String, "num_replicas": pl.Int64,
                "batch_size": pl.Int64}  # fmt: skip
-    unsaid = ours("run times are lost: the simulators compute them from models of the applications")
+    unsaid = literal("run times are lost: the simulators compute them from models of the applications")
     return _csv(pl.DataFrame(made, columns, orient="row"), file, [*notes, unsaid])
 
 
@@ -352,7 +354,7 @@ def _application(gpu_hours: float) -> str:
     return next(name for name, (below, _, _) in _APPLICATIONS.items() if gpu_hours < below)
 
 
-def batsim(trace: Trace, file: BinaryIO) -> Done:
+def batsim(trace: Trace, file: BinaryIO) -> WrittenJobs:
     """A workload of Batsim: one delay profile a run time; seconds since the first submission."""
     jobs, notes = _whole(trace)
     first = jobs["submit_s"].min() if jobs.height else 0.0
@@ -367,11 +369,11 @@ def batsim(trace: Trace, file: BinaryIO) -> Done:
     about = {"nb_res": max(trace.capacity or 0, most), "jobs": made, "profiles": profiles}
     file.write(json.dumps(about, indent=1).encode() + b"\n")
     if trace.capacity is None:
-        notes.append(ours("no machines are known: nb_res is the size of the largest job"))
-    return Done(len(made), tuple(notes))
+        notes.append(literal("no machines are known: nb_res is the size of the largest job"))
+    return WrittenJobs(len(made), tuple(notes))
 
 
-def philly(trace: Trace, file: BinaryIO, store: Store) -> Done:
+def philly(trace: Trace, file: BinaryIO, store: Store) -> WrittenJobs:
     """Philly's ``cluster_job_log``: attempts and the GPUs of each on machines; times on the trace's own clock.
 
     Jobs that have not ended, or of which no end or no attempt is told, are left out: the format has no word for them.
@@ -412,7 +414,7 @@ def philly(trace: Trace, file: BinaryIO, store: Store) -> Done:
         notes.append(
             note("{n:,} attempt{n||s} {n|is|are} on a machine `untold`: the trace does not say where", n=untold)
         )
-    return Done(len(written), (*notes, *_undated(trace)))
+    return WrittenJobs(len(written), (*notes, *_undated(trace)))
 
 
 def _place(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -421,7 +423,7 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"ip": row["machine"], "gpus": [f"gpu{k}" for k in indices]}
 
 
-def inference_load(store: Store, cluster: str | None, servers: int, file: BinaryIO) -> Done:
+def inference_load(store: Store, cluster: str | None, servers: int, file: BinaryIO) -> WrittenJobs:
     """The CSV that ``--inference-load`` reads: how many of some servers the load of services leaves free, and when.
 
     Load is tokens in and out (requests, where no tokens are told) of 5 minutes; its 99th percentile takes all servers.
@@ -452,7 +454,7 @@ def inference_load(store: Store, cluster: str | None, servers: int, file: Binary
     return _csv(free, file, [told])
 
 
-WRITERS: Mapping[str, Callable[[Trace, BinaryIO], Done]] = {
+WRITERS: Mapping[str, Callable[[Trace, BinaryIO], WrittenJobs]] = {
     "swf": swf,
     "gavel": gavel,
     "shockwave": shockwave,
@@ -468,7 +470,7 @@ FORMATS = (*WRITERS, "philly", "inference-load")
 
 def convert(
     store: Store, cluster: str | None, to: str, file: BinaryIO, *, unit: str | None = None, servers: int | None = None
-) -> Done:
+) -> WrittenJobs:
     """Write the jobs of a cluster, or the load of its services.
 
     Args:

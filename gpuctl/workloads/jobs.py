@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.replay.inputs.job_csv import NO_QUEUE
 from gpuctl.store.sources import JOBS_CSV
 

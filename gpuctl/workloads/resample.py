@@ -9,7 +9,7 @@ stays as it is.
 * ``weeks``: seven consecutive days of all jobs are a piece, and pieces are put into another order.
 * ``jobs``: consecutive jobs with the times between them are a piece.
 
-Where the load of the trace has a trend, pieces stay near their place (`Resampled.near`): otherwise busy months and
+Where the load of the trace has a trend, pieces stay near their place (`Resampling.near`): otherwise busy months and
 quiet ones would be mixed, and the backlog of the busy ones be lost. Without one they go anywhere.
 """
 
@@ -45,7 +45,7 @@ _DAYS = 7
 
 
 @dataclass(frozen=True)
-class Resampled:
+class Resampling:
     """What is drawn from, and how.
 
     Attributes:
@@ -89,7 +89,7 @@ class Resampled:
 
 
 @dataclass(frozen=True)
-class Drawn:
+class JobDraws:
     """Jobs drawn, in order of submission: ``row`` of the trace's, ``submit_s`` since a Monday, ``user`` or -1."""
 
     row: Ints
@@ -97,7 +97,7 @@ class Drawn:
     user: Ints
 
 
-def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resampled:
+def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resampling:
     """Choose how to draw from a trace.
 
     Args:
@@ -116,7 +116,7 @@ def fit(jobs: Jobs, method: str = "resample", near: float | None = None) -> Resa
         # of too few weeks nothing is known, and they stay near
         stay = not trend[1] >= _LEVEL[method] if method != "jobs" else False
         near = NEAR_WEEKS[method] if stay and not (method == "users" and trend[0] <= 1) else np.inf
-    return Resampled(jobs, method, np.inf if method == "jobs" else near, _block(jobs.run_s), trend)
+    return Resampling(jobs, method, np.inf if method == "jobs" else near, _block(jobs.run_s), trend)
 
 
 def trend_of(jobs: Jobs) -> tuple[float, float]:
@@ -173,7 +173,7 @@ def _block(run_s: Floats) -> int:
     return int(np.clip(first, SHORTEST_BLOCK, max(x.size // 4, SHORTEST_BLOCK)))
 
 
-def draw(model: Resampled, count: int, rng: Generator, intensity: Intensity) -> Drawn:
+def draw(model: Resampling, count: int, rng: Generator, intensity: Intensity) -> JobDraws:
     """Draw so many jobs, one period of the trace's length after the other; the last one is cut off.
 
     Args:
@@ -200,7 +200,7 @@ def draw(model: Resampled, count: int, rng: Generator, intensity: Intensity) -> 
             break
     row, submit, user = _joined(parts)
     order = np.argsort(submit, kind="stable")[:count]
-    return Drawn(row[order], submit[order], user[order])
+    return JobDraws(row[order], submit[order], user[order])
 
 
 def _joined(parts: list[tuple[Any, Any, Any]]) -> tuple[Ints, Floats, Ints]:
@@ -214,7 +214,7 @@ def _order(size: tuple[int, ...], near: float, rng: Generator) -> Ints:
     return np.argsort(np.argsort(key, axis=-1), axis=-1)
 
 
-def _users(model: Resampled, rng: Generator, begin: float, intensity: Intensity) -> _Period:
+def _users(model: Resampling, rng: Generator, begin: float, intensity: Intensity) -> _Period:
     jobs = model.jobs
     week = (jobs.submit_s // WEEK_S).astype(np.int64)
     inside = jobs.submit_s - week * WEEK_S
@@ -233,7 +233,7 @@ def _users(model: Resampled, rng: Generator, begin: float, intensity: Intensity)
     return *_joined(parts), count * WEEK_S, begin + count * WEEK_S
 
 
-def _weeks(model: Resampled, rng: Generator, begin: float, intensity: Intensity) -> _Period:
+def _weeks(model: Resampling, rng: Generator, begin: float, intensity: Intensity) -> _Period:
     jobs = model.jobs
     day = (jobs.submit_s // DAY_S).astype(np.int64)
     first, days = int(day[0]), int(day[-1] - day[0]) + 1
@@ -253,7 +253,7 @@ def _weeks(model: Resampled, rng: Generator, begin: float, intensity: Intensity)
     return *_joined(parts), length, begin + first * DAY_S + length
 
 
-def _runs(model: Resampled, rng: Generator, begin: float, intensity: Intensity) -> _Period:
+def _runs(model: Resampling, rng: Generator, begin: float, intensity: Intensity) -> _Period:
     jobs = model.jobs
     length = min(model.block, jobs.count)
     blocks = -(-jobs.count // length)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.workloads import knobs, lublin, parametric, resample
+from gpuctl.workloads import lublin, parametric, resample, synthesis_options
 from gpuctl.workloads.jobs import DAY_S, Jobs
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpuctl.workloads.jobs import Floats, Ints
 
-    Model = resample.Resampled | parametric.Parametric | lublin.Lublin
+    Model = resample.Resampling | parametric.Parametric | lublin.Lublin
 
 MOST_JOBS = 50_000_000
 _MOST_DAYS, _MOST_USERS = 36_525, 1_000_000
@@ -38,7 +38,7 @@ class Synthesis:
         capacity: units that load is a share of; None: the model's.
         growth: the last week's jobs over the first one's.
         large: share of large gangs; None: as it comes.
-        tail: see `gpuctl.workloads.knobs.heavier`.
+        tail: see `gpuctl.workloads.synthesis_options.heavier`.
         days: all jobs that are submitted within so many days, from 00:00 of that of the first one on; None: `count`.
         users: so many users; None: the model's.
     """
@@ -49,7 +49,7 @@ class Synthesis:
     load_by: str = "time"
     capacity: float | None = None
     growth: float = 1.0
-    large: knobs.Large | None = None
+    large: synthesis_options.Large | None = None
     tail: float = 1.0
     days: float | None = None
     users: int | None = None
@@ -91,8 +91,8 @@ def _of_users(model: Model, users: int, rng: Generator) -> Model:
     """The model with so many users: its own, some of them left out or taken several times, or its law of users."""
     if isinstance(model, parametric.Parametric) and model.users:
         return replace(model, users=users)
-    if isinstance(model, resample.Resampled) and (model.jobs.user >= 0).any():
-        return replace(model, jobs=knobs.with_users(model.jobs, users, rng))
+    if isinstance(model, resample.Resampling) and (model.jobs.user >= 0).any():
+        return replace(model, jobs=synthesis_options.with_users(model.jobs, users, rng))
     raise UsageError(f"--users {users:,}: the model has no users", hint="leave it out, or fit a trace that names users")
 
 
@@ -111,13 +111,13 @@ def _drawn(model: Model, wanted: Synthesis) -> Jobs:
     total = wanted.count / max(model.jobs_a_week * mean, 1e-9)
 
     def intensity(weeks: Ints) -> Floats:
-        return knobs.growth(weeks, total, wanted.growth, mean)
+        return synthesis_options.growth(weeks, total, wanted.growth, mean)
 
     jobs = model.draw(wanted.count, rng, intensity)
     if wanted.large is not None:
-        jobs = knobs.more_large(jobs, wanted.large, change)
+        jobs = synthesis_options.more_large(jobs, wanted.large, change)
     if wanted.tail != 1:
-        jobs = knobs.heavier(jobs, wanted.tail)
+        jobs = synthesis_options.heavier(jobs, wanted.tail)
     if wanted.load is not None and wanted.load_by == "time":
         if jobs.span_s <= 0:
             raise UsageError(

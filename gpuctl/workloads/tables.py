@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import Named, Note, listed, named, note, ours
+from gpuctl.core.notes import NamedValue, Note, listed, literal, named, note
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.predictors.results import analysis_of, finite
 from gpuctl.workloads import learn, quality
 from gpuctl.workloads.jobs import UNITS, WEEK_S
 from gpuctl.workloads.parametric import Parametric
-from gpuctl.workloads.replays import LARGE_QUANTILE
-from gpuctl.workloads.resample import Resampled
+from gpuctl.workloads.replay_check import LARGE_QUANTILE
+from gpuctl.workloads.resample import Resampling
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -59,7 +59,7 @@ ROWS = (
 
 def method_of(model: Model) -> str:
     """The name of a model's method."""
-    if isinstance(model, Resampled):
+    if isinstance(model, Resampling):
         return model.method
     return "parametric" if isinstance(model, Parametric) else "lublin"
 
@@ -68,19 +68,22 @@ def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) ->
     """What shapes the figures."""
     method = method_of(model)
     told = {
-        "method": ours(METHODS[method]),
-        "size": ours(UNITS[unit]),
+        "method": literal(METHODS[method]),
+        "size": literal(UNITS[unit]),
         "capacity": note(
-            "{n:,} {unit}: {why}", n=round(capacity), unit=ours(UNITS[unit]), why=ours(CAPACITY.get(capacity_from, ""))
+            "{n:,} {unit}: {why}",
+            n=round(capacity),
+            unit=literal(UNITS[unit]),
+            why=literal(CAPACITY.get(capacity_from, "")),
         ),
     }
-    if isinstance(model, Resampled) and method != "jobs":
+    if isinstance(model, Resampling) and method != "jobs":
         told["pieces move"] = (
             note("at most {weeks:.1f} weeks from their place, which keeps the trend of the load", weeks=model.near)
             if np.isfinite(model.near)
             else note("anywhere; busy and quiet times of the trace are mixed")
         )
-    if isinstance(model, Resampled) and np.isfinite(model.trend[0]):
+    if isinstance(model, Resampling) and np.isfinite(model.trend[0]):
         told["trend"] = (
             note(
                 "the weekly load varies {ratio:.2f} times as much as with users' weeks in random order (p = {p:.3f})",
@@ -95,7 +98,7 @@ def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) ->
             )
         )
     if isinstance(model, Parametric):
-        told["arrivals"] = ours(model.arrivals)
+        told["arrivals"] = literal(model.arrivals)
     return told
 
 
@@ -134,7 +137,7 @@ def warnings(trace: Jobs) -> tuple[Note, ...]:
         told.append(note("The trace is shorter than three weeks: its weekdays say little of other weeks."))
     if trace.capacity_from in {"held", "offered"}:
         told.append(
-            note("The capacity is {why}; --capacity says how large it is.", why=ours(CAPACITY[trace.capacity_from]))
+            note("The capacity is {why}; --capacity says how large it is.", why=literal(CAPACITY[trace.capacity_from]))
         )
     return tuple(told)
 
@@ -155,13 +158,13 @@ def _quality(trace: Jobs, scores: Sequence[Score]) -> ResultTable:
             "{jobs:,} job{jobs||s} of {name}; its halves are those submitted in the first and the second half of "
             "its time.",
             jobs=trace.count,
-            name=Named("cluster", trace.name),
+            name=NamedValue("cluster", trace.name),
         ),
         notes=(
             note(
                 "{like}: no further from the trace than {margin:.1f} times the distance of its halves. No verdict says "
                 "that a model is right.",
-                like=ours(quality.LIKE),
+                like=literal(quality.LIKE),
                 margin=quality.MARGIN,
             ),
             note(
@@ -211,7 +214,7 @@ def _jobs(trace: Jobs) -> ResultTable:
         section="fit",
         title="Jobs",
         question="Which jobs is the model made of, and which were left out?",
-        population=note("Jobs of {name}.", name=Named("cluster", trace.name)),
+        population=note("Jobs of {name}.", name=NamedValue("cluster", trace.name)),
         notes=(),
         columns=(
             Column("what", "-", "Which jobs."),
@@ -242,7 +245,7 @@ def about(
     card: dict[str, Any] = {
         "title": "A workload" if anonymous else f"Workload of {trace.name}",
         "what": f"Synthetic jobs by gpuctl synth, from {METHODS[method]}.",
-        "privacy": ANONYMOUS if anonymous else ROWS if isinstance(model, Resampled) else _LAWS,
+        "privacy": ANONYMOUS if anonymous else ROWS if isinstance(model, Resampling) else _LAWS,
         "method": method,
         "unit": UNITS[trace.unit],
     }
@@ -305,7 +308,7 @@ def made(
         question="What was made?",
         population=note("{jobs:,} job{jobs||s} drawn with seed {seed}; sizes are {unit}.",
                         jobs=jobs.count, seed=wanted.seed,
-                        unit=ours(unit)),
+                        unit=literal(unit)),
         notes=(
             note("Second 0 is a Monday, 00:00. Load: size times run time, over the capacity and the time from the "
                  "first to the last submission."),
@@ -368,7 +371,7 @@ def _measures_unlike(unlike: int, every: int, some: Note) -> Note:
 def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, ...]:
     told = []
     if jobs.unit != "gpu":
-        told.append(note("The column num_gpus counts {unit}.", unit=ours(UNITS[jobs.unit])))
+        told.append(note("The column num_gpus counts {unit}.", unit=literal(UNITS[jobs.unit])))
     if wanted.days is None and jobs.count < wanted.count:
         told.append(
             note("{n:,} job{n||s} in place of {wanted:,}: the model has no more.", n=jobs.count, wanted=wanted.count)
@@ -379,8 +382,8 @@ def _made_warnings(model: Model, jobs: Jobs, wanted: Synthesis) -> tuple[Note, .
                 "--load {load:.2f} is a share of a guessed capacity of {n:,} {unit}: {origin}. Give --capacity",
                 load=wanted.load,
                 n=round(jobs.capacity),
-                unit=ours(UNITS[jobs.unit]),
-                origin=ours(CAPACITY[jobs.capacity_from]),
+                unit=literal(UNITS[jobs.unit]),
+                origin=literal(CAPACITY[jobs.capacity_from]),
             )
         )
     if wanted.load is not None and wanted.load_by == "time":

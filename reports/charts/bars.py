@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from gpuctl.core.text import agreeing, plural
+from gpuctl.core.storable_text import agreeing, plural
 from gpuctl.reports.cell_text import shown
 from gpuctl.reports.charts.chart import (
     WIDTH,

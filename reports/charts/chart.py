@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NotRequired, TypedDict
 import numpy as np
 
 from gpuctl.core.numbers import UNITS
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import heading, visible
 from gpuctl.reports.charts.svg import FAINT, INK, SERIES, new_figure
 from gpuctl.reports.export.values import json_value

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.numbers import lasting
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import visible
 from gpuctl.reports.charts.chart import (
     WIDTH,

@@ -11,10 +11,10 @@ import polars as pl
 from gpuctl import __version__
 from gpuctl.core.charts import declared
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import read_whole
-from gpuctl.core.notes import Note, Span, foreign, known_kind, named
+from gpuctl.core.file_io import read_whole
+from gpuctl.core.notes import Note, Span, known_kind, named, untrusted
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
-from gpuctl.core.text import storable
+from gpuctl.core.storable_text import storable
 from gpuctl.reports.export.values import json_type, rows
 
 if TYPE_CHECKING:
@@ -264,7 +264,7 @@ def _notes(texts: list[Any], spans: object, place: str) -> tuple[Note, ...]:
 def _note(value: object, spans: object, place: str) -> Note:
     text = _text(value, place)
     if spans is None or text != value:
-        return foreign(text)
+        return untrusted(text)
     found: list[Span] = []
     for one in _list(spans, f"names of {place}"):
         match one:
@@ -283,7 +283,7 @@ def _titled(value: object, spans: object, place: str) -> Note:
 def _setting(key: str, value: object, spans: object) -> tuple[str, Note]:
     place = f"settings.{key}"
     if spans is None:
-        return foreign(storable(key)), foreign(_text(value, place))
+        return untrusted(storable(key)), untrusted(_text(value, place))
     of_key, of_value = _pair(spans, f"names.{place}")
     return storable(key) if of_key is None else _note(key, of_key, place), _note(value, of_value, place)
 

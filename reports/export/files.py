@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Literal, get_args
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.files import write_atomically
+from gpuctl.core.file_io import write_atomically
 from gpuctl.reports.cell_text import visible
 from gpuctl.reports.export import values
 from gpuctl.reports.export.document import described, document

@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import read_whole
-from gpuctl.core.notes import NONE, Note, counted, foreign, is_foreign, note
+from gpuctl.core.file_io import read_whole
+from gpuctl.core.notes import NONE, Note, counted, is_foreign, note, untrusted
 from gpuctl.core.states import State
 from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
 from gpuctl.reports.privacy.names import COMMANDS, KEPT, KNOWN_FILES, LINES, MARKERS, NAMES, NUMBERED, TOLD, WORDS
@@ -152,7 +152,7 @@ def pseudonymous(text: str, pseudonyms: Pseudonyms) -> Note:
     def replaced(kind: Kind, name: str) -> str:
         return _without_places(name, pseudonyms.of) if kind == "policy" else pseudonyms.of(kind, name)
 
-    return foreign(text).replaced(replaced)
+    return untrusted(text).replaced(replaced)
 
 
 def _key(key: str, pseudonyms: Pseudonyms) -> str:
@@ -162,7 +162,7 @@ def _key(key: str, pseudonyms: Pseudonyms) -> str:
 
 def _shown(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
     """Sentences without names; those of which nothing is ours are counted instead."""
-    known = [text for text in map(foreign, texts) if not is_foreign(text)]
+    known = [text for text in map(untrusted, texts) if not is_foreign(text)]
     shown = tuple(pseudonymous(text, pseudonyms) for text in known)
     left = len(texts) - len(known)
     if not left:
@@ -191,7 +191,7 @@ def _table(table: ResultTable, pseudonyms: Pseudonyms, clusters: Mapping[str, No
         if how is not None:
             columns.append(_mapped(frame, column, how))
     changed = frame.with_columns(columns) if columns else frame
-    population = foreign(table.population)
+    population = untrusted(table.population)
     return replace(
         table,
         population=note("Left out: positions of names are unknown.")
@@ -314,7 +314,7 @@ def _in_order(values: pl.Series) -> bool:
 
 
 @dataclass(frozen=True)
-class Hidden:
+class AnonymousReport:
     """What a report is made of, without names.
 
     Attributes:
@@ -333,7 +333,7 @@ def hide(
     conditions: Sequence[Condition],
     baseline: Sequence[Analysis] | None,
     pseudonyms: Pseudonyms,
-) -> Hidden:
+) -> AnonymousReport:
     """Return all that a report is made of without names.
 
     Args:
@@ -352,7 +352,7 @@ def hide(
             return labels.get(text, text)
         return pseudonyms.of("queue", text) if label == "queue" else text
 
-    return Hidden(
+    return AnonymousReport(
         parts,
         tuple(relabelled(one, change) for one in conditions),
         None if baseline is None else earlier([_earlier(one, change, pseudonyms) for one in baseline]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.core.notes import ours
+from gpuctl.core.notes import literal
 from gpuctl.core.numbers import MISSING, timed
 from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
@@ -41,7 +41,7 @@ def screen(analysis: Analysis) -> Screen:
     ]
     notes = [("Caveat", text) for text in dict.fromkeys(analysis.warnings)]
     if table is not None:
-        notes += [(f"{column.name} ({column.unit})", ours(column.description)) for column in table.columns]
+        notes += [(f"{column.name} ({column.unit})", literal(column.description)) for column in table.columns]
     notes += [(f"Setting: {key}", value) for key, value in analysis.settings.items()]
     title = f"Experiment: {clipped(analysis.cluster, 96)}"
     return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, tuple(notes))

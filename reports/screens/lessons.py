@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.core.notes import ours
+from gpuctl.core.notes import literal
 from gpuctl.core.numbers import MISSING
 from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen
@@ -33,7 +33,7 @@ def screen(analysis: Analysis) -> Screen:
     for name in ("lessons", "lesson_inputs"):
         table = analysis.table(name)
         if table is not None:
-            notes += [(f"{column.name} ({column.unit})", ours(column.description)) for column in table.columns]
+            notes += [(f"{column.name} ({column.unit})", literal(column.description)) for column in table.columns]
     notes += [(f"Setting: {key}", value) for key, value in analysis.settings.items()]
     subtitle = f"{analysis.settings['replays']}; intervals: {analysis.settings['intervals']}"
     made = tuple(block for block in blocks if block is not None)

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import MISSING, number, timed
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import shown
 from gpuctl.reports.screens.model import Grid, Head, Line, Screen, Sentences, Strip, Strips
 from gpuctl.reports.screens.words import ORACLE, briefly, clipped, filtered, known, oracles, rows, stated, windowed

@@ -8,7 +8,7 @@ from string import ascii_letters
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import lasting
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import visible
 from gpuctl.reports.terminal.text_graphics import BLOCKS, axis, moment, time_ticks
 

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 from typing import TYPE_CHECKING
 
 from gpuctl.core.numbers import timed, unit_of
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import shown, visible
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.numbers import lasting, percent
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import heading, shown
 from gpuctl.reports.terminal.gantt import gantt
 from gpuctl.reports.terminal.letter_plots import error_bars, profile, scatter

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TextIO
 
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import shown_columns, visible
 from gpuctl.reports.selection import choose_tables
 from gpuctl.reports.terminal.table_layout import GAP, fit
@@ -84,7 +84,7 @@ def print_analysis(
     pictures = painter([table.name for table in chosen], width, signs_of(encoding)) if painter else {}
     empty = [] if names is not None else [table for table in chosen if not table.frame.height]
     filled = [table for table in chosen if table not in empty]
-    how = _How(short=names is None, notes=notes, units=Units(analysis.tables))
+    how = _TableStyle(short=names is None, notes=notes, units=Units(analysis.tables))
     for key, title in analysis.sections:
         _print_section(console, title, [t for t in filled if t.section == key], pictures, how)
     known = {key for key, _ in analysis.sections}
@@ -97,7 +97,7 @@ def print_analysis(
 
 
 @dataclass(frozen=True)
-class _How:
+class _TableStyle:
     """How tables are printed: only their first columns where they say so; with what they count; in which units."""
 
     short: bool
@@ -162,7 +162,11 @@ def _say(console: Console, text: str, style: str = "", indent: int = 0) -> None:
 
 
 def _print_section(
-    console: Console, title: str, tables: Sequence[ResultTable], pictures: Mapping[str, Sequence[Picture]], how: _How
+    console: Console,
+    title: str,
+    tables: Sequence[ResultTable],
+    pictures: Mapping[str, Sequence[Picture]],
+    how: _TableStyle,
 ) -> None:
     from rich.rule import Rule
     from rich.text import Text
@@ -178,7 +182,7 @@ def _print_section(
             console.print()
 
 
-def _print_table(console: Console, table: ResultTable, how: _How) -> None:
+def _print_table(console: Console, table: ResultTable, how: _TableStyle) -> None:
     _say(console, table.title, "bold cyan")
     _say(console, table.question)
     console.print()

@@ -63,7 +63,7 @@ class Answer:
 def answer(made: Made) -> Answer:
     """The causes of a trace of which nothing is told but its log."""
     unknown = replace(made.servers, rack=np.full(made.servers.gpus.size, -1))
-    known = scheduler_rules.Known(np.full(int(made.holdings.queue.max()) + 1, np.nan), None)
+    known = scheduler_rules.GivenRules(np.full(int(made.holdings.queue.max()) + 1, np.nan), None)
     found = scheduler_rules.find(made.waits, made.holdings, guess_layouts(unknown, made.gangs), known)
     cluster = delays.Cluster(made.holdings, (found.layout.servers,), found.limits, found.borrow_below)
     said = delays.split(made.waits, cluster, delays.states(made.waits, cluster)).seconds.sum(axis=0)

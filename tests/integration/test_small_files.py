@@ -101,7 +101,7 @@ import contextlib, functools, io, json, sys
 import typer.main
 from gpuctl.cli import main
 typer.main.get_command = functools.cache(typer.main.get_command)
-from gpuctl.core import files
+from gpuctl.core import file_io
 files.IDLE_S, files.PIPE_S = 0.2, 0.4
 for line in sys.stdin:
     err = io.StringIO()

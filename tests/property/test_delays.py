@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.analyze import delays, occupancy
-from gpuctl.analyze.sweeps import Ranked, highest
+from gpuctl.analyze.interval_sweeps import Ranked, highest
 from tests.examples import examples
 
 SIZES = (8, 8, 2, 8)

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.sink import StoreSink
 from gpuctl.ingest.formats import yarn_rm_log
 from gpuctl.ingest.yarn import facts as f

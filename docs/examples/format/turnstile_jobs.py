@@ -12,7 +12,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import Line, RowError, numbered_lines
+from gpuctl.core.line_reader import Line, RowError, numbered_lines
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import (

@@ -11,7 +11,15 @@ import typer
 from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import Answer, ClusterOption, FormatOption, JsonOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.options import (
+    AnswerOptions,
+    ClusterOption,
+    FormatOption,
+    JsonOption,
+    ParquetOption,
+    TableOption,
+    grouped,
+)
 from gpuctl.cli.output import check_tables, command_line, print_result, tell_written, write_directory, write_text
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
@@ -98,7 +106,7 @@ def simulate(
     ] = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Simulate requests under policies: how many are in time, how fairly, how fast, with how much energy?"""
     command = start(context, answer, table, csv=csv, parquet=parquet, log=log)
@@ -123,7 +131,7 @@ def simulate(
     for each in notes:
         command.note(each)
     if log is not None:
-        from gpuctl.core.files import write_atomically
+        from gpuctl.core.file_io import write_atomically
         from gpuctl.reports.export.files import write_tables
 
         write_atomically(
@@ -212,11 +220,11 @@ def list_tables(
     ] = False,
     tables: TablesOption = None,
     kinds: KindsOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """List what models take on each kind of sub-accelerator, by a table of costs."""
     command = start(context, answer)
-    from gpuctl.core.notes import foreign
+    from gpuctl.core.notes import untrusted
     from gpuctl.research.accel import check as of_costs
     from gpuctl.research.accel import tables as of_results
     from gpuctl.research.accel.costs import read_costs
@@ -225,7 +233,7 @@ def list_tables(
         raise UsageError("two tables of costs are named", hint="leave --tables out")
     costs = read_costs(path or tables)
     wrong = of_costs.violations(costs, kinds) if check else []
-    warnings = tuple(foreign(each) for each in wrong)
+    warnings = tuple(untrusted(each) for each in wrong)
     result = of_results.models(of_costs.overview(costs), costs.path, command_line(), warnings)
     command.print(result)
     for each in wrong:

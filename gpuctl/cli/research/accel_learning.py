@@ -10,7 +10,7 @@ import typer
 
 from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
-from gpuctl.cli.options import Answer, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
+from gpuctl.cli.options import AnswerOptions, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
 from gpuctl.cli.output import check_tables, command_line, tell_written
 from gpuctl.cli.research.accel import (
     KindsOption,
@@ -127,7 +127,7 @@ def evaluate(
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Score a learned scheduler against rules on requests that it has not seen, load by load, with intervals."""
     command = start(context, answer, table, csv=csv, parquet=parquet)

@@ -14,7 +14,7 @@ from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, opened_with
-from gpuctl.cli.options import Answer, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
 from gpuctl.cli.output import check_tables, command_line, tell_written
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import ExitCode, UsageError
@@ -139,7 +139,7 @@ def evaluate(
     logs: LogReading,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Simulate chains of jobs among those of a log: how long are gaps and overlaps, for each way to submit?"""
     command = start(context, answer, table, parquet=parquet)

@@ -12,7 +12,7 @@ import typer
 from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import Answer, grouped
+from gpuctl.cli.options import AnswerOptions, grouped
 from gpuctl.cli.output import command_line
 from gpuctl.cli.research.chain import chain, check_cost
 from gpuctl.core.errors import ExitCode, InputError, UsageError
@@ -63,7 +63,7 @@ def advise(
         ),
     ] = None,
     timeout: TimeoutOption = 60.0,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Say whether to submit the successor of a running job now, and what to expect."""
     command = start(context, answer)
@@ -81,7 +81,7 @@ def advise(
 
 def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tuple[list[QueuedJob], int, bool | None]:
     """The queue, when it was so, and whether Slurm has ACCRUE_ALWAYS; None: that is not known."""
-    from gpuctl.core.files import read_whole
+    from gpuctl.core.file_io import read_whole
     from gpuctl.research.chain.queue_now import MOST_BYTES, read_queue, when
 
     if squeue != "now":
@@ -186,7 +186,7 @@ def status(
     *,
     path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file of the chain.")],
     journal: JournalOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Show the jobs of a chain from its journal, even while it runs."""
     command = start(context, answer)

@@ -11,7 +11,7 @@ import typer
 from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
-from gpuctl.cli.options import Answer, JobSeedOption, ParquetOption, TableOption, grouped
+from gpuctl.cli.options import AnswerOptions, JobSeedOption, ParquetOption, TableOption, grouped
 from gpuctl.cli.output import check_tables, command_line, tell_written
 from gpuctl.cli.output_paths import check_outputs
 
@@ -117,7 +117,7 @@ def import_(
 
 
 def _write(jobs: Sequence[Job], output: Path) -> None:
-    from gpuctl.core.files import write_atomically
+    from gpuctl.core.file_io import write_atomically
     from gpuctl.research.dag.jobs import write
 
     write_atomically(output, lambda file: write(jobs, file))
@@ -147,7 +147,7 @@ def simulate(
     csv: Annotated[Path | None, typer.Option("--csv", metavar="DIR", help="Write jobs.csv and summary.csv.")] = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Run the jobs of a file under each policy: when is each done?"""
     command = start(context, answer, table, csv=csv, parquet=parquet, log=log)
@@ -168,7 +168,7 @@ def simulate(
                 tell=lambda done, name=one.name: bar.at(f"{name}: jobs", done, len(jobs)),  # type: ignore[misc]
             )  # fmt: skip
     if log is not None:
-        from gpuctl.core.files import write_atomically
+        from gpuctl.core.file_io import write_atomically
 
         write_atomically(log, lambda file: of_jobs.write_log(jobs, outcomes, file))
     result = tables.simulated(

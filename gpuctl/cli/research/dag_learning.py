@@ -12,7 +12,7 @@ from gpuctl.cli.command import start
 from gpuctl.cli.common import settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import (
-    Answer,
+    AnswerOptions,
     FormatOption,
     JsonOption,
     ParquetOption,
@@ -83,7 +83,7 @@ def distil(
         int, typer.Option(metavar="N", min=0, max=1000, help="Other made-up sets of each load, to count fidelity on.")
     ] = 4,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Distil a tree of a few rules from a teacher, and count how often it does as that does."""
     given = settings(context)
@@ -178,7 +178,7 @@ def evaluate(
     delay: DelayOption = 2000,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Compare policies on generated sets of jobs, with paired intervals."""
     command = start(context, answer, table, parquet=parquet)

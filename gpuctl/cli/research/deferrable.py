@@ -14,7 +14,7 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, is_jobs_csv, opened_with
 from gpuctl.cli.options import (
-    Answer,
+    AnswerOptions,
     LogReading,
     LogsStoreOption,
     ParquetOption,
@@ -147,7 +147,7 @@ def simulate(
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Start deferrable jobs by a policy, slot by slot: how many run, what they wait, what evictions lose."""
     command = start(context, answer, table, csv=csv, parquet=parquet)
@@ -307,7 +307,7 @@ def evaluate(
         str, typer.Option(metavar="N..M", help="Seeds of the cases; none of them was learnt from.")
     ] = "300..329",
     table: TableOption = None,
-    answer: Answer,
+    answer: AnswerOptions,
 ) -> None:
     """Score learned rules beside simple ones on made-up cases: does learning pay? With paired intervals."""
     command = start(context, answer, table)

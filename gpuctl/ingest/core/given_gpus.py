@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.core.small_csv import rows
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.slurm.hostlist import expand
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from typing import TYPE_CHECKING
 
-from gpuctl.core.text import storable
+from gpuctl.core.storable_text import storable
 from gpuctl.ingest.core.format import RAW_LIMIT
 
 if TYPE_CHECKING:

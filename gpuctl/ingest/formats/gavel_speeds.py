@@ -13,7 +13,7 @@ import json
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traces import gavel
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import (

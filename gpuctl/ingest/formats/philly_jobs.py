@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from itertools import compress
 from typing import Any, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.core.local_time import MISSING, Stamp, WallClock
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink

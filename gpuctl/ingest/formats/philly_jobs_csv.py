@@ -15,7 +15,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import Line, RowError, numbered_lines
+from gpuctl.core.line_reader import Line, RowError, numbered_lines
 from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink

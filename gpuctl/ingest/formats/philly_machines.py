@@ -11,7 +11,7 @@ import re
 from typing import BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 
 HEADER = ("machineId", "number of GPUs", "single GPU mem")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.ingest.slurm.site.settings import kept, settings_rows

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, BinaryIO
 from zoneinfo import ZoneInfo
 
-from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, RowError
+from gpuctl.core.line_reader import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import BATCH_ROWS, Rows
 from gpuctl.ingest.slurm.site.reconcile import reconcile

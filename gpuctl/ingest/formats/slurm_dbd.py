@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm import dbd_delimited, dbd_sql
 from gpuctl.ingest.slurm.dbd_fields import COLUMNS, JOB_COLUMNS, fields

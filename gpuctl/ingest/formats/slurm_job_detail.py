@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.core.durations import slurm_elapsed
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.job_gpus import stated_gpus
 from gpuctl.ingest.slurm.site.machines import Rows

@@ -16,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, ENDS, FIRST_KEY, NO_NODES, REVOKED, fields
 from gpuctl.ingest.slurm.record_batches import Batches

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.json_walk import jobs
 from gpuctl.ingest.slurm.json_fields import COLUMNS, fields, hides_exit_codes

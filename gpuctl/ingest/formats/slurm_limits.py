@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.limits import KINDS, Holder, LimitRows
 from gpuctl.ingest.slurm.site.machines import put_quotas

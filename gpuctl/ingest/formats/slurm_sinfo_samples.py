@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import Rows
 from gpuctl.ingest.slurm.site.samples import ALIASES, EPOCH_NAMES, Table

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import Rows
 from gpuctl.slurm.delimited import Layout, cells_of, layout_of
@@ -22,7 +22,7 @@ from gpuctl.slurm.timestamps import LocalClock
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
 
 _TITLE = re.compile(
     r"(Cluster Utilization|Cluster/(?:Account/User|User/Account) Utilization) (\S{1,40}) - (\S{1,40})(?: \(\d+ secs\))?"

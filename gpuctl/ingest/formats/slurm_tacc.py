@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.record_batches import Batches
 from gpuctl.ingest.slurm.records import Records

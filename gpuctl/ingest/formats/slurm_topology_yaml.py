@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import put_machines
 from gpuctl.slurm.conf import hosts

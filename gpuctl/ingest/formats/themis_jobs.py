@@ -12,7 +12,7 @@ import json
 import re
 from typing import Any, BinaryIO
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink
 from gpuctl.ingest.read.json_stream import elements

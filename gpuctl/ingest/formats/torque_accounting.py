@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
 from gpuctl.core.durations import pbs_walltime
-from gpuctl.core.lines import Line, RowError, numbered_lines
+from gpuctl.core.line_reader import Line, RowError, numbered_lines
 from gpuctl.core.local_time import LATEST_S
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import RAW_LIMIT, Format, Sink

@@ -17,7 +17,7 @@ from gpuctl.ingest.traffic.csv_table import CsvTable, header_of
 from gpuctl.ingest.traffic.samples import Feed, job_name, micros, name_of, number, warn_of_counters
 
 if TYPE_CHECKING:
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
 
 NEEDED = ("job_id", "t", "bytes")
 _ALIASES = {"job": "job_id"}

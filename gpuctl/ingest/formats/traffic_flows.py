@@ -14,7 +14,7 @@ import re
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traffic.csv_table import CsvTable, header_of
 from gpuctl.ingest.traffic.flows import Flows

@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traffic.procfs import mount_of, read_replies_of, server_read_of
 from gpuctl.ingest.traffic.samples import Feed, job_name, name_of
@@ -20,7 +20,7 @@ from gpuctl.ingest.traffic.series_names import settle_names
 from gpuctl.ingest.traffic.timestamps import reader
 
 if TYPE_CHECKING:
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
 
 NO_TIME = "no time before this sample; expected a line with one, as date +%s.%N prints it"
 _DEVICE = re.compile(rb"^device \S+ mounted on \S+ with fstype nfs4? statvers=", re.MULTILINE)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traffic.procfs import LOOPBACK, interface_of, is_heading
 from gpuctl.ingest.traffic.samples import Feed, job_name, name_of

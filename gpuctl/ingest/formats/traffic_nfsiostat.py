@@ -16,7 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traffic.interval import interval_of
 from gpuctl.ingest.traffic.samples import Feed, job_name, name_of, number
@@ -24,7 +24,7 @@ from gpuctl.ingest.traffic.series_names import settle_names
 from gpuctl.ingest.traffic.timestamps import reader
 
 if TYPE_CHECKING:
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
 
 KILO = 1024.0
 _MOUNT = re.compile(r"\S{1,4096} mounted on (\S{1,4096}):")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import split
 from gpuctl.ingest.traffic.samples import job_name, number

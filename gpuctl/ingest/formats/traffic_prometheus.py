@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.traffic.samples import Feed, job_name, micros, name_of, number
 from gpuctl.ingest.yarn.dumps import items

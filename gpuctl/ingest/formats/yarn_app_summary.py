@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn.facts import Facts
 from gpuctl.ingest.yarn.merge import refresh

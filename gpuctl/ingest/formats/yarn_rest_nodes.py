@@ -10,7 +10,7 @@ import re
 from datetime import UTC, datetime, timedelta
 from typing import Any, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.facts import epoch_millis, host

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any, BinaryIO
 from zoneinfo import ZoneInfo
 
-from gpuctl.core.text import storable
+from gpuctl.core.storable_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

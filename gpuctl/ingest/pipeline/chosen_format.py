@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.ingest.pipeline.detect import HEAD, LOG_FORMAT, detect
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.file_io import MOST_TABLE, read_whole
 from gpuctl.ingest.pipeline.damage import damaged
 from gpuctl.ingest.pipeline.detect import HEAD, detect
 from gpuctl.ingest.pipeline.load import ingest

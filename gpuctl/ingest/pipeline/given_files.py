@@ -6,7 +6,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import profile_jobs, suspensions, traffic_csv
 from gpuctl.ingest.pipeline.detect import HEAD, survey
 from gpuctl.ingest.read.files import Candidate, NotRead, Opener, clean, walk

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from gpuctl.core.errors import InputError, UsageError, bug_of, is_bug
 from gpuctl.core.local_time import check_timezone, has_local_times
-from gpuctl.core.paths import resolved
-from gpuctl.core.text import plural
+from gpuctl.core.path_checks import resolved
+from gpuctl.core.storable_text import plural
 from gpuctl.ingest.core import given_gpus, ledger
 from gpuctl.ingest.core.format import STAMPED
 from gpuctl.ingest.core.ledger import Entry

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import GpuctlError, InputError, UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.ingest import formats
 from gpuctl.ingest.core.format import Format
 from gpuctl.ingest.traces.declared import formats_of

@@ -6,7 +6,7 @@ import csv
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8, RowError
+from gpuctl.core.line_reader import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8, RowError
 from gpuctl.ingest.read.csv_header import split
 from gpuctl.ingest.read.pieces import LARGE_PIECE, count_of, torn_off, whole_lines
 

@@ -13,7 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.paths import resolved
+from gpuctl.core.path_checks import resolved
 from gpuctl.ingest.core.format import Place
 from gpuctl.ingest.read.archives import Archive, archive_kind, open_archive
 from gpuctl.ingest.read.codecs import SUFFIXES, Limits

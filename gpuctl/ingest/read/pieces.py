@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.lines import LINE_LIMIT
+from gpuctl.core.line_reader import LINE_LIMIT
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,7 +10,7 @@ import csv
 import re
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.lines import LINE_LIMIT, Line, RowError, numbered_lines
+from gpuctl.core.line_reader import LINE_LIMIT, Line, RowError, numbered_lines
 from gpuctl.ingest.core.format import RAW_LIMIT
 from gpuctl.ingest.slurm.dbd_sql import WRONG_WIDTH, Row
 

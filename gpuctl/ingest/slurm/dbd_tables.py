@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.slurm import dbd_names, dbd_sql
 
 if TYPE_CHECKING:

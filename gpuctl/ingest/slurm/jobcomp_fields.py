@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gpuctl.core.lines import CUT_OFF, RowError
+from gpuctl.core.line_reader import CUT_OFF, RowError
 from gpuctl.ingest.slurm.json_fields import clock
 
 COLUMNS = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 
 COLUMNS = (
     *("Cluster", "JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode"),

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from gpuctl.core.errors import DependencyError, InputError, UsageError
-from gpuctl.core.files import read_whole
+from gpuctl.core.file_io import read_whole
 from gpuctl.ingest.read.programs import MOST_BYTES, stream
 from gpuctl.ingest.slurm.daycheck import DayCheck
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from gpuctl.core.lines import CUT_OFF, GLUED, LINE_LIMIT, LINE_TOO_LONG
+from gpuctl.core.line_reader import CUT_OFF, GLUED, LINE_LIMIT, LINE_TOO_LONG
 from gpuctl.ingest.read.pieces import count_of, torn_off, whole_lines
 from gpuctl.ingest.slurm.layout import split_quoted
 from gpuctl.ingest.slurm.repair import AMBIGUOUS, MOST_LINES, Mender

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.slurm.json_fields import clock
 
 COLUMNS = (

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.read.csv_header import first_line, split
@@ -125,7 +125,7 @@ def _pair(text: str, option: str) -> tuple[str, str]:
 
 
 def _read(path: Path) -> ColumnMapping:
-    from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
+    from gpuctl.core.file_io import MOST_TOML, parse_toml, read_whole
 
     hint = 'expected a table [map], such as gpu_num = "num_gpus"'
     found = parse_toml(read_whole(path, most=MOST_TOML, hint=hint), str(path), hint=hint)

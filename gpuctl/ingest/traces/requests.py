@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.traces.table import Table
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
     from gpuctl.ingest.core.format import Sink
 
 COLUMNS = ("ts", "span_s", "requests", "prompt_tokens", "output_tokens", "images", "failed")

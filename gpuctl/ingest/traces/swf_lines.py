@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from gpuctl.core.lines import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8
+from gpuctl.core.line_reader import CUT_OFF, LINE_LIMIT, LINE_TOO_LONG, NOT_UTF8
 from gpuctl.ingest.read.delimited import Reject
 from gpuctl.ingest.read.pieces import LARGE_PIECE, blocks, count_of, has_twice, torn_off, whole_lines
 

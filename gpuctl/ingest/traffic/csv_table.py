@@ -6,13 +6,13 @@ import logging
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.read.csv_header import split
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
     from gpuctl.ingest.core.format import Sink
 
 _HEADER_LIMIT = 64 << 10

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.traffic.csv_table import CsvTable, header_of
 from gpuctl.ingest.traffic.samples import job_name, number
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
     from gpuctl.ingest.core.format import Sink
 
 BATCH_ROWS = 20_000

@@ -6,8 +6,8 @@ import logging
 import re
 from typing import TYPE_CHECKING
 
-from gpuctl.core.lines import RowError
-from gpuctl.core.text import plural
+from gpuctl.core.line_reader import RowError
+from gpuctl.core.storable_text import plural
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import NOT_UTF8, RowError
+from gpuctl.core.line_reader import NOT_UTF8, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

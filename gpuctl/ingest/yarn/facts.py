@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.core.local_time import LATEST_S
 from gpuctl.ingest.yarn.ids import attempt_id, container_id, is_application
 

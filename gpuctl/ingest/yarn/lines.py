@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpuctl.core.lines import GLUED, LINE_TOO_LONG, NOT_UTF8, RowError
+from gpuctl.core.line_reader import GLUED, LINE_TOO_LONG, NOT_UTF8, RowError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.yarn.ids import is_application
 from gpuctl.ingest.yarn.resources import gpu_seconds_of_text
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.joblogs.structure import compilers, launchers, loggers, managed, native, python, scripts
+from gpuctl.joblogs.structure import compilers, launchers, loggers, managed_runtimes, native_programs, python, scripts
 
 if TYPE_CHECKING:
     from gpuctl.joblogs.structure.ending import Format
 
 FORMATS: tuple[Format, ...] = (
     python.FORMAT,
-    *native.FORMATS,
-    *managed.FORMATS,
+    *native_programs.FORMATS,
+    *managed_runtimes.FORMATS,
     *scripts.FORMATS,
     *loggers.FORMATS,
     *launchers.FORMATS,

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from gpuctl.replay.contract.policy import Policy
-    from gpuctl.replay.contract.waiting import Waiting
+    from gpuctl.replay.contract.waiting import WaitingJobs
     from gpuctl.replay.engine.state import State
 
 
@@ -33,7 +33,7 @@ class Actions:
 
     now: float
     free: int
-    waiting: Waiting
+    waiting: WaitingJobs
     reasons: list[str]
     types: tuple[str, ...]
     _policy: Policy

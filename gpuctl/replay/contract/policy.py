@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuctl.core.errors import GpuctlError, UsageError
-from gpuctl.core.notes import named, ours
+from gpuctl.core.notes import literal, named
 from gpuctl.core.plugins import own_fault
 from gpuctl.replay.engine.program import Program
 
@@ -108,7 +108,7 @@ class Parameter:
         return number
 
 
-BESIDE = {"rates": "traits", "overhead": "resume:62"}
+SHARED_MODELS = {"rates": "traits", "overhead": "resume:62"}
 """What all policies of a comparison go by where some assume models and some do not, so that it has one set of speeds
 and costs: 62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
 
@@ -186,7 +186,7 @@ class Policy:
         words: dict[str, set[Value]] = {p.name: {p.default, *p.choices} for p in self.parameters}
 
         def said(name: str, value: str) -> Note:
-            return ours(value) if value in words.get(name, ()) else named("value", value)
+            return literal(value) if value in words.get(name, ()) else named("value", value)
 
         params = self.params.items()
         return {name: said(name, value) if isinstance(value, str) else value for name, value in params}
@@ -199,13 +199,13 @@ class Policy:
         return {}
 
     def shared(self, given: Collection[str]) -> dict[str, str]:
-        """The models of a comparison of policies with models of their own and without: `BESIDE`.
+        """The models of a comparison of policies with models of their own and without: `SHARED_MODELS`.
 
         Args:
             given: parameters that the user has set; its own model holds where one of them says it.
         """
         own = {model: text for model, text in self.assumes().items() if set(given) & set(self.sets.get(model, ()))}
-        return {**BESIDE, **own}
+        return {**SHARED_MODELS, **own}
 
     def asks_why(self) -> bool:
         """Whether it goes by why attempts failed (`Workload.failures`), with the parameters that it has."""

@@ -6,7 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.core.notes import foreign
+from gpuctl.core.notes import untrusted
 from gpuctl.core.plugins import own_fault
 from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.contract.arrived import OfArrived
@@ -54,7 +54,7 @@ class RankPolicy(Policy):
         import numpy as np
 
         from gpuctl.replay.contract.arrivals import arrivals
-        from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
+        from gpuctl.replay.order.order import BackfillRule, FixedRank, NonPreemptive, list_program, placements
 
         del cluster
         rank = np.zeros(workload.size)
@@ -76,7 +76,7 @@ class RankPolicy(Policy):
             )
         placement_number(self.placement, self.name)
         how = placements(workload, self.placement, settings.placement)
-        past_head = PastHead.NOBODY if self.strict else PastHead.WHOEVER_FITS
+        past_head = BackfillRule.NOBODY if self.strict else BackfillRule.ANY_THAT_FITS
         return list_program(NonPreemptive(FixedRank(rank), past_head, how), workload, state)
 
 
@@ -118,7 +118,7 @@ class PythonProgram:
     @property
     def reasons(self) -> tuple[str, ...]:
         """The reasons that it has given, after the engine's own."""
-        return tuple(map(foreign, self._view.reasons))
+        return tuple(map(untrusted, self._view.reasons))
 
     def advance(self, state: State, until: float, steps: int) -> int:
         """Go on for so many instants at which the policy is asked."""

@@ -18,7 +18,7 @@ from gpuctl.replay.contract.actions import Actions
 from gpuctl.replay.contract.arrived import ByNumber, OfArrived, by_submission
 from gpuctl.replay.contract.gpu_type_view import TypesView
 from gpuctl.replay.contract.told_view import ToldView
-from gpuctl.replay.contract.waiting import Waiting
+from gpuctl.replay.contract.waiting import WaitingJobs
 from gpuctl.replay.engine.state import (
     ANY,
     E_FINISHED,
@@ -85,7 +85,7 @@ class View(Actions, ToldView, TypesView):
         self.now = 0.0
         self.round: int | None = None
         self.free = int(state.g.free[0])
-        self.waiting = Waiting(workload.size)
+        self.waiting = WaitingJobs(workload.size)
         self.gpus: OfArrived[int] = OfArrived(self)
         self.submit: OfArrived[float] = OfArrived(self)
         self.limit: OfArrived[float] = OfArrived(self)

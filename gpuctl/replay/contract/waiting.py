@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class Waiting:
+class WaitingJobs:
     """The waiting jobs in the order in which they were queued; jobs may start while one goes through them."""
 
     def __init__(self, size: int) -> None:

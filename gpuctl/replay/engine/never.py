@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.replay.engine.placements import PLACEMENTS
 from gpuctl.replay.engine.state import CONSOLIDATE, FEWEST, RACK
 
@@ -66,9 +66,9 @@ def never_note(never: Mapping[int, str], workload: Workload) -> tuple[Note, ...]
                 "{count:,} job{count||s} can never start: {why}; {more|it is|the first is} {first} ({gpus:,} "
                 "GPU{gpus||s})",
                 count=len(jobs),
-                why=ours(why),
+                why=literal(why),
                 more=len(jobs),
-                first=Named("job", workload.ids[jobs[0]]),
+                first=NamedValue("job", workload.ids[jobs[0]]),
                 gpus=int(workload.gpus[jobs[0]]),
             )
         )

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import aligned_records, as_records, records
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import note, ours, together
+from gpuctl.core.notes import literal, note, together
 from gpuctl.core.numbers import lasting
 from gpuctl.replay.engine.state import (
     GLOBAL,
@@ -73,20 +73,22 @@ class Settings:
         """The settings as a report shows them."""
         told: dict[str, Note] = {}
         if self.resources != GPUS_ONLY:
-            all_of_them = together(", ", [ours(name) for name in self.resources])
+            all_of_them = together(", ", [literal(name) for name in self.resources])
             told["resources"] = note("{names}; a job starts where all of them are free", names=all_of_them)
         if self.rates.pairs_text is not None:
             told["packed jobs"] = self.rates.pairs_text
         if (self.slice_s, self.switch_s) != (SLICE_S, SWITCH_S):
             told["time slices"] = note(
-                "{turn}, and {switch} to switch", turn=ours(lasting(self.slice_s)), switch=ours(lasting(self.switch_s))
+                "{turn}, and {switch} to switch",
+                turn=literal(lasting(self.slice_s)),
+                switch=literal(lasting(self.switch_s)),
             )
         return {
             **told,
             "speed": self.rates.text,
             "preemption overhead": self.overhead.text,
-            "preemption": ours(HOW_TEXT[self.mode]) if self.mode else note("each policy's own way"),
-            "placement": ours(self.placement) if self.placement else note("each policy's own"),
+            "preemption": literal(HOW_TEXT[self.mode]) if self.mode else note("each policy's own way"),
+            "placement": literal(self.placement) if self.placement else note("each policy's own"),
             "time limits": note("enforced") if self.limits else note("not enforced"),
             "seed": note("{seed}", seed=self.seed),
         }

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl import __version__
-from gpuctl.core.files import MOST_SMALL, read_whole
+from gpuctl.core.file_io import MOST_SMALL, read_whole
 from gpuctl.core.plugins import split_file
 from gpuctl.replay.inputs import clusters, transforms
 from gpuctl.replay.policies import label, origin

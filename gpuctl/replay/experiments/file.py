@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import parse_toml, read_whole
-from gpuctl.core.spelling import meant
+from gpuctl.core.file_io import parse_toml, read_whole
+from gpuctl.core.suggestions import meant
 from gpuctl.replay.experiments.factors import values
 from gpuctl.replay.experiments.table import MEASURES
 

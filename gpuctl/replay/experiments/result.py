@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.core.notes import Named, listed, note, ours
+from gpuctl.core.notes import NamedValue, listed, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis
 from gpuctl.replay.experiments.cells import STRETCHES
@@ -100,7 +100,7 @@ def result(
             note(
                 "{short:,} of {n:,} replay{n||s} hold fewer than {least} independent stretches: the trace is too "
                 "short to tell, and there are no intervals of such",
-                short=short, n=len(figures), least=ours(number(LEAST_STRETCHES)),
+                short=short, n=len(figures), least=literal(number(LEAST_STRETCHES)),
             )
         )  # fmt: skip
     if unfinished:
@@ -122,17 +122,17 @@ def result(
     error = None if nearness is None else nearness.errors.get(("wait", ALL))
     return Analysis(
         cluster=note(
-            "{jobs} on {servers}", jobs=Named("cluster", base.workload.name), servers=servers_note(base.cluster)
+            "{jobs} on {servers}", jobs=NamedValue("cluster", base.workload.name), servers=servers_note(base.cluster)
         ),
         tables=tables(cells, figures, baseline, measures, resample=base.resample, error=error, notes=tuple(notes)),
         sections=(SECTION,),
         sources=sources,
         settings={
             "policies": listed("policy", labels),
-            "baseline": note("{name}", name=Named("policy", baseline)),
+            "baseline": note("{name}", name=NamedValue("policy", baseline)),
             "jobs": _DRAWN[base.resample],
             "intervals": _INTERVALS[base.resample],
-            "locality": ours(locality),
+            "locality": literal(locality),
         }
         | told,
         command=command,

@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import GpuctlError, InputError
-from gpuctl.core.files import read_whole, write_atomically
+from gpuctl.core.file_io import read_whole, write_atomically
 from gpuctl.replay.experiments import cells as cells_of
 from gpuctl.replay.run import compile_for
 from gpuctl.spread.engine import LOCAL, Engine
@@ -31,7 +31,7 @@ FEW_JOBS = 10_000
 """Jobs of all cells together that one process has replayed before a second one has started."""
 
 
-class Kept:
+class CellFolder:
     """The folder in which the figures of cells that are done are kept.
 
     Args:
@@ -67,7 +67,7 @@ class Kept:
 def run(
     base: Base,
     cells: Sequence[Cell],
-    kept: Kept | None = None,
+    kept: CellFolder | None = None,
     *,
     engine: Engine | None = None,
     progress: Callable[[int, int], None] | None = None,

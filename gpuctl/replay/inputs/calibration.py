@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import parse_toml, read_whole
+from gpuctl.core.file_io import parse_toml, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

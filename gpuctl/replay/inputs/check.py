@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.text import agreeing, plural
+from gpuctl.core.storable_text import agreeing, plural
 from gpuctl.replay.models.resources import GPUS_ONLY, asks, capacity, stocks
 
 if TYPE_CHECKING:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import MOST_TOML, parse_toml, read_whole
-from gpuctl.core.notes import Named, listed, note, ours
-from gpuctl.core.paths import is_file
+from gpuctl.core.file_io import MOST_TOML, parse_toml, read_whole
+from gpuctl.core.notes import NamedValue, listed, literal, note
+from gpuctl.core.path_checks import is_file
 from gpuctl.replay.models.records import Cluster
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def add_servers(cluster: Cluster, text: str) -> Cluster:
     new = np.arange(old, old + count, dtype=np.int64)
     alike = np.flatnonzero((cluster.gpus == gpus) & (cluster.gpu_type == gpu_type))
     racks = cluster.racks if len(cluster.racks) == 1 else (*cluster.racks, _free_names(cluster.racks, ADDED_RACK, 1)[0])
-    rack = Named("rack", repr(racks[-1]))
+    rack = NamedValue("rack", repr(racks[-1]))
     told = note(
         "{count:,} server{count||s} of {gpus:,} GPU{gpus||s} added, in the rack {rack}",
         count=count,
@@ -413,8 +413,8 @@ class _File:
             self.notes.append(
                 note(
                     "{path}: {key} of queues that no job is in: {unknown}{more}",
-                    path=Named("path", self.path),
-                    key=ours(key),
+                    path=NamedValue("path", self.path),
+                    key=literal(key),
                     unknown=listed("queue", unknown, 5),
                     more=more,
                 )

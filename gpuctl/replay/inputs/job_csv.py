@@ -19,9 +19,9 @@ import polars as pl
 import zstandard
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
-from gpuctl.core.notes import Named, note
-from gpuctl.core.text import storable
+from gpuctl.core.file_io import MOST_TABLE, read_whole
+from gpuctl.core.notes import NamedValue, note
+from gpuctl.core.storable_text import storable
 from gpuctl.replay.inputs.check import SHOWN, circular
 from gpuctl.replay.models.records import Workload
 from gpuctl.replay.models.resources import GPUS_ONLY
@@ -144,7 +144,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
         whole = note(
             "{name}: a queue in whole minutes, for its column limit_min: submissions are rounded down to the minute, "
             "run times are cut at their limits and rounded up to the minute; a node counts as a GPU",
-            name=Named("path", found.name),
+            name=NamedValue("path", found.name),
         )
         found = replace(found, notes=(*found.notes, whole))
     return replace(found, line=line, **speeds._asdict())
@@ -430,8 +430,8 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         else (
             note(
                 "{name}: columns that are not read: {extra}",
-                name=Named("path", name),
-                extra=Named("text", table["extra"][0]),
+                name=NamedValue("path", name),
+                extra=NamedValue("text", table["extra"][0]),
             ),
         ),
         own=own,

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import MOST_TABLE, read_whole
-from gpuctl.core.notes import note, ours
+from gpuctl.core.file_io import MOST_TABLE, read_whole
+from gpuctl.core.notes import literal, note
 from gpuctl.core.numbers import number as decimal
-from gpuctl.core.paths import is_file
+from gpuctl.core.path_checks import is_file
 
 if TYPE_CHECKING:
     from gpuctl.core.notes import Note
@@ -52,7 +52,7 @@ def tell(workload: Workload, how: str) -> Workload:
         return _told(
             workload,
             predicted,
-            note("run times given to policies are wrong by a factor of exp({size} z)", size=ours(decimal(size))),
+            note("run times given to policies are wrong by a factor of exp({size} z)", size=literal(decimal(size))),
         )
     if not is_file(how):
         raise UsageError(f"--run-times {how[:60]}: not understood, and no such file", hint=f"expected {_HINT}")

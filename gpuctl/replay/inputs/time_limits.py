@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import Named, note, together
-from gpuctl.core.paths import is_file
+from gpuctl.core.notes import NamedValue, note, together
+from gpuctl.core.path_checks import is_file
 from gpuctl.replay.inputs.run_time_estimates import normal, read_seconds
 
 if TYPE_CHECKING:
@@ -58,7 +58,7 @@ def plan(workload: Workload, how: str) -> Workload:
         told.append(
             note(
                 "{part} for {value:,}",
-                part=Named("path", part),
+                part=NamedValue("path", part),
                 value=int((open_jobs & ~np.isnan(limits)).sum()),
             )
         )

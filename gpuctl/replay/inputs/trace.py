@@ -17,10 +17,10 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import listed, note, ours
-from gpuctl.core.spelling import check_queues
+from gpuctl.core.notes import listed, literal, note
 from gpuctl.core.states import State
-from gpuctl.core.text import agreeing
+from gpuctl.core.storable_text import agreeing
+from gpuctl.core.suggestions import check_queues
 from gpuctl.replay.inputs.check import SHOWN, unplaceable
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.container_jobs import of_containers
@@ -173,7 +173,7 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     # of jobs submitted at one instant the earlier file's come first, then by name, 9 before 10
     rows = rows.sort("submit_c", "source", pl.col("name").str.len_chars(), "name").with_row_index("number")
     rest = trace.jobs.height - rows.height
-    left_out = note("; left out: {why}", why=ours(why)) if rest else note("")
+    left_out = note("; left out: {why}", why=literal(why)) if rest else note("")
     notes = [
         note(
             "{jobs:,} of {all:,} job{all||s} {jobs|is|are} replayed{left_out}",

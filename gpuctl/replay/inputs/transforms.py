@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import named, note, ours
+from gpuctl.core.notes import literal, named, note
 from gpuctl.core.numbers import number
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def scale_load(workload: Workload, factor: float) -> Workload:
             *workload.notes,
             note(
                 "load x {factor}: interarrival times are divided by it; calendar times are not real",
-                factor=ours(number(factor)),
+                factor=literal(number(factor)),
             ),
         ),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from gpuctl.joblogs.chances import may_pass, where_it_shows
+from gpuctl.joblogs.retry_prospects import may_pass, where_it_shows
 from gpuctl.joblogs.table import NO_SIGNATURE
 from gpuctl.replay.inputs.trace_rows import codes
 from gpuctl.replay.models.records import SHOWS, Failures

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import MOST_TOML, read_whole
+from gpuctl.core.file_io import MOST_TOML, read_whole
 from gpuctl.core.notes import note
 from gpuctl.replay.models.records import Inference
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import note, ours, together
+from gpuctl.core.notes import literal, note, together
 from gpuctl.core.numbers import lasting, unit_of
 from gpuctl.core.numbers import size as size_of
 from gpuctl.core.suspension_cost import (
@@ -101,7 +101,7 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
     if more.startswith("resize:"):
         seconds = _seconds(more.removeprefix("resize:"), spec)
         found = overhead(model if plus else "none", workload, cluster)
-        text = note("{time} for a resize or migration", time=ours(lasting(seconds)))
+        text = note("{time} for a resize or migration", time=literal(lasting(seconds)))
         if plus or found.text != _FREE:
             text = together("; ", [found.text, text])
         return replace(found, text=text, move=np.full(workload.size, seconds))
@@ -122,20 +122,20 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
         return Overhead(_FREE, zero, zero, zero, zero, epoch)
     if name == "resume" and colon:
         resume = np.full(n, seconds)
-        text = note("{time} to resume after a preemption", time=ours(lasting(seconds)))
+        text = note("{time} to resume after a preemption", time=literal(lasting(seconds)))
         return Overhead(text, zero, resume, resume, zero, epoch)
     if name == "const":
         text = note(
             "{time} a preemption: {suspend} to suspend, {resume} to resume",
-            time=ours(lasting(seconds)),
-            suspend=ours(lasting(seconds / 3, unit_of([seconds]))),
-            resume=ours(lasting(seconds * 2 / 3, unit_of([seconds]))),
+            time=literal(lasting(seconds)),
+            suspend=literal(lasting(seconds / 3, unit_of([seconds]))),
+            resume=literal(lasting(seconds * 2 / 3, unit_of([seconds]))),
         )
         suspend, resume = np.full(n, seconds / 3), np.full(n, seconds * 2 / 3)
         return Overhead(text, suspend, resume, suspend + resume, zero, epoch)
     if name == "charge":
         charge = np.full(n, seconds)
-        text = note("{time} of work added by each preemption", time=ours(lasting(seconds)))
+        text = note("{time} of work added by each preemption", time=literal(lasting(seconds)))
         return Overhead(text, zero, zero, charge, charge, epoch)
     if name == "helios":
         charge = np.where(workload.gpus == 1, 7.0, np.where(workload.gpus <= 8, 30.0, 60.0))
@@ -160,10 +160,10 @@ def _pickyman(workload: Workload, cluster: Cluster, epoch: Floats) -> Overhead:
     text = note(
         "after PickyMan's abstract, with gpuctl's constants: {stop} to stop, {start} to start, checkpoints at "
         "{server}/s for each server and {storage}/s in all",
-        stop=ours(lasting(STOP_S)),
-        start=ours(lasting(START_S)),
-        server=ours(size_of(SERVER_RATE)),
-        storage=ours(size_of(STORAGE_RATE)),
+        stop=literal(lasting(STOP_S)),
+        start=literal(lasting(START_S)),
+        server=literal(size_of(SERVER_RATE)),
+        storage=literal(size_of(STORAGE_RATE)),
     )
     stop, start = np.full(n, STOP_S), np.full(n, START_S)
     move = stop + start + 2 * size / link

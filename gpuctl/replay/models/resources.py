@@ -16,7 +16,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import note, ours
+from gpuctl.core.notes import literal, note
 from gpuctl.core.numbers import number
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def tell(
             lacks.append(
                 note(
                     "the {word} of {value:,} server{value||s} are not known and bound nothing there",
-                    word=ours(word),
+                    word=literal(word),
                     value=np.isnan(there).sum(),
                 )
             )
@@ -110,14 +110,14 @@ def tell(
         if per_gpu is not None:
             filled = silent & (workload.gpus > 0)
             asked = np.where(filled, workload.gpus * given[name], asked)
-            size = ours(number(given[name] if name == "cpu" else given[name] / 1024))
+            size = literal(number(given[name] if name == "cpu" else given[name] / 1024))
             unit = note("{n} CPUs", n=size) if name == "cpu" else note("{n} GB", n=size)
             if filled.any():
                 notes.append(
                     note(
                         "{filled:,} job{filled||s} {filled|does|do} not say {word}: assumed, {unit} a GPU (--per-gpu)",
                         filled=filled.sum(),
-                        word=ours(word),
+                        word=literal(word),
                         unit=unit,
                     )
                 )
@@ -129,7 +129,7 @@ def tell(
                     "for none",
                     silent=silent.sum(),
                     size=workload.size,
-                    word=ours(word),
+                    word=literal(word),
                 )
             )
         workload = _asking(workload, name, asked)

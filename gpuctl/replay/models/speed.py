@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.replay.models.traits import traits
 
@@ -138,7 +138,7 @@ def rates(
         return found
     speed, row = pairs.rows(workload)
     text = note(
-        "by class of both as in {table}; beside several jobs these are multiplied", table=Named("path", pairs.name)
+        "by class of both as in {table}; beside several jobs these are multiplied", table=NamedValue("path", pairs.name)
     )
     return replace(found, pairs=speed, row=row, pairs_text=text)
 
@@ -172,8 +172,8 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
         "{share} % of the jobs (by a hash of their names) run at {spread} of their speed over several servers and at "
         "{racks} over several racks; assumed, not measured",
         share=SENSITIVE_PCT,
-        spread=ours(number(SPREAD_SPEED)),
-        racks=ours(number(SPREAD_SPEED**RACK_EXPONENT)),
+        spread=literal(number(SPREAD_SPEED)),
+        racks=literal(number(SPREAD_SPEED**RACK_EXPONENT)),
     )
     return Rates(text, speed, alpha, pack)
 
@@ -228,7 +228,7 @@ def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
     text = note(
         "by class of jobs and GPU type as in {table}, a gang as fast as on the slowest of its types; run times "
         "are those on the recorded servers, or at speed 1 where these are not known",
-        table=Named("path", table.name),
+        table=NamedValue("path", table.name),
     )
     types = TypeSpeeds(speed, server)
     return Rates(text, np.ones((n, 3)) / own[:, None], np.full(n, ALPHA), np.full(n, PACK_SPEED), types, row)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import read_whole
+from gpuctl.core.file_io import read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.notes import note, ours, together
+from gpuctl.core.notes import literal, note, together
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -66,7 +66,7 @@ class Traits:
         counts = {name: int(mask.sum()) for name, mask in self.derived.items() if mask.any()}
         if not counts:
             return ()
-        each = [note("{name} ({k:,})", name=ours(name), k=k) for name, k in counts.items()]
+        each = [note("{name} ({k:,})", name=literal(name), k=k) for name, k in counts.items()]
         return (
             note(
                 "assumed from a hash of the jobs' names, not measured, by number of jobs: {each}; see replay_traits",

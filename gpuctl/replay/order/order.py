@@ -41,7 +41,7 @@ class FixedRank:
 
     rank: Floats
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """What the compiled pass is told of it: fields of `RULES` and of `Rules`."""
         return {"rule": ok.BY_RANK, "rank": self.rank}
 
@@ -56,16 +56,16 @@ class LeastShare:
 
     weights: Floats
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
         return {"rule": ok.BY_SHARE, "weights": self.weights}
 
 
-class PastHead(Enum):
+class BackfillRule(Enum):
     """What may start past the first job in the order, where that one does not fit."""
 
     NOBODY = "nobody"
-    WHOEVER_FITS = "whoever fits"
+    ANY_THAT_FITS = "whoever fits"
     HEADS_OF_OTHER_QUEUES = "heads of other queues"
 
 
@@ -84,7 +84,7 @@ class LeastRemaining:
     weight: Floats | None = None
     waiting_first: bool = False
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
         weight = {} if self.weight is None else {"weight": self.weight}
         return {"rule": ok.BY_REMAINING, "ties": self.waiting_first, **weight}
@@ -100,7 +100,7 @@ class LeastService:
 
     service: Service
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
         return {"rule": ok.BY_SERVICE, "by_gpus": self.service == "gpu-time"}
 
@@ -112,7 +112,7 @@ class Inside(Enum):
     SUBMISSION = ok.BY_SUBMIT
     LIST = ok.BY_LIST
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
         return {"inner": self.value}
 
@@ -127,7 +127,7 @@ class Gittins:
 
     samples: Floats
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
         samples = np.sort(self.samples)
         return {
@@ -155,7 +155,7 @@ class Levels:
     promote: float = 0.0
     tick: float = 0.0
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
         return {
             "rule": ok.BY_LEVEL,
@@ -163,7 +163,7 @@ class Levels:
             "promote": self.promote,
             "tick": self.tick,
             "limits": np.array(self.limits, np.float64),
-            **self.inside.told(),
+            **self.inside.kernel_fields(),
         }
 
 
@@ -199,16 +199,16 @@ class NonPreemptive:
     """
 
     ranks: FixedRank | LeastShare
-    past_head: PastHead
+    past_head: BackfillRule
     placement: NDArray[np.int64]
     queue_limit: Floats | None = None
 
     def __post_init__(self) -> None:
         _check(self.ranks, FixedRank, LeastShare)
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
-        return {**self.ranks.told(), "strict": self.past_head is PastHead.NOBODY}
+        return {**self.ranks.kernel_fields(), "strict": self.past_head is BackfillRule.NOBODY}
 
 
 @dataclass(frozen=True)
@@ -232,10 +232,10 @@ class Preemptive:
     def __post_init__(self) -> None:
         _check(self.ranks, LeastRemaining, LeastService, Levels)
 
-    def told(self) -> dict[str, Any]:
+    def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""
         quantum = self.compares.seconds if isinstance(self.compares, Quantum) else 0.0
-        return {**self.ranks.told(), "preempts": True, "quantum": quantum}
+        return {**self.ranks.kernel_fields(), "preempts": True, "quantum": quantum}
 
 
 Order = NonPreemptive | Preemptive
@@ -261,7 +261,7 @@ def list_program(order: Order, workload: Workload, state: State) -> CompiledProg
     """Make the program of an order; sets the state's rounds, patience and queue limits."""
     n, servers = workload.size, state.servers.size
     most = int(state.g[0].total)
-    told = order.told()
+    told = order.kernel_fields()
     p = records(1, ok.RULES)
     for name in set(ok.RULES.names or ()) & told.keys():
         p[name] = told.pop(name)
@@ -327,7 +327,7 @@ def placements(workload: Workload, own: str, override: str | None) -> NDArray[np
 def _groups(order: Order, state: State) -> NDArray[np.int64]:
     """Number the groups of jobs that differ in nothing that decides whether they fit."""
     jobs = state.jobs
-    if isinstance(order, NonPreemptive) and order.past_head is PastHead.HEADS_OF_OTHER_QUEUES:
+    if isinstance(order, NonPreemptive) and order.past_head is BackfillRule.HEADS_OF_OTHER_QUEUES:
         return np.asarray(jobs.queue, np.int64)
     parts = [jobs.gpus.astype(np.int64), order.placement.astype(np.int64), _ids(jobs.mask)]
     if state.g[0].resources:

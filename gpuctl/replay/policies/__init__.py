@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from gpuctl.core import plugins
 from gpuctl.core.errors import UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.replay.contract.policy import Policy, faults_of
 
 if TYPE_CHECKING:

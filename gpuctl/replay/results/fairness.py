@@ -9,7 +9,7 @@ import polars as pl
 
 from gpuctl.core.notes import note
 from gpuctl.replay.results import metrics
-from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.result_tables import documented
 
 if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable

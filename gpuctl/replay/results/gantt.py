@@ -14,12 +14,12 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import Named, note, ours, together
+from gpuctl.core.notes import NamedValue, literal, note, together
 from gpuctl.core.numbers import lasting
 from gpuctl.replay.results import timelines
-from gpuctl.replay.results.documented import documented
+from gpuctl.replay.results.result_tables import documented
 from gpuctl.replay.results.settings import calendar, servers_note, span
-from gpuctl.replay.results.turns import of_pieces, spans
+from gpuctl.replay.results.time_slicing import of_pieces, spans
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -72,7 +72,7 @@ def gantt(replays: Replays) -> ResultTable:
     for outcome, every in zip(replays.outcomes, held, strict=True):
         inside = every.stays.filter((pl.col("t_end_s") > window[0]) & (pl.col("t_s") < window[1]))
         jobs = every.told(_longest(inside, window, most))
-        policy = Named("policy", outcome.policy)
+        policy = NamedValue("policy", outcome.policy)
         if jobs.height < inside.height:
             cut.append(note("{policy} {of:,} of {all:,}", policy=policy, of=jobs.height, all=inside.height))
         rows = pl.concat([_of_servers(outcome, replays.cluster, servers, window), _of_jobs(outcome, jobs)])
@@ -81,7 +81,7 @@ def gantt(replays: Replays) -> ResultTable:
     population = note(
         "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {servers:,} server{servers||s} of "
         "{cluster}.",
-        length=ours(lasting(window[1] - window[0])), begin=window[0], shown=len(servers), servers=there,
+        length=literal(lasting(window[1] - window[0])), begin=window[0], shown=len(servers), servers=there,
         cluster=servers_note(replays.cluster),
     )  # fmt: skip
     return documented(
@@ -103,7 +103,7 @@ def _notes(replays: Replays, cut: list[Note], most: int, servers: tuple[int, int
                 "and is as long as it can be with at most {most:,} allocation{most||s} of each policy. Another one: "
                 "--gantt "
                 "FROM..TO.",
-                policy=Named("policy", replays.baseline.policy), most=most,
+                policy=NamedValue("policy", replays.baseline.policy), most=most,
             )
         )  # fmt: skip
     if cut:
@@ -134,7 +134,7 @@ def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
 
 
 @dataclass(frozen=True)
-class _Held:
+class _Allocations:
     """All allocations on some servers; attempts that follow each other at once, on as many GPUs there, are one.
 
     Attributes:
@@ -157,7 +157,7 @@ class _Held:
         return stays.with_columns(names, pl.col("gpus").cast(pl.Int64), pl.Series("gpu_s", sums, pl.Float64))
 
 
-def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> _Held:
+def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> _Allocations:
     cluster = outcome.used(given)
     held = timelines.attempts(outcome)
     row, server, gpus = timelines.pieces_of(outcome, cluster, held)
@@ -186,7 +186,7 @@ def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> _Held:
         }
     ).sort("t_s", "row")  # fmt: skip
     seconds = gpus * (held.end[row] - held.start[row]) if outcome.turns is None else _counted(outcome)[piece]
-    return _Held(stays, seconds, cluster.servers)
+    return _Allocations(stays, seconds, cluster.servers)
 
 
 def _overlapping(replays: Replays, window: Window) -> Window:

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
+from gpuctl.replay.results.exact_sums import listed, mean_of, sum_of, total
+from gpuctl.replay.results.time_slicing import spans
 from gpuctl.replay.results.timelines import ENDED, NEVER_QUEUED, down_times, idle_despite_wait, left_at, window
-from gpuctl.replay.results.totals import listed, mean_of, sum_of, total
-from gpuctl.replay.results.turns import spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

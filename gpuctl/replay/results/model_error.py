@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import lasting, unit_of
 from gpuctl.replay.results import comparison
 from gpuctl.replay.results.metrics import warmup_jobs
@@ -106,11 +106,11 @@ def _against_recorded(outcome: Outcome, workload: Workload, fitted: float) -> pl
 def _told(own: OwnRules, outcome: Outcome, whole: dict[str, float], apart: Floats, found: Errors) -> Note:
     here, there = whole["mean_s"], whole["baseline_mean_s"]
     unit = unit_of([here, there])
-    means: dict[str, float | Named | Note] = {
-        "policy": Named("policy", outcome.policy),
-        "here": ours(lasting(here, unit)),
-        "there": ours(lasting(there, unit)),
-        "half": ours(lasting(float(np.median(apart)))),
+    means: dict[str, float | NamedValue | Note] = {
+        "policy": NamedValue("policy", outcome.policy),
+        "here": literal(lasting(here, unit)),
+        "there": literal(lasting(there, unit)),
+        "half": literal(lasting(float(np.median(apart)))),
         "near": 100 * float((apart <= NEAR_S).mean()),
     }
     if not own.calibrated:
@@ -129,7 +129,7 @@ def _told(own: OwnRules, outcome: Outcome, whole: dict[str, float], apart: Float
         mean=note("the mean wait of the part of the trace that nothing was fitted to")
         if own.fitted
         else note("the trace's mean wait"),
-        error=ours(lasting(found.get(("wait", comparison.ALL), math.nan))),
+        error=literal(lasting(found.get(("wait", comparison.ALL), math.nan))),
     )
 
 

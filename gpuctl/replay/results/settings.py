@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import NONE, Named, Note, foreign, listed, named, note, ours, together
+from gpuctl.core.notes import NONE, NamedValue, Note, listed, literal, named, note, together, untrusted
 from gpuctl.replay.results import intervals, metrics, timelines
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Replays:
         text = note(
             "{size:,} job{size||s} of {name}, replayed on {name_2}",
             size=self.workload.size,
-            name=Named("cluster", self.workload.name),
+            name=NamedValue("cluster", self.workload.name),
             name_2=servers_note(self.cluster),
         )
         if not left_out:
@@ -111,15 +111,23 @@ def settings(replays: Replays) -> dict[str, Note]:
     for outcome in replays.outcomes:
         for name, value in outcome.settings.items():
             if settings.setdefault(name, value) != value:
-                settings[note("{name} ({policy})", name=ours(name), policy=Named("policy", outcome.policy))] = value
-        own = note("{kind}: ", kind=Named("policy", outcome.kind)) if outcome.kind not in {"", outcome.policy} else NONE
-        told = together(", ", [note("{k}={v}", k=ours(k), v=_value(v)) for k, v in outcome.params.items()])
-        key = note("policy {policy}", policy=Named("policy", outcome.policy))
+                settings[note("{name} ({policy})", name=literal(name), policy=NamedValue("policy", outcome.policy))] = (
+                    value
+                )
+        own = (
+            note("{kind}: ", kind=NamedValue("policy", outcome.kind))
+            if outcome.kind not in {"", outcome.policy}
+            else NONE
+        )
+        told = together(", ", [note("{k}={v}", k=literal(k), v=_value(v)) for k, v in outcome.params.items()])
+        key = note("policy {policy}", policy=NamedValue("policy", outcome.policy))
         settings[key] = note("{own}{told}", own=own, told=told or note("no parameters"))
     oracles = [o.policy for o in replays.outcomes if o.oracle]
     settings |= {
         "workload": note(
-            "{name}, {jobs:,} job{jobs||s}", name=Named("cluster", replays.workload.name), jobs=replays.workload.size
+            "{name}, {jobs:,} job{jobs||s}",
+            name=NamedValue("cluster", replays.workload.name),
+            jobs=replays.workload.size,
         ),
         "cluster": note(
             "{name}, {gpus:,} GPU{gpus||s}{servers}",
@@ -129,7 +137,7 @@ def settings(replays: Replays) -> dict[str, Note]:
             if replays.cluster.pool
             else note(" on {k:,} server{k||s}", k=len(replays.cluster.servers)),
         ),
-        "quotas": ours(replays.cluster.quota_source),
+        "quotas": literal(replays.cluster.quota_source),
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
         "warm-up": note("{share:.0%} of the jobs, in order of submission", share=replays.warmup),
         "intervals": note(
@@ -154,13 +162,13 @@ def _value(value: object) -> Note:
     """A parameter's value: numbers are ours, text that is no note may be a path or a name."""
     if isinstance(value, Note):
         return value
-    return named("value", value) if isinstance(value, str) else ours(str(value))
+    return named("value", value) if isinstance(value, str) else literal(str(value))
 
 
 def servers_note(cluster: Cluster) -> Note:
     """What the servers are called: those of --cluster by number and size, else by a name."""
     if _SPEC.fullmatch(cluster.name):
-        return ours(cluster.name)
+        return literal(cluster.name)
     return named("cluster", cluster.name)
 
 
@@ -184,7 +192,7 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
     left = {p: int(c.filter(~pl.col("state").is_in(timelines.ENDED))["count"].sum()) for p, c in ended.items()}
     cut = {p: int(c.filter(pl.col("state") == "cut")["count"].sum()) for p, c in ended.items()}
     if any(left.values()):
-        each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in left.items()])
+        each = together(", ", [note("{p} {n:,}", p=NamedValue("policy", p), n=n) for p, n in left.items()])
         found.append(
             note(
                 "Unfinished jobs, excluded from means and percentiles: {each}. Where these numbers differ, the "
@@ -194,7 +202,7 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
             )
         )
     if any(cut.values()):
-        each = together(", ", [note("{p} {n:,}", p=Named("policy", p), n=n) for p, n in cut.items()])
+        each = together(", ", [note("{p} {n:,}", p=NamedValue("policy", p), n=n) for p, n in cut.items()])
         found.append(
             note(
                 "Jobs cut at their time limit: {each}. Waits and JCT count them; slowdown and finished work do not, "
@@ -216,5 +224,5 @@ def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:
     of: dict[Note, list[str]] = {}
     for outcome in outcomes:
         for told in outcome.notes:
-            of.setdefault(foreign(told), []).append(outcome.policy)
+            of.setdefault(untrusted(told), []).append(outcome.policy)
     return [note("{names}: {told}", names=listed("policy", names), told=told) for told, names in of.items()]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import polars as pl
 
-from gpuctl.replay.results.turns import of_pieces, spans
+from gpuctl.replay.results.time_slicing import of_pieces, spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,13 +10,14 @@ import polars as pl
 
 from gpuctl.core.errors import UsageError
 from gpuctl.core.memory import MANY_JOBS, give_back
-from gpuctl.core.notes import NONE, Named, Note, listed, note, ours, together
+from gpuctl.core.notes import NONE, NamedValue, Note, listed, literal, note, together
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.never import BEHIND, why_left
 from gpuctl.replay.models.traits import TRAITS, traits
-from gpuctl.replay.results import changes, comparison, fairness, gantt, metrics, timelines
-from gpuctl.replay.results.documented import documented as _table
+from gpuctl.replay.results import comparison, elastic_changes, fairness, gantt, metrics, timelines
+from gpuctl.replay.results.exact_sums import total
 from gpuctl.replay.results.model_error import nearness, widen
+from gpuctl.replay.results.result_tables import documented as _table
 from gpuctl.replay.results.settings import (
     Replays,
     Unchanged,
@@ -29,7 +30,6 @@ from gpuctl.replay.results.settings import (
     warnings,
     with_distinct_names,
 )
-from gpuctl.replay.results.totals import total
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Sequence
@@ -121,11 +121,11 @@ def result(
     absent |= {"replay_vs_unchanged"} if unchanged is None else set()
     absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
     absent |= set() if len(named) > 1 or any(o.by_traits for o in named) else {"replay_fairness", "replay_rho_cdf"}
-    absent |= set() if changes.changed(named) else {"replay_changes"}
-    absent |= set() if changes.resized(named) else {"replay_gpus"}
+    absent |= set() if elastic_changes.changed(named) else {"replay_changes"}
+    absent |= set() if elastic_changes.resized(named) else {"replay_gpus"}
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
-        cluster=note("{jobs} on {servers}", jobs=Named("cluster", workload.name), servers=servers_note(cluster)),
+        cluster=note("{jobs} on {servers}", jobs=NamedValue("cluster", workload.name), servers=servers_note(cluster)),
         tables=tuple(_made(make, replays) for make in wanted),
         sections=tuple(s for s in SECTIONS if compared or s[0] != "replay_compared"),
         sources=sources,
@@ -242,7 +242,7 @@ def _preemptions(replays: Replays) -> ResultTable:
         pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64) | {"late_server_s": pl.Float64}),
         note(
             "{size:,} job{size||s} of {name}, all counted.",
-            size=replays.workload.size, name=Named("cluster", replays.workload.name),
+            size=replays.workload.size, name=NamedValue("cluster", replays.workload.name),
         ),
         section="replay", title="Preemptions",
         question="Which jobs were preempted, how often, and at what cost?",
@@ -276,7 +276,7 @@ def _cdf(replays: Replays, measure: str) -> tuple[pl.DataFrame, Note]:
         left.append(
             note(
                 "{policy} {value:,} of {height:,}",
-                policy=Named("policy", outcome.policy),
+                policy=NamedValue("policy", outcome.policy),
                 value=possible.height - finished.height,
                 height=possible.height,
             )
@@ -390,14 +390,14 @@ def _timeline(replays: Replays) -> ResultTable:
             "All {jobs:,} job{jobs||s} of {name}, warm-up and unfinished ones among them; waiting jobs are those "
             "that could "
             "start.",
-            jobs=replays.workload.size, name=Named("cluster", replays.workload.name),
+            jobs=replays.workload.size, name=NamedValue("cluster", replays.workload.name),
         ),
         section="replay_over_time", title="Queue and cluster over time", detail=True,
         question="How did queue length and occupancy change over time?",
         notes=(
             note(
                 "Means over {periods:,} equal period{periods||s} of about {width}, the same for all policies.",
-                periods=len(edges) - 1, width=ours(str(width)),
+                periods=len(edges) - 1, width=literal(str(width)),
             ),
             note("Replays that end before the longest one count as empty after their end."),
         ),
@@ -472,7 +472,7 @@ def _reasons(replays: Replays, frame: pl.DataFrame) -> tuple[Note, ...]:
     every = {reason: reason for outcome in replays.outcomes for reason in outcome.log.reasons}
     every |= {reason: reason for outcome in replays.outcomes for reason in (*outcome.never.values(), BEHIND)}
     told = frame["reason"].drop_nulls().unique().sort().to_list()
-    return tuple(reason if isinstance(reason := every[text], Note) else ours(reason) for text in told)
+    return tuple(reason if isinstance(reason := every[text], Note) else literal(reason) for text in told)
 
 
 def _jobs(replays: Replays) -> ResultTable:
@@ -492,7 +492,7 @@ def _jobs(replays: Replays) -> ResultTable:
         "replay_jobs", frame,
         note(
             "All {jobs:,} job{jobs||s} of {name}, once for each policy.",
-            jobs=replays.workload.size, name=Named("cluster", replays.workload.name),
+            jobs=replays.workload.size, name=NamedValue("cluster", replays.workload.name),
         ),
         section="replay_jobs", title="All jobs", detail=True, question="How did each job fare under each policy?",
     )  # fmt: skip
@@ -526,8 +526,8 @@ _MAKERS: dict[str, Callable[[Replays], ResultTable]] = {
     "replay_fidelity": _fidelity,
     "replay_timeline": _timeline,
     "replay_heatmap": _heatmap,
-    "replay_changes": changes.changes,
-    "replay_gpus": changes.gpus_of_jobs,
+    "replay_changes": elastic_changes.changes,
+    "replay_gpus": elastic_changes.gpus_of_jobs,
     "replay_gantt": gantt.gantt,
     "replay_unfinished": _unfinished,
     "replay_jobs": _jobs,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.replay.results.turns import of_pieces, spans
+from gpuctl.replay.results.time_slicing import of_pieces, spans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

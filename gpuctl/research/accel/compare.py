@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import Named, note
+from gpuctl.core.notes import NamedValue, note
 from gpuctl.research.accel import offline, policies, saved
 from gpuctl.research.accel.simulate import Policy, simulate, warm_up
 
@@ -65,10 +65,10 @@ def strangers(path: Path, about: dict[str, Any], machine: Machine) -> list[Note]
     told = []
     system = about.get("system")
     if isinstance(system, str) and system != machine.system.plain:
-        told.append(note("{model} was trained for another system: {kinds}.", model=Named("path", str(path)),
-                         kinds=Named("value", system[:200])))  # fmt: skip
+        told.append(note("{model} was trained for another system: {kinds}.", model=NamedValue("path", str(path)),
+                         kinds=NamedValue("value", system[:200])))  # fmt: skip
     if isinstance(about.get("costs"), str) and about["costs"] != machine.digest:
-        told.append(note("{model} was trained with another table of costs.", model=Named("path", str(path))))
+        told.append(note("{model} was trained with another table of costs.", model=NamedValue("path", str(path))))
     return told
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.research.accel.rows import name, number, read_rows
 from gpuctl.research.accel.state import FREE_US, MOST
 

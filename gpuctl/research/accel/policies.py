@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.research.accel import state as s
 from gpuctl.research.accel.simulate import Policy
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store

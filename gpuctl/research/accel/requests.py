@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.research.accel.recorded import scaled
 from gpuctl.research.accel.rows import name, number, read_rows
 from gpuctl.research.learn.repeated_runs import u

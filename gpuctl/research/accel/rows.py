@@ -8,7 +8,7 @@ import math
 from typing import TYPE_CHECKING, TypeVar
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.file_io import MOST_TABLE, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import read_whole
+from gpuctl.core.file_io import read_whole
 from gpuctl.predictors import card
 from gpuctl.research.accel import state as s
 from gpuctl.research.accel.net_kernel import PAIR_INPUTS, REQUEST_INPUTS, UNITS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis
 from gpuctl.research.accel.evaluate import GainRow, LoadGroupRow, LoadRow
@@ -111,7 +111,7 @@ def result(
         sources: where requests and costs came from.
         warnings: what a reader must know.
     """
-    population = note("{n:,} request{n||s} on {system}.", n=len(requests), system=ours(machine.system.text))
+    population = note("{n:,} request{n||s} on {system}.", n=len(requests), system=literal(machine.system.text))
     groups = [row for each in outcomes for row in by_group(each, requests, machine)]
     times = [
         TimeRow(each.policy.name, each.cpu_s,
@@ -127,15 +127,15 @@ def result(
     if log:
         tables.append(LayerRow.table(pl.concat([_layers(each, requests) for each in outcomes]), population))
     settings = {
-        "system": ours(f"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us"),
-        "decisions": ours(f"each {number(rules.period_us)} us" if rules.period_us else "whenever one can start"),
-        "late requests": ours("dropped" if rules.drop else "kept"),
+        "system": literal(f"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us"),
+        "decisions": literal(f"each {number(rules.period_us)} us" if rules.period_us else "whenever one can start"),
+        "late requests": literal("dropped" if rules.drop else "kept"),
     }
     return _analysis(_name(machine), tables, settings, command, warnings, sources)
 
 
 def _name(machine: Machine) -> Note:
-    return note("{name}", name=Named("cluster", machine.system.text))
+    return note("{name}", name=NamedValue("cluster", machine.system.text))
 
 
 def _analysis(  # noqa: PLR0917
@@ -166,8 +166,8 @@ def models(rows: Sequence[ModelRow], path: str, command: str, warnings: tuple[No
     """The rows of `gpuctl.research.accel.check.overview` as a result."""
     from gpuctl.research.accel.check import ModelRow
 
-    table = ModelRow.table(rows, note("All models of {path}.", path=Named("path", path)))
-    return _analysis(ours("costs"), [table], {}, command, warnings)
+    table = ModelRow.table(rows, note("All models of {path}.", path=NamedValue("path", path)))
+    return _analysis(literal("costs"), [table], {}, command, warnings)
 
 
 def stream(requests: Requests, machine: Machine, command: str) -> Analysis:
@@ -189,7 +189,7 @@ def evaluated(
     population = note(
         "{streams:,} streams of {n:,} request{n||s} a load, seeds {first} to {last}, on {system}.",
         streams=evaluation.streams, n=evaluation.requests, first=evaluation.first_seed,
-        last=evaluation.first_seed + evaluation.streams - 1, system=ours(machine.system.text),
+        last=evaluation.first_seed + evaluation.streams - 1, system=literal(machine.system.text),
     )  # fmt: skip
     generations, episodes = whole(about.get("generations")), whole(about.get("episodes"))
     gains = [replace(row, train_generations=generations, train_episodes=episodes) for row in scores.gains]
@@ -201,13 +201,13 @@ def evaluated(
         LoadGroupRow.table(scores.groups, population),
         CurveRow.table(steps, note("Each step of the training.")),
     )
-    training = ours("not known: the model has no card")
+    training = literal("not known: the model has no card")
     if generations is not None and episodes is not None:
         training = note("generations or rounds: {g:,}; simulated streams: {e:,}", g=generations, e=episodes)
     settings = {
-        "system": ours(f"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us"),
+        "system": literal(f"{', '.join(machine.system.kinds)}; {number(machine.system.bandwidth)} bytes/us"),
         "training": training,
-        "intervals": ours("95 %, Student's t over streams; gains are paired by stream"),
+        "intervals": literal("95 %, Student's t over streams; gains are paired by stream"),
     }
     return _analysis(_name(machine), tables, settings, command, (*warnings, *said))
 
@@ -222,8 +222,9 @@ def sentences(scores: Scores) -> tuple[Note, ...]:
         pays = "" if row.result == "more" else " Learning does not pay here."
         found.append(note(
             "At load {load} the model {more} {rule}, the best rule: {sla:.3f} against {rule_sla:.3f}.{pays}",
-            load=ours(number(row.load)), more=ours(more), rule=ours(row.rule), sla=row.sla, rule_sla=row.rule_sla,
-            pays=ours(pays),
+            load=literal(number(row.load)), more=literal(more), rule=literal(row.rule), sla=row.sla,
+            rule_sla=row.rule_sla,
+            pays=literal(pays),
         ))  # fmt: skip
     most = max((row.overhead_pct or 0.0 for row in scores.loads), default=0.0)
     if most > MOST_OVERHEAD_PCT:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.research.chain.baselines import PROBES
 from gpuctl.research.chain.cases import STATE_COLUMNS
@@ -87,11 +87,11 @@ def result(
         ),
     )  # fmt: skip
     return Analysis(
-        cluster=note("{name}", name=Named("cluster", log.name)),
+        cluster=note("{name}", name=NamedValue("cluster", log.name)),
         tables=tables,
         sections=((SECTION, "Chains of jobs"),),
         sources=sources,
-        settings={"rules": ours("Mirage's authors' simulator's (--compat mirage)")},
+        settings={"rules": literal("Mirage's authors' simulator's (--compat mirage)")},
         command=command,
         warnings=log.notes,
     )

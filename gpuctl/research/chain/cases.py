@@ -11,7 +11,7 @@ import polars as pl
 
 from gpuctl.core.durations import clock_s
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.file_io import MOST_TABLE, read_whole
 from gpuctl.research.chain.baselines import PROBES, average, known, reactive
 from gpuctl.research.chain.episode import COLUMNS, Pair, Situation
 from gpuctl.research.chain.log import check_size

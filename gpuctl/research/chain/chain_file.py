@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import read_whole
+from gpuctl.core.file_io import read_whole
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,60}")
 _NOWHERE = ("-a", "--array", "-M", "--clusters", "-W", "--wait")

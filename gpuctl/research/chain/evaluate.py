@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.research.chain import net_training
 from gpuctl.research.chain.bound import BOUNDED, cost_within
 from gpuctl.research.chain.episode import DAY_S, WARM_UP_S, Outcome

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.file_io import MOST_TABLE, read_whole
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuctl.core.notes import Named, Note, note, ours
+from gpuctl.core.notes import NamedValue, Note, literal, note
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.research.chain import journal
 from gpuctl.research.chain.policies import QUANTILES
@@ -57,13 +57,13 @@ def advice(found: Advice, accrues: bool | None, command: str) -> Analysis:
         note(
             "{n:,} job{n||s} of the partition {n|was|were} left out: {n|it waits|they wait} for {reason}",
             n=n,
-            reason=Named("value", reason),
+            reason=NamedValue("value", reason),
         )
         for reason, n in found.left_out.items()
     ]
     if accrues is not True:
         warnings.append(
-            ours("With PriorityFlags=ACCRUE_ALWAYS, S could depend on P and age meanwhile: in simulations neither "
+            literal("With PriorityFlags=ACCRUE_ALWAYS, S could depend on P and age meanwhile: in simulations neither "
                  "interruption nor overlap (docs/research/chain.md)")
         )  # fmt: skip
     return _result(
@@ -72,7 +72,7 @@ def advice(found: Advice, accrues: bool | None, command: str) -> Analysis:
             question="Is it time to submit the successor?", columns=ADVICE,
             frame=pl.DataFrame([row]).select(column.name for column in ADVICE), first_columns=9,
         ),
-        note("{name}", name=Named("job", found.job)), command, tuple(warnings),
+        note("{name}", name=NamedValue("job", found.job)), command, tuple(warnings),
     )  # fmt: skip
 
 
@@ -93,10 +93,10 @@ def status(state: JournalState, command: str) -> Analysis:
     return _result(
         ResultTable(
             name="chain_jobs", section="chain", title="Jobs of the chain", notes=(), columns=STATUS,
-            population=note("{n:,} job{n||s} in the journal; the chain is {end}", n=len(rows), end=ours(end)),
+            population=note("{n:,} job{n||s} in the journal; the chain is {end}", n=len(rows), end=literal(end)),
             question="How far is the chain?", frame=pl.DataFrame(rows, schema).select(c.name for c in STATUS),
         ),
-        note("{name}", name=Named("name", state.name)), command, (),
+        note("{name}", name=NamedValue("name", state.name)), command, (),
     )  # fmt: skip
 
 

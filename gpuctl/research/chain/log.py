@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.notes import Note, note, ours
+from gpuctl.core.notes import Note, literal, note
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -98,7 +98,7 @@ def from_store(store: Store, cluster: str | None) -> Log:
         .otherwise(pl.col("user").rank("dense").cast(pl.Int64) - 1)
         .alias("user"),
     )
-    told = tuple(note("{n:,} job{n||s} {what}", n=n, what=ours(what)) for what, n in counts.items() if n)
+    told = tuple(note("{n:,} job{n||s} {what}", n=n, what=literal(what)) for what, n in counts.items() if n)
     columns = {column: cells[column].to_numpy() for column in cells.columns}
     first = int(kept["start_s"].min())  # type: ignore[arg-type]
     users = tuple(kept["user"].drop_nulls().unique().sort().to_list())

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.ingest.slurm.site.state_json import text, words
 from gpuctl.replay.policies.mirage.slots_kernel import SLOTS
 from gpuctl.research.chain import episode_kernel as kernel
 from gpuctl.research.chain.episode import Pair
 from gpuctl.research.chain.log import UNLIMITED_S
-from gpuctl.waits.snapshot import array_tasks
+from gpuctl.waits.queue_snapshot import array_tasks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.core.notes import Named, Note, note, ours
+from gpuctl.core.notes import NamedValue, Note, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, Column, ResultTable
 from gpuctl.research.chain.episode import DAY_S
@@ -61,7 +61,7 @@ def _bound(evaluation: Evaluation) -> dict[str, Note]:
     if evaluation.max_overlap_h is None:
         return {}
     bound = note(
-        "{hours} h, on the last fifth of the starts before the split", hours=ours(number(evaluation.max_overlap_h))
+        "{hours} h, on the last fifth of the starts before the split", hours=literal(number(evaluation.max_overlap_h))
     )
     return {"largest mean overlap": bound}
 
@@ -80,11 +80,11 @@ def result(
         "chain, and submissions "
         "until {ahead:,} day{ahead||s} after the first of these.",
         n=outcomes.height // max(len(evaluation.policies) * (evaluation.jobs - 1), 1),
-        warm=ours(number(evaluation.warm_up_s / DAY_S)),
+        warm=literal(number(evaluation.warm_up_s / DAY_S)),
         jobs=evaluation.jobs,
-        ahead=ours(number((evaluation.arrivals_s - evaluation.warm_up_s) / DAY_S)),
+        ahead=literal(number((evaluation.arrivals_s - evaluation.warm_up_s) / DAY_S)),
     )
-    caveat = ours(
+    caveat = literal(
         "Policies that depend on the outage cost were tried with several; asap, whose overlap is nearly the whole "
         "limit, is left out."
     )
@@ -103,7 +103,7 @@ def result(
         FrontierRow.table(frontier, population, (caveat,)),
     )  # fmt: skip
     return Analysis(
-        cluster=note("{name}", name=Named("cluster", log.name)),
+        cluster=note("{name}", name=NamedValue("cluster", log.name)),
         tables=tables,
         sections=(("chain", "Chains of jobs"),),
         sources=sources,
@@ -115,11 +115,11 @@ def result(
                 limit=evaluation.pair.limit_min,
                 lasts=evaluation.pair.lasts_min,
             ),
-            "looks": ours("each ten minutes of the clock, P's end noticed there")
+            "looks": literal("each ten minutes of the clock, P's end noticed there")
             if evaluation.grid
-            else ours("each ten minutes from P's start, submissions to the minute"),
+            else literal("each ten minutes from P's start, submissions to the minute"),
             "outage cost": note(
-                "{cost} h of overlap for an hour of interruption", cost=ours(number(evaluation.outage_cost))
+                "{cost} h of overlap for an hour of interruption", cost=literal(number(evaluation.outage_cost))
             ),
             **_bound(evaluation),
             "intervals": note("95 %, bootstrap over days of starts, {n:,} resample{n||s}", n=RESAMPLES),

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.file_io import MOST_TABLE, read_whole
 from gpuctl.research.dag.jobs import MOST_TASKS, Job, Stage
 
 if TYPE_CHECKING:

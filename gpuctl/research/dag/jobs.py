@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.file_io import MOST_TABLE, read_whole
 from gpuctl.research.dag.loop_kernel import Work
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import MOST_TABLE, read_whole
+from gpuctl.core.file_io import MOST_TABLE, read_whole
 from gpuctl.research.dag.features import AMOUNT, FEATURES, Limit, features_of
 from gpuctl.trees import model as trees
 from gpuctl.trees.rules import read_file, text_of

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from gpuctl.core.notes import Named, Note, named, note, ours
+from gpuctl.core.notes import NamedValue, Note, literal, named, note
 from gpuctl.core.results import Analysis
 from gpuctl.research.dag.evaluate import best_simple, change
 from gpuctl.research.learn.repeated_runs import student_interval
@@ -158,7 +158,7 @@ def simulated(
     return _analysis(named("path", path), tables, settings, command, (KNOWN,))
 
 
-KNOWN = ours(
+KNOWN = literal(
     "Every policy knows how long tasks take and how many a stage has, as Decima does. Where the file's times are those "
     "that were measured afterwards, all of them are oracles."
 )
@@ -170,14 +170,14 @@ _LIMITS = {
 
 
 def _limit(limit: Limit | None) -> Note:
-    return ours("" if limit is None else _LIMITS[limit.value])
+    return literal("" if limit is None else _LIMITS[limit.value])
 
 
 def _limits(policies: Sequence[Policy]) -> dict[str, Note]:
     """How many executors the trees among policies give to a job."""
     trees = [policy for policy in policies if policy.limit]
     return {
-        f"limit {k}": note("{policy}: {limit}", policy=Named("policy", tree.name), limit=_limit(tree.limit))
+        f"limit {k}": note("{policy}: {limit}", policy=NamedValue("policy", tree.name), limit=_limit(tree.limit))
         for k, tree in enumerate(trees, 1)
     }
 
@@ -223,7 +223,7 @@ def evaluated(
     if any(fidelity.values()):
         tables.append(_fidelity(fidelity, population))
     settings = _setting(setting.executors, setting.delay_ms) | _limits(policies)
-    return _analysis(ours("made-up jobs"), tuple(tables), settings, command)
+    return _analysis(literal("made-up jobs"), tuple(tables), settings, command)
 
 
 PLAIN_NAMES = ("fifo", "fair", "wfair", "cp", "srpt")
@@ -238,7 +238,7 @@ def _taught(policy: Policy) -> int | None:
 
 def _verdict(load: float, name: str, best: str, changes: tuple[float | None, ...]) -> Note:
     mean, low, high = (float("nan") if each is None else each for each in changes)
-    who, than = Named("policy", name), ours(best)
+    who, than = NamedValue("policy", name), literal(best)
     if high < 0:
         return note(
             "At load {load:g} jobs are done {by:.1f} % sooner ({least:.1f} to {most:.1f}) under {who} than under "
@@ -262,7 +262,7 @@ def _fidelity(found: Mapping[float, Sequence[Fidelity]], population: Note) -> Re
         for load, several in found.items()
         for each in several
     ]
-    caveat = ours(
+    caveat = literal(
         "The search parts near-equal actions, too: what a choice costs says more than how often it is the same."
     )
     return FidelityRow.table(rows, population, (caveat,))
@@ -286,7 +286,7 @@ def distilled(
         unseen = note("Sets of jobs that the tree was not fitted to: {sets}.", sets=training["tested on"])
         tables.append(_fidelity(fidelity, unseen))
     tables.append(rules_table(rules, SECTION))
-    leaves = ours("no limit") if distillation.leaves is None else note("{n} at most", n=distillation.leaves)
+    leaves = literal("no limit") if distillation.leaves is None else note("{n} at most", n=distillation.leaves)
     settings = {
         "teacher": named("policy", distillation.teacher),
         **_setting(distillation.executors, distillation.delay_ms),
@@ -296,7 +296,7 @@ def distilled(
         **training,
         "training": note("{s:.1f} CPU seconds", s=cpu_s),
     }  # fmt: skip
-    return _analysis(ours("a tree"), tuple(tables), settings, command)
+    return _analysis(literal("a tree"), tuple(tables), settings, command)
 
 
 def rules_result(rules: Rules, path: str, limit: Limit, command: str) -> Analysis:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import listed, note, ours
+from gpuctl.core.notes import listed, literal, note
 from gpuctl.research.dag import model
 from gpuctl.research.dag.distil import Distillation, Fidelity, Round, distil, fidelity
 from gpuctl.research.dag.features import Limit, features_of
@@ -95,7 +95,7 @@ def run(asked: Distillation, wanted: TrainingSets, paths: Sequence[Path], tell: 
         tests = {math.nan: [late for _, late in parts if late]}
         told = {
             "trained on": listed("path", map(str, paths)),
-            "tested on": ours("the last fifth of the jobs of each file, by arrival"),
+            "tested on": literal("the last fifth of the jobs of each file, by arrival"),
         }
     else:
         made = [
@@ -107,7 +107,7 @@ def run(asked: Distillation, wanted: TrainingSets, paths: Sequence[Path], tell: 
             load: [generate(seeds[-1] + 1 + k, wanted.jobs, asked.executors, load) for k in range(wanted.test)]
             for load in wanted.loads
         }
-        loads = ours(", ".join(f"{load:g}" for load in wanted.loads))
+        loads = literal(", ".join(f"{load:g}" for load in wanted.loads))
         told = {
             "trained on": note("{n:,} made-up sets of {jobs:,} job{jobs||s} at loads {loads} in turn, seeds "
                                "{first} to {last}",

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import MOST_TABLE, read_whole
-from gpuctl.core.text import storable
+from gpuctl.core.file_io import MOST_TABLE, read_whole
+from gpuctl.core.storable_text import storable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -215,7 +215,7 @@ def _read_jobs(path: Path, horizon: int) -> tuple[tuple[str, ...], tuple[Ints, I
 
 def write_case(case: Case, folder: Path) -> tuple[Path, ...]:
     """Write `CAPACITY`, `JOBS` and `ABOUT` into a folder, which is made where it is not there."""
-    from gpuctl.core.files import write_atomically
+    from gpuctl.core.file_io import write_atomically
 
     folder.mkdir(parents=True, exist_ok=True)
     on_demand = case.on_demand if case.on_demand is not None else [""] * case.horizon

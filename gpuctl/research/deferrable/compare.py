@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis, ends
 from gpuctl.research.deferrable.generator import Made, generate
@@ -145,7 +145,7 @@ def result(
         tables=tables,
         sections=(("deferrable_scores", "Policies of deferrable jobs"),),
         sources=(),
-        settings={"intervals": ours("95 %, Student's t; differences are paired, case by case")},
+        settings={"intervals": literal("95 %, Student's t; differences are paired, case by case")},
         command=command,
     )
 
@@ -153,13 +153,14 @@ def result(
 def _verdict(row: ScoreRow, rule: str) -> Note:
     """Whether learning pays at a load."""
     mean, low, high = (math.nan if each is None else each for each in (row.diff_mean, row.diff_low, row.diff_high))
-    how: dict[str, Note | Named] = {
-        "load": ours(number(row.load)), "policy": Named("policy", row.policy), "rule": Named("policy", rule),
-        "score": ours(number(row.score_mean)), "gain": ours(f"{mean:+.3f}"),
+    how: dict[str, Note | NamedValue] = {
+        "load": literal(number(row.load)), "policy": NamedValue("policy", row.policy),
+        "rule": NamedValue("policy", rule),
+        "score": literal(number(row.score_mean)), "gain": literal(f"{mean:+.3f}"),
     }  # fmt: skip
     if math.isnan(low):
         return note("Load {load}: {policy} scores {score}, {gain} to {rule}; one case gives no interval.", **how)
-    how |= {"low": ours(f"{low:+.3f}"), "high": ours(f"{high:+.3f}")}
+    how |= {"low": literal(f"{low:+.3f}"), "high": literal(f"{high:+.3f}")}
     if low > 0:
         return note(
             "Load {load}: learning pays. {policy} scores {score}, {gain} ({low} to {high}) to {rule}, the best simple "

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.spelling import meant
-from gpuctl.replay.policies.osdec.windows import LONGEST_S, SHARE, hashed, put_off, slots_of
+from gpuctl.core.suggestions import meant
+from gpuctl.replay.policies.osdec.deferral_windows import LONGEST_S, SHARE, hashed, put_off, slots_of
 from gpuctl.research.deferrable.cases import DAY_S, MOST_SLOTS, Case
 
 if TYPE_CHECKING:

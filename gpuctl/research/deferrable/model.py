@@ -11,7 +11,7 @@ from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError
 from gpuctl.predictors import card
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
-from gpuctl.replay.policies.osdec.weights import read_weights
+from gpuctl.replay.policies.osdec.net_weights import read_weights
 from gpuctl.research.deferrable.observation import SHAPES, Observer, flat
 from gpuctl.research.deferrable.slots import Outcome, Rule, begun, outcome, simulate
 from gpuctl.research.learn.saved import net_of

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import polars as pl
 
-from gpuctl.core.notes import Named, note, ours
+from gpuctl.core.notes import NamedValue, literal, note
 from gpuctl.core.numbers import number
 from gpuctl.core.results import Analysis
 from gpuctl.research.deferrable.slots import WAIT_COST, score
@@ -100,7 +100,7 @@ def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) 
     """
     population = note(
         "{jobs:,} deferrable job{jobs||s}, {slots:,} slot{slots||s} of {minutes} min.",
-        jobs=len(case.ids), slots=case.horizon, minutes=ours(number(case.slot_s / 60)),
+        jobs=len(case.ids), slots=case.horizon, minutes=literal(number(case.slot_s / 60)),
     )  # fmt: skip
     tables = (
         PolicyRow.table([_row(case, one) for one in ran], population),
@@ -108,15 +108,15 @@ def result(case: Case, ran: Sequence[Ran], evict: str, name: str, command: str) 
         JobRow.table(_jobs(case, ran), population),
     )
     return Analysis(
-        cluster=note("{name}", name=Named("cluster", name)),
+        cluster=note("{name}", name=NamedValue("cluster", name)),
         tables=tables,
         sections=(("deferrable", "Deferrable jobs"),),
         sources=(),
         settings={
-            "slots": note("{n:,} of {minutes} min", n=case.horizon, minutes=ours(number(case.slot_s / 60))),
+            "slots": note("{n:,} of {minutes} min", n=case.horizon, minutes=literal(number(case.slot_s / 60))),
             "GPUs": note("{n:,}", n=case.total),
             "slots of a day": note("{n:,}", n=case.season),
-            "evicted first": ours(
+            "evicted first": literal(
                 "the latest start" if evict == "newest" else "the run that loses the fewest GPU-hours"
             ),
         },
@@ -145,7 +145,9 @@ def _warnings(case: Case) -> tuple[Any, ...]:
         if isinstance(count, int) and count > 0:
             found.append(
                 note(
-                    "{count:,} deferrable job{count||s} {count|is|are} left out: they {why}", count=count, why=ours(why)
+                    "{count:,} deferrable job{count||s} {count|is|are} left out: they {why}",
+                    count=count,
+                    why=literal(why),
                 )
             )
     return tuple(found)

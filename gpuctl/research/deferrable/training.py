@@ -10,7 +10,7 @@ import numpy as np
 from gpuctl.compiled import jit
 from gpuctl.core.errors import InputError
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
-from gpuctl.replay.policies.osdec.weights import layers
+from gpuctl.replay.policies.osdec.net_weights import layers
 from gpuctl.research.deferrable.generator import Made, generate
 from gpuctl.research.deferrable.model import FEATURES, rule_of
 from gpuctl.research.deferrable.slots import begun, outcome, quantiles, score

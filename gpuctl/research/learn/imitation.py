@@ -14,10 +14,10 @@ import numpy as np
 
 from gpuctl.core.errors import InputError
 from gpuctl.replay.engine.state import D_FINISH, D_PREEMPT, D_START, D_TIMEOUT, RUNNING, SUSPENDING, WAITING
-from gpuctl.replay.policies.tree.known import FEATURES, Ended, Jobs, rows_of
+from gpuctl.replay.policies.tree.known import FEATURES, JobHistory, Jobs, rows_of
+from gpuctl.trees.batch_rules import Judge
 from gpuctl.trees.fit import fit
 from gpuctl.trees.model import rules_of
-from gpuctl.trees.walk import Judge
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -98,7 +98,7 @@ class _Eye:
         self._preempts = preempts
         self._simulation = simulation
         self._seen = 0
-        self._ended = Ended()
+        self._ended = JobHistory()
         self._every = 1
         self._number = self._left_out = self._size = 0
         self._rows: list[Ints] = []

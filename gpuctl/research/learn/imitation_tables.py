@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from gpuctl.core.notes import Named, named, note, ours
+from gpuctl.core.notes import NamedValue, literal, named, note
 from gpuctl.predictors.results import analysis_of, finite
 from gpuctl.replay.policies.tree.known import FEATURES
 from gpuctl.research.learn.imitation import Decisions, Fidelity
@@ -66,12 +66,12 @@ def result(
             rows=len(learnt.rows), decisions=learnt.at.size, every=learnt.thinned,
         ),
         "run it with": note(
-            "--policy tree --param tree.file={path}{more}", path=Named("path", model),
-            more=ours(" --param tree.preempt=true" if preempts else ""),
+            "--policy tree --param tree.file={path}{more}", path=NamedValue("path", model),
+            more=literal(" --param tree.preempt=true" if preempts else ""),
         ),
     }  # fmt: skip
     rules = rules_table(rules_of(tree, FEATURES), SECTION)
-    return analysis_of(ours("a tree"), (fidelity, rules), settings, command, sources, warnings=())
+    return analysis_of(literal("a tree"), (fidelity, rules), settings, command, sources, warnings=())
 
 
 def _verdict(found: Sequence[Fidelity]) -> Any:
@@ -81,11 +81,11 @@ def _verdict(found: Sequence[Fidelity]) -> Any:
         return note(
             "The tree agrees with its teacher in {share:.1f} % of the choices, the best simple order ({best}) in "
             "{other:.1f} %.",
-            share=100 * tree.same, best=ours(best.policy), other=100 * best.same,
+            share=100 * tree.same, best=literal(best.policy), other=100 * best.same,
         )  # fmt: skip
     return note(
         "The tree does not pay: a simple order ({best}) agrees with the teacher in {other:.1f} % of the choices, the "
-        "tree in {share:.1f} %.", share=100 * tree.same, best=ours(best.policy), other=100 * best.same,
+        "tree in {share:.1f} %.", share=100 * tree.same, best=literal(best.policy), other=100 * best.same,
     )  # fmt: skip
 
 

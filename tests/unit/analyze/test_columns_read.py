@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.analyze import delays
-from gpuctl.analyze.bases import MADE_OF, Bases
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
+from gpuctl.analyze.shared_tables import MADE_OF, SharedTables
 from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
@@ -42,13 +42,13 @@ def test_no_column_is_made_that_nothing_reads(store: Store) -> None:
 
 
 def test_without_statements_every_column_is_made(store: Store) -> None:
-    Bases(store, "c", Options(), lambda _text: None).need(("attempts",))
+    SharedTables(store, "c", Options(), lambda _text: None).need(("attempts",))
     assert {"am_start_ts", "exit_signal", "priority"} <= set(store.frame("DESCRIBE base_attempts")["column_name"])
 
 
 def test_what_stands_for_a_table_without_rows_is_as_that_table(store: Store) -> None:
     for name in MADE_OF:
-        whole, none = (Bases(store, "c", Options(), lambda _text: None) for _ in range(2))
+        whole, none = (SharedTables(store, "c", Options(), lambda _text: None) for _ in range(2))
         whole._there = dict.fromkeys(MADE_OF.values(), True)
         made = []
         for bases in (whole, none):
@@ -60,8 +60,8 @@ def test_what_stands_for_a_table_without_rows_is_as_that_table(store: Store) -> 
 
 def test_numbers_whose_tables_are_made_are_asked_for_together(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
-    ask = Bases.ask
-    monkeypatch.setattr(Bases, "ask", lambda self, sql, **more: (asked.append(sql), ask(self, sql, **more))[1])
+    ask = SharedTables.ask
+    monkeypatch.setattr(SharedTables, "ask", lambda self, sql, **more: (asked.append(sql), ask(self, sql, **more))[1])
     analyze(store, Options(sections=("failures",)))
     numbers = [sql for sql in asked if sql.startswith("SELECT (SELECT count")]
     assert sum(sql.count("'attempts_killed' AS name") for sql in numbers) == 1
@@ -79,7 +79,7 @@ def test_who_overtook_whom_is_found_where_something_may_read_it(
     split = delays.split
     monkeypatch.setattr(delays, "split", lambda *given, order: (found.append(order), split(*given, order=order))[1])
     statements = None if read is None else [f"SELECT {read} FROM base_delays"]
-    Bases(store, "c", Options(), lambda _text: None, statements).need(("delays",))
+    SharedTables(store, "c", Options(), lambda _text: None, statements).need(("delays",))
     assert found == [order]
 
 
@@ -91,10 +91,12 @@ def counted(
 ) -> tuple[list[int], list[list[str]]]:
     """Numbers of the population, each asked for by name and whether of all jobs, and the names in each statement."""
     statements = []
-    ask = Bases.ask
-    monkeypatch.setattr(Bases, "ask", lambda self, sql, **more: (statements.append(sql), ask(self, sql, **more))[1])
+    ask = SharedTables.ask
+    monkeypatch.setattr(
+        SharedTables, "ask", lambda self, sql, **more: (statements.append(sql), ask(self, sql, **more))[1]
+    )
     later = {"population": [*OF_JOBS, "attempts"]}
-    bases = Bases(store, "c", Options(**options), lambda _text: None, numbers=later)
+    bases = SharedTables(store, "c", Options(**options), lambda _text: None, numbers=later)
     bases.need(("jobs",))
     found = [bases.scalars("population", [name], whole=whole)[name] for name, whole in asked]
     return found, [sorted(re.findall(r"'(\w+)' AS name", sql)) for sql in statements]

@@ -9,7 +9,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from gpuctl.analyze import query, registry
+from gpuctl.analyze import registry, shared_sql
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.core.errors import UsageError
@@ -52,7 +52,7 @@ def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> Non
             "CREATE TABLE base_jobs AS SELECT *, 0 AS attempts, 0.0 AS run_s, 1.0 AS gpus, 1 AS nodes "
             "FROM base_attempts LIMIT 0"
         )
-        con.execute(f"CREATE VIEW base_held AS {query.base_sql('held')}")
+        con.execute(f"CREATE VIEW base_held AS {shared_sql.base_sql('held')}")
         found = set()
         for threads in (1, 2, 4, 4, 4):
             con.execute(f"SET threads = {threads}")

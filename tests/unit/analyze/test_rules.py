@@ -26,7 +26,7 @@ def one_server(*rows: tuple[float, float, float, int, int], size: int = 8) -> tu
 def test_a_quota_lies_between_what_was_started_and_what_had_to_wait() -> None:
     # queue 0 holds 4 and may not start 2 more for nine hours although 4 GPUs are free
     waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([np.nan]), 0.0))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), 0.0))
     assert found.limits.tolist() in ([4.0], [5.0])
     assert found.lost == 0
     assert (found.low[0], found.high[0]) == (9 * HOUR, 9 * HOUR)
@@ -36,14 +36,14 @@ def test_a_quota_lies_between_what_was_started_and_what_had_to_wait() -> None:
 def test_where_nothing_binds_fair_share_is_not_known() -> None:
     # the server is full while the gang waits: it may have been over its quota or not
     waits, held, layout = one_server((0, 0, 10 * HOUR, 8, 1), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([np.nan, np.nan]), None))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan, np.nan]), None))
     assert (found.low[0], found.high[0]) == (0, 9 * HOUR)
     assert (found.low[1], found.high[1]) == (0, 9 * HOUR)
 
 
 def test_what_is_given_is_obeyed_and_what_it_leaves_is_told() -> None:
     waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([8.0]), 0.0))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([8.0]), 0.0))
     assert found.limits.tolist() == [8.0]
     assert found.low.tolist() == found.high.tolist() == [0, 0, 0, 9 * HOUR]
     assert found.lost > 0.98
@@ -80,13 +80,13 @@ def test_borrowing_is_tried_up_to_every_number_of_busy_gpus(
     size: int, borrow_below: float | None, busy: list[int]
 ) -> None:
     waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0), size=size)
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([np.nan]), borrow_below))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), borrow_below))
     assert found.considered[0].busy.tolist() == busy
 
 
 def test_of_many_numbers_of_busy_gpus_513_are_tried() -> None:
     waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0), size=5120)
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([np.nan]), None))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), None))
     assert found.considered[0].busy.tolist() == list(range(0, 5121, 10))
 
 
@@ -95,7 +95,7 @@ def test_a_queue_may_exceed_its_quota_up_to_the_share_that_its_starts_show() -> 
     waits, held, layout = one_server(
         (0, 0, 10 * HOUR, 3, 0), (60, 60, 10 * HOUR, 1, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0)
     )
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([3.0]), None))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([3.0]), None))
     assert found.considered[0].starts.tolist() == [1, 1, 1, 1, 0, 0, 0, 0, 0], "the second job, up to 0 to 8 busy GPUs"
     # except two minutes at either end
     assert found.considered[0].waits.tolist() == [0] * 6 + [9 * HOUR - 240] * 3
@@ -113,7 +113,7 @@ def test_what_other_queues_hold_counts_as_busy_and_not_for_the_quota() -> None:
         (120, 120, 10 * HOUR, 1, 0),
         (HOUR, 10 * HOUR, 11 * HOUR, 2, 0),
     )
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([1.0, 8.0]), None))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([1.0, 8.0]), None))
     # what waits for both at once is over the quota whenever it starts
     assert found.considered[0].broken.tolist() == [[2, 0]] * 2 + [[1, 0]] * 2 + [[0, 0]] * 5
     assert found.considered[0].waits.tolist() == [0] * 6 + [9 * HOUR - 240] * 3
@@ -122,7 +122,7 @@ def test_what_other_queues_hold_counts_as_busy_and_not_for_the_quota() -> None:
 def test_of_many_quotas_512_are_tried() -> None:
     # it held 600 and was refused 1021: the 512 even numbers up to 1022, one more than it would have held, are tried
     waits, held, layout = one_server((0, 0, 10 * HOUR, 600, 0), (HOUR, 10 * HOUR, 11 * HOUR, 421, 0), size=2000)
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([np.nan]), 0.0))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), 0.0))
     assert found.considered[0].quotas[0].tolist() == [[600], [600], [1020]]
 
 
@@ -132,7 +132,7 @@ def test_gpus_are_in_use_on_servers_that_are_down_and_in_jobs_whose_servers_are_
     down = replace(layout.servers, start=np.zeros(1), end=np.array([10 * HOUR]), held=np.array([8]))
     somewhere = Holdings(*(np.array(each) for each in ([0.0, 10 * HOUR], [10 * HOUR, 11 * HOUR], [8.0, 2.0], [1, 0])))
     layout, held = (replace(layout, servers=down), held) if known else (layout, somewhere)
-    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.Known(np.array([8.0, 8.0]), 0.0))
+    found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([8.0, 8.0]), 0.0))
     assert found.low.tolist() == found.high.tolist() == [0, 9 * HOUR, 0, 0]
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import duckdb
 import pytest
 
-from gpuctl.analyze import query, registry
+from gpuctl.analyze import registry, shared_sql
 from gpuctl.queries.catalogue import parameters
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def test_gangs_wait_from_when_they_may_start_until_they_hold_their_gpus_or_give_
     )  # fmt: skip
     jobs = ["again", "pending", "given up", "instantly", "open", "CPUs"]
     tables.put("base_jobs", "job TEXT, gpu_type TEXT, gpu_type_request TEXT", *[(job, "H100", None) for job in jobs])
-    found = tables.ask(query.base_sql("waiting_gangs"))
+    found = tables.ask(shared_sql.base_sql("waiting_gangs"))
     assert found == [
         ("again", "q", "H100", 1, 135, 150),
         ("again", "q", None, 1, 107, 108),
@@ -106,8 +106,8 @@ def test_each_job_with_a_progress_is_of_one_kind(tables: Tables) -> None:
         (False, 0, 2, False, None, 0, None),
         (False, 0, 0, False, None, 0, None),
     )  # fmt: skip
-    names = [name for name in query.numbers("population") if name.startswith("training_")]
-    asked = query.scalars("population", sorted({*names} - {"training_unknown"}))
+    names = [name for name in shared_sql.numbers("population") if name.startswith("training_")]
+    asked = shared_sql.scalars("population", sorted({*names} - {"training_unknown"}))
     assert {row["name"]: row["value"] for row in tables.named(asked)} == {
         "training_jobs": 10, "training_usable": 4, "training_unusable": 6, "training_few": 2, "training_other": 3,
         "training_silent": 1, "training_valid": 1, "training_steps": 2, "training_nan": 2, "training_stamps": 1,
@@ -125,7 +125,7 @@ def test_waits_of_the_paper_are_those_of_gangs_that_ran_a_minute(tables: Tables)
     runs = [("a", 0, 60), ("b", 0, 59), ("c", 0, 100), ("d", 0, 100), ("d", 1, 61)]
     tables.put("base_attempts", "job TEXT, attempt INTEGER, run_s DOUBLE", *runs)
     names = ("delays_waited", "paper_waits", "delays_ineligible", "delays_eligible_waited", "delays_while_free")
-    found = {row["name"]: row["value"] for row in tables.named(query.scalars("population", names))}
+    found = {row["name"]: row["value"] for row in tables.named(shared_sql.scalars("population", names))}
     assert [found[name] for name in names] == [4, 2, 2, 3, 2]
 
 
@@ -148,7 +148,7 @@ def test_containers_preempted_while_a_job_waited_are_those_within_its_waits(tabl
         ("c", "stranger", "preempted", 8, 150), ("d", "stranger", "preempted", 8, 150),
         ("d", "mine", "preempted", 8, 150),
     )  # fmt: skip
-    sql = query.base_sql("explain_preempted")
+    sql = shared_sql.base_sql("explain_preempted")
     sql = f"SELECT own, job, containers, gpus, epoch(first_ts), epoch(last_ts) FROM ({sql})"
     assert tables.ask(sql, cluster="c", job="mine") == [
         (True, "mine", 1, 16, 290, 290),
@@ -212,9 +212,9 @@ def test_events_of_machines_are_on_the_clock_of_the_log_and_end_with_it(tables: 
     rows = [("m1", "down", "c", 30, 31), ("m1", "down", "a", 50, 100), ("m2", "drain", "b", 10, 20)]
     rows.append(("m3", "down", "after the log", 200, 300))
     for cluster, off in (("wall", at - 7 * 3600), ("utc", at)):
-        found = tables.ask(query.base_sql("machine_events"), cluster=cluster)
+        found = tables.ask(shared_sql.base_sql("machine_events"), cluster=cluster)
         assert found == [(*row[:3], row[3] + off, row[4] + off) for row in rows]
-        down = f"SELECT machine, epoch(from_ts), epoch(to_ts) FROM ({query.base_sql('machines_down')})"
+        down = f"SELECT machine, epoch(from_ts), epoch(to_ts) FROM ({shared_sql.base_sql('machines_down')})"
         assert tables.ask(down, cluster=cluster) == [(row[0], row[3] + at, row[4] + at) for row in rows]
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.analyze import telemetry_renewal
-from gpuctl.analyze.bases import Bases
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
+from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.analyze.telemetry_renewal import renew
 from gpuctl.core.job_filter import JobFilter
 from gpuctl.ingest.pipeline.load import ingest
@@ -78,7 +78,7 @@ def test_a_summary_gives_the_figures_of_the_telemetry_until_something_changes(
     # neither by those who choose jobs, nor by the notebook's definition
     assert figures(db, filter=JobFilter(user=("u", "v"))) == read
     with Store(db) as store:
-        bases = Bases(store, "c", Options(definition="notebook"), lambda _: None)
+        bases = SharedTables(store, "c", Options(definition="notebook"), lambda _: None)
         bases.need(["util_histogram"])
         assert store.value("SELECT count(*) FROM base_util_histogram WHERE tenth = 1000") == 0
     # and not once something else was loaded, whether it is renewed or not

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpuctl.analyze.options import Options
-from gpuctl.analyze.query import base_sql
 from gpuctl.analyze.run import analyze
+from gpuctl.analyze.shared_sql import base_sql
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 from tests.examples import examples

@@ -11,7 +11,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpuctl.core.notes import Named, Note, Span, counted, foreign, is_foreign, listed, named, note, ours, together
+from gpuctl.core.notes import (
+    NamedValue,
+    Note,
+    Span,
+    counted,
+    is_foreign,
+    listed,
+    literal,
+    named,
+    note,
+    together,
+    untrusted,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -54,6 +66,7 @@ WORDS = {
     "gpuctl/replay/engine/never.py": {"why"},
     "gpuctl/replay/engine/setup.py": {"name", "HOW_TEXT[self.mode]", "self.placement"},
     "gpuctl/replay/contract/policy.py": {"value"},
+    "gpuctl/cli/experiment.py": {"_OPTIONS[name]"},
     "gpuctl/replay/experiments/result.py": {"locality"},
     "gpuctl/replay/inputs/clusters.py": {"key"},
     "gpuctl/replay/inputs/trace.py": {"why"},
@@ -139,12 +152,14 @@ def test_only_documents_make_notes_in_another_way() -> None:
 
 
 def test_a_note_is_its_text_and_knows_its_names() -> None:
-    made = note("{n:,} jobs of {user}: {more}", n=1234, user=Named("user", "ada"), more=listed("job", ["7", "", "8"]))
+    made = note(
+        "{n:,} jobs of {user}: {more}", n=1234, user=NamedValue("user", "ada"), more=listed("job", ["7", "", "8"])
+    )
     assert made == "1,234 jobs of ada: 7, , 8"
     assert made.named == (Span(14, 17, "user"), Span(19, 20, "job"), Span(24, 25, "job"))
     assert made.replaced(lambda kind, name: f"<{kind} {name}>") == "1,234 jobs of <user ada>: <job 7>, , <job 8>"
     assert note("a {{b}}") == "a {b}"
-    assert together(" and ", [named("job", "1"), ours("x")]).named == (Span(0, 1, "job"),)
+    assert together(" and ", [named("job", "1"), literal("x")]).named == (Span(0, 1, "job"),)
     assert (counted(1, "job"), counted(2000, "job")) == ("1 job", "2,000 jobs")
 
 
@@ -159,5 +174,5 @@ def test_notes_survive_copies(name: str, text: str) -> None:
     made = together("", [Note(text), named("user", name)])
     for again in (copy.deepcopy(made), copy.copy(made)):
         assert (again, again.named) == (made, made.named)
-    assert is_foreign(foreign(name))
-    assert foreign(made) is made
+    assert is_foreign(untrusted(name))
+    assert untrusted(made) is made

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.core import files
+from gpuctl.core import file_io
 from gpuctl.core.errors import InputError
-from gpuctl.core.files import parse_toml, read_head, read_whole
+from gpuctl.core.file_io import parse_toml, read_head, read_whole
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -27,8 +27,8 @@ def pipe(tmp_path: Path) -> Path:
 
 @pytest.fixture(autouse=True)
 def _soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(files, "IDLE_S", 0.3)
-    monkeypatch.setattr(files, "PIPE_S", 0.8)
+    monkeypatch.setattr(file_io, "IDLE_S", 0.3)
+    monkeypatch.setattr(file_io, "PIPE_S", 0.8)
 
 
 def writing(path: Path, write: Callable[[int], object]) -> threading.Thread:

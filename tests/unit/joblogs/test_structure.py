@@ -15,8 +15,8 @@ from gpuctl.joblogs.classify import LEARNED, classify
 from gpuctl.joblogs.evidence import Facts, Verdict
 from gpuctl.joblogs.scan import CHUNK, Scanner
 from gpuctl.joblogs.structure import FORMATS
-from gpuctl.joblogs.structure.areas import area
 from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.structure.library_areas import area
 from gpuctl.joblogs.table import load
 from tests.signatures import scanner, table
 

@@ -15,7 +15,7 @@ from gpuctl.predictors.epochs import find_epochs
 from gpuctl.predictors.job_description import JobDescription
 from gpuctl.predictors.runtime import predict
 from gpuctl.predictors.series import series
-from gpuctl.predictors.transfer import Profiled, Shape, transfer
+from gpuctl.predictors.transfer import ProfiledJob, Shape, transfer
 from tests import trainjobs
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def test_transfer_from_four_jobs() -> None:
         # what 2.5 epochs tell of four of them
         seen = [float(np.diff(j.ends)[:2] @ (2 / 3, 1 / 3)) for j in jobs]
         shapes = [Shape(j.samples, j.batch, j.workers, model.validation) for j in jobs]
-        known = [Profiled(j.name, s, e) for j, s, e in zip(jobs[:4], shapes, seen, strict=False)]
+        known = [ProfiledJob(j.name, s, e) for j, s, e in zip(jobs[:4], shapes, seen, strict=False)]
         found = transfer(shapes[4], known)
         assert found is not None
         off = abs(float(np.log(found.epoch_s / jobs[4].epoch_s)))

@@ -45,7 +45,7 @@ def log(jobs: int = JOBS, **changes: Any) -> JobTable:
 
 
 @pytest.fixture(scope="module")
-def trained() -> history.Trained:
+def trained() -> history.TrainedModel:
     return history.train(log())
 
 
@@ -136,7 +136,7 @@ def test_a_new_job_is_told_what_the_log_would_have_told_it() -> None:
         np.testing.assert_allclose(new.means[0], old.means[job], rtol=1e-12)
 
 
-def test_it_learns_and_beats_the_rules(trained: history.Trained) -> None:
+def test_it_learns_and_beats_the_rules(trained: history.TrainedModel) -> None:
     scores = history_tables.wide(trained)
     by_name = {row["predictor"]: row for row in scores.to_dicts()}
     assert list(by_name) == ["history", "last_two", "mean", "median", "limit", "qssf"]
@@ -180,7 +180,7 @@ def test_intervals_hold_their_share_where_jobs_stay_as_they_are() -> None:
     assert covered == pytest.approx(80, abs=4)
 
 
-def test_predictions_are_ordered_and_of_one_row_a_job(trained: history.Trained) -> None:
+def test_predictions_are_ordered_and_of_one_row_a_job(trained: history.TrainedModel) -> None:
     jobs = asked(trained.table)
     found = history.predict(trained.model, jobs)
     assert found.columns == ["job", "predicted_s", "lower_s", "upper_s"]
@@ -192,7 +192,7 @@ def test_predictions_are_ordered_and_of_one_row_a_job(trained: history.Trained) 
     assert one.rows() == found[17:18].rows()
 
 
-def test_predictions_for_a_log_are_those_that_were_scored(trained: history.Trained) -> None:
+def test_predictions_for_a_log_are_those_that_were_scored(trained: history.TrainedModel) -> None:
     """LightGBM scored them while training; the loaded trees must say the same."""
     found = history._predicted(trained.table.rows, features.of_log(trained.table)[0], trained.model)
     submit, known = (trained.table.rows[name].to_numpy() for name in ("submit_s", "known"))
@@ -205,7 +205,7 @@ def test_predictions_for_a_log_are_those_that_were_scored(trained: history.Train
     assert 100 * inside.mean() == pytest.approx(scores.filter(measure="coverage_pct")["value"][0])
 
 
-def test_what_is_not_known_is_no_error(trained: history.Trained) -> None:
+def test_what_is_not_known_is_no_error(trained: history.TrainedModel) -> None:
     jobs = pl.DataFrame({"job": ["a", "b", "c"], "user": ["u7", "stranger", None]})
     found = history.predict(trained.model, jobs)
     assert np.isfinite(found.drop("job").to_numpy()).all()
@@ -215,7 +215,7 @@ def test_what_is_not_known_is_no_error(trained: history.Trained) -> None:
     assert history.predict(trained.model, jobs[:0]).height == 0
 
 
-def test_times_of_submission_may_be_dates(trained: history.Trained) -> None:
+def test_times_of_submission_may_be_dates(trained: history.TrainedModel) -> None:
     at = datetime(1970, 2, 12, 15, 30, tzinfo=UTC)
     jobs = asked(trained.table)[:1].drop("submit_s")
     dated = history.predict(trained.model, jobs.with_columns(submit_ts=pl.lit(at).dt.convert_time_zone("Asia/Tokyo")))
@@ -223,7 +223,7 @@ def test_times_of_submission_may_be_dates(trained: history.Trained) -> None:
     assert dated.rows() == seconds.rows()
 
 
-def test_a_folder_gives_the_same_predictions(trained: history.Trained, tmp_path: Path) -> None:
+def test_a_folder_gives_the_same_predictions(trained: history.TrainedModel, tmp_path: Path) -> None:
     history_folder.save(tmp_path / "m", trained.model, history_tables.about(trained, ()))
     loaded = history_folder.load(tmp_path / "m")
     jobs = asked(trained.table)
@@ -252,7 +252,7 @@ history_folder.save(Path(sys.argv[1]), trained.model, history_tables.about(train
 
 
 def test_the_same_jobs_give_the_same_bytes_with_any_number_of_threads(
-    trained: history.Trained, tmp_path: Path, root: Path
+    trained: history.TrainedModel, tmp_path: Path, root: Path
 ) -> None:
     history_folder.save(tmp_path / "all", trained.model, history_tables.about(trained, ()))
     command = [sys.executable, "-c", _SAVE, str(tmp_path / "one"), str(root / "tests" / "unit" / "predictors")]
@@ -263,7 +263,7 @@ def test_the_same_jobs_give_the_same_bytes_with_any_number_of_threads(
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "all" / name).read_bytes(), name
 
 
-def test_other_jobs_give_another_model(trained: history.Trained) -> None:
+def test_other_jobs_give_another_model(trained: history.TrainedModel) -> None:
     other = history.train(log(gpus=[4.0] * JOBS))
     assert other.model.texts != trained.model.texts
     assert other.digest != trained.digest
@@ -288,7 +288,7 @@ def test_too_few_jobs_are_told() -> None:
         history.train(log(101))
 
 
-def test_other_quantiles_are_wider(trained: history.Trained) -> None:
+def test_other_quantiles_are_wider(trained: history.TrainedModel) -> None:
     wide = history.train(log(), quantiles=(0.02, 0.5, 0.98))
     jobs = asked(trained.table)
     a, b = (history.predict(one.model, jobs) for one in (trained, wide))
@@ -302,14 +302,14 @@ def test_a_log_without_users_names_queues_and_limits_is_learnt_from_too() -> Non
     assert "limit" not in found.scores["predictor"]
 
 
-def test_features_are_described(trained: history.Trained) -> None:
+def test_features_are_described(trained: history.TrainedModel) -> None:
     described = history.described()
     assert set(trained.model.features) == set(described)
     assert all(described.values())
     assert sum(trained.gain) == pytest.approx(100)
 
 
-def test_tables_are_documented_and_add_up(trained: history.Trained) -> None:
+def test_tables_are_documented_and_add_up(trained: history.TrainedModel) -> None:
     result = history_tables.result(trained, (), "gpuctl train runtime")
     assert tuple(each.name for each in result.tables) == history_tables.TABLES
     for each in result.tables:
@@ -323,7 +323,7 @@ def test_tables_are_documented_and_add_up(trained: history.Trained) -> None:
     assert sum(jobs[part] for part in parts) == jobs["known"]
 
 
-def test_the_card_is_plain_json(trained: history.Trained) -> None:
+def test_the_card_is_plain_json(trained: history.TrainedModel) -> None:
     about = history_tables.about(trained, ())
     assert json.loads(json.dumps(about, allow_nan=False)) == json.loads(json.dumps(about))
     assert about["population"]["jobs"] == JOBS

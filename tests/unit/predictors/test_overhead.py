@@ -15,9 +15,9 @@ from gpuctl.predictors import overhead
 from gpuctl.predictors.epoch_left import Lengths, rest_of
 from gpuctl.predictors.overhead import (
     Apart,
+    MeasuredSuspension,
     OverheadModel,
     Predicted,
-    Suspended,
     fit,
     from_json,
     left_out,
@@ -38,7 +38,7 @@ def test_the_costs_of_an_epochs_end() -> None:
     assert costs(*parts, epoch_s=float("inf"), phase_s=0, mode="epoch").suspend_s == 3
 
 
-def measured(count: int, noise: float, seed: int = 0, *, epochs: float = 0.0) -> list[Suspended]:
+def measured(count: int, noise: float, seed: int = 0, *, epochs: float = 0.0) -> list[MeasuredSuspension]:
     """Suspensions as the model has them: two training models whose starts differ; epochs as long as told, but for so
     much (relative standard deviation)."""
     draw = np.random.default_rng(seed)
@@ -52,11 +52,11 @@ def measured(count: int, noise: float, seed: int = 0, *, epochs: float = 0.0) ->
         stop, resume = (v * np.exp(noise * draw.standard_normal()) for v in (stop, resume))
         left = length - done
         parts = size, 0.0, gpus, 200.0, done, left, left + stop, resume, stop + resume
-        rows.append(Suspended(f"j{k}", "xy"[k % 2], "epoch", *parts))
+        rows.append(MeasuredSuspension(f"j{k}", "xy"[k % 2], "epoch", *parts))
     return rows
 
 
-def said(model: OverheadModel, row: Suspended) -> Predicted:
+def said(model: OverheadModel, row: MeasuredSuspension) -> Predicted:
     """What a model says at the request of a suspension: nothing that was measured afterwards goes in."""
     return model.predict(
         checkpoint_bytes=row.checkpoint_bytes, dataset_bytes=row.dataset_bytes, gpus=row.gpus, epoch_s=row.epoch_s,
@@ -64,7 +64,7 @@ def said(model: OverheadModel, row: Suspended) -> Predicted:
     )  # fmt: skip
 
 
-def errors(rows: list[Suspended], cost: str, apart: Apart = "suspension") -> Any:
+def errors(rows: list[MeasuredSuspension], cost: str, apart: Apart = "suspension") -> Any:
     return np.abs([test.error for test in left_out(rows, apart) if test.cost == cost])
 
 
@@ -124,7 +124,7 @@ def test_intervals_hold() -> None:
 
 def test_an_abort_is_fitted_apart() -> None:
     rows = [*measured(20, 0.0)]
-    rows += [Suspended(f"a{k}", "x", "abort", 1e9, 0, 1, 200, 150, 50, 0.2, 12.0, 162.0) for k in range(5)]
+    rows += [MeasuredSuspension(f"a{k}", "x", "abort", 1e9, 0, 1, 200, 150, 50, 0.2, 12.0, 162.0) for k in range(5)]
     found = said(fit(rows), rows[-1]).costs
     assert found.suspend_s == pytest.approx(0.2, abs=0.05)
     assert found.loss_s == pytest.approx(150 + found.resume_s)
@@ -205,7 +205,7 @@ def test_the_reach_is_the_score_that_four_of_five_stay_within(scores: int, reach
 def test_errors_of_a_part_are_relative_to_how_long_it_took() -> None:
     # a constant c of 1 s and 10 s: the least (c - 1) ** 2 + (c / 10 - 1) ** 2 is at (1 + 1 / 10) / (1 + 1 / 100)
     rows = [
-        Suspended(job, "", "abort", 0.0, 0.0, 0.0, *[np.nan] * 3, seconds, 0.0)
+        MeasuredSuspension(job, "", "abort", 0.0, 0.0, 0.0, *[np.nan] * 3, seconds, 0.0)
         for job, seconds in (("a", 1.0), ("b", 10.0))
     ]
     seconds = np.array([1.0, 10.0])

@@ -11,7 +11,7 @@ from gpuctl.predictors.job_description import JobDescription
 from gpuctl.predictors.runtime import examine, predict, profiled
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, design
-from gpuctl.predictors.validation import Filled
+from gpuctl.predictors.validation import ValidationInference
 from tests.profiles import traffic
 
 TRUE = np.array([0.02, 0.0004, 0.03, 15.0])
@@ -180,7 +180,7 @@ def test_its_own_traffic_goes_before_others_once_there_is_enough_of_it_or_it_is_
     known = {name: JobDescription(name, "m", shape, 10, epoch_s=200) for name in "abcd"[:others]}
     job = JobDescription("x", "m", shape, 10)
     own = Epochs("volume", 100.0, float(spread_s), 110.0, 30.0, seen)
-    found = runtime._predict(job, Filled({**known, "x": job}, {"x": own}, frozenset()), None, np.nan)
+    found = runtime._predict(job, ValidationInference({**known, "x": job}, {"x": own}, frozenset()), None, np.nan)
     assert (found.method, found.epoch_s) == (method, pytest.approx(100 if method == "volume" else 200))
     assert found.run_time_s == pytest.approx(110 + 9 * found.epoch_s)
 

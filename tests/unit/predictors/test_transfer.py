@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpuctl.predictors import transfer as transfer_module
-from gpuctl.predictors.transfer import FORWARD, Profiled, Shape, design, fit, left_out, transfer, validated
+from gpuctl.predictors.transfer import FORWARD, ProfiledJob, Shape, design, fit, left_out, transfer, validated
 
 TRUE = np.array([0.02, 0.0004, 0.03, 15.0])
 FOUR = (Shape(50_000, 32, 1), Shape(50_000, 128, 1), Shape(80_000, 64, 4), Shape(200_000, 64, 2))
@@ -16,9 +16,9 @@ def epoch(shape: Shape) -> float:
     return float((design([shape]) @ TRUE)[0])
 
 
-def jobs(shapes: tuple[Shape, ...], noise: float = 0.0, seed: int = 0) -> list[Profiled]:
+def jobs(shapes: tuple[Shape, ...], noise: float = 0.0, seed: int = 0) -> list[ProfiledJob]:
     draw = np.random.default_rng(seed)
-    return [Profiled(str(k), s, epoch(s) * (1 + noise * draw.standard_normal())) for k, s in enumerate(shapes)]
+    return [ProfiledJob(str(k), s, epoch(s) * (1 + noise * draw.standard_normal())) for k, s in enumerate(shapes)]
 
 
 def test_the_terms_of_an_epoch() -> None:
@@ -78,7 +78,7 @@ def test_what_is_farther_off_is_less_certain() -> None:
     assert errors == sorted(errors)
     assert errors[-1] > 2 * errors[0]
     more = transfer(
-        Shape(100_000, 256, 8), [*four, Profiled("near", Shape(90_000, 256, 4), epoch(Shape(90_000, 256, 4)))]
+        Shape(100_000, 256, 8), [*four, ProfiledJob("near", Shape(90_000, 256, 4), epoch(Shape(90_000, 256, 4)))]
     )
     assert more is not None
     assert more.error < errors[2]
@@ -100,7 +100,7 @@ def test_validation_is_a_part_of_an_epoch() -> None:
 
 
 def test_left_out_jobs_do_not_predict_themselves() -> None:
-    odd = [*jobs(FOUR), Profiled("odd", Shape(70_000, 200, 1), 1e6)]
+    odd = [*jobs(FOUR), ProfiledJob("odd", Shape(70_000, 200, 1), 1e6)]
     errors = {job: error for job, error, _ in left_out(odd)}
     assert errors["odd"] < -0.9
 
@@ -110,7 +110,7 @@ def test_the_formula_yields_as_it_misses_what_it_was_fitted_to(
     monkeypatch: pytest.MonkeyPatch, off: float, weight: float
 ) -> None:
     # from 1 % off the formula on, up to 5 % off, the interpolation gets up to 60 % of the weight
-    jobs = [Profiled("job", Shape(100, 8, 1), 100.0) for _ in range(4)]
+    jobs = [ProfiledJob("job", Shape(100, 8, 1), 100.0) for _ in range(4)]
     monkeypatch.setattr(transfer_module, "design", lambda shapes: np.eye(len(shapes)))
     monkeypatch.setattr(transfer_module, "fit", lambda jobs: 100.0 * np.exp(np.array([off, -off, off, -off])))
     assert transfer_module._pull(jobs, "formula") == pytest.approx(weight, abs=1e-9)
@@ -133,7 +133,7 @@ def test_what_two_jobs_have_in_common_falls_with_the_octaves_between_them() -> N
 def test_a_job_of_the_same_shape_leaves_the_noise_of_both() -> None:
     # 4.05 is what the two have in common, 0.045 squared the noise of each; fewer than four jobs: a quarter wider
     shape = Shape(1000, 10, 1)
-    found = transfer(shape, [Profiled("a", shape, 100.0)])
+    found = transfer(shape, [ProfiledJob("a", shape, 100.0)])
     assert found is not None
     assert found.epoch_s == pytest.approx(100)
     assert found.error == pytest.approx(1.25 * 1.3 * 0.045 * (1 + 4.05 / (4.05 + 0.045**2)) ** 0.5)
@@ -141,7 +141,7 @@ def test_a_job_of_the_same_shape_leaves_the_noise_of_both() -> None:
 
 def test_of_jobs_of_the_same_batch_and_gpus_those_of_as_many_samples_count_most() -> None:
     # one of as many samples says 100 s, one of e times as many 200 s, with half the weight
-    jobs = [Profiled("a", Shape(100, 8, 1), 100.0), Profiled("b", Shape(100 * np.e, 8, 1), 200.0 * np.e)]
+    jobs = [ProfiledJob("a", Shape(100, 8, 1), 100.0), ProfiledJob("b", Shape(100 * np.e, 8, 1), 200.0 * np.e)]
     found, method = transfer_module._predict(Shape(100, 8, 1), jobs)
     assert (found, method) == (pytest.approx(400 / 3), "same batch and GPUs")
 
@@ -160,7 +160,7 @@ def test_what_an_epoch_takes_whatever_its_size_does_not_grow(
     epoch_s: float,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(transfer_module, "fit", lambda jobs: np.array(coefficients, float))
-    jobs = [Profiled("job", Shape(100, 8, 1, validation[0]), 100.0) for _ in range(4)]
+    jobs = [ProfiledJob("job", Shape(100, 8, 1, validation[0]), 100.0) for _ in range(4)]
     assert transfer_module._predict(Shape(samples, 8, 1, validation[1]), jobs)[0] == pytest.approx(epoch_s)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from gpuctl.core.results import Column
-from gpuctl.core.text import plural
+from gpuctl.core.storable_text import plural
 from gpuctl.reports.cell_text import heading, shown, shown_columns, visible
 from tests.unit.reports.fakes import HOSTILE, table
 

@@ -14,7 +14,7 @@ import pytest
 from gpuctl.core.errors import StoreError
 from gpuctl.store import long_frames, schema
 from gpuctl.store.database import Store, WrongSchemaError
-from gpuctl.store.kept_results import listed
+from gpuctl.store.saved_results import listed
 from gpuctl.store.schema import MIGRATIONS
 
 

@@ -11,7 +11,7 @@ import pytest
 from gpuctl.compiled.jit import interpreted
 from gpuctl.waits import forward, forward_kernel, learn, run_times
 from gpuctl.waits.forward_kernel import NODES, PIECES, WINDOW_S
-from gpuctl.waits.log import WaitLog, latest, log_of
+from gpuctl.waits.queue_log import WaitLog, latest, log_of
 
 
 def jobs(count: int, step_s: float = 60.0) -> WaitLog:

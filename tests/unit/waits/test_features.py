@@ -8,7 +8,7 @@ import pytest
 
 from gpuctl.compiled.jit import interpreted
 from gpuctl.waits import features
-from gpuctl.waits.log import WaitLog, log_of
+from gpuctl.waits.queue_log import WaitLog, log_of
 
 UNLIMITED_H = 365 * 24
 
@@ -93,6 +93,6 @@ def test_nothing_that_comes_later_is_known() -> None:
 
 def test_a_job_of_the_log_and_the_same_one_asked_about_see_the_same() -> None:
     log = log_of("made up", made_up(4))
-    asked = features.Asked(log.rows[40:41], log.ready_s[40:41], np.array([40]))
+    asked = features.WaitQueries(log.rows[40:41], log.ready_s[40:41], np.array([40]))
     with interpreted():
         assert np.array_equal(features.of_asked(log, asked), features.of_log(log)[40:41], equal_nan=True)

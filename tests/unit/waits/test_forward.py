@@ -14,9 +14,9 @@ from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
 from gpuctl.waits import forward, quantiles, run_times
-from gpuctl.waits.features import Asked
+from gpuctl.waits.features import WaitQueries
 from gpuctl.waits.forward_kernel import run_of, seeded
-from gpuctl.waits.log import WaitLog, log_of
+from gpuctl.waits.queue_log import WaitLog, log_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,8 +31,8 @@ LIKE_SLURM = {
 }
 
 
-def asked(log: WaitLog) -> Asked:
-    return Asked(log.rows, log.ready_s, np.arange(log.ready_s.size))
+def asked(log: WaitLog) -> WaitQueries:
+    return WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size))
 
 
 def replayed(path: Path, seed: int, jobs: int = 80, sizes: tuple[int, ...] = (1, 1, 2, 4, 8, 16)) -> WaitLog:
@@ -139,7 +139,9 @@ def test_no_user_runs_more_jobs_at_once_than_any_has_where_three_have_come_to_as
         log = log_of("made up", jobs, taken_s=7002.0)
         one = log.rows.filter(job="e1").with_columns(user=pl.lit(user))
         with interpreted():
-            samples, plan = forward.of_asked(log, Asked(one, np.array([7002.0]), np.array([log.ready_s.size])), "age")
+            samples, plan = forward.of_asked(
+                log, WaitQueries(one, np.array([7002.0]), np.array([log.ready_s.size])), "age"
+            )
         return float(samples.min()), float(plan[0])
 
     with_limit, plan = simulated(told, "e")

@@ -11,7 +11,7 @@ import pytest
 from gpuctl.store.database import Store
 from gpuctl.waits import features
 from gpuctl.waits.limits import Limits, Times, rooms
-from gpuctl.waits.log import from_store, log_of
+from gpuctl.waits.queue_log import from_store, log_of
 from tests import made_store
 
 if TYPE_CHECKING:

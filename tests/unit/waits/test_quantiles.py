@@ -6,8 +6,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuctl.waits import adapt, quantiles, scores
-from gpuctl.waits.log import log_of
+from gpuctl.waits import adaptive_quantiles, quantiles, scores
+from gpuctl.waits.queue_log import log_of
 
 
 def curves(scale: np.ndarray) -> np.ndarray:
@@ -21,7 +21,7 @@ def test_levels_follow_what_they_held() -> None:
     # waits are longer than the trees thought
     wait = np.expm1(scale * np.sqrt(draw.random(scale.size)))
     ready = np.arange(scale.size) * 600.0
-    said, levels = adapt.follow(curves(scale), (ready, ready + wait), (quantiles.ANSWERED,))
+    said, levels = adaptive_quantiles.follow(curves(scale), (ready, ready + wait), (quantiles.ANSWERED,))
     late = slice(4000, None)
     assert (wait[late] < said[late, 0]).mean() == pytest.approx(0.1, abs=0.015)
     assert (wait[late] > said[late, -1]).mean() == pytest.approx(0.1, abs=0.015)
@@ -33,15 +33,15 @@ def test_jobs_that_still_wait_count_and_those_to_come_do_not() -> None:
     said = curves(np.full(400, 3.0))
     group = np.isin(np.arange(400), (3, 9)).astype(np.int64)
     ready = np.arange(400) * 600.0
-    _, levels = adapt.follow(said, (ready, np.full(400, np.inf)), (quantiles.ANSWERED,) * 2, group)
+    _, levels = adaptive_quantiles.follow(said, (ready, np.full(400, np.inf)), (quantiles.ANSWERED,) * 2, group)
     # each group has its own levels: the second has two jobs
     assert min(np.array(levels[0]) - quantiles.ANSWERED) > 0.07
-    assert levels[0][-1] == adapt.MOST
+    assert levels[0][-1] == adaptive_quantiles.MOST
     assert 0 < max(np.array(levels[1]) - quantiles.ANSWERED) < 0.02
     # none has started before the last one comes
-    one, _ = adapt.follow(said, (ready / 1e6, ready + 1e6), (quantiles.ANSWERED,))
+    one, _ = adaptive_quantiles.follow(said, (ready / 1e6, ready + 1e6), (quantiles.ANSWERED,))
     assert (one == one[0]).all()
-    _, none = adapt.follow(said, (ready, ready), (quantiles.ANSWERED,), None, np.zeros(400, bool))
+    _, none = adaptive_quantiles.follow(said, (ready, ready), (quantiles.ANSWERED,), None, np.zeros(400, bool))
     assert none == (quantiles.ANSWERED,)
 
 
@@ -59,7 +59,7 @@ def test_forests_learn_what_the_wait_depends_on() -> None:
 
 
 def test_loads_are_thirds_of_what_came_lately(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(adapt, "RECENT", 7)
+    monkeypatch.setattr(adaptive_quantiles, "RECENT", 7)
     draw = np.random.default_rng(3)
     submit = np.sort(draw.integers(0, 400, 60)).astype(float)
     start = submit + draw.integers(0, 60, 60)
@@ -70,7 +70,9 @@ def test_loads_are_thirds_of_what_came_lately(monkeypatch: pytest.MonkeyPatch) -
     log = log_of("made up", told)
     size, leave = log.rows["size"].to_numpy(), log.leave_s
     waits = [float(size[(log.ready_s < at) & (leave >= at)].sum()) for at in log.ready_s.tolist()]
-    for at, group in zip((50.0, 123.0, 399.0), adapt.loads(log, np.array([50.0, 123.0, 399.0])).tolist(), strict=True):
+    for at, group in zip(
+        (50.0, 123.0, 399.0), adaptive_quantiles.loads(log, np.array([50.0, 123.0, 399.0])).tolist(), strict=True
+    ):
         own = float(size[(log.ready_s < at) & (leave >= at)].sum())
         last = [w for w, came in zip(waits, log.ready_s.tolist(), strict=True) if came <= at][-7:]
         assert group == min(int(3 * sum((w < own) + (w == own) / 2 for w in last) / len(last)), 2)
@@ -87,13 +89,15 @@ def test_levels_of_long_forecasts_are_their_own() -> None:
     wait = np.expm1(np.maximum(middle + 4 * width * draw.uniform(-0.5, 0.5, jobs), 0.0))
     ready = np.arange(jobs) * 600.0
     load = np.zeros(jobs, np.int64)
-    group = adapt.groups(said, load)
-    assert set(group[long].tolist()) == {adapt.GROUPS - 1}
+    group = adaptive_quantiles.groups(said, load)
+    assert set(group[long].tolist()) == {adaptive_quantiles.GROUPS - 1}
     assert set(group[~long].tolist()) == {0}
     late = np.arange(jobs) > jobs // 2
 
     def held(of: np.ndarray) -> np.ndarray:
-        found, _ = adapt.follow(said, (ready, ready + wait), (quantiles.ANSWERED,) * adapt.GROUPS, of)
+        found, _ = adaptive_quantiles.follow(
+            said, (ready, ready + wait), (quantiles.ANSWERED,) * adaptive_quantiles.GROUPS, of
+        )
         return (wait >= found[:, 0]) & (wait <= found[:, -1])
 
     assert held(group)[late & long].mean() == pytest.approx(0.8, abs=0.08)

@@ -12,8 +12,8 @@ import pytest
 
 from gpuctl.compiled.jit import interpreted
 from gpuctl.predictors import limit_share
-from gpuctl.waits import forward, pending, run_times, site_forward, snapshot
-from gpuctl.waits.log import log_of
+from gpuctl.waits import forward, pending, queue_snapshot, run_times, site_forward
+from gpuctl.waits.queue_log import log_of
 
 RECORDED = Path(__file__).resolve().parents[2] / "fixtures" / "slurm" / "waits"
 STATES = {"COMPLETED": "passed", "TIMEOUT": "timeout", "RUNNING": "running", "PENDING": "pending"}
@@ -35,10 +35,10 @@ def accounting(name: str) -> pl.DataFrame:
 
 def test_a_recorded_queue_is_forecast_within_seconds() -> None:
     taken = float((RECORDED / "taken.txt").read_text())
-    queue = snapshot.read_snapshot(gzip.decompress((RECORDED / "squeue.json.gz").read_bytes()), "squeue", taken)
-    gpus, nodes = snapshot.read_servers(gzip.decompress((RECORDED / "sinfo.json.gz").read_bytes()), "sinfo")
+    queue = queue_snapshot.read_snapshot(gzip.decompress((RECORDED / "squeue.json.gz").read_bytes()), "squeue", taken)
+    gpus, nodes = queue_snapshot.read_servers(gzip.decompress((RECORDED / "sinfo.json.gz").read_bytes()), "sinfo")
     queue = dataclasses.replace(queue, gpus=gpus, nodes=nodes)
-    jobs, notes = snapshot.merged(accounting("sacct.txt"), queue, "UTC", "lab")
+    jobs, notes = queue_snapshot.merged(accounting("sacct.txt"), queue, "UTC", "lab")
     assert not notes
     log = log_of("lab", jobs, taken_s=taken)
     names, told = log.rows["job"].to_list(), {each.job: each for each in queue.waiting}

@@ -14,7 +14,7 @@ from gpuctl.replay.policies.slurm.cluster import cluster_of
 from gpuctl.replay.run import replay
 from gpuctl.slurm.site import read_site
 from gpuctl.waits import forward, site_forward
-from gpuctl.waits.log import WaitLog, log_of
+from gpuctl.waits.queue_log import WaitLog, log_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -44,7 +44,7 @@ def store_of(folder: Path, name: str, text: str | bytes, **options: object) -> P
     return db
 
 
-def written(db: Path, to: str, unit: str | None = None) -> tuple[bytes, convert.Done]:
+def written(db: Path, to: str, unit: str | None = None) -> tuple[bytes, convert.WrittenJobs]:
     out = io.BytesIO()
     with Store(db) as store:
         done = convert.convert(store, "c", to, out, unit=unit)

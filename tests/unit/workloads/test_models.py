@@ -12,7 +12,17 @@ import polars as pl
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.workloads import folder, knobs, learn, lublin, lublin_fit, quality, replays, resample, tables
+from gpuctl.workloads import (
+    learn,
+    lublin,
+    lublin_fit,
+    quality,
+    replay_check,
+    resample,
+    synthesis_options,
+    tables,
+    workload_folder,
+)
 from gpuctl.workloads.jobs import DAY_S, HOUR_S, WEEK_S, Jobs, jobs_of, most_at_once
 from gpuctl.workloads.synth import Synthesis, synthesize
 
@@ -93,8 +103,8 @@ def test_a_model_survives_its_folder_and_a_seed_gives_the_same_jobs(trace: Jobs,
         if method == "lublin"
         else resample.fit(trace, method)
     )
-    folder.save(tmp_path / "m", model, tables.about(model, trace, (), (), anonymous=False))
-    again, card = folder.load(tmp_path / "m")
+    workload_folder.save(tmp_path / "m", model, tables.about(model, trace, (), (), anonymous=False))
+    again, card = workload_folder.load(tmp_path / "m")
     assert tables.method_of(again) == card["method"] == method
     wanted = Synthesis(500, seed=5, load=0.7)
     one, other = synthesize(model, wanted), synthesize(again, wanted)
@@ -110,7 +120,7 @@ def test_a_model_survives_its_folder_and_a_seed_gives_the_same_jobs(trace: Jobs,
 def test_knobs_do_what_they_say(trace: Jobs) -> None:
     model = resample.fit(trace)
     plain = synthesize(model, Synthesis(3_000))
-    large = synthesize(model, Synthesis(3_000, large=knobs.Large(0.5, 16)))
+    large = synthesize(model, Synthesis(3_000, large=synthesis_options.Large(0.5, 16)))
     assert (plain.size >= 16).mean() < 0.3
     assert (large.size >= 16).mean() == pytest.approx(0.5, abs=0.01)
     assert quality.autocorrelation(np.log(large.size), 1) > 0.5
@@ -126,7 +136,7 @@ def test_knobs_do_what_they_say(trace: Jobs) -> None:
     hour = np.bincount((by_users.submit_s // HOUR_S).astype(int) % 24, minlength=24)
     assert hour[8:19].sum() > 0.98 * hour.sum()
     with pytest.raises(UsageError, match="no job has 1000"):
-        synthesize(model, Synthesis(10, large=knobs.Large(0.5, 1000)))
+        synthesize(model, Synthesis(10, large=synthesis_options.Large(0.5, 1000)))
 
 
 def test_days_in_place_of_jobs_and_other_users(trace: Jobs) -> None:
@@ -147,9 +157,9 @@ def test_days_in_place_of_jobs_and_other_users(trace: Jobs) -> None:
         return [tuple(jobs.run_s[jobs.user == user].tolist()) for user in range(int(jobs.user.max()) + 1)]
 
     own = by_user(trace)
-    some = by_user(knobs.with_users(trace, 7, np.random.default_rng(1)))
+    some = by_user(synthesis_options.with_users(trace, 7, np.random.default_rng(1)))
     assert len(some) == 7 == len(set(some) & set(own))
-    more = by_user(knobs.with_users(trace, 2 * len(own) + 3, np.random.default_rng(1)))
+    more = by_user(synthesis_options.with_users(trace, 2 * len(own) + 3, np.random.default_rng(1)))
     assert sorted(more.count(one) for one in own) == [2] * (len(own) - 3) + [3] * 3
     few = synthesize(model, Synthesis(500, users=4))
     assert set(few.user) == {0, 1, 2, 3}
@@ -197,7 +207,7 @@ def test_an_anonymous_model_rests_on_groups(trace: Jobs) -> None:
     marked = marked.take(np.argsort(marked.submit_s, kind="stable"))
     model = learn.fit(marked, anonymous=True)
     card = tables.about(model, marked, (), (), anonymous=True)
-    text = json.dumps([folder.contents(model), card])
+    text = json.dumps([workload_folder.contents(model), card])
     for word in ("7777", "12345678", "98765", "4242", "secret", "boss", "B999", "failed", "sha256"):
         assert word not in text
     assert set(model.sizes.tolist()) == {1, 2, 4, 8, 16}
@@ -290,11 +300,11 @@ def test_halves_are_the_yardstick() -> None:
 def test_replays_compare_at_one_load() -> None:
     trace = a_trace(users=8, weeks=4)
     stretched = dataclasses.replace(trace, submit_s=trace.submit_s * 3)
-    scores = {(s.measure, s.of): s for s in replays.scores(trace, [stretched], 64, 0.8)}
+    scores = {(s.measure, s.of): s for s in replay_check.scores(trace, [stretched], 64, 0.8)}
     wait = scores["mean wait, h", "fifo"]
     assert wait.synthetic == pytest.approx(wait.trace)
     assert wait.trace > scores["mean wait, h", "easy"].trace > 0
-    used = replays.waits(trace, 64, 0.8, ["fifo"])["fifo"]
+    used = replay_check.waits(trace, 64, 0.8, ["fifo"])["fifo"]
     assert 0.5 < used["utilization until the last submission, share"] < 0.8
 
 
@@ -360,11 +370,13 @@ def test_waits_of_published_logs(name: str, zone_s: int, capacity: int) -> None:
         }
     )  # fmt: skip
     trace = jobs_of(name, frame, stock={"cpu": capacity})
-    own = replays.waits(trace, capacity, 0.8, ["fifo"])["fifo"]["mean wait, h"]
+    own = replay_check.waits(trace, capacity, 0.8, ["fifo"])["fifo"]["mean wait, h"]
     assert own == pytest.approx({240: 13.4, 128: 58.3}[capacity], abs=0.06)
     model = resample.fit(trace)
     waits = [
-        replays.waits(synthesize(model, Synthesis(trace.count, seed)), capacity, 0.8, ["fifo"])["fifo"]["mean wait, h"]
+        replay_check.waits(synthesize(model, Synthesis(trace.count, seed)), capacity, 0.8, ["fifo"])["fifo"][
+            "mean wait, h"
+        ]
         for seed in range(12)
     ]
     assert own / 1.5 < float(np.median(waits)) < own * 1.5

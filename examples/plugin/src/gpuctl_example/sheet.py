@@ -11,7 +11,7 @@ from itertools import compress
 from typing import TYPE_CHECKING, BinaryIO
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import Line, RowError, numbered_lines
+from gpuctl.core.line_reader import Line, RowError, numbered_lines
 from gpuctl.core.states import State
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.core.job_rows import ATTEMPTS, JOBS, AttemptRow, JobRow, new_jobs

@@ -9,13 +9,13 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, BinaryIO, Generic, NamedTuple, TypeVar
 
-from gpuctl.core.lines import RowError, numbered_lines
+from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.slurm.delimited import Layout, cells_of, layout_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from gpuctl.core.lines import Line
+    from gpuctl.core.line_reader import Line
     from gpuctl.ingest.core.format import Sink
 
 T = TypeVar("T")

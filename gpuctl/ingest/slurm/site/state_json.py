@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.slurm.json_fields import number
 from gpuctl.slurm.conf import hosts
 from gpuctl.slurm.gres import Gpus, read_gres

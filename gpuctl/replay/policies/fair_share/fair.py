@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import LeastShare, NonPreemptive, PastHead, list_program, placements
+from gpuctl.replay.order.order import BackfillRule, LeastShare, NonPreemptive, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -38,4 +38,4 @@ class Fair(Policy):
             quota = cluster.quota
             weights[: quota.size] = np.where(np.isfinite(quota) & (quota > 0), quota, 1.0)
         how = placements(workload, "any", settings.placement)
-        return list_program(NonPreemptive(LeastShare(weights), PastHead.WHOEVER_FITS, how), workload, state)
+        return list_program(NonPreemptive(LeastShare(weights), BackfillRule.ANY_THAT_FITS, how), workload, state)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import note, ours
+from gpuctl.core.notes import literal, note
 from gpuctl.core.numbers import number
-from gpuctl.core.spelling import meant
+from gpuctl.core.suggestions import meant
 from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.contract.python_policy import PythonPolicy, PythonProgram
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
+from gpuctl.replay.policies.osdec.deferral_windows import DAY_S, LONGEST_S, SHARE, SLOT_S, hashed, put_off, slots_of
 from gpuctl.replay.policies.osdec.forecasts import DAYS, QUANTILES, quantile
-from gpuctl.replay.policies.osdec.weights import read_weights
-from gpuctl.replay.policies.osdec.windows import DAY_S, LONGEST_S, SHARE, SLOT_S, hashed, put_off, slots_of
+from gpuctl.replay.policies.osdec.net_weights import read_weights
 
 if TYPE_CHECKING:
     from gpuctl.core.notes import Note
@@ -235,10 +235,10 @@ class Osdec(PythonPolicy):
                 "of it, after a mean wait of {wait} h from the opening of their windows; {evictions:,} evictions "
                 "lost {lost} GPU-h; {missed:,} never started in time, {failed:,} were evicted and did not again",
                 done=told["done"], jobs=told["jobs"], evictions=told["evictions"], missed=told["missed"],
-                failed=told["failed"], useful=ours(number(self.gpu_s["useful"] / hour)),
-                lost=ours(number(self.gpu_s["lost"] / hour)),
-                share=ours(number(100 * self.gpu_s["useful"] / left if left else 0.0)),
-                wait=ours(number(self.waited_s / max(told["done"], 1) / hour)),
+                failed=told["failed"], useful=literal(number(self.gpu_s["useful"] / hour)),
+                lost=literal(number(self.gpu_s["lost"] / hour)),
+                share=literal(number(100 * self.gpu_s["useful"] / left if left else 0.0)),
+                wait=literal(number(self.waited_s / max(told["done"], 1) / hour)),
             ),
         )  # fmt: skip
 

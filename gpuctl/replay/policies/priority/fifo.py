@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from gpuctl.replay.contract.policy import Policy
-from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
+from gpuctl.replay.order.order import BackfillRule, FixedRank, NonPreemptive, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -23,7 +23,7 @@ class Fifo(Policy):
     title = "in order of submission; the first job that does not fit blocks all others"
     source = "textbook; head-of-line blocking as in Tiresias' simulator (--schedule=fifo) and AccaSim"
     resources = True
-    past_head: ClassVar[PastHead] = PastHead.NOBODY
+    past_head: ClassVar[BackfillRule] = BackfillRule.NOBODY
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
@@ -40,4 +40,4 @@ class FifoSkip(Fifo):
     name = "fifo-skip"
     title = "in order of submission; jobs that do not fit are skipped, without a reservation for them"
     source = "best effort; Tiresias' simulator (--schedule=fjf), FIFO of Alibaba's gpu-v2020 simulator"
-    past_head = PastHead.WHOEVER_FITS
+    past_head = BackfillRule.ANY_THAT_FITS

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
+from gpuctl.replay.order.order import BackfillRule, FixedRank, NonPreemptive, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -30,5 +30,5 @@ class Random(Policy):
         del cluster
         rank = np.random.Generator(np.random.PCG64(settings.seed)).random(workload.size)
         how = placements(workload, "any", settings.placement)
-        past_head = PastHead.WHOEVER_FITS if self.params["skip"] else PastHead.NOBODY
+        past_head = BackfillRule.ANY_THAT_FITS if self.params["skip"] else BackfillRule.NOBODY
         return list_program(NonPreemptive(FixedRank(rank), past_head, how), workload, state)

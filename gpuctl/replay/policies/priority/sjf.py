@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
+from gpuctl.replay.order.order import BackfillRule, FixedRank, NonPreemptive, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -43,5 +43,5 @@ class Sjf(Policy):
         rank = {"duration": total, "gpu-time": total * workload.gpus, "gpus": workload.gpus, "limit": limit}
         how = placements(workload, "any", settings.placement)
         ranks = FixedRank(np.asarray(rank[self.params["by"]], np.float64))
-        past_head = PastHead.WHOEVER_FITS if self.params["skip"] else PastHead.NOBODY
+        past_head = BackfillRule.ANY_THAT_FITS if self.params["skip"] else BackfillRule.NOBODY
         return list_program(NonPreemptive(ranks, past_head, how), workload, state)

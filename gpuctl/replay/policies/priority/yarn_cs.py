@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.replay.contract.policy import Parameter, Policy
-from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
+from gpuctl.replay.order.order import BackfillRule, FixedRank, NonPreemptive, list_program, placements
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.program import Program
@@ -29,7 +29,7 @@ class YarnCs(Policy):
         """See `Policy.program`."""
         order = NonPreemptive(
             FixedRank(np.arange(workload.size, dtype=np.float64)),
-            PastHead.HEADS_OF_OTHER_QUEUES,
+            BackfillRule.HEADS_OF_OTHER_QUEUES,
             placements(workload, "consolidate", settings.placement),
             queue_limit=None if self.params["borrow"] else cluster.quota.astype(np.float64),
         )

@@ -14,9 +14,17 @@ import numpy as np
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.job_life_kernel import note
 from gpuctl.replay.engine.state import D_RESERVE
-from gpuctl.replay.policies.slurm.life_kernel import start
+from gpuctl.replay.policies.slurm.amount_plan_kernel import (
+    amount_from,
+    amount_now,
+    clear_amounts,
+    keep_amount,
+    take_amount,
+)
+from gpuctl.replay.policies.slurm.backfill_plan_kernel import clear_plan, could_start, keep, overlaps, unkept
+from gpuctl.replay.policies.slurm.job_states_kernel import start
 from gpuctl.replay.policies.slurm.limit_kernel import within
-from gpuctl.replay.policies.slurm.main_kernel import begin_pass, of_partition, start_preempting
+from gpuctl.replay.policies.slurm.main_pass_kernel import begin_pass, of_partition, start_preempting
 from gpuctl.replay.policies.slurm.node_kernel import (
     NOW,
     chosen,
@@ -29,10 +37,8 @@ from gpuctl.replay.policies.slurm.node_kernel import (
     usable,
 )
 from gpuctl.replay.policies.slurm.order_kernel import out_of_line
-from gpuctl.replay.policies.slurm.plan_kernel import clear_plan, could_start, keep, overlaps, unkept
-from gpuctl.replay.policies.slurm.pool_kernel import amount_from, amount_now, clear_amounts, keep_amount, take_amount
 from gpuctl.replay.policies.slurm.preempt_kernel import without_victims
-from gpuctl.replay.policies.slurm.table_kernel import P_NONE, R_BACKFILL, R_PREEMPTS, R_RESERVED
+from gpuctl.replay.policies.slurm.records_kernel import P_NONE, R_BACKFILL, R_PREEMPTS, R_RESERVED
 
 _NONE = np.uint64(0)
 _LATER_S = 500.0

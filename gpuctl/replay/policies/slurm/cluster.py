@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import NONE, Named, listed, note
+from gpuctl.core.notes import NONE, NamedValue, listed, note
 from gpuctl.replay.inputs.clusters import ONE_RACK, merged
 from gpuctl.replay.inputs.transforms import forget_placement
 from gpuctl.replay.models.records import Cluster
@@ -157,7 +157,7 @@ def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[In
         return tuple(found), []
     where = note("have all nodes")
     if usual:
-        where = note("have the nodes of the default partition {usual}", usual=Named("queue", usual))
+        where = note("have the nodes of the default partition {usual}", usual=NamedValue("queue", usual))
     told = note(
         "queues that are no partition of slurm.conf {where}: {few}{more}",
         where=where,

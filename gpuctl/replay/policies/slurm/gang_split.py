@@ -13,7 +13,7 @@ import numpy as np
 from gpuctl.core.notes import note
 from gpuctl.replay.engine.state import ANY, CONSOLIDATE, SPREAD
 from gpuctl.replay.models.resources import capacity
-from gpuctl.replay.policies.slurm.table_kernel import FIRST
+from gpuctl.replay.policies.slurm.records_kernel import FIRST
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,8 +27,8 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
     """Let each job ask for nodes that could hold it, or mark it as one that never starts; returns notes.
 
     Args:
-        x: records of `gpuctl.replay.policies.slurm.table_kernel.JOBX` with their forms numbered; ``nodes``, ``how`` and
-            ``never`` may change.
+        x: records of `gpuctl.replay.policies.slurm.records_kernel.JOBX` with their forms numbered; ``nodes``,
+            ``how`` and ``never`` may change.
         part_ok: nodes of each partition, a bit each.
         cluster: the servers.
         state: of the simulation, which nothing runs on yet.

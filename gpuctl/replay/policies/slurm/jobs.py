@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.core.notes import Named, note
+from gpuctl.core.notes import NamedValue, note
 from gpuctl.replay.contract.planning import planned
 from gpuctl.replay.policies.slurm import priority
 from gpuctl.replay.policies.slurm.fairshare import Tree, build_tree
@@ -84,7 +84,7 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
                 "{strange:,} queue{strange||s} {strange|is not a partition|are not partitions} of slurm.conf (such as "
                 "{strange_2}): all nodes, no limits",
                 strange=len(strange),
-                strange_2=Named("queue", strange[0]),
+                strange_2=NamedValue("queue", strange[0]),
             )
         )
     partitions = (*partitions, Partition(UNKNOWN, all_nodes=True))
@@ -238,7 +238,7 @@ def _qos(setup: Setup, workload: Workload, tree: Tree, assoc: Ints) -> tuple[Int
             note(
                 "{strange} QOS of the jobs are in no file, such as {strange_2}: they have none",
                 strange=len(strange),
-                strange_2=Named("name", min(strange)),
+                strange_2=NamedValue("name", min(strange)),
             )
         )
     return found, tuple(number), notes

@@ -7,7 +7,7 @@ its scopes; which limits hold for it in each was decided when the simulation was
 from __future__ import annotations
 
 from gpuctl.compiled.jit import inner
-from gpuctl.replay.policies.slurm.table_kernel import NO_LIMIT
+from gpuctl.replay.policies.slurm.records_kernel import NO_LIMIT
 
 
 @inner

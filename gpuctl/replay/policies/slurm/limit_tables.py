@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gpuctl.replay.policies.slurm.table_kernel import BILLING, CPU, GPU, MEM, NO_LIMIT, NODE, RESOURCES
+from gpuctl.replay.policies.slurm.records_kernel import BILLING, CPU, GPU, MEM, NO_LIMIT, NODE, RESOURCES
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Mapping

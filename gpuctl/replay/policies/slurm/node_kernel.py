@@ -12,7 +12,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.placement_kernel import suits
 from gpuctl.replay.engine.resource_kernel import choose_for, room_in, units_of
 from gpuctl.replay.engine.state import ANY, CONSOLIDATE, SPREAD
-from gpuctl.replay.policies.slurm.table_kernel import FIRST
+from gpuctl.replay.policies.slurm.records_kernel import FIRST
 
 NOW, THEN = 0, 1
 _ONE = np.uint64(1)

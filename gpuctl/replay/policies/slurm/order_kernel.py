@@ -13,7 +13,7 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.policies.slurm import fairshare_kernel
-from gpuctl.replay.policies.slurm.table_kernel import F_CLASSIC, F_NONE, F_TREE
+from gpuctl.replay.policies.slurm.records_kernel import F_CLASSIC, F_NONE, F_TREE
 from gpuctl.replay.policies.slurm.usage_kernel import charge, decayed_amount
 from gpuctl.slurm.associations import USE_PARENT
 

@@ -12,7 +12,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.preemption_kernel import goal_at, must_go_on, preempt
 from gpuctl.replay.engine.state import ABORT, NOW, SUSPENDING
 from gpuctl.replay.policies.slurm.node_kernel import THEN, as_now, chosen, has, place, release
-from gpuctl.replay.policies.slurm.table_kernel import (
+from gpuctl.replay.policies.slurm.records_kernel import (
     M_CANCEL,
     M_OFF,
     M_SUSPEND,

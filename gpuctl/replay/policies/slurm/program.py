@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpuctl.compiled.bundles import records
-from gpuctl.core.notes import Named, foreign, note
+from gpuctl.core.notes import NamedValue, note, untrusted
 from gpuctl.replay.engine.running_jobs_kernel import nobody
 from gpuctl.replay.engine.state import MODES
 from gpuctl.replay.models.resources import UNBOUND
@@ -17,8 +17,7 @@ from gpuctl.replay.policies.slurm import slurm_kernel
 from gpuctl.replay.policies.slurm.gang_split import made_to_fit
 from gpuctl.replay.policies.slurm.jobs import jobs_of, parts_of_priority
 from gpuctl.replay.policies.slurm.limit_tables import caps_of, needs
-from gpuctl.replay.policies.slurm.setup import grouped
-from gpuctl.replay.policies.slurm.table_kernel import (
+from gpuctl.replay.policies.slurm.records_kernel import (
     CAP,
     F_CLASSIC,
     F_NONE,
@@ -37,6 +36,7 @@ from gpuctl.replay.policies.slurm.table_kernel import (
     SLURM,
     Slurm,
 )
+from gpuctl.replay.policies.slurm.setup import grouped
 from gpuctl.replay.policies.slurm.usage import next_reset, second_factor
 
 if TYPE_CHECKING:
@@ -294,7 +294,7 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
                 "these have "
                 "all servers",
                 strange=len(strange),
-                strange_2=Named("queue", strange[0]),
+                strange_2=NamedValue("queue", strange[0]),
             )
         )
     if grown:
@@ -304,7 +304,7 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
                 "each is in the partitions that "
                 "have a node with as many GPUs, or in all where none has",
                 size=new.size,
-                servers=Named("machine", cluster.servers[new[0]]),
+                servers=NamedValue("machine", cluster.servers[new[0]]),
             )
         )
     return found, notes
@@ -338,7 +338,7 @@ def _resets(setup: Setup, workload: Workload) -> tuple[Floats, list[Note]]:
         return np.zeros(0), [
             note(
                 "PriorityUsageResetPeriod={period}: the jobs have no calendar, nothing is reset",
-                period=Named("value", period),
+                period=NamedValue("value", period),
             )
         ]
     zero = workload.origin.timestamp()
@@ -452,7 +452,7 @@ def _bundle(
 
 def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[Note]:
     """What is not modelled, one line a kind, and jobs that can never start."""
-    found = [foreign(text) for text in grouped((*setup.site.unmodelled, *caps.unmodelled))]
+    found = [untrusted(text) for text in grouped((*setup.site.unmodelled, *caps.unmodelled))]
     found += _resets(setup, workload)[1]
     suspended = int((x.mode == M_SUSPEND).sum())
     if setup.preempt != "none" and suspended:
@@ -469,7 +469,7 @@ def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[Note]:
         note(
             "{count:,} job{count||s} can never start and {count|is|are} turned away: {why}",
             count=count,
-            why=Named("text", why),
+            why=NamedValue("text", why),
         )
         for why, count in reasons.items()
     ]

@@ -13,11 +13,11 @@ from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.engine.instant_kernel import named_timer
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.policies.slurm.backfill_kernel import backfill_pass
-from gpuctl.replay.policies.slurm.life_kernel import take_in
-from gpuctl.replay.policies.slurm.main_kernel import main_pass
+from gpuctl.replay.policies.slurm.job_states_kernel import take_in
+from gpuctl.replay.policies.slurm.main_pass_kernel import main_pass
 from gpuctl.replay.policies.slurm.node_kernel import refresh
 from gpuctl.replay.policies.slurm.order_kernel import calculate
-from gpuctl.replay.policies.slurm.table_kernel import F_NONE, P_NONE, S_BACKFILL, S_FULL, S_PRIORITY
+from gpuctl.replay.policies.slurm.records_kernel import F_NONE, P_NONE, S_BACKFILL, S_FULL, S_PRIORITY
 
 
 @inner

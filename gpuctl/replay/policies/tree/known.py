@@ -69,7 +69,7 @@ class Jobs:
     held: Ints
 
 
-class Ended:
+class JobHistory:
     """Jobs that have ended, by user, and by user and GPUs."""
 
     def __init__(self) -> None:
@@ -93,7 +93,7 @@ class Ended:
 
 
 def rows_of(
-    now: float, jobs: Jobs, who: Ints, running: NDArray[np.bool_], on: Ints, *, free: int, ended: Ended
+    now: float, jobs: Jobs, who: Ints, running: NDArray[np.bool_], on: Ints, *, free: int, ended: JobHistory
 ) -> Ints:
     """The features of candidates.
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import MOST_TABLE, read_whole
-from gpuctl.core.paths import exists
+from gpuctl.core.file_io import MOST_TABLE, read_whole
+from gpuctl.core.path_checks import exists
 from gpuctl.replay.contract.policy import Parameter
 from gpuctl.replay.contract.python_policy import PythonPolicy
-from gpuctl.replay.policies.tree.known import FEATURES, Ended, Jobs, rows_of
+from gpuctl.replay.policies.tree.known import FEATURES, JobHistory, Jobs, rows_of
+from gpuctl.trees.batch_rules import Judge
 from gpuctl.trees.model import read_json, rules_of
 from gpuctl.trees.rules import Rule, Rules, read_file
-from gpuctl.trees.walk import Judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,7 +75,7 @@ class TreePolicy(PythonPolicy):
         del view
         whole, real = np.zeros(0, np.int64), np.zeros(0)
         self.jobs = Jobs(real, real, whole, real, whole, whole, real, real, whole)
-        self.ended = Ended()
+        self.ended = JobHistory()
         self.on: set[int] = set()
         self.since: dict[int, float] = {}
 

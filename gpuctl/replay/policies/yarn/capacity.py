@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import foreign, note, ours
+from gpuctl.core.notes import literal, note, untrusted
 from gpuctl.replay.contract.policy import Parameter, Policy, patience_of
 from gpuctl.replay.engine.state import ABORT, MODES
 from gpuctl.replay.order.order import placements
@@ -189,7 +189,7 @@ class YarnCapacity(Policy):
             )
             # what is given goes before what the files say
             params |= {name: value for name, value in site.values.items() if name not in self.given}
-            queues, notes = changed(site.queues, params, self.given), tuple(map(foreign, site.notes))
+            queues, notes = changed(site.queues, params, self.given), tuple(map(untrusted, site.notes))
             if not (params["masters"] or params["am_mb"] or params["am_vcores"]):
                 notes += (NO_MASTERS,)
         else:
@@ -200,7 +200,7 @@ class YarnCapacity(Policy):
         state.g.patience = int(params["patience"])
         tree.p.mode = ABORT if settings.mode is None else MODES[settings.mode]
         unknown = tuple(
-            note("{what} of some servers is not known: shares and limits of queues leave it out", what=ours(name))
+            note("{what} of some servers is not known: shares and limits of queues leave it out", what=literal(name))
             for name, counts in zip(("mem", "cpu"), known(state), strict=True)
             if name in settings.resources and not counts
         )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Ints, Workload
-    from gpuctl.replay.policies.yarn.fair_tree import Placed, Tree
+    from gpuctl.replay.policies.yarn.fair_tree import JobQueues, Tree
 
 GRID = float(1 << 20)
 """Heartbeats are put on multiples of 1 / GRID seconds, so that sums of times are exact."""
@@ -147,7 +147,7 @@ def _holds_min(own: Fair) -> bool:
     return bool((own.q_min[top].sum(axis=0) <= own.cluster).all())
 
 
-def _applications(workload: Workload, places: Placed, found: Tree) -> tuple[Any, Ints]:
+def _applications(workload: Workload, places: JobQueues, found: Tree) -> tuple[Any, Ints]:
     """Applications in the order of submission, and that of each job; jobs of one in two queues are two of them."""
     number = {name: k for k, name in enumerate(found.names)}
     queue = np.array([number[name] for name in places.of_job], np.int64)
@@ -271,7 +271,7 @@ def _most_units(state: State, j: int) -> int:
     return int(room[suits].max(initial=0))
 
 
-def _arrays(case: Case, found: Tree, places: Placed) -> Fair:
+def _arrays(case: Case, found: Tree, places: JobQueues) -> Fair:
     workload, state, whole = case.workload, case.state, case.whole
     apps, app = _applications(workload, places, found)
     n, servers, count = workload.size, len(case.cluster.servers), len(found.names)

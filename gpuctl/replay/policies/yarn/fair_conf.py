@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Ints, Workload
-    from gpuctl.replay.policies.yarn.fair_tree import Placed
+    from gpuctl.replay.policies.yarn.fair_tree import JobQueues
     from gpuctl.replay.policies.yarn.site import Setting
 
 _TRUTHS = {
@@ -128,7 +128,7 @@ def check_parts(params: Mapping[str, Any], given: frozenset[str]) -> None:
             raise UsageError(f"yarn-fair: {name}={params[name]:g}: expected at most 1, which is all")
 
 
-def placed(case: Case, allocations: Allocations | None) -> Placed:
+def placed(case: Case, allocations: Allocations | None) -> JobQueues:
     """The queues of a replay, and that of each job.
 
     Args:

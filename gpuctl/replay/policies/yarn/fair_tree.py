@@ -11,7 +11,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import UsageError
-from gpuctl.core.notes import Named, note, together
+from gpuctl.core.notes import NamedValue, note, together
 from gpuctl.replay.policies.yarn.fair_file import Allocations, Amount, QueueConf
 from gpuctl.replay.policies.yarn.fair_state import FAIR, POLICIES, QUEUE, UNBOUNDED
 
@@ -26,7 +26,7 @@ DEFAULT = "root.default"
 
 
 @dataclass(frozen=True)
-class Placed:
+class JobQueues:
     """Where the jobs of a workload go.
 
     Attributes:
@@ -58,7 +58,9 @@ class Tree:
     most: Ints
 
 
-def place(allocations: Allocations, wanted: list[str], users: list[str], *, undeclared: bool, by_user: bool) -> Placed:
+def place(
+    allocations: Allocations, wanted: list[str], users: list[str], *, undeclared: bool, by_user: bool
+) -> JobQueues:
     """Find a queue for each job, as Hadoop's default placement does.
 
     A queue that is not in the file is made under the root, with all queues above it, where undeclared ones are allowed;
@@ -87,7 +89,7 @@ def place(allocations: Allocations, wanted: list[str], users: list[str], *, unde
     notes = []
     if count:
         some = [
-            note("{queue} ({jobs:,} job{jobs||s})", queue=Named("queue", one), jobs=k)
+            note("{queue} ({jobs:,} job{jobs||s})", queue=NamedValue("queue", one), jobs=k)
             for one, k in list(count.items())[:5]
         ]
         more = note(" and {more} more", more=len(count) - 5) if len(count) > 5 else note("")
@@ -98,7 +100,7 @@ def place(allocations: Allocations, wanted: list[str], users: list[str], *, unde
                 more=more,
             )
         )
-    return Placed(dataclasses.replace(allocations, queues=queues), tuple(of_job), tuple(notes))
+    return JobQueues(dataclasses.replace(allocations, queues=queues), tuple(of_job), tuple(notes))
 
 
 def full_name(name: str) -> str:

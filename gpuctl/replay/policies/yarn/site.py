@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 from xml.parsers import expat
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.files import read_whole
-from gpuctl.core.paths import is_file, is_folder
+from gpuctl.core.file_io import read_whole
+from gpuctl.core.path_checks import is_file, is_folder
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

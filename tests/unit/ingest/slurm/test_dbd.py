@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import slurm_dbd, slurm_dbd_names
 from gpuctl.ingest.slurm import dbd_delimited, dbd_names, dbd_sql, record_batches
 from gpuctl.ingest.slurm.dbd_fields import COLUMNS, DELETED, JOB_COLUMNS, exit_code, fields

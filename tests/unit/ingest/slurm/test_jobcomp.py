@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.core.lines import CUT_OFF, RowError
+from gpuctl.core.line_reader import CUT_OFF, RowError
 from gpuctl.ingest.formats import slurm_jobcomp
 from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, TWICE, fields
 from gpuctl.slurm.scontrol import NO_RECORD, TOO_LONG, records

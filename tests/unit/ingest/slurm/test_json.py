@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import slurm_json
 from gpuctl.ingest.read import json_stream, json_walk
 from gpuctl.ingest.read.json_walk import documents, jobs

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import slurm_tacc
 from gpuctl.ingest.slurm.tacc_fields import COLUMNS, fields
 from tests.slurm_forms import SHARED, load, rows

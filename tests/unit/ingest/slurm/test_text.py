@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import CUT_OFF, LINE_TOO_LONG
+from gpuctl.core.line_reader import CUT_OFF, LINE_TOO_LONG
 from gpuctl.ingest.formats import slurm_sacct
 from gpuctl.ingest.formats.slurm_sacct import FORMAT, with_columns
 from gpuctl.ingest.pipeline.registry import all_formats

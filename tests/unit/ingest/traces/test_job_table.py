@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import CUT_OFF, NOT_UTF8
+from gpuctl.core.line_reader import CUT_OFF, NOT_UTF8
 from gpuctl.ingest.pipeline.registry import all_formats, built_in
 from gpuctl.ingest.read import pieces
 from gpuctl.ingest.traces.table import JobTable

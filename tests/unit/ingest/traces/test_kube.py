@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from gpuctl.core.lines import RowError
+from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import kube_objects
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.traces.kube import quantity, requests

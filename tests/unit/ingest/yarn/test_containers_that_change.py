@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pytest
 
-from gpuctl.analyze.bases import Bases
 from gpuctl.analyze.explain import explain
 from gpuctl.analyze.options import Options
+from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.store.database import Store
 from tests.ingested import rows
@@ -78,7 +78,7 @@ def test_containers_that_still_run_are_held_until_the_log_ends(tmp_path: Path) -
 
 def test_no_machine_holds_more_than_it_has(db: Path) -> None:
     with Store(db) as store:
-        bases = Bases(store, "c", Options(), lambda _: None)
+        bases = SharedTables(store, "c", Options(), lambda _: None)
         held = bases.ask("SELECT machine, gpus, held_from_c AS a, held_until_c AS b FROM base_holdings")
         assert not bases.ask("FROM base_placements WHERE NOT by_container")
     for machine in ("n1", "n2"):

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 import pytest
 
-from gpuctl.core.lines import GLUED, LINE_TOO_LONG, NOT_UTF8, RowError
+from gpuctl.core.line_reader import GLUED, LINE_TOO_LONG, NOT_UTF8, RowError
 from gpuctl.ingest.yarn import lines as module
 from gpuctl.ingest.yarn import scan_kernel
 from gpuctl.ingest.yarn.lines import NO_DATE, NO_END, Hit, read_records

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.lines import NOT_UTF8, RowError
+from gpuctl.core.line_reader import NOT_UTF8, RowError
 from gpuctl.ingest.yarn.audit import read_audit
 from gpuctl.ingest.yarn.clock import choose
 from gpuctl.ingest.yarn.dumps import CUT_OFF, NOT_CLOSED, NOT_JSON, decode, items, whole

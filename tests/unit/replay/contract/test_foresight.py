@@ -9,7 +9,7 @@ import pytest
 
 from gpuctl.replay.contract.conformance import check
 from gpuctl.replay.contract.policy import Policy
-from gpuctl.replay.order.order import FixedRank, NonPreemptive, PastHead, list_program, placements
+from gpuctl.replay.order.order import BackfillRule, FixedRank, NonPreemptive, list_program, placements
 from gpuctl.replay.policies import find
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def ranked(key: Callable[[Workload], Any]) -> type[Policy]:
             del cluster
             how = placements(workload, "any", settings.placement)
             rank = FixedRank(np.asarray(key(workload), np.float64))
-            return list_program(NonPreemptive(rank, PastHead.WHOEVER_FITS, how), workload, state)
+            return list_program(NonPreemptive(rank, BackfillRule.ANY_THAT_FITS, how), workload, state)
 
     return Ranked
 

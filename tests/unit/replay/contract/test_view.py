@@ -215,7 +215,7 @@ def test_a_trial_says_what_would_fit_and_changes_nothing(tmp_path: Path) -> None
 def test_a_trial_counts_what_those_gone_had_of_a_quota_and_who_stays_on_their_gpus(tmp_path: Path) -> None:
     seen: list[object] = []
 
-    class Beside(PythonPolicy):
+    class BackgroundTask(PythonPolicy):
         name = "beside"
 
         def decide(self, view: View) -> None:
@@ -230,7 +230,7 @@ def test_a_trial_counts_what_those_gone_had_of_a_quota_and_who_stays_on_their_gp
 
     header = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus"
     workload = jobs(tmp_path, "a,0,50,4,4,4", "b,0,50,2,1,4", "c,10,10,4,1,4", "d,60,5,1,1,1", header=header)
-    replay(Beside, workload, "1x4")
+    replay(BackgroundTask, workload, "1x4")
     assert seen == [None, {0: 2}, {0: 4}]
 
 

@@ -12,7 +12,7 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay.experiments import cells as cells_of
 from gpuctl.replay.experiments import run as run_of
 from gpuctl.replay.experiments.cells import STRETCHES, Base, Cell, plan
-from gpuctl.replay.experiments.run import Kept, run
+from gpuctl.replay.experiments.run import CellFolder, run
 from gpuctl.replay.experiments.table import interval, tables
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
@@ -73,7 +73,7 @@ def test_every_combination_once_and_parameters_of_their_policy_alone() -> None:
 def test_any_number_of_processes_gives_the_same_bytes_and_what_is_kept_is_not_done_again(
     base: Base, alone: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    kept = Kept(tmp_path / "cells")
+    kept = CellFolder(tmp_path / "cells")
     assert run(base, CELLS, kept, engine=Engine(processes=2)) == alone
     files = sorted((tmp_path / "cells").iterdir())
     assert len(files) == len(CELLS)
@@ -170,7 +170,7 @@ def test_a_load_that_is_none_is_refused(base: Base) -> None:
 
 
 def test_a_worker_that_is_killed_is_told_and_loses_no_cell_that_is_done(base: Base, tmp_path: Path) -> None:
-    kept = Kept(tmp_path)
+    kept = CellFolder(tmp_path)
     run(base, CELLS[:3], kept, engine=Engine(processes=1))
     broken = Cell("tests/unit/replay/experiments/killed.py:Killed", (), (), 1)
     with pytest.raises(Exception, match="a worker was killed"):

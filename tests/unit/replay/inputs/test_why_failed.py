@@ -8,7 +8,7 @@ from typing import get_args
 import numpy as np
 import polars as pl
 
-from gpuctl.joblogs.chances import Place
+from gpuctl.joblogs.retry_prospects import Place
 from gpuctl.replay.inputs.transforms import gather
 from gpuctl.replay.inputs.why_failed import why_failed
 from gpuctl.replay.models.records import SHOWS

@@ -13,6 +13,7 @@ import pytest
 from gpuctl.replay.contract.conformance import random_case, run, violations
 from gpuctl.replay.contract.policy import Policy
 from gpuctl.replay.order.order import (
+    BackfillRule,
     FixedRank,
     Gittins,
     Inside,
@@ -22,7 +23,6 @@ from gpuctl.replay.order.order import (
     Levels,
     NonPreemptive,
     Order,
-    PastHead,
     Preemptive,
     Quantum,
     Rounds,
@@ -62,14 +62,14 @@ def _non_preemptive() -> list[Make]:
         lambda _w, s: LeastShare(np.arange(1.0, s.share_used.size + 1)),
     )
 
-    def make(rank: Any, past: PastHead, own: str, limited: bool) -> Make:
+    def make(rank: Any, past: BackfillRule, own: str, limited: bool) -> Make:
         def order(w: Any, c: Any, s: Any) -> Order:
             limit = np.full(len(w.queues), c.total_gpus - 1.0) if limited else None
             return NonPreemptive(rank(w, s), past, placements(w, own, None), limit)
 
         return order
 
-    return [make(*parts) for parts in product(ranks, PastHead, ("any", "consolidate"), (False, True))]
+    return [make(*parts) for parts in product(ranks, BackfillRule, ("any", "consolidate"), (False, True))]
 
 
 def _preemptive() -> list[Make]:
@@ -107,7 +107,7 @@ def test_what_ranks_no_such_order_is_refused() -> None:
     how = np.zeros(1, np.int64)
     wrong: Any = LeastService("time")
     with pytest.raises(TypeError, match="LeastService ranks no such order: expected FixedRank or LeastShare"):
-        NonPreemptive(wrong, PastHead.NOBODY, how)
+        NonPreemptive(wrong, BackfillRule.NOBODY, how)
     wrong = FixedRank(np.zeros(1))
     with pytest.raises(TypeError, match="FixedRank ranks no such order"):
         Preemptive(wrong, how)

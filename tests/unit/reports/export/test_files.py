@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.errors import UsageError
-from gpuctl.core.files import write_atomically
+from gpuctl.core.file_io import write_atomically
 from gpuctl.reports.export.files import FORMATS, Format, write_dir, write_tables
 from gpuctl.reports.export.markdown import escaped
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table

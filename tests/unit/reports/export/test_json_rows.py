@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import polars as pl
 
-from gpuctl.core.notes import ours
+from gpuctl.core.notes import literal
 from gpuctl.core.results import Column, ResultTable
 from gpuctl.reports.export import values
 
@@ -30,9 +30,11 @@ FRAME = pl.DataFrame(
 
 
 def test_rows_hold_the_json_value_of_each_cell() -> None:
-    table = ResultTable("t", "overview", "", "", ours(""), (), tuple(Column(c, "-", "") for c in FRAME.columns), FRAME)
+    table = ResultTable(
+        "t", "overview", "", "", literal(""), (), tuple(Column(c, "-", "") for c in FRAME.columns), FRAME
+    )
     [lines] = values.rows(table)
     expected = [{name: values.json_value(value) for name, value in row.items()} for row in FRAME.to_dicts()]
     assert [json.loads(line) for line in lines] == expected
     assert "".join(lines).isascii()
-    assert list(values.rows(ResultTable("t", "", "", "", ours(""), (), table.columns, FRAME.clear()))) in ([], [[]])
+    assert list(values.rows(ResultTable("t", "", "", "", literal(""), (), table.columns, FRAME.clear()))) in ([], [[]])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from gpuctl.analyze import registry
 from gpuctl.core.errors import InputError
-from gpuctl.core.notes import KINDS, Named, Note, foreign, listed, named, note, together
+from gpuctl.core.notes import KINDS, NamedValue, Note, listed, named, note, together, untrusted
 from gpuctl.core.results import Analysis, SourceInfo
 from gpuctl.replay.results import columns as replay_columns
 from gpuctl.reports.ci import write_junit, write_markdown
@@ -87,17 +87,21 @@ def site() -> Analysis:
         ),
         note(
             "job {job} waited for {what}",
-            job=Named("job", "7777771"),
-            what=Named("text", "ZQbob@ZQhost12.example.org, see /ZQhome/ZQdave/out.log and 10.11.12.13"),
+            job=NamedValue("job", "7777771"),
+            what=NamedValue("text", "ZQbob@ZQhost12.example.org, see /ZQhome/ZQdave/out.log and 10.11.12.13"),
         ),
-        note("2 jobs waited; the user of job {j} is {u}", j=Named("job", "ZQjob_1"), u=Named("user", "ZQalice")),
+        note(
+            "2 jobs waited; the user of job {j} is {u}", j=NamedValue("job", "ZQjob_1"), u=NamedValue("user", "ZQalice")
+        ),
     )
     result = Analysis(
         cluster=named("cluster", "ZQcluster"),
         tables=(
             replace(
                 table("failures", "failures", jobs, detail=True),
-                population=note("10 jobs of {c}, of {u}.", c=Named("cluster", "ZQcluster"), u=Named("user", "ZQalice")),
+                population=note(
+                    "10 jobs of {c}, of {u}.", c=NamedValue("cluster", "ZQcluster"), u=NamedValue("user", "ZQalice")
+                ),
             ),
             replace(table("failures_by_user", "failures", users), notes=notes),
             table("failure_machines", "failures", machines),
@@ -108,18 +112,19 @@ def site() -> Analysis:
         sections=(("failures", "Failures"), ("queueing", "Queueing"), ("replay", "Replay")),
         sources=(SourceInfo("/ZQhome/ZQdave/logs/sacct ZQ.txt", "slurm-sacct", "a" * 64, 9, 9, 9, 0),),
         settings={
-            "quotas": note("given in {path}", path=Named("path", "ZQquotas.csv")),
-            note("queue {queue}", queue=Named("queue", "ZQqueue2")): note("yes"),
-            "cluster": note("{cluster}, 9 GPUs", cluster=Named("cluster", "ZQcluster")),
+            "quotas": note("given in {path}", path=NamedValue("path", "ZQquotas.csv")),
+            note("queue {queue}", queue=NamedValue("queue", "ZQqueue2")): note("yes"),
+            "cluster": note("{cluster}, 9 GPUs", cluster=NamedValue("cluster", "ZQcluster")),
         },
         command="gpuctl --quiet analyze /ZQhome/ZQdave/logs --keep ZQkept --html ZQ.html",
         version="0.1.0",
         warnings=(
             note(
-                "7 of 9 rows were rejected; most often (7): {why}", why=Named("text", "no time: 'ZQtime', found ZQ12")
+                "7 of 9 rows were rejected; most often (7): {why}",
+                why=NamedValue("text", "no time: 'ZQtime', found ZQ12"),
             ),
-            note("--racks names machines that the trace does not have: {name}", name=Named("machine", "ZQnode44")),
-            foreign("ZQbob says this in words of his own"),
+            note("--racks names machines that the trace does not have: {name}", name=NamedValue("machine", "ZQnode44")),
+            untrusted("ZQbob says this in words of his own"),
         ),
     )
     return replace(result, tables=tuple(result.tables))
@@ -351,11 +356,13 @@ def test_no_order_tells_names(rows: dict[str, list[Any]]) -> None:
 
 def test_names_inside_what_is_ours() -> None:
     machines = pl.DataFrame({"machine": ["ZQ1", "ZQ2"], "bad": ["yes", "beside ZQ1"]})
-    told = note("past jobs, as {model} was trained on them", model=Named("path", "ZQ-secret"))
+    told = note("past jobs, as {model} was trained on them", model=NamedValue("path", "ZQ-secret"))
     predicted = pl.DataFrame({"job": ["ZQjob", "ZQ2"], "provenance": [str(told), "ZQ: who knows"]})
     made = replace(
         make_analysis(points=5),
-        cluster=note("{jobs} on {servers}", jobs=Named("cluster", "ZQ.csv"), servers=Named("cluster", "ZQcluster")),
+        cluster=note(
+            "{jobs} on {servers}", jobs=NamedValue("cluster", "ZQ.csv"), servers=NamedValue("cluster", "ZQcluster")
+        ),
         tables=(
             table("failure_machines", "s", machines),
             replace(table("predictions", "s", predicted), sentences=(told,)),

@@ -16,7 +16,7 @@ from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import find
 from gpuctl.replay.policies.tree import tree as policy
 from gpuctl.replay.policies.tree.known import FEATURES, WHAT
-from gpuctl.replay.run import Models, begun
+from gpuctl.replay.run import Models, start_simulation
 from gpuctl.research.learn import imitation
 from gpuctl.trees.model import rules_of
 from gpuctl.trees.rules import text_of
@@ -70,7 +70,7 @@ def test_a_tree_of_a_policy_without_an_oracle_chooses_as_it(
 ) -> None:
     jobs = read_jobs(root / "sample_data" / "jobs.csv")
     cluster = parse_cluster("3x8", jobs)
-    found = imitation.watch(begun(jobs, cluster, (teacher, {}), Models()), preempts=preempts)
+    found = imitation.watch(start_simulation(jobs, cluster, (teacher, {}), Models()), preempts=preempts)
     learnt, tested = imitation.split(found, 0.3)
     assert learnt.at.max() < tested.at.min()
     assert (learnt.weight[learnt.chosen == 1].sum()) == learnt.weight[learnt.chosen == 0].sum()
@@ -87,7 +87,7 @@ def test_a_tree_of_a_policy_without_an_oracle_chooses_as_it(
 
 def test_no_choice_and_no_file_are_told(root: Path, tmp_path: Path) -> None:
     jobs = read_jobs(root / "sample_data" / "jobs.csv")
-    idle = begun(jobs, parse_cluster("400x8", jobs), ("fifo", {}), Models())
+    idle = start_simulation(jobs, parse_cluster("400x8", jobs), ("fifo", {}), Models())
     with pytest.raises(InputError, match="never had a choice"):
         imitation.watch(idle, preempts=False)
     with pytest.raises(UsageError, match="no such file"):

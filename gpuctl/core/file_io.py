@@ -1,0 +1,197 @@
+"""Reads files whole, within a limit and never waiting for ever, and writes them whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import time
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.core.path_checks import resolved
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+MOST_SMALL = 64 << 20
+"""Bytes of a configuration file, of a site's small table, of a model's card."""
+MOST_TOML = 4 << 20
+"""A parsed TOML file takes up some hundred times as much memory."""
+MOST_TABLE = 1 << 30
+"""Bytes of a table of jobs."""
+IDLE_S = 30.0
+"""From a pipe, something has to come in so many seconds …"""
+PIPE_S = 300.0
+"""… and its end in so many."""
+_CHUNK = 1 << 20
+
+
+def read_whole(
+    path: Path, *, most: int = MOST_SMALL, begins: bytes = b"", follow: bool = True, hint: str | None = None
+) -> bytes:
+    """Read a file, a pipe or a device to its end.
+
+    Args:
+        path: where.
+        most: bytes that it may have.
+        begins: what its first byte that is no white space has to be; of a file that begins otherwise, only the
+            beginning is read.
+        follow: a link, too.
+        hint: what was expected, and what to do.
+
+    Raises:
+        InputError: it cannot be read, has more than `most` bytes, or is a pipe into which nobody writes.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if follow else os.O_NOFOLLOW)
+    pieces: list[bytes] = []
+    size = 0
+    try:
+        number = os.open(path, flags)
+        try:
+            kind = os.fstat(number)
+            if stat.S_ISREG(kind.st_mode) and kind.st_size > most:
+                raise _large(path, most, hint)
+            source = _Pipe(path, number) if stat.S_ISFIFO(kind.st_mode) else _Device(number)
+            while data := source.read(min(_CHUNK, most + 1 - size)):
+                pieces.append(data)
+                size += len(data)
+                if size > most:
+                    raise _large(path, most, hint)
+                if begins and len(pieces) == 1 and not data.lstrip().startswith(begins):
+                    break
+        finally:
+            os.close(number)
+    except (OSError, ValueError) as error:
+        said = (isinstance(error, OSError) and error.strerror) or error
+        raise InputError(f"cannot be read: {said}", path=str(path), hint=hint) from error
+    return b"".join(pieces)
+
+
+def read_head(path: Path, size: int) -> bytes:
+    """Return a regular file's first bytes, fewer where it has fewer; of anything else, such as a pipe, none.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    number = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(number, "rb") as file:
+        return file.read(size) if stat.S_ISREG(os.fstat(number).st_mode) else b""
+
+
+def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, Any]:
+    """Read a TOML file's text.
+
+    Args:
+        data: the text.
+        place: names the file in errors.
+        hint: what was expected.
+
+    Raises:
+        InputError: it is none.
+    """
+    import tomllib
+
+    try:
+        return tomllib.loads(data.decode("utf-8"))
+    # a number of more than 4 300 digits is a ValueError, too
+    except ValueError as error:
+        raise InputError(f"is not valid TOML: {str(error)[:200]}", path=place, hint=hint) from error
+    except RecursionError:
+        raise InputError("is nested too deeply", path=place, hint=hint) from None
+
+
+def _large(path: Path, most: int, hint: str | None) -> InputError:
+    told = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most:,} bytes"
+    return InputError(
+        f"is larger than {told}, the most that such a file may have",
+        path=str(path),
+        hint=hint or "is this the right file?",
+    )
+
+
+class _Device:
+    """A regular file, or a device, which waits as long as it wants, as a terminal does."""
+
+    def __init__(self, number: int) -> None:
+        os.set_blocking(number, True)
+        self._number = number
+
+    def read(self, size: int) -> bytes:
+        return os.read(self._number, size)
+
+
+class _Pipe:
+    """A pipe, of which something has to come now and then."""
+
+    def __init__(self, path: Path, number: int) -> None:
+        self._path, self._number = path, number
+        self._end = time.monotonic() + PIPE_S
+        self._some = False
+        self._poll = select.poll()
+        self._poll.register(number, select.POLLIN)
+
+    def read(self, size: int) -> bytes:
+        while True:
+            try:
+                data = os.read(self._number, size)
+            except BlockingIOError:
+                data = None
+            # at its very beginning there may be no writer yet
+            if data or (data is not None and self._some):
+                self._some = True
+                return data
+            left = min(IDLE_S, self._end - time.monotonic())
+            found = self._poll.poll(left * 1000) if left > 0 else []
+            if not found:
+                raise InputError(
+                    "is a pipe that did not end",
+                    path=str(self._path),
+                    hint=f"something has to come every {IDLE_S:g} s, and all of it in {PIPE_S:g} s: "
+                    "write it into a file first",
+                )
+            if not found[0][1] & select.POLLIN:
+                return b""
+
+
+def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write a file so that it is there whole or not at all.
+
+    Args:
+        path: the file; an existing one is replaced at the end, but a device or a pipe is written to.
+        write: puts the bytes into the stream it is given.
+
+    Raises:
+        UsageError: the file cannot be written; nothing is left behind.
+    """
+    path = resolved(path)  # where a link leads to
+    if path.exists() and not path.is_file():
+        _write_through(path, write)
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with draft.open("xb") as file:
+            write(file)
+        draft.replace(path)
+    except OSError as error:
+        _forget(draft)
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+    except BaseException:
+        _forget(draft)
+        raise
+
+
+def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
+    """Write to a device or a pipe, as of ``>(gzip > FILE)``: it already exists, and is no file to replace."""
+    try:
+        with path.open("wb") as file:
+            write(file)
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+
+
+def _forget(draft: Path) -> None:
+    with suppress(OSError):
+        draft.unlink(missing_ok=True)

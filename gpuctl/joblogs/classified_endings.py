@@ -1,0 +1,142 @@
+"""Joins what formats say (`gpuctl.joblogs.structure`) with what signatures found in the same lines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple, overload
+
+from gpuctl.joblogs.prefix import Prefix, prefix
+from gpuctl.joblogs.structure import PREFIX
+from gpuctl.joblogs.structure.ending import messages
+from gpuctl.joblogs.structure.library_areas import area
+from gpuctl.joblogs.table import CAUSES, Signature, Tier
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from datetime import tzinfo
+
+    from gpuctl.joblogs.structure.ending import Ending, Format
+
+ABOVE, BELOW = 8, 200
+"""An ending is read from so many lines above its anchor, and below it."""
+_MESSAGE = 3
+"""The line that names an error may be followed by so many of its message."""
+
+
+class PlacedEnding(NamedTuple):
+    """An ending in a block of a log.
+
+    Attributes:
+        ending: as its format reads it.
+        format: that found it.
+        rows: of the block, one for each line that the format was given.
+        line: that names the error, whole.
+        rank: of the process that printed it, where the line names it.
+        ts: by the line's stamp.
+    """
+
+    ending: Ending
+    format: Format
+    rows: Sequence[int]
+    line: str
+    rank: int | None
+    ts: float | None
+
+    @property
+    def row(self) -> int:
+        """Of the line that names the error."""
+        return self.rows[self.ending.at]
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """What it says, for signatures to be looked for in."""
+        return self.ending.texts or messages(self.line[prefix(self.line).end :])
+
+    @property
+    def span(self) -> list[int]:
+        """Rows of its process from its first line to its last."""
+        return [*self.rows[self.ending.first : self.ending.last + 1]]
+
+
+def place(
+    anchors: Iterable[tuple[int, Format]], count: int, line: Callable[[int], str], zone: tzinfo
+) -> list[PlacedEnding]:
+    """Read the endings that begin, or show, at some rows of a block.
+
+    Args:
+        anchors: (row, format) of each anchor.
+        count: rows of the block.
+        line: the text of a row.
+        zone: of stamps that name none.
+    """
+
+    @cache
+    def head(row: int) -> Prefix:
+        return prefix(line(row), zone)
+
+    found: dict[tuple[int, str], PlacedEnding] = {}
+    for row, form in anchors:
+        rank, near = head(row).rank, range(max(row - ABOVE, 0), min(row + BELOW, count))
+        rows = near if rank is None else [n for n in near if head(n).rank == rank]
+        ending = form.read(_Lines(rows, lambda n: _words(line(n), head(n).end)), rows.index(row))
+        if ending is not None:
+            at = rows[ending.at]
+            found.setdefault((at, form.name), PlacedEnding(ending, form, rows, line(at), rank, head(at).ts))
+    return [*found.values()]
+
+
+class _Lines(Sequence[str]):
+    """Lines that are cut out only when they are read: most formats read few of those that they are given."""
+
+    def __init__(self, rows: Sequence[int], text: Callable[[int], str]) -> None:
+        self._rows, self._text = rows, text
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    @overload
+    def __getitem__(self, place: int) -> str: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[str]: ...
+    def __getitem__(self, place: int | slice) -> str | list[str]:
+        if isinstance(place, slice):
+            return [self._text(row) for row in self._rows[place]]
+        return self._text(self._rows[place])
+
+
+def _words(line: str, end: int) -> str:
+    """A line without its prefix, but with the blanks that it stands in by."""
+    begin = len(line[:end].rstrip(" \t"))
+    return line[begin + line.startswith(" ", begin) :] if begin else line
+
+
+def strong(known: Iterable[Signature]) -> bool:
+    """Whether a signature that was found says more than a class's name does."""
+    return any(one.tier in CAUSES and one.fallback < 2 and one.tier != Tier.GENERIC for one in known)
+
+
+def signature_id(placed: PlacedEnding, known: Sequence[Signature]) -> str | None:
+    """Which signature an ending adds to the log's.
+
+    Args:
+        placed: the ending.
+        known: the signatures found in the lines of its message.
+
+    Returns:
+        an id of `signatures`; None where what was found there says more.
+    """
+    says = [one for one in known if one.tier in CAUSES and one.tier != Tier.GENERIC]
+    if placed.ending.rank is None and strong(known):
+        return None
+    where = area(placed.ending.frame)
+    if where is not None:
+        return f"{PREFIX}{placed.format.name}-in-{where}"
+    if placed.ending.rank is None and (says or placed.ending.reason is None):
+        return None
+    return PREFIX + placed.format.name
+
+
+def message_rows(placed: PlacedEnding) -> range:
+    """Rows in which the error's message may stand."""
+    return range(placed.row, placed.row + 1 + _MESSAGE)

@@ -1,0 +1,46 @@
+"""Blocks of whole lines, which a log is looked at by, and where to cut it into them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.joblogs.classified_endings import ABOVE
+
+if TYPE_CHECKING:
+    import numpy as np
+
+_TRACEBACK_BYTES = 1 << 14
+"""A traceback is kept in one block where it begins so near to the block's end."""
+
+
+class Block(NamedTuple):
+    """Some lines of a log, or a piece of a long one.
+
+    Attributes:
+        text: carriage returns are line ends.
+        starts: where its lines start.
+        plain: whether a line is ordinary output.
+        ranks: of the process that printed it; -1 where the line's beginning names none.
+        number_of: the number in the log of each line.
+    """
+
+    text: bytes
+    starts: np.ndarray
+    plain: np.ndarray
+    ranks: np.ndarray
+    number_of: np.ndarray
+
+    def bounds(self, row: int) -> tuple[int, int]:
+        """Return where a line begins and where it ends."""
+        begin = int(self.starts[row])
+        if row + 1 < len(self.starts):
+            return begin, int(self.starts[row + 1]) - 1
+        return begin, len(self.text) - self.text.endswith(b"\n")
+
+
+def before_traceback(text: bytes, cut: int) -> int:
+    """Where to cut so that a traceback which begins shortly before the cut stays whole, with the lines above it."""
+    begin = text.find(b"Traceback (most recent", max(cut - _TRACEBACK_BYTES, 0), cut)
+    for _ in range(ABOVE):
+        begin = text.rfind(b"\n", 0, begin) if begin > 0 else begin
+    return begin + 1 if begin > 0 else cut

@@ -1,0 +1,191 @@
+"""How much slower gangs are on more servers, and jobs beside neighbours: by GPU utilization, from like to like."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpuctl.core.notes import note
+from gpuctl.lessons.finding import Estimate
+from gpuctl.lessons.ratios import NOTHING, Ratio, ratios
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from gpuctl.lessons.utilization import Use
+    from gpuctl.replay.models.records import Floats, Ints
+
+SIZES = ("2-4", "5-8", ">8")
+LEVELS = ("more servers", "several racks")
+ENOUGH_UNITS = 10
+"""Spread attempts below which a size has no ratio of its own, but that of all sizes."""
+FEW_USERS = 10
+"""Users below which kinds of jobs (same user, name and GPUs) are what is resampled."""
+
+
+NAME, USER, JOB = "name", "user", "job"
+LIKENESS = {
+    NAME: note("alike: same user, name and GPUs"),
+    USER: note("alike: same user and GPUs alone, as jobs have no names; unlike jobs of one user may explain it: the "
+               "interval reaches to 1"),
+    JOB: note("alike: attempts of the same job"),
+}  # fmt: skip
+"""What makes attempts alike."""
+
+
+@dataclass(frozen=True)
+class Slowdowns:
+    """Ratios of GPU utilization.
+
+    Attributes:
+        all_sizes: on more servers of one rack, and in several racks, over the fewest servers: one of each, all gangs.
+        by_size: the same by size of gang; its keys are (size, level from 1).
+        beside: beside a neighbour, over alone.
+        attempts: with telemetry.
+        gangs: of them, of more than one GPU.
+        spread: of these, on more than the fewest servers.
+        clusters: what is resampled: users, or kinds of jobs.
+        likeness: what makes attempts alike, a key of `LIKENESS`.
+    """
+
+    all_sizes: tuple[Ratio, Ratio]
+    by_size: dict[tuple[str, int], Ratio]
+    beside: Ratio
+    attempts: int
+    gangs: int
+    spread: int
+    clusters: str
+    likeness: str = NAME
+
+
+def size_of(gpus: Ints) -> Ints:
+    """The size class of gangs: 0 for 2 to 4 GPUs, 1 for 5 to 8, 2 for more; -1 for one GPU."""
+    return np.where(gpus <= 1, -1, np.where(gpus <= 4, 0, np.where(gpus <= 8, 1, 2))).astype(np.int64)
+
+
+def measure(use: Use) -> Slowdowns:
+    """Compare like attempts.
+
+    Placement: like attempts on more than the fewest servers and on these; each attempt counts once, and what neighbours
+    took is given back to it. Alike are attempts of one user with one name and as many GPUs. Where jobs have no names,
+    or attempts of the same job say something else, these alone are; where there are too few of them, nothing shows that
+    it is the servers that differ and not the jobs: the interval then reaches to equal speed. Interference: the same
+    attempt, while it had a neighbour on a server of its own and while it had none.
+    """
+    gang = use.gpus > 1
+    beside = _beside(use)
+    if not gang.any():
+        return Slowdowns((NOTHING, NOTHING), {}, beside, use.gpus.size, 0, 0, "users")
+    level, size = use.level[gang], size_of(use.gpus[gang])
+    like, user, share = use.like[gang], use.user[gang], use.beside_share[gang]
+    # what it would have been alone
+    y = use.pct[gang] / (1 - share * (1 - (beside.estimate.value or 1.0)))
+    two = np.stack([level == 1, level == 2], axis=1).astype(np.float64)
+    told, kind = _clusters(user, like, (level > 0).astype(np.int64))
+    likeness, alike = _alike(y, two, use.job[gang], like, told, named=bool(use.named[gang].all()))
+    first = alike(np.ones(y.size, bool))
+    by_size: dict[tuple[str, int], Ratio] = {}
+    for number, name in enumerate(SIZES):
+        here = size == number
+        if here.any():
+            own = alike(here)
+            by_size |= {(name, at + 1): own[at] for at in range(2)}
+    return Slowdowns(
+        (first[0], first[1]), by_size, beside, use.gpus.size, int(gang.sum()), int((level > 0).sum()), kind, likeness
+    )
+
+
+def _alike(
+    y: Floats, two: Floats, job: Ints, like: Ints, cluster: Ints, *, named: bool
+) -> tuple[str, Callable[[NDArray[np.bool_]], list[Ratio]]]:
+    """What makes attempts alike, and what gives the ratios of some of them, from like to like."""
+
+    def kinds(here: NDArray[np.bool_]) -> list[Ratio]:
+        return ratios(y[here], two[here], like[here], cluster[here])
+
+    def jobs(here: NDArray[np.bool_]) -> list[Ratio]:
+        return ratios(y[here], two[here], job[here], cluster[here])
+
+    def up_to_one(here: NDArray[np.bool_]) -> list[Ratio]:
+        return [_up_to_one(ratio) for ratio in kinds(here)]
+
+    every = np.ones(y.size, bool)
+    same, other = jobs(every)[0].estimate, kinds(every)[0].estimate
+    if same.low is None or same.high is None:
+        return (NAME, kinds) if named else (USER, up_to_one)
+    agree = other.low is None or other.high is None or (other.low <= same.high and same.low <= other.high)
+    return (NAME, kinds) if named and agree else (JOB, jobs)
+
+
+def _up_to_one(ratio: Ratio) -> Ratio:
+    """A ratio that unlike jobs may explain: it is not shown to be anything but 1."""
+    own = ratio.estimate
+    if own.low is None or own.high is None:
+        return ratio
+    return replace(ratio, estimate=Estimate(own.value, min(own.low, 1.0), max(own.high, 1.0)), p=1.0)
+
+
+def _clusters(user: Ints, like: Ints, changed: Ints) -> tuple[Ints, str]:
+    """What is resampled, and what it is called."""
+    telling = {u for u in np.unique(user).tolist() if 0 < changed[user == u].mean() < 1}
+    return (user, "users") if len(telling) >= FEW_USERS else (like, "kinds of jobs")
+
+
+def _beside(use: Use) -> Ratio:
+    both = (use.alone > 0) & (use.beside > 0)
+    if not both.any():
+        return NOTHING
+    n = int(both.sum())
+    # of two spells, the shorter one limits what their ratio tells
+    weight = 1 / (1 / use.alone[both] + 1 / use.beside[both])
+    y = np.concatenate([use.alone_pct[both], use.beside_pct[both]])
+    x = np.concatenate([np.zeros(n), np.ones(n)])[:, None]
+    group = np.tile(np.arange(n), 2)
+    users = np.unique(use.user[both]).size
+    cluster = use.user[both] if users >= FEW_USERS else np.arange(n)
+    return ratios(y, x, group, np.tile(cluster, 2), np.tile(weight, 2))[0]
+
+
+def bucket(gpus: Ints) -> Ints:
+    """The size class of jobs: 0 for one GPU, then as `size_of`, one higher."""
+    return size_of(gpus) + 1
+
+
+BUCKETS = ("1", *SIZES)
+
+
+def speed_of(measured: Slowdowns, size: str, level: int, end: str = "value") -> tuple[float, str]:
+    """The speed that replays take for a gang, for that on the fewest servers, and how it is known.
+
+    Args:
+        measured: the ratios.
+        size: one of `SIZES`.
+        level: 1: more servers of one rack; 2: several racks.
+        end: ``value``, or an end of its interval: ``low``, ``high``. While no ratio of all sizes is shown to be below
+            1, the high end is at least 1: no saving rests on it then.
+
+    Returns:
+        the ratio of that size where enough attempts tell of it, else that of all sizes (``extrapolated``), of level 1
+        for level 2 where no gang was in several racks; 1 (``assumed``) where nothing was measured.
+    """
+    own = measured.by_size.get((size, level), NOTHING)
+    known = own.estimate.low is not None and own.units >= ENOUGH_UNITS
+    choices = [(own, "measured")] if known else []
+    choices += [(measured.all_sizes[at], "extrapolated") for at in range(level - 1, -1, -1)]
+    for ratio, origin in choices:
+        value = getattr(ratio.estimate, end)
+        if value is not None:
+            shown = end != "high" or any(each.shown for each in measured.all_sizes)
+            return float(value if shown else max(value, 1.0)), origin
+    return 1.0, "assumed"
+
+
+def beside_ends(measured: Slowdowns) -> tuple[float, float]:
+    """The ends of the speed beside a neighbour; the upper one at least 1 while it is not shown to be below."""
+    low, high = measured.beside.estimate.low, measured.beside.estimate.high
+    assert low is not None and high is not None  # noqa: S101, PT018 - whoever asks has looked
+    return low, high if measured.beside.shown else max(high, 1.0)

@@ -1,0 +1,129 @@
+"""GPU utilization of each attempt, alone on its servers and beside others, with what makes attempts alike."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.analyze.shared_tables import SharedTables
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from gpuctl.lessons.lesson_input import Case
+    from gpuctl.replay.models.records import Floats, Ints
+
+LEAST_SAMPLES = 10
+"""Samples below which the mean utilization of an attempt says too little."""
+
+_ATTEMPTS = """
+    SELECT a.job, a.attempt, a.gpus, j."user", j.name
+    FROM attempts AS a JOIN jobs AS j USING (cluster, job) WHERE cluster = $cluster
+"""
+_PLACES = "SELECT DISTINCT job, attempt, machine FROM placements WHERE cluster = $cluster"
+
+
+@dataclass(frozen=True)
+class Use:
+    """Attempts with telemetry, one element each.
+
+    Attributes:
+        user: number of its user; of jobs without one, each its own.
+        job: number of its job.
+        like: number of its kind: same user, name (numbers in it aside) and GPUs.
+        named: whether its job has a name: without one, a kind is all that its user runs on as many GPUs.
+        gpus: GPUs of the gang.
+        servers: how many it was on.
+        level: 0: on the fewest servers that can hold it, in one rack; 1: on more servers of one rack; 2: in several
+            racks.
+        alone_pct: mean utilization over samples on servers with no other attempt; NaN none.
+        alone: how many samples those are.
+        beside_pct: the same on servers with another attempt.
+        beside: how many.
+    """
+
+    user: Ints
+    job: Ints
+    like: Ints
+    named: NDArray[np.bool_]
+    gpus: Ints
+    servers: Ints
+    level: Ints
+    alone_pct: Floats
+    alone: Floats
+    beside_pct: Floats
+    beside: Floats
+
+    @property
+    def pct(self) -> Floats:
+        """Mean utilization of each attempt."""
+        total = np.nan_to_num(self.alone_pct) * self.alone + np.nan_to_num(self.beside_pct) * self.beside
+        return np.asarray(total / np.maximum(self.alone + self.beside, 1))
+
+    @property
+    def beside_share(self) -> Floats:
+        """Share of its samples that were on servers with another attempt."""
+        return np.asarray(self.beside / np.maximum(self.alone + self.beside, 1))
+
+
+def read(case: Case) -> Use | None:
+    """The attempts of a case that have at least `LEAST_SAMPLES`; None where the trace has no telemetry of them."""
+    bases = SharedTables(case.store, case.cluster, case.options, case.tell)
+    sampled = pl.DataFrame(bases.rows("attempt_use"), infer_schema_length=None)
+    if not sampled.height:
+        return None
+    c = pl.col
+    sampled = (
+        sampled.with_columns(where=pl.when("colocated").then(pl.lit("beside")).otherwise(pl.lit("alone")))
+        .group_by("job", "attempt")
+        .agg(
+            *(c("samples").filter(c("where") == w).sum().alias(w) for w in ("alone", "beside")),
+            *(c("total").filter(c("where") == w).sum().alias(f"{w}_total") for w in ("alone", "beside")),
+        )
+        .filter(c("alone") + c("beside") >= LEAST_SAMPLES)
+    )
+    here = {"cluster": case.cluster}
+    about = case.store.frame(_ATTEMPTS, here).filter(c("gpus").is_not_null() & (c("gpus") >= 1))
+    rows = sampled.join(about, on=["job", "attempt"]).join(_places(case), on=["job", "attempt"])
+    rows = rows.sort("job", "attempt")
+    if not rows.height:
+        return None
+    gpus = rows["gpus"].to_numpy().astype(np.int64)
+    most = int(case.servers.gpus.max())
+    fewest = -(-gpus // most)
+    servers, racks = rows["servers"].to_numpy(), rows["racks"].to_numpy()
+    level = np.where(racks > 1, 2, np.where(servers > fewest, 1, 0))
+    user = _numbered(_user(rows))
+    like = _numbered([f"{u}\0{_stem(name)}\0{g}" for u, name, g in zip(_user(rows), rows["name"], gpus, strict=True)])
+    alone, beside = (rows[name].to_numpy().astype(np.float64) for name in ("alone", "beside"))
+    totals = (rows[f"{name}_total"].to_numpy().astype(np.float64) / 1e6 for name in ("alone", "beside"))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        alone_pct, beside_pct = (total / n for total, n in zip(totals, (alone, beside), strict=True))
+    job, named = _numbered(rows["job"].to_list()), (rows["name"].fill_null("") != "").to_numpy()
+    return Use(user, job, like, named, gpus, servers.astype(np.int64), level, alone_pct, alone, beside_pct, beside)
+
+
+def _places(case: Case) -> pl.DataFrame:
+    """How many servers and racks each attempt was on: job, attempt, servers, racks."""
+    rack = dict(zip(case.servers.servers, case.servers.rack.tolist(), strict=True))
+    rows = case.store.frame(_PLACES, {"cluster": case.cluster})
+    rows = rows.with_columns(rack=pl.col("machine").replace_strict(rack, default=None, return_dtype=pl.Int64))
+    return rows.group_by("job", "attempt").agg(servers=pl.len(), racks=pl.col("rack").n_unique())
+
+
+def _user(rows: pl.DataFrame) -> list[str]:
+    """Its user, or, where that is not known, the job itself: nothing is like it."""
+    return [u if u is not None else f"\0{j}" for u, j in zip(rows["user"], rows["job"], strict=True)]
+
+
+def _stem(name: str | None) -> str:
+    """A job's name without its numbers: what the runs of one model share."""
+    return re.sub(r"\d+", "#", name or "")
+
+
+def _numbered(names: list[str]) -> Ints:
+    return np.unique(np.asarray(names, dtype=object).astype(str), return_inverse=True)[1].astype(np.int64)

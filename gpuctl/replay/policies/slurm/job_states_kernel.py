@@ -1,0 +1,122 @@
+"""What happens to a job between submission and end, as far as Slurm's scheduler keeps count of it; compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.jit import inner
+from gpuctl.replay.engine.instant_kernel import job_timer, reject
+from gpuctl.replay.engine.job_life_kernel import launch
+from gpuctl.replay.engine.running_jobs_kernel import runs, runs_no_more
+from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, WAITING
+from gpuctl.replay.policies.slurm.limit_kernel import may_submit, submitted, use
+from gpuctl.replay.policies.slurm.node_kernel import look_who_is_up, occupy, refresh
+from gpuctl.replay.policies.slurm.order_kernel import activate, ended, into_line, set_priority
+from gpuctl.replay.policies.slurm.records_kernel import M_CANCEL, R_CANCELLED, R_NEVER, R_SUBMIT
+
+
+@inner
+def start(s, f, r, j, reason):  # type: ignore[no-untyped-def]
+    """Start a job that is out of the line on the nodes in `choice`."""
+    launch(s, j, reason)
+    runs(s, r, j)
+    f.x[j].runs = 1
+    occupy(s, f, j, 1)
+    refresh(s, f)
+    use(f, j, 1)
+
+
+@inner
+def _let_go(s, f, r, j):  # type: ignore[no-untyped-def]
+    """A job has let go of its nodes."""
+    now = s.g[0].now
+    runs_no_more(r, j)
+    f.x[j].runs = 0
+    occupy(s, f, j, -1)
+    use(f, j, -1)
+    ended(s, f, j, now)
+    f.p[0].freed += 1
+
+
+@inner
+def _gone_for(f, j):  # type: ignore[no-untyped-def]
+    """A preempted job has gone: its preemptor waits for one less."""
+    x = f.x[j]
+    if x.gives_way >= 0:
+        f.x[x.gives_way].victims -= 1
+        x.gives_way = -1
+
+
+@inner
+def _leave(s, f, j, reason):  # type: ignore[no-untyped-def]
+    """Take a job that is in no line out of the queue for good."""
+    if f.x[j].counted == 1:
+        submitted(f, j, -1)
+    activate(f, j, -1)
+    reject(s, j, reason)
+
+
+@inner
+def _arrive(s, f, j, submit):  # type: ignore[no-untyped-def]
+    """A job waits from now on, as submitted at that second: Slurm compares whole ones."""
+    x, now = f.x[j], s.g[0].now
+    if x.never == 1:
+        _leave(s, f, j, R_NEVER)
+        return
+    if x.counted == 0:
+        if not may_submit(f, j):
+            _leave(s, f, j, R_SUBMIT)
+            return
+        submitted(f, j, 1)
+    x.queued = np.floor(submit)
+    x.accrue = x.queued if f.p[0].accrue_always == 1 else now
+    x.prio = 0
+    activate(f, j, 1)
+    set_priority(f, j, now)
+    into_line(f, j)
+
+
+@inner
+def take_in(s, f, r):  # type: ignore[no-untyped-def]
+    """Take in what has happened at this instant and was not looked at yet.
+
+    Returns:
+        whether something has become free or come up, and whether a job has come.
+    """
+    g, p = s.g[0], f.p[0]
+    freed, came = False, False
+    while p.seen < g.events:
+        event = s.events[p.seen]
+        kind, j = event.kind, event.who
+        p.seen += 1
+        if kind == E_SERVER_UP or kind == E_SERVER_DOWN:
+            look_who_is_up(s, f)
+            p.freed += 1
+            freed = True
+        elif kind == E_JOB_TIMER:
+            p.held -= 1
+            _arrive(s, f, j, f.x[j].queued)
+            came = True
+        elif kind == E_FINISHED or kind == E_QUEUED:
+            if f.x[j].runs == 1:
+                _let_go(s, f, r, j)
+                freed = True
+            preempted = f.x[j].gives_way >= 0
+            _gone_for(f, j)
+            if kind == E_FINISHED:
+                submitted(f, j, -1)
+                activate(f, j, -1)
+            elif s.jobs[j].state == WAITING and f.x[j].in_line == 0:
+                if preempted and f.x[j].mode == M_CANCEL:
+                    _leave(s, f, j, R_CANCELLED)
+                elif preempted and p.requeue_delay > 0:
+                    # it counts as submitted now, though it is not eligible yet
+                    f.x[j].queued = g.now
+                    p.held += 1
+                    job_timer(s, j, g.now + p.requeue_delay)
+                else:
+                    _arrive(s, f, j, g.now if s.jobs[j].attempts > 0 else s.jobs[j].submit)
+                    came = True
+    if freed:
+        refresh(s, f)
+    return freed, came

@@ -1,0 +1,58 @@
+"""Work that goes on in a thread while its owner does something else; the owner takes up its end, or its fault."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from gpuctl.store.interruption import uninterrupted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+
+class BackgroundTask:
+    """One piece of work at a time."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._fault: BaseException | None = None
+
+    def start(self, work: Callable[[], None]) -> None:
+        """Begin; what was begun before must have been waited for."""
+
+        def run() -> None:
+            try:
+                work()
+            except BaseException as fault:
+                self._fault = fault
+
+        self._thread = threading.Thread(target=run)
+        self._thread.start()
+
+    def is_here(self) -> bool:
+        """Whether it is what asks."""
+        return self._thread is threading.current_thread()
+
+    def wait(self, interrupt: Callable[[], None]) -> None:
+        """Wait until it is done.
+
+        Args:
+            interrupt: makes it end early, called on Ctrl-C.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C; it has ended.
+            BaseException: what it raised.
+        """
+        if self._thread is None:
+            return
+        uninterrupted(self._thread.join, interrupt)
+        if fault := self.end():
+            raise fault
+
+    def end(self) -> BaseException | None:
+        """Wait until it is done, whatever signal comes, and return what it raised."""
+        if self._thread is not None:
+            self._thread.join()
+        fault, self._thread, self._fault = self._fault, None, None
+        return fault

@@ -1,0 +1,92 @@
+"""Results that a trace store keeps by name: compressed text that only their readers understand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import zstandard
+
+from gpuctl.core.errors import InputError, UsageError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from gpuctl.store.database import Store
+
+MOST_BYTES = 2 * 1024**3
+"""A document larger than this is neither kept nor read."""
+
+
+@dataclass(frozen=True)
+class SavedResult:
+    """A result that is in a store.
+
+    Attributes:
+        name: what it was kept as; no two of a store share one.
+        kind: the command that made it, as ``replay`` or ``predict runtime``.
+        made_at: when it was kept (UTC).
+        gpuctl: the version that made it.
+        command: the command line, as the user gave it.
+        bytes: size of its document, decompressed.
+    """
+
+    name: str
+    kind: str
+    made_at: datetime
+    gpuctl: str
+    command: str
+    bytes: int
+
+
+def keep(store: Store, kept: SavedResult, document: bytes) -> None:
+    """Put a result into a store that is open for writing; one of the same name is replaced.
+
+    Args:
+        store: the store.
+        kept: what is told of it; its ``bytes`` are those of the document.
+        document: the result as JSON text.
+
+    Raises:
+        UsageError: it is too large.
+    """
+    if len(document) > MOST_BYTES:
+        raise UsageError(f"a result of {len(document):,} bytes is too large to be kept", hint="write it with --parquet")
+    packed = zstandard.ZstdCompressor(level=3).compress(document)
+    row = [kept.name, kept.kind, kept.made_at, kept.gpuctl, kept.command, len(document), packed]
+    store.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+
+
+def listed(store: Store) -> list[SavedResult]:
+    """All results that a store keeps, by name."""
+    rows = store.frame("SELECT name, kind, made_at, gpuctl, command, bytes FROM results ORDER BY name")
+    return [SavedResult(*row) for row in rows.iter_rows()]
+
+
+def read(store: Store, name: str) -> bytes:
+    """The document of a result that a store keeps.
+
+    Raises:
+        UsageError: the store keeps no result of that name.
+        InputError: its document is damaged, or larger than it says.
+    """
+    rows = store.execute("SELECT bytes, document FROM results WHERE name = ?", [name]).fetchall()
+    if not rows:
+        there = ", ".join(one.name for one in listed(store)) or "none"
+        raise UsageError(f"{store.path} keeps no result {name!r}", hint=f"it keeps: {there}")
+    [(size, packed)] = rows
+    place = f"{store.path}: result {name!r}"
+    if not 0 <= size <= MOST_BYTES:
+        raise InputError(f"says that it has {size:,} bytes", path=place, hint=_AGAIN)
+    try:
+        # one byte more than there should be: a frame that holds more than it says ends there
+        text = zstandard.ZstdDecompressor().stream_reader(packed).read(size + 1)
+    except zstandard.ZstdError as error:
+        raise InputError(f"is damaged: {error}", path=place, hint=_AGAIN) from error
+    if len(text) != size:
+        told = "more" if len(text) > size else f"{len(text):,}"
+        raise InputError(f"is damaged: it has {told} bytes, expected {size:,}", path=place, hint=_AGAIN)
+    return text
+
+
+_AGAIN = "keep it again: run its command with --keep"

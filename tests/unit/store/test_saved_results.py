@@ -1,0 +1,66 @@
+"""Results that a store keeps: what goes in comes out, by name; what is damaged is told."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import pytest
+import zstandard
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.store.database import Store
+from gpuctl.store.saved_results import SavedResult, keep, listed, read
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+WHEN = datetime(2026, 11, 22, 20, 0, 1, 123456, tzinfo=UTC)
+HOSTILE = "'; DROP TABLE results; -- </script>\N{RIGHT-TO-LEFT OVERRIDE}"
+
+
+def bomb() -> bytes:
+    """A small document that is a gigabyte, made without one."""
+    packer, piece = zstandard.ZstdCompressor(level=1).compressobj(), bytes(1 << 20)
+    return b"".join(packer.compress(piece) for _ in range(1 << 10)) + packer.flush()
+
+
+def kept(name: str, size: int = 0) -> SavedResult:
+    return SavedResult(name, "replay", WHEN, "0.1.0", f"gpuctl replay --keep {name}", size)
+
+
+def test_what_was_kept_comes_back_and_is_replaced_by_name(tmp_path: Path) -> None:
+    with Store(tmp_path / "s.duckdb", write=True) as store:
+        keep(store, kept("b"), b'{"first": 1}')
+        keep(store, kept(HOSTILE), b"{}")
+        keep(store, kept("b"), b'{"second": 22}')
+    with Store(tmp_path / "s.duckdb") as store:
+        assert listed(store) == [replace(kept(HOSTILE), bytes=2), replace(kept("b"), bytes=14)]
+        assert read(store, "b") == b'{"second": 22}'
+        assert read(store, HOSTILE) == b"{}"
+        with pytest.raises(UsageError, match="keeps no result 'c'") as told:
+            read(store, "c")
+    assert told.value.hint == f"it keeps: {HOSTILE}, b"
+
+
+@pytest.mark.parametrize(
+    ("size", "document", "told"),
+    [
+        (14, zstandard.compress(b"x" * 15), "it has more bytes, expected 14"),
+        (14, None, "it has more bytes, expected 14"),
+        (14, zstandard.compress(b"x" * 13), "it has 13 bytes, expected 14"),
+        (14, zstandard.compress(b"x" * 14)[:-4], "it has 0 bytes, expected 14|damaged"),
+        (14, b"{}", "is damaged"),
+        (-1, zstandard.compress(b"x"), "says that it has -1 bytes"),
+        (1 << 40, zstandard.compress(b"x"), "says that it has 1,099,511,627,776 bytes"),
+    ],
+)
+def test_a_damaged_document_is_told_and_none_is_larger_than_it_says(
+    size: int, document: bytes | None, told: str, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "s.duckdb", write=True) as store:
+        keep(store, kept("a"), b"{}")
+        store.execute("UPDATE results SET bytes = ?, document = ?", [size, bomb() if document is None else document])
+        with pytest.raises(InputError, match=told):
+            read(store, "a")
