@@ -124,7 +124,15 @@ def fit(
     check: Annotated[
         Path | None, typer.Option("--check", metavar="DIR", help="Compare this model with INPUT; fit and save none.")
     ] = None,
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=1000, help="Synthetic traces to compare.")] = 20,
+    seeds: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=1000,
+            help="Synthetic traces to compare. Default: 20; of more than 100,000 jobs fewer, down to 3.",
+        ),
+    ] = None,
     load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load of the replays that compare.")] = 0.8,
     no_replay: Annotated[bool, typer.Option("--no-replay", help="Compare without replays.")] = False,
     logs: LogReading,
@@ -143,7 +151,7 @@ def fit(
     if capacity is not None and not 1 <= capacity <= 1e9:
         raise UsageError(f"--capacity {capacity:g}: expected at least 1")
     from gpuctl.predictors import card
-    from gpuctl.workloads import tables
+    from gpuctl.workloads import quality, tables
 
     check_tables(table, tables.TABLES)
     if model is not None:
@@ -159,6 +167,7 @@ def fit(
         raise UsageError(
             f"the model counts {made.unit}s, the trace {trace.unit}s", hint=f"--unit {made.unit}, or another model"
         )
+    seeds = seeds or quality.synthetic_traces(trace.count)
     scores = _compare(made, trace, seeds, None if no_replay else load, given)
     command = command_line()
     result = tables.fitted(

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 MARGIN = 1.5
 LIKE, UNLIKE, UNKNOWN = "like its halves", "unlike", "not compared"
+JOBS_COMPARED = 2_000_000
+"""Synthetic jobs of all traces that a fit compares, unless three traces hold more."""
 _SAMPLE = 5_000
 _MOST_KS = 200_000
 _TINY = 1e-12
@@ -52,6 +54,11 @@ class Score:
     high: float
     halves: float
     verdict: str
+
+
+def synthetic_traces(jobs: int) -> int:
+    """How many synthetic traces a fit compares with one of so many jobs: 20, or fewer, as each is replayed twice."""
+    return max(3, min(20, JOBS_COMPARED // max(jobs, 1)))
 
 
 def halves(jobs: Jobs) -> tuple[Jobs, Jobs]:
