@@ -32,7 +32,7 @@
 -- column: scheduler_low_h | h | least hours of scheduler delay, given what the logs leave open
 -- column: scheduler_high_h | h | most hours of scheduler delay, given what the logs leave open
 -- column: not_known_h | h | hours of which the logs leave open which cause they were: the rest beside the least of each
--- chart: stacked x=size_bucket y=fair_share_low_h,capacity_low_h,fragmentation_low_h,scheduler_low_h,ineligible_h,not_known_h each=GPU
+-- chart: stacked x=size_bucket y="fair_share_low_h:fair share,capacity_low_h:capacity,fragmentation_low_h:fragmentation,scheduler_low_h:scheduler,ineligible_h,not_known_h" each=GPU
 --   page.title="Hours waited by cause and job size" terminal.title="What attempts waited for, by gang size"
 --   head=GPUs unit=h what=hours
 SELECT CASE WHEN every_size = 1 THEN 'all' ELSE size_bucket END AS size_bucket, * EXCLUDE (queue, size_bucket, every_queue, every_size),

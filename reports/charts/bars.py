@@ -58,6 +58,7 @@ def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     rows, remarks = _heaviest(frame, drawn)
     names = [counted(name, chart.each) for name in rows[chart.x].to_list()]
     heads = headings(table)
+    heads |= {c: words for c, words in zip(chart.y, chart.words, strict=True) if words != heads.get(c, "").lower()}
     unit = next(c.unit for c in table.columns if c.name == drawn[0]).removeprefix("-")
     lengths = [[float(v or 0) for v in row] for row in rows.select(drawn).iter_rows()]
     totals = [f"{shown(sum(parts))} {unit}".rstrip() for parts in lengths]

@@ -195,7 +195,7 @@ def test_levels_over_time_are_means_of_whole_hours() -> None:
 
 
 def test_many_categories_are_the_longest_ones_and_that_is_said() -> None:
-    frame = pl.DataFrame({"queue": [f"q{i}" for i in range(40)], "capacity_h": [float(i) for i in range(40)]})
+    frame = pl.DataFrame({"queue": [f"q{i}" for i in range(40)], "capacity_low_h": [float(i) for i in range(40)]})
     d = drawn("chart-delay-by-queue", frame)
     assert "q39" in d.svg
     assert ">q0<" not in d.svg

@@ -263,7 +263,7 @@ def lines_of(rule: Chart, frame: pl.DataFrame, width: int = 80) -> tuple[str, ..
 
 def test_known_hours_of_known_causes() -> None:
     frame = pl.DataFrame(
-        {"queue": ["a", "all"], "fair_share_h": [3.0, 5.0], "capacity_h": [1.0, 5.0], "limit_h": [0.0] * 2}
+        {"queue": ["a", "all"], "fair_share_low_h": [3.0, 5.0], "capacity_low_h": [1.0, 5.0], "not_known_h": [0.0] * 2}
     )
     lines = lines_of(rule_of("delay_by_queue"), frame, 31)
     assert lines == (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
@@ -192,14 +192,14 @@ def test_figures_are_those_of_the_starts(calmer: Log) -> None:
     assert told["cost_low_h"] <= told["cost_h"] <= told["cost_high_h"]
     assert sum(rows["plan", level]["starts"] for level in ("light", "medium", "heavy")) == r.size
     assert rows["plan", "light"]["starts"] == (base <= 2).sum()
-    by_policy = {row["policy"]: row for row in forecasts.filter(level="all").to_dicts()}
+    by_policy = {row.policy: asdict(row) for row in forecasts if row.level == "all"}
     assert {row["looks"] for row in by_policy.values()} == {24 * r.size}
     # better than the same quantile of all waits to come
     assert max(row["pinball_h"] for row in by_policy.values()) < 0.2 * by_policy["plan"]["mean_wait_h"]
     # what learns is better than what does not, at its own cost
     assert max(rows[name, "all"]["cost_h"] for name in asked.policies[1:]) < 0.8 * rows["reactive", "all"]["cost_h"]
     assert rows["reactive", "all"]["train_s"] is None
-    points = {(row["policy"], row["outage_cost"]): row for row in frontier.filter(level="all").to_dicts()}
+    points = {(row.policy, row.outage_cost): asdict(row) for row in frontier if row.level == "all"}
     assert points["plan", 3.0]["overlap_h"] == told["overlap_h"]
     assert points["reactive", None]["interruption_h"] == rows["reactive", "all"]["interruption_h"]
     ends = [[points["plan", cost][name] for cost in (0.3, 3.0, 30.0)] for name in ("overlap_h", "interruption_h")]
