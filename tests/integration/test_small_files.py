@@ -102,7 +102,7 @@ import typer.main
 from gpuctl.cli import main
 typer.main.get_command = functools.cache(typer.main.get_command)
 from gpuctl.core import file_io
-files.IDLE_S, files.PIPE_S = 0.2, 0.4
+file_io.IDLE_S, file_io.PIPE_S = 0.2, 0.4
 for line in sys.stdin:
     err = io.StringIO()
     out = io.TextIOWrapper(io.BytesIO(), "utf-8")

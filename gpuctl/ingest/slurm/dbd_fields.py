@@ -26,7 +26,7 @@ _NUMBERS = frozenset(
 _TEXTS = frozenset(
     {"account", "job_name", "partition", "nodelist", "tres_alloc", "tres_req", "array_task_str", "submit_line"}
 )
-JOB_COLUMNS = _NUMBERS | _TEXTS | {"gres_used"}
+JOB_COLUMNS = _NUMBERS | _TEXTS | {"gres_used", "constraints"}
 """The columns of ``job_table`` that are read; every other one is passed over."""
 
 COLUMNS = (
@@ -34,7 +34,7 @@ COLUMNS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
     *("Submit", "Eligible", "Start", "End", "Timelimit", "NNodes", "NCPUS", "ReqTRES", "AllocTRES", "NodeList"),
     *("Reason", "Priority", "Flags", "Suspended", "SubmitLine", "Restarts"),
-    *("AllocGRES", "ReqMem", "Association"),
+    *("Constraints", "AllocGRES", "ReqMem", "Association"),
 )
 """What `fields` fills: names of ``sacct -e``, and the number that stands for user and account."""
 
@@ -96,6 +96,8 @@ def fields(cells: Mapping[str, str | None], cluster: str = "") -> dict[str, str]
         "Suspended": clock((n.get("time_suspended") or 0) if ended else 0),
         "SubmitLine": cells.get("submit_line") or "",
         "Restarts": _digits(n.get("restart_cnt")),
+        # all that matters is whether there are any
+        "Constraints": (cells["constraints"] or "") if "constraints" in cells else "not known",
         "AllocGRES": cells.get("gres_used") or "",
         "ReqMem": _req_mem(n.get("mem_req")),
         "Association": _digits(n.get("id_assoc") or None),

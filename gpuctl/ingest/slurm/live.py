@@ -32,7 +32,7 @@ FIELDS = (
     *("JobIDRaw", "JobID", "JobName", "User", "Account", "Partition", "QOS", "State", "ExitCode", "DerivedExitCode"),
     *("Submit", "Eligible", "Start", "End", "Suspended", "Timelimit", "Priority", "Restarts"),
     *("NNodes", "NCPUS", "ReqMem", "ReqTRES", "AllocTRES", "ReqGRES", "AllocGRES", "NodeList", "FailedNode"),
-    *("Flags", "Reason"),
+    *("Flags", "Constraints", "Reason"),
 )
 """What is asked for, where this release of Slurm has it. The last one holds no newline, so that counting delimiters
 tells where a record ends."""

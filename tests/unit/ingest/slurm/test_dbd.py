@@ -295,6 +295,7 @@ def row(**changes: str | None) -> dict[str, str | None]:
 def test_every_field_of_a_job() -> None:
     assert fields(row()) == {
         "Cluster": "",
+        "Constraints": "not known",
         "JobIDRaw": "8",
         "JobID": "8",
         "JobName": "a,b",
@@ -355,6 +356,8 @@ def test_every_field_of_a_job() -> None:
         ({"mem_req": "0"}, "ReqMem", ""),
         ({"mem_req": "18446744073709551614"}, "ReqMem", ""),
         ({"gres_used": "gpu:2"}, "AllocGRES", "gpu:2"),
+        ({"constraints": "a100"}, "Constraints", "a100"),
+        ({"constraints": ""}, "Constraints", ""),
         ({"job_db_inx": "9007199254740993000"}, "JobIDRaw", "8"),
         ({"time_submit": "1795208678.0"}, "Submit", "1795208678"),
     ],
@@ -366,6 +369,7 @@ def test_what_states_and_dumps_write_differently(changes: dict[str, str], column
 def test_a_table_with_few_columns_gives_what_it_has() -> None:
     read = fields({"id_job": "5", "state": "3", "time_submit": "10"})
     assert {name: text for name, text in read.items() if text} == {
+        "Constraints": "not known",
         "JobIDRaw": "5", "JobID": "5", "State": "COMPLETED", "Submit": "10", "Eligible": "Unknown", "Start": "None",
         "End": "Unknown", "Suspended": "00:00:00",
     }  # fmt: skip

@@ -53,6 +53,7 @@ NOT_CARRIED: dict[tuple[str, str, str], str] = {
     ("jobcomp", "attempts", "exit_code"): FOLDED,
     ("jobcomp", "jobs", "quirks"): f"all GPUs are those asked for (gpus_requested); {FOLDED}",
     ("json", "jobs", "gpu_type_request"): "nothing: the text lacks Constraints",
+    ("dbd", "jobs", "gpu_type_request"): "nothing: the text lacks Constraints",
     ("jobcomp", "jobs", "gpu_type_request"): "what was allocated, as of jobs that asked for whole nodes and no GPU",
     ("jobcomp", "attempts", "quirks"): "how long a job was suspended",
     **{("jobcomp", table, "source_state"): f"who cancelled it; {REQUEUED}; {TWICE}" for table in ("jobs", "attempts")},
