@@ -9,7 +9,6 @@ import numpy as np
 import polars as pl
 
 from gpuctl.analyze import (
-    asked_types,
     cause_table,
     delay_ranges,
     delay_rows,
@@ -17,6 +16,7 @@ from gpuctl.analyze import (
     doubts,
     gpu_limits,
     occupancy,
+    requested_types,
     scheduler_rules,
 )
 from gpuctl.analyze.cause_table import gangs_of
@@ -153,7 +153,7 @@ def build(
         *_quota_warnings(shown, strangers=_strangers(store, quotas, queues)),
         *_given_racks_warning(racks, machines),
         *(cause_table.warnings(found_rules) if found_rules and guessed else _unexplained_warning(found)),
-        *asked_types.warnings(store),
+        *requested_types.warnings(store),
         *_limits_warning(store, partitions=not own.is_empty()),
         *_rack_warnings(machines, rack_source),
     ]
@@ -214,7 +214,7 @@ def _pools(
     Beside them, those that each pool may have: all, where its queue's are inferred and it may have missed the others
     by chance; those of all types, where no source states which one was asked for.
     """
-    asked_types.build(store)
+    requested_types.build(store)
     store.keep("delay_queues", numbered("queue", queues))
     asking = store.frame(_ASKING)
     numbers, members = pools_of(asking, machines, own)

@@ -156,6 +156,10 @@ def main(early_handler: object = signal.default_int_handler) -> None:
     except OSError as error:
         _forget_stdout()
         code = code or _report(_unwritten(error), debug="--debug" in arguments)
+    if code == ExitCode.INTERRUPTED:
+        # a library's thread that still runs would end the process with SIGABRT while the interpreter takes itself down
+        sys.stderr.flush()
+        os._exit(code)
     # the interpreter would look once more, through all that was imported, to free what the end of the process frees;
     # DuckDB complains on standard error of what is not freed
     if "duckdb" not in sys.modules:

@@ -1,4 +1,4 @@
-"""Which GPU type the waits of a log asked for, where the source states only what was given."""
+"""GPU type that each attempt of a log requested, if a source states it."""
 
 from __future__ import annotations
 
