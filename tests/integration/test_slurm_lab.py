@@ -35,6 +35,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.lab, pytest.mark.timeout(600)]
 
 CLOSE_S = 2.0
 """Slurm keeps whole seconds, and looks at its queue once a second."""
+LAUNCH_S = 6.0
+"""From when Slurm starts a job to when its script looks at the clock, where both cores are busy: 2.4 s were seen."""
 STATES = {
     "COMPLETED": "completed",
     "FAILED": "failed",
@@ -259,6 +261,11 @@ def test_each_attempt_stands_on_the_machines_it_ran_on(lab: Found, attempts: dic
                 assert all(estimated for _, estimated in found.values()), "4 + 2 is not in the accounting"
 
 
+def _launched(start: float | None, begun: float | None) -> bool:
+    """Whether a script began right after the start, which Slurm keeps in whole seconds."""
+    return start is not None and begun is not None and -1 <= begun - start <= LAUNCH_S
+
+
 def test_starts_and_ends_are_those_of_the_scripts(lab: Found, attempts: dict[str, list[dict[str, Any]]]) -> None:
     starts: dict[str, tuple[float | None, float | None]] = {}
     ends: dict[str, tuple[float | None, float | None]] = {}
@@ -276,7 +283,8 @@ def test_starts_and_ends_are_those_of_the_scripts(lab: Found, attempts: dict[str
             ends[f"{key} {wanted.kind}"] = attempts[key][-1]["ended"], wanted.ended_at
     assert len(starts) >= 45
     assert len(ends) >= 40
-    all_close(starts)
+    late = {name: (found, begun) for name, (found, begun) in starts.items() if not _launched(found, begun)}
+    assert not late
     all_close(ends, within=CLOSE_S + 1)  # KillWait
 
 
