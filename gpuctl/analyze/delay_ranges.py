@@ -156,7 +156,8 @@ def find(  # noqa: PLR0917
     change = _Change(numbers, seconds, low, high, waited)
     change.unplaced(np.array([not pool.gpus.any() for pool in cluster.pools], bool)[waits.pool] & (waits.gpus > 0))
     unstated = np.isinf(cluster.quotas)[waits.queue] if rules is None else np.zeros(waited.size, bool)
-    beside = unstated & False if rules is None or guessed else change.unexplained(waits.queue)
+    exact = rules is not None and not guessed
+    beside = change.unexplained(waits.queue) if exact else np.zeros(waited.size, bool)
     change.limited(store, unstated, beside, waits, cluster)
     change.sampled(store)
     moved_low, moved_high = change.low.sum(axis=0) - low.sum(axis=0), change.high.sum(axis=0) - high.sum(axis=0)

@@ -58,18 +58,8 @@ _JOB = {
         for name in (
             *("job", "queue", "user", "account", "name", "array_job", "array_task", "het_job", "het_offset"),
             *("submit_ts", "eligible_ts", "start_ts", "end_ts", "state", "source_state", "gpus", "gpu_type", "nodes"),
-            *(
-                "gpu_type_request",
-                "cpus",
-                "mem_mb",
-                "time_limit_s",
-                "priority",
-                "qos",
-                "exit_code",
-                "exit_signal",
-                "derived_exit_code",
-            ),
-            *("derived_exit_signal", "reason", "partition", "attempts", "wait_s"),
+            *("gpu_type_request", "cpus", "mem_mb", "time_limit_s", "priority", "qos", "exit_code", "exit_signal"),
+            *("derived_exit_code", "derived_exit_signal", "reason", "partition", "attempts", "wait_s"),
         )
     },
     "run_s": "run_last_s",
