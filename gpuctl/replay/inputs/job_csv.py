@@ -36,7 +36,7 @@ NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "think_time", "eligible_time", "predicted_time",
     "epochs", "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
-    "speed_curve", "stop_fraction", *TRAITS,
+    "speed_curve", "stop_fraction", "deadline", *TRAITS,
 )  # fmt: skip
 MINUTES = "limit_min"
 """A column that says: this is a queue of whole nodes in whole minutes, as Mirage's authors' simulator has it."""
@@ -54,7 +54,7 @@ MOST_SECONDS = 1e12
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
             "checkpoint_bytes", "nodes", "nice", "think_time", "min_gpus", "max_gpus", "stop_fraction",
-            *TRAITS, *MORE)  # fmt: skip
+            "deadline", *TRAITS, *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
 
 
@@ -100,7 +100,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     further such curves, each behind ``|`` and the part of the work from which on it holds, ``1;1.2|0.3:1;1.9``);
     and ``job_class`` (jobs of one
     name are equally fast on equal GPUs); and ``stop_fraction`` (above 0, at most 1: the search that the job belongs to
-    kills it when that part of its ``duration`` is done); and what `gpuctl.replay.models.traits` says. An empty optional
+    kills it when that part of its ``duration`` is done); ``deadline`` (s, on
+    the clock of ``submit_time``); and what `gpuctl.replay.models.traits` says. An empty optional
     cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by submission; of jobs
     submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus``
     and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
@@ -259,6 +260,9 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
     for column in (*MORE, "think_time", "checkpoint_bytes"):
         if column in present:
             faults.tell(pl.col(f"{column} number") < 0, f"{column} is below 0 in {{n}}", column)
+    if "deadline" in present:
+        bad = pl.col("deadline number") <= submit
+        faults.tell(bad, "deadline is not after submit_time in {n}", "deadline")
     if "eligible_time" in present:
         eligible = pl.col("eligible_time number")
         before = submit.is_finite() & eligible.is_finite() & (eligible < submit)
@@ -453,6 +457,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         job_classes=job_classes,
         min_gpus=_bound(numbers, "min_gpus"),
         max_gpus=_bound(numbers, "max_gpus"),
+        deadline=_optional(numbers, "deadline", unknown) if "deadline" in numbers.columns else None,
         beyond=duration - done if "stop_fraction" in numbers.columns else None,
         traits={name: _optional(numbers, name, unknown) for name in TRAITS if name in numbers.columns},
     )

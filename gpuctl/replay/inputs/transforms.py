@@ -119,6 +119,7 @@ def scale_load(workload: Workload, factor: float) -> Workload:
         workload,
         submit=workload.submit / factor,
         eligible=np.maximum(workload.eligible / factor, workload.submit / factor),
+        deadline=_deadlines(workload, workload.submit / factor),
         recorded_start=np.full_like(workload.recorded_start, np.nan),
         notes=(
             *workload.notes,
@@ -281,6 +282,7 @@ def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> 
         ids=tuple(f"{name}~{k}" for name, k in zip(made.ids, times.tolist(), strict=True)),
         submit=submit,
         eligible=np.maximum(made.eligible + shift, submit),
+        deadline=_deadlines(made, submit),
         app=np.arange(n, dtype=np.int64),
         depends=np.zeros((0, 2), np.int64),
         recorded_start=np.full_like(made.recorded_start, np.nan),
@@ -398,11 +400,17 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         curves=w.curves,
         phase=None if w.phase is None else w.phase[jobs],
         beyond=_of(w.beyond, jobs),
+        deadline=_of(w.deadline, jobs),
         traits={name: values[jobs] for name, values in w.traits.items()},
         line=None if w.line is None else w.line[jobs],
         failures=None if w.failures is None else w.failures.of(segments),
         own=None if w.own is None else w.own[jobs],
     )
+
+
+def _deadlines(workload: Workload, submit: Floats) -> Floats | None:
+    """Deadlines of jobs that are submitted at other times: as long after submission as before."""
+    return None if workload.deadline is None else submit + (workload.deadline - workload.submit)
 
 
 def _of(values: Floats | None, jobs: Ints) -> Floats | None:

@@ -135,6 +135,8 @@ class Workload:
         traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
         line: place of each job in its input; None: they are in its order.
         failures: why segments failed, as far as a log tells; None: nothing tells.
+        deadline: second by which each job is to have ended, on the clock of ``submit``; NaN: it has none; None: no job
+            has one.
         own: columns of the input that gpuctl does not know, as text, one row a job, for policies; None: there are none.
     """
 
@@ -186,6 +188,7 @@ class Workload:
     failures: Failures | None = None
     think: Floats | None = None
     own: pl.DataFrame | None = None
+    deadline: Floats | None = None
     phase: Ints | None = None
     phases: tuple[tuple[tuple[float, int], ...], ...] = ()
 

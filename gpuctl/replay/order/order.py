@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 Service = Literal["gpu-time", "time"]
 """What a job has got: GPU-seconds, or seconds on GPUs."""
 
-# ---- what ranks, where nobody is preempted
+# ---- what ranks, whether running jobs may lose their GPUs or not
 
 
 @dataclass(frozen=True)
@@ -224,13 +224,13 @@ class Preemptive:
         patience: turns that jobs are given to get further than these cost; 0: any number.
     """
 
-    ranks: LeastRemaining | LeastService | Levels
+    ranks: FixedRank | LeastRemaining | LeastService | Levels
     placement: NDArray[np.int64]
     compares: Quantum | Rounds | None = None
     patience: int = 0
 
     def __post_init__(self) -> None:
-        _check(self.ranks, LeastRemaining, LeastService, Levels)
+        _check(self.ranks, FixedRank, LeastRemaining, LeastService, Levels)
 
     def kernel_fields(self) -> dict[str, Any]:
         """See `FixedRank.told`."""

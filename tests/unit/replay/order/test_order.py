@@ -108,6 +108,6 @@ def test_what_ranks_no_such_order_is_refused() -> None:
     wrong: Any = LeastService("time")
     with pytest.raises(TypeError, match="LeastService ranks no such order: expected FixedRank or LeastShare"):
         NonPreemptive(wrong, BackfillRule.NOBODY, how)
-    wrong = FixedRank(np.zeros(1))
-    with pytest.raises(TypeError, match="FixedRank ranks no such order"):
+    wrong = LeastShare(np.zeros(1))
+    with pytest.raises(TypeError, match="LeastShare ranks no such order"):
         Preemptive(wrong, how)

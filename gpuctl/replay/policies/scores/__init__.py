@@ -1,0 +1,1 @@
+"""Policies that give each waiting job a score and start the lowest first."""
