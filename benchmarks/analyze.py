@@ -24,7 +24,7 @@ MACHINES = 420
 
 
 def write_jobs(path: Path, jobs: int, days: float) -> None:
-    """A job log: no GPU is held twice, jobs wait for the first GPUs that come free on one or more servers."""
+    """A job log: no GPU is held twice, jobs wait for the first GPUs that come free on one or more nodes."""
     rng = random.Random(1)
     free = [[0.0] * 8 for _ in range(MACHINES)]
     log = []
@@ -33,11 +33,11 @@ def write_jobs(path: Path, jobs: int, days: float) -> None:
         size = rng.choices([1, 2, 4, 8, 16], [85, 4, 4, 6, 1])[0]
         now, attempts = submit, []
         for _ in range(1 + (rng.random() < 0.1)):
-            servers = rng.sample(range(MACHINES), -(-size // 8))
-            start = max([now + 1, *(max(sorted(free[s])[: min(size, 8)]) for s in servers)])
+            nodes = rng.sample(range(MACHINES), -(-size // 8))
+            start = max([now + 1, *(max(sorted(free[s])[: min(size, 8)]) for s in nodes)])
             end = start + rng.lognormvariate(7.5, 1.8)
             detail = []
-            for s in servers:
+            for s in nodes:
                 lanes = sorted(range(8), key=lambda g, s=s: free[s][g])[: min(size, 8)]
                 for g in lanes:
                     free[s][g] = end
@@ -63,7 +63,7 @@ def stamp(seconds: float) -> str:
 
 
 def write_telemetry(path: Path, rows: int) -> None:
-    """Minutes of all machines, as many as there are rows."""
+    """Minutes of all nodes, as many as there are rows."""
     rng = random.Random(2)
     pool = [
         ",".join("NA" if rng.random() < 0.002 else f"{rng.random() * 100:.6f}" for _ in range(8)) for _ in range(4000)

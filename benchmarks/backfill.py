@@ -10,14 +10,14 @@ the compiled code.
 
 AccaSim 1.1.3 (PyPI; it needs Python 3.9 or older) runs once, where ``ACCASIM_PYTHON`` is the Python of an environment
 that has it, as ``python3.9 -m venv /tmp/acca && /tmp/acca/bin/pip install accasim``: EASYBackfilling with FirstFit on
-64 servers of 8, its seconds without the start of Python, but with reading jobs and writing results, which it does
+64 nodes of 8, its seconds without the start of Python, but with reading jobs and writing results, which it does
 on the way. Its reservation stays once it is made, so that its waits are not those of EASY as published. The ratio is
-that of its seconds on the processor, so that it is not in favour of ours where others use the machine, too: ours are
+that of its seconds on the processor, so that it is not in favour of ours where others use the node, too: ours are
 short and the smallest of some, AccaSim's go on while the others run. On two hyper-threads of a Xeon with Python 3.11
 and 3.9.18:
 
-    2026-11-22, machine busy    ours 0.028 s, AccaSim 38.8 s, 8.6 s of them on the processor: 311 times as fast
-    before, machine idle        ours 0.013 s, AccaSim 10.5 s: 800 times as fast
+    2026-11-22, node busy    ours 0.028 s, AccaSim 38.8 s, 8.6 s of them on the processor: 311 times as fast
+    before, node idle        ours 0.013 s, AccaSim 10.5 s: 800 times as fast
 
 pyss, whose results `easy` is checked with (`--param passes=event`), is not timed: it needs Python 2, and PyPI has
 another program of that name only.
@@ -57,7 +57,7 @@ from accasim.base.simulator_class import Simulator
 from accasim.base.scheduler_class import EASYBackfilling
 from accasim.base.allocator_class import FirstFit
 begin, begin_cpu = time.perf_counter(), time.process_time()
-Simulator("jobs.swf", "servers.json", EASYBackfilling(FirstFit())).start_simulation()
+Simulator("jobs.swf", "nodes.json", EASYBackfilling(FirstFit())).start_simulation()
 print("seconds", time.perf_counter() - begin, time.process_time() - begin_cpu)
 """
 
@@ -71,25 +71,25 @@ def swf(path: Path, work: Workload, limits: list[float]) -> None:
             file.write(f"{number} {submit:.0f} -1 {run:.0f} {gpus} -1 -1 {gpus} {limit:.0f} -1 1 1 1 1 1 -1 -1 -1\n")
 
 
-def best(work: Workload, servers: str, policy: str, repeats: int) -> Simulation:
+def best(work: Workload, nodes: str, policy: str, repeats: int) -> Simulation:
     """The fastest of some runs, after one that is not counted."""
-    common.run(work, servers, policy)
-    return min((common.run(work, servers, policy) for _ in range(repeats)), key=lambda done: done.wall_s)
+    common.run(work, nodes, policy)
+    return min((common.run(work, nodes, policy) for _ in range(repeats)), key=lambda done: done.wall_s)
 
 
 def whole_trace(path: Path, repeats: int) -> None:
     """Print seconds and means for all jobs."""
     work = read_jobs(path)
     print(f"{work.size:,} jobs\n{'policy':<13} {'limits':<9} {'cluster':<12} {'seconds':>8} {'mean wait s':>12}")
-    for servers in CLUSTERS:
+    for nodes in CLUSTERS:
         for policy in ("fifo", "fifo-skip", "easy", "conservative"):
             for how in LIMITS if policy in {"easy", "conservative"} else ("-",):
                 jobs = work if how == "-" else plan(work, how)
                 # half a minute where thousands of jobs wait: once, its code compiled by the smaller ones before
                 once = policy == "conservative" and how != "true"
-                done = common.run(jobs, servers, policy) if once else best(jobs, servers, policy, repeats)
+                done = common.run(jobs, nodes, policy) if once else best(jobs, nodes, policy, repeats)
                 wait = float(done.outcome().jobs["wait_s"].mean())  # type: ignore[arg-type]
-                print(f"{policy:<13} {how:<9} {servers:<12} {done.wall_s:8.3f} {wait:12.1f}", flush=True)
+                print(f"{policy:<13} {how:<9} {nodes:<12} {done.wall_s:8.3f} {wait:12.1f}", flush=True)
 
 
 def theirs(python: str, code: str, folder: Path) -> tuple[float, float] | None:
@@ -114,9 +114,9 @@ def beside_others(repeats: int, folder: Path) -> None:
     planned = steps(work.true_run_time)
     work, limits = dataclasses.replace(work, planned=planned), planned.tolist()
     swf(folder / "jobs.swf", work, limits)
-    servers = {"system_name": "philly", "start_time": 0, "equivalence": {"processor": {"core": 1}}}
-    servers |= {"groups": {"g": {"core": 8}}, "resources": {"g": 64}}
-    (folder / "servers.json").write_text(json.dumps(servers))
+    nodes = {"system_name": "philly", "start_time": 0, "equivalence": {"processor": {"core": 1}}}
+    nodes |= {"groups": {"g": {"core": 8}}, "resources": {"g": 64}}
+    (folder / "servers.json").write_text(json.dumps(nodes))
     ours = best(work, "64x8", "easy", repeats).wall_s
     print(f"\n{work.size:,} jobs, easy on 64x8, limits in steps: ours {ours:.4f} s")
     python = os.environ.get("ACCASIM_PYTHON")

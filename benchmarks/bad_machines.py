@@ -1,10 +1,10 @@
-"""How often the finder of bad machines is right, on made-up clusters in which some machines are bad and none is.
+"""How often the finder of bad nodes is right, on made-up clusters in which some nodes are bad and none is.
 
 python benchmarks/bad_machines.py [CLUSTERS]
 
-Each cluster has 60 machines of 8 GPUs, 20 users with habits of their own, 30 days, sweeps packed onto machines, sweeps
-with a mistake in them, gangs of up to 4 machines, up to two retries (tests/unit/analyze/test_bad_machines.py); three
-machines make a share of the attempts on them fail besides.
+Each cluster has 60 nodes of 8 GPUs, 20 users with habits of their own, 30 days, sweeps packed onto nodes, sweeps
+with a mistake in them, gangs of up to 4 nodes, up to two retries (tests/unit/analyze/test_bad_machines.py); three
+nodes make a share of the attempts on them fail besides.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SHARES = (0.1, 0.2, 0.3, 0.5)
 def main() -> None:
     """Print a Markdown table."""
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 100
-    print("| attempts that a bad machine spoils | bad machines found | others blamed, of those blamed |")
+    print("| attempts that a bad node spoils | bad nodes found | others blamed, of those blamed |")
     print("|---:|---:|---:|")
     print(f"| none is bad | | {sum(bool(blamed(seed, {})) for seed in range(count))} of {count} clusters blame one |")
     for share in SHARES:

@@ -61,9 +61,9 @@ class Rules:
         users: share of all GPUs that one user may hold; 1: any.
         order: ``skip`` (first come, but what fits starts), ``priority`` (strictly), ``easy``.
         change: at half time quotas are multiplied by this.
-        down: servers that are down for some hours now and then, of each hundred.
+        down: nodes that are down for some hours now and then, of each hundred.
         holds: share of the jobs that are held at first.
-        sizes: GPUs of the servers.
+        sizes: GPUs of the nodes.
         log: ``philly`` or ``sacct``.
         reasons: whether sacct names limits.
         cut: share of the time that is cut off at both ends.
@@ -96,8 +96,8 @@ WORLDS = {
     "priorities": Rules(order="priority"),
     "quota change": Rules(HARD, change=0.6),
     "quota change, given": Rules(HARD, change=0.6, given=True),
-    "servers down": Rules(HARD, down=20, sizes=(8,) * 8 + (4,) * 4),
-    "servers down, given": Rules(HARD, down=20, sizes=(8,) * 8 + (4,) * 4, given=True),
+    "nodes down": Rules(HARD, down=20, sizes=(8,) * 8 + (4,) * 4),
+    "nodes down, given": Rules(HARD, down=20, sizes=(8,) * 8 + (4,) * 4, given=True),
     "easy": Rules(order="easy"),
     "user limits": Rules(users=0.12),
     "cut": Rules(HARD, cut=0.2),
@@ -144,13 +144,13 @@ class Cluster:
         return found
 
     def _changes(self) -> list[tuple[float, int]]:
-        """Servers that go down and come up: time, and the server's number, or its complement."""
+        """Nodes that go down and come up: time, and the node's number, or its complement."""
         last, found = self.jobs[-1].submit, []
-        for server in range(len(self.rules.sizes)):
+        for node in range(len(self.rules.sizes)):
             if self.draw.random() < 5 * self.rules.down / 100:
                 begin = self.draw.uniform(0, last)
                 end = begin + self.draw.uniform(0.1, 0.5) * last
-                found += [(begin, ~server), (end, server)]
+                found += [(begin, ~node), (end, node)]
         return sorted(found)
 
     # what holds a job back
@@ -166,7 +166,7 @@ class Cluster:
         return self.rules.users < 1 and mine + job.gpus > max(16, self.rules.users * self.total)
 
     def place(self, gpus: int) -> dict[int, int] | None:
-        """The fullest server that can hold a gang, or the fewest servers."""
+        """The fullest node that can hold a gang, or the fewest nodes."""
         largest = max(self.rules.sizes)
         able = [k for k in range(len(self.free)) if self.up[k]]
         if gpus <= largest:
@@ -212,20 +212,20 @@ class Cluster:
             self.schedule()
 
     def change(self, what: int) -> None:
-        """Take a server down, with all that runs there, or up again."""
+        """Take a node down, with all that runs there, or up again."""
         if what >= 0:
             self.up[what] = True
             return
-        server = ~what
-        self.up[server] = False
-        for job in [job for job in self.running if server in job.where]:
+        node = ~what
+        self.up[node] = False
+        for job in [job for job in self.running if node in job.where]:
             self.stop(job, done=False)
 
     def stop(self, job: Job, *, done: bool) -> None:
         """End a running job's attempt; one that is not done waits again."""
         self.running.remove(job)
-        for server, gpus in job.where.items():
-            self.free[server] += gpus
+        for node, gpus in job.where.items():
+            self.free[node] += gpus
         job.attempts.append((job.start, self.now, job.where, dict(job.seconds), job.queued))
         job.left -= self.now - job.start
         job.seconds, job.queued, job.where = defaultdict(float), self.now, {}
@@ -234,8 +234,8 @@ class Cluster:
 
     def start(self, job: Job, where: dict[int, int]) -> None:
         """Give a waiting job its GPUs."""
-        for server, gpus in where.items():
-            self.free[server] -= gpus
+        for node, gpus in where.items():
+            self.free[node] -= gpus
         job.start, job.where = self.now, where
         self.waiting.remove(job)
         self.running.append(job)
@@ -260,7 +260,7 @@ class Cluster:
                 head = self.reserved(job)
 
     def reserved(self, job: Job) -> float:
-        """When enough GPUs will be free for a job, whatever the servers."""
+        """When enough GPUs will be free for a job, whatever the nodes."""
         free = sum(self.free)
         for other in sorted(self.running, key=lambda other: other.start + other.left):
             free += other.gpus

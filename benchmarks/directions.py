@@ -95,7 +95,7 @@ def cut(rows: common.Rows, size: int, seed: int) -> common.Rows:
 
 
 def loaded(path: Path, rows: common.Rows, cluster: str, per_rack: int, load: float) -> tuple[Workload, Cluster]:
-    """These jobs on servers that they load so much."""
+    """These jobs on nodes that they load so much."""
     total = sum(math.prod(map(int, part.split("x"))) for part in cluster.split("+"))
     asked = sum(min(duration, LONGEST_S) * min(gpus, total) for _, duration, gpus in rows)
     first, span = rows[0][0], rows[-1][0] - rows[0][0]

@@ -4,7 +4,7 @@
 
 The jobs are those of ../shared/data/philly/sia_philly.csv as benchmarks/replay.py reads them: the first so many by
 submission, and for more than there are so many of days drawn with replacement (`replay.grown`). Speeds, costs and
-traits are each policy's own; aryl has an inference cluster of as many servers, with the assumed daily curve. Seconds
+traits are each policy's own; aryl has an inference cluster of as many nodes, with the assumed daily curve. Seconds
 are of the processor, of the replay alone, after one of 10,000 jobs, too many to be replayed uncompiled. The ratio is to
 the limit; "by 2" is the factor by which seconds grow where jobs double, since the row above.
 """
@@ -42,11 +42,11 @@ WHOLE = 82_247
 def seconds(path: Path, policy: str, cluster: str) -> float:
     """Processor seconds of one replay."""
     workload = read_jobs(path)
-    servers = in_racks(parse_cluster(cluster, workload), cluster, 8)
+    nodes = in_racks(parse_cluster(cluster, workload), cluster, 8)
     if policy == "aryl":
-        servers = dataclasses.replace(servers, inference=parse_inference(cluster, None))
+        nodes = dataclasses.replace(nodes, inference=parse_inference(cluster, None))
     begin = time.process_time()
-    (outcome,) = replay(workload, servers, [(policy, {})], own_speeds=True, processes=1)
+    (outcome,) = replay(workload, nodes, [(policy, {})], own_speeds=True, processes=1)
     spent = time.process_time() - begin
     if (outcome.jobs["state"] != "finished").any():
         raise SystemExit(f"{policy}: not all of {workload.size:,} jobs finished")

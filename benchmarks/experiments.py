@@ -24,7 +24,7 @@ LOADS = "0.8:1.4:0.1"
 
 
 def write_jobs(path: Path, count: int) -> None:
-    """Write made-up jobs: on 16 servers of 8 GPUs they need about as much as there is."""
+    """Write made-up jobs: on 16 nodes of 8 GPUs they need about as much as there is."""
     chance = random.Random(7)
     starts = sorted(chance.randrange(864_000) for _ in range(count))
     scale = 10_000 / count

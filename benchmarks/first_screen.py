@@ -34,7 +34,7 @@ def stamp(seconds: float, between: str = " ") -> str:
 
 
 def write_philly(folder: Path, jobs: int, rows: int) -> None:
-    """A job log and GPU telemetry; each gang starts where GPUs come free soonest of a few servers looked at."""
+    """A job log and GPU telemetry; each gang starts where GPUs come free soonest of a few nodes looked at."""
     rng = random.Random(1)
     free = [[0.0] * GPUS for _ in range(MACHINES)]
     log = []
@@ -45,13 +45,13 @@ def write_philly(folder: Path, jobs: int, rows: int) -> None:
         )
         now, attempts = submit, []
         for _ in range(1 + (rng.random() < 0.1)):
-            server = min(rng.sample(range(MACHINES), 4), key=lambda s: sorted(free[s])[size - 1])
-            lanes = sorted(range(GPUS), key=lambda g, s=server: free[s][g])[:size]
-            start = max(now + 1, *(free[server][g] for g in lanes))
+            node = min(rng.sample(range(MACHINES), 4), key=lambda s: sorted(free[s])[size - 1])
+            lanes = sorted(range(GPUS), key=lambda g, s=node: free[s][g])[:size]
+            start = max(now + 1, *(free[node][g] for g in lanes))
             end = start + min(rng.lognormvariate(7.5, 1.8), 5 * 86_400)
             for g in lanes:
-                free[server][g] = end
-            where = {"ip": f"m{server}", "gpus": [f"gpu{g}" for g in lanes]}
+                free[node][g] = end
+            where = {"ip": f"m{node}", "gpus": [f"gpu{g}" for g in lanes]}
             attempts.append({"start_time": stamp(start), "end_time": stamp(end), "detail": [where]})
             now = end
         log.append(

@@ -39,7 +39,7 @@ STOPS = (("hindsight", None), ("patience 5", 5), ("patience 10", 10))
 def case_of(workload: Any) -> Case:
     """A trace without a store: the lessons ask it of what they do not replay."""
     return Case(
-        cast("Any", None), "planted", workload, planted.servers(), cast("Any", None), lambda _text: None, 1, "none"
+        cast("Any", None), "planted", workload, planted.nodes(), cast("Any", None), lambda _text: None, 1, "none"
     )
 
 

@@ -4,9 +4,9 @@
 
 The jobs are those of ../shared/data/philly/sia_philly.csv, as benchmarks/replay.py reads them, with limits as users
 round them (``--limits-from steps``) for the policies that plan ahead. The policies have their defaults: no site's
-configuration. Seconds are those of the processor, which others on the machine change less than the clock's, the
+configuration. Seconds are those of the processor, which others on the node change less than the clock's, the
 smallest of REPEATS (1), after a run of the first 500 jobs that compiles the code, and with reading the cluster; the
-ratio is to ``easy`` on the same servers. On 64x8 thousands of jobs wait; 83x2+469x8 is about as large as the cluster
+ratio is to ``easy`` on the same nodes. On 64x8 thousands of jobs wait; 83x2+469x8 is about as large as the cluster
 that the trace was recorded on.
 
 On 2026-11-22, on two hyper-threads of a Xeon that others used, too, each once, seconds (times ``easy``):
@@ -44,10 +44,10 @@ FEW = 500
 """Jobs of the run that compiles the code."""
 
 
-def timed(work: Workload, servers: str, policy: str) -> tuple[float, Simulation]:
+def timed(work: Workload, nodes: str, policy: str) -> tuple[float, Simulation]:
     """Seconds of one simulation, and what came of it."""
     begin = time.process_time()
-    done = common.run(work, servers, policy)
+    done = common.run(work, nodes, policy)
     return time.process_time() - begin, done
 
 
@@ -63,14 +63,14 @@ def main() -> None:
         few = plan(read_jobs(common.write(Path(folder) / "few.csv", rows[:FEW])), "steps")
     print(f"{work.size:,} jobs, smallest of {repeats} runs each")
     print(f"{'policy':<14} {'cluster':<12} {'seconds':>8} {'jobs/s':>9} {'x easy':>7} {'mean wait s':>12}")
-    for servers in CLUSTERS:
+    for nodes in CLUSTERS:
         easy = 0.0
         for policy in POLICIES:
-            common.run(few, servers, policy)
-            seconds, done = min((timed(work, servers, policy) for _ in range(repeats)), key=lambda run: run[0])
+            common.run(few, nodes, policy)
+            seconds, done = min((timed(work, nodes, policy) for _ in range(repeats)), key=lambda run: run[0])
             easy = easy or seconds
             wait = float(done.outcome().jobs["wait_s"].mean())  # type: ignore[arg-type]
-            line = f"{policy:<14} {servers:<12} {seconds:8.3f} {work.size / seconds:9,.0f}"
+            line = f"{policy:<14} {nodes:<12} {seconds:8.3f} {work.size / seconds:9,.0f}"
             print(f"{line} {seconds / easy:7.1f} {wait:12.1f}", flush=True)
 
 

@@ -3,7 +3,7 @@
     python benchmarks/null_worlds.py --seeds 1..20
 
 Each null world is a made-up cluster in the format of the Philly trace without any effect: spreading a gang costs
-nothing, though users (or, among the jobs of one user, models) that use their GPUs badly are spread more; no machine
+nothing, though users (or, among the jobs of one user, models) that use their GPUs badly are spread more; no node
 is bad; waits do not depend on queue or size; and a second period is drawn in the same way. Beside it, equal policies
 (jobs in a random order, each policy with an order of its own) replay one list of jobs, on a cluster where they wait and
 on one where nothing does. Every sentence of the screen, of the page and of `gpuctl report` is read. Each other world
@@ -68,10 +68,10 @@ class World:
 
     Attributes:
         seed: of everything that is drawn.
-        spread: GPU utilization of a gang on more servers than needed, for that on the fewest.
+        spread: GPU utilization of a gang on more nodes than needed, for that on the fewest.
         unlike: each user runs two models, of which the one that uses its GPUs badly is spread more; without it users
             have one each, and those of bad models are spread more.
-        bad: share of the attempts on machine m3 that fail besides.
+        bad: share of the attempts on node m3 that fail besides.
         queue: how many times as long attempts of queue vc2 wait.
         gangs: how many times as long attempts of more than 8 GPUs wait.
         days: in the log.
@@ -266,9 +266,9 @@ def replayed(folder: Path, seed: int, cluster: str, names: list[str]) -> Analysi
             (folder / f"{name}.py").write_text(POLICIES.replace("SALT", f"{seed}-{salt}"))
     given = [f"{folder / name}.py:Order" if name.startswith("order-") else name for name in names]
     jobs = read_jobs(folder / "jobs.csv")
-    servers = parse_cluster(cluster, jobs)
-    outcomes = replay(jobs, servers, [(name, {}) for name in given], processes=1)
-    return result(outcomes, jobs, servers)
+    nodes = parse_cluster(cluster, jobs)
+    outcomes = replay(jobs, nodes, [(name, {}) for name in given], processes=1)
+    return result(outcomes, jobs, nodes)
 
 
 def text_of(screen: Screen) -> str:
@@ -291,8 +291,8 @@ def report_of(folder: Path, analyses: list[Analysis], names: list[str], *, befor
 
 
 CLAIMS = {
-    "spreading costs": r"GPU utilization on \d+ servers(?!.*not an effect)|of the GPU utilization of like ones",
-    "a machine is bad": r"^Machine \S+ fails more often|^Suspect machines: (?!none|no )",
+    "spreading costs": r"GPU utilization on \d+ nodes(?!.*not an effect)|of the GPU utilization of like ones",
+    "a node is bad": r"^Node \S+ fails more often|^Suspect nodes: (?!none|no )",
     "a queue waits longest": r"Queue \S+ waits longest",
     "large gangs wait longest": r"Large gangs wait longest",
     "a policy is better or worse": r"cuts the mean wait|[Bb]etter than|lengthens the mean wait|^Shortest mean",
@@ -362,8 +362,8 @@ def _said(folder: Path, analysis: Analysis) -> str:
 
 
 EFFECTS = {
-    "spreading costs 15 %": (World(spread=0.85, again=0.3), r"GPU utilization.*\d+ servers|on more servers"),
-    "a machine spoils 30 %": (World(bad=0.3), r"m3 "),
+    "spreading costs 15 %": (World(spread=0.85, again=0.3), r"GPU utilization.*\d+ nodes|on more nodes"),
+    "a node spoils 30 %": (World(bad=0.3), r"m3 "),
     "a queue waits 6 times as long": (World(queue=6.0), r"Queue vc2 waits"),
     "large gangs wait 6 times as long": (World(gangs=6.0), r"Large gangs wait"),
 }

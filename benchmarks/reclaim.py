@@ -1,13 +1,13 @@
-"""How far Aryl's greedy rule, which loaned servers go back, is from the fewest preemptions that would have done.
+"""How far Aryl's greedy rule, which loaned nodes go back, is from the fewest preemptions that would have done.
 
     python benchmarks/reclaim.py [--random 2000] [--seeds 2] [--first 300] [--jobs 400] [--load 1.5] [JOBS.csv]
 
-Two kinds of cases. Random ones: 7 jobs with base workers on 1 to 3 of 6 loaned servers, 1 to 4 of which go back.
+Two kinds of cases. Random ones: 7 jobs with base workers on 1 to 3 of 6 loaned nodes, 1 to 4 of which go back.
 And those that come up in replays: cuts of Philly's jobs as in directions.py on 16x8, an inference cluster of 16x8 whose
-idle servers are another number every 15 minutes, `ratio` 1 and 3; every tick at which a server goes back is a case,
-with the jobs that are on the servers just then. The greedy rule is that of tests/aryl_reference.py, which does what the
-policy does (tests/unit/replay/policies/test_aryl.py); the optimum is SciPy's (HiGHS): a binary variable a server and a
-job, and a job is preempted if a server of its own goes back.
+idle nodes are another number every 15 minutes, `ratio` 1 and 3; every tick at which a node goes back is a case,
+with the jobs that are on the nodes just then. The greedy rule is that of tests/aryl_reference.py, which does what the
+policy does (tests/unit/replay/policies/test_aryl.py); the optimum is SciPy's (HiGHS): a binary variable a node and a
+job, and a job is preempted if a node of its own goes back.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ SIZE = 16
 EVERY_S = 900.0
 
 
-def fewest(jobs: list[set[int]], servers: list[int], back: int) -> int:
-    """The fewest jobs that have a base worker on one of `back` servers that go back."""
-    place = {server: k for k, server in enumerate(servers)}
-    pairs = [(number, place[server]) for number, own in enumerate(jobs) for server in own]
+def fewest(jobs: list[set[int]], nodes: list[int], back: int) -> int:
+    """The fewest jobs that have a base worker on one of `back` nodes that go back."""
+    place = {node: k for k, node in enumerate(nodes)}
+    pairs = [(number, place[node]) for number, own in enumerate(jobs) for node in own]
     if not pairs:
         return 0
-    n, rows = len(servers) + len(jobs), np.arange(len(pairs))
+    n, rows = len(nodes) + len(jobs), np.arange(len(pairs))
     owner, at = np.array(pairs).T
     values = np.concatenate([np.ones(len(pairs)), -np.ones(len(pairs))])
-    columns = np.concatenate([len(servers) + owner, at])
+    columns = np.concatenate([len(nodes) + owner, at])
     each = coo_array((values, (np.concatenate([rows, rows]), columns)), (len(pairs), n))
-    count = coo_array((np.ones(len(servers)), (np.zeros(len(servers), int), np.arange(len(servers)))), (1, n))
+    count = coo_array((np.ones(len(nodes)), (np.zeros(len(nodes), int), np.arange(len(nodes)))), (1, n))
     low = np.append(np.zeros(len(pairs)), float(back))
-    cost = np.append(np.zeros(len(servers)), np.ones(len(jobs)))
+    cost = np.append(np.zeros(len(nodes)), np.ones(len(jobs)))
     best = milp(cost, constraints=LinearConstraint(vstack([each, count]), low), integrality=1, bounds=Bounds(0, 1))
     if not best.success:
         raise SystemExit(f"HiGHS: {best.message}")
@@ -56,7 +56,7 @@ def fewest(jobs: list[set[int]], servers: list[int], back: int) -> int:
 
 
 class Watched(Aryl):
-    """Keeps what each tick that gave servers back preempted, beside the optimum."""
+    """Keeps what each tick that gave nodes back preempted, beside the optimum."""
 
     def begin(self) -> None:
         """Begin a list of cases."""
@@ -69,9 +69,9 @@ class Watched(Aryl):
         if back <= 0:
             super().lend(goal)
             return
-        servers, before = list(self.loaned), self.counts["reclaim_preemptions"]
-        jobs = [own for job in self.active if (own := {s for s in job.base if s in servers})]
-        best = fewest(jobs, servers, back)
+        nodes, before = list(self.loaned), self.counts["reclaim_preemptions"]
+        jobs = [own for job in self.active if (own := {s for s in job.base if s in nodes})]
+        best = fewest(jobs, nodes, back)
         super().lend(goal)
         self.cases.append((self.counts["reclaim_preemptions"] - before, best))
 

@@ -132,9 +132,9 @@ def write(path: Path, rows: Rows) -> Path:
     return path
 
 
-def run(work: Workload, servers: str, policy: str) -> Simulation:
+def run(work: Workload, nodes: str, policy: str) -> Simulation:
     """One simulation, to its end."""
-    cluster = parse_cluster(servers, work)
+    cluster = parse_cluster(nodes, work)
     settings = Settings(rates("recorded", work, cluster), overhead("none", work, cluster))
     done = Simulation(work, cluster, find(policy)(), settings)
     done.run()
@@ -170,22 +170,22 @@ def compare(program: Path, jobs: Path, repeats: int) -> None:
     work = read_jobs(jobs)
     print(f"{'policy':<10} {'cluster':<12} {'mean JCT s':>11} {'ours s':>8} {'C++ s':>8} {'ratio':>6}   jobs/s")
     for policy in BUILT_IN:
-        for servers in CLUSTERS:
+        for nodes in CLUSTERS:
             try:
-                run(work, servers, policy)
+                run(work, nodes, policy)
             except UsageError as error:
-                print(f"{policy:<10} {servers:<12} not run: {error}")
+                print(f"{policy:<10} {nodes:<12} not run: {error}")
                 continue
-            done = [run(work, servers, policy) for _ in range(repeats)]
+            done = [run(work, nodes, policy) for _ in range(repeats)]
             ours, jct = min(d.wall_s for d in done), mean_jct(done[0])
-            line = f"{policy:<10} {servers:<12} {jct:11.1f} {ours:8.3f}"
+            line = f"{policy:<10} {nodes:<12} {jct:11.1f} {ours:8.3f}"
             if policy not in IN_CPP:
                 print(f"{line} {'-':>8} {'-':>6} {work.size / ours:8.0f}")
                 continue
             gpus = int(done[0].cluster.total_gpus)
             theirs, its_jct = bare(program, jobs, gpus, repeats, policy)
             if done[0].cluster.pool and abs(jct - its_jct) >= 1:
-                raise SystemExit(f"{policy} on {servers}: mean JCT {jct:.3f} s, C++ {its_jct:.3f} s")
+                raise SystemExit(f"{policy} on {nodes}: mean JCT {jct:.3f} s, C++ {its_jct:.3f} s")
             print(f"{line} {theirs:8.3f} {ours / theirs:6.2f} {work.size / ours:8.0f}", flush=True)
 
 

@@ -74,7 +74,7 @@ print(time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_m
 
 
 def write(path: Path, rows: int) -> None:
-    """A file like cluster_gpu_util: 420 machines, 8 GPUs, values as the real one has them."""
+    """A file like cluster_gpu_util: 420 nodes, 8 GPUs, values as the real one has them."""
     rng = random.Random(1)
     kinds = [lambda: "0.0", lambda: "100.0", lambda: f"{rng.random() * 100:.9f}", lambda: f"{rng.random() * 100:.1f}"]
     pool = [",".join(rng.choices(kinds, [4, 1, 3, 2])[0]() for _ in range(8)) for _ in range(5000)]

@@ -103,7 +103,7 @@ def _coded(head: str, numbers: np.ndarray) -> pl.Series:
 
 
 def pai(rng: np.random.Generator, first: int, n: int) -> pl.DataFrame:
-    """Instances of jobs: one in most jobs, up to 40 in some, on 1,900 machines."""
+    """Instances of jobs: one in most jobs, up to 40 in some, on 1,900 nodes."""
     sizes = rng.choice([1, 2, 4, 10, 40], n, p=[0.7, 0.12, 0.1, 0.05, 0.03])
     job = np.repeat(np.arange(n), sizes)[:n] + first
     begin = 1_500_000 + job * 8

@@ -1,6 +1,6 @@
 """How long forecasts of waits take: ``python benchmarks/waits.py``, CPU seconds; loops are compiled before.
 
-A made-up site of 16 servers with 8 GPUs: 7,000 jobs have started, 5,000 wait; then jobs are asked about one by one.
+A made-up site of 16 nodes with 8 GPUs: 7,000 jobs have started, 5,000 wait; then jobs are asked about one by one.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import polars as pl
 from gpuctl.waits import features, forward
 from gpuctl.waits.queue_log import WaitLog, log_of
 
-SERVERS, WIDTH, STARTED, WAITING = 16, 8, 7000, 5000
+NODES, WIDTH, STARTED, WAITING = 16, 8, 7000, 5000
 SIMULATED = 390
 """Waiting, about the most behind which one more is simulated."""
 
@@ -33,7 +33,7 @@ def site(waiting: int) -> WaitLog:
     end = start + run
     order = np.argsort(-np.nan_to_num(end, nan=-1.0))
     held = np.cumsum(np.where(end[order] > now, gpus[order], 0))
-    over = order[(held > SERVERS * WIDTH) & (end[order] > now)]
+    over = order[(held > NODES * WIDTH) & (end[order] > now)]
     end[over] = np.maximum(start[over] + 1, now - 1)
     waits = np.isnan(start) | (start > now)
     start[waits], end[waits | (end > now)] = np.nan, np.nan
@@ -58,10 +58,8 @@ def main() -> None:
     """Measure both."""
     small, large = site(20), site(WAITING)
     for order in forward.ORDERS:
-        forward.of_waiting(small, order, None, SERVERS)
-        took(
-            f"{WAITING:,} waiting jobs, {order}", 1, lambda order=order: forward.of_waiting(large, order, None, SERVERS)
-        )
+        forward.of_waiting(small, order, None, NODES)
+        took(f"{WAITING:,} waiting jobs, {order}", 1, lambda order=order: forward.of_waiting(large, order, None, NODES))
     for log, what in ((small, "20"), (site(SIMULATED), f"{SIMULATED:,}"), (large, f"{WAITING:,}")):
         for count in (0, 20):
             at = np.full(count + 1, log.taken_s)

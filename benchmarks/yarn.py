@@ -5,12 +5,12 @@
 The log is made up: applications of four GPU containers, with the lines that a Capacity Scheduler of 2.6 writes for
 each (25 kB an application; a real log of that version has 50 kB). Ways:
   lines      a plain Python loop over the lines that looks for the words of the lines worth reading, and keeps nothing
-  python     the same loop with regular expressions: a dictionary of the times, sizes and machines of containers, and of
+  python     the same loop with regular expressions: a dictionary of the times, sizes and nodes of containers, and of
              the times and final states of applications; nothing is checked, counted, merged or stored
   scan       the compiled scanner alone: dates, messages, marks
   gpuctl     ingest into a new store, with checks, rejects, ledger, digest, jobs, gangs and placements
 Each runs in a process of its own; imports and the first compilation are made before. The smallest time counts; CPU
-seconds are given beside it, for machines that do other things meanwhile; the ratios are of CPU seconds.
+seconds are given beside it, for nodes that do other things meanwhile; the ratios are of CPU seconds.
 """
 
 from __future__ import annotations

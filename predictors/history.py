@@ -270,7 +270,7 @@ def _checked(quantiles: tuple[float, ...]) -> tuple[float, float, float]:
 
 
 def _fit(rows: Singles, target: Floats, weight: Floats, quantile: float, names: list[str]) -> Any:
-    # a thread that waits for another leaves its processor to others: half the time where the machine is shared
+    # a thread that waits for another leaves its processor to others: half the time where the node is shared
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     import lightgbm
 

@@ -5,7 +5,7 @@ Which jobs count is decided here and counted, never dropped silently:
 * learnt from and scored: jobs whose end and run time are known, however they ended. A scheduler does not know at
   submission whether a job will fail, and its GPUs are held until it does. A job that was ended at its limit counts with
   the time that it held, since that is what its limit lets it hold.
-* left out: jobs that never ran, jobs that still ran when the log was taken, and jobs that a machine or the scheduler
+* left out: jobs that never ran, jobs that still ran when the log was taken, and jobs that a node or the scheduler
   ended (node failure, preemption): their length says nothing about the job.
 """
 

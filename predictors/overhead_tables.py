@@ -103,7 +103,7 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
     error: float | None = None
     bounds: tuple[float | None, ...] = (None,) * 10
     if model is None:
-        rate = asked.bandwidth or suspension_cost.SERVER_RATE
+        rate = asked.bandwidth or suspension_cost.NODE_RATE
         resume = suspension_cost.resume_seconds(size, asked.first_bytes, rate)
         stop = suspension_cost.stop_seconds(size, rate)
         left_s = asked.left[0] if asked.left else epoch_s - asked.phase_s

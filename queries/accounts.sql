@@ -14,10 +14,10 @@
 -- column: lost_node_hours | node-h | of node_hours, those of attempts that did not end in success; empty where no source states how they ended
 -- column: lost_pct | % | share of all accounts' lost GPU-hours
 -- column: own_lost_pct | % | share of this account's own GPU-hours
--- column: failed_h | GPU-h | lost by the last attempt of jobs that failed, ran out of memory or lost a machine
+-- column: failed_h | GPU-h | lost by the last attempt of jobs that failed, ran out of memory or lost a node
 -- column: killed_h | GPU-h | lost by the last attempt of jobs that were killed, cancelled after their start, ran into their time limit or were preempted
 -- column: retried_h | GPU-h | lost by attempts that were followed by another one
--- column: failed_jobs | jobs | jobs that failed, ran out of memory or lost a machine
+-- column: failed_jobs | jobs | jobs that failed, ran out of memory or lost a node
 -- column: wait_p50_min | min | median wait of the attempts that started
 -- column: wait_p95_min | min | 95th percentile of the same waits
 -- column: measured_jobs | jobs | jobs with GPU utilization; this and the following columns are empty without telemetry

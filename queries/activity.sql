@@ -7,12 +7,12 @@
 -- detail: yes
 -- column: ts | UTC | beginning of the hour or day
 -- column: gpus_busy | GPUs | mean number of GPUs held; empty where no size is known
--- column: allocated_pct | % | the same over the GPUs of the cluster (machine list and use; machines that were down are counted); empty where that is above 100 %: more was held than the known machines have, see data_quality
+-- column: allocated_pct | % | the same over the GPUs of the cluster (node list and use; nodes that were down are counted); empty where that is above 100 %: more was held than the known nodes have, see data_quality
 -- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry
 -- column: submitted | jobs | jobs submitted
 -- column: waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: waiting_gpus | GPUs | mean number of GPUs that they asked for
--- column: failures | attempts | attempts that then failed, ran out of memory or time, lost a machine or were preempted
+-- column: failures | attempts | attempts that then failed, ran out of memory or time, lost a node or were preempted
 -- chart: time x=ts y=gpus_busy,waiting_gpus y_title=GPUs
 --   page.title="GPUs held and waited for, by hour or day" terminal.title="GPUs held and waited for over time"
 --   terminal.y="gpus_busy:GPUs held,waiting_gpus:GPUs waited for"

@@ -10,7 +10,7 @@
 -- column: retries_mean | attempts | attempts after the first, a job; a change of a running job's size is no retry
 -- column: retried_pct | % | share of jobs that were retried
 -- column: retried_passed_pct | % | share of the retried jobs that finally passed
--- column: failed_pct | % | share that failed, ran out of memory or lost a machine, of those that ended with a known final state
+-- column: failed_pct | % | share that failed, ran out of memory or lost a node, of those that ended with a known final state
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs,
        sum(attempts)::BIGINT AS attempts, avg(tries - 1) AS retries_mean,
        100.0 * count(*) FILTER (tries > 1) / count(*) AS retried_pct,

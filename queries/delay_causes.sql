@@ -2,7 +2,7 @@
 -- section: delays
 -- order: 10
 -- question: Why did jobs wait, and how certain is that?
--- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited. Low and high bound a cause by all that the logs leave open, so they do not sum to 100 %: rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), quotas that starts in the log exceed, limits that Slurm names and no file states, sizes of machines that are inferred, and, where waits are not explained, machines that may have been down and GPUs that jobs from before the log may have held. Where nothing is open, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
+-- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited. Low and high bound a cause by all that the logs leave open, so they do not sum to 100 %: rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), quotas that starts in the log exceed, limits that Slurm names and no file states, sizes of nodes that are inferred, and, where waits are not explained, nodes that may have been down and GPUs that jobs from before the log may have held. Where nothing is open, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
 -- column: cause | - | fair_share, capacity, fragmentation, scheduler, or ineligible; 'all' is every one
 -- column: waits | waits | waits longer than 0 s with most seconds of this cause

@@ -2,11 +2,11 @@
 -- section: overview
 -- order: 58
 -- question: Were GPUs free that no waiting job could use?
--- population: {waiting_gangs} wait{waiting_gangs||s} of attempts that asked for GPUs and could start, those that never did among them. Time-weighted means of each hour or day (--by), UTC. A gang fits on the fewest servers that can hold it, all in one rack of the servers that its queue may use; racks: {rack_note}. GPUs of machines that are down are not free. Quotas, CPUs and memory are ignored.
+-- population: {waiting_gangs} wait{waiting_gangs||s} of attempts that asked for GPUs and could start, those that never did among them. Time-weighted means of each hour or day (--by), UTC. A gang fits on the fewest nodes that can hold it, all in one rack of the nodes that its queue may use; racks: {rack_note}. GPUs of nodes that are down are not free. Quotas, CPUs and memory are ignored.
 -- needs: placements
 -- detail: yes
 -- column: ts | UTC | beginning of the hour or day
--- column: free_gpus | GPUs | free GPUs of all machines
+-- column: free_gpus | GPUs | free GPUs of all nodes
 -- column: largest_gang | GPUs | the largest gang that would fit
 -- column: stranded_gpus | GPUs | free GPUs that no waiting job can use; 0 while no job waits
 -- column: waiting_gpus | GPUs | asked for by waiting jobs

@@ -9,7 +9,7 @@
 -- column: succeeded_h | GPU-h | by the last attempt of jobs that passed
 -- column: retried_h | GPU-h | by attempts that were followed by another one
 -- column: killed_h | GPU-h | by the last attempt of jobs that were killed, ran into their time limit or were preempted
--- column: failed_h | GPU-h | by the last attempt of jobs that failed, ran out of memory or lost a machine
+-- column: failed_h | GPU-h | by the last attempt of jobs that failed, ran out of memory or lost a node
 -- column: other_h | GPU-h | by the last attempt of jobs in any other or an unknown state, and by attempts that still ran
 -- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts; empty where no source states how any attempt ended
 -- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held

@@ -1,18 +1,18 @@
--- title: GPU utilization on dedicated and shared servers
+-- title: GPU utilization on dedicated and shared nodes
 -- section: utilization
 -- order: 30
--- question: Does sharing a server with another job cost utilization?
--- population: {util_samples} sample{util_samples||s}, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. A sample is colocated where another attempt held GPUs of the same server at that minute. Percentiles to 0.1 points.
+-- question: Does sharing a node with another job cost utilization?
+-- population: {util_samples} sample{util_samples||s}, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. A sample is colocated where another attempt held GPUs of the same node at that minute. Percentiles to 0.1 points.
 -- needs: telemetry
 -- column: gpus | GPUs | GPUs of the gang
--- column: colocation | - | dedicated: no other attempt on that server then; colocated: at least one
+-- column: colocation | - | dedicated: no other attempt on that node then; colocated: at least one
 -- column: gpu_minutes | GPU-min | samples
 -- column: mean_pct | % | mean utilization
 -- column: p50_pct | % | median
 -- column: p90_pct | % | 90th percentile
 -- column: idle_pct | % | share of samples below 0.05 %
 -- chart: grouped x=gpus series=colocation y=mean_pct,p50_pct weight=gpu_minutes
---   title="GPU utilization on dedicated and shared servers" y_title="GPU utilization, %"
+--   title="GPU utilization on dedicated and shared nodes" y_title="GPU utilization, %"
 WITH folded AS (
     SELECT gpus, colocated, tenth, sum(samples) AS samples, sum(total) AS total FROM base_util_histogram GROUP BY ALL
 ),

@@ -2,10 +2,10 @@
 -- section: utilization
 -- order: 50
 -- question: How busy are the hosts?
--- population: {host_samples} sample{host_samples||s}, one a machine and minute; NA, and a total memory of 0, are left out. Memory used is 100 (total - free) / total, the page cache counted as used. Percentiles to 0.1 points.
+-- population: {host_samples} sample{host_samples||s}, one a node and minute; NA, and a total memory of 0, are left out. Memory used is 100 (total - free) / total, the page cache counted as used. Percentiles to 0.1 points.
 -- needs: host telemetry
 -- column: measure | - | cpu or memory
--- column: samples | rows | machine minutes
+-- column: samples | rows | node-minutes
 -- column: mean_pct | % | mean
 -- column: p10_pct | % | 10th percentile
 -- column: p50_pct | % | median

@@ -1,21 +1,21 @@
--- title: Servers and racks of a gang
+-- title: Nodes and racks of a gang
 -- section: locality
 -- order: 10
--- question: On how many servers and leaf switches are gangs placed, and how many would suffice?
--- population: {gang_delays} attempt{gang_delays||s} of 2 and more GPUs with a known wait. Racks (leaf switches): {rack_note}. The fewest racks are those that hold the GPUs if they were empty, the largest ones of the machines that the attempt may use.
+-- question: On how many nodes and leaf switches are gangs placed, and how many would suffice?
+-- population: {gang_delays} attempt{gang_delays||s} of 2 and more GPUs with a known wait. Racks (leaf switches): {rack_note}. The fewest racks are those that hold the GPUs if they were empty, the largest ones of the nodes that the attempt may use.
 -- needs: placements
--- key_columns: size_bucket, attempts, servers_mean, excess_servers, at_fewest_pct, racks_mean, excess_racks, one_rack_pct
+-- key_columns: size_bucket, attempts, nodes_mean, excess_nodes, at_fewest_pct, racks_mean, excess_racks, one_rack_pct
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: attempts | attempts | how many
--- column: servers_mean | servers | mean number of servers
--- column: excess_servers | servers | mean number over the fewest that can hold the gang
--- column: at_fewest_pct | % | on the fewest servers that can hold the gang, in whichever racks; fewest_pct of locality_relaxation asks for one rack too
--- column: racks_known | attempts | attempts of which the rack of every server is known
+-- column: nodes_mean | nodes | mean number of nodes
+-- column: excess_nodes | nodes | mean number over the fewest that can hold the gang
+-- column: at_fewest_pct | % | on the fewest nodes that can hold the gang, in whichever racks; fewest_pct of locality_relaxation asks for one rack too
+-- column: racks_known | attempts | attempts of which the rack of every node is known
 -- column: racks_mean | racks | their mean number of racks or leaf switches
 -- column: excess_racks | racks | mean number over the fewest that can hold the gang
 -- column: one_rack_pct | % | share of them in one rack
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS attempts,
-       avg(servers) AS servers_mean, avg(servers - fewest_servers) AS excess_servers,
+       avg(servers) AS nodes_mean, avg(servers - fewest_servers) AS excess_nodes,
        100.0 * count(*) FILTER (servers <= fewest_servers) / count(*) AS at_fewest_pct,
        count(racks) AS racks_known, avg(racks) AS racks_mean, avg(racks - fewest_racks) AS excess_racks,
        100.0 * count(*) FILTER (racks = 1) / nullif(count(racks), 0) AS one_rack_pct

@@ -7,11 +7,11 @@
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: waited | - | how long it waited
 -- column: attempts | attempts | how many
--- column: fewest_pct | % | on the fewest servers that can hold it, and those in one rack or only one server; at_fewest_pct of locality_by_size asks for the fewest servers alone, so it is no smaller
--- column: one_rack_pct | % | on more servers than that, all in one rack
--- column: across_racks_pct | % | on servers of several racks
--- column: rack_unknown_pct | % | on several servers, at least one of them in no known rack
--- column: excess_servers | servers | mean number of servers over the fewest
+-- column: fewest_pct | % | on the fewest nodes that can hold it, and those in one rack or only one node; at_fewest_pct of locality_by_size asks for the fewest nodes alone, so it is no smaller
+-- column: one_rack_pct | % | on more nodes than that, all in one rack
+-- column: across_racks_pct | % | on nodes of several racks
+-- column: rack_unknown_pct | % | on several nodes, at least one of them in no known rack
+-- column: excess_nodes | nodes | mean number of nodes over the fewest
 WITH waited AS (
     SELECT *, CASE WHEN wait_s < 60 THEN 0 WHEN wait_s < 600 THEN 1 WHEN wait_s < 3600 THEN 2 WHEN wait_s < 36000 THEN 3 ELSE 4 END AS bin
     FROM base_delays
@@ -22,7 +22,7 @@ SELECT size_bucket, ['< 1 min', '1-10 min', '10-60 min', '1-10 h', '>= 10 h'][bi
        100.0 * count(*) FILTER (servers > 1 AND racks = 1 AND servers > fewest_servers) / count(*) AS one_rack_pct,
        100.0 * count(*) FILTER (servers > 1 AND racks > 1) / count(*) AS across_racks_pct,
        100.0 * count(*) FILTER (servers > 1 AND racks IS NULL) / count(*) AS rack_unknown_pct,
-       avg(servers - fewest_servers) AS excess_servers
+       avg(servers - fewest_servers) AS excess_nodes
 FROM waited
 GROUP BY size_bucket, bin
 ORDER BY list_position(['2-4', '5-8', '>8'], size_bucket), bin

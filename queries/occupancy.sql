@@ -7,8 +7,8 @@
 -- detail: yes
 -- column: ts | UTC | beginning of the bin
 -- column: gpus_busy | GPUs | mean number of GPUs held; empty where no size is known
--- column: gpus_total | GPUs | GPUs of the cluster (machine list and use; machines that were down are counted)
--- column: busy_pct | % | gpus_busy over gpus_total; empty where that is above 100 %: more was held than the known machines have, see data_quality
+-- column: gpus_total | GPUs | GPUs of the cluster (node list and use; nodes that were down are counted)
+-- column: busy_pct | % | gpus_busy over gpus_total; empty where that is above 100 %: more was held than the known nodes have, see data_quality
 -- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
 -- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
 -- chart: time x=ts y=gpus_busy,gpus_waited_for limit=gpus_total

@@ -9,9 +9,9 @@
 -- column: attempt | - | number of the attempt, from 0
 -- column: queue | - | queue or virtual cluster
 -- column: gpus | GPUs | GPUs of the gang
--- column: servers | servers | servers it was placed on
--- column: racks | racks | racks of those servers; empty where one is not known
--- column: fewest_servers | servers | fewest servers that can hold it: GPUs over those of the largest server, rounded up
+-- column: nodes | nodes | nodes it was placed on
+-- column: racks | racks | racks of those nodes; empty where one is not known
+-- column: fewest_nodes | nodes | fewest nodes that can hold it: GPUs over those of the largest node, rounded up
 -- column: size_bucket | GPUs | bucket of the gang's GPUs
 -- column: queued_ts | UTC | submission; for a retry the end of the attempt before
 -- column: start_ts | UTC | start
@@ -19,8 +19,8 @@
 -- column: ineligible_s | s | held, before its begin time, waiting for another job or for its array's throttle, or in requeue back-off: before it was eligible; 0 where the source does not say
 -- column: fair_share_s | s | the gang would have taken its queue over its quota, and it might not borrow; or its account, user or QOS over its limit
 -- column: capacity_s | s | within quota, fewer GPUs free in the cluster than the gang asks for
--- column: fragmentation_s | s | within quota, enough GPUs free, but not on the fewest servers of one rack that can hold the gang
--- column: scheduler_s | s | such servers were free too, as far as the log shows: scheduling latency, back-off, setup of a retry, or a rule that the log does not show
+-- column: fragmentation_s | s | within quota, enough GPUs free, but not on the fewest nodes of one rack that can hold the gang
+-- column: scheduler_s | s | such nodes were free too, as far as the log shows: scheduling latency, back-off, setup of a retry, or a rule that the log does not show
 -- column: cause_at_arrival | - | the cause at the instant of queueing (of becoming eligible); empty without a wait
 -- column: dominant_cause | - | the cause with the most seconds, or ineligible; empty without a wait
 -- column: overtook_gpus | GPUs | smallest gang of its queue that was queued earlier and still waited when it started; 0: none
@@ -34,7 +34,7 @@
 -- column: fragmentation_high_s | s | most seconds of it, given what the logs leave open (delay_causes)
 -- column: scheduler_low_s | s | least seconds of it, given what the logs leave open (delay_causes)
 -- column: scheduler_high_s | s | most seconds of it, given what the logs leave open (delay_causes)
-SELECT job, attempt, queue, gpus, servers, racks, fewest_servers, size_bucket, queued_ts, start_ts, wait_s,
+SELECT job, attempt, queue, gpus, servers AS nodes, racks, fewest_servers AS fewest_nodes, size_bucket, queued_ts, start_ts, wait_s,
        ineligible_s, fair_share_s, capacity_s, fragmentation_s, scheduler_s, cause_at_arrival, dominant_cause, overtook_gpus, overtook_harmless,
        source_reason,
        round(greatest(fair_share_s - fair_share_less_s, 0), 6) AS fair_share_low_s, round(fair_share_s + fair_share_more_s, 6) AS fair_share_high_s, round(greatest(capacity_s - capacity_less_s, 0), 6) AS capacity_low_s, round(capacity_s + capacity_more_s, 6) AS capacity_high_s,

@@ -29,8 +29,8 @@ WITH published(rank, place, measure, a, b, unit, value) AS (
         (232, 'Table 3', 'mean GPU utilization', '16', 'failed', '%', 39.02), (233, 'Table 3', 'mean GPU utilization', '16', 'all', '%', 40.39),
         (240, 'Table 3', 'mean GPU utilization', 'all', 'completed', '%', 52.43), (241, 'Table 3', 'mean GPU utilization', 'all', 'killed', '%', 42.98),
         (242, 'Table 3', 'mean GPU utilization', 'all', 'failed', '%', 60.43), (243, 'Table 3', 'mean GPU utilization', 'all', 'all', '%', 52.32),
-        (300, 'Figure 6', 'GPU utilization on whole servers, mean', '8', '1', '%', 56.9), (301, 'Figure 6', 'GPU utilization on whole servers, median', '8', '1', '%', 73.12),
-        (302, 'Figure 6', 'GPU utilization on whole servers, mean', '16', '2', '%', 34.3),
+        (300, 'Figure 6', 'GPU utilization on whole nodes, mean', '8', '1', '%', 56.9), (301, 'Figure 6', 'GPU utilization on whole nodes, median', '8', '1', '%', 73.12),
+        (302, 'Figure 6', 'GPU utilization on whole nodes, mean', '16', '2', '%', 34.3),
         (400, 'Table 5', 'GPU utilization of 16-GPU jobs, mean', '16', '2', '%', 43.66), (401, 'Table 5', 'GPU utilization of 16-GPU jobs, median', '16', '2', '%', 43.69),
         (402, 'Table 5', 'GPU utilization of 16-GPU jobs, 90th percentile', '16', '2', '%', 91.77), (403, 'Table 5', 'GPU utilization of 16-GPU jobs, 95th percentile', '16', '2', '%', 97.06),
         (410, 'Table 5', 'GPU utilization of 16-GPU jobs, mean', '16', '4', '%', 40.94), (411, 'Table 5', 'GPU utilization of 16-GPU jobs, median', '16', '4', '%', 39.85),
@@ -50,12 +50,12 @@ measured(measure, a, b, value) AS (
     SELECT 'fair-share delay, share of waits', size_bucket, '', fair_share_pct FROM result_delay_two_way
     UNION ALL SELECT 'fragmentation delay, share of waits', size_bucket, '', fragmentation_pct FROM result_delay_two_way
     UNION ALL SELECT 'mean GPU utilization', gpus, state, mean_pct FROM result_gpu_util_by_state
-    UNION ALL SELECT 'GPU utilization on whole servers, mean', gpus::VARCHAR, servers::VARCHAR, mean_pct FROM result_gpu_util_by_servers
-    UNION ALL SELECT 'GPU utilization on whole servers, median', gpus::VARCHAR, servers::VARCHAR, p50_pct FROM result_gpu_util_by_servers
-    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, mean', gpus::VARCHAR, servers::VARCHAR, mean_pct FROM result_gpu_util_by_servers
-    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, median', gpus::VARCHAR, servers::VARCHAR, p50_pct FROM result_gpu_util_by_servers
-    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, 90th percentile', gpus::VARCHAR, servers::VARCHAR, p90_pct FROM result_gpu_util_by_servers
-    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, 95th percentile', gpus::VARCHAR, servers::VARCHAR, p95_pct FROM result_gpu_util_by_servers
+    UNION ALL SELECT 'GPU utilization on whole nodes, mean', gpus::VARCHAR, nodes::VARCHAR, mean_pct FROM result_gpu_util_by_nodes
+    UNION ALL SELECT 'GPU utilization on whole nodes, median', gpus::VARCHAR, nodes::VARCHAR, p50_pct FROM result_gpu_util_by_nodes
+    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, mean', gpus::VARCHAR, nodes::VARCHAR, mean_pct FROM result_gpu_util_by_nodes
+    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, median', gpus::VARCHAR, nodes::VARCHAR, p50_pct FROM result_gpu_util_by_nodes
+    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, 90th percentile', gpus::VARCHAR, nodes::VARCHAR, p90_pct FROM result_gpu_util_by_nodes
+    UNION ALL SELECT 'GPU utilization of 16-GPU jobs, 95th percentile', gpus::VARCHAR, nodes::VARCHAR, p95_pct FROM result_gpu_util_by_nodes
     UNION ALL SELECT 'share of jobs', state, '', sum(jobs_pct) FROM result_status GROUP BY state
     UNION ALL SELECT 'share of GPU time', state, '', sum(CASE $duration WHEN 'span' THEN gpu_hours_span_pct WHEN 'sum' THEN gpu_hours_sum_pct ELSE gpu_hours_last_pct END) FROM result_status GROUP BY state
     UNION ALL SELECT 'mean retries', size_bucket, '', retries_mean FROM result_attempts_by_size
@@ -65,7 +65,7 @@ measured(measure, a, b, value) AS (
     UNION ALL SELECT 'GPU time after coming within 0.1 %, mean', state, '', after_mean_pct FROM result_training_convergence
 )
 SELECT p.place, p.measure,
-       CASE WHEN p.measure LIKE '%servers%' OR p.measure LIKE '%16-GPU%' THEN p.a || ' GPUs on ' || p.b || ' servers'
+       CASE WHEN p.measure LIKE '%nodes%' OR p.measure LIKE '%16-GPU%' THEN p.a || ' GPUs on ' || p.b || ' nodes'
             WHEN p.measure = 'mean GPU utilization' THEN p.a || ' GPUs, ' || p.b
             WHEN p.place IN ('Table 6', 'Section 4.1') THEN p.a
             ELSE p.a || ' GPUs' END AS group_name,

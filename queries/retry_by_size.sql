@@ -8,7 +8,7 @@
 -- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
 -- column: jobs | jobs | jobs with at least one attempt
 -- column: retries_mean | attempts | attempts after the first, a job
--- column: unsuccessful_pct | % | share that failed, ran out of memory or lost a machine, of those that ended with a known final state
+-- column: unsuccessful_pct | % | share that failed, ran out of memory or lost a node, of those that ended with a known final state
 -- column: retried_jobs | jobs | jobs that were tried again
 -- column: retried_passed_pct | % | share of these that passed in the end
 -- column: first_retry_passed_pct | % | share of first retries that passed, of those that are over

@@ -2,7 +2,7 @@
 -- section: workload
 -- order: 50
 -- question: How long do jobs of each size run until they complete, are killed, or fail?
--- population: Jobs with a submission, a size above 0 and a run time (--duration). Failed: failed, out of memory, lost a machine, or ran into its time limit; other: preempted, still running, or not told.
+-- population: Jobs with a submission, a size above 0 and a run time (--duration). Failed: failed, out of memory, lost a node, or ran into its time limit; other: preempted, still running, or not told.
 -- column: size_bucket | - | size; 'all' is every size
 -- column: state | - | completed, killed, failed, other; 'all' is every one
 -- column: jobs | jobs | how many

@@ -17,3 +17,6 @@ SECTIONS = (
 
 REFERENCES = ("atc19", "helios", "acme", "pai", "openb", "spot", "supercloud", "traces")
 """Published values that ``--reference NAME`` prints beside ours."""
+
+FORMER_NAMES = {"failure_machines": "failure_nodes", "gpu_util_by_servers": "gpu_util_by_nodes"}
+"""Tables that had another name until version 0.2: ``--table`` and results saved as JSON may still use it."""

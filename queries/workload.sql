@@ -2,7 +2,7 @@
 -- section: workload
 -- order: 10
 -- question: What would a trace paper say of these jobs?
--- population: Jobs with a submission. Sizes, run times, waits and work are of the jobs with a size above 0, in the unit that the column unit names: GPUs, or CPUs or nodes where no job has any GPU. Waits are from submission to the first start. Run times follow --duration. Work is size times run time. Failed: failed, out of memory, lost a machine, or ran into its time limit.
+-- population: Jobs with a submission. Sizes, run times, waits and work are of the jobs with a size above 0, in the unit that the column unit names: GPUs, or CPUs or nodes where no job has any GPU. Waits are from submission to the first start. Run times follow --duration. Work is size times run time. Failed: failed, out of memory, lost a node, or ran into its time limit.
 -- key_columns: sized_jobs, unit, jobs_a_day, size_mean, run_p50_s, wait_mean_s, completed_pct, failed_pct
 -- column: jobs | jobs | submitted
 -- column: sized_jobs | jobs | with a size above 0

@@ -34,7 +34,7 @@ SCHEMA = 1
 LINES = 12
 """So many kept lines of an attempt's logs are shown."""
 PLACES = 8
-"""So many machines of an attempt are shown one by one."""
+"""So many nodes of an attempt are shown one by one."""
 TRIES = 40
 """So many attempts are drawn in the page."""
 DECISIONS = 40
@@ -307,7 +307,7 @@ def _uses(found: Explanation) -> Iterator[Item]:
             f"{percent(use.idle_pct)} of {plural(use.samples, 'sample')}.",
         )
         if use.whole_machines:
-            yield Item("note", "All GPUs of its machines: the source does not say which of them it held.")
+            yield Item("note", "All GPUs of its nodes: the source does not say which of them it held.")
 
 
 def _trainings(found: Explanation) -> Iterator[Item]:

@@ -48,10 +48,10 @@ REPLAYS = _all(
     ("replay_wait_cdf", """cdf x=minutes y=cdf_pct series=policy scale=minutes page.title="Waits by policy"
         x_title="wait (logarithmic)" y_title="% of jobs that waited at most this long"
         terminal.title="How long jobs waited, by policy" beside=replay_summary head=policy zero="at once" what=jobs"""),
-    ("replay_heatmap", """heat x=t_s y=busy_pct,down_pct series=servers facet=policy calendar=ts
-        title="Occupancy of each server over time, by policy" """),
-    ("replay_gantt", """gantt x=t_s end=t_end_s y=what,job,user,queue,gpus,counted_gpus,beside series=server
-        facet=policy calendar=ts title="Which job was on which server, by policy" """),
+    ("replay_heatmap", """heat x=t_s y=busy_pct,down_pct series=nodes facet=policy calendar=ts
+        title="Occupancy of each node over time, by policy" """),
+    ("replay_gantt", """gantt x=t_s end=t_end_s y=what,job,user,queue,gpus,counted_gpus,beside series=node
+        facet=policy calendar=ts title="Which job was on which node, by policy" """),
 )  # fmt: skip
 PREDICTIONS = _all(
     ("predictions", """ranges x=job y=run_time_s,lower_s,upper_s title="Predicted run times with their intervals" """),
@@ -67,8 +67,8 @@ CHAINS = _all(
 )  # fmt: skip
 
 LESSONS = _all(
-    ("locality_speed", """ranges on=page x=size_bucket y=ratio,ratio_low,ratio_high where="placement:more servers"
-        title="Speed on more servers, for that on the fewest, by GPUs of the gang" """),
+    ("locality_speed", """ranges on=page x=size_bucket y=ratio,ratio_low,ratio_high where="placement:more nodes"
+        title="Speed on more nodes, for that on the fewest, by GPUs of the gang" """),
     ("locality_curve", """bands on=page lead=yes name=chart-lessons-locality x=threshold y=jct_h,jct_low_h,jct_high_h
         series=size_bucket where=rule:time
         title="Time from submission to end, by minutes that a gang waits for locality" """),

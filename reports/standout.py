@@ -193,17 +193,17 @@ def _scattered(table: ResultTable, units: Units) -> Iterator[Finding]:
     rows = [row for row in _rows(table) if row["mean_pct"] is not None and (row["gpu_minutes"] or 0) >= 1000]
     fewest: dict[Any, Row] = {}
     for row in rows:
-        if row["gpus"] not in fewest or row["servers"] < fewest[row["gpus"]]["servers"]:
+        if row["gpus"] not in fewest or row["nodes"] < fewest[row["gpus"]]["nodes"]:
             fewest[row["gpus"]] = row
     for row in rows:
         base = fewest[row["gpus"]]
         drop = base["mean_pct"] - row["mean_pct"]
-        if row["servers"] > base["servers"] and drop >= 5:
+        if row["nodes"] > base["nodes"] and drop >= 5:
             text = (
-                f"Jobs of {row['gpus']} GPUs: {_pct(row['mean_pct'])} GPU utilization on {row['servers']} servers, "
-                f"{_pct(base['mean_pct'])} on {base['servers']}: a difference, not an effect (see gpuctl lessons)."
+                f"Jobs of {row['gpus']} GPUs: {_pct(row['mean_pct'])} GPU utilization on {row['nodes']} nodes, "
+                f"{_pct(base['mean_pct'])} on {base['nodes']}: a difference, not an effect (see gpuctl lessons)."
             )
-            rule = "utilization at least 5 points lower on more servers, 1,000 GPU-minutes or more of each"
+            rule = "utilization at least 5 points lower on more nodes, 1,000 GPU-minutes or more of each"
             best = max((best, Finding(text, rule, table.name, drop / 5)), key=lambda one: one.weight if one else 0.0)
     if best is not None:
         yield best
@@ -214,7 +214,7 @@ def _spread(table: ResultTable, units: Units) -> Iterator[Finding]:
         if row["ratio_high"] is not None and row["ratio_high"] < 1:
             text = (
                 f"Gangs on {row['placement']} reach {shown(row['ratio'])} of the GPU utilization of like ones on the "
-                f"fewest servers (90\u00a0% interval {shown(row['ratio_low'])} to {shown(row['ratio_high'])})."
+                f"fewest nodes (90\u00a0% interval {shown(row['ratio_low'])} to {shown(row['ratio_high'])})."
             )
             yield Finding(text, "the 90 % interval of the ratio lies below 1", table.name, 1 / row["ratio"])
 
@@ -250,11 +250,11 @@ def _machines(table: ResultTable, units: Units) -> Iterator[Finding]:
     bad = [row for row in _rows(table) if str(row["bad"]) == "yes"]
     for row in bad[:5]:
         text = (
-            f"Machine {visible(str(row['machine']))} fails more often than chance explains: "
+            f"Node {visible(str(row['machine']))} fails more often than chance explains: "
             f"{shown(row['failures'])} of {shown(row['attempts'])} attempts, {shown(row['expected'])} expected "
-            f"(p = {shown(row['adjusted_p'])}, corrected for {table.frame.height} machines)."
+            f"(p = {shown(row['adjusted_p'])}, corrected for {table.frame.height} nodes)."
         )
-        yield Finding(text, "flagged by the test in failure_machines", table.name, 3.0)
+        yield Finding(text, "flagged by the test in failure_nodes", table.name, 3.0)
 
 
 def _savings(table: ResultTable, units: Units) -> Iterator[Finding]:
@@ -408,11 +408,11 @@ _LIKE = "queue size_bucket ratio ratio_low ratio_high p"
 _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("delay_causes", "cause waits hours share_pct low_pct high_pct", _causes),
     ("delay_by_size", "size_bucket wait_h waits main_cause main_low_pct main_high_pct", _cause),
-    ("gpu_util_by_servers", "gpus servers gpu_minutes mean_pct", _scattered),
+    ("gpu_util_by_nodes", "gpus nodes gpu_minutes mean_pct", _scattered),
     ("locality_speed", "size_bucket placement ratio ratio_low ratio_high", _spread),
     ("gpu_hours_lost", "size_bucket gpu_hours killed_h failed_h retried_h lost_pct", _lost),
     ("failure_reasons", "reason trials users rtf_p50_min gpu_minutes_pct", _reason),
-    ("failure_machines", "machine bad attempts failures expected adjusted_p", _machines),
+    ("failure_nodes", "machine bad attempts failures expected adjusted_p", _machines),
     ("failure_savings", "lesson gpu_hours gpu_hours_pct", _savings),
     ("training_convergence", "state jobs_timed after_gpu_hours_pct", _converged),
     ("replay_summary", "policy jobs jobs_finished", _unfinished),

@@ -219,7 +219,7 @@ _SOURCES: tuple[tuple[str, tuple[str, ...], Callable[[ResultTable, Units], Headl
     ("overview", ("occupancy_pct", "gpus"), _busy),
     ("delay_causes", ("cause", "hours", "share_pct", "low_pct", "high_pct"), _causes),
     ("delay_by_size", tuple(f"{cause}_h" for cause in CAUSES), _waiting),
-    ("gpu_util_by_servers", ("gpu_minutes", "mean_pct"), _utilization),
+    ("gpu_util_by_nodes", ("gpu_minutes", "mean_pct"), _utilization),
     ("predictions", ("job", "run_time_s"), _answered),
     ("predictions", ("job", "remaining_s"), _remaining),
     ("overhead", ("suspend_s", "resume_s", "loss_s"), _suspension),

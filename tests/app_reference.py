@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from tests.elastic_reference import INSTANT, Job, key
 from tests.themis_reference import Themis
 
-Servers = dict[int, int]
+Nodes = dict[int, int]
 
 
 @dataclass
@@ -32,7 +32,7 @@ class AppThemis(Themis):
         """What it remembers."""
         super().begin()
         self.apps: dict[int, App] = {}
-        self.gone: dict[int, Servers] = {}
+        self.gone: dict[int, Nodes] = {}
         self.ended = False
         first: dict[int, int] = {}
         for job in self.jobs:
@@ -57,9 +57,9 @@ class AppThemis(Themis):
             self.gone.pop(line, None)
             self.ended = True
             return
-        servers = self.gone.setdefault(line, {})
+        nodes = self.gone.setdefault(line, {})
         for s, gpus in job.on.items():
-            servers[s] = servers.get(s, 0) + gpus
+            nodes[s] = nodes.get(s, 0) + gpus
 
     # ---- apps
 
@@ -119,7 +119,7 @@ class AppThemis(Themis):
             average = area / (self.now - app.came) if self.now > app.came else self.history[-1][1]
         return (self.now - app.submit + seconds + more) / (self.alone(app) * average)
 
-    def offers(self, app: App, on: Servers, free: list[int]) -> dict[int, int]:
+    def offers(self, app: App, on: Nodes, free: list[int]) -> dict[int, int]:
         """What each number of GPUs more is worth to an app that is offered all of them."""
         m = sum(on.values())
         values = {0: self.worth(self.fares(app, m, self.level(on)))} if m else {}
@@ -152,9 +152,9 @@ class AppThemis(Themis):
             job.rate = self.speed(job, sum(job.on.values()), self.level(job.on)) if job.on else 0.0
             job.counted = sum(job.on.values())
 
-    def holds(self, app: App) -> Servers:
+    def holds(self, app: App) -> Nodes:
         """What its jobs have, and of those that have just ended as much as they can use."""
-        on: Servers = {}
+        on: Nodes = {}
         for job in self.live(app):
             for s, gpus in job.on.items():
                 on[s] = on.get(s, 0) + gpus
@@ -165,8 +165,8 @@ class AppThemis(Themis):
     def hold_auction(self, other: set[int], ended: set[int]) -> None:
         """One auction, what is left of it, and places for all."""
         had = {line: self.holds(app) for line, app in self.apps.items()}
-        on = {line: {} if line in ended else servers for line, servers in had.items()}
-        free = [size - sum(servers.get(s, 0) for servers in on.values()) for s, size in enumerate(self.size)]
+        on = {line: {} if line in ended else nodes for line, nodes in had.items()}
+        free = [size - sum(nodes.get(s, 0) for nodes in on.values()) for s, size in enumerate(self.size)]
         pool = sum(free)
 
         def rank(app: App) -> tuple[bool, int, int]:
@@ -208,7 +208,7 @@ class AppThemis(Themis):
             if line in other or line in ended or kept.get(line, 0):
                 self.share_out(app, on[line])
 
-    def share_out(self, app: App, on: Servers) -> None:
+    def share_out(self, app: App, on: Nodes) -> None:
         """Divide what an app has: jobs keep what they can, then get the rest; by most work left."""
         jobs = self.live(app)
         work = [(job.work - job.done, job.gang, job.line) for job in jobs]

@@ -9,9 +9,9 @@ from tests.elastic_reference import Job, Slow, key
 
 
 class Aryl(Slow):
-    """Servers on loan from an inference cluster, and elastic jobs in two phases.
+    """Nodes on loan from an inference cluster, and elastic jobs in two phases.
 
-    `servers` are those for training.
+    `nodes` are those for training.
     """
 
     defaults: ClassVar[dict[str, float]] = {
@@ -19,11 +19,11 @@ class Aryl(Slow):
     }  # fmt: skip
 
     def __init__(
-        self, servers: list[int], racks: list[int], jobs: list[Job], inference: tuple[int, ...] | list[int] = (),
+        self, nodes: list[int], racks: list[int], jobs: list[Job], inference: tuple[int, ...] | list[int] = (),
         load: tuple[tuple[float, int], ...] | list[tuple[float, int]] = (), **params: float,
     ) -> None:  # fmt: skip
         self.inference, self.load = inference, load
-        super().__init__(servers, racks, jobs, **params)
+        super().__init__(nodes, racks, jobs, **params)
 
     def begin(self) -> None:
         """What it remembers."""
@@ -49,12 +49,12 @@ class Aryl(Slow):
         return (job.work - job.done) / self.speed(job, gpus, 0)
 
     def free(self) -> list[int]:
-        """GPUs that nobody holds, by server."""
+        """GPUs that nobody holds, by node."""
         left = [gpus if k in self.training or k in self.loaned else 0 for k, gpus in enumerate(self.size)]
         for job in self.active:
             for part in (job.base, job.flex):
-                for server, gpus in part.items():
-                    left[server] -= gpus
+                for node, gpus in part.items():
+                    left[node] -= gpus
         return left
 
     def decide(self) -> None:
@@ -76,8 +76,8 @@ class Aryl(Slow):
         """What has come of it."""
         for job in self.active:
             where = dict(job.base)
-            for server, gpus in job.flex.items():
-                where[server] = where.get(server, 0) + gpus
+            for node, gpus in job.flex.items():
+                where[node] = where.get(node, 0) + gpus
             if job.thrown and where:
                 self.put(job, {}, 0.0)
             self.put(job, where, self.p.resize if job.on and not job.thrown else self.p.pre)
@@ -85,7 +85,7 @@ class Aryl(Slow):
             job.rate = self.speed(job, sum(where.values()), 0) if where else 0.0
 
     def lend(self, goal: list[int]) -> None:
-        """At a tick: servers come, or go back."""
+        """At a tick: nodes come, or go back."""
         wanted = min(goal[0], len(self.inference))
         first = len(self.training)
         for k in range(first, len(self.size)):
@@ -104,7 +104,7 @@ class Aryl(Slow):
             self.counts["reclaimed"] += 1
 
     def cost(self, s: int) -> tuple[int, int, int, int]:
-        """Of giving a server back."""
+        """Of giving a node back."""
         parts = [sum(1 for k in job.base if k in self.loaned) for job in self.active if job.base.get(s)]
         return (
             math.floor(sum(1 / n for n in parts) * 1e6 + 0.5),
@@ -125,45 +125,45 @@ class Aryl(Slow):
             if job.most > job.least:
                 sets.append(self.training + sorted(self.loaned))
             n = job.least
-            for servers in sets:
+            for nodes in sets:
                 free = self.free()
-                if sum(free[k] for k in servers) >= n:
-                    job.base = self.somewhere(n, servers, free)
+                if sum(free[k] for k in nodes) >= n:
+                    job.base = self.somewhere(n, nodes, free)
                     break
             else:
-                for servers in sets:
-                    have = sum(self.free()[k] for k in servers)
-                    if have + sum(j.flex.get(k, 0) for j in self.active for k in servers) >= n:
+                for nodes in sets:
+                    have = sum(self.free()[k] for k in nodes)
+                    if have + sum(j.flex.get(k, 0) for j in self.active for k in nodes) >= n:
                         for _ in range(n - have):
-                            self.shrink(servers)
-                        job.base = self.somewhere(n, servers, self.free())
+                            self.shrink(nodes)
+                        job.base = self.somewhere(n, nodes, self.free())
                         break
 
-    def somewhere(self, n: int, servers: list[int], free: list[int]) -> dict[int, int]:
+    def somewhere(self, n: int, nodes: list[int], free: list[int]) -> dict[int, int]:
         """Where so many go."""
-        if fits := [k for k in servers if free[k] >= n]:
+        if fits := [k for k in nodes if free[k] >= n]:
             return {min(fits, key=lambda k: (free[k], k)): n}
         found: dict[int, int] = {}
-        for k in sorted(servers, key=lambda k: (-free[k], k)):
+        for k in sorted(nodes, key=lambda k: (-free[k], k)):
             if some := min(free[k], n - sum(found.values())):
                 found[k] = some
         return found
 
-    def shrink(self, servers: list[int]) -> None:
-        """One flexible worker of these servers goes: of the job that loses least."""
+    def shrink(self, nodes: list[int]) -> None:
+        """One flexible worker of these nodes goes: of the job that loses least."""
 
         def loss(job: Job) -> tuple[int, int]:
             w = sum(job.base.values()) + sum(job.flex.values())
             return key(self.takes(job, w - 1) - self.takes(job, w)), job.line
 
-        job = min((j for j in self.active if any(j.flex.get(k) for k in servers)), key=loss)
-        self.drop(job, max(k for k in servers if job.flex.get(k)))
+        job = min((j for j in self.active if any(j.flex.get(k) for k in nodes)), key=loss)
+        self.drop(job, max(k for k in nodes if job.flex.get(k)))
 
-    def drop(self, job: Job, server: int) -> None:
+    def drop(self, job: Job, node: int) -> None:
         """A worker goes."""
-        job.flex[server] -= 1
-        if not job.flex[server]:
-            del job.flex[server]
+        job.flex[node] -= 1
+        if not job.flex[node]:
+            del job.flex[node]
 
     # ---- phase 2
 

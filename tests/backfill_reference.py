@@ -10,28 +10,28 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tests.replay_reference import Attempts, Job, Servers
+from tests.replay_reference import Attempts, Job, Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 Pieces = dict[int, int]
-"""GPUs by server."""
+"""GPUs by node."""
 
 
 @dataclass
 class Site:
-    """Servers, who may use which of them, and what queues may hold."""
+    """Nodes, who may use which of them, and what queues may hold."""
 
-    servers: Sequence[int]
+    nodes: Sequence[int]
     how: str = "any"
     allowed: dict[int, list[int]] = field(default_factory=dict)
     quota: Sequence[int] = ()
 
     def place(self, job: Job, free: Sequence[int]) -> Pieces | None:
-        """Where a job goes that finds so much free on each server."""
-        mine = self.allowed.get(job.queue, range(len(self.servers)))
-        found = Servers([self.servers[k] for k in mine], [free[k] for k in mine]).place(job.gpus, self.how)
+        """Where a job goes that finds so much free on each node."""
+        mine = self.allowed.get(job.queue, range(len(self.nodes)))
+        found = Nodes([self.nodes[k] for k in mine], [free[k] for k in mine]).place(job.gpus, self.how)
         return None if found is None else {mine[k]: gpus for k, gpus in found.items()}
 
     @property
@@ -60,7 +60,7 @@ class Backfill:
     Args:
         jobs: by submission.
         plans: seconds that each is planned for.
-        site: the servers.
+        site: the nodes.
         key: order of the queue; ties by row.
     """
 
@@ -76,8 +76,8 @@ class Backfill:
         self.result: Attempts = [[] for _ in jobs]
 
     def free(self, running: Sequence[Run]) -> list[int]:
-        """Free GPUs of each server beside these jobs."""
-        return [gpus - sum(run.pieces.get(k, 0) for run in running) for k, gpus in enumerate(self.site.servers)]
+        """Free GPUs of each node beside these jobs."""
+        return [gpus - sum(run.pieces.get(k, 0) for run in running) for k, gpus in enumerate(self.site.nodes)]
 
     def held(self, running: Sequence[Run]) -> list[int]:
         """GPUs of each queue; not counted where no queue has a quota."""
@@ -211,10 +211,10 @@ class Conservative(Backfill):
         super().__init__(jobs, plans, site, key)
         self.reserved: dict[int, Reservation] = {}
         self.failed = False
-        self.planned = Site([sum(site.servers)]) if site.counts else site
+        self.planned = Site([sum(site.nodes)]) if site.counts else site
 
     def least(self, begin: int, end: int, j: int) -> tuple[list[int], bool]:
-        """The fewest GPUs free on each server in a time, and whether the job's queue has room all along."""
+        """The fewest GPUs free on each node in a time, and whether the job's queue has room all along."""
         one = self.site.counts
         plan = [
             ({0: self.jobs[run.job].gpus} if one else run.pieces, self.now, run.planned, run.job)
@@ -222,10 +222,10 @@ class Conservative(Backfill):
         ]
         plan += [(r.pieces, r.at, r.until, r.job) for r in self.reserved.values() if r.job != j]
         seconds = {begin, *(t for _, t, _, _ in plan if begin <= t < end)}
-        least, room = list(self.planned.servers), True
+        least, room = list(self.planned.nodes), True
         for t in seconds:
             there = [row for row in plan if row[1] <= t < row[2]]
-            for k, gpus in enumerate(self.planned.servers):
+            for k, gpus in enumerate(self.planned.nodes):
                 least[k] = min(least[k], gpus - sum(pieces.get(k, 0) for pieces, *_ in there))
             if self.site.quota:
                 held = [sum(self.jobs[i].gpus for *_, i in there if self.jobs[i].queue == q) for q in range(9)]

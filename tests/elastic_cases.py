@@ -71,8 +71,8 @@ def random_jobs(path: Path, draw: np.random.Generator, most: int, *, fewer: bool
             )  # fmt: skip
 
 
-def servers_of(path: Path, cluster: str, per_rack: int) -> tuple[Workload, Cluster]:
-    """Jobs and servers."""
+def nodes_of(path: Path, cluster: str, per_rack: int) -> tuple[Workload, Cluster]:
+    """Jobs and nodes."""
     workload = read_jobs(path)
     return workload, in_racks(parse_cluster(cluster, workload), cluster, per_rack)
 
@@ -81,10 +81,10 @@ def simulated(
     policy: str, path: Path, cluster: str, per_rack: int, params: Mapping[str, Any], inference: Inference | None = None
 ) -> Outcome:
     """What the simulator does."""
-    workload, servers = servers_of(path, cluster, per_rack)
-    servers = dataclasses.replace(servers, inference=inference)
+    workload, nodes = nodes_of(path, cluster, per_rack)
+    nodes = dataclasses.replace(nodes, inference=inference)
     texts = {name: str(value) for name, value in params.items()}
-    return replay(workload, servers, [(policy, texts)], own_speeds=True, processes=1)[0]
+    return replay(workload, nodes, [(policy, texts)], own_speeds=True, processes=1)[0]
 
 
 def slow(

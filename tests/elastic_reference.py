@@ -71,8 +71,8 @@ class Slow:
 
     defaults: ClassVar[dict[str, float]] = {}
 
-    def __init__(self, servers: list[int], racks: list[int], jobs: list[Job], **params: float) -> None:
-        self.size, self.rack = servers, racks
+    def __init__(self, nodes: list[int], racks: list[int], jobs: list[Job], **params: float) -> None:
+        self.size, self.rack = nodes, racks
         self.jobs = jobs
         self.now = 0.0
         self.active: list[Job] = []
@@ -85,11 +85,11 @@ class Slow:
 
     # ---- speed and places
 
-    def level(self, servers: dict[int, int]) -> int:
-        """0 one server, 1 one rack, 2 several."""
-        if len(servers) <= 1:
+    def level(self, nodes: dict[int, int]) -> int:
+        """0 one node, 1 one rack, 2 several."""
+        if len(nodes) <= 1:
             return 0
-        return 1 if len({self.rack[s] for s in servers}) == 1 else 2
+        return 1 if len({self.rack[s] for s in nodes}) == 1 else 2
 
     def best_level(self, gpus: int) -> int:
         """The best that so many GPUs can have here."""
@@ -104,11 +104,11 @@ class Slow:
         return scale[0] / scale[1] * job.eff[level] / job.eff[self.best_level(job.gang)]
 
     def free(self) -> list[int]:
-        """GPUs that nobody holds, by server."""
+        """GPUs that nobody holds, by node."""
         left = list(self.size)
         for job in self.active:
-            for server, gpus in job.on.items():
-                left[server] -= gpus
+            for node, gpus in job.on.items():
+                left[node] -= gpus
         return left
 
     def place(self, gpus: int, free: list[int]) -> dict[int, int]:
@@ -127,21 +127,21 @@ class Slow:
                 found[s] = some
         return found if sum(found.values()) == gpus else {}
 
-    def put(self, job: Job, servers: dict[int, int], cost: float) -> None:
+    def put(self, job: Job, nodes: dict[int, int], cost: float) -> None:
         """Let a job have these GPUs from now on, and no others."""
-        if servers == job.on:
+        if nodes == job.on:
             return
-        if job.on and not servers:
+        if job.on and not nodes:
             job.preemptions += 1
         elif job.on:
             job.changes += 1
-        if servers:
+        if nodes:
             if job.start is None:
                 job.start = self.now
             else:
                 job.stalled = self.now + cost
-        job.on = dict(servers)
-        job.max_gpus = max(job.max_gpus, sum(servers.values()))
+        job.on = dict(nodes)
+        job.max_gpus = max(job.max_gpus, sum(nodes.values()))
 
     # ---- time
 
@@ -244,12 +244,12 @@ class Optimus(Slow):
         free = list(self.size)
         for job in self.active:
             if job not in moved:
-                for server, gpus in job.on.items():
-                    free[server] -= gpus
+                for node, gpus in job.on.items():
+                    free[node] -= gpus
         for job in sorted(moved, key=lambda job: (count[job.line], job.line)):
             where = self.place(count[job.line], free) if count[job.line] else {}
-            for server, gpus in where.items():
-                free[server] -= gpus
+            for node, gpus in where.items():
+                free[node] -= gpus
             self.put(job, where, self.p.restart)
         for job in self.active:
             job.rate = self.speed(job, sum(job.on.values()), self.level(job.on)) if job.on else 0.0
@@ -275,32 +275,32 @@ class Gandiva(Slow):
         """The next check."""
         return self.multiple(self.p.check_s, submitted)
 
-    # ---- what is on a server
+    # ---- what is on a node
 
-    def here(self, server: int) -> list[Job]:
-        return [job for job in self.active if server in job.on]
+    def here(self, node: int) -> list[Job]:
+        return [job for job in self.active if node in job.on]
 
-    def raw(self, server: int) -> int:
-        return sum(job.on[server] for job in self.here(server))
+    def raw(self, node: int) -> int:
+        return sum(job.on[node] for job in self.here(node))
 
-    def load(self, server: int) -> int:
-        return sum(job.on[server] for job in self.here(server) if job.partner is None or job.line < job.partner.line)
+    def load(self, node: int) -> int:
+        return sum(job.on[node] for job in self.here(node) if job.partner is None or job.line < job.partner.line)
 
-    def room(self, server: int) -> int:
-        return self.size[server] - self.load(server)
+    def room(self, node: int) -> int:
+        return self.size[node] - self.load(node)
 
-    def single(self, server: int) -> list[Job]:
-        return [job for job in self.here(server) if job.partner is None and len(job.on) == 1]
+    def single(self, node: int) -> list[Job]:
+        return [job for job in self.here(node) if job.partner is None and len(job.on) == 1]
 
     # ---- arrival
 
     def choose(self, n: int, *, classes: int, without: set[int]) -> int:
-        servers = [s for s in range(len(self.size)) if s not in without and self.size[s] >= n]
-        roomy = [s for s in servers if self.room(s) >= n]
-        high = [s for s in servers if self.p.over and self.raw(s) + n <= self.p.height * self.size[s]]
+        nodes = [s for s in range(len(self.size)) if s not in without and self.size[s] >= n]
+        roomy = [s for s in nodes if self.room(s) >= n]
+        high = [s for s in nodes if self.p.over and self.raw(s) + n <= self.p.height * self.size[s]]
         for found in (
             [s for s in roomy if self.affinity[s] == n],
-            [s for s in servers if not self.here(s)][:1],
+            [s for s in nodes if not self.here(s)][:1],
             roomy,
             [s for s in high if self.affinity[s] == n] if classes > 3 else [],
             high if classes > 3 and self.p.mix else [],
@@ -355,8 +355,8 @@ class Gandiva(Slow):
     def decide(self) -> None:
         for job in [j for j in self.active if not j.on]:
             self.arrive(job)
-        servers = range(len(self.size))
-        for s in servers:
+        nodes = range(len(self.size))
+        for s in nodes:
             if self.raw(s) <= self.size[s]:
                 for job in self.here(s):
                     if job.partner:
@@ -365,7 +365,7 @@ class Gandiva(Slow):
             pass
         if abs(self.now / self.p.check_s - round(self.now / self.p.check_s)) < 1e-9:
             self.check()
-        for s in servers:
+        for s in nodes:
             over = self.load(s) + sum(job.extra for job in self.here(s)) - self.size[s]
             for job in sorted(self.here(s), key=lambda job: -job.line):
                 less = min(max(over, 0), job.extra)
@@ -430,12 +430,12 @@ class Gandiva(Slow):
                 passed.add(first.line)
 
     def gather(self, moved: set[int]) -> bool:
-        servers = range(len(self.size))
-        loose = [s for s in servers if self.here(s) and self.room(s) >= self.p.fragment * self.size[s]]
+        nodes = range(len(self.size))
+        loose = [s for s in nodes if self.here(s) and self.room(s) >= self.p.fragment * self.size[s]]
         for s in sorted(loose, key=lambda s: (-self.room(s), s)):
             for job in self.single(s):
                 g = job.gang
-                to = [t for t in servers if t != s and self.here(t) and g <= self.room(t) < self.room(s)]
+                to = [t for t in nodes if t != s and self.here(t) and g <= self.room(t) < self.room(s)]
                 if job.line not in moved and to:
                     moved.add(job.line)
                     self.migrate(job, min(to, key=lambda t: (self.affinity[t] != g, self.room(t), t)))

@@ -97,7 +97,7 @@ def make(seed: int, jobs: int) -> Made:
             for name, indices in held[k].items():
                 free[name] = sorted(free[name] + indices)
             continue
-        held[k] = {f"m{server}": free[f"m{server}"][:count] for server, count in ran.jobs[k].held}
+        held[k] = {f"m{node}": free[f"m{node}"][:count] for node, count in ran.jobs[k].held}
         for name, indices in held[k].items():
             free[name] = free[name][len(indices) :]
     made = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.analyze.delays import Waits
-from gpuctl.analyze.occupancy import Holdings, Servers
+from gpuctl.analyze.occupancy import Holdings, Nodes
 from gpuctl.analyze.racks import Gangs
 
 if TYPE_CHECKING:
@@ -33,11 +33,11 @@ class Site:
         seed: of all that is drawn.
         jobs: how many.
         load: mean demand as a share of the GPUs.
-        racks: GPUs of each rack's servers.
+        racks: GPUs of each rack's nodes.
         quotas: each queue's quota as a share of all GPUs; its demand is drawn beside it.
         borrow: a queue may exceed its quota while at most this share of the GPUs is in use; 0: never.
         users: a user may hold at most this share of the GPUs, whatever the queue; 1: no such rule.
-        relax: seconds of waiting after which any servers of one rack will do, and any servers at all.
+        relax: seconds of waiting after which any nodes of one rack will do, and any nodes at all.
         tick: seconds from pass to pass where nothing else happens.
         in_order: whether a queue's jobs start in order of submission only.
         sizes: weights of gangs of 1, 2, 4, 8, 16 and 32 GPUs.
@@ -63,21 +63,21 @@ class Made:
     Attributes:
         waits: one element an attempt.
         holdings: likewise.
-        servers: with the true racks.
-        gangs: those on several servers.
+        nodes: with the true racks.
+        gangs: those on several nodes.
         truth: (attempts, 4): seconds of fair-share, capacity and fragmentation delay, and of others.
     """
 
     waits: Waits
     holdings: Holdings
-    servers: Servers
+    nodes: Nodes
     gangs: Gangs
     truth: Floats
 
 
 @dataclass
 class Job:
-    """One job; `held` are servers and how many GPUs of each."""
+    """One job; `held` are nodes and how many GPUs of each."""
 
     queued: float
     length: float
@@ -112,7 +112,7 @@ def _jobs(site: Site, gpus: int, quotas: list[int], rng: random.Random) -> list[
 
 
 class Cluster:
-    """Servers by number: their GPUs, racks and free GPUs."""
+    """Nodes by number: their GPUs, racks and free GPUs."""
 
     def __init__(self, racks: tuple[tuple[int, ...], ...]) -> None:
         self.gpus = [gpus for rack in racks for gpus in rack]
@@ -122,7 +122,7 @@ class Cluster:
         self.most = max(self.gpus)
 
     def place(self, gpus: int, level: int) -> tuple[tuple[int, int], ...] | None:
-        """Servers for a gang: the fewest, in one rack (level 0), any of one rack (1), or any (2)."""
+        """Nodes for a gang: the fewest, in one rack (level 0), any of one rack (1), or any (2)."""
         groups = self.members if level < 2 else [range(len(self.gpus))]
         fewest = -(-gpus // self.most) if level == 0 else len(self.gpus)
         found = [got for group in groups if (got := self._pack(group, gpus)) and len(got) <= fewest]
@@ -130,14 +130,14 @@ class Cluster:
 
     def _pack(self, group: list[int] | range, gpus: int) -> tuple[tuple[int, int], ...] | None:
         chosen = []
-        for server in sorted(group, key=lambda s: (-self.free[s], s)):
+        for node in sorted(group, key=lambda s: (-self.free[s], s)):
             fitting = [s for s in group if self.free[s] >= gpus and s not in {s for s, _ in chosen}]
             if fitting:
                 return (*chosen, (min(fitting, key=lambda s: (self.free[s], s)), gpus))
-            if not self.free[server]:
+            if not self.free[node]:
                 return None
-            chosen.append((server, self.free[server]))
-            gpus -= self.free[server]
+            chosen.append((node, self.free[node]))
+            gpus -= self.free[node]
         return None
 
 
@@ -166,8 +166,8 @@ class _Scheduler:
         return CAPACITY if sum(self.cluster.free) < job.gpus else FRAGMENTATION
 
     def end(self, job: Job) -> None:
-        for server, gpus in job.held:
-            self.cluster.free[server] += gpus
+        for node, gpus in job.held:
+            self.cluster.free[node] += gpus
         self.by_queue[job.queue] -= job.gpus
         self.by_user[job.user] -= job.gpus
 
@@ -186,8 +186,8 @@ class _Scheduler:
                 stuck.add(job.queue)
                 job.cause = OTHER if behind else FAIR
                 continue
-            for server, gpus in spot:
-                self.cluster.free[server] -= gpus
+            for node, gpus in spot:
+                self.cluster.free[node] -= gpus
             self.by_queue[job.queue] += job.gpus
             self.by_user[job.user] += job.gpus
             job.start, job.held = now, spot
@@ -250,19 +250,19 @@ def _as_arrays(jobs: list[Job], cluster: Cluster, truth: Floats) -> Made:
     queued, start, gpus, queue = (column(lambda j, n=n: getattr(j, n)) for n in ("queued", "start", "gpus", "queue"))
     end = column(lambda j: j.start + j.length)
     spots = [
-        (jobs[k].start, jobs[k].start + jobs[k].length, server, held) for k in started for server, held in jobs[k].held
+        (jobs[k].start, jobs[k].start + jobs[k].length, node, held) for k in started for node, held in jobs[k].held
     ]
-    at, until, server, held = (np.array(values) for values in zip(*spots, strict=True))
+    at, until, node, held = (np.array(values) for values in zip(*spots, strict=True))
     several = [k for k in started if len(jobs[k].held) > 1]
     gangs = Gangs(
-        tuple(np.array(sorted(server for server, _ in jobs[k].held)) for k in several),
+        tuple(np.array(sorted(node for node, _ in jobs[k].held)) for k in several),
         np.array([jobs[k].start - jobs[k].queued for k in several]),
         np.array([len(jobs[k].held) > -(-jobs[k].gpus // cluster.most) for k in several], bool),
     )
     return Made(
         Waits(queued, start, gpus, queue, np.zeros(gpus.size, np.int64), np.full(gpus.size, np.nan)),
         Holdings(start, end, gpus.astype(np.float64), queue),
-        Servers(np.array(cluster.gpus), np.array(cluster.rack), at, until, server, held),
+        Nodes(np.array(cluster.gpus), np.array(cluster.rack), at, until, node, held),
         gangs,
         truth[started],
     )

@@ -113,7 +113,7 @@ def workload_of(planted: Planted) -> Workload:
         segment_fails=planted.fails,
         recorded_start=np.full(segments, np.nan),
         piece_start=np.zeros(segments + 1, np.int64),
-        piece_server=np.zeros(0, np.int64),
+        piece_node=np.zeros(0, np.int64),
         piece_gpus=np.zeros(0, np.int64),
         state=tuple(np.where(last, "failed", "completed").tolist()),
         queues=("q",),
@@ -124,11 +124,11 @@ def workload_of(planted: Planted) -> Workload:
     )
 
 
-def servers(count: int = 60, gpus: int = 8) -> Cluster:
+def nodes(count: int = 60, gpus: int = 8) -> Cluster:
     """More GPUs than the jobs ask for."""
     return Cluster(
         name="planted",
-        servers=tuple(f"s{k}" for k in range(count)),
+        nodes=tuple(f"s{k}" for k in range(count)),
         gpus=np.full(count, gpus),
         rack=np.zeros(count, np.int64),
         gpu_type=np.full(count, -1),

@@ -25,17 +25,17 @@ from tests.replay_policies import Borrows, Crowd, Hostile, Keeper, Measures, Res
 
 CASES = 24
 WIDE = 160
-"""Servers of a wide case, a GPU each; and jobs of a crowd on two GPUs."""
+"""Nodes of a wide case, a GPU each; and jobs of a crowd on two GPUs."""
 
 Case = tuple[Workload, Cluster, Settings]
 
 
 def wide(seed: int, *, blinking: bool = False) -> Case:
-    """Few jobs and hundreds of servers; `blinking`: they all go down and come up at the same instants."""
+    """Few jobs and hundreds of nodes; `blinking`: they all go down and come up at the same instants."""
     workload, cluster, _ = random_case(seed, plain=True)
     down = [[float(s), 10.0 * k + 5, 10.0 * k + 10] for k in range(4) for s in range(WIDE)]
     workload = replace(workload, gpus=np.minimum(workload.gpus * 40, WIDE))
-    return _settled(workload, _servers(cluster, np.ones(WIDE, np.int64), np.array(down) if blinking else None))
+    return _settled(workload, _nodes(cluster, np.ones(WIDE, np.int64), np.array(down) if blinking else None))
 
 
 def crowd() -> Case:
@@ -59,13 +59,13 @@ def crowd() -> Case:
         predicted=None,
         epochs=None,
     )
-    return _settled(workload, _servers(cluster, np.array([2]), None))
+    return _settled(workload, _nodes(cluster, np.array([2]), None))
 
 
-def _servers(cluster: Cluster, gpus: np.ndarray, down: np.ndarray | None) -> Cluster:
+def _nodes(cluster: Cluster, gpus: np.ndarray, down: np.ndarray | None) -> Cluster:
     return replace(
         cluster,
-        servers=tuple(f"s{k}" for k in range(gpus.size)),
+        nodes=tuple(f"s{k}" for k in range(gpus.size)),
         gpus=gpus,
         rack=np.zeros(gpus.size, np.int64),
         gpu_type=np.full(gpus.size, -1),

@@ -84,9 +84,9 @@ class Hostile(PythonPolicy):
                 self.acts(view)[int(self.draw.integers(12))]()
         for job in view.waiting:
             if not view.start(job, "free"):
-                for number in range(view._servers):
-                    if view.server_class(number) != view.server_class(0):
-                        view.loan(number, view.server_class(0))
+                for number in range(view._nodes):
+                    if view.node_class(number) != view.node_class(0):
+                        view.loan(number, view.node_class(0))
                 if self.asked < 20 * self.moods:
                     view.wake(job, view.now + 7)
                 break
@@ -105,8 +105,8 @@ class Hostile(PythonPolicy):
         return view.now + float(self.draw.integers(0, 9))
 
     def places(self, view: View) -> dict[int, int]:
-        """GPUs by server; sometimes of hundreds of servers, sometimes of none that there is."""
-        draw, count = self.draw, len(view.servers)
+        """GPUs by node; sometimes of hundreds of nodes, sometimes of none that there is."""
+        draw, count = self.draw, len(view.nodes)
         kind = int(draw.integers(4))
         if kind == 0:
             return dict.fromkeys(range(count), 1)
@@ -124,7 +124,7 @@ class Hostile(PythonPolicy):
         gpus = ODD[int(draw.integers(len(ODD)))] if draw.random() < 0.1 else int(draw.integers(0, 9))
         return (
             lambda: view.start(self.job(view), "start", placement=way),
-            lambda: view.start(self.job(view), "start", servers=self.places(view)),
+            lambda: view.start(self.job(view), "start", nodes=self.places(view)),
             lambda: view.preempt(self.job(view), "stop", mode=mode),
             lambda: view.resize(self.job(view), gpus, placement=way),
             lambda: view.resize(self.job(view), self.places(view)),
@@ -133,7 +133,7 @@ class Hostile(PythonPolicy):
             lambda: view.lease(self.job(view), self.at(view)),
             lambda: view.reserve(self.job(view), self.at(view), self.places(view)),
             lambda: view.loan(
-                int(draw.integers(-2, len(view.servers) + 2)),
+                int(draw.integers(-2, len(view.nodes) + 2)),
                 int(draw.integers(-2, 3)),
                 until=self.at(view),
                 notice=float(draw.integers(-1, 9)),
@@ -144,13 +144,13 @@ class Hostile(PythonPolicy):
 
 
 class Keeper(PythonPolicy):
-    """Keeps GPUs of all servers for whoever does not start, moves those that run, and asks for it all again."""
+    """Keeps GPUs of all nodes for whoever does not start, moves those that run, and asks for it all again."""
 
     name = "keeper"
 
     def decide(self, view: View) -> None:
         """See `PythonPolicy.decide`."""
-        everywhere = dict.fromkeys(range(len(view.servers)), 1)
+        everywhere = dict.fromkeys(range(len(view.nodes)), 1)
         for job in view.waiting:
             if not view.start(job, placement="spread"):
                 for _ in range(3):
@@ -196,7 +196,7 @@ class Measures(PythonPolicy):
             view.start(job, placement="spread")
         for job in view.running:
             rate, place = view.rate(job), view.placement(job)
-            types = {view.gpu_type(server) for server in place}
+            types = {view.gpu_type(node) for node in place}
             if rate < 0:
                 raise AssertionError(f"{job} comes forward by {rate}")
             if rate > 0 and len(types) == 1:
@@ -204,12 +204,12 @@ class Measures(PythonPolicy):
             self.improve(view, job, rate)
 
     def improve(self, view: View, job: int, rate: float) -> None:
-        """Move a job to a server of a type on which one of its class was faster."""
+        """Move a job to a node of a type on which one of its class was faster."""
         better = [t for (kind, t), seen in self.seen.items() if kind == view.job_class[job] and seen > rate]
-        for server in range(len(view.servers)):
-            fits = view.free_on(server) >= view.gpus[job] and view.suits(job, server)
-            if job not in self.moved and fits and view.gpu_type(server) in better:
-                if view.migrate(job, {server: view.gpus[job]}, "faster there"):
+        for node in range(len(view.nodes)):
+            fits = view.free_on(node) >= view.gpus[job] and view.suits(job, node)
+            if job not in self.moved and fits and view.gpu_type(node) in better:
+                if view.migrate(job, {node: view.gpus[job]}, "faster there"):
                     self.moved.add(job)
                 return
 
@@ -270,7 +270,7 @@ class Restless(PythonPolicy):
 
 
 class Borrows(PythonPolicy):
-    """Lends idle servers to the class of some waiting job, for a while; of those wanted back it clears some."""
+    """Lends idle nodes to the class of some waiting job, for a while; of those wanted back it clears some."""
 
     name = "borrows"
     always = True
@@ -284,26 +284,26 @@ class Borrows(PythonPolicy):
         """See `PythonPolicy.decide`."""
         for job in list(view.waiting):
             _ = view.start(job) or (view.now < 2000 and self.borrow(view, job) and view.start(job))
-        for number in range(len(view.servers)):
+        for number in range(len(view.nodes)):
             if view.lent_until(number) == float("inf"):
                 view.loan(number, view.home_class(number), "given back")
 
     def borrow(self, view: View, job: int) -> bool:
         """Lend what is idle to a class that suits the job."""
-        classes = {view.server_class(k) for k in range(len(view.servers)) if view.suits(job, k)}
-        for number in range(len(view.servers)):
+        classes = {view.node_class(k) for k in range(len(view.nodes)) if view.suits(job, k)}
+        for number in range(len(view.nodes)):
             until = view.now + float(self.draw.integers(5, 40)) if self.draw.integers(5) else float("inf")
             notice = float(self.draw.choice([0, 3, 100]))
             to = int(self.draw.choice(sorted(classes))) if classes else 0
-            at_home = view.home_class(number) == view.server_class(number) != to
+            at_home = view.home_class(number) == view.node_class(number) != to
             if at_home and view.loan(number, to, "somebody waits", until=until, notice=notice):
                 assert view.lent_until(number) == until
         return True
 
-    def on_reclaim(self, view: View, server: int) -> None:
+    def on_reclaim(self, view: View, node: int) -> None:
         """See `PythonPolicy.on_reclaim`."""
-        until = view.lent_until(server)
+        until = view.lent_until(node)
         assert until is None or until > view.now
         for job in view.running:
-            if until is not None and server in view.placement(job) and self.draw.integers(2):
+            if until is not None and node in view.placement(job) and self.draw.integers(2):
                 view.preempt(job, "its server is wanted back")

@@ -76,7 +76,7 @@ def workload(jobs: Sequence[Job]) -> Workload:
         segment_fails=np.zeros(n, bool),
         recorded_start=np.full(n, np.nan),
         piece_start=np.zeros(n + 1, np.int64),
-        piece_server=np.zeros(0, np.int64),
+        piece_node=np.zeros(0, np.int64),
         piece_gpus=np.zeros(0, np.int64),
         state=("",) * n,
         queues=tuple(f"q{k}" for k in range(queues)),
@@ -85,9 +85,9 @@ def workload(jobs: Sequence[Job]) -> Workload:
     )
 
 
-def cluster(servers: Sequence[int], work: Workload, *, pool: bool = False, quota: Sequence[float] = ()) -> Cluster:
-    """Servers of so many GPUs each."""
-    on = parse_cluster(f"pool:{sum(servers)}" if pool else "+".join(f"1x{gpus}" for gpus in servers), work)
+def cluster(nodes: Sequence[int], work: Workload, *, pool: bool = False, quota: Sequence[float] = ()) -> Cluster:
+    """Nodes of so many GPUs each."""
+    on = parse_cluster(f"pool:{sum(nodes)}" if pool else "+".join(f"1x{gpus}" for gpus in nodes), work)
     limits = np.full(len(work.queues), np.inf)
     limits[: len(quota)] = quota[: len(limits)]
     return dataclasses.replace(on, quota=limits, quota_source="configured" if quota else "none")
@@ -120,18 +120,18 @@ def attempts(done: Simulation) -> Attempts:
     return result
 
 
-# ---- without preemption, on servers (a pool is one server)
+# ---- without preemption, on nodes (a pool is one node)
 
 
 @dataclass
-class Servers:
-    """Free GPUs of each server, and where gangs go."""
+class Nodes:
+    """Free GPUs of each node, and where gangs go."""
 
     capacity: Sequence[int]
     free: list[int]
 
     def place(self, gpus: int, how: str) -> dict[int, int] | None:
-        """GPUs by server for a gang, or None where it has to wait."""
+        """GPUs by node for a gang, or None where it has to wait."""
         holds = [(free, k) for k, free in enumerate(self.free) if free >= gpus]
         if holds:
             return {min(holds)[1]: gpus}
@@ -160,10 +160,10 @@ Pick: TypeAlias = "Callable[[list[int], dict[int, int], Callable[[int], bool]], 
 
 
 def without_preemption(
-    jobs: Sequence[Job], servers: Sequence[int], pick: Pick, how: str = "any"
+    jobs: Sequence[Job], nodes: Sequence[int], pick: Pick, how: str = "any"
 ) -> tuple[Attempts, list[dict[int, int]]]:
     """Jobs run to their ends; at every instant `pick` names one job after the other, until it names none."""
-    room = Servers(servers, list(servers))
+    room = Nodes(nodes, list(nodes))
     where: list[dict[int, int]] = [{} for _ in jobs]
     result: Attempts = [[] for _ in jobs]
     end: dict[int, int] = {}

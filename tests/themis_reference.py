@@ -146,8 +146,8 @@ class Themis(Slow):
         """One auction, what is left of it, and places for all."""
         on = {job.line: {} if job.line in had else job.on for job in self.active}
         free = list(self.size)
-        for servers in on.values():
-            for s, gpus in servers.items():
+        for nodes in on.values():
+            for s, gpus in nodes.items():
                 free[s] -= gpus
         pool = sum(free)
         bidders = [job for job in self.active if sum(on[job.line].values()) < job.gang]
@@ -175,8 +175,8 @@ class Themis(Slow):
     def settle(self, bidders: list[Job], on: dict, had: dict, kept: dict[int, int], free: list[int]) -> None:
         """Places."""
         target = {job.line: self.back(had.get(job.line, {}), kept.get(job.line, 0)) for job in bidders}
-        for servers in target.values():
-            for s, gpus in servers.items():
+        for nodes in target.values():
+            for s, gpus in nodes.items():
                 free[s] -= gpus
         for job in bidders:
             rest = kept.get(job.line, 0) - sum(target[job.line].values())

@@ -28,9 +28,9 @@ class GrowAndShrink(PythonPolicy):
 
     def make_room(self, view, job):
         """Take GPUs from jobs that run on more than their least, one after the other, until the job starts."""
-        suits = {server for server in range(len(view.servers)) if view.suits(job, server)}
+        suits = {node for node in range(len(view.nodes)) if view.suits(job, node)}
         size = {other: view.held(other) for other in view.running if suits.issuperset(view.placement(other))}
-        missing = view.least[job] - sum(view.free_on(server) for server in suits)
+        missing = view.least[job] - sum(view.free_on(node) for node in suits)
         if sum(size[other] - view.least[other] for other in size) < missing:
             return False
         for _ in range(missing):

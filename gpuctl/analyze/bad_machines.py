@@ -1,15 +1,15 @@
-"""Finds machines on which more attempts fail than chance would have it.
+"""Finds nodes on which more attempts fail than chance would have it.
 
-The question of the test: had the attempts of the same user, week and size fallen on machines by lot, how often would so
+The question of the test: had the attempts of the same user, week and size fallen on nodes by lot, how often would so
 many of those that failed have met this machine? Given how many of them failed, the number that met it is hypergeometric
 in each such stratum, and the strata are independent: their distributions are convolved, which is exact (the conditional
 test of a common odds ratio of 1 in 2 x 2 tables; Agresti, Categorical Data Analysis, section 7.3), and the chance of as
-many or more is the one-sided p. So a user whose program always crashes, or a queue of large gangs, blames no machine:
-where everything fails, no machine has more failures than expected.
+many or more is the one-sided p. So a user whose program always crashes, or a queue of large gangs, blames no node:
+where everything fails, no node has more failures than expected.
 
 What is compared is chosen so that attempts that fail together count once (`independent`). A gang counts on each of its
-machines; the p of the partners of a bad machine are then low, too, and `find` clears those again. The p of all
-machines, for failures at any time and for early ones, are adjusted together after Benjamini and Hochberg (1995).
+nodes; the p of the partners of a bad node are then low, too, and `find` clears those again. The p of all
+nodes, for failures at any time and for early ones, are adjusted together after Benjamini and Hochberg (1995).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 LEVEL = 0.05
-"""Of the machines called bad, this share is expected to be blamed by chance (false discovery rate)."""
+"""Of the nodes called bad, this share is expected to be blamed by chance (false discovery rate)."""
 
 POWER = 0.8
-"""What a machine could have shown is said for this chance of being called bad."""
+"""What a node could have shown is said for this chance of being called bad."""
 
 STRATUM = ("who", "week", "size_bucket", "retry")
 """Attempts are compared with those that have these in common; first attempts with no retries, for what fails is tried
@@ -49,10 +49,10 @@ class Tables:
     """The 2 x 2 tables of every machine, one row for each stratum that it is in and in which anything failed.
 
     Attributes:
-        machine: code of the machine.
+        machine: code of the node.
         units: attempts in the stratum.
         failures: how many of them failed.
-        met: how many of them ran on the machine.
+        met: how many of them ran on the node.
         seen: how many of these failed.
     """
 
@@ -82,13 +82,13 @@ def build(store: Store) -> None:
 def independent(rows: pl.DataFrame) -> pl.DataFrame:
     """The attempts that count: those that may fail for one and the same cause count once.
 
-    Of a job, one failure a reason counts, the first: a job that crashes on every retry blames no three machines. Of a
+    Of a job, one failure a reason counts, the first: a job that crashes on every retry blames no three nodes. Of a
     user's attempts on the same machines on the same day the first counts, as a sweep with one mistake in it is packed
-    onto few machines. It is the first, whatever became of it: keeping one failure and one success instead would make
-    machines with many attempts look worse.
+    onto few nodes. It is the first, whatever became of it: keeping one failure and one success instead would make
+    nodes with many attempts look worse.
 
     Args:
-        rows: attempts that passed, or failed in a way that a machine may be to blame for: ``number`` (in the order of
+        rows: attempts that passed, or failed in a way that a node may be to blame for: ``number`` (in the order of
             their jobs and attempts), ``job``, ``attempt``, ``who`` (the user), ``start_c`` (s), ``size_bucket``,
             ``machines`` (a sorted list), ``failed``, ``early``, ``reason``.
 
@@ -122,16 +122,16 @@ def _coded(texts: pl.Series) -> pl.Series:
 
 
 def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
-    """Test every machine.
+    """Test every node.
 
     Args:
         rows: as `independent` returns them.
         machines: the names to test; those of the rows are among them.
 
     Returns:
-        A row a machine, in the given order: ``machine``, ``attempts`` (that count), ``failures``, ``expected``, ``p``,
+        A row a node, in the given order: ``machine``, ``attempts`` (that count), ``failures``, ``expected``, ``p``,
         ``early_failures``, ``early_expected``, ``early_p``, ``adjusted_p`` (the smaller of both after adjustment),
-        ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that machine),
+        ``bad`` (``yes``, ``no``, or ``beside NAME``: its failures are those of gangs that it shared with that node),
         ``detectable`` (as `detectable` returns it, by failures at any time; null for NaN).
     """
     met = rows.select("stratum", "failed", "early", code="machines").with_row_index("unit")
@@ -144,7 +144,7 @@ def find(rows: pl.DataFrame, machines: Sequence[str]) -> pl.DataFrame:
     adjusted = adjust(chances)
     verdict = np.full(size, "no", dtype=object)
     both = adjusted.reshape(2, size)
-    # the largest p that the adjustment lets pass: what a machine must still reach without the gangs of a worse one
+    # the largest p that the adjustment lets pass: what a node must still reach without the gangs of a worse one
     limit = float(chances[adjusted <= LEVEL].max(initial=0.0))
     open_ = np.flatnonzero((both <= LEVEL).any(axis=0)).tolist()
     left = met
@@ -193,10 +193,10 @@ def _test(met: pl.DataFrame, outcome: str, size: int, only: Sequence[int] | None
     """Test for one kind of failure; attempts that failed otherwise are left out.
 
     Args:
-        met: a row a (attempt that counts, machine).
+        met: a row a (attempt that counts, node).
         outcome: ``failed``, or ``early``.
-        size: machines.
-        only: the machines of interest; None for all.
+        size: nodes.
+        only: the nodes of interest; None for all.
     """
     rows = met.filter(pl.col(outcome) | ~pl.col("failed")).with_columns(bad=pl.col(outcome))
     tables = contingency(rows)
@@ -213,7 +213,7 @@ def contingency(met: pl.DataFrame) -> Tables:
     """Make the tables of the strata in which anything failed.
 
     Args:
-        met: a row a (``unit``, machine ``code``) with its ``stratum`` and whether it is ``bad``.
+        met: a row a (``unit``, node ``code``) with its ``stratum`` and whether it is ``bad``.
     """
     unit, code, stratum, bad = (met[name].to_numpy() for name in ("unit", "code", "stratum", "bad"))
     strata = int(stratum.max(initial=-1)) + 1
@@ -233,9 +233,9 @@ def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | Non
     """The chance of as many failures as seen, or more, for every machine; 1 where nothing tells.
 
     Args:
-        tables: of all machines.
-        seen: failures in these tables, a machine.
-        size: machines.
+        tables: of all nodes.
+        seen: failures in these tables, a node.
+        size: nodes.
         only: those to look at; None for all, the others get 1.
     """
     p = np.ones(size)
@@ -248,18 +248,18 @@ def tails(tables: Tables, seen: np.ndarray, size: int, only: Sequence[int] | Non
 def _chances(
     tables: Tables, mine: np.ndarray, seen: np.ndarray | None, size: int
 ) -> Iterator[tuple[int, int, np.ndarray]]:
-    """Of machines: by how many their failures exceed the fewest possible, and the chance of each such number.
+    """Of nodes: by how many their failures exceed the fewest possible, and the chance of each such number.
 
     Args:
-        tables: of all machines.
+        tables: of all nodes.
         mine: which of the tables count.
-        seen: failures of each machine; those that have the fewest possible are left out. None: none is left out.
-        size: machines.
+        seen: failures of each node; those that have the fewest possible are left out. None: none is left out.
+        size: nodes.
     """
     kinds, kind = _kinds(tables)
     least = np.maximum(0, kinds[:, 2] + kinds[:, 1] - kinds[:, 0])
     densities = _densities(kinds, least)
-    # of each machine every kind of table once, with how many of it there are
+    # of each node every kind of table once, with how many of it there are
     pairs, counts = np.unique(tables.machine[mine] * len(kinds) + kind[mine], return_counts=True)
     machine, which = np.divmod(pairs, max(1, len(kinds)))
     above = np.zeros(size, np.int64)
@@ -276,15 +276,15 @@ def _chances(
 
 
 def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
-    """How many times as often as the others a machine would have to fail to be called bad with the chance `POWER`.
+    """How many times as often as the others a node would have to fail to be called bad with the chance `POWER`.
 
     If a failure's odds on it are r times those elsewhere, k failures become r^k times as likely, for each k (Fisher's
     noncentral hypergeometric distributions, which add up). It is called bad where k failures are as unlikely by chance
     as the adjustment asks of one machine among all.
 
     Args:
-        tables: of all machines.
-        size: machines.
+        tables: of all nodes.
+        size: nodes.
         rate: share of all attempts that failed: it turns odds into how often.
 
     Returns:
@@ -304,7 +304,7 @@ def detectable(tables: Tables, size: int, rate: float) -> np.ndarray:
 
 
 def _is_shown(sums: np.ndarray, rare: int, odds: float) -> bool:
-    """Whether a machine with `odds` times the others' odds has at least `rare` failures with chance `POWER`."""
+    """Whether a node with `odds` times the others' odds has at least `rare` failures with chance `POWER`."""
     with np.errstate(divide="ignore"):
         logs = np.log(sums) + np.log(odds) * np.arange(sums.size)
     weights = np.exp(logs - logs.max())

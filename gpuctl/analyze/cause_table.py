@@ -33,15 +33,15 @@ SETTINGS = {
 
 
 def gangs_of(waited: pl.DataFrame, waits: delays.Waits, shared: pl.DataFrame, machines: pl.DataFrame) -> Gangs:
-    """The gangs on several machines, of attempts with a known wait; servers are numbered as `machines`."""
+    """The gangs on several nodes, of attempts with a known wait; nodes are numbered as `machines`."""
     rows = waited.select("number", "gpus", "largest").with_columns(
         pl.Series("waited", waits.start - waits.queued, pl.Float64)
     )
     rows = rows.join(shared, on="number").sort("waited", "number")
     spread = rows["machines"].list.len() > (rows["gpus"] / rows["largest"]).ceil()
-    number = {name: server for server, name in enumerate(machines["machine"].to_list())}
-    servers = tuple(np.array([number[name] for name in names], np.int64) for names in rows["machines"].to_list())
-    return Gangs(servers, rows["waited"].to_numpy(), spread.to_numpy())
+    number = {name: node for node, name in enumerate(machines["machine"].to_list())}
+    nodes = tuple(np.array([number[name] for name in names], np.int64) for names in rows["machines"].to_list())
+    return Gangs(nodes, rows["waited"].to_numpy(), spread.to_numpy())
 
 
 def build(store: Store, found: Ranges, rules: Rules | None) -> None:
@@ -60,7 +60,7 @@ def _rows(one: LayoutFit, rules: Rules) -> list[tuple[object, ...]]:
     mine = one.layout is rules.layout
     used = int(np.abs(one.busy - int(rules.borrow_below * rules.total)).argmin()) if mine else -1
     picked = sorted({*(shown if mine else ()), int(one.lost.argmin()), *ends, *([used] if mine else [])})
-    racks = one.layout.servers.rack
+    racks = one.layout.nodes.rack
     alone = int((racks < 0).sum())
     return [
         (

@@ -157,7 +157,7 @@ def _inferred_machines(inferred: int) -> Note | None:
     if not inferred:
         return None
     return note(
-        "the GPUs of {inferred:,} machine{inferred||s} are inferred: no source states them, so each counts with the "
+        "the GPUs of {inferred:,} node{inferred||s} are inferred: no source states them, so each counts with the "
         "most that its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/how-to/sources.md "
         "says what to load",
         inferred=inferred,
@@ -168,7 +168,7 @@ def _inferred_partitions(partitions: int) -> Note | None:
     if not partitions:
         return None
     return note(
-        "the machines of {partitions:,} partition{partitions||s} are inferred: those that their jobs ran on. "
+        "the nodes of {partitions:,} partition{partitions||s} are inferred: those that their jobs ran on. "
         "Load slurm.conf or scontrol show partition",
         partitions=partitions,
     )

@@ -21,9 +21,9 @@ ASKED = ("most_held", "gpus_not_stated")
 
 
 def contradictions(store: Store, bases: SharedTables) -> list[tuple[float, Note]]:
-    """Sentences on GPUs held beyond those that machines have, and on GPUs that accounting does not track.
+    """Sentences on GPUs held beyond those that nodes have, and on GPUs that accounting does not track.
 
-    With each, the share of the GPUs, machines or attempts that it concerns.
+    With each, the share of the GPUs, nodes or attempts that it concerns.
     """
     bases.need(ASKED)
     rows = store.frame("SELECT *, strftime(ts, '%Y-%m-%d %H:%M:%S') AS at FROM base_most_held").to_dicts()
@@ -32,8 +32,8 @@ def contradictions(store: Store, bases: SharedTables) -> list[tuple[float, Note]
     if whole is not None and whole["gpus"] is not None and whole["held"] > whole["gpus"] + 1e-6:
         excess = 1 - whole["gpus"] / whole["held"]
         text = note(
-            "{held:,} GPU{held| was|s were} held at once, of {gpus:,} that the known machines have (at {at} UTC): "
-            "machines are missing from the list, or the log's sizes or times are wrong. Shares of the cluster's "
+            "{held:,} GPU{held| was|s were} held at once, of {gpus:,} that the known nodes have (at {at} UTC): "
+            "nodes are missing from the list, or the log's sizes or times are wrong. Shares of the cluster's "
             "GPUs that would be above 100 % are left out",
             **_numbers(whole),
         )
@@ -43,7 +43,7 @@ def contradictions(store: Store, bases: SharedTables) -> list[tuple[float, Note]
     )
     if machines:
         text = note(
-            "on {machines:,} machine{machines||s} jobs held more GPUs at once than {machines|it has|they have}; "
+            "on {machines:,} node{machines||s} jobs held more GPUs at once than {machines|it has|they have}; "
             "most on {machine}: {held:,} of {gpus:,} (at {at} UTC)",
             machines=len(machines),
             machine=NamedValue("machine", machines[0]["machine"]),

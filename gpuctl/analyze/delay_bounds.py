@@ -1,4 +1,4 @@
-"""How long each wait may have been for each cause, where rules, servers or holdings are not known for sure.
+"""How long each wait may have been for each cause, where rules, nodes or holdings are not known for sure.
 
 At every instant of a wait the set of causes that are possible is found; what is known for sure leaves one of them. The
 least of a cause is the time in which it is the only possible one, the most the time in which it is possible at all.
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from gpuctl.analyze.delays import Causes
-    from gpuctl.analyze.occupancy import Bools, Floats, Servers
+    from gpuctl.analyze.occupancy import Bools, Floats, Nodes
 
 FAIR, FULL, APART, FREE = (np.int8(1 << number) for number in range(len(CAUSES)))
 
@@ -48,22 +48,22 @@ class Doubts:
         limits: quotas and borrowing; None: those of the cluster are exact.
         racks: other layouts of the racks, each of every pool.
         spread: whether gangs may be placed on any free GPUs, so that scattered ones are no sure cause.
-        gone: of each pool, its servers with GPUs alone that may not have been available; empty: none.
-        larger: of each pool, all servers that may be in it, with the most GPUs that each may have; empty: pools and
+        gone: of each pool, its nodes with GPUs alone that may not have been available; empty: none.
+        larger: of each pool, all nodes that may be in it, with the most GPUs that each may have; empty: pools and
             sizes are exact.
         broken: by queue, from when until when its own starts show that its quota did not hold, seconds.
         hidden: per pool, seconds and changes of the GPUs that jobs from before the log may hold; empty: none.
-        own: by queue, the servers that it may have for itself: then it has no others, and perhaps no quota.
+        own: by queue, the nodes that it may have for itself: then it has no others, and perhaps no quota.
     """
 
     limits: Limits | None = None
-    racks: tuple[tuple[Servers, ...], ...] = ()
+    racks: tuple[tuple[Nodes, ...], ...] = ()
     spread: bool = False
-    gone: tuple[Servers, ...] = ()
-    larger: tuple[Servers, ...] = ()
+    gone: tuple[Nodes, ...] = ()
+    larger: tuple[Nodes, ...] = ()
     broken: Mapping[int, tuple[float, float]] = field(default_factory=dict)
     hidden: tuple[tuple[Floats, Floats], ...] = ()
-    own: Mapping[int, Servers] = field(default_factory=dict)
+    own: Mapping[int, Nodes] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether there is any doubt."""
@@ -73,7 +73,7 @@ class Doubts:
 
 @dataclass(frozen=True)
 class _Room:
-    """What of one pool may have been free on each interval: GPUs, and servers for gangs of each size."""
+    """What of one pool may have been free on each interval: GPUs, and nodes for gangs of each size."""
 
     least_free: Floats
     most_free: Floats
@@ -87,10 +87,10 @@ def bounds(
 ) -> tuple[Floats, Floats]:
     """The least and the most seconds of each wait by cause, both (waits, causes); `known`: see `delays.states`."""
     low, high = (np.zeros((waits.queued.size, len(CAUSES))) for _ in range(2))
-    instants = [each for servers in doubts.gone for each in (servers.start, servers.end)]
+    instants = [each for nodes in doubts.gone for each in (nodes.start, nodes.end)]
     if len(cluster.pools) > 1:
-        wider = {id(servers): servers for servers in doubts.larger}.values()
-        instants += [each for servers in wider for each in (servers.start, servers.end)]
+        wider = {id(nodes): nodes for nodes in doubts.larger}.values()
+        instants += [each for nodes in wider for each in (nodes.start, nodes.end)]
     instants += [np.array(ends) for ends in doubts.broken.values()]
     instants += [at for at, _ in doubts.hidden]
     extra = np.unique(np.concatenate([np.zeros(0), *instants]))
@@ -135,13 +135,13 @@ def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: in
         least = np.minimum(least, tight)
         sure = {demand: sure[demand] & fits[demand] for demand in demands}
     if doubts.larger and demands:
-        servers = doubts.larger[pool]
-        wide, fits = occupancy.free_and_open(times, servers, demands)
+        nodes = doubts.larger[pool]
+        wide, fits = occupancy.free_and_open(times, nodes, demands)
         most = np.maximum(most, wide)
         maybe = {demand: maybe[demand] | fits[demand] for demand in demands}
         small = int(cluster.pools[pool].gpus.max(initial=0))
         sure = {demand: sure[demand] & fits[demand] if demand > small else sure[demand] for demand in demands}
-    # a gang that one server can hold does not depend on racks
+    # a gang that one node can hold does not depend on racks
     largest = int(cluster.pools[pool].gpus.max(initial=0))
     wide_gangs = [demand for demand in demands if demand > largest]
     for layout in doubts.racks if wide_gangs else ():
@@ -152,9 +152,9 @@ def _room(state: delays.State, cluster: delays.Cluster, doubts: Doubts, pool: in
     return _Room(least, most, sure, maybe, hidden)
 
 
-def _own_room(room: _Room, state: delays.State, servers: Servers) -> _Room:
-    """The bounds for a queue that may have no other servers than these."""
-    free, fits = occupancy.free_and_open(state.times, servers, sorted(state.placeable))
+def _own_room(room: _Room, state: delays.State, nodes: Nodes) -> _Room:
+    """The bounds for a queue that may have no other nodes than these."""
+    free, fits = occupancy.free_and_open(state.times, nodes, sorted(state.placeable))
     sure = {demand: room.sure[demand] & fits[demand] for demand in room.sure}
     return replace(room, least_free=np.minimum(room.least_free, free), sure=sure)
 

@@ -15,7 +15,7 @@ from gpuctl.core.notes import listed, note
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
+    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Nodes
     from gpuctl.analyze.scheduler_rules import Rules
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
@@ -56,7 +56,7 @@ _STOOD = (
     "USING (number) JOIN delay_queues AS q ON q.queue = a.queue JOIN delay_machines AS m USING (machine) "
     "GROUP BY ALL ORDER BY ALL"
 )
-"""How often gangs of each queue were put on each machine."""
+"""How often gangs of each queue were put on each node."""
 _SAMPLES = (
     "SELECT a.number, count(*) AS samples, count(*) FILTER (r.category = 'quota') AS limited "
     "FROM base_queue_samples AS s JOIN base_attempts AS a USING (job, attempt) "
@@ -95,7 +95,7 @@ def find(  # noqa: PLR0917
     found: delays.Delays,
     rules: Rules | None,
     quotas: pl.DataFrame,
-    most: tuple[Servers, ...],
+    most: tuple[Nodes, ...],
     *,
     racks_guessed: bool,
 ) -> Ranges:
@@ -110,16 +110,16 @@ def find(  # noqa: PLR0917
         found: how the waits were split under these.
         rules: which rules explain the log; None where none was inferred.
         quotas: ``base_quotas``, in the order of the queues' numbers.
-        most: of each pool, all servers that may be in it, each with the most GPUs that it may have; pools that are in
+        most: of each pool, all nodes that may be in it, each with the most GPUs that it may have; pools that are in
             no doubt are those of the cluster themselves.
-        racks_guessed: whether racks are those of servers that share gangs, so that there may be none.
+        racks_guessed: whether racks are those of nodes that share gangs, so that there may be none.
     """
     waited = waits.start - waits.queued
     guessed = rules is not None and rules.guessed
     broken = _broken(cluster, quotas)
     of_rules = delay_bounds.Doubts(
         rules.may_be if rules is not None and guessed else None,
-        tuple((servers,) for servers in rules.racks) if rules is not None and guessed and len(rules.racks) > 1 else (),
+        tuple((nodes,) for nodes in rules.racks) if rules is not None and guessed and len(rules.racks) > 1 else (),
         spread=rules is not None and guessed and not rules.explain and np.isfinite(rules.layout.relax[0]),
         broken=broken,
     )
@@ -141,7 +141,7 @@ def find(  # noqa: PLR0917
         every = replace(every, own=doubts.perhaps_own(queue, machine, starts, cluster.pools[0]))
     low, high = delay_bounds.bounds(waits, cluster, known, every) if every else (seconds, seconds)
     if odd.any() and not much:
-        # servers that were down for a while make few waits unexplained, but these
+        # nodes that were down for a while make few waits unexplained, but these
         apart = delay_bounds.bounds(waits, cluster, known, _of_holders(store, waits, cluster, free_s, every))
         low, high = (np.where(odd[:, None], new, old) for new, old in zip(apart, (low, high), strict=True))
     total_low, total_high = low.sum(axis=0), high.sum(axis=0)
@@ -216,7 +216,7 @@ def _alone(times: Floats, held: Holdings, some: Ints) -> Floats:
 def _of_holders(
     store: Store, waits: delays.Waits, cluster: delays.Cluster, free_s: Floats, known: delay_bounds.Doubts
 ) -> delay_bounds.Doubts:
-    """The doubts, and those of whether servers were up and of what jobs from before the log held on them."""
+    """The doubts, and those of whether nodes were up and of what jobs from before the log held on them."""
     told = bool(store.value("SELECT count(*) FROM base_machine_events"))
     first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
     settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
@@ -253,7 +253,7 @@ class _Change:
         self.seconds, self.low, self.high = self.seconds.copy(), self.low.copy(), self.high.copy()
 
     def unplaced(self, some: Bools) -> None:
-        """Open the waits for machines of which no source says anything: GPUs may have been free there or not."""
+        """Open the waits for nodes of which no source says anything: GPUs may have been free there or not."""
         if some.any():
             self._copy()
             self.high[some] = self._waited[some, None]
@@ -283,7 +283,7 @@ class _Change:
         These are those of owners for whom Slurm named a limit, and unexplained ones without a reason in a queue where
         it named one. If no source states any reason, it is each wait of a queue without a quota (`without_quota`; none
         if quotas are inferred), while its owner held so much that it may have been at a limit: of Slurm's partitions,
-        and of all queues of a log without machines. So is each wait of a queue whose quota explains too little
+        and of all queues of a log without nodes. So is each wait of a queue whose quota explains too little
         (`beside`).
         """
         if store.value("SELECT count(*) FROM base_gpu_limits"):

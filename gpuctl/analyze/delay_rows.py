@@ -47,7 +47,7 @@ def made(  # noqa: PLR0917
     waits: delays.Waits,
     found: delays.Delays,
     ranges: Ranges,
-    pools: tuple[occupancy.Servers, ...],
+    pools: tuple[occupancy.Nodes, ...],
     stood: pl.DataFrame,
     machines: pl.DataFrame,
     wanted: frozenset[str] | None,
@@ -55,14 +55,14 @@ def made(  # noqa: PLR0917
     """Make the rows.
 
     Args:
-        waited: number, gpus, largest (GPUs of the largest server of its pool), servers (that it ran on; 0 or null:
+        waited: number, gpus, largest (GPUs of the largest node of its pool), nodes (that it ran on; 0 or null:
             unknown), start_c and wait_s of each wait.
         waits: the same waits as they were split.
         found: how.
         ranges: what each cause may be.
-        pools: the servers of each pool.
-        stood: number of the attempt and code of the machine of every placement.
-        machines: the machines with their racks.
+        pools: the nodes of each pool.
+        stood: number of the attempt and code of the node of every placement.
+        machines: the nodes with their racks.
         wanted: the columns to make, and other words; None: all.
     """
     causes = pl.Series(CAUSES, dtype=pl.Enum([*CAUSES, "ineligible"]))
@@ -81,7 +81,7 @@ def made(  # noqa: PLR0917
         return _racks_of(waited["number"].to_numpy(), stood, machines)
 
     makers: dict[str, Callable[[], pl.Series]] = {
-        "fewest_servers": lambda: _fewest_servers(waited),
+        "fewest_servers": lambda: _fewest_nodes(waited),
         "ineligible_s": lambda: pl.Series(before),
         **{
             f"{cause}_s": lambda k=k: pl.Series(np.round(seconds[:, k], 6))  # type: ignore[misc]
@@ -114,8 +114,8 @@ def _width(seconds: np.ndarray) -> pl.Series:
     return pl.Series(np.round(np.maximum(seconds, 0.0), 6).astype(np.float32))
 
 
-def _fewest_servers(waited: pl.DataFrame) -> pl.Series:
-    """The fewest servers that can hold each gang; where it ran on fewer than their listed sizes allow, those."""
+def _fewest_nodes(waited: pl.DataFrame) -> pl.Series:
+    """The fewest nodes that can hold each gang; where it ran on fewer than their listed sizes allow, those."""
     fewest = (pl.col("gpus") / pl.col("largest")).ceil().cast(pl.Int64)
     used = waited.select(pl.when(pl.col("servers") > 0).then("servers")).to_series()
     return _at_most(waited.select(fewest).to_series(), used)
@@ -127,7 +127,7 @@ def _at_most(fewest: pl.Series, used: pl.Series) -> pl.Series:
 
 
 def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame) -> pl.Series:
-    """In how many racks each attempt ran; null where one of its machines stands in none that is known, or none is."""
+    """In how many racks each attempt ran; null where one of its nodes stands in none that is known, or none is."""
     names = numbered("rack", machines["rack"].drop_nulls().unique().to_list())
     known = machines.select("rack").join(names, on="rack", how="left", maintain_order="left")["code"].fill_null(-1)
     rack, number = known.to_numpy()[stood["code"].to_numpy()], stood["number"].to_numpy().astype(np.int64)
@@ -141,7 +141,7 @@ def _racks_of(attempts: np.ndarray, stood: pl.DataFrame, machines: pl.DataFrame)
     return pl.Series(found).replace(0, None)
 
 
-def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Servers, ...]) -> np.ndarray:
+def _fewest_racks(waits: delays.Waits, pools: tuple[occupancy.Nodes, ...]) -> np.ndarray:
     """The fewest racks of its pool that could hold each gang if they were empty; NaN where all together could not."""
     fewest = np.full(waits.gpus.size, np.nan)
     for number, pool in enumerate(pools):

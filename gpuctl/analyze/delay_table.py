@@ -71,7 +71,7 @@ _USED = (
     "(SELECT sum(starts) FROM used) - sum(all_starts) AS elsewhere "
     "FROM used JOIN every USING (machine) GROUP BY queue ORDER BY queue"
 )
-"""Of each queue: its share of all starts on machines, and the starts on machines that it never used."""
+"""Of each queue: its share of all starts on nodes, and the starts on nodes that it never used."""
 _SHARED = (
     "SELECT number, machines FROM base_gang_machines JOIN base_attempts USING (job, attempt) "
     "WHERE len(machines) > 1 ORDER BY number"
@@ -102,7 +102,7 @@ def build(
     Args:
         store: an open store in which base_jobs, base_attempts, base_placements and base_machines exist.
         quotas: GPUs by queue, as the user gave them; queues that are not in it have theirs inferred.
-        racks: rack by machine, as the user gave them; with none, racks are those of the logs, else inferred.
+        racks: rack by node, as the user gave them; with none, racks are those of the logs, else inferred.
         borrow_below: see `delays.Cluster`; None: inferred, or 0 where quotas are configured.
         wanted: the columns of ``base_delays`` to make, and other words; None: all.
     """
@@ -122,7 +122,7 @@ def build(
         machines, rack_source = _shared_gangs(machines, shared), GUESSED
     members, perhaps = _pools(store, queues, machines, own)
     holdings, waited = _attempts(store)
-    pools, stood = _servers(store, machines, events, members + perhaps)
+    pools, stood = _nodes(store, machines, events, members + perhaps)
     pools, wider = pools[: len(members)], pools[len(members) :]
     largest = pl.Series([max(1, int(pool.gpus.max(initial=0))) for pool in pools])
     waited = waited.with_columns(largest=largest.gather(waited["pool"]))
@@ -131,16 +131,16 @@ def build(
     limits = _caps(store)
     known = _quotas(queues, given=quotas, configured=configured, inferred=None)
     found_rules = None
-    # queues with machines of their own (partitions) are bounded by those, not by a quota that could be guessed
+    # queues with nodes of their own (partitions) are bounded by those, not by a quota that could be guessed
     if own.is_empty() and waits.start.size and pools[0].gpus.any():
         gangs = gangs_of(waited, waits, shared, machines)
         layouts = (known_layouts if rack_source else guess_layouts)(pools[0], gangs)
         given = scheduler_rules.GivenRules(known["limit_gpus"].to_numpy(), borrow_below)
         found_rules = scheduler_rules.find(waits, holdings, layouts, given)
-        pools, borrow_below = (found_rules.layout.servers,), found_rules.borrow_below
+        pools, borrow_below = (found_rules.layout.nodes,), found_rules.borrow_below
         wider = pools
         if not rack_source:
-            machines, rack_source = _named(machines, found_rules.layout.servers.rack), GUESSED
+            machines, rack_source = _named(machines, found_rules.layout.nodes.rack), GUESSED
     table = _quotas(
         queues, given=quotas, configured=configured, inferred=None if found_rules is None else found_rules.limits
     )
@@ -192,10 +192,10 @@ def _attempts(store: Store) -> tuple[occupancy.Holdings, pl.DataFrame]:
     return occupancy.Holdings(*columns), waited
 
 
-def _servers(
+def _nodes(
     store: Store, machines: pl.DataFrame, events: pl.DataFrame, members: list[np.ndarray]
-) -> tuple[tuple[occupancy.Servers, ...], pl.DataFrame]:
-    """The servers of each pool, and the number of the attempt and of the machine of every placement."""
+) -> tuple[tuple[occupancy.Nodes, ...], pl.DataFrame]:
+    """The nodes of each pool, and the number of the attempt and of the node of every placement."""
     store.keep("delay_machines", numbered("machine", machines["machine"].to_list()))
     placements = store.frame(_PLACEMENTS).rechunk()
     stood = placements.select("number", pl.col("code").cast(pl.Int32))
@@ -203,13 +203,13 @@ def _servers(
     if parts.height:
         whole = placements.filter(~pl.col("by_container")).select(parts.columns)
         placements = pl.concat([whole, parts])
-    return _subsets(_numbered_servers(machines, placements, events), members), stood
+    return _subsets(_numbered_nodes(machines, placements, events), members), stood
 
 
 def _pools(
     store: Store, queues: list[str], machines: pl.DataFrame, own: pl.DataFrame
 ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the machines of each: `pools_of`.
+    """Create ``delay_queues`` and ``delay_pools``: numbers of queues and pools; the nodes of each: `pools_of`.
 
     Beside them, those that each pool may have: all, where its queue's are inferred and it may have missed the others
     by chance; those of all types, where no source states which one was asked for.
@@ -229,9 +229,9 @@ def _pools(
 
 
 def _most(
-    pools: tuple[occupancy.Servers, ...], machines: pl.DataFrame, members: list[np.ndarray]
-) -> tuple[occupancy.Servers, ...]:
-    """Each pool with the most GPUs that its machines may have; the pool itself where these are sure."""
+    pools: tuple[occupancy.Nodes, ...], machines: pl.DataFrame, members: list[np.ndarray]
+) -> tuple[occupancy.Nodes, ...]:
+    """Each pool with the most GPUs that its nodes may have; the pool itself where these are sure."""
     sizes = machines["gpus_most"].to_numpy().astype(np.int64)
     most = {id(pool): sizes[some] for pool, some in zip(pools, members, strict=True)}
     made = {
@@ -394,7 +394,7 @@ def _unexplained(found: delays.Delays) -> float:
 
 
 def _known_racks(machines: pl.DataFrame, given: dict[str, str]) -> tuple[pl.DataFrame, str]:
-    """The machines with the racks that are known, and where from; '' where none is."""
+    """The nodes with the racks that are known, and where from; '' where none is."""
     if given:
         racks = pl.Series("rack", [given.get(name) for name in machines["machine"]], pl.String)
         return machines.with_columns(racks), "given"
@@ -407,7 +407,7 @@ def _shared_gangs(machines: pl.DataFrame, shared: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
-    """The machines with guessed racks, the largest first; a machine that is in none of them has none."""
+    """The nodes with guessed racks, the largest first; a node that is in none of them has none."""
     sizes = np.bincount(racks[racks >= 0])
     place = np.empty(sizes.size, np.int64)
     place[np.argsort(-sizes, kind="stable")] = np.arange(1, sizes.size + 1)
@@ -418,7 +418,7 @@ def _named(machines: pl.DataFrame, racks: np.ndarray) -> pl.DataFrame:
 def _rack_note(machines: pl.DataFrame, source: str) -> Note:
     racks = machines["rack"].drop_nulls()
     return note(
-        "{racks} {source}, for {some:,} of {machines:,} machine{machines||s}",
+        "{racks} {source}, for {some:,} of {machines:,} node{machines||s}",
         racks=racks.n_unique(),
         source=literal(source),
         some=racks.len(),
@@ -430,7 +430,7 @@ def _given_racks_warning(racks: dict[str, str], machines: pl.DataFrame) -> list[
     lost = sorted(set(racks) - set(machines["machine"]))
     if not lost:
         return []
-    return [note("--racks names machines that the trace does not have: {machines}", machines=_some("machine", lost))]
+    return [note("--racks names nodes that the trace does not have: {machines}", machines=_some("machine", lost))]
 
 
 def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
@@ -440,13 +440,13 @@ def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     if count == 1:
         return [
             note(
-                "the rack is a guess (machines that share gangs); fragmentation and locality rest on it. Give racks "
+                "the rack is a guess (nodes that share gangs); fragmentation and locality rest on it. Give racks "
                 "with --racks"
             )
         ]
     return [
         note(
-            "the {count:,} rack{count||s} {count|is|are} guesses (machines that share gangs); fragmentation and "
+            "the {count:,} rack{count||s} {count|is|are} guesses (nodes that share gangs); fragmentation and "
             "locality rest on them. Give "
             "them with --racks",
             count=count,
@@ -466,7 +466,7 @@ def _borrow_note(cluster: delays.Cluster, found: scheduler_rules.Rules | None) -
 
 def _waits(waited: pl.DataFrame) -> delays.Waits:
     queued = waited["start_c"].to_numpy() - waited["wait_s"].to_numpy()
-    # with its GPUs, it waits for machines that boot, and no longer for other jobs
+    # with its GPUs, it waits for nodes that boot, and no longer for other jobs
     start = np.maximum(queued, waited["held_from_c"].to_numpy())
     # a job that is held or depends on another one does not wait for GPUs; some logs say so after its end
     eligible = np.clip(waited["eligible_c"].fill_null(0).to_numpy(), queued, start)
@@ -475,15 +475,15 @@ def _waits(waited: pl.DataFrame) -> delays.Waits:
     return delays.Waits(eligible, start, gpus, waited["code"].to_numpy(), waited["pool"].to_numpy(), priority)
 
 
-def servers_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
-    """The cluster's servers; one that is down or drained counts as held."""
+def nodes_of(machines: pl.DataFrame, placements: pl.DataFrame, events: pl.DataFrame) -> occupancy.Nodes:
+    """The cluster's nodes; one that is down or drained counts as held."""
     numbers = numbered("machine", machines["machine"].to_list())
     held = placements.select("machine", "gpus", "held_from_c", "held_until_c").join(numbers, on="machine")
-    return _numbered_servers(machines, held, events)
+    return _numbered_nodes(machines, held, events)
 
 
-def _numbered_servers(machines: pl.DataFrame, held: pl.DataFrame, events: pl.DataFrame) -> occupancy.Servers:
-    """The same of placements whose column ``code`` is the place of their machine in `machines`."""
+def _numbered_nodes(machines: pl.DataFrame, held: pl.DataFrame, events: pl.DataFrame) -> occupancy.Nodes:
+    """The same of placements whose column ``code`` is the place of their node in `machines`."""
     numbers = numbered("machine", machines["machine"].to_list())
     racks = numbered("rack", sorted(machines["rack"].drop_nulls().unique().to_list()))
     held = held.select("gpus", "held_from_c", "held_until_c", "code")
@@ -491,12 +491,12 @@ def _numbered_servers(machines: pl.DataFrame, held: pl.DataFrame, events: pl.Dat
     down = down.select("machine", pl.col("gpus").cast(pl.Float64), held_from_c="from_c", held_until_c="to_c")
     down = down.join(numbers, on="machine").select(held.columns)
     held = pl.concat([held, down]) if down.height else held
-    return occupancy.Servers(
+    return occupancy.Nodes(
         gpus=machines["gpus"].to_numpy().astype(np.int64),
         rack=machines.join(racks, on="rack", how="left", maintain_order="left")["code"].fill_null(-1).to_numpy(),
         start=held["held_from_c"].to_numpy(),
         end=held["held_until_c"].to_numpy(),
-        server=held["code"].to_numpy(),
+        node=held["code"].to_numpy(),
         held=np.ceil(held["gpus"].to_numpy()).astype(np.int64),
     )
 
@@ -504,16 +504,16 @@ def _numbered_servers(machines: pl.DataFrame, held: pl.DataFrame, events: pl.Dat
 def pools_of(
     asking: pl.DataFrame, machines: pl.DataFrame, own: pl.DataFrame, *, wide: bool = False
 ) -> tuple[pl.DataFrame, list[np.ndarray]]:
-    """Number the pools of machines that gangs may run on: all machines, or those of their queue and GPU type.
+    """Number the pools of nodes that gangs may run on: all nodes, or those of their queue and GPU type.
 
     Args:
         asking: one row a gang, with columns queue, gpu_type, and is_open: whether it may have asked for any type.
-        machines: ``base_machines``, one row a machine.
-        own: queue and machine, a row for each machine that a queue may use; empty: every queue may use all.
+        machines: ``base_machines``, one row a node.
+        own: queue and node, a row for each node that a queue may use; empty: every queue may use all.
         wide: whether open gangs may use all types.
 
     Returns:
-        `asking` with a column ``pool``; for each pool, which machines are in it.
+        `asking` with a column ``pool``; for each pool, which nodes are in it.
     """
     everything = np.ones(machines.height, bool)
     if own.is_empty():
@@ -529,15 +529,15 @@ def pools_of(
     return asking.join(requests, on=["queue", "gpu_type", "is_open"], nulls_equal=True, maintain_order="left"), pools
 
 
-def _subsets(servers: occupancy.Servers, members: list[np.ndarray]) -> tuple[occupancy.Servers, ...]:
-    """The servers of each pool: queues often share all their machines, and what is the same is one object."""
+def _subsets(nodes: occupancy.Nodes, members: list[np.ndarray]) -> tuple[occupancy.Nodes, ...]:
+    """The nodes of each pool: queues often share all their nodes, and what is the same is one object."""
     distinct = {each.tobytes(): each for each in members}
-    made = {key: occupancy.subset(servers, each) for key, each in distinct.items()}
+    made = {key: occupancy.subset(nodes, each) for key, each in distinct.items()}
     return tuple(made[each.tobytes()] for each in members)
 
 
 def queues_of(machines: pl.DataFrame, own: pl.DataFrame) -> list[np.ndarray]:
-    """For each queue that has machines of its own, which machines are in it; queues with the same ones once."""
+    """For each queue that has nodes of its own, which nodes are in it; queues with the same ones once."""
     found = {}
     for (_,), rows in own.group_by("queue", maintain_order=True):
         members = machines["machine"].is_in(rows["machine"].implode()).to_numpy()

@@ -5,9 +5,9 @@ While an attempt waits, its cause is at every instant one of
 * fair share: its queue holds so much that this gang would take it over its quota (and it may not borrow), or its
   account, user or QOS so much that the gang would take that over its limit (`gpuctl.analyze.gpu_limits`);
 * capacity: within quota, but fewer GPUs are free in the whole cluster than the gang asks for;
-* fragmentation: enough GPUs are free, but not on the fewest servers of one rack that can hold the gang;
-* scheduler: even such servers are free, as far as the logs show, and still it did not start (scheduling latency,
-  back-off, the boot of machines that it holds, the seconds between a failure and its retry, or a rule that the logs
+* fragmentation: enough GPUs are free, but not on the fewest nodes of one rack that can hold the gang;
+* scheduler: even such nodes are free, as far as the logs show, and still it did not start (scheduling latency,
+  back-off, the boot of nodes that it holds, the seconds between a failure and its retry, or a rule that the logs
   do not tell).
 
 The first two, and "the rest", are Jeon et al., ATC 2019, section 3.1: the paper counts everything within quota as
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
+    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Nodes
 
     Causes = NDArray[np.int8]
 
@@ -45,7 +45,7 @@ class Waits:
         start: seconds, not before ``queued``; when it got its GPUs, be it that they had to boot before it ran.
         gpus: the gang's size, whole GPUs.
         queue: number of its queue.
-        pool: number of the pool of servers that it may run on.
+        pool: number of the pool of nodes that it may run on.
         priority: what the scheduler gave it, the higher the sooner; NaN where that is not known.
     """
 
@@ -82,11 +82,11 @@ class Delays:
 
 @dataclass(frozen=True)
 class Cluster:
-    """Who held what, on which servers, under which rules.
+    """Who held what, on which nodes, under which rules.
 
     Attributes:
         holdings: every attempt that held GPUs.
-        pools: the servers that an attempt of each pool may run on; pools may share servers.
+        pools: the nodes that an attempt of each pool may run on; pools may share nodes.
         quotas: GPUs of each queue's quota, by queue number; inf where it has none.
         borrow_below: a queue may exceed its quota while, with this gang, at most this share of its pool's
             GPUs is in use; 0 never.
@@ -94,7 +94,7 @@ class Cluster:
     """
 
     holdings: Holdings
-    pools: tuple[Servers, ...]
+    pools: tuple[Nodes, ...]
     quotas: Floats
     borrow_below: float
     caps: Caps = field(default_factory=Caps)
@@ -102,12 +102,12 @@ class Cluster:
 
 @dataclass(frozen=True)
 class State:
-    """The servers that some waits ask for, over the change points of all that these waits depend on.
+    """The nodes that some waits ask for, over the change points of all that these waits depend on.
 
     Attributes:
         times: seconds; one element an interval, which lasts until the next one.
         used: GPUs held on each interval.
-        total: GPUs of the servers.
+        total: GPUs of the nodes.
         borrow_below: see `Cluster`.
         placeable: by gang size, whether each interval has room for such a gang; eight intervals a byte.
     """
@@ -258,10 +258,10 @@ def causes_at(waits: Waits, cluster: Cluster, known: tuple[State, ...], wait: In
     return answer, behind
 
 
-def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> Floats:
-    """Every instant at which something changes for the waits `asking` for `servers`.
+def _times(waits: Waits, cluster: Cluster, nodes: Nodes, asking: Ints) -> Floats:
+    """Every instant at which something changes for the waits `asking` for `nodes`.
 
-    That is: who holds GPUs there or in their queues, which machines are up, who waits, how urgently, and what the
+    That is: who holds GPUs there or in their queues, which nodes are up, who waits, how urgently, and what the
     owners of limits hold.
     """
     held = cluster.holdings
@@ -271,14 +271,14 @@ def _times(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> Fl
     # of queues, not of pools: a priority counts among all that wait in a queue
     arrivals = waits.queued[np.isin(waits.queue, queues) & ~np.isnan(waits.priority)]
     limits = [cap.at for part in cluster.caps.sets for cap in part]
-    own = [np.array([first]), held.start[ours], held.end[ours], arrivals, servers.start, servers.end]
+    own = [np.array([first]), held.start[ours], held.end[ours], arrivals, nodes.start, nodes.end]
     times = np.unique(np.concatenate([*own, *limits]))
     return times[times >= first]
 
 
 def states(waits: Waits, cluster: Cluster) -> tuple[State, ...]:
-    """The state of each pool that has waits, for `by_pool`; pools that are the same servers share one."""
-    return tuple(_state(waits, cluster, servers, asking) for servers, asking in _asking(waits, cluster))
+    """The state of each pool that has waits, for `by_pool`; pools that are the same nodes share one."""
+    return tuple(_state(waits, cluster, nodes, asking) for nodes, asking in _asking(waits, cluster))
 
 
 def by_pool(
@@ -297,22 +297,22 @@ def by_pool(
         yield finer, _queues(waits, cluster, finer.times, asking)
 
 
-def _asking(waits: Waits, cluster: Cluster) -> Iterator[tuple[Servers, Ints]]:
-    """Each set of servers that waits ask for, and these waits."""
+def _asking(waits: Waits, cluster: Cluster) -> Iterator[tuple[Nodes, Ints]]:
+    """Each set of nodes that waits ask for, and these waits."""
     same: dict[int, list[int]] = {}
-    for number, servers in enumerate(cluster.pools):
-        same.setdefault(id(servers), []).append(number)
+    for number, nodes in enumerate(cluster.pools):
+        same.setdefault(id(nodes), []).append(number)
     for numbers in same.values():
         asking = np.flatnonzero(np.isin(waits.pool, numbers))
         if asking.size:
             yield cluster.pools[numbers[0]], asking
 
 
-def _state(waits: Waits, cluster: Cluster, servers: Servers, asking: Ints) -> State:
-    times = _times(waits, cluster, servers, asking)
+def _state(waits: Waits, cluster: Cluster, nodes: Nodes, asking: Ints) -> State:
+    times = _times(waits, cluster, nodes, asking)
     demands = sorted({int(g) for g in np.unique(waits.gpus[asking]) if g > 0})
-    free, placeable = occupancy.free_and_open(times, servers, demands)
-    total = float(servers.gpus.sum())
+    free, placeable = occupancy.free_and_open(times, nodes, demands)
+    total = float(nodes.gpus.sum())
     used = total - free
     if len(cluster.pools) == 1:  # some sources do not say where GPUs were held
         used = np.maximum(used, occupancy.in_use(times, cluster.holdings))

@@ -43,7 +43,7 @@ _NEW: dict[str, pl.DataType] = {
 def build(store: Store, cluster: str, table: Table, *, job: str | None = None) -> None:
     """Create the temporary tables ``base_failed`` (with what is known before) and ``base_failures``.
 
-    One row an attempt that is over and failed, ran out of memory or time, lost a machine or was preempted: see
+    One row an attempt that is over and failed, ran out of memory or time, lost a node or was preempted: see
     ``queries/base/failed_attempts.sql``. A log that does not say of which attempt of its job it is counts for each
     by its lines' stamps: see ``queries/base/line_attempts.sql``.
 
@@ -116,7 +116,7 @@ def judge(own: list[Match], facts: Facts, end: float | None, table: Table, words
 
 
 class Words:
-    """Finds signatures in what a scheduler says: reasons, diagnostic messages, why a machine was drained."""
+    """Finds signatures in what a scheduler says: reasons, diagnostic messages, why a node was drained."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -1,8 +1,8 @@
 """Free GPUs over time, the largest gang that they could hold, and those that no waiting job could use.
 
-A gang fits where the delays' cause ``fragmentation`` says that it does (`gpuctl.analyze.delays`): on the fewest servers
-that can hold it, all in one rack of the servers that its queue may use. So a gang of 12 on servers of 8 GPUs needs two
-servers of one rack with 12 free GPUs between them.
+A gang fits where the delays' cause ``fragmentation`` says that it does (`gpuctl.analyze.delays`): on the fewest nodes
+that can hold it, all in one rack of the nodes that its queue may use. So a gang of 12 on nodes of 8 GPUs needs two
+nodes of one rack with 12 free GPUs between them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuctl.analyze.occupancy import Bools, Floats, Ints, Servers
+    from gpuctl.analyze.occupancy import Bools, Floats, Ints, Nodes
     from gpuctl.store.database import Store
 
 _FEW = 4_000
@@ -38,7 +38,7 @@ class Demand:
         start: seconds, when it began to wait for nothing but GPUs.
         end: seconds, when it got them, gave up, or the log ended.
         gpus: the gang's size, whole GPUs.
-        pool: number of the pool of servers that it may run on.
+        pool: number of the pool of nodes that it may run on.
     """
 
     start: Floats
@@ -52,7 +52,7 @@ class Levels:
     """What holds on each interval; arrays over the intervals.
 
     Attributes:
-        free: free GPUs of all servers.
+        free: free GPUs of all nodes.
         largest: GPUs of the largest gang that would fit.
         stranded: free GPUs that no waiting gang could use, where any waits; 0 where none does.
         waiting: GPUs that waiting gangs ask for.
@@ -89,7 +89,7 @@ def build(store: Store, by: Literal["hour", "day"]) -> None:
         machines,
         own,
     )
-    servers = delay_table.servers_of(machines, placements, down)
+    nodes = delay_table.nodes_of(machines, placements, down)
     demand = Demand(
         gangs["from_s"].to_numpy(),
         gangs["to_s"].to_numpy(),
@@ -99,33 +99,33 @@ def build(store: Store, by: Literal["hour", "day"]) -> None:
     [(first, last)] = store.frame("SELECT epoch(first_ts), epoch(last_ts) FROM base_log_span").rows()
     seconds = {"hour": 3600.0, "day": 86400.0}[by]
     edges = np.array([]) if first is None else np.arange(first // seconds * seconds, last + seconds, seconds)
-    found = means(servers, [*pools, *delay_table.queues_of(machines, own)], demand, np.clip(edges, first, last))
+    found = means(nodes, [*pools, *delay_table.queues_of(machines, own)], demand, np.clip(edges, first, last))
     rows = pl.DataFrame({"start_s": edges[:-1], **{name: getattr(found, name) for name in Levels.__dataclass_fields__}})
     store.keep("base_fragmentation", rows)
 
 
-def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Floats) -> Levels:
+def means(nodes: Nodes, pools: Sequence[Bools], demand: Demand, edges: Floats) -> Levels:
     """The time-weighted means of `Levels` over the periods between `edges`.
 
     Args:
-        servers: all servers, and what was held on them.
-        pools: for each pool, which servers are in it; first those that ``demand.pool`` numbers. A gang runs in one.
+        nodes: all nodes, and what was held on them.
+        pools: for each pool, which nodes are in it; first those that ``demand.pool`` numbers. A gang runs in one.
         demand: the gangs that wait.
         edges: seconds, ascending; periods lie between neighbours, and one of no length has zeros.
     """
     if edges.size < 2:
         return Levels(*(np.zeros(0) for _ in range(4)))
     pools, demand = _distinct(pools, demand)
-    times = np.unique(np.concatenate([edges, servers.start, servers.end, demand.start, demand.end]))
+    times = np.unique(np.concatenate([edges, nodes.start, nodes.end, demand.start, demand.end]))
     times = times[(times >= edges[0]) & (times <= edges[-1])]
     period = np.searchsorted(edges, times, side="right") - 1
-    changes, sites = _changes(servers), _sites(servers, pools)
+    changes, sites = _changes(nodes), _sites(nodes, pools)
     with interpreted(_python_is_faster(times.size)):
         sums = sweep(
             times,
             period,
             edges.size - 1,
-            *_events(changes, sites, servers),
+            *_events(changes, sites, nodes),
             *_waits(demand, len(pools)),
             *sites.arrays,
         )
@@ -134,7 +134,7 @@ def means(servers: Servers, pools: Sequence[Bools], demand: Demand, edges: Float
 
 
 def _distinct(pools: Sequence[Bools], demand: Demand) -> tuple[list[Bools], Demand]:
-    """The pools, those of the same servers once, and the gangs with the numbers that these have."""
+    """The pools, those of the same nodes once, and the gangs with the numbers that these have."""
     numbers: dict[bytes, int] = {}
     places = np.array([numbers.setdefault(members.tobytes(), len(numbers)) for members in pools], np.int64)
     return [np.frombuffer(members, bool) for members in numbers], replace(demand, pool=places[demand.pool])
@@ -147,28 +147,28 @@ def _python_is_faster(instants: int) -> bool:
 
 @dataclass(frozen=True)
 class _Sites:
-    """Racks as pools see them, and groups of servers that may stand in for each other.
+    """Racks as pools see them, and groups of nodes that may stand in for each other.
 
-    Servers of a group are in one rack and in the same pools. The servers of unknown rack are together in rack -1, in
+    Nodes of a group are in one rack and in the same pools. The nodes of unknown rack are together in rack -1, in
     which no gang may have two of them.
 
     Attributes:
-        of_server: the group of each server.
+        of_node: the group of each node.
         groups: how many groups there are.
         arrays: what `fragmentation_kernel.sweep` takes of the sites.
     """
 
-    of_server: Ints
+    of_node: Ints
     groups: int
     arrays: tuple[NDArray[Any], ...]
 
 
-def _sites(servers: Servers, pools: Sequence[Bools]) -> _Sites:
-    keys, of_server = np.unique(np.column_stack([servers.rack, *pools]), axis=0, return_inverse=True)
+def _sites(nodes: Nodes, pools: Sequence[Bools]) -> _Sites:
+    keys, of_node = np.unique(np.column_stack([nodes.rack, *pools]), axis=0, return_inverse=True)
     rack, within = keys[:, 0], keys[:, 1:].astype(bool)
     found = [
         (pool, size, at, np.flatnonzero(within[:, pool] & (rack == at)))
-        for pool, size in enumerate(int(servers.gpus[members].max(initial=0)) for members in pools)
+        for pool, size in enumerate(int(nodes.gpus[members].max(initial=0)) for members in pools)
         if size
         for at in np.unique(rack[within[:, pool]]).tolist()
     ]
@@ -178,7 +178,7 @@ def _sites(servers: Servers, pools: Sequence[Bools]) -> _Sites:
             of_group[group].append(site)
     pool, size, at = (np.array([each[k] for each in found], np.int64) for k in range(3))
     arrays = (pool, size, at >= 0, *_rows(of_group), *_rows([groups.tolist() for *_, groups in found]))
-    return _Sites(of_server.reshape(-1), rack.size, arrays)
+    return _Sites(of_node.reshape(-1), rack.size, arrays)
 
 
 def _rows(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
@@ -187,23 +187,23 @@ def _rows(lists: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
     return begins, np.array([each for one in lists for each in one], np.int64)
 
 
-def _changes(servers: Servers) -> tuple[Ints, Floats, Ints, Ints]:
-    """Every change of a server's free GPUs, by time: server, seconds, GPUs before and after."""
-    server, at, before, after = occupancy.vacancies(servers)
+def _changes(nodes: Nodes) -> tuple[Ints, Floats, Ints, Ints]:
+    """Every change of a node's free GPUs, by time: node, seconds, GPUs before and after."""
+    node, at, before, after = occupancy.vacancies(nodes)
     order = np.argsort(at, kind="stable")
-    return server[order], at[order], before[order], after[order]
+    return node[order], at[order], before[order], after[order]
 
 
 def _events(
-    changes: tuple[Ints, Floats, Ints, Ints], sites: _Sites, servers: Servers
+    changes: tuple[Ints, Floats, Ints, Ints], sites: _Sites, nodes: Nodes
 ) -> tuple[Ints, Ints, Floats, Ints, Ints, Ints]:
-    """Levels, the servers of each group at each level when all are empty, and the changes as levels of groups."""
-    server, at, before, after = changes
-    levels = np.unique(np.concatenate([[0], servers.gpus, before, after])).astype(np.int64)
+    """Levels, the nodes of each group at each level when all are empty, and the changes as levels of groups."""
+    node, at, before, after = changes
+    levels = np.unique(np.concatenate([[0], nodes.gpus, before, after])).astype(np.int64)
     count = np.zeros((sites.groups, levels.size), np.int64)
-    np.add.at(count, (sites.of_server, np.searchsorted(levels, servers.gpus)), 1)
+    np.add.at(count, (sites.of_node, np.searchsorted(levels, nodes.gpus)), 1)
     old, new = (np.searchsorted(levels, each) for each in (before, after))
-    return levels, count, at, sites.of_server[server], old, new
+    return levels, count, at, sites.of_node[node], old, new
 
 
 def _waits(demand: Demand, pools: int) -> tuple[Floats, Ints, Ints, Ints, Ints, Ints]:

@@ -1,8 +1,8 @@
 """The compiled sweep over free GPUs and waiting gangs behind `gpuctl.analyze.fragmentation`.
 
-A site is a rack as one pool sees it: the servers of that rack that the pool may use. State is kept per group of
-servers and per site as a count of servers at each level, a level being a number of free GPUs that occurs at all. One
-event changes one server or one size of waiting gang, so only the sites that it touches are looked at again.
+A site is a rack as one pool sees it: the nodes of that rack that the pool may use. State is kept per group of
+nodes and per site as a count of nodes at each level, a level being a number of free GPUs that occurs at all. One
+event changes one node or one size of waiting gang, so only the sites that it touches are looked at again.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from gpuctl.compiled.jit import compiled, inner
 def largest_gang(count, levels, size, one_rack):  # type: ignore[no-untyped-def]
     """GPUs of the largest gang that fits one site.
 
-    A gang on k servers, the fewest that could hold it, asks for more than (k - 1) * size GPUs: the k emptiest servers
+    A gang on k nodes, the fewest that could hold it, asks for more than (k - 1) * size GPUs: the k emptiest nodes
     may lack less than `size` of being empty.
 
     Args:
-        count: servers of the site at each level.
+        count: nodes of the site at each level.
         levels: free GPUs of each level, ascending.
-        size: GPUs of the pool's largest server.
-        one_rack: whether the servers are known to share a rack; otherwise a gang may have only one of them.
+        size: GPUs of the pool's largest node.
+        one_rack: whether the nodes are known to share a rack; otherwise a gang may have only one of them.
     """
     gang, lacking = 0, size - 1
     for level in range(levels.size - 1, -1, -1):
@@ -38,15 +38,15 @@ def largest_gang(count, levels, size, one_rack):  # type: ignore[no-untyped-def]
             lacking -= taken * (size - free)
         gang += taken * free
         if taken == 0:
-            # emptier servers than these are no more: what lacks grows from level to level
+            # emptier nodes than these are no more: what lacks grows from level to level
             break
     return gang
 
 
 @inner
-def emptiest(count, levels, servers):  # type: ignore[no-untyped-def]
-    """Free GPUs on the `servers` emptiest servers of a site."""
-    found, left = 0, servers
+def emptiest(count, levels, nodes):  # type: ignore[no-untyped-def]
+    """Free GPUs on the `nodes` emptiest nodes of a site."""
+    found, left = 0, nodes
     for level in range(levels.size - 1, -1, -1):
         if left == 0:
             break
@@ -58,16 +58,16 @@ def emptiest(count, levels, servers):  # type: ignore[no-untyped-def]
 
 @inner
 def least_usable(count, levels, size, one_rack, sizes, waiting, never):  # type: ignore[no-untyped-def]
-    """The fewest free GPUs that a server of a site must have for some waiting gang to use them.
+    """The fewest free GPUs that a node of a site must have for some waiting gang to use them.
 
     Args:
-        count: servers of the site at each level.
+        count: nodes of the site at each level.
         levels: free GPUs of each level, ascending.
-        size: GPUs of the pool's largest server.
-        one_rack: whether the servers are known to share a rack.
+        size: GPUs of the pool's largest node.
+        one_rack: whether the nodes are known to share a rack.
         sizes: of the gangs that ever wait for the pool.
         waiting: how many of each size wait now.
-        never: stands for: no waiting gang could use any server.
+        never: stands for: no waiting gang could use any node.
     """
     least = never
     for k in range(sizes.size):
@@ -92,10 +92,10 @@ def sweep(  # type: ignore[no-untyped-def]
         times: instants, ascending; interval k lasts from ``times[k]`` to ``times[k + 1]``.
         period: of each interval.
         periods: how many there are.
-        levels: numbers of free GPUs that a server ever has, ascending.
-        count: (groups, levels): servers at the beginning; changed here.
-        change_at: seconds of each change of a server, ascending.
-        change_group: group of that server.
+        levels: numbers of free GPUs that a node ever has, ascending.
+        count: (groups, levels): nodes at the beginning; changed here.
+        change_at: seconds of each change of a node, ascending.
+        change_group: group of that node.
         change_from: its level before.
         change_to: its level after.
         wait_at: seconds at which a gang begins or ends to wait, ascending.
@@ -105,8 +105,8 @@ def sweep(  # type: ignore[no-untyped-def]
         gang_pool: pool of each kind.
         pool_gangs: (pools + 1): where the kinds of each pool begin.
         site_pool: pool of each site.
-        site_size: GPUs of the largest server of that pool.
-        site_one_rack: whether the site's servers are known to share a rack.
+        site_size: GPUs of the largest node of that pool.
+        site_one_rack: whether the site's nodes are known to share a rack.
         group_sites: (groups + 1): where the sites of each group begin in `sites_of`.
         sites_of: sites.
         site_groups: (sites + 1): where the groups of each site begin in `groups_of`.
@@ -118,10 +118,10 @@ def sweep(  # type: ignore[no-untyped-def]
     sums = np.zeros((4, periods))
     never = levels[-1] + 1
     sites, groups, kinds = site_pool.size, count.shape[0], gang_size.size
-    servers = np.zeros((sites, levels.size), np.int64)
+    nodes = np.zeros((sites, levels.size), np.int64)
     for site in range(sites):
         for k in range(site_groups[site], site_groups[site + 1]):
-            servers[site] += count[groups_of[k]]
+            nodes[site] += count[groups_of[k]]
     gang, least = np.zeros(sites, np.int64), np.full(sites, never)
     waits, used = np.zeros(kinds, np.int64), np.zeros(groups, np.int64)
     touched_sites, touched_groups = np.ones(sites, np.bool_), np.ones(groups, np.bool_)
@@ -147,8 +147,8 @@ def sweep(  # type: ignore[no-untyped-def]
                 some_groups += 1
             for j in range(group_sites[group], group_sites[group + 1]):
                 site = sites_of[j]
-                servers[site, old] -= 1
-                servers[site, new] += 1
+                nodes[site, old] -= 1
+                nodes[site, new] += 1
                 if not touched_sites[site]:
                     touched_sites[site] = True
                     dirty_sites[some_sites] = site
@@ -170,12 +170,12 @@ def sweep(  # type: ignore[no-untyped-def]
             site = dirty_sites[j]
             touched_sites[site] = False
             size, one_rack, pool = site_size[site], site_one_rack[site], site_pool[site]
-            fits = largest_gang(servers[site], levels, size, one_rack)
+            fits = largest_gang(nodes[site], levels, size, one_rack)
             fell |= gang[site] == largest and fits < largest
             gang[site] = fits
             largest = max(largest, fits)
             own = slice(pool_gangs[pool], pool_gangs[pool + 1])
-            now = least_usable(servers[site], levels, size, one_rack, gang_size[own], waits[own], never)
+            now = least_usable(nodes[site], levels, size, one_rack, gang_size[own], waits[own], never)
             if now != least[site]:
                 least[site] = now
                 for i in range(site_groups[site], site_groups[site + 1]):

@@ -99,27 +99,27 @@ class Ranked:
 def open_racks(  # noqa: PLR0917
     intervals: int, rack: Numbers, k: Numbers, before: Numbers, after: Numbers, at_first: Ints, demands: list[int]
 ) -> dict[int, Bools]:
-    """Whether each interval has a rack in which the fewest servers that can hold a gang are free.
+    """Whether each interval has a rack in which the fewest nodes that can hold a gang are free.
 
     Args:
         intervals: how many there are.
-        rack: of each change of a server's free GPUs, ascending.
+        rack: of each change of a node's free GPUs, ascending.
         k: interval that each change begins, ascending within a rack.
-        before: free GPUs of the server before each change.
-        after: free GPUs of the server after it.
-        at_first: (racks, sizes): servers of each rack with 0, 1, 2 … GPUs, all free.
+        before: free GPUs of the node before each change.
+        after: free GPUs of the node after it.
+        at_first: (racks, sizes): nodes of each rack with 0, 1, 2 … GPUs, all free.
         demands: gang sizes, each at least 1.
     """
     racks, sizes = at_first.shape
     largest = sizes - 1
-    # servers of each rack with so many GPUs free or more
+    # nodes of each rack with so many GPUs free or more
     least = np.cumsum(at_first[:, ::-1], axis=1)[:, ::-1]
     begins = np.searchsorted(rack, np.arange(racks))
     # of changes of a rack that begin one interval, what the last of them leaves counts
     shown = np.flatnonzero(np.append((rack[1:] != rack[:-1]) | (k[1:] != k[:-1]), True)[: rack.size] & (k < intervals))
     first = np.append(True, rack[shown][1:] != rack[shown][:-1])[: shown.size]
 
-    def servers(free: int) -> Ints:
+    def nodes(free: int) -> Ints:
         sums = np.zeros(rack.size + 1, np.int32)
         np.cumsum((after >= free).view(np.int8) - (before >= free).view(np.int8), dtype=np.int32, out=sums[1:])
         return np.asarray(sums[shown + 1] - sums[begins[rack[shown]]] + least[rack[shown], free])
@@ -128,11 +128,11 @@ def open_racks(  # noqa: PLR0917
     for demand in demands:
         needed = -(-demand // largest)
         if demand <= largest:
-            fits, initially = servers(demand) > 0, least[:, demand] > 0
+            fits, initially = nodes(demand) > 0, least[:, demand] > 0
         elif demand == needed * largest:
-            fits, initially = servers(largest) >= needed, least[:, largest] >= needed
+            fits, initially = nodes(largest) >= needed, least[:, largest] >= needed
         else:
-            fits = sum(np.minimum(servers(free), needed) for free in range(1, sizes)) >= demand
+            fits = sum(np.minimum(nodes(free), needed) for free in range(1, sizes)) >= demand
             initially = np.minimum(least[:, 1:], needed).sum(axis=1) >= demand
         was = np.where(first, initially[rack[shown]], np.append(False, fits[:-1])[: fits.size])
         changed = np.flatnonzero(fits != was)

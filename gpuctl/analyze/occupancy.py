@@ -1,4 +1,4 @@
-"""Replays how many GPUs were held, per queue and per server, from the recorded attempts.
+"""Replays how many GPUs were held, per queue and per node, from the recorded attempts.
 
 Everything is an array over the change points of the cluster's state: ``times[k]`` is when something started
 or ended, and values at k hold from then until ``times[k + 1]``. Times are seconds on the log's own clock.
@@ -41,15 +41,15 @@ class Holdings:
 
 
 @dataclass(frozen=True)
-class Servers:
-    """The servers' sizes and racks, and what each attempt held on each.
+class Nodes:
+    """The nodes' sizes and racks, and what each attempt held on each.
 
     Attributes:
-        gpus: GPUs of each server.
-        rack: number of its rack; servers of unknown rack are -1.
-        start: seconds, one element a (attempt, server).
+        gpus: GPUs of each node.
+        rack: number of its rack; nodes of unknown rack are -1.
+        start: seconds, one element a (attempt, node).
         end: seconds.
-        server: number of the server.
+        node: number of the node.
         held: GPUs held there.
     """
 
@@ -57,7 +57,7 @@ class Servers:
     rack: Ints
     start: Floats
     end: Floats
-    server: Ints
+    node: Ints
     held: Ints
 
 
@@ -87,64 +87,62 @@ def started(times: Floats, holdings: Holdings, queue: int | None = None) -> Floa
     return np.bincount(at, weights=holdings.gpus[mine], minlength=times.size).astype(np.float64)
 
 
-def subset(servers: Servers, members: Bools) -> Servers:
-    """The same for some of the servers only; `members` has one element a server."""
+def subset(nodes: Nodes, members: Bools) -> Nodes:
+    """The same for some of the nodes only; `members` has one element a node."""
     number = np.cumsum(members) - 1
-    mine = members[servers.server]
-    return Servers(
-        gpus=servers.gpus[members],
-        rack=servers.rack[members],
-        start=servers.start[mine],
-        end=servers.end[mine],
-        server=number[servers.server[mine]],
-        held=servers.held[mine],
+    mine = members[nodes.node]
+    return Nodes(
+        gpus=nodes.gpus[members],
+        rack=nodes.rack[members],
+        start=nodes.start[mine],
+        end=nodes.end[mine],
+        node=number[nodes.node[mine]],
+        held=nodes.held[mine],
     )
 
 
-def joined(servers: Servers, more: Servers) -> Servers:
-    """The same servers with what was held on them according to both."""
-    names = ("start", "end", "server", "held")
-    return replace(
-        servers, **{name: np.concatenate([getattr(each, name) for each in (servers, more)]) for name in names}
-    )
+def joined(nodes: Nodes, more: Nodes) -> Nodes:
+    """The same nodes with what was held on them according to both."""
+    names = ("start", "end", "node", "held")
+    return replace(nodes, **{name: np.concatenate([getattr(each, name) for each in (nodes, more)]) for name in names})
 
 
-def emptied(servers: Servers) -> Servers:
-    """The same servers with nothing held on them, which takes next to no memory."""
+def emptied(nodes: Nodes) -> Nodes:
+    """The same nodes with nothing held on them, which takes next to no memory."""
     none = np.zeros(0)
     numbers = none.astype(np.int64)
-    return Servers(servers.gpus, servers.rack, none, none, numbers, numbers)
+    return Nodes(nodes.gpus, nodes.rack, none, none, numbers, numbers)
 
 
-def free_and_open(times: Floats, servers: Servers, demands: list[int]) -> tuple[Floats, dict[int, Bools]]:
-    """How many GPUs were free, and when a gang could have been put on the fewest servers, all in one rack.
+def free_and_open(times: Floats, nodes: Nodes, demands: list[int]) -> tuple[Floats, dict[int, Bools]]:
+    """How many GPUs were free, and when a gang could have been put on the fewest nodes, all in one rack.
 
-    The fewest servers are ``ceil(demand / GPUs of the largest server)``. A gang that needs several is never
-    placeable on servers of unknown rack, since they may stand anywhere.
+    The fewest nodes are ``ceil(demand / GPUs of the largest node)``. A gang that needs several is never
+    placeable on nodes of unknown rack, since they may stand anywhere.
 
     Args:
         times: change points.
-        servers: the servers to look at and what was held on them.
+        nodes: the nodes to look at and what was held on them.
         demands: gang sizes to ask for, each at least 1.
 
     Returns:
         free GPUs on every interval of `times`; for each demand, whether such a placement was free.
     """
-    largest = int(servers.gpus.max(initial=0))
+    largest = int(nodes.gpus.max(initial=0))
     if largest == 0:
         return np.zeros(times.size), {demand: np.zeros(times.size, bool) for demand in demands}
-    rack, k, before, after = _changes(times, servers, largest)
-    at_first = np.zeros((int(_racks(servers).max()) + 1, largest + 1), np.int64)
-    np.add.at(at_first, (_racks(servers), servers.gpus), 1)
+    rack, k, before, after = _changes(times, nodes, largest)
+    at_first = np.zeros((int(_racks(nodes).max()) + 1, largest + 1), np.int64)
+    np.add.at(at_first, (_racks(nodes), nodes.gpus), 1)
     change = np.bincount(k, weights=after - before, minlength=times.size)[: times.size]
     found = interval_sweeps.open_racks(times.size, rack, k, before, after, at_first, demands)
-    return np.asarray(servers.gpus.sum() + np.cumsum(change)), found
+    return np.asarray(nodes.gpus.sum() + np.cumsum(change)), found
 
 
-def widest_rack(times: Floats, servers: Servers) -> Floats:
-    """The most GPUs that were free in one rack, on every interval of `times`; a server of unknown rack is a rack."""
-    vacant = np.bincount(_racks(servers), weights=servers.gpus)
-    rack, k, before, after = _changes(times, servers, int(servers.gpus.max(initial=0)))
+def widest_rack(times: Floats, nodes: Nodes) -> Floats:
+    """The most GPUs that were free in one rack, on every interval of `times`; a node of unknown rack is a rack."""
+    vacant = np.bincount(_racks(nodes), weights=nodes.gpus)
+    rack, k, before, after = _changes(times, nodes, int(nodes.gpus.max(initial=0)))
     sums = np.concatenate([[0], np.cumsum(after - before)])
     free = vacant[rack] + sums[1:] - sums[np.searchsorted(rack, rack)]
     follows = np.append(rack[1:] == rack[:-1], False)[: rack.size]
@@ -155,53 +153,53 @@ def widest_rack(times: Floats, servers: Servers) -> Floats:
     return interval_sweeps.highest(times.size, first, last, np.concatenate([vacant, free]), 0.0)
 
 
-def _racks(servers: Servers) -> Ints:
-    """The number of each server's rack; a server of unknown rack is a rack of its own."""
-    own = servers.rack.max(initial=-1) + 1 + np.arange(servers.rack.size)
-    return np.where(servers.rack >= 0, servers.rack, own)
+def _racks(nodes: Nodes) -> Ints:
+    """The number of each node's rack; a node of unknown rack is a rack of its own."""
+    own = nodes.rack.max(initial=-1) + 1 + np.arange(nodes.rack.size)
+    return np.where(nodes.rack >= 0, nodes.rack, own)
 
 
-def _changes(times: Floats, servers: Servers, largest: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
-    """Every change of a server's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
-    at, change, server, by_server = _events(servers)
+def _changes(times: Floats, nodes: Nodes, largest: int) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Every change of a node's free GPUs, by rack and time: rack, interval that it begins, GPUs before and after."""
+    at, change, node, by_node = _events(nodes)
     # what lies before the first interval counts from there on; of millions of changes each array is large
     k = np.searchsorted(times, at, side="left").astype(np.int32)
     del at
     small = np.dtype(np.int32 if largest < 1 << 31 else np.int64)
     before, after = np.empty(change.size, small), np.empty(change.size, small)
-    given, taken = _free(servers, server[by_server], change[by_server])
+    given, taken = _free(nodes, node[by_node], change[by_node])
     del change
-    before[by_server], after[by_server] = np.minimum(given, largest), np.minimum(taken, largest)
-    del by_server, given, taken
-    rack = _racks(servers).astype(np.int32)[server]
-    del server
+    before[by_node], after[by_node] = np.minimum(given, largest), np.minimum(taken, largest)
+    del by_node, given, taken
+    rack = _racks(nodes).astype(np.int32)[node]
+    del node
     order = interval_sweeps.grouped(rack)
     return rack[order], k[order], before[order], after[order]
 
 
-def vacancies(servers: Servers) -> tuple[Ints, Floats, Ints, Ints]:
-    """Every change of a server's free GPUs, by server and time: server, seconds, free GPUs before and after."""
-    at, change, server, order = _events(servers)
-    server = server[order]
-    return server, at[order], *_free(servers, server, change[order])
+def vacancies(nodes: Nodes) -> tuple[Ints, Floats, Ints, Ints]:
+    """Every change of a node's free GPUs, by node and time: node, seconds, free GPUs before and after."""
+    at, change, node, order = _events(nodes)
+    node = node[order]
+    return node, at[order], *_free(nodes, node, change[order])
 
 
-def _events(servers: Servers) -> tuple[Floats, Ints, Ints, Ints]:
-    """When GPUs were given back or taken, by time: seconds, GPUs, server; the order that puts them by server."""
+def _events(nodes: Nodes) -> tuple[Floats, Ints, Ints, Ints]:
+    """When GPUs were given back or taken, by time: seconds, GPUs, node; the order that puts them by node."""
     # at one instant GPUs are given back before they are taken
-    at = np.concatenate([servers.end, servers.start])
+    at = np.concatenate([nodes.end, nodes.start])
     order = np.argsort(at, kind="stable")
-    server = np.concatenate([servers.server, servers.server])[order]
-    return at[order], np.concatenate([servers.held, -servers.held])[order], server, interval_sweeps.grouped(server)
+    node = np.concatenate([nodes.node, nodes.node])[order]
+    return at[order], np.concatenate([nodes.held, -nodes.held])[order], node, interval_sweeps.grouped(node)
 
 
-def _free(servers: Servers, server: Ints, change: Ints) -> tuple[Ints, Ints]:
-    """Free GPUs before and after each change, by server and time."""
+def _free(nodes: Nodes, node: Ints, change: Ints) -> tuple[Ints, Ints]:
+    """Free GPUs before and after each change, by node and time."""
     after = np.cumsum(change)
-    first = np.searchsorted(server, np.arange(servers.gpus.size))
+    first = np.searchsorted(node, np.arange(nodes.gpus.size))
     base = np.concatenate([[0], after])[first]
-    after += (servers.gpus - base)[server]
+    after += (nodes.gpus - base)[node]
     before = after - change
-    # logs overlap now and then: a server is never less than empty nor more than full
-    most = servers.gpus[server]
+    # logs overlap now and then: a node is never less than empty nor more than full
+    most = nodes.gpus[node]
     return np.clip(before, 0, most, out=before), np.clip(after, 0, most, out=after)

@@ -23,7 +23,7 @@ class Options:
         duration: a job's run time: ``span`` (last end - first start), ``sum`` (over attempts), ``last`` (attempt);
             None for ``span``, or ``sum`` where the source tells nothing else.
         quotas: GPUs of each queue's quota, as the user gave them.
-        racks: rack of each machine, as the user gave them.
+        racks: rack of each node, as the user gave them.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
         by: the periods of series over time, in UTC.
         idle_below: mean GPU utilization, %, below which a job counts as idle.

@@ -1,4 +1,4 @@
-"""Guesses racks from which machines share gangs, where the site does not give them."""
+"""Guesses racks from which nodes share gangs, where the site does not give them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from gpuctl.core.numbers import lasting
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from gpuctl.analyze.occupancy import Bools, Floats, Ints, Servers
+    from gpuctl.analyze.occupancy import Bools, Floats, Ints, Nodes
 
 CUTS_S = (0.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 57600.0, 115200.0, np.inf)
 """Seconds of waiting: guesses at how long gangs are held to one rack."""
 SURELY = 0.02
 """A rule holds until this share of those that break it have: a few are odd for reasons of their own."""
 LARGEST_GANG = 32
-"""Gangs on more servers say little about racks and cost the square of their servers."""
+"""Gangs on more nodes say little about racks and cost the square of their nodes."""
 
 
 def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:
-    """Group machines so that gangs mostly stay within one group.
+    """Group nodes so that gangs mostly stay within one group.
 
-    Schedulers prefer one rack for a gang, so machines that share gangs more often than chance would have it
+    Schedulers prefer one rack for a gang, so nodes that share gangs more often than chance would have it
     are taken for one rack: communities of the co-placement graph by the Louvain method (Blondel et al.,
     J. Stat. Mech. 2008), each gang spreading a weight of 1 over its pairs. Deterministic.
 
     Args:
-        gangs: for each attempt on at least two machines, their names.
+        gangs: for each attempt on at least two nodes, their names.
 
     Returns:
-        rack of each machine that shared a gang; the names (``guess-1`` …) say that they are guesses.
+        rack of each node that shared a gang; the names (``guess-1`` …) say that they are guesses.
     """
     import networkx as nx
 
@@ -47,7 +47,7 @@ def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:
 
 
 def _pairs(gangs: Sequence[Sequence[str]]) -> list[tuple[str, str, float]]:
-    """Every two machines that shared a gang, in order, and how much of gangs; of each gang a sorted list is given."""
+    """Every two nodes that shared a gang, in order, and how much of gangs; of each gang a sorted list is given."""
     names = sorted({name for members in gangs for name in members})
     number = {name: k for k, name in enumerate(names)}
     sizes = np.array([len(members) for members in gangs], np.int64)
@@ -76,44 +76,44 @@ def _pairs(gangs: Sequence[Sequence[str]]) -> list[tuple[str, str, float]]:
 
 @dataclass(frozen=True)
 class Gangs:
-    """Gangs that were put on two or more servers, with a known wait; one element each.
+    """Gangs that were put on two or more nodes, with a known wait; one element each.
 
     Attributes:
-        servers: numbers of the servers.
+        nodes: numbers of the nodes.
         waited: seconds.
-        spread: whether fewer servers could have held it.
+        spread: whether fewer nodes could have held it.
     """
 
-    servers: tuple[Ints, ...]
+    nodes: tuple[Ints, ...]
     waited: Floats
     spread: Bools
 
 
 @dataclass(frozen=True)
 class Layout:
-    """A guess at which servers share racks, and at when gangs accept less.
+    """A guess at which nodes share racks, and at when gangs accept less.
 
     Attributes:
         name: for readers.
-        servers: with those racks.
-        relax: seconds of waiting after which a gang accepts any servers of one rack, and after which any at all; inf:
+        nodes: with those racks.
+        relax: seconds of waiting after which a gang accepts any nodes of one rack, and after which any at all; inf:
             never.
         forbidden: gangs that were placed in a way that this forbids.
     """
 
     name: str
-    servers: Servers
+    nodes: Nodes
     relax: tuple[float, float]
     forbidden: int
 
 
-def guess_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
-    """Guesses at racks: servers of gangs that waited less than some time share one, or those that share many gangs."""
+def guess_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
+    """Guesses at racks: nodes of gangs that waited less than some time share one, or those that share many gangs."""
     layouts: list[Layout] = []
     seen: set[bytes] = set()
     for cut in CUTS_S:
-        within = [members for members, waited in zip(gangs.servers, gangs.waited, strict=True) if waited <= cut]
-        racks = _joined(servers.gpus.size, within)
+        within = [members for members, waited in zip(gangs.nodes, gangs.waited, strict=True) if waited <= cut]
+        racks = _joined(nodes.gpus.size, within)
         if racks.tobytes() not in seen:
             seen.add(racks.tobytes())
             name = (
@@ -121,54 +121,52 @@ def guess_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
                 if np.isfinite(cut)
                 else "every gang is in one rack"
             )
-            layouts.append(_relaxed(name, replace(servers, rack=racks), gangs, first=True))
-    names = infer_racks([[f"{number:09d}" for number in members] for members in gangs.servers])
+            layouts.append(_relaxed(name, replace(nodes, rack=racks), gangs, first=True))
+    names = infer_racks([[f"{number:09d}" for number in members] for members in gangs.nodes])
     numbers = {name: k for k, name in enumerate(sorted(set(names.values())))}
     if numbers:
-        racks = np.array([numbers[names[f"{k:09d}"]] if f"{k:09d}" in names else -1 for k in range(servers.gpus.size)])
-        layouts.append(
-            _relaxed("machines that share gangs more often than chance", replace(servers, rack=racks), gangs)
-        )
+        racks = np.array([numbers[names[f"{k:09d}"]] if f"{k:09d}" in names else -1 for k in range(nodes.gpus.size)])
+        layouts.append(_relaxed("nodes that share gangs more often than chance", replace(nodes, rack=racks), gangs))
     return layouts
 
 
-def known_layouts(servers: Servers, gangs: Gangs) -> list[Layout]:
+def known_layouts(nodes: Nodes, gangs: Gangs) -> list[Layout]:
     """Known racks, with gangs that accept less after a while, and with gangs that never do."""
-    relaxed = _relaxed("known racks", servers, gangs)
-    odd = gangs.spread | _across(servers, gangs)
-    never = Layout("known racks, never relaxed", servers, (np.inf, np.inf), int(odd.sum()))
+    relaxed = _relaxed("known racks", nodes, gangs)
+    odd = gangs.spread | _across(nodes, gangs)
+    never = Layout("known racks, never relaxed", nodes, (np.inf, np.inf), int(odd.sum()))
     return [relaxed, never] if odd.any() else [relaxed]
 
 
-def _relaxed(name: str, servers: Servers, gangs: Gangs, *, first: bool = False) -> Layout:
-    """When gangs begin to be spread over more servers than need be, and over racks: the first, or nearly the first."""
-    across = np.sort(gangs.waited[_across(servers, gangs)])
+def _relaxed(name: str, nodes: Nodes, gangs: Gangs, *, first: bool = False) -> Layout:
+    """When gangs begin to be spread over more nodes than need be, and over racks: the first, or nearly the first."""
+    across = np.sort(gangs.waited[_across(nodes, gangs)])
     spread = gangs.waited[gangs.spread]
     one = float(np.quantile(spread, SURELY)) if spread.size else np.inf
     two = float(np.quantile(across, 0.0 if first else SURELY)) if across.size else np.inf
-    return Layout(name, servers, (one, max(one, two)), int((across < two).sum()))
+    return Layout(name, nodes, (one, max(one, two)), int((across < two).sum()))
 
 
-def _across(servers: Servers, gangs: Gangs) -> Bools:
-    """Whether each gang lay in several racks; a server of unknown rack is one of its own."""
-    racks = np.where(servers.rack >= 0, servers.rack, servers.rack.max(initial=-1) + 1 + np.arange(servers.rack.size))
-    return np.array([np.unique(racks[members]).size > 1 for members in gangs.servers], bool)
+def _across(nodes: Nodes, gangs: Gangs) -> Bools:
+    """Whether each gang lay in several racks; a node of unknown rack is one of its own."""
+    racks = np.where(nodes.rack >= 0, nodes.rack, nodes.rack.max(initial=-1) + 1 + np.arange(nodes.rack.size))
+    return np.array([np.unique(racks[members]).size > 1 for members in gangs.nodes], bool)
 
 
-def _joined(servers: int, gangs: Iterable[Ints]) -> Ints:
-    """The number of each server's group, where servers of one gang are in one group; -1 for a group of one."""
-    parent = list(range(servers))
+def _joined(nodes: int, gangs: Iterable[Ints]) -> Ints:
+    """The number of each node's group, where nodes of one gang are in one group; -1 for a group of one."""
+    parent = list(range(nodes))
 
-    def root(server: int) -> int:
-        while parent[server] != server:
-            parent[server] = parent[parent[server]]
-            server = parent[server]
-        return server
+    def root(node: int) -> int:
+        while parent[node] != node:
+            parent[node] = parent[parent[node]]
+            node = parent[node]
+        return node
 
     for members in gangs:
         for other in members[1:]:
             one, two = sorted((root(int(members[0])), root(int(other))))
             parent[two] = one
-    _, group, size = np.unique([root(server) for server in range(servers)], return_inverse=True, return_counts=True)
+    _, group, size = np.unique([root(node) for node in range(nodes)], return_inverse=True, return_counts=True)
     _, number = np.unique(np.where(size[group] > 1, group, -1), return_inverse=True)
     return number.astype(np.int64) - int((size == 1).any())

@@ -21,11 +21,11 @@ _TYPES = (
     "FROM base_attempts AS a LEFT JOIN stood AS s USING (number) CROSS JOIN types "
     "WHERE types > 1 AND gpu_type_request IS NOT NULL"
 )
-"""Of attempts that asked for no type, or may not have: null, or the type of the machines that they may be bound to."""
+"""Of attempts that asked for no type, or may not have: null, or the type of the nodes that they may be bound to."""
 
 
 def build(store: Store) -> None:
-    """Create ``delay_types``, which is empty where machines are of one type."""
+    """Create ``delay_types``, which is empty where nodes are of one type."""
     store.execute(_TYPES)
 
 

@@ -1,7 +1,7 @@
 """Finds the rules that a scheduler followed, where nobody tells them, by what leaves least unexplained.
 
 The rules are a quota for each queue, a share of busy GPUs up to which a queue may exceed it, the racks, and how long a
-gang waits before it accepts servers that are less close. A log speaks against a setting of them in two ways: by
+gang waits before it accepts nodes that are less close. A log speaks against a setting of them in two ways: by
 starts that it forbids (a gang took its queue over the quota and might not borrow; a gang lay across racks too soon),
 and by waits that it leaves unexplained (a placement that the gang would have accepted was free, and its queue was
 within quota). A forbidden start counts as much as a mean wait, so that both are seconds, and the setting with the
@@ -23,7 +23,7 @@ from gpuctl.analyze.delay_bounds import Limits
 from gpuctl.core import causes
 
 if TYPE_CHECKING:
-    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Servers
+    from gpuctl.analyze.occupancy import Bools, Floats, Holdings, Ints, Nodes
     from gpuctl.analyze.racks import Layout
 
 A_PASS_S = 120.0
@@ -116,7 +116,7 @@ class Rules:
     total: float
     waited: float
     may_be: Limits
-    racks: tuple[Servers, ...]
+    racks: tuple[Nodes, ...]
     blur: float
     broken: Floats
     guessed: bool
@@ -154,15 +154,15 @@ def find(waits: delays.Waits, holdings: Holdings, layouts: list[Layout], known: 
     """Find the rules under which the waits and starts of a log are best explained.
 
     Args:
-        waits: all of one pool of servers.
+        waits: all of one pool of nodes.
         holdings: every attempt that held GPUs.
         layouts: the guesses at the racks, at least one.
         known: what is not to be guessed.
     """
-    total = float(layouts[0].servers.gpus.sum())
+    total = float(layouts[0].nodes.gpus.sum())
     waited = float((waits.start - waits.queued).sum())
     each = max(1.0, waited / max(1, waits.start.size))
-    state = _state(holdings, layouts[0].servers, known.limits.size)
+    state = _state(holdings, layouts[0].nodes, known.limits.size)
     thresholds = _thresholds(total, known.borrow_below)
     found = _try(waits, holdings, state, layouts, known, thresholds, each)
     found.sort(key=lambda one: float(one.lost.min()))
@@ -176,11 +176,11 @@ def _thresholds(total: float, borrow_below: float | None) -> Ints:
     return np.unique(np.linspace(0, int(total), min(MOST_THRESHOLDS, int(total)) + 1).round().astype(np.int64))
 
 
-def _state(holdings: Holdings, servers: Servers, queues: int) -> _State:
+def _state(holdings: Holdings, nodes: Nodes, queues: int) -> _State:
     first = float(holdings.start.min(initial=np.inf))
-    times = np.unique(np.concatenate([occupancy.change_points(holdings, first), servers.start, servers.end]))
-    free, _ = occupancy.free_and_open(times, servers, [])
-    used = np.maximum(servers.gpus.sum() - free, occupancy.in_use(times, holdings))
+    times = np.unique(np.concatenate([occupancy.change_points(holdings, first), nodes.start, nodes.end]))
+    free, _ = occupancy.free_and_open(times, nodes, [])
+    used = np.maximum(nodes.gpus.sum() - free, occupancy.in_use(times, holdings))
     k = np.searchsorted(times, holdings.start)
     # the order of what starts at one instant is not known: each counts as if it had been alone
     asked = (used - occupancy.started(times, holdings))[k] + holdings.gpus
@@ -204,9 +204,9 @@ class _Guess:
 
     @classmethod
     def make(cls, layout: Layout, times: Floats, sizes: list[int]) -> _Guess:
-        _, fits = occupancy.free_and_open(times, layout.servers, sizes)
+        _, fits = occupancy.free_and_open(times, layout.nodes, sizes)
         accepts_more = np.isfinite(layout.relax[0]) and layout.relax[0] < layout.relax[1]
-        widest = occupancy.widest_rack(times, layout.servers) if accepts_more else np.zeros(times.size)
+        widest = occupancy.widest_rack(times, layout.nodes) if accepts_more else np.zeros(times.size)
         return cls(layout, fits, widest)
 
 
@@ -220,7 +220,7 @@ def _try(  # noqa: PLR0917
     each: float,
 ) -> list[LayoutFit]:
     """What each layout leaves unexplained, for every rule of borrowing in `busy` and the quotas that fit it best."""
-    total, slack = float(layouts[0].servers.gpus.sum()), AS_GOOD * float((waits.start - waits.queued).sum())
+    total, slack = float(layouts[0].nodes.gpus.sum()), AS_GOOD * float((waits.start - waits.queued).sum())
     sizes = [int(size) for size in np.unique(waits.gpus[waits.gpus > 0])]
     guesses = [_Guess.make(layout, state.times, sizes) for layout in layouts]
     asked = _Bins(busy, int(total + max(sizes, default=0)) + 1)
@@ -309,7 +309,7 @@ class _WaitingTime:
     def add(self, counts: Floats, guess: _Guess, state: _State, total: float) -> None:
         """Add the seconds to `counts` (4, cells).
 
-        These are: with too few GPUs free; with enough, but not on the fewest servers of one rack; with those free, too;
+        These are: with too few GPUs free; with enough, but not on the fewest nodes of one rack; with those free, too;
         and, trimmed, with a placement free that the gang would accept after so long a wait.
         """
         if not self.k.size:
@@ -412,7 +412,7 @@ def _choose(found: list[LayoutFit], known: GivenRules, total: float, waited: flo
     limits = one.quotas[k, which]
     off_by = blur * best / waited if waited else 0.0
     explain = off_by < OTHER_RULES
-    racks = {id(each.layout): each.layout.servers for each in (found if not explain else [pair[0] for pair in near])}
+    racks = {id(each.layout): each.layout.nodes for each in (found if not explain else [pair[0] for pair in near])}
     return Rules(
         layout=one.layout,
         borrow_below=share,

@@ -36,13 +36,13 @@ def read_racks(path: Path) -> dict[str, str]:
     """Read a CSV with columns ``machine`` and ``rack``.
 
     Raises:
-        InputError: a column or value is missing, or a machine comes twice.
+        InputError: a column or value is missing, or a node comes twice.
     """
     racks: dict[str, str] = {}
     for line, (machine, rack) in rows(path, ("machine",), "rack"):
         if machine in racks:
             raise InputError(
-                f"machine {machine!r} is in a second rack", path=str(path), line=line, hint="keep one of them"
+                f"node {machine!r} is in a second rack", path=str(path), line=line, hint="keep one of them"
             )
         racks[machine] = rack
     return racks

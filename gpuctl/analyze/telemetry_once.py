@@ -1,6 +1,6 @@
 """Telemetry with each row counted once: a file that was loaded twice, or written twice, weighs no sample twice.
 
-Rows that repeat another one in machine, time and all values are the same samples. Rows of one machine and time with
+Rows that repeat another one in node, time and all values are the same samples. Rows of one machine and time with
 other values are not: they are all counted, and `queries/data_quality.sql` reports them.
 """
 

@@ -39,7 +39,7 @@ def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats
         wait: row of the attempt of each wait.
         queued: of each wait, seconds.
         start: of each wait, seconds.
-        total: of each wait, the GPUs of the machines that its gang may run on; inf if not known.
+        total: of each wait, the GPUs of the nodes that its gang may run on; inf if not known.
     """
     held = attempts.with_columns(jobs=pl.lit(1.0))
     groups = [_numbers(held, owners) for owners in OWNERS]

@@ -27,7 +27,7 @@ class Hints:
     Attributes:
         configured: whether the quotas are given.
         requeued: seconds between a failure and the next attempt that come most often; empty: none does.
-        relaxed: seconds that gangs had waited at least which then ran on more servers than the fewest.
+        relaxed: seconds that gangs had waited at least which then ran on more nodes than the fewest.
         rack_relaxed: how much longer those had which ran in several racks.
         lent: shares of the GPUs in use up to which jobs started beyond their queues' quotas.
         quotas: names of sets of quotas that go with the jobs' starts, and these: GPUs of each queue.

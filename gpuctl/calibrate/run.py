@@ -63,7 +63,7 @@ class Fit:
         scored: numbers of the jobs that rules are scored on.
         trials: how many sets of rules were replayed.
         distance: of the rules, on what they were fitted to; see `distance`.
-        racks: whether the servers stand in several racks.
+        racks: whether the nodes stand in several racks.
     """
 
     calibration: Calibration
@@ -106,12 +106,12 @@ def calibrate(
 
     Args:
         workload: jobs with recorded starts, of a trace.
-        cluster: its servers.
+        cluster: its nodes.
         policy: the policy's name.
         fixed: parameters that are known, as texts: they are not looked for.
         fitted: share of the jobs, in order of submission, that the rules are fitted to; they are scored on the others.
         trials: at most so many sets of rules are replayed.
-        resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
+        resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
         progress: called with how many were, and the least distance so far.
         tell: called with a line for the user where something is compiled.
 
@@ -238,8 +238,8 @@ def _replayed(  # noqa: PLR0917
 ) -> Outcome:
     params = {name: value for name, value in rules.items() if not name.startswith("@")}
     rates = "locality" if rules.get(LOCALITY) == "true" else "recorded"
-    servers = dataclasses.replace(cluster, quota=_quota(workload.queues, cluster, rules, known))
-    [outcome] = replay(workload, servers, [(policy, params)], rates=rates, resources=resources, processes=1,
+    nodes = dataclasses.replace(cluster, quota=_quota(workload.queues, cluster, rules, known))
+    [outcome] = replay(workload, nodes, [(policy, params)], rates=rates, resources=resources, processes=1,
                        skip_unplaceable=True)  # fmt: skip
     return outcome
 

@@ -135,7 +135,7 @@ def rules(fit: Fit) -> ResultTable:
 
 
 _NO_RACKS = note(
-    "All servers count as one rack: racks are not looked for, and rules of racks (places, rack_after) show only with "
+    "All nodes count as one rack: racks are not looked for, and rules of racks (places, rack_after) show only with "
     "--racks."
 )
 

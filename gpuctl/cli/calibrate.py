@@ -58,10 +58,10 @@ def calibrate(
         Path | None,
         typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus. Default: quotas are looked for, too."),
     ] = None,
-    racks: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV with columns machine,rack.")] = None,
-    servers: Annotated[
+    racks: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV with columns node,rack.")] = None,
+    nodes: Annotated[
         str | None,
-        typer.Option("--cluster", metavar="SPEC", help="Servers, as for replay. Default: the trace's own."),
+        typer.Option("--cluster", metavar="SPEC", help="Nodes, as for replay. Default: the trace's own."),
     ] = None,
     trace_cluster: ClusterOption = None,
     timezone: LogTimezoneOption = None,
@@ -94,7 +94,7 @@ def calibrate(
 
     [(name, fixed)] = _one(policies([policy], param or [], {"slurm": slurm_conf or [], "yarn": yarn_conf or []}))
     inputs = Inputs(
-        cluster=servers, trace_cluster=trace_cluster, timezone=timezone, log_format=log_format, quotas=quotas,
+        cluster=nodes, trace_cluster=trace_cluster, timezone=timezone, log_format=log_format, quotas=quotas,
         racks=racks, window=window,
     )  # fmt: skip
     rules = Rules(resources=resources)

@@ -44,9 +44,9 @@ def convert(
     output: Annotated[
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where it goes; needed.")
     ] = None,
-    servers: Annotated[
+    nodes: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, max=100_000, help="Servers of the inference cluster, for inference-load."),
+        typer.Option(metavar="N", min=1, max=100_000, help="Nodes of the inference cluster, for inference-load."),
     ] = None,
     swf_unit: SwfUnitOption = None,
     columns_map: MapOption = None,
@@ -78,7 +78,7 @@ def convert(
             Store(store_path) as store,
         ):
             faults.append(report is not None and report.failed)
-            done.append(write(store, name, to.value, file, unit=swf_unit, servers=servers))
+            done.append(write(store, name, to.value, file, unit=swf_unit, nodes=nodes))
 
     write_atomically(output, body)
     for one in done:

@@ -1,4 +1,4 @@
-"""``gpuctl doctor``: is everything in order that gpuctl needs: the installation, the machine, a store, models."""
+"""``gpuctl doctor``: is everything in order that gpuctl needs: the installation, the node, a store, models."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def doctor(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Check the installation, the machine, a trace store and saved models; say what is wrong and what to do.
+    """Check the installation, the node, a trace store and saved models; say what is wrong and what to do.
 
     Exits with 1 where a check fails; warnings do not change the exit code.
     """

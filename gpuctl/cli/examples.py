@@ -22,7 +22,7 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl analyze site.duckdb --table fragmentation",
         ),
         ("What do the jobs of each queue wait for?", "gpuctl analyze site.duckdb --table delay_by_queue"),
-        ("Which nodes are bad?", "gpuctl analyze site.duckdb --table failure_machines"),
+        ("Which nodes are bad?", "gpuctl analyze site.duckdb --table failure_nodes"),
         ("Which failures burn most GPU time?", "gpuctl analyze site.duckdb --table failure_reasons"),
         (
             "How did one queue's large jobs fare in November?",
@@ -60,8 +60,8 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl replay site.duckdb --policy fifo-skip,fair,srtf",
         ),
         (
-            "What would two more servers bring?",
-            "gpuctl replay site.duckdb --policy fifo-skip --add-servers 0,2",
+            "What would two more nodes bring?",
+            "gpuctl replay site.duckdb --policy fifo-skip --add-nodes 0,2",
         ),
         (
             "What would another bf_window than that of slurm.conf bring?",

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 TABLES = ("experiments_summary", "experiments")
 _CELLS = "cells"
 """Where below --parquet what is done is kept."""
-_OPTIONS = {"scale_load": "scale-load", "add_servers": "add-servers"}
-"""Options of factors that change jobs or servers."""
+_OPTIONS = {"scale_load": "scale-load", "add_nodes": "add-nodes"}
+"""Options of factors that change jobs or nodes."""
 _SLURM = "slurm"
 """Where below --parquet jobs of Slurm leave what they print."""
 
@@ -141,8 +141,8 @@ def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, 
     factors = {}
     if inputs.scale_load is not None:
         factors["scale_load"] = values(inputs.scale_load, "--scale-load")
-    if inputs.add_servers is not None:
-        factors["add_servers"] = values(inputs.add_servers, "--add-servers")
+    if inputs.add_nodes is not None:
+        factors["add_nodes"] = values(inputs.add_nodes, "--add-nodes")
     varied = Experiment(factors | params, _seeds(values(rules.seed, "--seed"), "--seed"))
     return ExperimentOptions(names, varied, paths, inputs, rules, compared)
 
@@ -190,7 +190,7 @@ def _asked_in_file(
         ("--inference", inputs.inference, file.inference),
         ("--inference-load", inputs.inference_load, file.inference_load),
         ("--scale-load", inputs.scale_load, "scale_load" in file.factors),
-        ("--add-servers", inputs.add_servers, "add_servers" in file.factors),
+        ("--add-nodes", inputs.add_nodes, "add_nodes" in file.factors),
         ("--seed", rules.seed != "0", bool(file.seeds)), ("--resample", rules.resample != "days", file.blocks),
     ):  # fmt: skip
         if given and here:
@@ -200,7 +200,7 @@ def _asked_in_file(
     factors = {
         name: values(text, option)
         for name, option, text in (
-            ("scale_load", "--scale-load", inputs.scale_load), ("add_servers", "--add-servers", inputs.add_servers)
+            ("scale_load", "--scale-load", inputs.scale_load), ("add_nodes", "--add-nodes", inputs.add_nodes)
         )
         if text is not None
     } | file.factors  # fmt: skip

@@ -49,7 +49,7 @@ def tell(
         if source.status == "failed":
             say(note("gpuctl: {path}: {why}", path=NamedValue("path", source.path), why=untrusted(source.message)))
             continue
-        # an answer of a server or a day without jobs may be empty, a whole input may not
+        # an answer of a node or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = (
                 note("rows rejected: {rows:,} of {rows:,}", rows=source.rows_in)

@@ -44,6 +44,9 @@ from gpuctl.core.errors import ExitCode, GpuctlError, InputError
 if TYPE_CHECKING:
     from types import FrameType
 
+_FORMER_OPTIONS = {"add-servers": "add-nodes", "servers": "nodes"}
+"""Names that options had until version 0.2, without the dashes; they still work, and no help lists them."""
+
 app = typer.Typer(
     name="gpuctl",
     cls=ByQuestion,
@@ -51,7 +54,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     no_args_is_help=True,
-    context_settings={"help_option_names": ["-h", "--help"]},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "token_normalize_func": lambda name: _FORMER_OPTIONS.get(name, name),
+    },
 )
 
 _EVERYWHERE = frozenset({"--quiet", "-q", "--debug", "--no-color", "--spreadsheet"})

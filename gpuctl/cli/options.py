@@ -134,7 +134,7 @@ QuotasOption = Annotated[
 ]
 RacksOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="CSV with columns machine,rack; else from the logs, else inferred."),
+    typer.Option(metavar="FILE", help="CSV with columns node,rack; else from the logs, else inferred."),
 ]
 BorrowBelowOption = Annotated[
     float | None,
@@ -155,11 +155,19 @@ EngineOption = Annotated[
     ),
 ]
 
+
+def _table_name(text: str) -> str:
+    from gpuctl.queries.sections import FORMER_NAMES
+
+    return FORMER_NAMES.get(text, text)
+
+
 # where results go
 TableOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="NAME",
+        parser=_table_name,
         autocompletion=complete.tables,
         help="Print only this table, even a long one that is not printed otherwise; repeatable.",
     ),

@@ -29,7 +29,7 @@ QUESTIONS: Final = {
         "tables": "Tables and columns for that SQL.",
     },
     "What if": {
-        "replay": "The same jobs under other policies, loads and servers.",
+        "replay": "The same jobs under other policies, loads and nodes.",
         "calibrate": "The rules a trace ran under, and how near a replay is.",
         "policies": "Policies for replay, and their parameters.",
         "lessons": "What the Philly study's lessons would have saved here.",
@@ -53,7 +53,7 @@ QUESTIONS: Final = {
         "sample": "Record the queue and the nodes of a live Slurm.",
         "convert": "The same jobs as files for other tools.",
         "formats": "Log formats that gpuctl reads.",
-        "doctor": "Check the installation, the machine, stores and models.",
+        "doctor": "Check the installation, the node, stores and models.",
     },
 }
 """The commands by the question that they answer, each with one line for the list."""

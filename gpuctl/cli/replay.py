@@ -1,4 +1,4 @@
-"""``gpuctl replay``: the same jobs under other policies, loads or servers."""
+"""``gpuctl replay``: the same jobs under other policies, loads or nodes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Replay jobs under other policies, with more load or on other servers, and say how they would have fared."""
+    """Replay jobs under other policies, with more load or on other nodes, and say how they would have fared."""
     from gpuctl.cli import experiment, unchanged
     from gpuctl.cli.policy_choice import checked_baseline
 
@@ -64,7 +64,7 @@ def replay(
     shown = _with_gantt(shown, compared, drawing=for_people(shape, shown.output))
     if varied.several:
         experiment.refuse(places, compared)
-        inputs = replace(inputs, scale_load=None, add_servers=None)
+        inputs = replace(inputs, scale_load=None, add_nodes=None)
     else:
         _check_options(compared, shown.table or (), several=len(names) > 1)
     kept = keeping_place(places.keep_as, paths, inputs.db)

@@ -1,4 +1,4 @@
-"""What ``gpuctl replay`` reads: jobs and servers from a CSV, a trace store or logs, changed as the options say."""
+"""What ``gpuctl replay`` reads: jobs and nodes from a CSV, a trace store or logs, changed as the options say."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ class _ReplayOptions:
 
 @dataclass(frozen=True)
 class Source:
-    """Jobs and servers, ready to be replayed.
+    """Jobs and nodes, ready to be replayed.
 
     Attributes:
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         sources: the files that the jobs came from.
         rates: the speed model, by name or as a table.
         locality: whether scattered jobs run slower, and why so.
@@ -58,8 +58,8 @@ class Source:
         speeds_chosen: whether an option says so of scattered jobs.
         chosen: settings of the result: what the filter and the window say, and how many jobs they keep.
         traced: whether the jobs come from a trace that says when they started.
-        own: whether the servers are those that they ran on.
-        unchanged: the same without what options change of jobs and servers; None where they change nothing.
+        own: whether the nodes are those that they ran on.
+        unchanged: the same without what options change of jobs and nodes; None where they change nothing.
         changes: those options.
     """
 
@@ -81,7 +81,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     paths: list[Path], inputs: Inputs, wanted: JobFilter, rules: Rules, slurm_conf: tuple[Path, ...], given: Settings,
     *, names: Sequence[tuple[str, dict[str, str]]] = (), quotas: Mapping[str, float] | None = None,
 ) -> Source:  # fmt: skip
-    """Read jobs and servers.
+    """Read jobs and nodes.
 
     Args:
         paths: a CSV of jobs, a trace store, or logs.
@@ -100,9 +100,9 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     from gpuctl.replay.models import resources
 
     if inputs.per_rack is not None and inputs.cluster is None:
-        raise UsageError("--per-rack is for the servers of --cluster", hint="add --cluster 64x8, or leave it out")
+        raise UsageError("--per-rack is for the nodes of --cluster", hint="add --cluster 64x8, or leave it out")
     if inputs.inference_load is not None and inputs.inference is None:
-        raise UsageError("--inference-load is for the servers of --inference", hint="add --inference 9x8")
+        raise UsageError("--inference-load is for the nodes of --inference", hint="add --inference 9x8")
     span = _from_to("--window", inputs.window)
     told = inputs.columns_map or inputs.unit  # of columns, so that it is no CSV of ours
     options = _ReplayOptions(
@@ -116,11 +116,11 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     if not changes:
         return found
     plain = dataclasses.replace(
-        options, inputs=dataclasses.replace(inputs, scale_load=None, add_servers=None),
+        options, inputs=dataclasses.replace(inputs, scale_load=None, add_nodes=None),
         rules=dataclasses.replace(rules, limits_from="asked"),
     )  # fmt: skip
     before = _prepared(was, plain, wanted, span)
-    # other servers may leave jobs out: those that are left are compared with nothing
+    # other nodes may leave jobs out: those that are left are compared with nothing
     return dataclasses.replace(
         found, unchanged=before if before.workload.ids == found.workload.ids else None, changes=changes
     )
@@ -139,14 +139,14 @@ def _with_quotas(source: Source, options: _ReplayOptions) -> Source:
 
 
 def _changes(options: _ReplayOptions, source: Source, was: Source) -> tuple[Note, ...]:
-    """What options change of jobs and servers: docs/calibrate.md says which are changes, and which are not."""
+    """What options change of jobs and nodes: docs/calibrate.md says which are changes, and which are not."""
     import numpy as np
 
     inputs, limits = options.inputs, options.rules.limits_from
     stated = limits != "asked" and bool(np.isfinite(source.workload.time_limit).any())
     said = {
         "--scale-load": None if inputs.scale_load in {None, "1", "1.0"} else inputs.scale_load,
-        "--add-servers": None if inputs.add_servers in {None, "0"} else inputs.add_servers,
+        "--add-nodes": None if inputs.add_nodes in {None, "0"} else inputs.add_nodes,
         "--cluster": None if source.unchanged is None else inputs.cluster,
         "--quotas": None if was is (source.unchanged or source) else str(inputs.quotas),
         # limits for jobs that state none change nothing that is known
@@ -162,7 +162,7 @@ def _changes(options: _ReplayOptions, source: Source, was: Source) -> tuple[Note
 def _prepared(
     source: Source, options: _ReplayOptions, wanted: JobFilter, span: tuple[str | None, str | None] | None
 ) -> Source:
-    """The jobs and servers as options choose and change them."""
+    """The jobs and nodes as options choose and change them."""
     from gpuctl.replay.inputs import choose, clusters, run_time_estimates, time_limits, transforms
     from gpuctl.replay.models import resources
 
@@ -180,8 +180,8 @@ def _prepared(
         workload = transforms.scale_load(workload, transforms.load_factor(inputs.scale_load))
     workload = run_time_estimates.tell(workload, rules.run_times)
     workload = time_limits.plan(workload, rules.limits_from)
-    if inputs.add_servers is not None:
-        cluster = clusters.add_servers(cluster, inputs.add_servers)
+    if inputs.add_nodes is not None:
+        cluster = clusters.add_nodes(cluster, inputs.add_nodes)
     if inputs.inference is not None:
         cluster = dataclasses.replace(cluster, inference=_inference(inputs.inference, inputs.inference_load, workload))
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
@@ -264,9 +264,9 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
             raise UsageError(f"{option} is for traces; {path} is a CSV of jobs", hint=f"leave {option} out")
     if inputs.cluster is None and not options.slurm_conf:
         raise UsageError(
-            f"{path} is a CSV of jobs, which names no servers",
-            hint="add --cluster 64x8 (servers x GPUs of each), --cluster pool:512, or --cluster FILE.toml; with "
-            "--slurm-conf, the nodes of slurm.conf are the servers",
+            f"{path} is a CSV of jobs, which names no nodes",
+            hint="add --cluster 64x8 (nodes x GPUs of each), --cluster pool:512, or --cluster FILE.toml; with "
+            "--slurm-conf, the nodes of slurm.conf are the nodes",
         )
     from gpuctl.replay.inputs.job_csv import read_jobs
     from gpuctl.store.sources import jobs_csv
@@ -289,7 +289,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     inputs = options.inputs
 
     if inputs.cluster is not None and inputs.racks is not None:
-        raise UsageError("--racks is for the trace's own servers", hint="with --cluster, put racks into a TOML file")
+        raise UsageError("--racks is for the trace's own nodes", hint="with --cluster, put racks into a TOML file")
     absent = next((path for path in options.paths if not exists(path)), None)
     if absent is not None:
         raise InputError(
@@ -315,7 +315,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     if inputs.cluster is not None:
         workload = forget_placement(workload)
         cluster = _given_cluster(options, workload)
-        why = "off: these are not the servers that the jobs ran on"
+        why = "off: these are not the nodes that the jobs ran on"
         return Source(
             workload, cluster, sources, *_speeds(options, cluster, why), failed, traced=True, unchanged=before
         )
@@ -323,12 +323,12 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
         from gpuctl.replay.policies.slurm.cluster import on_nodes
 
         workload, own = on_nodes(workload, own, _given_cluster(options, workload))
-    if not own.total_gpus and not (own.servers and "cpu" in options.resources):
+    if not own.total_gpus and not (own.nodes and "cpu" in options.resources):
         raise UsageError(
-            f"{workload.name}: the log names no servers with GPUs",
-            hint="say what to replay on: --cluster 64x8 (servers x GPUs of each), --cluster pool:512",
+            f"{workload.name}: the log names no nodes with GPUs",
+            hint="say what to replay on: --cluster 64x8 (nodes x GPUs of each), --cluster pool:512",
         )
-    if not workload.piece_server.size:
+    if not workload.piece_node.size:
         why = "off: the trace does not record where its jobs ran"
         return Source(workload, own, sources, *_speeds(options, own, why), failed, traced=True, own=True)
     why = "off: recorded run times wherever a job is put; --locality assumes that scattered jobs run slower"
@@ -339,7 +339,7 @@ def _own(
     store: Store, name: str | None, work: Literal["sum", "last", "span"], options: _ReplayOptions,
     quotas: dict[str, float],
 ) -> Source | None:  # fmt: skip
-    """The trace on its own servers, to compare others with; None where it names none."""
+    """The trace on its own nodes, to compare others with; None where it names none."""
     from gpuctl.replay.inputs.trace import read_trace
 
     workload, own = read_trace(store, name, work, quotas=quotas, own_cluster=True, resources=options.resources)
@@ -362,21 +362,21 @@ def _has_nodes(options: _ReplayOptions) -> bool:
 
 
 def _given_cluster(options: _ReplayOptions, workload: Workload) -> Cluster:
-    """The servers of --cluster, or else of --slurm-conf, with the quotas of --quotas."""
+    """The nodes of --cluster, or else of --slurm-conf, with the quotas of --quotas."""
     from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 
     inputs = options.inputs
 
     if inputs.cluster is None:
         from gpuctl.replay.policies.slurm.cluster import cluster_of
-        from gpuctl.replay.results.settings import servers_note
+        from gpuctl.replay.results.settings import nodes_note
         from gpuctl.slurm.site import read_site
 
         cluster = cluster_of(read_site(options.slurm_conf), workload, options.resources)
         told = note(
-            "replayed on {name}: {servers:,} server{servers||s}, {total_gpus:,} GPU{total_gpus||s}",
-            name=servers_note(cluster),
-            servers=len(cluster.servers),
+            "replayed on {name}: {nodes:,} node{nodes||s}, {total_gpus:,} GPU{total_gpus||s}",
+            name=nodes_note(cluster),
+            nodes=len(cluster.nodes),
             total_gpus=cluster.total_gpus,
         )
         cluster = dataclasses.replace(cluster, notes=(told, *cluster.notes))
@@ -424,7 +424,7 @@ def _speeds(options: _ReplayOptions, cluster: Cluster, otherwise: str) -> tuple[
         return table, f"as {table.name} says"
     if cluster.pool:
         if options.rules.locality:
-            raise UsageError("--locality: a pool of GPUs has no places", hint="give servers: --cluster 64x8")
+            raise UsageError("--locality: a pool of GPUs has no places", hint="give nodes: --cluster 64x8")
         return "recorded", "off: a pool has no places"
     if options.rules.locality is None:
         return "recorded", otherwise

@@ -128,46 +128,45 @@ class Policies:
         Path | None,
         typer.Option(
             metavar="FILE.toml",
-            help="An experiment as a file: jobs, servers, policies with their parameters, what varies, seeds.",
+            help="An experiment as a file: jobs, nodes, policies with their parameters, what varies, seeds.",
         ),
     ] = None
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Which jobs, and on which servers."""
+    """Which jobs, and on which nodes."""
 
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Servers to replay on: 64x8 (servers x GPUs), pool:512, or a TOML file. Default: the trace's "
-            "servers, or the nodes of --slurm-conf.",
+            help="Nodes to replay on: 64x8 (nodes x GPUs), pool:512, or a TOML file. Default: the trace's "
+            "nodes, or the nodes of --slurm-conf.",
         ),
     ] = None
     per_rack: Annotated[
         int | None,
-        typer.Option(metavar="N", min=1, help="Servers of --cluster per rack, in their order. Default: one rack."),
+        typer.Option(metavar="N", min=1, help="Nodes of --cluster per rack, in their order. Default: one rack."),
     ] = None
-    add_servers: Annotated[
+    add_nodes: Annotated[
         str | None,
         typer.Option(
-            metavar="N|NxG", help="Add N servers like the existing ones, or NxG: N servers of G GPUs. Several: 0,2,4."
+            metavar="N|NxG", help="Add N nodes like the existing ones, or NxG: N nodes of G GPUs. Several: 0,2,4."
         ),
     ] = None
     inference: Annotated[
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Servers of an inference cluster, 9x8 (servers x GPUs), which policy aryl may borrow; others run "
-            "without.",
+            help="Nodes of an inference cluster, 9x8 (nodes x GPUs), which policy aryl may borrow; others run without.",
         ),
     ] = None
     inference_load: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with columns time_s,servers_free: from each second on, how many servers of --inference are idle; "
+            help="CSV with columns time_s,nodes_free: from each second on, how many nodes of --inference are idle; "
             "or a trace store with requests to services. Default: an assumed daily curve.",
         ),
     ] = None
@@ -190,7 +189,7 @@ class Inputs:
         typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota."),
     ] = None
     racks: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CSV with columns machine,rack, of the trace's own servers.")
+        Path | None, typer.Option(metavar="FILE", help="CSV with columns node,rack, of the trace's own nodes.")
     ] = None
     window: WindowOption = None
     scale_load: Annotated[
@@ -310,7 +309,7 @@ class Rules:
     ] = Resample.DAYS
     skip_unplaceable: Annotated[
         bool,
-        typer.Option("--skip-unplaceable", help="Skip and list jobs that fit on no server; run the rest."),
+        typer.Option("--skip-unplaceable", help="Skip and list jobs that fit on no node; run the rest."),
     ] = False
 
 
@@ -327,7 +326,7 @@ class Comparison:
         bool,
         typer.Option(
             "--unchanged/--no-unchanged",
-            help="Also replay without what --scale-load, --add-servers, --cluster, --placement, --mode, --limits-from "
+            help="Also replay without what --scale-load, --add-nodes, --cluster, --placement, --mode, --limits-from "
             "or, with --calibrated, --param and --quotas change, and compare with that.",
         ),
     ] = True
@@ -335,7 +334,7 @@ class Comparison:
         str | None,
         typer.Option(
             metavar="FROM..TO",
-            help="Window of the Gantt chart, which job was on which server: seconds, or ISO dates. Default: around the "
+            help="Window of the Gantt chart, which job was on which node: seconds, or ISO dates. Default: around the "
             "busiest moment. On a terminal, prints the chart.",
         ),
     ] = None

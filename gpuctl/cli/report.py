@@ -81,7 +81,7 @@ def report(
         bool,
         typer.Option(
             "--anonymise",
-            help="Replace names of users, accounts, jobs, machines, clusters and paths by pseudonyms, new in every "
+            help="Replace names of users, accounts, jobs, nodes, clusters and paths by pseudonyms, new in every "
             "report.",
         ),
     ] = False,

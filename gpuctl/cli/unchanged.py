@@ -107,7 +107,7 @@ def before(
     """Replay without what options change, and say which replays are of the trace as it was.
 
     Args:
-        source: the jobs and servers.
+        source: the jobs and nodes.
         names: the policies with their parameters.
         models: as `gpuctl.replay.run.replay` takes them.
         outcomes: of the replays with the changes.
@@ -146,7 +146,7 @@ class ForCells(NamedTuple):
     """What the replays of an experiment are compared with.
 
     Attributes:
-        source: the jobs and servers without what options change in all of them; None: there is nothing to compare with.
+        source: the jobs and nodes without what options change in all of them; None: there is nothing to compare with.
         models: as `gpuctl.replay.run.replay` takes them, likewise.
         own_params: parameters of the calibrated policy, by label, as they were calibrated.
         everywhere: options that change all of them.
@@ -166,7 +166,7 @@ def for_cells(
     """Return what the replays of an experiment are compared with, and replay the trace as it was.
 
     Args:
-        source: the jobs and servers.
+        source: the jobs and nodes.
         names: the policies with their parameters, of those that vary the first value.
         models: as `gpuctl.replay.run.replay` takes them.
         known: what was calibrated.

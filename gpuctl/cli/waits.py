@@ -141,7 +141,7 @@ def predict_wait(
 
 
 def _queue(queue: Queue | None) -> Snapshot | None:
-    """The queue of now, with the servers where they are told."""
+    """The queue of now, with the nodes where they are told."""
     if queue is None:
         return None
     import time
@@ -149,7 +149,7 @@ def _queue(queue: Queue | None) -> Snapshot | None:
 
     from gpuctl.core.file_io import read_whole
     from gpuctl.ingest.read.programs import output
-    from gpuctl.waits.queue_snapshot import MOST_BYTES, read_servers, read_snapshot
+    from gpuctl.waits.queue_snapshot import MOST_BYTES, read_nodes, read_snapshot
 
     def printed(what: str, *command: str) -> bytes:
         if what != "now":
@@ -159,10 +159,10 @@ def _queue(queue: Queue | None) -> Snapshot | None:
     live = queue.squeue == "now"
     data = printed(queue.squeue, "squeue", "--json", "--all", "--array")
     found = read_snapshot(data, queue.squeue, time.time() if live else queue.taken_s)
-    servers = queue.sinfo or ("now" if live else None)
-    if servers is None:
+    sinfo = queue.sinfo or ("now" if live else None)
+    if sinfo is None:
         return found
-    gpus, nodes = read_servers(printed(servers, "sinfo", "--json"), servers)
+    gpus, nodes = read_nodes(printed(sinfo, "sinfo", "--json"), sinfo)
     return replace(found, gpus=gpus, nodes=nodes)
 
 

@@ -79,7 +79,7 @@ class To(StrEnum):
 CapacityOption = Annotated[
     float | None,
     typer.Option(
-        metavar="N", help="GPUs (CPUs, nodes) that load is a share of. Default: the log's machines, or the most in use."
+        metavar="N", help="GPUs (CPUs, nodes) that load is a share of. Default: the log's nodes, or the most in use."
     ),
 ]
 

@@ -89,8 +89,8 @@ class Place:
         gpus: GPUs held there.
         gpu_indices: which; None where the source does not tell.
         estimated: `gpus` is a guess: spread evenly.
-        gpu_type: of the machine.
-        machine_gpus: of the machine.
+        gpu_type: of the node.
+        machine_gpus: of the node.
         others: so many other jobs held GPUs there meanwhile.
         longest: those of them that did so for longest.
     """
@@ -184,7 +184,7 @@ class Tried:
         source_state: the source's own word.
         reason: the source's words on its end.
         gpus: GPUs.
-        servers: on so many machines.
+        servers: nodes that it ran on.
         fewest_servers: that could have held it.
         racks: in so many racks.
         fewest_racks: that could have held it.
@@ -258,7 +258,7 @@ class Similar:
     Attributes:
         alike: what they have in common with it, by name: user, name of the job, queue, GPUs.
         jobs: how many: the 50 submitted nearest to it at most.
-        failed: so many of them failed, ran out of memory or lost a machine.
+        failed: so many of them failed, ran out of memory or lost a node.
         measures: their figures beside its own.
     """
 
@@ -270,7 +270,7 @@ class Similar:
 
 @dataclass(frozen=True)
 class Decision:
-    """One decision of a replayed policy about the job: second of the replay, what, GPUs, servers, and why."""
+    """One decision of a replayed policy about the job: second of the replay, what, GPUs, nodes, and why."""
 
     t_s: float
     decision: str

@@ -14,10 +14,10 @@ STOP_S = 2.0
 """Seconds to stop a job, beside writing its checkpoint."""
 START_S = 20.0
 """Seconds to start a job, beside reading its checkpoint and its data."""
-SERVER_RATE = 1e9
-"""Bytes a second between the storage and one server."""
+NODE_RATE = 1e9
+"""Bytes a second between the storage and one node."""
 STORAGE_RATE = 10e9
-"""Bytes a second of the storage, for all servers together."""
+"""Bytes a second of the storage, for all nodes together."""
 CHECKPOINT_BYTES_PER_GPU = 0.5e9
 MOST_CHECKPOINT_BYTES = 10e9
 """A checkpoint where its size is not known: so much a GPU of the gang, and no more than that."""
@@ -57,11 +57,11 @@ def costs(stop_s: float, resume_s: float, *, epoch_s: float, phase_s: float, mod
     return Costs(left + stop_s, resume_s, stop_s + resume_s)
 
 
-def stop_seconds(checkpoint_bytes: float, rate: float = SERVER_RATE) -> float:
+def stop_seconds(checkpoint_bytes: float, rate: float = NODE_RATE) -> float:
     """Seconds to write a checkpoint at `rate` bytes a second, and to stop."""
     return STOP_S + checkpoint_bytes / rate
 
 
-def resume_seconds(checkpoint_bytes: float, first_bytes: float = 0.0, rate: float = SERVER_RATE) -> float:
+def resume_seconds(checkpoint_bytes: float, first_bytes: float = 0.0, rate: float = NODE_RATE) -> float:
     """Seconds to start, and to read a checkpoint and the data that the first step waits for."""
     return START_S + (checkpoint_bytes + first_bytes) / rate

@@ -2,7 +2,7 @@
 
 Ours, by what each reason means (docs/how-to/failures.md), not measured: a mistake in a program, its arguments or its
 set-up shows wherever it runs and fails again; what happens between processes shows only where there are several; what a
-machine, the network or the storage does may be over the next time. What is not known shows nowhere and may pass.
+node, the network or the storage does may be over the next time. What is not known shows nowhere and may pass.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ BETWEEN = frozenset({
     "address_in_use", "collective_timeout", "cpu_out_of_memory", "launch_failed", "mpi_error", "mpi_runtime_failure",
     "nccl_error", "nvlink_error", "peer_failed",
 })  # fmt: skip
-"""Reasons that need several processes. Memory of a server is among them: one process asks less of it than eight."""
+"""Reasons that need several processes. Memory of a node is among them: one process asks less of it than eight."""
 
 MACHINE = frozenset({
     "checkpoint_error", "cuda_failure", "cuda_init_failed", "disk_full", "gpu_ecc_error", "gpu_hardware_error",
     "job_preempted", "network_error", "node_failure", "storage_error",
 })  # fmt: skip
-"""What a machine or a service did: it would not have happened, or not then, to another try."""
+"""What a node or a service did: it would not have happened, or not then, to another try."""
 
 _NEVER = frozenset({"cpu_out_of_memory"})
 

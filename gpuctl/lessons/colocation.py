@@ -1,4 +1,4 @@
-"""What a replay did: how long jobs had neighbours on their servers, and waited for locality alone."""
+"""What a replay did: how long jobs had neighbours on their nodes, and waited for locality alone."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
 
 
 def beside_s(outcome: Outcome, jobs: int) -> Floats:
-    """GPU-seconds that each job held while another one had GPUs on the same server.
+    """GPU-seconds that each job held while another one had GPUs on the same node.
 
-    Of a gang on several servers, the one counts on which it had neighbours for longest.
+    Of a gang on several nodes, the one counts on which it had neighbours for longest.
     """
     start, end, job, gpus = _attempts(outcome)
-    row, server = (outcome.pieces[name].to_numpy().astype(np.int64) for name in ("row", "server"))
+    row, node = (outcome.pieces[name].to_numpy().astype(np.int64) for name in ("row", "node"))
     most = np.zeros(start.size)
-    order = np.argsort(server, kind="stable")
-    cuts = np.flatnonzero(np.diff(server[order])) + 1
+    order = np.argsort(node, kind="stable")
+    cuts = np.flatnonzero(np.diff(node[order])) + 1
     for some in np.split(order, cuts):
         rows = row[some]
         times, count = _level(start[rows], end[rows], np.ones(rows.size))

@@ -249,7 +249,7 @@ def _rule_table(case: Case, done: Sequence[tuple[Rule, RuleEffect]]) -> ResultTa
         population=note("{n:,} job{n||s}, each rule compared job by job with philly's defaults.", n=case.workload.size),
         notes=(
             note("Pools are half, one and two times as large as the mean number of first runs, and two roots of it, "
-                 "ask for: known only afterwards. Their GPUs are taken from the cluster's smallest servers."),
+                 "ask for: known only afterwards. Their GPUs are taken from the cluster's smallest nodes."),
         ),
         columns=RULES,
         frame=pl.DataFrame(rows, schema=kinds, orient="row"),
@@ -267,7 +267,7 @@ FAILED = (
     *ends("saved_{}", "GPU-h"),
     Column("late_gpu_hours", "GPU-h", "Held by what slips through: fails later than the first run."),
     Column("several_gpu_hours", "GPU-h", "Needs several GPUs to show."),
-    Column("machine_gpu_hours", "GPU-h", "A machine or a service failed, which a first run does not foresee."),
+    Column("machine_gpu_hours", "GPU-h", "A node or a service failed, which a first run does not foresee."),
     Column("unknown_gpu_hours", "GPU-h", "The reason is not known."),
     Column("doubted_gpu_hours", "GPU-h", "As often as the classifier is wrong, by its confidence."),
     Column("not_first_gpu_hours", "GPU-h", "Had passed a first run before."),
@@ -322,7 +322,7 @@ RETRIED = (
     Column("refused_passed", "jobs", "Of these, jobs that did not fail in the end: submitted again, nothing is saved."),
     Column("saved_gpu_hours", "GPU-h", "All later attempts of the others."),
     *ends("saved_{}", "GPU-h"),
-    Column("may_pass_gpu_hours", "GPU-h", "Held by retries that are made: the reason may pass (a machine, a service)."),
+    Column("may_pass_gpu_hours", "GPU-h", "Held by retries that are made: the reason may pass (a node, a service)."),
     Column("unsure_gpu_hours", "GPU-h", "No retry gets past the reason, but the classifier is not sure enough of it."),
     Column("unknown_gpu_hours", "GPU-h", "The reason is not known."),
 )

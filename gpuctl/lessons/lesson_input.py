@@ -1,4 +1,4 @@
-"""What every lesson is given: one cluster of a store, its jobs and servers to replay, and a way to replay them."""
+"""What every lesson is given: one cluster of a store, its jobs and nodes to replay, and a way to replay them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Case:
         store: an open store.
         cluster: its name there.
         workload: the jobs that can be replayed.
-        servers: the cluster that they are replayed on.
+        nodes: the cluster that they are replayed on.
         options: what the user says of the site, for what is analysed.
         tell: is called with a line for the user when something long begins.
         processes: at most so many replays at a time; None: as many as there are processors.
@@ -49,7 +49,7 @@ class Case:
     store: Store
     cluster: str
     workload: Workload
-    servers: Cluster
+    nodes: Cluster
     options: Options
     tell: Callable[[str], None]
     processes: int | None = None
@@ -62,7 +62,7 @@ class Case:
 
         Args:
             rules: parameters as texts; empty: the baseline.
-            workload: other jobs than the case's, of the same servers.
+            workload: other jobs than the case's, of the same nodes.
             models: what `gpuctl.replay.run.replay` takes beside: ``rates`` and so on.
         """
         asked = {"overhead": self.overhead, "skip_unplaceable": True, **models}
@@ -70,7 +70,7 @@ class Case:
         # a few at a time: an outcome of a large trace holds all of its attempts and decisions
         for at in range(0, len(names), 4):
             yield from replay(
-                self.workload if workload is None else workload, self.servers, names[at : at + 4],
+                self.workload if workload is None else workload, self.nodes, names[at : at + 4],
                 processes=self.processes, **asked,
             )  # fmt: skip
 
@@ -89,7 +89,7 @@ def open_case(
     overhead: str = "pickyman",
     reasons: bool = True,
 ) -> Case:
-    """Read the jobs and servers of one cluster of an open store.
+    """Read the jobs and nodes of one cluster of an open store.
 
     Args:
         store: the store.
@@ -101,18 +101,18 @@ def open_case(
         reasons: find out why attempts failed, by the logs in the store.
 
     Raises:
-        UsageError: the store has no such cluster, or several and none is named; the log names no servers.
+        UsageError: the store has no such cluster, or several and none is named; the log names no nodes.
         InputError: no job of it can be replayed.
     """
     options = Options(cluster=store.cluster(cluster), **site)
     why = failed_attempts(store, options) if reasons else None
-    workload, servers = read_trace(store, options.cluster, quotas=options.quotas, racks=options.racks, failures=why)
-    if not servers.total_gpus:
+    workload, nodes = read_trace(store, options.cluster, quotas=options.quotas, racks=options.racks, failures=why)
+    if not nodes.total_gpus:
         raise UsageError(
-            f"{workload.name}: the log names no servers with GPUs",
+            f"{workload.name}: the log names no nodes with GPUs",
             hint="the lessons are about where jobs run; docs/how-to/sources.md says which sources state that",
         )
-    return Case(store, workload.name, workload, servers, options, tell, processes, overhead)
+    return Case(store, workload.name, workload, nodes, options, tell, processes, overhead)
 
 
 @dataclass(frozen=True)

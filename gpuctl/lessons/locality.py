@@ -1,4 +1,4 @@
-"""Lesson 1: wait for a gang's locality, or start now on more servers."""
+"""Lesson 1: wait for a gang's locality, or start now on more nodes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ ATTEMPTS = (1, 2, 6, 12)
 def _rules() -> tuple[Rule, ...]:
     times = [
         Rule("time", note("after {n} min a level of locality", n=minutes) if minutes else
-             note("start now, on any servers"), {"relax": "time", "relax_after": str(60 * minutes)}, minutes)
+             note("start now, on any nodes"), {"relax": "time", "relax_after": str(60 * minutes)}, minutes)
         for minutes in MINUTES
     ]  # fmt: skip
     tries = [
@@ -45,8 +45,8 @@ def _rules() -> tuple[Rule, ...]:
         BASE,
         *tries,
         *times,
-        Rule("retry", note("back-off, never on more servers"), {"relax": "retry"}),
-        Rule("never", note("never on more servers"), {"relax": "never"}),
+        Rule("retry", note("back-off, never on more nodes"), {"relax": "retry"}),
+        Rule("never", note("never on more nodes"), {"relax": "never"}),
         Rule("adaptive", note("relax adaptively"), {"relax": "adaptive"}),
     )
 
@@ -81,11 +81,11 @@ def learn(case: Case) -> Finding:
 
 _NOTHING = note("No telemetry of jobs: what spreading costs is not known; the curves have waits, at equal speed.")
 _FEW = note(
-    "Too few like gangs ran both on the fewest servers and on more: what spreading costs has no interval, and no "
+    "Too few like gangs ran both on the fewest nodes and on more: what spreading costs has no interval, and no "
     "saving is claimed."
 )
 _UNLIKE = note(
-    "Jobs have no names, and too few ran both on the fewest servers and on more: unlike jobs of one user may explain "
+    "Jobs have no names, and too few ran both on the fewest nodes and on more: unlike jobs of one user may explain "
     "what spreading seems to cost, so that its interval reaches to equal speed and no saving rests on it."
 )
 
@@ -95,14 +95,14 @@ def spread_speeds(measured: Slowdowns | None, end: str) -> SpreadSpeeds | str:
     if measured is None:
         return "recorded"
     pairs = tuple((speed_of(measured, size, 1, end)[0], speed_of(measured, size, 2, end)[0]) for size in SIZES)
-    text = note("gangs on more servers than the fewest at the measured ratio of GPU utilization: {each}", each=literal(
+    text = note("gangs on more nodes than the fewest at the measured ratio of GPU utilization: {each}", each=literal(
         ", ".join(f"{size} GPUs {one:.2f}" for size, (one, _) in zip(SIZES, pairs, strict=True))))  # fmt: skip
     return SpreadSpeeds(text, (4, 8), pairs)
 
 
 def _replay(case: Case, rules: Sequence[Rule], rates: SpreadSpeeds | str) -> list[LocalityReplay]:
     done = []
-    whole = int(case.servers.gpus.max())
+    whole = int(case.nodes.gpus.max())
     for rule, outcome in zip(rules, case.replays([rule.params for rule in rules], rates=rates), strict=True):
         gangs = outcome.attempts.filter(outcome.attempts["gpus"] > 1)
         pieces = outcome.pieces.group_by("row").len()

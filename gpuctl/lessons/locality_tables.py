@@ -30,12 +30,10 @@ ALL = "all"
 
 _SPEEDS = (
     Column("size_bucket", "-", "GPUs of the gang."),
-    Column("placement", "-", "more servers: than the fewest that can hold it, in one rack; several racks."),
-    Column(
-        "attempts", "attempts", "So placed, with like ones on the fewest servers; lesson_inputs says what is alike."
-    ),
+    Column("placement", "-", "more nodes: than the fewest that can hold it, in one rack; several racks."),
+    Column("attempts", "attempts", "So placed, with like ones on the fewest nodes; lesson_inputs says what is alike."),
     Column("clusters", "-", "Users (kinds of jobs, where users are few) with such attempts."),
-    Column("ratio", "-", "GPU utilization, for that on the fewest servers; taken for speed."),
+    Column("ratio", "-", "GPU utilization, for that on the fewest nodes; taken for speed."),
     *ends("ratio_{}", "-"),
     Column("origin", "-", "measured: on gangs of this size; extrapolated: replays use that of all sizes."),
 )
@@ -54,19 +52,19 @@ _CURVE = (
     *ends("wait_saved_{}_h", "h"),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours saved, job by job, against philly."),
     *ends("gpu_hours_saved_{}", "GPU-h", ", at the measured speeds"),
-    Column("spread_pct", "%", "Attempts of gangs on more than the fewest servers, all sizes."),
+    Column("spread_pct", "%", "Attempts of gangs on more than the fewest nodes, all sizes."),
 )  # fmt: skip
 _BEST = (
     Column("size_bucket", "-", "GPUs of the gang."),
     Column("jobs", "jobs", "That end under the baseline."),
-    Column("speed", "-", "Taken for these gangs on more servers, for that on the fewest."),
+    Column("speed", "-", "Taken for these gangs on more nodes, for that on the fewest."),
     Column("origin", "-", "Of the speed: measured, extrapolated from all sizes, or assumed."),
     Column("best_rule", "-", "Fixed rule with the least mean time from submission to end, of these gangs."),
     Column("best_threshold", "-", "Its minutes (time) or attempts (tries, philly)."),
     Column("best_jct_h", "h", "Mean time from submission to end under it."),
     Column("adaptive_jct_h", "h", "Under the adaptive rule."),
     Column("philly_jct_h", "h", "Under the baseline."),
-    Column("never_jct_h", "h", "Where gangs wait for the fewest servers."),
+    Column("never_jct_h", "h", "Where gangs wait for the fewest nodes."),
     Column("now_jct_h", "h", "Where gangs start at once, anywhere."),
 )
 
@@ -78,7 +76,7 @@ class LocalityReplay:
     Attributes:
         rule: which.
         jobs: of each job.
-        spread_pct: share of attempts of gangs that were on more servers than the fewest, or in several racks.
+        spread_pct: share of attempts of gangs that were on more nodes than the fewest, or in several racks.
     """
 
     rule: Rule
@@ -87,7 +85,7 @@ class LocalityReplay:
 
 
 def speeds(measured: Slowdowns) -> ResultTable:
-    """How much slower gangs are on more servers."""
+    """How much slower gangs are on more nodes."""
     every = [(ALL, at + 1, ratio) for at, ratio in enumerate(measured.all_sizes)]
     every += [(size, level, ratio) for (size, level), ratio in measured.by_size.items()]
     rows = [
@@ -98,12 +96,12 @@ def speeds(measured: Slowdowns) -> ResultTable:
     return ResultTable(
         name="locality_speed",
         section=SECTION,
-        title="Speed by number of servers",
-        question="How much slower is a gang on more servers?",
+        title="Speed by number of nodes",
+        question="How much slower is a gang on more nodes?",
         population=note(
             "{gangs:,} attempt{gangs||s} of 2 GPUs and more with at least {least:,} sample{least||s} of telemetry, "
             "{spread:,} of them on "
-            "more servers than needed.",
+            "more nodes than needed.",
             gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
         ),
         notes=(note("Sizes and placements without an attempt that has like ones have no row."),),
@@ -187,10 +185,10 @@ def _sizes(case: Case) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 def population(case: Case) -> Note:
     """Which jobs were replayed, and on what."""
-    return note("{n:,} job{n||s}, replayed under each rule on {servers:,} server{servers||s} with {gpus:,} "
+    return note("{n:,} job{n||s}, replayed under each rule on {nodes:,} node{nodes||s} with {gpus:,} "
                 "GPU{gpus||s}.",
                 n=case.workload.size,
-                servers=len(case.servers.servers), gpus=case.servers.total_gpus)  # fmt: skip
+                nodes=len(case.nodes.nodes), gpus=case.nodes.total_gpus)  # fmt: skip
 
 
 def _mean(seconds: Floats, here: NDArray[np.bool_]) -> float:

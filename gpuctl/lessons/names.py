@@ -2,7 +2,7 @@
 
 LESSONS = {
     "locality": "Wait for locality or start now",
-    "sharing": "Dedicated servers and migration",
+    "sharing": "Dedicated nodes and migration",
     "failures": "Catch failures early",
     "converged": "Stop when converged",
 }

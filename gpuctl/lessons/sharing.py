@@ -1,4 +1,4 @@
-"""Lesson 2: servers of their own for jobs, and jobs that are moved for gangs."""
+"""Lesson 2: nodes of their own for jobs, and jobs that are moved for gangs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ TABLES = ("sharing_interference", "sharing_rules", "sharing_migration")
 RULES = (
     BASE,
     Rule("small", note("1-GPU jobs apart from gangs"), {"dedicate": "small"}),
-    Rule("server", note("a server for each job"), {"dedicate": "server"}),
+    Rule("server", note("a node for each job"), {"dedicate": "server"}),
     Rule("defragment", note("move jobs for gangs"), {"defragment": "true"}),
 )
 COSTS_S = (0, 60, 300, 900, 3600)
@@ -62,7 +62,7 @@ def learn(case: Case) -> Finding:
 
 
 _UNKNOWN = note(
-    "What neighbours on a server cost is not known: no telemetry, or too few jobs both alone and beside another one. "
+    "What neighbours on a node cost is not known: no telemetry, or too few jobs both alone and beside another one. "
     "No saving of GPU-hours by keeping jobs apart is claimed."
 )
 
@@ -71,7 +71,7 @@ def _replay(
     case: Case, asked: Sequence[Rule], rates: SpreadSpeeds | str, cost_s: float | None = None
 ) -> list[SharingReplay]:
     spec = case.overhead if cost_s is None else f"resize:{cost_s:g}"
-    move = overhead(spec, case.workload, case.servers).move
+    move = overhead(spec, case.workload, case.nodes).move
     outcomes = case.replays([rule.params for rule in asked], rates=rates, overhead=spec)
     return [_of(case, rule, outcome, move, cost_s) for rule, outcome in zip(asked, outcomes, strict=True)]
 
@@ -84,8 +84,8 @@ def _of(case: Case, rule: Rule, outcome: Outcome, move: Floats, cost_s: float | 
         rule,
         jobs_of(outcome),
         beside_s(outcome, case.workload.size),
-        locality_wait_s(outcome, case.workload, case.servers),
-        use_of(outcome, case.servers)["utilization_pct"],
+        locality_wait_s(outcome, case.workload, case.nodes),
+        use_of(outcome, case.nodes)["utilization_pct"],
         moved.height,
         float((move[job] * gpus).sum()),
         float(gpus.sum()),
@@ -135,7 +135,7 @@ def _inputs(measured: Slowdowns) -> tuple[Input, ...]:
             "speed",
             units=beside.units,
         )
-        rows.append(Input(KEY, note("speed beside another job on the server, for that alone"), "-", beside.estimate,
+        rows.append(Input(KEY, note("speed beside another job on the node, for that alone"), "-", beside.estimate,
                           "measured", basis))  # fmt: skip
     from gpuctl.core.suspension_cost import CHECKPOINT_BYTES_PER_GPU
     from gpuctl.lessons.finding import Estimate

@@ -1,4 +1,4 @@
-"""The tables of the lesson of servers of their own and of migrations."""
+"""The tables of the lesson of nodes of their own and of migrations."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _INTERFERENCE = (
     *ends("ratio_{}", "-"),
 )
 _RULES = (
-    Column("rule", "-", "philly: the baseline; small: jobs of one GPU apart from gangs; server: a server for each job; "
+    Column("rule", "-", "philly: the baseline; small: jobs of one GPU apart from gangs; server: a node for each job; "
            "defragment: jobs are moved for gangs."),
     Column("jobs", "jobs", "That end."),
     Column("wait_h", "h", "Mean wait."),
     Column("locality_wait_h", "h", "Mean wait for locality alone: enough GPUs free, the queue within its quota."),
     Column("utilization_pct", "%", "GPUs held, of those there were."),
-    Column("beside_pct", "%", "GPU-hours held beside a neighbour on the server."),
+    Column("beside_pct", "%", "GPU-hours held beside a neighbour on the node."),
     Column("beside_lost_gpu_hours", "GPU-h", "Of these, lost at the measured ratio; empty: not known."),
     Column("migrations_per_day", "1/day", "Jobs moved a day."),
     Column("moved_gpu_hours", "GPU-h", "GPU-hours that the moves cost."),
@@ -96,7 +96,7 @@ def interference(measured: Slowdowns) -> ResultTable:
         name="sharing_interference",
         section=SECTION,
         title="Speed beside a neighbour",
-        question="How much slower is a job while another one has GPUs on its server?",
+        question="How much slower is a job while another one has GPUs on its node?",
         population=note("{n:,} attempt{n||s} with telemetry.", n=measured.attempts),
         notes=(note("The same attempt before and after a neighbour came or left, whatever that neighbour is."),),
         columns=_INTERFERENCE,
@@ -123,8 +123,8 @@ def rules(case: Case, done: Sequence[SharingReplay], speed: float | None) -> Res
     return ResultTable(
         name="sharing_rules",
         section=SECTION,
-        title="Servers of their own, and migrations",
-        question="What do servers of their own and migrations cost, and what do they save?",
+        title="Nodes of their own, and migrations",
+        question="What do nodes of their own and migrations cost, and what do they save?",
         population=population(case),
         notes=(
             note("Replays know nothing of neighbours: what these cost is counted from the replay, at the measured "

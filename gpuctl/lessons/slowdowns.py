@@ -1,4 +1,4 @@
-"""How much slower gangs are on more servers, and jobs beside neighbours: by GPU utilization, from like to like."""
+"""How much slower gangs are on more nodes, and jobs beside neighbours: by GPU utilization, from like to like."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Floats, Ints
 
 SIZES = ("2-4", "5-8", ">8")
-LEVELS = ("more servers", "several racks")
+LEVELS = ("more nodes", "several racks")
 ENOUGH_UNITS = 10
 """Spread attempts below which a size has no ratio of its own, but that of all sizes."""
 FEW_USERS = 10
@@ -42,12 +42,12 @@ class Slowdowns:
     """Ratios of GPU utilization.
 
     Attributes:
-        all_sizes: on more servers of one rack, and in several racks, over the fewest servers: one of each, all gangs.
+        all_sizes: on more nodes of one rack, and in several racks, over the fewest nodes: one of each, all gangs.
         by_size: the same by size of gang; its keys are (size, level from 1).
         beside: beside a neighbour, over alone.
         attempts: with telemetry.
         gangs: of them, of more than one GPU.
-        spread: of these, on more than the fewest servers.
+        spread: of these, on more than the fewest nodes.
         clusters: what is resampled: users, or kinds of jobs.
         likeness: what makes attempts alike, a key of `LIKENESS`.
     """
@@ -70,11 +70,11 @@ def size_of(gpus: Ints) -> Ints:
 def measure(use: Use) -> Slowdowns:
     """Compare like attempts.
 
-    Placement: like attempts on more than the fewest servers and on these; each attempt counts once, and what neighbours
+    Placement: like attempts on more than the fewest nodes and on these; each attempt counts once, and what neighbours
     took is given back to it. Alike are attempts of one user with one name and as many GPUs. Where jobs have no names,
     or attempts of the same job say something else, these alone are; where there are too few of them, nothing shows that
-    it is the servers that differ and not the jobs: the interval then reaches to equal speed. Interference: the same
-    attempt, while it had a neighbour on a server of its own and while it had none.
+    it is the nodes that differ and not the jobs: the interval then reaches to equal speed. Interference: the same
+    attempt, while it had a neighbour on a node of its own and while it had none.
     """
     gang = use.gpus > 1
     beside = _beside(use)
@@ -159,12 +159,12 @@ BUCKETS = ("1", *SIZES)
 
 
 def speed_of(measured: Slowdowns, size: str, level: int, end: str = "value") -> tuple[float, str]:
-    """The speed that replays take for a gang, for that on the fewest servers, and how it is known.
+    """The speed that replays take for a gang, for that on the fewest nodes, and how it is known.
 
     Args:
         measured: the ratios.
         size: one of `SIZES`.
-        level: 1: more servers of one rack; 2: several racks.
+        level: 1: more nodes of one rack; 2: several racks.
         end: ``value``, or an end of its interval: ``low``, ``high``. While no ratio of all sizes is shown to be below
             1, the high end is at least 1: no saving rests on it then.
 

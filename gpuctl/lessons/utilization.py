@@ -1,4 +1,4 @@
-"""GPU utilization of each attempt, alone on its servers and beside others, with what makes attempts alike."""
+"""GPU utilization of each attempt, alone on its nodes and beside others, with what makes attempts alike."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class Use:
         like: number of its kind: same user, name (numbers in it aside) and GPUs.
         named: whether its job has a name: without one, a kind is all that its user runs on as many GPUs.
         gpus: GPUs of the gang.
-        servers: how many it was on.
-        level: 0: on the fewest servers that can hold it, in one rack; 1: on more servers of one rack; 2: in several
+        nodes: how many it was on.
+        level: 0: on the fewest nodes that can hold it, in one rack; 1: on more nodes of one rack; 2: in several
             racks.
-        alone_pct: mean utilization over samples on servers with no other attempt; NaN none.
+        alone_pct: mean utilization over samples on nodes with no other attempt; NaN none.
         alone: how many samples those are.
-        beside_pct: the same on servers with another attempt.
+        beside_pct: the same on nodes with another attempt.
         beside: how many.
     """
 
@@ -51,7 +51,7 @@ class Use:
     like: Ints
     named: NDArray[np.bool_]
     gpus: Ints
-    servers: Ints
+    nodes: Ints
     level: Ints
     alone_pct: Floats
     alone: Floats
@@ -66,7 +66,7 @@ class Use:
 
     @property
     def beside_share(self) -> Floats:
-        """Share of its samples that were on servers with another attempt."""
+        """Share of its samples that were on nodes with another attempt."""
         return np.asarray(self.beside / np.maximum(self.alone + self.beside, 1))
 
 
@@ -93,10 +93,10 @@ def read(case: Case) -> Use | None:
     if not rows.height:
         return None
     gpus = rows["gpus"].to_numpy().astype(np.int64)
-    most = int(case.servers.gpus.max())
+    most = int(case.nodes.gpus.max())
     fewest = -(-gpus // most)
-    servers, racks = rows["servers"].to_numpy(), rows["racks"].to_numpy()
-    level = np.where(racks > 1, 2, np.where(servers > fewest, 1, 0))
+    nodes, racks = rows["nodes"].to_numpy(), rows["racks"].to_numpy()
+    level = np.where(racks > 1, 2, np.where(nodes > fewest, 1, 0))
     user = _numbered(_user(rows))
     like = _numbered([f"{u}\0{_stem(name)}\0{g}" for u, name, g in zip(_user(rows), rows["name"], gpus, strict=True)])
     alone, beside = (rows[name].to_numpy().astype(np.float64) for name in ("alone", "beside"))
@@ -104,15 +104,15 @@ def read(case: Case) -> Use | None:
     with np.errstate(invalid="ignore", divide="ignore"):
         alone_pct, beside_pct = (total / n for total, n in zip(totals, (alone, beside), strict=True))
     job, named = _numbered(rows["job"].to_list()), (rows["name"].fill_null("") != "").to_numpy()
-    return Use(user, job, like, named, gpus, servers.astype(np.int64), level, alone_pct, alone, beside_pct, beside)
+    return Use(user, job, like, named, gpus, nodes.astype(np.int64), level, alone_pct, alone, beside_pct, beside)
 
 
 def _places(case: Case) -> pl.DataFrame:
-    """How many servers and racks each attempt was on: job, attempt, servers, racks."""
-    rack = dict(zip(case.servers.servers, case.servers.rack.tolist(), strict=True))
+    """How many nodes and racks each attempt was on: job, attempt, nodes, racks."""
+    rack = dict(zip(case.nodes.nodes, case.nodes.rack.tolist(), strict=True))
     rows = case.store.frame(_PLACES, {"cluster": case.cluster})
     rows = rows.with_columns(rack=pl.col("machine").replace_strict(rack, default=None, return_dtype=pl.Int64))
-    return rows.group_by("job", "attempt").agg(servers=pl.len(), racks=pl.col("rack").n_unique())
+    return rows.group_by("job", "attempt").agg(nodes=pl.len(), racks=pl.col("rack").n_unique())
 
 
 def _user(rows: pl.DataFrame) -> list[str]:

@@ -75,7 +75,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
 
     Args:
         jobs: a CSV as for `gpuctl replay`, or a workload; None: made-up jobs.
-        cluster: servers, as for `gpuctl replay --cluster`.
+        cluster: nodes, as for `gpuctl replay --cluster`.
         most: waiting jobs that are seen.
         window: jobs of an episode, consecutive ones drawn by chance; None: all.
         run_times: whether true run times are seen, as by a policy that is an oracle.
@@ -85,8 +85,8 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         seed: of made-up jobs.
 
     Raises:
-        UsageError: servers, a placement or a cost that there is not.
-        InputError: the jobs cannot be read, or do not fit on the servers.
+        UsageError: nodes, a placement or a cost that there is not.
+        InputError: the jobs cannot be read, or do not fit on the nodes.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 FEW_JOBS = 2000
 """With fewer jobs starting a process takes longer than a replay: one process, unless told otherwise."""
 
-TOO_LARGE = "the servers that it may use have fewer GPUs than it asks for"
+TOO_LARGE = "the nodes that it may use have fewer GPUs than it asks for"
 """Reason of jobs that are not run, in the decision log."""
 
 
@@ -196,15 +196,15 @@ def replay(
 
     Args:
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         names: policies, each with its parameters as texts; ``LABEL=POLICY`` is called LABEL in its outcome.
-        rates: speed model, by name, as a table, or by size and servers: see `gpuctl.replay.models.speed`.
+        rates: speed model, by name, as a table, or by size and nodes: see `gpuctl.replay.models.speed`.
         overhead: overhead model, see `gpuctl.replay.models.preemption_cost`; None: what policies assume, else none.
         placement: any | consolidate | spread for every policy; None: each policy's own.
         limits: end jobs at their time limits.
         seed: random seed for stochastic policies.
         mode: how every policy preempts: now | epoch | abort; None: each policy's own way.
-        resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
+        resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
         pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.
         time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
         own_speeds: where a policy assumes a speed model it takes the place of `rates`.
@@ -212,7 +212,7 @@ def replay(
         processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
             one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
-        skip_unplaceable: do not run jobs that fit on no servers that they may use; they are in the outcomes as
+        skip_unplaceable: do not run jobs that fit on no nodes that they may use; they are in the outcomes as
             ``unplaceable``. Else such jobs are an error.
         tell: called with a line for the user: that code is being compiled, that a policy is done.
 
@@ -220,7 +220,7 @@ def replay(
         one outcome a policy, in the order of `names`.
 
     Raises:
-        InputError: jobs or servers cannot be replayed; nothing was run.
+        InputError: jobs or nodes cannot be replayed; nothing was run.
         UsageError: no such policy, parameter or model; nothing was run.
         ReplayInterrupted: Ctrl-C.
     """
@@ -266,13 +266,13 @@ def start_simulation(
 
     Args:
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         policy: name and parameters.
         models: see `replay`.
-        skip_unplaceable: leave out jobs that fit on no servers that they may use; else they are an error.
+        skip_unplaceable: leave out jobs that fit on no nodes that they may use; else they are an error.
 
     Raises:
-        InputError: jobs or servers cannot be replayed.
+        InputError: jobs or nodes cannot be replayed.
         UsageError: no such policy, parameter or model.
     """
     speeds = None if isinstance(models.rates, (str, SpreadSpeeds)) else models.rates
@@ -323,10 +323,10 @@ def _tell_never(task: Task, say: Callable[[str], None]) -> None:
     jobs, cluster = task.workload, task.cluster
     quota = np.full(len(jobs.queues) + 1, np.inf)
     quota[: cluster.quota.size] = cluster.quota[: len(jobs.queues)]
-    # a gang that fits on one of the servers that it may use is placed somehow
+    # a gang that fits on one of the nodes that it may use is placed somehow
     kinds = [cluster.gpu_type == kind for kind in np.unique(cluster.gpu_type)]
-    kinds += [servers for servers in cluster.queue_servers if servers is not None and len(servers)]
-    one = min(int(cluster.gpus[servers].max()) for servers in kinds)
+    kinds += [nodes for nodes in cluster.queue_nodes if nodes is not None and len(nodes)]
+    one = min(int(cluster.gpus[nodes].max()) for nodes in kinds)
     large = np.flatnonzero((jobs.gpus > one) | (jobs.gpus > quota[jobs.queue]))
     for number, (name, params) in enumerate(task.policies if large.size else ()):
         if not isinstance(make(name, params), PythonPolicy):
@@ -344,7 +344,7 @@ def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...], spee
     if not large.size:
         return None
     if large.size == workload.size:
-        raise InputError(f"{workload.name}: no job fits on the servers of {cluster.name} that it may use")
+        raise InputError(f"{workload.name}: no job fits on the nodes of {cluster.name} that it may use")
     return np.setdiff1d(np.arange(workload.size), large)
 
 
@@ -405,14 +405,14 @@ def compile_for(
 
     Args:
         workload: jobs of the kind that will be replayed.
-        cluster: servers, likewise.
+        cluster: nodes, likewise.
         policies: each with its parameters.
         jobs: how many will be replayed in all.
         tell: called with a line for the user where something is compiled.
         models: as `replay` takes them.
 
     Raises:
-        InputError: jobs or servers cannot be replayed.
+        InputError: jobs or nodes cannot be replayed.
         UsageError: no such policy, parameter or model.
     """
     known = {field.name for field in dataclasses.fields(Models)}

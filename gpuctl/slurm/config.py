@@ -210,7 +210,7 @@ def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None)
             if first in Nodes.KEYS:
                 nodes.take(found)
             elif first == "frontendname":
-                pass  # programs that stand for nodes of machines of another kind
+                pass  # programs that stand for nodes of nodes of another kind
             elif first != "partitionname":
                 settings |= found
             elif found["partitionname"].upper() == "DEFAULT":

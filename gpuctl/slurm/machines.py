@@ -10,7 +10,7 @@ from gpuctl.slurm.scontrol import fields, name_of, whole
 
 
 class Machine(NamedTuple):
-    """What one source says of a machine; None where it is silent.
+    """What one source says of a node; None where it is silent.
 
     Attributes:
         machine: its name.

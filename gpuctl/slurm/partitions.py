@@ -177,7 +177,7 @@ _NO_QOS = frozenset({"", "N/A", "(null)"})
 
 
 def partition_of(found: dict[str, str]) -> tuple[str, str | None, list[str]]:
-    """Read one partition of its fields: its name, its QOS, if it has one of its own, and its machines.
+    """Read one partition of its fields: its name, its QOS, if it has one of its own, and its nodes.
 
     Raises:
         RowError: the name or the host list is none.

@@ -137,7 +137,7 @@ def of_waiting(
     log: WaitLog,
     order: str,
     priority: Floats | None = None,
-    servers: int | None = None,
+    nodes: int | None = None,
     count: int = SAMPLES,
     *,
     said: Floats | None = None,
@@ -148,7 +148,7 @@ def of_waiting(
         log: of the cluster.
         order: one of `ORDERS`.
         priority: of each job of the log, as Slurm has it; it goes before `order`. None: it is not told.
-        servers: how many nodes are up; None: as many as were held at once.
+        nodes: how many nodes are up; None: as many as were held at once.
         count: simulations.
         said: what trees say of run times of the log's jobs; None: they are drawn from the past alone.
 
@@ -157,10 +157,10 @@ def of_waiting(
         start within `HORIZON_S` has that many seconds.
     """
     now = log.taken_s
-    s = at_end(log, order, said, servers or 1)
-    if servers is not None:
+    s = at_end(log, order, said, nodes or 1)
+    if nodes is not None:
         held = s.piece_node[: _pieces(s)].max(initial=-1) + 1
-        s.c[NODES] = max(servers, int(held))
+        s.c[NODES] = max(nodes, int(held))
     length = int(s.c[WAITING])
     line = s.line_job[:length]
     fits = s.per[line] * s.count[line] <= s.c[NODES] * s.t[WIDTH]

@@ -62,7 +62,7 @@ def of_all(
         which, samples, notes = ruled.which, ruled.samples, (*notes, *ruled.notes)
     else:
         priority = _priorities(log.rows["job"].to_list(), told)
-        which, samples, _ = forward.of_waiting(log, model.order, priority, _servers(model, log, snapshot), said=runs)
+        which, samples, _ = forward.of_waiting(log, model.order, priority, _nodes(model, log, snapshot), said=runs)
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
     load = np.repeat(adaptive_quantiles.loads(log, np.array([log.taken_s])), which.size)
     curves = forward.curves(samples)
@@ -98,7 +98,7 @@ def _priorities(jobs: Sequence[str], told: Mapping[str, QueuedJob]) -> Floats | 
     return np.array([of.get(str(job).partition("_+")[0], math.nan) for job in jobs], np.float64)
 
 
-def _servers(model: Model, log: WaitLog, snapshot: Snapshot | None) -> int | None:
+def _nodes(model: Model, log: WaitLog, snapshot: Snapshot | None) -> int | None:
     """How many nodes of the simulation are up, where the snapshot says so."""
     if snapshot is None or snapshot.nodes is None:
         return None

@@ -31,7 +31,7 @@ MOST_TASKS = 100_000
 _OFF = frozenset(
     ("DOWN", "MAINT", "MAINTENANCE", "UNKNOWN", "FUTURE", "DYNAMIC_FUTURE", "NOT_RESPONDING", "POWER_DRAIN")
 )
-"""Words of states of servers that take no jobs, beside DRAIN… and FAIL…; those that only sleep take some."""
+"""Words of states of nodes that take no jobs, beside DRAIN… and FAIL…; those that only sleep take some."""
 LATER = note("it is to begin later")
 CLOCK_S = 60.0
 """Clocks that differ by more are said to."""
@@ -67,8 +67,8 @@ class Snapshot:
         running: jobs that hold nodes, in the columns of `COLUMNS`.
         waiting: jobs that wait, in the order of the queue's list.
         told: whether the queue says when it was so; else it is the newest instant in it.
-        gpus: of all servers that are up, 0 where there are none; None: not known.
-        nodes: servers that are up; None: not known.
+        gpus: of all nodes that are up, 0 where there are none; None: not known.
+        nodes: nodes that are up; None: not known.
         cut: arrays that wait of which the queue names only the first tasks.
     """
 
@@ -220,8 +220,8 @@ def array_tasks(said: str) -> int:
     return min(max(count, 1), MOST_TASKS)
 
 
-def read_servers(data: bytes, path: str) -> tuple[float, int]:
-    """GPUs of all servers that are up, and how many servers these are, from what ``sinfo --json`` printed.
+def read_nodes(data: bytes, path: str) -> tuple[float, int]:
+    """GPUs of all nodes that are up, and how many nodes these are, from what ``sinfo --json`` printed.
 
     Raises:
         InputError: it is no such text.
@@ -229,9 +229,9 @@ def read_servers(data: bytes, path: str) -> tuple[float, int]:
     try:
         told = json.loads(data)
         rows = told["nodes"] if "nodes" in told else [node for row in told["sinfo"] for node in sinfo_nodes(row)]
-        servers = {text(node, "name"): node for node in rows}
+        nodes = {text(node, "name"): node for node in rows}
         gpus, up = 0.0, 0
-        for node in servers.values():
+        for node in nodes.values():
             state = "+".join([*words(node, "state"), *words(node, "state_flags")]).upper().split("+")
             if any(word.rstrip("*~#!%$@^-") in _OFF or word.startswith(("DRAIN", "FAIL")) for word in state):
                 continue
@@ -242,7 +242,7 @@ def read_servers(data: bytes, path: str) -> tuple[float, int]:
             )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, RowError) as error:
         hint = "expected what sinfo --json prints"
-        raise InputError(f"is not a list of servers: {str(error)[:200]}", path=path, hint=hint) from error
+        raise InputError(f"is not a list of nodes: {str(error)[:200]}", path=path, hint=hint) from error
     return gpus, up
 
 

@@ -256,7 +256,7 @@ def _workload(log: WaitLog) -> Workload:
         segment_fails=np.zeros(jobs, np.bool_),
         recorded_start=np.full(jobs, np.nan),
         piece_start=np.zeros(jobs + 1, np.int64),
-        piece_server=np.zeros(0, np.int64),
+        piece_node=np.zeros(0, np.int64),
         piece_gpus=np.zeros(0, np.int64),
         state=("",) * jobs,
         queues=tuple(queues),

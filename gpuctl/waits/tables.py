@@ -105,7 +105,7 @@ def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any
             "Intervals hold for jobs to come as far as these are like those scored.",
             "Time before a job can start (held, depending, a later begin) is not forecast.",
             "Limits of users, accounts and QOS are known as far as they are loaded, as they are now; reservations and "
-            "drained servers are not.",
+            "drained nodes are not.",
             *_warnings(trained),
         ],
         "settings": settings(trained),

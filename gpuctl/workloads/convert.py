@@ -85,7 +85,7 @@ class Trace:
         jobs: one row a job, in order of submission; ``size`` is what `unit` counts.
         unit: a key of `UNITS`.
         follows: which job follows which, ``after_job``, and how many seconds after its end, ``think_s``.
-        capacity: units that the machines have; None unknown.
+        capacity: units that the nodes have; None unknown.
         zone: of the source's stamps.
         dated: whether times have dates.
     """
@@ -369,15 +369,15 @@ def batsim(trace: Trace, file: BinaryIO) -> WrittenJobs:
     about = {"nb_res": max(trace.capacity or 0, most), "jobs": made, "profiles": profiles}
     file.write(json.dumps(about, indent=1).encode() + b"\n")
     if trace.capacity is None:
-        notes.append(literal("no machines are known: nb_res is the size of the largest job"))
+        notes.append(literal("no nodes are known: nb_res is the size of the largest job"))
     return WrittenJobs(len(made), tuple(notes))
 
 
 def philly(trace: Trace, file: BinaryIO, store: Store) -> WrittenJobs:
-    """Philly's ``cluster_job_log``: attempts and the GPUs of each on machines; times on the trace's own clock.
+    """Philly's ``cluster_job_log``: attempts and the GPUs of each on nodes; times on the trace's own clock.
 
     Jobs that have not ended, or of which no end or no attempt is told, are left out: the format has no word for them.
-    A job of which no machine is told is written on one of the name ``untold``: the format has sizes nowhere else.
+    A job of which no node is told is written on one of the name ``untold``: the format has sizes nowhere else.
     """
     jobs, notes = _whole(trace, timed=False)
     here: Mapping[str, object] = {"cluster": trace.name}
@@ -423,10 +423,10 @@ def _place(row: Mapping[str, Any]) -> dict[str, Any]:
     return {"ip": row["machine"], "gpus": [f"gpu{k}" for k in indices]}
 
 
-def inference_load(store: Store, cluster: str | None, servers: int, file: BinaryIO) -> WrittenJobs:
-    """The CSV that ``--inference-load`` reads: how many of some servers the load of services leaves free, and when.
+def inference_load(store: Store, cluster: str | None, nodes: int, file: BinaryIO) -> WrittenJobs:
+    """The CSV that ``--inference-load`` reads: how many of some nodes the load of services leaves free, and when.
 
-    Load is tokens in and out (requests, where no tokens are told) of 5 minutes; its 99th percentile takes all servers.
+    Load is tokens in and out (requests, where no tokens are told) of 5 minutes; its 99th percentile takes all nodes.
 
     Raises:
         InputError: the store has no load of services.
@@ -441,14 +441,14 @@ def inference_load(store: Store, cluster: str | None, servers: int, file: Binary
         rows.select("bin", load.alias("load")), on="bin", how="left"
     ).fill_null(0.0)  # fmt: skip
     peak = whole["load"].quantile(_PEAK, "linear") or whole["load"].max()
-    needed = (whole["load"] / float(peak) * servers * HEADROOM).ceil().clip(0, servers).cast(pl.Int64)  # type: ignore[arg-type]
-    free = pl.DataFrame({"time_s": (whole["bin"].cast(pl.Int64) - first) * STEP_S, "servers_free": servers - needed})
-    free = free.filter((free["servers_free"] != free["servers_free"].shift(1)).fill_null(value=True))
+    needed = (whole["load"] / float(peak) * nodes * HEADROOM).ceil().clip(0, nodes).cast(pl.Int64)  # type: ignore[arg-type]
+    free = pl.DataFrame({"time_s": (whole["bin"].cast(pl.Int64) - first) * STEP_S, "nodes_free": nodes - needed})
+    free = free.filter((free["nodes_free"] != free["nodes_free"].shift(1)).fill_null(value=True))
     told = note(
-        "the busiest hundredth of 5-minute spans takes all {servers:,} server{servers||s}, with 2 % kept for "
+        "the busiest hundredth of 5-minute spans takes all {nodes:,} node{nodes||s}, with 2 % kept for "
         "headroom; the trace "
         "lasts {hours:.1f} h",
-        servers=servers,
+        nodes=nodes,
         hours=(last + 1 - first) * STEP_S / 3600,
     )
     return _csv(free, file, [told])
@@ -469,7 +469,7 @@ FORMATS = (*WRITERS, "philly", "inference-load")
 
 
 def convert(
-    store: Store, cluster: str | None, to: str, file: BinaryIO, *, unit: str | None = None, servers: int | None = None
+    store: Store, cluster: str | None, to: str, file: BinaryIO, *, unit: str | None = None, nodes: int | None = None
 ) -> WrittenJobs:
     """Write the jobs of a cluster, or the load of its services.
 
@@ -479,20 +479,20 @@ def convert(
         to: one of `FORMATS`.
         file: takes the text.
         unit: what sizes count, see `read`.
-        servers: of the inference cluster, for ``inference-load``.
+        nodes: of the inference cluster, for ``inference-load``.
 
     Raises:
-        UsageError: no such format, cluster or unit; servers are missing, or of no use.
+        UsageError: no such format, cluster or unit; nodes are missing, or of no use.
         InputError: nothing can be written.
     """
     if to == "inference-load":
-        if not servers:
-            raise UsageError("--to inference-load needs the servers of the inference cluster", hint="--servers 9")
-        return inference_load(store, cluster, servers, file)
+        if not nodes:
+            raise UsageError("--to inference-load needs the nodes of the inference cluster", hint="--nodes 9")
+        return inference_load(store, cluster, nodes, file)
     if to not in FORMATS:
         raise UsageError(f"--to {to[:40]!r}: no such format", hint=f"formats are {', '.join(FORMATS)}")
-    if servers is not None:
-        raise UsageError("--servers is for --to inference-load", hint="leave it out")
+    if nodes is not None:
+        raise UsageError("--nodes is for --to inference-load", hint="leave it out")
     trace = read(store, cluster, unit)
     done = philly(trace, file, store) if to == "philly" else WRITERS[to](trace, file)
     if not done.rows:

@@ -165,7 +165,7 @@ def jobs_of(
         rows: ``job``, ``submit_s`` (seconds from 1970 of the trace's own clock), ``run_sum_s``, and any of ``gpus``,
             ``cpus``, ``nodes``, ``user``, ``queue``, ``gpu_type``, ``time_limit_s``, ``state``, ``start_s``.
         unit: see `from_store`.
-        stock: units of all machines, by unit.
+        stock: units of all nodes, by unit.
         calendar: whether times are those of a calendar.
 
     Raises:

@@ -149,6 +149,6 @@ def clock(laws: Laws, plain: Floats) -> Floats:
 
 
 def for_machine(laws: Laws, capacity: float) -> Laws:
-    """The same laws for a machine of this size: `high` is its logarithm, and `medium` lies 2.5 below."""
+    """The same laws for a node of this size: `high` is its logarithm, and `medium` lies 2.5 below."""
     high = float(np.log2(max(capacity, 4.0)))
     return replace(laws, high=high, medium=max(high - 2.5, laws.low + 0.1))

@@ -1,4 +1,4 @@
-"""The trace and synthetic jobs replayed on the same servers at the same load: what waits they would have."""
+"""The trace and synthetic jobs replayed on the same nodes at the same load: what waits they would have."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def workload_of(jobs: Jobs) -> Workload:
         gpus=jobs.size, queue=np.zeros(n, np.int64), user=own, time_limit=jobs.limit_s, gpu_type=own,
         app=np.arange(n, dtype=np.int64), depends=np.zeros((0, 2), np.int64),
         segment_start=np.arange(n + 1, dtype=np.int64), segment_s=jobs.run_s, segment_fails=np.zeros(n, np.bool_),
-        recorded_start=np.full(n, np.nan), piece_start=np.zeros(n + 1, np.int64), piece_server=none, piece_gpus=none,
+        recorded_start=np.full(n, np.nan), piece_start=np.zeros(n + 1, np.int64), piece_node=none, piece_gpus=none,
         state=("",) * n, queues=("jobs",), users=(), gpu_types=(), planned=planned,
     )  # fmt: skip
 

@@ -33,8 +33,8 @@ METHODS = {
     "lublin": "the model of Lublin and Feitelson (2003) for the trace's capacity",
 }
 CAPACITY = {
-    "machines": "all machines of the log",
-    "held": "the most that jobs held at once; the log names no machines, so this is a lower bound",
+    "machines": "all nodes of the log",
+    "held": "the most that jobs held at once; the log names no nodes, so this is a lower bound",
     "offered": "the most that jobs had held at once if each had started at its submission; the log names no machines",
     "given": "as given",
 }

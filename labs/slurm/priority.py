@@ -91,7 +91,7 @@ def _submit(lab: Lab, user: str, account: str, partition: str, seconds: int, *mo
 
 
 def _until_running(lab: Lab, jobs: int) -> None:
-    """Wait until so many jobs run: what comes next is to find the machines as they leave them."""
+    """Wait until so many jobs run: what comes next is to find the nodes as they leave them."""
     for _ in range(300):
         if len(lab.run("squeue", "--noheader", "--states=RUNNING").splitlines()) == jobs:
             return
@@ -126,7 +126,7 @@ def _first_jobs(lab: Lab) -> None:
 
 
 def _waiting(lab: Lab) -> None:
-    """Jobs that cannot start, for the machines that they ask for are taken."""
+    """Jobs that cannot start, for the nodes that they ask for are taken."""
     waits = [
         ("games", "vision", "px", "-c4 --gres=gpu:1 --mem=8000 --time=10"),
         ("mail", "vision", "py", "-c2 --mem=2000 --time=1 --qos=high"),

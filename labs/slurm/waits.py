@@ -20,7 +20,7 @@ PAST, QUEUED, LIMIT_S = 30, 120, 120
 FIELDS = "JobIDRaw,JobID,User,Partition,State,Submit,Eligible,Start,End,Timelimit,NNodes,ReqTRES,AllocTRES"
 LEFT_IN_CONF = ("ClusterName", "Scheduler", "Select", "Gres", "AccountingStorageTRES", "AccountingStorageEnforce",
                 "Priority", "Preempt", "NodeName", "PartitionName", "KillWait", "JobRequeue")  # fmt: skip
-"""Statements of slurm.conf that bear on starts; the others name folders and ports of a machine."""
+"""Statements of slurm.conf that bear on starts; the others name folders and ports of a node."""
 
 
 def submit(lab: Lab, draw: np.random.Generator, number: int) -> str:

@@ -1,5 +1,5 @@
--- GPU samples (one a GPU and minute) of each attempt, alone on all of its servers and beside another attempt on one of them, and the sum of their utilization in
--- whole millionths of a percent. A gang on several servers has a neighbour as soon as one of its servers has.
+-- GPU samples (one a GPU and minute) of each attempt, alone on all of its nodes and beside another attempt on one of them, and the sum of their utilization in
+-- whole millionths of a percent. A gang on several nodes has a neighbour as soon as one of its nodes has.
 WITH seen AS (
     SELECT p.job, p.attempt, p.servers, p.colocated, s.ts, unnest(list_select(s.util, p.lanes)) AS util
     FROM base_gpu_samples AS s

@@ -1,4 +1,4 @@
--- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the machines booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
+-- The attempts of one cluster. GPUs were held from held_from to held_until: before start_ts, too, where a source says that the nodes booted for it first. Seconds to the microsecond of the times they are made of; *_c are seconds on the clock that the log counts durations on (clusters.clock).
 -- ran: that it held GPUs is known; gpu_s: GPU-seconds that it held, from allocation to release, container by container where YARN's logs have containers. All GPU-hours of analyses are sums of it.
 -- node_s: node-seconds of attempts whose GPUs no source states; a node that several attempts share counts for each of them.
 -- A calendar is asked only where it must be: of a million attempts it takes a second for each time.

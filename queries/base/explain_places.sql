@@ -1,4 +1,4 @@
--- Where the attempts of job $job ran, and with whom they shared each machine.
+-- Where the attempts of job $job ran, and with whom they shared each node.
 WITH own AS (
     SELECT p.attempt, p.machine, p.gpus, p.gpu_indices, p.estimated, p.held_from_c, p.held_until_c, m.rack, m.gpu_type, m.gpus AS machine_gpus
     FROM (

@@ -1,4 +1,4 @@
--- What telemetry says of the GPUs that the attempts of job $job held; of whole machines where it is not known which GPUs.
+-- What telemetry says of the GPUs that the attempts of job $job held; of whole nodes where it is not known which GPUs.
 WITH held AS (
     SELECT p.attempt, p.machine, p.gpu_indices, p.start_ts, p.held_until_ts FROM base_placements AS p WHERE p.job = $job
 ),

@@ -24,7 +24,7 @@ containers_words AS (
     WHERE c.cluster = $cluster AND coalesce(c.exit_code, 1) NOT IN (0, -105, -106, -107)
 ),
 machine_words AS (
-    -- what befell a machine while the attempt ran, or so soon after that a health check may have found what ended it
+    -- what befell a node while the attempt ran, or so soon after that a health check may have found what ended it
     SELECT p.job, p.attempt, 2 AS rank, e.reason || ' (machine ' || p.machine || ')' AS text
     FROM base_placements AS p JOIN failed AS f USING (job, attempt)
     JOIN base_machine_events AS e ON e.machine = p.machine AND e.from_c >= p.start_c AND e.from_c <= p.held_until_c + 300

@@ -1,4 +1,4 @@
--- The machines of each attempt, each once and in order. Most attempts have one: a list is made with less work from it than from all of them.
+-- The nodes of each attempt, each once and in order. Most attempts have one: a list is made with less work from it than from all of them.
 WITH ends AS (
     SELECT job, attempt, min(machine) AS first, max(machine) AS last FROM base_placements GROUP BY ALL
 ),

@@ -3,7 +3,7 @@
 -- counts for the last attempt.
 WITH mixed AS (
     SELECT l.job, l.stream, l.line_no, max(l.ts) AS ts, any_value(j.attempts) AS attempts,
-           -- one preemption is told of each step and of the job, on each machine: what is told within a minute is one
+           -- one preemption is told of each step and of the job, on each node: what is told within a minute is one
            max(TRY_CAST(nullif(regexp_extract(l.text, '[*]{3} (?:JOB|STEP) .{1,80} CANCELLED AT ([0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8})', 1), '') AS TIMESTAMP)) AS told
     FROM job_logs AS l JOIN base_jobs AS j USING (job)
     WHERE l.cluster = $cluster AND l.attempt IS NULL AND j.attempts > 1

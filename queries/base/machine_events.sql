@@ -1,4 +1,4 @@
--- When machines were not to be had, in seconds on the log's clock; an event without an end lasts to the end of the log.
+-- When nodes were not to be had, in seconds on the log's clock; an event without an end lasts to the end of the log.
 SELECT e.machine, e.state, e.reason, epoch(timezone(c.zone, e.from_ts)) AS from_c,
        epoch(timezone(c.zone, coalesce(e.to_ts, c.last_ts))) AS to_c
 FROM machine_events AS e

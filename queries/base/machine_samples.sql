@@ -1,5 +1,5 @@
--- GPUs in use on a machine as Slurm said at instants (sinfo), within the time that the job log tells of. Answers of YARN
--- carry no time of their own, only when each machine last reported.
+-- GPUs in use on a node as Slurm said at instants (sinfo), within the time that the job log tells of. Answers of YARN
+-- carry no time of their own, only when each node last reported.
 SELECT s.machine, epoch(timezone(c.zone, s.ts)) AS at_c, s.gpus_used
 FROM machine_samples AS s
 CROSS JOIN (SELECT CASE WHEN clock = 'wall' THEN timezone ELSE 'UTC' END AS zone FROM clusters WHERE cluster = $cluster) AS c

@@ -1,4 +1,4 @@
--- The machines of one cluster: those of the lists, and those that jobs ran on. GPUs are the larger of the label and the
+-- The nodes of one cluster: those of the lists, and those that jobs ran on. GPUs are the larger of the label and the
 -- highest index seen in use + 1; where a source has neither, the most that jobs held there at once (a lower bound).
 WITH listed AS (
     SELECT machine, rack, gpu_type, gpus, gpus_labelled, gpus_observed, gpu_mem_mb FROM machines WHERE cluster = $cluster
@@ -36,7 +36,7 @@ models AS (
 )
 SELECT machine, listed.rack, coalesce(listed.gpu_type, models.gpu_type) AS gpu_type, coalesce(listed.gpus, most.gpus) AS gpus,
        listed.gpus_labelled, listed.gpus_observed, listed.gpu_mem_mb, listed.gpus IS NULL AND most.gpus IS NOT NULL AS gpus_inferred,
-       -- an inferred size that was reached often leaves room for less than the smallest gang; else it may be that of any other machine
+       -- an inferred size that was reached often leaves room for less than the smallest gang; else it may be that of any other node
        -- of its type, or the next power of two
        CASE WHEN listed.gpus IS NOT NULL OR most.gpus IS NULL THEN coalesce(listed.gpus, most.gpus) WHEN most.times >= 5 THEN most.gpus + most.gang - 1
             ELSE greatest(most.gpus + most.gang - 1, 2 ** ceil(log2(greatest(most.gpus, 1))),

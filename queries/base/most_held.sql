@@ -1,5 +1,5 @@
--- When most GPUs were held at once, and how many the known machines have: of the whole cluster (machine NULL), and of each machine on which
--- more were held than it has. Only exact numbers count for a machine. At one instant GPUs are given back before they are taken.
+-- When most GPUs were held at once, and how many the known nodes have: of the whole cluster (machine NULL), and of each node on which
+-- more were held than it has. Only exact numbers count for a node. At one instant GPUs are given back before they are taken.
 WITH sized AS MATERIALIZED (
     SELECT machine, gpus, row_number() OVER (ORDER BY machine)::INTEGER AS nth FROM base_machines WHERE gpus IS NOT NULL AND NOT gpus_inferred
 ),

@@ -1,4 +1,4 @@
--- Which machines the jobs of a queue may run on: as the site's configuration says; for partitions of Slurm, where it is not
+-- Which nodes the jobs of a queue may run on: as the site's configuration says; for partitions of Slurm, where it is not
 -- loaded, those that their jobs did run on.
 WITH configured AS (SELECT DISTINCT queue, machine FROM queue_machines WHERE cluster = $cluster),
 slurm AS (

@@ -1,5 +1,5 @@
 -- Sums are of whole millionths of a percent, so that they do not depend on the order in which threads add.
--- One pass over the telemetry: samples (one a GPU and minute) by gang size, servers, job state, colocation and utilization in tenths of a percent.
+-- One pass over the telemetry: samples (one a GPU and minute) by gang size, nodes, job state, colocation and utilization in tenths of a percent.
 -- Those who hold GPUs are numbered by kind first: millions of samples are then counted by two numbers, in place of five columns.
 WITH kinds AS MATERIALIZED (
     SELECT *, row_number() OVER ()::INTEGER AS kind FROM (SELECT DISTINCT gpus, servers, state, colocated FROM base_util_pieces)

@@ -1,4 +1,4 @@
--- Who held which GPUs of a machine within one hour, cut where another attempt came or went: what telemetry is joined with.
+-- Who held which GPUs of a node within one hour, cut where another attempt came or went: what telemetry is joined with.
 -- Cut by the hour, the join is an equality on (machine, hour) and its memory does not grow with the telemetry. The hour is a
 -- number, too: date_trunc of a time with a zone asks a calendar, which for 10 million rows took four fifths of the join.
 WITH bounds AS (

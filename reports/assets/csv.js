@@ -53,17 +53,17 @@ const gpuctl = (function () {
     return lines;
   }
 
-  // Bars of a Gantt chart, servers first.
+  // Bars of a Gantt chart, nodes first.
   function barsOf(data) {
     const named = (k) => (k < 0 ? null : data.names[k]);
     const at = (t) => (data.dated ? instant(Math.round(data.start + 1000 * t)) : Math.round(10 * (data.start + t)) / 10);
     const lines = [data.columns];
-    data.panels.forEach(([, policy, servers]) => servers.forEach(([server]) => {
-      lines.push([policy, named(server), "server", null, null, null, null, null, null, ...data.span.map(at)]);
+    data.panels.forEach(([, policy, nodes]) => nodes.forEach(([node]) => {
+      lines.push([policy, named(node), "node", null, null, null, null, null, null, ...data.span.map(at)]);
     }));
     data.bars.forEach(([panel, row, what, job, user, queue, gpus, counted, beside, from, to]) => {
-      const [, policy, servers] = data.panels[panel];
-      lines.push([policy, named(servers[row][0]), named(what), named(job), named(user), named(queue), gpus || null, counted || null, named(beside), at(from), at(to)]);
+      const [, policy, nodes] = data.panels[panel];
+      lines.push([policy, named(nodes[row][0]), named(what), named(job), named(user), named(queue), gpus || null, counted || null, named(beside), at(from), at(to)]);
     });
     return lines;
   }

@@ -18,7 +18,7 @@
 
   function start(figure, data) {
     const svg = figure.querySelector("svg.chart"), readout = figure.querySelector(".readout");
-    const hint = "Point at a bar, or focus the figure and press \u2190 \u2192 along a server, \u2191 \u2193 to another one, to read what it is.";
+    const hint = "Point at a bar, or focus the figure and press \u2190 \u2192 along a node, \u2191 \u2193 to another one, to read what it is.";
     const marks = element("g", { class: "marks", "aria-hidden": "true" });
     svg.append(marks);
     readout.textContent = hint;
@@ -30,8 +30,8 @@
       for (let k = 0; k < parts.length; k += 2) rects.push([across(from), parts[k], Math.max(across(to) - across(from), width / 800), parts[k + 1]]);
       return { panel, row, job, user, queue, gpus, counted, beside, from, to, rects };
     });
-    // Servers from the top to the bottom, bars of each in order of time.
-    const rows = data.panels.flatMap(([, , servers], panel) => servers.map((_, row) => bars.filter((bar) => bar.panel === panel && bar.row === row).sort((a, b) => a.from - b.from)));
+    // Nodes from the top to the bottom, bars of each in order of time.
+    const rows = data.panels.flatMap(([, , nodes], panel) => nodes.map((_, row) => bars.filter((bar) => bar.panel === panel && bar.row === row).sort((a, b) => a.from - b.from)));
     const lines = rows.filter((row) => row.length);
     let focus = null;
 
@@ -42,10 +42,10 @@
       return new Date(data.start + 1000 * t).toISOString().slice(0, 16).replace("T", " ");
     };
     function tell(bar) {
-      const [, policy, servers] = data.panels[bar.panel];
+      const [, policy, nodes] = data.panels[bar.panel];
       const shared = bar.counted < 0.995 * bar.gpus ? " (" + number(bar.counted) + " counted, in turns)" : "";
       const parts = [
-        policy + ", " + named(servers[bar.row][0]) + ": " + named(bar.job),
+        policy + ", " + named(nodes[bar.row][0]) + ": " + named(bar.job),
         number(bar.gpus) + (bar.gpus === 1 ? " GPU" : " GPUs") + shared,
         bar.beside < 0 ? "" : "packed with " + named(bar.beside),
         bar.user < 0 ? "" : "user " + named(bar.user),

@@ -101,7 +101,7 @@ class Lanes(TypedDict):
 
     ``columns`` are those of the CSV, ``names`` all names that stand in it. ``start`` is what times count from: ms since
     1970 where ``dated``, else seconds; ``span`` seconds of the window from there on. A panel is its box (user units),
-    its name and, for each row of servers, the name, its top and its height. A bar is [panel, row, what, job, user,
+    its name and, for each row of nodes, the name, its top and its height. A bar is [panel, row, what, job, user,
     queue, GPUs, GPUs counted, beside, from, to, its colours, tops and heights of what is drawn of it]: names by number,
     -1 for none; seconds. ``ways`` are the columns that the digits of the colours stand for, each with who has which
     colour.

@@ -1,6 +1,6 @@
-"""Draws who held GPUs of which server from when to when: one panel a policy, one row a server, one bar an allocation.
+"""Draws who held GPUs of which node from when to when: one panel a policy, one row a node, one bar an allocation.
 
-A bar is as many lanes high as it has GPUs. Which lanes is the drawing's choice: a replay counts a server's GPUs, and
+A bar is as many lanes high as it has GPUs. Which lanes is the drawing's choice: a replay counts a node's GPUs, and
 does not number them.
 """
 
@@ -45,12 +45,12 @@ PANELS = 6
 """At most so many panels are drawn, the first ones."""
 
 LABEL = 10
-"""Characters of a server's name beside its row."""
+"""Characters of a node's name beside its row."""
 
 _RIGHT, _TOP, _BETWEEN, _BOTTOM = 16.0, 26.0, 38.0, 48.0
 _CHARACTER = 9.0
 """Wide, in user units, on a phone."""
-_SERVERS = ("server", "lent")
+_NODES = ("node", "lent")
 _TALL, _PITCH = 240.0, (20.0, 64.0)
 _THIN = 0.45
 """How strong the colour is where jobs take turns."""
@@ -64,19 +64,19 @@ class Bar:
 
     Attributes:
         what: ``job``, ``loan`` or ``down``.
-        server: name.
+        node: name.
         job: name, as those of the user, the queue, and the job whose GPUs it shares.
         user: or empty.
         queue: or empty.
         beside: or empty.
-        gpus: of the server.
+        gpus: of the node.
         counted: of these, mean.
         start: seconds.
         end: seconds.
     """
 
     what: str
-    server: str
+    node: str
     job: str
     user: str
     queue: str
@@ -94,19 +94,19 @@ def gantt(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
         chart: ``x`` and ``end`` are seconds, ``calendar`` the first of them as times; ``series`` names the rows,
             ``facet`` the panels, ``y`` holds `gpuctl.core.charts.GANTT`.
         _table: not needed.
-        frame: the rows to draw; those of servers say the window, too.
+        frame: the rows to draw; those of nodes say the window, too.
     """
     facets = frame[chart.facet].unique(maintain_order=True).to_list()
     parts = {str(name): _bars(chart, frame.filter(frame[chart.facet] == name)) for name in facets[:PANELS]}
     every = [bar for bars in parts.values() for bar in bars]
-    window = next((bar.start, bar.end) for bar in every if _is_server(bar) and bar.end > bar.start)
+    window = next((bar.start, bar.end) for bar in every if _is_node(bar) and bar.end > bar.start)
     shift, dated = _shift(chart, frame)
     ways = _ways([bar for bar in every if bar.what == "job"])
-    servers = {name: [bar for bar in bars if _is_server(bar)] for name, bars in parts.items()}
-    pitch = min(_PITCH[1], max(_PITCH[0], _TALL / max(1, *(len(rows) for rows in servers.values()))))
-    left = 8 + _CHARACTER * max((min(LABEL, len(row.server)) for rows in servers.values() for row in rows), default=0)
+    nodes = {name: [bar for bar in bars if _is_node(bar)] for name, bars in parts.items()}
+    pitch = min(_PITCH[1], max(_PITCH[0], _TALL / max(1, *(len(rows) for rows in nodes.values()))))
+    left = 8 + _CHARACTER * max((min(LABEL, len(row.node)) for rows in nodes.values() for row in rows), default=0)
     boxes: list[Rect] = []
-    for rows in servers.values():
+    for rows in nodes.values():
         top = boxes[-1][1] + boxes[-1][3] + _BETWEEN if boxes else _TOP
         boxes.append((left, top, WIDTH - left - _RIGHT, pitch * max(1, len(rows))))
     figure = blank_figure(boxes[-1][1] + boxes[-1][3] + _BOTTOM)
@@ -127,13 +127,13 @@ def gantt(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
         axes.set_yticks([])
         axes.set_ylim(box[3], 0)
         _panel(axes, data, numbers, (panel, name, box, pitch, window), bars, ways)
-        for k, row in enumerate(servers[name]):
-            label = visible(row.server)
+        for k, row in enumerate(nodes[name]):
+            label = visible(row.node)
             write(figure, 0, box[1] + (k + 0.5) * pitch + 4, label if len(label) <= LABEL else f"…{label[1 - LABEL :]}")
     data["names"] += numbers
     write(figure, WIDTH / 2, boxes[-1][1] + boxes[-1][3] + _BOTTOM - 6,
           span_title((window[0] + shift, window[1] + shift), dated=dated), ha="center")  # fmt: skip
-    words = " ".join(_in_words(name, bars, len(servers[name])) for name, bars in parts.items())
+    words = " ".join(_in_words(name, bars, len(nodes[name])) for name, bars in parts.items())
     return Sketch(figure, (), words, _remarks(every, len(facets)), data=data)
 
 
@@ -143,8 +143,8 @@ def untold(chart: Chart, frame: pl.DataFrame) -> str:
     lacking = [c for c in needed if frame[c].null_count()]
     if lacking:
         return f"Not every row of the table {chart.table} has {' and '.join(lacking)}."
-    servers = frame.filter(frame[chart.y[0]].is_in(_SERVERS) & (frame[chart.end] > frame[chart.x]))
-    return "" if servers.height else f"No row of the table {chart.table} is of a server over some time."
+    nodes = frame.filter(frame[chart.y[0]].is_in(_NODES) & (frame[chart.end] > frame[chart.x]))
+    return "" if nodes.height else f"No row of the table {chart.table} is of a node over some time."
 
 
 def _bars(chart: Chart, part: pl.DataFrame) -> list[Bar]:
@@ -155,8 +155,8 @@ def _bars(chart: Chart, part: pl.DataFrame) -> list[Bar]:
     return [Bar(*row) for row in zip(*texts, *numbers, strict=True)]
 
 
-def _is_server(bar: Bar) -> bool:
-    return bar.what in _SERVERS
+def _is_node(bar: Bar) -> bool:
+    return bar.what in _NODES
 
 
 def _shift(chart: Chart, frame: pl.DataFrame) -> tuple[float, bool]:
@@ -193,7 +193,7 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
     panel, name, box, pitch, window = place
     left, right = axes.get_xlim()
     scale = (right - left) / (window[1] - window[0])
-    rows = [bar for bar in bars if _is_server(bar)]
+    rows = [bar for bar in bars if _is_node(bar)]
 
     def number(text: str) -> int:
         return numbers.setdefault(text, len(numbers)) if text else -1
@@ -205,13 +205,13 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
 
     drawn: dict[tuple[str, bool], list[Rect]] = {}
     told = []
-    for k, server in enumerate(rows):
-        of_it = [bar for bar in bars if bar.server == server.server and not _is_server(bar)]
+    for k, node in enumerate(rows):
+        of_it = [bar for bar in bars if bar.node == node.node and not _is_node(bar)]
         top, tall = k * pitch + 1.5, pitch - 3
-        told.append((number(server.server), _number(box[1] + top), _number(tall)))
-        there = [bar for bar in of_it if bar.what == "loan"] if server.what == "lent" else [server]
+        told.append((number(node.node), _number(box[1] + top), _number(tall)))
+        there = [bar for bar in of_it if bar.what == "loan"] if node.what == "lent" else [node]
         _fill(axes, [(*across(bar), top, tall) for bar in there], FAINT, 0.6)
-        for bar, tops in _places([bar for bar in of_it if bar.what == "job" and bar.gpus], server.gpus):
+        for bar, tops in _places([bar for bar in of_it if bar.what == "job" and bar.gpus], node.gpus):
             colors = "".join(str(way.get(getattr(bar, key), _OTHERS)) for key, way in ways.items())
             heights = [(top + a * tall, (b - a) * tall) for a, b in tops]
             drawn.setdefault((colors, bar.counted < 0.995 * bar.gpus), []).extend(
@@ -237,7 +237,7 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
 
 
 def _places(bars: list[Bar], gpus: int) -> Iterator[tuple[Bar, list[tuple[float, float]]]]:
-    """Where in a server's row each bar is drawn: from and to, as parts of its height."""
+    """Where in a node's row each bar is drawn: from and to, as parts of its height."""
     own = sorted((bar for bar in bars if not bar.beside), key=lambda bar: (bar.start, -bar.end))
     steps = sorted([(bar.start, 1, bar.gpus) for bar in own] + [(bar.end, 0, -bar.gpus) for bar in own])
     most = int(np.cumsum([change for _, _, change in steps]).max()) if steps else 0
@@ -279,27 +279,27 @@ def _fill(axes: Axes, rects: list[Rect], color: str, strength: float, *, gid: st
         add_rectangles(axes, corners, color, strength, gid)
 
 
-def _in_words(name: str, bars: list[Bar], servers: int) -> str:
+def _in_words(name: str, bars: list[Bar], nodes: int) -> str:
     jobs = [bar for bar in bars if bar.what == "job"]
     longest = max(jobs, key=lambda bar: bar.end - bar.start, default=None)
     told = f"{short(name)}: {plural(len(jobs), 'allocation')} of {plural(len({b.job for b in jobs}), 'job')}"
-    told += f" on {plural(servers, 'server')}"
+    told += f" on {plural(nodes, 'node')}"
     if longest is not None:
         told += f", the longest {lasting(longest.end - longest.start)} of {short(longest.job)}"
     return told + "."
 
 
 def _remarks(bars: list[Bar], facets: int) -> tuple[str, ...]:
-    remarks = ["A bar is as high as its GPUs; which GPUs of a server they are is not known."]
+    remarks = ["A bar is as high as its GPUs; which GPUs of a node they are is not known."]
     if any(bar.what == "job" and bar.counted < 0.995 * bar.gpus for bar in bars):
-        remarks.append("Pale: jobs that took turns on a server with fewer GPUs than they asked for.")
+        remarks.append("Pale: jobs that took turns on a node with fewer GPUs than they asked for.")
     if any(bar.beside for bar in bars):
         remarks.append("In the lower half of a bar: a job packed on the same GPUs.")
     if any(bar.what == "lent" for bar in bars):
-        remarks.append("A row with gaps is a server that is there only while it is on loan.")
+        remarks.append("A row with gaps is a node that is there only while it is on loan.")
     if any(bar.what == "down" for bar in bars):
-        remarks.append("A line: the server was down.")
+        remarks.append("A line: the node was down.")
     if unknown := sum(bar.what == "job" and not bar.gpus for bar in bars):
         remarks.append(f"{plural(unknown, 'row')} without GPUs not drawn.")
     remarks += remark_more(facets - PANELS, "panel")
-    return tuple(remarks) + shortened_remark([name for bar in bars for name in (bar.server,) if len(name) > LABEL])
+    return tuple(remarks) + shortened_remark([name for bar in bars for name in (bar.node,) if len(name) > LABEL])

@@ -1,4 +1,4 @@
-"""Draws a heat map: how full each server was over time, one panel a series, in steps of one colour."""
+"""Draws a heat map: how full each node was over time, one panel a series, in steps of one colour."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def _in_words(name: str, cells: Grid, rows: list[str]) -> str:
 def _remarks(rows: list[str], facets: int) -> tuple[str, ...]:
     first, last = short(str(rows[0])), short(str(rows[-1]))
     ends = f"{first} at the top, {last} at the bottom" if len(rows) > 1 else first
-    order = f"Rows are servers in the cluster's order: {ends}."
+    order = f"Rows are nodes in the cluster's order: {ends}."
     return (order, *remark_more(facets - PANELS, "panel"), *shortened_remark([rows[0], rows[-1]]))
 
 

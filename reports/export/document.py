@@ -15,6 +15,7 @@ from gpuctl.core.file_io import read_whole
 from gpuctl.core.notes import Note, Span, known_kind, named, untrusted
 from gpuctl.core.results import Analysis, Column, ResultTable, SourceInfo
 from gpuctl.core.storable_text import storable
+from gpuctl.queries.sections import FORMER_NAMES
 from gpuctl.reports.export.values import json_type, rows
 
 if TYPE_CHECKING:
@@ -169,7 +170,9 @@ def _analysis(found: object) -> Analysis:
     warnings = _list(head.get("warnings"), "warnings")
     return Analysis(
         cluster=_titled(head.get("cluster"), names.get("cluster"), "cluster"),
-        tables=tuple(_table(name, _object(about, f"tables.{name}")) for name, about in tables.items()),
+        tables=tuple(
+            _table(FORMER_NAMES.get(name, name), _object(about, f"tables.{name}")) for name, about in tables.items()
+        ),
         sections=tuple(sections.items()),
         sources=tuple(
             _source(_object(one, f"sources[{k}]"), k) for k, one in enumerate(_list(head.get("sources"), "sources"))

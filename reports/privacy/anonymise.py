@@ -1,4 +1,4 @@
-"""A result whose names are pseudonyms: of users, accounts, jobs, machines, clusters and paths, everywhere in it.
+"""A result whose names are pseudonyms: of users, accounts, jobs, nodes, clusters and paths, everywhere in it.
 
 A pseudonym is ``KIND-`` and 13 characters: 50 bits of HMAC-SHA-256 (RFC 2104) of kind and name under a secret, and 15
 bits of a second one over the first, by which a pseudonym is known again and stays as it is. Who has the secret can
@@ -116,16 +116,14 @@ class Pseudonyms:
 
 
 def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
-    """Return a result without the names of users, accounts, jobs, machines, clusters and paths.
+    """Return a result without the names of users, accounts, jobs, nodes, clusters and paths.
 
     Args:
         analysis: the result.
         pseudonyms: those that it gets; queues keep their names unless it has pseudonyms for them, too.
     """
     queues = note(", queues") if pseudonyms.queues else NONE
-    told = note(
-        "pseudonyms stand for users, accounts, jobs, machines, racks, clusters and paths{queues}", queues=queues
-    )
+    told = note("pseudonyms stand for users, accounts, jobs, nodes, racks, clusters and paths{queues}", queues=queues)
     cluster = pseudonymous(analysis.cluster, pseudonyms)
     return replace(
         analysis,
@@ -235,7 +233,7 @@ def _how(
     of = NAMES.get(name, "value")
     if of == "cluster":
         return lambda text, _row: clusters.get(text) or pseudonyms.of(of, text)
-    if name == "servers":
+    if name == "nodes":
         return lambda text, _row: "".join(
             part if number % 2 else pseudonyms.of(of, part) for number, part in enumerate(_SPAN.split(text))
         )
@@ -394,7 +392,7 @@ def _without_places(text: str, pseudonym: Callable[[str, str], str]) -> str:
 
 
 def _kind(token: str) -> str | None:
-    """Return whether this is a path or the address of a machine; None for anything else."""
+    """Return whether this is a path or the address of a node; None for anything else."""
     if token in KNOWN_FILES or _OUR_PAGES.fullmatch(token):
         return None
     rooted = re.match(r"(?:/|\./|\.\./|~|[A-Za-z]:\\)", token) and len(token) > 1

@@ -27,14 +27,12 @@ NAMES: dict[str, str] = {
     "path": "path",
     "queue": "queue",
     "rack": "rack",
-    "server": "machine",
-    "servers": "machine",
     "store": "path",
     "user": "user",
     "users": "user",
     "vc": "queue",
 }
-"""Column -> whose names it holds; that is also what the pseudonyms begin with. Numbers in them stay (``servers`` may
+"""Column -> whose names it holds; that is also what the pseudonyms begin with. Numbers in them stay (``nodes`` may
 be how many), but for the names of `NUMBERED`."""
 
 NUMBERED = frozenset({"account", "beside", "example_job", "job", "user"})
@@ -48,7 +46,7 @@ WORDS = frozenset({"source_reason", "source_state"})
 first word stays, but that of a state which nobody knows."""
 
 TOLD: dict[tuple[str, str], str] = {
-    ("failure_machines", "bad"): "beside",
+    ("failure_nodes", "bad"): "beside",
     ("predictions", "provenance"): "sentence",
     ("predictions", "reason"): "sentence",
     ("replay_unfinished", "reason"): "sentence",

@@ -28,8 +28,8 @@ LINES = 45
 """The screen has no more lines."""
 TABLES = (
     "overview", "status", "queues", "users", "occupancy", "wait_by_size", "wait_by_queue", "wait_like_for_like",
-    "never_started", "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_servers", "gpu_hours_lost",
-    "failure_reasons", "failure_savings", "failure_machines", "training_convergence",
+    "never_started", "delay_causes", "delay_by_size", "gpu_util_by_state", "gpu_util_by_nodes", "gpu_hours_lost",
+    "failure_reasons", "failure_savings", "failure_nodes", "training_convergence",
 )  # fmt: skip
 """The tables that the screen is made from."""
 
@@ -38,7 +38,7 @@ LOST = (
     "killed, cancelled after its start, preempted or ended by its time limit; and every attempt that was followed by "
     "another one (retried). gpu_hours_lost has them by size, users by user, both by kind"
 )
-_OWN_LINE = frozenset({"failure_machines", "sources"})
+_OWN_LINE = frozenset({"failure_nodes", "sources"})
 _SENTENCES = 6
 _TOP = 5
 
@@ -268,7 +268,7 @@ def _users_by_hours(every: Sequence[Row]) -> Grid | None:
 
 
 def _machines(analysis: Analysis) -> Line | None:
-    every = rows(analysis, "failure_machines")
+    every = rows(analysis, "failure_nodes")
     if not every:
         return None
     bad = [row for row in every if row["bad"] == "yes"]
@@ -283,7 +283,7 @@ def _machines(analysis: Analysis) -> Line | None:
 
 
 def _none_shown(every: Sequence[Row]) -> str:
-    """That no machine is shown to be bad, and how bad one would have to be: no evidence is not evidence of none."""
+    """That no node is shown to be bad, and how bad one would have to be: no evidence is not evidence of none."""
     times = sorted(row["detectable"] if known(row.get("detectable")) else math.inf for row in every)
     least = times[len(times) // 2]
     if not math.isfinite(least):
@@ -310,14 +310,14 @@ def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str
         ("GPU utilization", "gpu_util_by_state", "mean_pct"),
         ("Wait p50, p95", "overview", "wait_p50_min"),
         ("Still waiting", "never_started", "waiting"),
-        ("Suspect machines", "failure_machines", "bad"),
-        ("Suspect machines, none shown: a typical one", "failure_machines", "detectable"),
+        ("Suspect machines", "failure_nodes", "bad"),
+        ("Suspect nodes, none shown: a typical one", "failure_nodes", "detectable"),
     ):
         table = analysis.table(name)
         if table is not None:
             words = next((one.description for one in table.columns if one.name == column), "")
             notes.append((f"{label} (table {name})", f"{words}. {table.population}"))
-    seen = {"overview", "gpu_util_by_state", "never_started", "failure_machines"}
+    seen = {"overview", "gpu_util_by_state", "never_started", "failure_nodes"}
     for name in TABLES:
         table = analysis.table(name)
         if table is not None and name not in seen and table.frame.height:

@@ -1,4 +1,4 @@
-"""Draws a Gantt chart for a terminal: a line a server, in each character the job that held most of it then."""
+"""Draws a Gantt chart for a terminal: a line a node, in each character the job that held most of it then."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     Row = tuple[str, str, str, str, float, float, float]
 
 LINES = 24
-"""At most so many servers, of all policies together."""
+"""At most so many nodes, of all policies together."""
 NAMED = 8
 """So many letters are explained, those of the jobs with most GPU-time."""
 NAME = 24
-"""Characters of a server's name."""
+"""Characters of a node's name."""
 NARROWEST = 12
 _FREE = "."
 
@@ -52,29 +52,29 @@ def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[t
     ]
     from rich.cells import cell_len
 
-    there = [row for row in every if row[2] in {"server", "lent"}]
+    there = [row for row in every if row[2] in {"node", "lent"}]
     borrowed = {row[:2] for row in every if row[2] in {"loan", "job"}}
-    servers = [row for row in there if row[2] == "server" or row[:2] in borrowed]
-    if not servers:
+    nodes = [row for row in there if row[2] == "node" or row[:2] in borrowed]
+    if not nodes:
         return None
-    low, high = servers[0][5:]
-    policies = list(dict.fromkeys(row[0] for row in servers))
+    low, high = nodes[0][5:]
+    policies = list(dict.fromkeys(row[0] for row in nodes))
     each = max(1, (LINES - len(policies)) // len(policies))
-    names = min(NAME, max(cell_len(visible(row[1])) for row in servers)) + 2
+    names = min(NAME, max(cell_len(visible(row[1])) for row in nodes)) + 2
     room = width - names - 2
     if room < NARROWEST or not 0 < high - low < math.inf:
         return None
-    held = {(row[0], row[1]): _slots(_of(every, row), low, high, room) for row in servers}
+    held = {(row[0], row[1]): _slots(_of(every, row), low, high, room) for row in nodes}
     letters, legend = _letters(held.values())
     lines: list[str] = []
-    left_out, idle = 0, len(there) - len(servers)
+    left_out, idle = 0, len(there) - len(nodes)
     for policy in policies:
-        mine = [row for row in servers if row[0] == policy]
+        mine = [row for row in nodes if row[0] == policy]
         left_out += len(mine[each:])
         lines.append(_name(policy, width, signs).rstrip())
-        for _, server, *_ in mine[:each]:
-            drawn = "".join(letters[max(s, key=lambda name: s[name])] if s else _FREE for s in held[policy, server])
-            lines.append(f"  {_name(server, names - 2, signs)}{signs.edge}{drawn}{signs.edge}")
+        for _, node, *_ in mine[:each]:
+            drawn = "".join(letters[max(s, key=lambda name: s[name])] if s else _FREE for s in held[policy, node])
+            lines.append(f"  {_name(node, names - 2, signs)}{signs.edge}{drawn}{signs.edge}")
     first = frame[rule.calendar].drop_nulls() if rule.calendar else None
     shift = 0.0 if first is None or not len(first) else first.dt.epoch("ms")[0] / 1000 - float(frame[rule.x][0])
     dated = first is not None and len(first) == frame.height
@@ -82,9 +82,9 @@ def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[t
     lines.append(f"{' ' * (names + 1)}{below}")
     caption = (
         f"{moment(low + shift, calendar=dated)} to {moment(high + shift, calendar=dated)}; each character is "
-        f"{lasting((high - low) / room)} of a server, and the job that held most GPU-time of it: {legend}; "
-        f"{_FREE} nothing. " + (f"{plural(left_out, 'more server')} not drawn. " if left_out else "")
-        + (f"{plural(idle, 'row')} of servers that were not on loan left out. " if idle else "")
+        f"{lasting((high - low) / room)} of a node, and the job that held most GPU-time of it: {legend}; "
+        f"{_FREE} nothing. " + (f"{plural(left_out, 'more node')} not drawn. " if left_out else "")
+        + (f"{plural(idle, 'row')} of nodes that were not on loan left out. " if idle else "")
     )  # fmt: skip
     return tuple(line for line in lines if line.strip()), f"{caption}From {rule.table}."
 
@@ -100,8 +100,8 @@ def _name(text: str, cells: int, signs: Signs) -> str:
     return set_cell_size(plain, cells - len(cut)) + cut
 
 
-def _of(rows: Iterable[Row], server: Row) -> list[Row]:
-    return [row for row in rows if row[:2] == server[:2] and row[2] == "job"]
+def _of(rows: Iterable[Row], node: Row) -> list[Row]:
+    return [row for row in rows if row[:2] == node[:2] and row[2] == "job"]
 
 
 def _slots(rows: Iterable[Row], low: float, high: float, room: int) -> list[dict[str, float]]:
@@ -117,11 +117,11 @@ def _slots(rows: Iterable[Row], low: float, high: float, room: int) -> list[dict
     return slots
 
 
-def _letters(servers: Iterable[list[dict[str, float]]]) -> tuple[dict[str, str], str]:
+def _letters(nodes: Iterable[list[dict[str, float]]]) -> tuple[dict[str, str], str]:
     """The letter of each job, in order of time, and what the most important ones stand for."""
     total: dict[str, float] = defaultdict(float)
     first: dict[str, int] = {}
-    for slots in servers:
+    for slots in nodes:
         for k, slot in enumerate(slots):
             for job, seconds in slot.items():
                 total[job] += seconds

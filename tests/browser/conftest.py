@@ -64,7 +64,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def replayed() -> tuple[list[Outcome], Workload, Cluster]:
     """What four policies did, two of them under hostile names, with jobs of eleven users."""
     workload, names = random_workload(2000, seed=1), ("fifo", HOSTILE[0], HOSTILE[3], "tiresias")
-    outcomes = [random_outcome(workload, seed=i, policy=name, servers=80) for i, name in enumerate(names)]
+    outcomes = [random_outcome(workload, seed=i, policy=name, nodes=80) for i, name in enumerate(names)]
     users = pl.Series("user", [f"user{k % 11}" for k in range(workload.size)])
     outcomes = [replace(outcome, jobs=outcome.jobs.with_columns(users)) for outcome in outcomes]
     return outcomes, workload, make_cluster(80, 8, down=[(3, 1e5, 4e5)])

@@ -102,7 +102,7 @@ def test_figures_of_a_replay_as_csv(opened: Callable[..., Opened], replay_report
     head, *cells = of_figure(page, "chart-replay-heatmap")
     assert head == ["policy", "servers", "ts", "busy_pct", "down_pct"]
     assert {p for p, *_ in cells} == names
-    # at most 64 rows of servers, 100 periods, four policies
+    # at most 64 rows of nodes, 100 periods, four policies
     assert len(cells) == len({s for _, s, *_ in cells}) * 100 * 4
     assert all(0 <= float(busy) <= 100 for *_, busy, _ in cells)
     assert any(float(down) == 100 for *_, down in cells)

@@ -24,9 +24,9 @@ def test_rules_are_written_and_taken_by_what_ifs(gpuctl: Gpuctl, thin_data: Path
     assert set(whole) == {"calibrated", "philly, defaults", "fifo", "fifo-skip", "recorded"}
     assert whole["recorded"]["within_1min_pct"] == 100
     assert {row["by"] for row in scores} >= {"all", "size_bucket", "queue"}
-    what_if = json.loads(gpuctl("replay", *logs, "--calibrated", rules, "--add-servers", "1", "--json", "-q").stdout)
+    what_if = json.loads(gpuctl("replay", *logs, "--calibrated", rules, "--add-nodes", "1", "--json", "-q").stdout)
     assert "the mean wait of the part of the trace that nothing was fitted to" in what_if["settings"]["fidelity"]
-    assert what_if["settings"]["changes"] == "--add-servers 1"
+    assert what_if["settings"]["changes"] == "--add-nodes 1"
     for name, value in ((row["name"], row["value"]) for row in found["tables"]["calibration_rules"]["rows"]):
         if not name.startswith("quota ") and name != "locality":
             told = "True" if value == "true" else "False" if value == "false" else value

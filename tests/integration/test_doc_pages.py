@@ -109,7 +109,7 @@ def test_every_policy_has_a_small_figure_that_the_code_draws() -> None:
         assert "<script" not in text
         page = DOCS / "reference" / "policies" / f"{place.stem}.md"
         assert f"](../../images/policies/{place.stem}.svg)" in page.read_text("utf-8")
-    # one that packs and takes turns, one that borrows servers, and a plain one; `make docs` draws all
+    # one that packs and takes turns, one that borrows nodes, and a plain one; `make docs` draws all
     done = subprocess.run(
         [sys.executable, ROOT / "tools" / "policy_figures.py", "--check", "fifo", "gandiva", "aryl"],
         env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False,

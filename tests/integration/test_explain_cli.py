@@ -80,7 +80,7 @@ def test_what_a_policy_decided(gpuctl: Callable[..., subprocess.CompletedProcess
     assert "2 clusters" in refused.stderr
     made = json.loads(gpuctl("explain", "second", store, "--cluster", "jobs.csv@fifo", "--json", "-q").stdout)
     [start, *_] = made["decisions"]
-    assert (start["t_s"], start["decision"], start["gpus"], start["servers"]) == (600, "start", 8, 1)
+    assert (start["t_s"], start["decision"], start["gpus"], start["nodes"]) == (600, "start", 8, 1)
     assert start["reason"]
     assert made["decisions_from"] == str(replayed / "decisions" / "fifo.jsonl")
     shown = gpuctl("explain", "second", store, "--cluster", "jobs.csv@fifo", "-q").stdout

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @pytest.fixture(scope="module")
 def tables(gpuctl: Run, root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
     out = tmp_path_factory.mktemp("failures") / "all.json"
-    names = ("failures", "failure_machines")
+    names = ("failures", "failure_nodes")
     asked = [part for name in names for part in ("--table", name)]
     gpuctl("analyze", root / "sample_data" / "failures", *asked, "--json", "--output", out)
     found = json.loads(out.read_text())["tables"]
@@ -46,4 +46,4 @@ def test_jobs_failed_for_their_true_reasons(root: Path, tables: dict[str, list[d
 
 
 def test_the_broken_node_is_the_only_one_blamed(tables: dict[str, list[dict[str, Any]]]) -> None:
-    assert [row["machine"] for row in tables["failure_machines"] if row["bad"] == "yes"] == [BROKEN]
+    assert [row["machine"] for row in tables["failure_nodes"] if row["bad"] == "yes"] == [BROKEN]

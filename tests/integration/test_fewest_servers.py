@@ -1,4 +1,4 @@
-"""A gang that ran on fewer servers than the listed sizes allow has no servers in excess, rather than minus one."""
+"""A gang that ran on fewer nodes than the listed sizes allow has no nodes in excess, rather than minus one."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ PartitionName=gpu Nodes=g[1-2] Default=YES
 """
 
 
-def test_no_gang_has_fewer_than_no_servers_in_excess(gpuctl: Run, tmp_path: Path) -> None:
+def test_no_gang_has_fewer_than_no_nodes_in_excess(gpuctl: Run, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "sacct.txt").write_text(SACCT.format(d="2026-11-02"))
     (tmp_path / "logs" / "slurm.conf").write_text(CONF)
     done = gpuctl("analyze", tmp_path / "logs", "--table", "locality_by_size", "--json")
     rows = {row["size_bucket"]: row for row in json.loads(done.stdout)["tables"]["locality_by_size"]["rows"]}
-    # eight GPUs on one server that is listed with four; four GPUs on two servers of which one would do
-    assert (rows["5-8"]["excess_servers"], rows["5-8"]["at_fewest_pct"]) == (0.0, 100.0)
-    assert (rows["2-4"]["excess_servers"], rows["2-4"]["at_fewest_pct"]) == (1.0, 0.0)
+    # eight GPUs on one node that is listed with four; four GPUs on two nodes of which one would do
+    assert (rows["5-8"]["excess_nodes"], rows["5-8"]["at_fewest_pct"]) == (0.0, 100.0)
+    assert (rows["2-4"]["excess_nodes"], rows["2-4"]["at_fewest_pct"]) == (1.0, 0.0)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 SAMPLE = Path(__file__).resolve().parents[2] / "sample_data" / "philly"
 OWN = (
     "status", "users", "runtime_by_size", "runtime_cdf", "job_times", "wait_by_size", "wait_by_queue", "never_started",
-    "wait_cdf", "waits", "attempts_by_size", "gpu_hours_lost", "gpu_util_by_state", "gpu_util_by_servers",
+    "wait_cdf", "waits", "attempts_by_size", "gpu_hours_lost", "gpu_util_by_state", "gpu_util_by_nodes",
     "gpu_util_cdf", "failure_reasons", "failure_categories", "failures_by_size", "failures_by_queue",
     "failures_by_user", "failures", "retry_by_size", "retry_reasons", "failure_savings", "activity_by_user",
     "activity_by_queue",
 )  # fmt: skip
 """Tables that the jobs chosen make alone."""
-ABOUT_ALL = ("occupancy", "activity", "fragmentation", "failure_machines", "delay_settings", "host_util", "sources")
+ABOUT_ALL = ("occupancy", "activity", "fragmentation", "failure_nodes", "delay_settings", "host_util", "sources")
 """Tables of the cluster: the same with and without a filter."""
 USERS = ("d5f405", "b4969d", "b49693", "b4969f", "b496a0", "b49691", "b4968e", "b49697")
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BOTH = ("--lesson", "locality", "--lesson", "sharing")
-SMALL: dict[str, Any] = {"jobs": 400, "days": 1.5, "telemetry_days": 1.5, "servers": 10, "users": 16}
+SMALL: dict[str, Any] = {"jobs": 400, "days": 1.5, "telemetry_days": 1.5, "nodes": 10, "users": 16}
 
 
 @pytest.fixture(scope="module")
@@ -46,17 +46,17 @@ def test_what_was_planted_is_measured_and_shown(gpuctl: Callable[..., Any], trac
     )
     tables = json.loads(kept.read_text())["tables"]
     inputs = {row["what"]: row for row in _rows(tables["lesson_inputs"])}
-    slow = inputs["speed of a gang on more servers, for that on the fewest"]
-    beside = inputs["speed beside another job on the server, for that alone"]
+    slow = inputs["speed of a gang on more nodes, for that on the fewest"]
+    beside = inputs["speed beside another job on the node, for that alone"]
     assert slow["low"] <= 0.6 <= slow["high"]
     assert beside["low"] <= 0.85 <= beside["high"]
     answers = _rows(tables["lessons"])
-    waits = next(row for row in answers if row["rule"] == "never on more servers")
+    waits = next(row for row in answers if row["rule"] == "never on more nodes")
     assert waits["gpu_hours"] == "saves"
     assert waits["gpu_hours_saved"] > 0
     named = {row["lesson"] for row in answers}
     assert named == {"locality", "sharing"}
-    # never on more servers: nobody is slowed down, and GPU-hours are the least of all rules
+    # never on more nodes: nobody is slowed down, and GPU-hours are the least of all rules
     curve = [row for row in _rows(tables["locality_curve"]) if row["size_bucket"] == "all"]
     least = min(row["gpu_hours"] for row in curve)
     assert next(row for row in curve if row["rule"] == "never")["gpu_hours"] == pytest.approx(least)
@@ -67,7 +67,7 @@ def test_what_was_planted_is_measured_and_shown(gpuctl: Callable[..., Any], trac
     out = StringIO()
     print_screen(screen(read_document(kept)), width=100, color=False, file=out)
     assert "move jobs for gangs" in out.getvalue()
-    assert "\nAnswer: never on more servers: saves " in out.getvalue()
+    assert "\nAnswer: never on more nodes: saves " in out.getvalue()
     assert len(out.getvalue().splitlines()) <= 45
 
 

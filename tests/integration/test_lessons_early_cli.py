@@ -67,8 +67,8 @@ def test_a_replay_asks_for_the_reasons_by_itself(
     plain, early = rows(document, "replay_preemptions")
     # the pool is a row of its own, which only one policy has
     heat = rows(document, "replay_heatmap")
-    assert {row["policy"] for row in heat if row["servers"] == "(first runs)"} == {"early"}
-    assert len({(row["policy"], row["servers"]) for row in heat}) == 2 * len({row["servers"] for row in heat}) - 1
+    assert {row["policy"] for row in heat if row["nodes"] == "(first runs)"} == {"early"}
+    assert len({(row["policy"], row["nodes"]) for row in heat}) == 2 * len({row["nodes"] for row in heat}) - 1
     assert "(first runs)" in page.read_text()
     caught = sum(row["caught"] for row in rows(found, "early_failures") if row["category"] == "all")
     gangs = sum(row["gangs"] for row in rows(found, "early_failure_rules") if row["first_run_min"] == 10)

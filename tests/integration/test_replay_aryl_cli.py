@@ -12,8 +12,8 @@ import polars as pl
 import pytest
 
 Gpuctl = Callable[..., subprocess.CompletedProcess[str]]
-SERVERS = ("--cluster", "6x4+2x8", "--per-rack", "4", "--inference", "9x8")
-LOAD = "time_s,servers_free\n0,9\n10000,2\n30000,6\n30100,5\n60000,0\n"
+NODES = ("--cluster", "6x4+2x8", "--per-rack", "4", "--inference", "9x8")
+LOAD = "time_s,nodes_free\n0,9\n10000,2\n30000,6\n30100,5\n60000,0\n"
 
 
 @pytest.fixture
@@ -29,10 +29,10 @@ def test_loans_and_growth_of_a_csv_of_jobs(gpuctl: Gpuctl, root: Path, tmp_path:
     for name, policies in zip(names, ("fifo,aryl", "fifo,aryl", "aryl"), strict=True):
         (tmp_path / name).mkdir()
         found = gpuctl(
-            "replay", jobs, *SERVERS, "--policy", policies, "--param", "aryl.ratio=2", "--inference-load", load,
+            "replay", jobs, *NODES, "--policy", policies, "--param", "aryl.ratio=2", "--inference-load", load,
             "--parquet", "out", cwd=tmp_path / name,
         )  # fmt: skip
-        assert "note: aryl: inference lent servers " in found.stderr
+        assert "note: aryl: inference lent nodes " in found.stderr
         assert "too late: it missed " in found.stderr
         assert "daily curve" not in found.stderr
     # the same input gives the same bytes; alone its speeds are its own, in one table those of all
@@ -60,7 +60,7 @@ def test_loans_and_growth_of_a_csv_of_jobs(gpuctl: Gpuctl, root: Path, tmp_path:
 
 
 def test_without_a_load_a_daily_curve_is_assumed_and_named(gpuctl: Gpuctl, root: Path) -> None:
-    found = gpuctl("replay", root / "sample_data/jobs.csv", *SERVERS, "--policy", "aryl", "--json")
+    found = gpuctl("replay", root / "sample_data/jobs.csv", *NODES, "--policy", "aryl", "--json")
     assert "the load of inference is an assumed daily curve" in found.stderr
     given = json.loads(found.stdout)["tables"]["replay_summary"]
     assert np.isfinite(given["rows"][0]["jct_mean_s"])
@@ -72,10 +72,10 @@ def test_requests_of_a_trace_are_a_load(gpuctl: Gpuctl, root: Path, tmp_path: Pa
     head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type"
     (tmp_path / "BurstGPT_1.csv").write_text("\n".join([head, *rows]))
     gpuctl("ingest", tmp_path / "BurstGPT_1.csv", "--db", tmp_path / "llm.duckdb")
-    command = ("replay", root / "sample_data/jobs.csv", *SERVERS, "--policy", "aryl", "--json", "--inference-load")
+    command = ("replay", root / "sample_data/jobs.csv", *NODES, "--policy", "aryl", "--json", "--inference-load")
     found = gpuctl(*command, tmp_path / "llm.duckdb")
     assert "is that of 1 service in 3 days of a trace" in found.stderr
-    # the same as a table: 9 servers at the peak, 1.02 x 9 / 10 of them at night
+    # the same as a table: 9 nodes at the peak, 1.02 x 9 / 10 of them at night
     lines = [f"{d * 86400 + h * 3600},{free}" for d in range(60) for h, free in ((0, 8), (8, 0), (20, 8))]
     (tmp_path / "load.csv").write_text("\n".join(["time_s,servers_free", *lines]))
     told = [json.loads(run.stdout)["tables"] for run in (found, gpuctl(*command, tmp_path / "load.csv"))]
@@ -91,7 +91,7 @@ def test_an_experiment_file_says_the_same(gpuctl: Gpuctl, root: Path, tmp_path: 
     shown = ("--per-rack", "4", "--jobs", "1", "--json")
     of_file = json.loads(gpuctl("replay", "--experiment", path, *shown).stdout)
     options = ("--policy", "aryl", "--param", "aryl.ratio=1,3", "--inference-load", load, "--jobs", "1", "--json")
-    of_options = json.loads(gpuctl("replay", root / "sample_data/jobs.csv", *SERVERS, *options).stdout)
+    of_options = json.loads(gpuctl("replay", root / "sample_data/jobs.csv", *NODES, *options).stdout)
     assert of_file["tables"] == of_options["tables"]
     twice = gpuctl("replay", "--experiment", path, "--inference", "1x8", check=False)
     assert (twice.returncode, "--inference: " in twice.stderr) == (2, True)
@@ -100,9 +100,9 @@ def test_an_experiment_file_says_the_same(gpuctl: Gpuctl, root: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("options", "code", "told"),
     [
-        (("--inference-load", "load.csv"), 2, "--inference-load is for the servers of --inference"),
-        (("--inference", "9"), 2, "--inference 9: expected 1 to 100,000 servers"),
-        (("--inference", "9x2"), 2, "a server of 2 GPUs counts as none"),
+        (("--inference-load", "load.csv"), 2, "--inference-load is for the nodes of --inference"),
+        (("--inference", "9"), 2, "--inference 9: expected 1 to 100,000 nodes"),
+        (("--inference", "9x2"), 2, "a node of 2 GPUs counts as none"),
         (("--inference", "9x8", "--inference-load", "none.csv"), 3, "none.csv"),
     ],
 )

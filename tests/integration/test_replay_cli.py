@@ -96,7 +96,7 @@ def test_names_offered_are_those_there_are() -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "error"),
     [
-        (["--policy", "fifo"], 2, "names no servers"),
+        (["--policy", "fifo"], 2, "names no nodes"),
         (["--cluster", "4x8"], 2, "no policy to replay"),
         (["--cluster", "4x8", "--policy", "fifi"], 2, "did you mean fifo"),
         (["--cluster", "4by8", "--policy", "fifo"], 2, "no such file, and no short form"),
@@ -254,7 +254,7 @@ def test_hash_seeds_change_nothing(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -
         log = (tmp_path / "log1" / name).read_bytes()
         assert log == (tmp_path / "log2" / name).read_bytes()
         first = json.loads(log.splitlines()[0])
-        assert set(first) >= {"t_s", "decision", "job", "gpus", "servers", "reason"}
+        assert set(first) >= {"t_s", "decision", "job", "gpus", "nodes", "reason"}
     assert results(tmp_path / "out1") == results(tmp_path / "out2")
 
 
@@ -268,8 +268,8 @@ def test_what_ifs(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -> None:
 
     usual = waits()
     assert waits("--scale-load", "1.5") > usual
-    assert waits("--add-servers", "2") < usual
-    assert waits("--add-servers", "2x8") == waits("--add-servers", "2")
+    assert waits("--add-nodes", "2") < usual
+    assert waits("--add-nodes", "2x8") == waits("--add-nodes", "2")
     half = json.loads(
         gpuctl("replay", jobs, "--cluster", "4x8", "--policy", "fifo", "--window", "..86400", "--json").stdout
     )
@@ -289,9 +289,7 @@ def trace(thin_data: Path) -> list[Path]:
     return [thin_data / "philly" / name for name in ("cluster_job_log", "cluster_machine_list")]
 
 
-def test_a_trace_on_its_own_servers_against_what_was_recorded(
-    gpuctl: Gpuctl, trace: list[Path], tmp_path: Path
-) -> None:
+def test_a_trace_on_its_own_nodes_against_what_was_recorded(gpuctl: Gpuctl, trace: list[Path], tmp_path: Path) -> None:
     store = tmp_path / "replay.duckdb"
     done = gpuctl(
         "replay", *trace, "--policy", "recorded,fifo-skip", "--against", "recorded", "--baseline", "recorded",
@@ -326,12 +324,12 @@ def test_a_trace_on_its_own_servers_against_what_was_recorded(
     assert again.stdout.splitlines()[1].split("\t")[1] == "652"
 
 
-def test_a_store_on_other_servers(gpuctl: Gpuctl, trace: list[Path], tmp_path: Path) -> None:
+def test_a_store_on_other_nodes(gpuctl: Gpuctl, trace: list[Path], tmp_path: Path) -> None:
     db = tmp_path / "t.duckdb"
     gpuctl("ingest", *trace, "--db", db)
     done = gpuctl("--json", "replay", "--db", db, "--policy", "fifo-skip", "--cluster", "16x8", "--work", "last")
     found = json.loads(done.stdout)
-    assert found["settings"]["locality"].startswith("off: these are not the servers")
+    assert found["settings"]["locality"].startswith("off: these are not the nodes")
     before = db.read_bytes()
     done = gpuctl("replay", db, "--policy", "fifo", "--store", db, check=False)
     assert done.returncode == 4
@@ -466,8 +464,8 @@ def test_models_for_policies_of_ones_own_are_read_and_told(gpuctl: Gpuctl, root:
     assert told["packed jobs"] == "by class of both as in pairs.csv; beside several jobs these are multiplied"
     assert told["time slices"] == "30 s, and 2 s to switch"
     assert told["preemption overhead"] == "none: preemption is free; 3 s for a resize or migration"
-    servers = ("--cluster", examples / "typed_servers.toml")
-    told = json.loads(gpuctl(*asked, *servers, "--speeds", examples / "speeds.csv").stdout)["settings"]
+    nodes = ("--cluster", examples / "typed_nodes.toml")
+    told = json.loads(gpuctl(*asked, *nodes, "--speeds", examples / "speeds.csv").stdout)["settings"]
     assert told["speed"].startswith("by class of jobs and GPU type as in speeds.csv")
     assert "time slices" not in told
     wrong = gpuctl(*asked, "--cluster", "2x4", "--time-slice", "0", check=False)

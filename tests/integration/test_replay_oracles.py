@@ -60,7 +60,7 @@ EXACT = [
         ("easy_backfill_pyss", (f"{SMALL[0]}_{limits}", SMALL[1]), "easy", {"passes": "event"}, FREE, None)
         for limits in ("exact", "coarse")
     ),
-    # any GPUs will do: on servers as on a pool
+    # any GPUs will do: on nodes as on a pool
     ("easy_backfill_pyss", (f"{SMALL[0]}_exact", ON_16[1]), "easy", {}, FREE, None),
 ]
 Times = dict[str, tuple[float, float]]
@@ -109,10 +109,10 @@ def test_job_for_job(
     cost: tuple[str, float],
     placement: str | None,
 ) -> None:
-    name, servers = case
+    name, nodes = case
     work = read_jobs(oracles / folder / f"{name}_input.csv")
     work = dataclasses.replace(work, segment_s=work.segment_s + cost[1])
-    done = simulate(work, parse_cluster(servers, work), policy, params, cost=cost[0], placement=placement)
+    done = simulate(work, parse_cluster(nodes, work), policy, params, cost=cost[0], placement=placement)
     found = done.outcome().jobs.select("job", "start_s", "end_s").iter_rows()
     expected = told(oracles / folder / f"{name}_expected.csv")
     assert differences(expected, {job: (start, end) for job, start, end in found}) == {}

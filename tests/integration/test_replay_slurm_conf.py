@@ -1,4 +1,4 @@
-"""``gpuctl replay --slurm-conf``: the nodes of slurm.conf are the servers where a replay knows no others."""
+"""``gpuctl replay --slurm-conf``: the nodes of slurm.conf are the nodes where a replay knows no others."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def reader(tmp_path: Path) -> str:
     return f"{tmp_path / 'mine.py'}:First"
 
 
-def test_the_nodes_of_slurm_conf_are_the_servers(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+def test_the_nodes_of_slurm_conf_are_the_nodes(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
     done = gpuctl("replay", tmp_path / "jobs.csv", "--slurm-conf", tmp_path, "--policy", reader, "--parquet", out)
-    assert "note: replayed on the nodes of slurm.conf of here: 2 servers, 8 GPUs" in done.stderr
+    assert "note: replayed on the nodes of slurm.conf of here: 2 nodes, 8 GPUs" in done.stderr
     assert "note: 1 node whose State keeps jobs off is left out" in done.stderr
     # b waits for n1, the only node of its partition, and c for both
     starts = dict(pl.read_parquet(out / "jobs.parquet").select("job", "start_s").rows())
@@ -70,12 +70,12 @@ cpu=4,gres/gpu=4,node=1|1|n1|01:00:00
 """
 
 
-def test_servers_that_a_log_does_not_list_are_those_of_slurm_conf(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+def test_nodes_that_a_log_does_not_list_are_those_of_slurm_conf(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
     (tmp_path / "sacct.txt").write_text(SACCT)
     out = tmp_path / "out"
     conf = ("--slurm-conf", tmp_path / "slurm.conf", "--policy", reader, "--parquet", out)
     done = gpuctl("replay", tmp_path / "sacct.txt", *conf)
-    assert "note: replayed on the nodes of slurm.conf of here: 2 servers, 8 GPUs" in done.stderr
+    assert "note: replayed on the nodes of slurm.conf of here: 2 nodes, 8 GPUs" in done.stderr
     # 2 had to wait for n1, which was all that its jobs were seen on; n2 was free
     assert pl.read_parquet(out / "jobs.parquet")["start_s"].to_list() == [0, 1]
     done = gpuctl("replay", tmp_path / "sacct.txt", "--policy", "fifo", "--parquet", out)
@@ -83,10 +83,10 @@ def test_servers_that_a_log_does_not_list_are_those_of_slurm_conf(gpuctl: Gpuctl
     assert pl.read_parquet(out / "jobs.parquet")["start_s"].to_list() == [0, 60]
 
 
-def test_servers_that_are_given_go_before_it(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
+def test_nodes_that_are_given_go_before_it(gpuctl: Gpuctl, reader: str, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    servers, conf = ("--cluster", "4x4"), ("--slurm-conf", tmp_path / "slurm.conf")
-    done = gpuctl("replay", tmp_path / "jobs.csv", *conf, "--policy", reader, *servers, "--parquet", out)
+    nodes, conf = ("--cluster", "4x4"), ("--slurm-conf", tmp_path / "slurm.conf")
+    done = gpuctl("replay", tmp_path / "jobs.csv", *conf, "--policy", reader, *nodes, "--parquet", out)
     assert "nodes of slurm.conf" not in done.stderr
     assert pl.read_parquet(out / "jobs.parquet")["start_s"].to_list() == [0, 1, 2]
 
@@ -114,7 +114,7 @@ def test_the_sample_site_under_its_slurm_and_under_another(gpuctl: Gpuctl, sampl
     site, out = sample_data / "site", tmp_path / "out"
     conf = ("--slurm-conf", site, "--policy", "slurm,narrow=slurm,fifo", "--param", "narrow.backfill=false")
     done = gpuctl("replay", site / "jobs.csv", *conf, "--parquet", out)
-    assert "note: replayed on the nodes of slurm.conf of site: 4 servers, 32 GPUs" in done.stderr
+    assert "note: replayed on the nodes of slurm.conf of site: 4 nodes, 32 GPUs" in done.stderr
     # what a policy says of a site, once for all that say it
     assert done.stderr.count("note: slurm, narrow: ") >= 1
     assert "note: fifo" not in done.stderr

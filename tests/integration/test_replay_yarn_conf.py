@@ -39,7 +39,7 @@ def test_the_sample_site_under_its_capacity_scheduler(gpuctl: Gpuctl, root: Path
         .agg(pl.col("wait_s").mean())
     )
     mean = {(policy, name): wait for policy, name, wait in waits.rows()}
-    # 70 % of the servers in place of 40 % are what production's jobs wait less for, and research's more
+    # 70 % of the nodes in place of 40 % are what production's jobs wait less for, and research's more
     assert mean["moved", "production"] < mean["asis", "production"]
     assert mean["moved", "research"] > mean["asis", "research"]
 

@@ -252,7 +252,7 @@ def test_a_report_without_names(gpuctl: Run, folder: Path, tmp_path: Path) -> No
     (folder / "key").write_text("0123456789abcdef0123456789abcdef\n")
     names = {row["user"] for row in table_of(folder / "a.json", "job_times")}
     names |= {row["job"] for row in table_of(folder / "a.json", "job_times")}
-    names |= {row["machine"] for row in table_of(folder / "a.json", "failure_machines")}
+    names |= {row["machine"] for row in table_of(folder / "a.json", "failure_nodes")}
     names |= {row["evidence"] for row in table_of(folder / "a.json", "failures")} - {None}
     names |= {"sacct.txt", "job-logs.tar.gz", "s.duckdb", "small.csv", str(folder)}
     assert len(names) > 500

@@ -26,12 +26,12 @@ def drawn(rng: random.Random) -> Site:
     """A site of any shape, load, number of queues, relaxation and rule of borrowing."""
     shares = [rng.uniform(0.5, 1.5) for _ in range(rng.choice([2, 3, 4, 6, 8]))]
     promised = rng.uniform(1.0, 2.0)
-    servers = (8,) * rng.choice([2, 4, 6]) + (rng.choice([2, 4]),) * rng.choice([0, 2, 4])
+    nodes = (8,) * rng.choice([2, 4, 6]) + (rng.choice([2, 4]),) * rng.choice([0, 2, 4])
     return Site(
         seed=rng.randrange(10**9),
         jobs=rng.choice([500, 800, 1200]),
         load=rng.choice([0.7, 0.85, 0.95, 1.05]),
-        racks=(servers,) * rng.choice([1, 2, 3, 4]),
+        racks=(nodes,) * rng.choice([1, 2, 3, 4]),
         quotas=tuple(promised * share / sum(shares) for share in shares),
         borrow=rng.choice([0.0, rng.uniform(0.5, 1.0), rng.uniform(0.5, 1.0), rng.uniform(0.5, 1.0)]),
         tick=rng.choice([30.0, 60.0, 120.0]),
@@ -62,10 +62,10 @@ class Answer:
 
 def answer(made: Made) -> Answer:
     """The causes of a trace of which nothing is told but its log."""
-    unknown = replace(made.servers, rack=np.full(made.servers.gpus.size, -1))
+    unknown = replace(made.nodes, rack=np.full(made.nodes.gpus.size, -1))
     known = scheduler_rules.GivenRules(np.full(int(made.holdings.queue.max()) + 1, np.nan), None)
     found = scheduler_rules.find(made.waits, made.holdings, guess_layouts(unknown, made.gangs), known)
-    cluster = delays.Cluster(made.holdings, (found.layout.servers,), found.limits, found.borrow_below)
+    cluster = delays.Cluster(made.holdings, (found.layout.nodes,), found.limits, found.borrow_below)
     said = delays.split(made.waits, cluster, delays.states(made.waits, cluster)).seconds.sum(axis=0)
     shares = [100 * seconds / found.waited for seconds in (said, found.low[:3], found.high[:3], made.truth.sum(axis=0))]
     return Answer(*shares, found.best / found.waited)

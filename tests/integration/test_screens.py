@@ -206,7 +206,7 @@ def test_names_from_logs_are_cut_and_made_harmless(whole: dict[str, Analysis], w
         values = pl.Series(column, (names * (count // len(names) + 1))[:count], dtype=pl.String)
         return replace(found, frame=found.frame.with_columns(values))
 
-    for table, column in (("users", "user"), ("queues", "queue"), ("failure_machines", "machine")):
+    for table, column in (("users", "user"), ("queues", "queue"), ("failure_nodes", "machine")):
         changed = tuple(renamed(one, column) if one.name == table else one for one in full.tables)
         found = replace(full, cluster="c" * 500, tables=changed, warnings=("w" * 900, "\x1b[31m red " * 40))
         text = drawn(analysis.screen(found), width)
@@ -249,7 +249,7 @@ def test_a_table_alone_is_as_among_all(whole: dict[str, Analysis], stores: dict[
     with Store(stores["philly"]) as store:
         for table in whole["philly"].tables:
             # of the telemetry's tables, one will do: they share all that they are made from
-            telemetry = table.section == "utilization" and table.name != "gpu_util_by_servers"
+            telemetry = table.section == "utilization" and table.name != "gpu_util_by_nodes"
             if telemetry or not together[table.name].frame.is_empty():
                 continue
             [alone] = analyze(store, Options(tables=(table.name,))).tables

@@ -253,7 +253,7 @@ def test_each_attempt_stands_on_the_machines_it_ran_on(lab: Found, attempts: dic
                 continue
             assert set(found) == run.machines, (key, wanted.kind)
             assert sum(gpus for gpus, _ in found.values()) == wanted.asked, (key, wanted.kind)
-            assert attempt["servers"] == len(run.machines)
+            assert attempt["nodes"] == len(run.machines)
             if len(found) == 1:
                 assert found[run.machine] == (len(run.gpus), found[run.machine][1]), (key, wanted.kind)
                 assert not found[run.machine][1]

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 SHAPES = {
     "one rack": ["--racks", "1", "--big", "8", "--small", "0"],
-    "small servers": ["--racks", "3", "--big", "4", "--small", "10"],
+    "small nodes": ["--racks", "3", "--big", "4", "--small", "10"],
     "many racks": ["--racks", "7", "--big", "4", "--small", "2"],
 }
 RELAX = {"fast": ["--relax1", "300", "--relax2", "1200"], "never": ["--relax1", "1e9", "--relax2", "1e9"], "usual": []}
 CASES = [
     ("one rack", "usual", 11, 0.6, ["--borrow", "0"]),
-    ("small servers", "fast", 12, 1.0, ["--borrow", "0.5"]),
+    ("small nodes", "fast", 12, 1.0, ["--borrow", "0.5"]),
     ("many racks", "never", 13, 1.2, ["--quota-factor", "1.1", "--tick", "600"]),
 ]
 
@@ -149,9 +149,9 @@ def test_names_that_stay(
         "--borrow-below", "0.8", "--parquet", out, env=remember,
     )  # fmt: skip
     rows = pl.read_parquet(out / "queue_delays.parquet")
-    wanted = {"job", "attempt", "queue", "gpus", "servers", "wait_s", "fair_share_s", "capacity_s", "fragmentation_s"}
+    wanted = {"job", "attempt", "queue", "gpus", "nodes", "wait_s", "fair_share_s", "capacity_s", "fragmentation_s"}
     assert wanted <= set(rows.columns)
-    for name in ("overview", "gpu_util_by_servers", "status"):
+    for name in ("overview", "gpu_util_by_nodes", "status"):
         assert pl.read_parquet(out / f"{name}.parquet").height > 0, name
     long = {"job_times", "queue_delays", "waits", "failures", "idle_jobs", "activity_by_user"}
     shown = json.loads(gpuctl("analyze", directory, "--json", env=remember).stdout)["tables"]

@@ -187,7 +187,7 @@ def test_fragmentation_over_time(user: User) -> None:
 
 
 def ways(made: Made, free: dict[str, int], gpus: int) -> Iterator[tuple[set[str], int]]:
-    """By rack: the servers that a gang could use, where it fits on the fewest servers of 8 that can hold it."""
+    """By rack: the nodes that a gang could use, where it fits on the fewest nodes of 8 that can hold it."""
     fewest = -(-gpus // 8)
     for rack in set(made.rack.values()):
         members = sorted((name for name in free if made.rack[name] == rack), key=lambda name: -free[name])
@@ -199,7 +199,7 @@ def ways(made: Made, free: dict[str, int], gpus: int) -> Iterator[tuple[set[str]
 
 
 def _swaps(members: list[str], free: dict[str, int], fewest: int, name: str, gpus: int) -> bool:
-    """Whether some set of so many servers with this one among them holds the gang: the best others beside it."""
+    """Whether some set of so many nodes with this one among them holds the gang: the best others beside it."""
     others = [free[other] for other in members if other != name][: fewest - 1]
     return len(others) == fewest - 1 and free[name] + sum(others) >= gpus
 
@@ -210,7 +210,7 @@ def largest(made: Made, free: dict[str, int]) -> int:
 
 
 def stranded(made: Made, free: dict[str, int], waiting: list[int]) -> int:
-    """Free GPUs on servers that none of the waiting gangs could use."""
+    """Free GPUs on nodes that none of the waiting gangs could use."""
     if not waiting:
         return 0
     used = {name for gpus in set(waiting) for names, _ in ways(made, free, gpus) for name in names}
@@ -235,7 +235,7 @@ def site(user: User) -> list[object]:
 
 
 def test_which_nodes_are_bad(user: User) -> None:
-    rows = user.asked("analyze", "nodes", "bad")["failure_machines"]
+    rows = user.asked("analyze", "nodes", "bad")["failure_nodes"]
     assert [row["machine"] for row in rows if row["bad"] == "yes"] == [BAD_MACHINE]
     failed = [job for job in user.made.jobs if job.state == "failed" and BAD_MACHINE in job.held]
     assert (rows[0]["all_trials"], rows[0]["top_reason"]) == (len(failed), "GPU ECC error")
@@ -365,7 +365,7 @@ def test_a_table_as_parquet(user: User) -> None:
 
 
 def reference(user: User, extra: int, *, fair: bool = False) -> dict[str, float]:
-    """Each job's wait under a slow simulator that is right by inspection, on this many servers more."""
+    """Each job's wait under a slow simulator that is right by inspection, on this many nodes more."""
     ordered = sorted(user.made.jobs, key=lambda one: (one.queued, one.name))
     queues = list(user.made.quotas)
     jobs = [Job(int(j.queued), int(j.end - j.start), j.gpus, queues.index(j.queue)) for j in ordered]
@@ -391,15 +391,15 @@ def test_other_schedulers(user: User) -> None:
     assert rows["srtf"]["jct_mean_s"] < rows["fifo-skip"]["jct_mean_s"]
 
 
-def test_two_more_servers(user: User) -> None:
-    rows = by(user.asked("replay", "more servers", more=["--no-locality"])["experiments"], "add_servers")
+def test_two_more_nodes(user: User) -> None:
+    rows = by(user.asked("replay", "more nodes", more=["--no-locality"])["experiments"], "add_nodes")
     true = {extra: statistics.mean(reference(user, extra).values()) for extra in (0, 2)}
     assert {int(extra): row["wait_mean_s"] for extra, row in rows.items()} == {k: near(v) for k, v in true.items()}
     assert true[2] < true[0]
 
 
 def test_another_bf_window(user: User) -> None:
-    """Worked out by hand, one server of 4 GPUs: only a window that holds the end of A keeps C from delaying B.
+    """Worked out by hand, one node of 4 GPUs: only a window that holds the end of A keeps C from delaying B.
 
     A (3 GPUs, 2,000 min) runs. B (4 GPUs) can start when A ends, which is beyond a window of 1,440 min and within one
     of 4,320. C (1 GPU, 3,000 min) would fit beside A.

@@ -51,7 +51,7 @@ def whole(result: dict[str, Any], table: str) -> list[dict[str, Any]]:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        (["--add-servers", "1"], "--add-servers 1"),
+        (["--add-nodes", "1"], "--add-nodes 1"),
         (["--scale-load", "1.2"], "--scale-load 1.2"),
         (["--placement", "spread"], "--placement spread"),
     ],
@@ -70,7 +70,7 @@ def test_a_change_is_compared_with_its_absence(gpuctl: Gpuctl, sample_data: Path
     assert "replay_vs_unchanged" not in answered(gpuctl, *asked, *change, "--no-unchanged")["tables"]
 
 
-def test_other_servers_are_compared_with_those_of_the_trace(gpuctl: Gpuctl, logs: list[Path]) -> None:
+def test_other_nodes_are_compared_with_those_of_the_trace(gpuctl: Gpuctl, logs: list[Path]) -> None:
     plain = answered(gpuctl, *logs, "--policy", "fifo-skip")
     other = answered(gpuctl, *logs, "--policy", "fifo-skip", "--cluster", "20x8")
     [row] = whole(other, "replay_vs_unchanged")
@@ -79,7 +79,7 @@ def test_other_servers_are_compared_with_those_of_the_trace(gpuctl: Gpuctl, logs
 
 
 def test_a_what_if_on_a_trace_says_how_near_it_is(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
-    plain = answered(gpuctl, *logs, "--policy", "fifo-skip,srtf", "--add-servers", "1")
+    plain = answered(gpuctl, *logs, "--policy", "fifo-skip,srtf", "--add-nodes", "1")
     told = plain["settings"]["fidelity"]
     assert told.startswith("Not calibrated")
     assert told in plain["warnings"]
@@ -87,9 +87,7 @@ def test_a_what_if_on_a_trace_says_how_near_it_is(gpuctl: Gpuctl, logs: list[Pat
     rules = tmp_path / "rules.toml"
     rules.write_text(RULES)
     page = tmp_path / "page.html"
-    known = answered(
-        gpuctl, *logs, "--calibrated", rules, "--policy", "fifo-skip", "--add-servers", "1", "--html", page
-    )
+    known = answered(gpuctl, *logs, "--calibrated", rules, "--policy", "fifo-skip", "--add-nodes", "1", "--html", page)
     assert known["settings"]["fidelity"].startswith("Replayed under its own rules (philly, calibrated)")
     assert known["settings"]["fidelity"] not in known["warnings"]
     assert "Replayed under its own rules" in page.read_text()
@@ -155,20 +153,20 @@ def test_each_replay_of_an_experiment_is_compared_with_the_unchanged_one(gpuctl:
     asked = [sample_data / "jobs.csv", "--cluster", "4x8", "--policy", "fifo-skip,las"]
     plain = answered(gpuctl, *asked)["tables"]["replay_summary"]["rows"]
     means = {row["policy"]: row["wait_mean_s"] for row in plain}
-    two = answered(gpuctl, *asked, "--add-servers", "1,2")
-    assert two["settings"]["changes"] == "--add-servers 1,2"
+    two = answered(gpuctl, *asked, "--add-nodes", "1,2")
+    assert two["settings"]["changes"] == "--add-nodes 1,2"
     for row in summary(two):
         assert row["unchanged_s"] == means[row["policy"]]
         assert row["vs_unchanged_s"] == pytest.approx(row["wait_mean_s"] - row["unchanged_s"])
     # an unchanged replay among them is what they are compared with, and is compared with nothing
-    three = summary(answered(gpuctl, *asked, "--add-servers", "0,1,2"))
-    assert [row["vs_unchanged_s"] for row in three if row["add_servers"]] == [
+    three = summary(answered(gpuctl, *asked, "--add-nodes", "0,1,2"))
+    assert [row["vs_unchanged_s"] for row in three if row["add_nodes"]] == [
         row["vs_unchanged_s"] for row in summary(two)
     ]
-    assert {row["vs_unchanged_s"] for row in three if not row["add_servers"]} == {None}
-    single = whole(answered(gpuctl, *asked, "--add-servers", "2"), "replay_vs_unchanged")
-    assert [row["diff_mean_s"] for row in single] == [row["vs_unchanged_s"] for row in three if row["add_servers"] == 2]
-    assert "vs_unchanged_s" not in summary(answered(gpuctl, *asked, "--add-servers", "1,2", "--no-unchanged"))[0]
+    assert {row["vs_unchanged_s"] for row in three if not row["add_nodes"]} == {None}
+    single = whole(answered(gpuctl, *asked, "--add-nodes", "2"), "replay_vs_unchanged")
+    assert [row["diff_mean_s"] for row in single] == [row["vs_unchanged_s"] for row in three if row["add_nodes"] == 2]
+    assert "vs_unchanged_s" not in summary(answered(gpuctl, *asked, "--add-nodes", "1,2", "--no-unchanged"))[0]
     # nothing is changed where only seeds differ
     assert "changes" not in answered(gpuctl, *asked, "--seed", "1,2")["settings"]
 
@@ -189,24 +187,24 @@ def test_an_experiment_on_a_trace_says_how_near_it_is(gpuctl: Gpuctl, logs: list
     assert plain["settings"]["fidelity"] == one["settings"]["fidelity"]
     assert plain["settings"]["fidelity"] in plain["warnings"]
     asked = [*logs, "--calibrated", rules]
-    known = answered(gpuctl, *asked, "--param", "philly.relax_after=600,3600", "--add-servers", "0,1", "--html", page)
-    assert known["settings"]["changes"] == "--add-servers 0,1, --param philly.relax_after=600"
+    known = answered(gpuctl, *asked, "--param", "philly.relax_after=600,3600", "--add-nodes", "0,1", "--html", page)
+    assert known["settings"]["changes"] == "--add-nodes 0,1, --param philly.relax_after=600"
     assert known["settings"]["fidelity"] == answered(gpuctl, *asked)["settings"]["fidelity"]
     assert known["settings"]["fidelity"] not in known["warnings"]
     assert "Replayed under its own rules" in page.read_text()
     own = answered(gpuctl, *asked)["tables"]["replay_summary"]["rows"][0]["wait_mean_s"]
-    here = {(row["philly.relax_after"], row["add_servers"]): row["unchanged_s"] for row in summary(known)}
+    here = {(row["philly.relax_after"], row["add_nodes"]): row["unchanged_s"] for row in summary(known)}
     assert here == {(600, 0): own, (600, 1): own, (3600, 0): None, (3600, 1): own}
 
 
 def test_a_calibration_goes_with_an_experiment_file(gpuctl: Gpuctl, logs: list[Path], tmp_path: Path) -> None:
     rules, file = tmp_path / "rules.toml", tmp_path / "experiment.toml"
     rules.write_text(RULES)
-    file.write_text('[factors]\nadd_servers = [1, 2]\n[[policies]]\npolicy = "philly"\n')
+    file.write_text('[factors]\nadd_nodes = [1, 2]\n[[policies]]\npolicy = "philly"\n')
     found = answered(gpuctl, *logs, "--experiment", file, "--calibrated", rules)
-    asked = [*logs, "--calibrated", rules, "--add-servers", "1,2"]
+    asked = [*logs, "--calibrated", rules, "--add-nodes", "1,2"]
     assert summary(found) == summary(answered(gpuctl, *asked))
-    file.write_text('[factors]\nadd_servers = [1, 2]\n[[policies]]\npolicy = "fifo"\n')
+    file.write_text('[factors]\nadd_nodes = [1, 2]\n[[policies]]\npolicy = "fifo"\n')
     done = gpuctl("replay", *logs, "--experiment", file, "--calibrated", rules, check=False)
     assert "rules of philly, which is no policy of" in done.stderr
 

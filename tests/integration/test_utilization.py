@@ -73,7 +73,7 @@ def written(work: Path, attempts: list[Attempt], rng: random.Random) -> dict[tup
 def plain(
     attempts: list[Attempt], samples: dict[tuple[int, datetime], list[float | None]], *, whole_minutes: bool
 ) -> dict[tuple[int, int, str, bool], list[float]]:
-    """Utilization samples by (GPUs, servers, status, colocated)."""
+    """Utilization samples by (GPUs, nodes, status, colocated)."""
     found: dict[tuple[int, int, str, bool], list[float]] = defaultdict(list)
 
     def holds(attempt: Attempt, machine: int, at: datetime) -> bool:
@@ -114,10 +114,10 @@ def test_same_as_a_plain_loop(tmp_path: Path, seed: int, definition: Any) -> Non
             nth = ordered[max(0, -int(-share * len(ordered) // 1) - 1)]
             assert row[name] == pytest.approx(nth, abs=1e-3)
 
-    servers = rows(result, "gpu_util_by_servers")
-    assert {(r["gpus"], r["servers"]) for r in servers} == {key[:2] for key in expected}
-    for row in servers:
-        check(row, [v for key, values in expected.items() if key[:2] == (row["gpus"], row["servers"]) for v in values])
+    nodes = rows(result, "gpu_util_by_nodes")
+    assert {(r["gpus"], r["nodes"]) for r in nodes} == {key[:2] for key in expected}
+    for row in nodes:
+        check(row, [v for key, values in expected.items() if key[:2] == (row["gpus"], row["nodes"]) for v in values])
     for row in rows(result, "gpu_util_by_colocation"):
         wanted = (row["gpus"], row["colocation"] == "colocated")
         check(row, [v for key, values in expected.items() if (key[0], key[3]) == wanted for v in values])

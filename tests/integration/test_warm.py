@@ -121,10 +121,10 @@ def test_a_stand_in_reads_and_writes_what_the_shell_gives_it(stand_in: Path, roo
     "name", ["PYTHONHASHSEED", "NUMBA_DISABLE_JIT", "HOME", "XDG_CACHE_HOME", "LC_ALL", "OMP_NUM_THREADS"]
 )
 def test_what_is_read_at_the_start_needs_a_process(name: str) -> None:
-    server = dict(os.environ)
-    assert warm.can_run({**server, "COLUMNS": "1", "TZ": "Asia/Kolkata", "PATH": ""}, server)
-    assert not warm.can_run({**server, name: "7"}, server)
-    assert not warm.can_run(server, {**server, name: "7"})
+    node = dict(os.environ)
+    assert warm.can_run({**node, "COLUMNS": "1", "TZ": "Asia/Kolkata", "PATH": ""}, node)
+    assert not warm.can_run({**node, name: "7"}, node)
+    assert not warm.can_run(node, {**node, name: "7"})
 
 
 def test_what_is_remembered_is_what_would_be_found(gpuctl: Run, inside: Callable[[], Path], tmp_path: Path) -> None:

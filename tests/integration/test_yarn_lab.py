@@ -53,7 +53,7 @@ class Recorded:
         self.rm_log = self.files("*-resourcemanager-*.log.gz")[0]
         self.node_logs = self.files("*-nodemanager-*.log.gz")
         self.timeline = folder / "rest-timeline.zip"
-        # of the moments at which the servers were asked, the busiest and the end
+        # of the moments at which the nodes were asked, the busiest and the end
         self.rest = [folder / f"rest-{when}.zip" for when in ("busy", "end")]
         self.everything = [self.rm_log, *self.node_logs, *self.rest, self.timeline]
 
@@ -194,7 +194,7 @@ def test_all_together_in_any_order(run: Recorded, db: Path, tmp_path: Path, load
         assert check.gpus(store, run.manifest) == []
         jobs = store.value("SELECT count(DISTINCT job) FROM field_sources")
     assert jobs == len(run.manifest["applications"])
-    # one begins with what the servers answered, the other with the timeline; then come the others in any order
+    # one begins with what the nodes answered, the other with the timeline; then come the others in any order
     begun = run.rest if run.folder.name == jars.OLD else [run.timeline]
     again = tmp_path / "again.duckdb"
     shutil.copy(loaded(*begun), again)

@@ -17,12 +17,12 @@ RACKS = (0, 0, 1, 1)
 QUEUES = 2
 
 Job = tuple[int, int, int, int, tuple[int, ...]]
-"""queued, start, end, queue, GPUs held on each server"""
+"""queued, start, end, queue, GPUs held on each node"""
 
 
 @st.composite
 def jobs(draw: st.DrawFn) -> list[Job]:
-    """Attempts that never hold more of a server than it has."""
+    """Attempts that never hold more of a node than it has."""
     free = np.tile(np.array(SIZES), (41, 1))
     made: list[Job] = []
     for _ in range(draw(st.integers(1, 12))):
@@ -74,7 +74,7 @@ def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: flo
     gpus = np.array([sum(job[4]) for job in made])
     queue = column(3).astype(np.int64)
     spots = [(job[1], job[2], k, g) for job in made for k, g in enumerate(job[4]) if g]
-    servers = occupancy.Servers(
+    nodes = occupancy.Nodes(
         np.array(SIZES),
         np.array(RACKS),
         np.array([s[0] for s in spots], float),
@@ -85,7 +85,7 @@ def test_same_as_second_by_second(made: list[Job], quota: list[int], borrow: flo
     unknown = np.full(gpus.size, np.nan)
     waits = delays.Waits(column(0), column(1), gpus, queue, np.zeros(gpus.size, np.int64), unknown)
     held = occupancy.Holdings(column(1), column(2), gpus.astype(float), queue)
-    cluster = delays.Cluster(held, (servers,), np.array(quota, float), borrow)
+    cluster = delays.Cluster(held, (nodes,), np.array(quota, float), borrow)
     found = delays.split(waits, cluster, delays.states(waits, cluster))
     assert found.seconds.tolist() == plain(made, quota, borrow)
     overtaken = [

@@ -31,7 +31,7 @@ WRONG = (0.3, 0.5, 1, 1, 1.5, 3, 10)
 
 @dataclasses.dataclass(frozen=True)
 class Case:
-    """Jobs, what they are planned for, and servers."""
+    """Jobs, what they are planned for, and nodes."""
 
     jobs: list[Job]
     plans: list[int]
@@ -41,26 +41,26 @@ class Case:
     def ours(self) -> tuple[Workload, Cluster]:
         """The same for the compiled simulator."""
         work = dataclasses.replace(workload(self.jobs), planned=np.array(self.plans, np.float64))
-        on = cluster(self.site.servers, work, pool=self.pool, quota=self.site.quota)
+        on = cluster(self.site.nodes, work, pool=self.pool, quota=self.site.quota)
         allowed = tuple(
             np.array(self.site.allowed[q]) if q in self.site.allowed else None for q in range(len(work.queues))
         )
-        return work, dataclasses.replace(on, queue_servers=allowed)
+        return work, dataclasses.replace(on, queue_nodes=allowed)
 
 
 @st.composite
 def cases(draw: st.DrawFn, *, outlive: bool = True) -> Case:
     pool = draw(st.booleans())
-    servers = draw(st.lists(st.sampled_from([2, 4]), min_size=1, max_size=1 if pool else 4))
+    nodes = draw(st.lists(st.sampled_from([2, 4]), min_size=1, max_size=1 if pool else 4))
     how = draw(st.sampled_from(["any", "consolidate"]))
     restricted = not pool and draw(st.booleans())
     allowed: dict[int, list[int]] = {}
     if restricted:
-        some = st.sets(st.sampled_from(range(len(servers))), min_size=1)
+        some = st.sets(st.sampled_from(range(len(nodes))), min_size=1)
         allowed = {q: sorted(draw(some)) for q in (0, 1)}
-        # all servers is no restriction
-        allowed = {q: mine for q, mine in allowed.items() if len(mine) < len(servers)}
-    most = {q: max_gang([servers[k] for k in allowed.get(q, range(len(servers)))], how) for q in range(3)}
+        # all nodes is no restriction
+        allowed = {q: mine for q, mine in allowed.items() if len(mine) < len(nodes)}
+    most = {q: max_gang([nodes[k] for k in allowed.get(q, range(len(nodes)))], how) for q in range(3)}
     row = st.tuples(st.integers(0, 15), st.integers(1, 9), st.integers(1, 8), st.integers(0, 2))
     rows = sorted(draw(st.lists(row, min_size=1, max_size=14)), key=lambda r: r[0])
     jobs = [Job(submit, duration, min(gpus, most[q]), q) for submit, duration, gpus, q in rows]
@@ -71,12 +71,12 @@ def cases(draw: st.DrawFn, *, outlive: bool = True) -> Case:
     if draw(st.booleans()):
         largest = [max([job.gpus for job in jobs if job.queue == q], default=1) for q in range(3)]
         quota = tuple(gpus + draw(st.integers(0, 2)) for gpus in largest)
-    return Case(jobs, plans, Site(servers, how, allowed, quota), pool)
+    return Case(jobs, plans, Site(nodes, how, allowed, quota), pool)
 
 
-def max_gang(servers: list[int], how: str) -> int:
-    """The largest gang that surely fits: on unequal servers whole ones and a rest may not."""
-    return max(servers) if how == "consolidate" and len(set(servers)) > 1 else sum(servers)
+def max_gang(nodes: list[int], how: str) -> int:
+    """The largest gang that surely fits: on unequal nodes whole ones and a rest may not."""
+    return max(nodes) if how == "consolidate" and len(set(nodes)) > 1 else sum(nodes)
 
 
 def params(case: Case, **more: str) -> dict[str, str]:
@@ -97,8 +97,8 @@ def same(case: Case, slow: Backfill, done: Simulation) -> None:
     found: list[dict[int, int]] = [{} for _ in case.jobs]
     outcome = done.outcome()
     owner = outcome.attempts["job"].to_list()
-    for row, server, gpus in outcome.pieces.select("row", "server", "gpus").iter_rows():
-        found[owner[row]][server] = gpus
+    for row, node, gpus in outcome.pieces.select("row", "node", "gpus").iter_rows():
+        found[owner[row]][node] = gpus
     assert found == slow.where
 
 

@@ -35,7 +35,7 @@ def within(a: Amount, b: Amount) -> bool:
 
 @dataclass(frozen=True)
 class Case:
-    servers: int
+    nodes: int
     submit: list[int]
     duration: list[int]
     plan: list[int]
@@ -53,8 +53,8 @@ class Case:
             cpus=np.array([float(n[1]) for n in self.need]),
             mem_mb=np.array([float(n[2]) for n in self.need]),
         )
-        on = parse_cluster(f"{self.servers}x{HAS[0]}", work)
-        on = replace(on, cpus=np.full(self.servers, HAS[1] * 1.0), mem_mb=np.full(self.servers, HAS[2] * 1.0))
+        on = parse_cluster(f"{self.nodes}x{HAS[0]}", work)
+        on = replace(on, cpus=np.full(self.nodes, HAS[1] * 1.0), mem_mb=np.full(self.nodes, HAS[2] * 1.0))
         shared = Settings(rates("recorded", work, on), overhead("none", work, on), "consolidate", resources=ALL)
         done = Simulation(work, on, find(policy)(), shared)
         seen = []
@@ -75,7 +75,7 @@ def cases(draw: st.DrawFn, *, outlive: bool = True) -> Case:
 
 
 def tightest(need: Amount, free: list[Amount]) -> int | None:
-    """The server with the fewest free GPUs that holds a job, the first of several."""
+    """The node with the fewest free GPUs that holds a job, the first of several."""
     able = [k for k, left in enumerate(free) if within(need, left)]
     return min(able, key=lambda k: (free[k][0], k), default=None)
 
@@ -88,8 +88,8 @@ def beside(
     Args:
         need: of the job.
         head: of the head.
-        k: the server on which it fits now.
-        kept: the head's server.
+        k: the node on which it fits now.
+        kept: the head's node.
         then: what is free at the reservation, the head's included.
         now: what is free now.
     """
@@ -106,20 +106,20 @@ def beside(
 
 
 def slow(case: Case) -> tuple[list[int], list[int]]:
-    """Starts and servers of jobs none of which needs more than one server, by EASY's definition."""
+    """Starts and nodes of jobs none of which needs more than one node, by EASY's definition."""
     n = len(case.submit)
-    start, server = [-1] * n, [-1] * n
+    start, node = [-1] * n, [-1] * n
     running: list[int] = []
     coming, waiting, now = list(range(n)), list[int](), 0
 
     def free(of: list[int]) -> list[Amount]:
-        left = [HAS] * case.servers
+        left = [HAS] * case.nodes
         for j in of:
-            left[server[j]] = less(left[server[j]], case.need[j])
+            left[node[j]] = less(left[node[j]], case.need[j])
         return left
 
     def begin(j: int, k: int) -> None:
-        start[j], server[j] = now, k
+        start[j], node[j] = now, k
         waiting.remove(j)
         running.append(j)
 
@@ -149,7 +149,7 @@ def slow(case: Case) -> tuple[list[int], list[int]]:
                 if k is not None:
                     then[k] = less(then[k], case.need[j])
                     begin(j, k)
-    return start, server
+    return start, node
 
 
 class SlowConservative:
@@ -157,33 +157,33 @@ class SlowConservative:
 
     def __init__(self, case: Case) -> None:
         self.case = case
-        self.start, self.server = [-1] * len(case.submit), [-1] * len(case.submit)
+        self.start, self.node = [-1] * len(case.submit), [-1] * len(case.submit)
         self.running: list[int] = []
         self.reserved: dict[int, tuple[int, int]] = {}
 
     def held(self) -> list[tuple[int, int, int, Amount]]:
-        """What is held or reserved: from, until, server, how much."""
+        """What is held or reserved: from, until, node, how much."""
         plan, need = self.case.plan, self.case.need
-        runs = [(self.start[j], self.start[j] + plan[j], self.server[j], need[j]) for j in self.running]
+        runs = [(self.start[j], self.start[j] + plan[j], self.node[j], need[j]) for j in self.running]
         return runs + [(at, at + plan[j], k, need[j]) for j, (at, k) in self.reserved.items()]
 
     def earliest(self, j: int, now: int) -> tuple[int, int]:
-        """The first second from which a job fits as long as it is planned, and the server."""
+        """The first second from which a job fits as long as it is planned, and the node."""
         held = self.held()
         for at in sorted({now, *(until for _, until, _, _ in held if until > now)}):
             end = at + self.case.plan[j]
-            free = [HAS] * self.case.servers
-            for k in range(self.case.servers):
-                mine = [(a, b, need) for a, b, server, need in held if server == k and a < end and b > at]
+            free = [HAS] * self.case.nodes
+            for k in range(self.case.nodes):
+                mine = [(a, b, need) for a, b, node, need in held if node == k and a < end and b > at]
                 for t in {at, *(a for a, _, _ in mine if a > at)}:
                     left = HAS
                     for a, b, need in mine:
                         if a <= t < b:
                             left = less(left, need)
                     free[k] = (min(free[k][0], left[0]), min(free[k][1], left[1]), min(free[k][2], left[2]))
-            server = tightest(self.case.need[j], free)
-            if server is not None:
-                return at, server
+            node = tightest(self.case.need[j], free)
+            if node is not None:
+                return at, node
         raise AssertionError("a job never fits")
 
     def compress(self, now: int) -> None:
@@ -198,7 +198,7 @@ class SlowConservative:
                 moved = moved or new[0] < old[0]
 
     def run(self) -> tuple[list[int], list[int]]:
-        """Starts and servers."""
+        """Starts and nodes."""
         case = self.case
         coming = list(range(len(case.submit)))
         while coming or self.running or self.reserved:
@@ -213,18 +213,18 @@ class SlowConservative:
                 self.reserved[j] = self.earliest(j, now)
             for j in sorted(self.reserved):
                 if self.reserved[j][0] == now:
-                    self.start[j], self.server[j] = self.reserved.pop(j)
+                    self.start[j], self.node[j] = self.reserved.pop(j)
                     self.running.append(j)
-        return self.start, self.server
+        return self.start, self.node
 
 
 def outcome_of(done: Simulation) -> tuple[list[float], list[int]]:
     outcome = done.outcome()
-    servers = [-1] * outcome.jobs.height
+    nodes = [-1] * outcome.jobs.height
     owner = outcome.attempts["job"].to_list()
-    for row, number in outcome.pieces.select("row", "server").iter_rows():
-        servers[owner[row]] = number
-    return outcome.jobs["start_s"].to_list(), servers
+    for row, number in outcome.pieces.select("row", "node").iter_rows():
+        nodes[owner[row]] = number
+    return outcome.jobs["start_s"].to_list(), nodes
 
 
 @settings(max_examples=examples(300))

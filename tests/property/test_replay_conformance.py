@@ -86,7 +86,7 @@ def test_nor_philly_by_any_of_its_rules(number: int, seed: int) -> None:
 
 @settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1))
-def test_nor_one_that_lends_servers(seed: int) -> None:
+def test_nor_one_that_lends_nodes(seed: int) -> None:
     case = with_types(seed, random_case(seed))
     draw = np.random.Generator(np.random.PCG64(seed))
     workload, cluster, shared = case
@@ -265,7 +265,7 @@ def test_recorded_gives_back_what_another_policy_did(seed: int) -> None:
         workload,
         recorded_start=outcome.jobs["start_s"].to_numpy(),
         piece_start=np.concatenate([[0], np.cumsum(counts)]),
-        piece_server=pieces["server"].to_numpy(),
+        piece_node=pieces["node"].to_numpy(),
         piece_gpus=pieces["gpus"].to_numpy(),
     )
     again = run(find("recorded")(), recorded, cluster, shared)

@@ -102,7 +102,7 @@ def test_sharing_incentive_and_pareto(case: tuple[Ask, list[Ask]]) -> None:
 @given(seed=st.integers(0, 2**32 - 1))
 def test_with_gpus_alone_it_is_max_min(by: str, seed: int) -> None:
     workload_, cluster, shared = random_case(seed)
-    # the share of a queue is that of the servers that are up, which is the same for all queues
+    # the share of a queue is that of the nodes that are up, which is the same for all queues
     drf = run(find("drf")({"by": by, "next": "fits"}), workload_, cluster, shared)
     fair = run(find("fair")({"by": by}), workload_, cluster, shared)
     assert drf.jobs.equals(fair.jobs)

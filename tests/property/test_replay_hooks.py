@@ -1,6 +1,6 @@
 """All hooks, and all that a policy may ask to be kept to, held against what became of the jobs.
 
-`Witness` starts jobs, grants leases, reserves GPUs, sets timers and lends servers as it draws, and writes down what it
+`Witness` starts jobs, grants leases, reserves GPUs, sets timers and lends nodes as it draws, and writes down what it
 asked for and what it was told. What it should have been told follows from the outcome.
 """
 
@@ -45,7 +45,7 @@ class Witness(PythonPolicy):
 
     def decide(self, view: View) -> None:
         """See `PythonPolicy.decide`."""
-        for number in range(len(view.servers)):
+        for number in range(len(view.nodes)):
             self.lend(view, number)
         for job in list(view.waiting):
             if not self.start(view, job):
@@ -53,13 +53,13 @@ class Witness(PythonPolicy):
 
     def start(self, view: View, job: int) -> bool:
         """Start a job where it fits, and see that it takes nothing that is kept from it; with a lease or without."""
-        free = [view.free_on(number) for number in range(len(view.servers))]
+        free = [view.free_on(number) for number in range(len(view.nodes))]
         if not view.start(job, "fits", placement="spread" if self.draw.integers(2) else None):
             return False
         for number, gpus in view.placement(job).items():
             for_job, kept, at = self.kept.get(number, (job, 0, 0.0))
             if for_job != job and view.now + view.limit[job] > at:
-                assert gpus <= free[number] - kept, f"{job} takes GPUs of server {number} that are kept for {for_job}"
+                assert gpus <= free[number] - kept, f"{job} takes GPUs of node {number} that are kept for {for_job}"
         self.kept = {number: told for number, told in self.kept.items() if told[0] != job}
         if self.draw.integers(2):
             self.grant(view, job)
@@ -74,7 +74,7 @@ class Witness(PythonPolicy):
     def ask(self, view: View, job: int) -> None:
         """Keep GPUs for a job that has to wait, and be asked again."""
         at = view.now + float(self.draw.integers(1, 30))
-        places = {int(number): 1 for number in self.draw.integers(0, len(view.servers), 2)}
+        places = {int(number): 1 for number in self.draw.integers(0, len(view.nodes), 2)}
         if self.draw.integers(2) and view.reserve(job, at, places):
             self.kept |= {number: (job, gpus, at) for number, gpus in places.items()}
         if self.draw.integers(2) and view.wake(job, at):
@@ -84,8 +84,8 @@ class Witness(PythonPolicy):
             self.timers[number] = at
 
     def lend(self, view: View, number: int) -> None:
-        """Lend an idle server for a while, a few times."""
-        classes = sorted({view.server_class(other) for other in range(len(view.servers))} - {view.server_class(number)})
+        """Lend an idle node for a while, a few times."""
+        classes = sorted({view.node_class(other) for other in range(len(view.nodes))} - {view.node_class(number)})
         if not classes or view.lent_until(number) is not None or len(self.loans) > 20 or self.draw.integers(3):
             return
         until, notice = view.now + float(self.draw.integers(5, 30)), float(self.draw.integers(0, 4))
@@ -120,7 +120,7 @@ def expected(witness: Witness, outcome: Outcome, workload: Workload, cluster: Cl
     lease_ends = Counter(
         (until, job)
         for job, granted, until in witness.leases
-        # who ends, fails or loses a server at that very second has no lease any more
+        # who ends, fails or loses a node at that very second has no lease any more
         if any(j == job and s <= granted and (e > until or (e, why) == (until, "lease")) for j, s, e, why in rows)
     )
     return {
@@ -128,8 +128,8 @@ def expected(witness: Witness, outcome: Outcome, workload: Workload, cluster: Cl
         "on_finish": Counter((end, job) for job, end in enumerate(finished)),
         "on_requeue": Counter((end, job) for job, ends in ends_of.items() for end in ends[:-1]),
         "on_lease_end": lease_ends,
-        "on_server_down": Counter((begin, int(server)) for server, begin, _ in down if begin <= last),
-        "on_server_up": Counter((until, int(server)) for server, _, until in down if until <= last),
+        "on_node_down": Counter((begin, int(node)) for node, begin, _ in down if begin <= last),
+        "on_node_up": Counter((until, int(node)) for node, _, until in down if until <= last),
     }
 
 

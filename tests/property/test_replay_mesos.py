@@ -37,16 +37,16 @@ class Slow:
 
     def __post_init__(self) -> None:
         ask, stock = asks(self.work, self.resources), stocks(self.cluster, self.resources)
-        jobs, self.servers = range(self.work.size), range(len(self.cluster.servers))
+        jobs, self.nodes = range(self.work.size), range(len(self.cluster.nodes))
         alone = self.resources == GPUS_ONLY
         self.units = [int(self.work.gpus[j]) if alone else int(ask.units[j]) for j in jobs]
         self.ask = [(int(self.work.gpus[j]), int(ask.cpu[j]), int(ask.mem[j])) for j in jobs]
-        self.has = [(int(self.cluster.gpus[k]), int(stock.cpu[k]), int(stock.mem[k])) for k in self.servers]
+        self.has = [(int(self.cluster.gpus[k]), int(stock.cpu[k]), int(stock.mem[k])) for k in self.nodes]
         self.free = [list(has) for has in self.has]
         self.counts = [True, "cpu" in self.resources, "mem" in self.resources]
         self.alone = alone
         self.queues = {q: [] for q in range(len(self.work.queues))}
-        # server -> seconds and what was refused
+        # node -> seconds and what was refused
         self.filters: dict[int, dict[int, tuple[int, list[int]]]] = {q: {} for q in self.queues}
         self.revival = dict.fromkeys(self.queues, 0)
         self.kept: dict[int, tuple[int, int]] = {}
@@ -57,20 +57,20 @@ class Slow:
     def need(self, job: int, units: int) -> list[int]:
         return [-(-self.ask[job][r] * units // self.units[job]) for r in range(3)]
 
-    def fits(self, job: int, server: int, units: int) -> bool:
-        return all(n <= f for n, f in zip(self.need(job, units), self.free[server], strict=True))
+    def fits(self, job: int, node: int, units: int) -> bool:
+        return all(n <= f for n, f in zip(self.need(job, units), self.free[node], strict=True))
 
     def put(self, job: int, sign: int) -> None:
-        for server, units in self.held[job]:
-            self.free[server] = [f + sign * n for f, n in zip(self.free[server], self.need(job, units), strict=True)]
+        for node, units in self.held[job]:
+            self.free[node] = [f + sign * n for f, n in zip(self.free[node], self.need(job, units), strict=True)]
 
     def spot(self, job: int, hand: set[int]) -> list[tuple[int, int]] | None:
-        """The fullest server that holds it, else the freest ones."""
+        """The fullest node that holds it, else the freest ones."""
         units = self.units[job]
         whole = [(self.free[k][0], k) for k in hand if self.fits(job, k, units)]
         if whole:
             return [(min(whole)[1], units)]
-        if len(self.servers) == 1:
+        if len(self.nodes) == 1:
             return None
         room = {k: max(u for u in range(units) if self.fits(job, k, u)) for k in hand}
         if sum(room.values()) < units:
@@ -102,7 +102,7 @@ class Slow:
             mine = {k for k, (q, _) in self.kept.items() if q == queue and self.some(k)}
             new = {
                 k
-                for k in self.servers
+                for k in self.nodes
                 if self.some(k)
                 and k not in offered
                 and k not in self.kept

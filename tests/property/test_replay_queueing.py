@@ -42,10 +42,10 @@ def jobs_of(submit: Floats, duration: Floats, gpus: NDArray[np.int64] | None = N
     return work if gpus is None else dataclasses.replace(work, gpus=gpus)
 
 
-def poisson(rng: np.random.Generator, load: float, servers: int, draw: Draw) -> Workload:
-    """Arrivals at random, so many that `servers` are busy to `load`."""
-    # the more servers, the more jobs it takes for as many independent spells of waiting
-    submit = np.cumsum(rng.exponential(SCALE_S / (load * servers), JOBS * servers))
+def poisson(rng: np.random.Generator, load: float, nodes: int, draw: Draw) -> Workload:
+    """Arrivals at random, so many that `nodes` are busy to `load`."""
+    # the more nodes, the more jobs it takes for as many independent spells of waiting
+    submit = np.cumsum(rng.exponential(SCALE_S / (load * nodes), JOBS * nodes))
     return jobs_of(submit, draw(rng, submit.size))
 
 
@@ -62,13 +62,13 @@ def mixed(rng: np.random.Generator, size: int) -> Floats:
     return np.where(short, rng.exponential(MIX[0][1], size), rng.exponential(MIX[1][1], size))
 
 
-def means(column: str, load: float, servers: int, draw: Draw, policy: str, **params: str) -> Floats:
+def means(column: str, load: float, nodes: int, draw: Draw, policy: str, **params: str) -> Floats:
     """The mean of each replication."""
     found = []
     for seed in range(REPLICATIONS):
-        work = poisson(np.random.default_rng(seed), load, servers, draw)
-        done = simulate(work, cluster([servers], work, pool=True), policy, params)
-        found.append(done.outcome().jobs[column].to_numpy()[WARM_UP * servers :].mean())
+        work = poisson(np.random.default_rng(seed), load, nodes, draw)
+        done = simulate(work, cluster([nodes], work, pool=True), policy, params)
+        found.append(done.outcome().jobs[column].to_numpy()[WARM_UP * nodes :].mean())
     return np.array(found)
 
 
@@ -81,17 +81,17 @@ def agrees(found: Floats, theory: float) -> None:
     assert abs(found.mean() - theory) <= half, f"{found.mean():.4g} s ± {half:.2g}, theory {theory:.4g} s"
 
 
-def erlang_c(load: float, servers: int) -> float:
+def erlang_c(load: float, nodes: int) -> float:
     """Mean wait of M/M/c."""
-    offered = load * servers
-    terms = [offered**k / math.factorial(k) for k in range(servers)]
-    last = offered**servers / math.factorial(servers) / (1 - load)
-    return last / (sum(terms) + last) * SCALE_S / (servers * (1 - load))
+    offered = load * nodes
+    terms = [offered**k / math.factorial(k) for k in range(nodes)]
+    last = offered**nodes / math.factorial(nodes) / (1 - load)
+    return last / (sum(terms) + last) * SCALE_S / (nodes * (1 - load))
 
 
-@pytest.mark.parametrize(("servers", "load"), [(1, 0.6), (4, 0.7)])
-def test_fifo_is_erlang_c(servers: int, load: float) -> None:
-    agrees(means("wait_s", load, servers, exponential, "fifo"), erlang_c(load, servers))
+@pytest.mark.parametrize(("nodes", "load"), [(1, 0.6), (4, 0.7)])
+def test_fifo_is_erlang_c(nodes: int, load: float) -> None:
+    agrees(means("wait_s", load, nodes, exponential, "fifo"), erlang_c(load, nodes))
 
 
 def density_of_mix(x: float) -> float:

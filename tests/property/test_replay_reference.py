@@ -52,11 +52,11 @@ def on_a_pool(draw: st.DrawFn, sizes: Sequence[int] = ()) -> tuple[list[Job], in
 
 
 @st.composite
-def on_servers(draw: st.DrawFn) -> tuple[list[Job], list[int]]:
-    servers = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
+def on_nodes(draw: st.DrawFn) -> tuple[list[Job], list[int]]:
+    nodes = draw(st.lists(st.integers(1, 4), min_size=1, max_size=4))
     same = draw(st.booleans())
-    servers = [servers[0]] * len(servers) if same else servers
-    return draw(many_jobs(sum(servers))), servers
+    nodes = [nodes[0]] * len(nodes) if same else nodes
+    return draw(many_jobs(sum(nodes))), nodes
 
 
 def on_pool(jobs: list[Job], gpus: int, policy: str, params: Mapping[str, str], cost: str = "none") -> Attempts:
@@ -67,12 +67,12 @@ def on_pool(jobs: list[Job], gpus: int, policy: str, params: Mapping[str, str], 
 @pytest.mark.parametrize("policy", ["fifo", "fifo-skip", "sjf", "sjf skip", "sjf gpu-time", "random", "random strict"])
 @pytest.mark.parametrize("how", ["any", "consolidate"])
 @MANY
-@given(case=on_servers(), seed=st.integers(0, 3))
+@given(case=on_nodes(), seed=st.integers(0, 3))
 def test_a_fixed_order_without_preemption(policy: str, how: str, case: tuple[list[Job], list[int]], seed: int) -> None:
-    jobs, servers = case
+    jobs, nodes = case
     # a gang that fits under no placement would wait for ever: not what is compared here
     if how == "consolidate":
-        jobs = [job for job in jobs if job.gpus <= max(servers) or len(set(servers)) == 1] or [Job(0, 1, 1)]
+        jobs = [job for job in jobs if job.gpus <= max(nodes) or len(set(nodes)) == 1] or [Job(0, 1, 1)]
     name, _, variant = policy.partition(" ")
     params = {"skip": {"skip": "true"}, "gpu-time": {"by": "gpu-time"}, "strict": {"skip": "false"}}.get(variant, {})
     rank = {
@@ -81,15 +81,15 @@ def test_a_fixed_order_without_preemption(policy: str, how: str, case: tuple[lis
         "random": np.random.Generator(np.random.PCG64(seed)).random(len(jobs)),
     }[name.removesuffix("-skip")]
     skip = name == "fifo-skip" or variant == "skip" or policy == "random"
-    expected, where = without_preemption(jobs, servers, by_rank(rank, skip=skip), how)
+    expected, where = without_preemption(jobs, nodes, by_rank(rank, skip=skip), how)
     work = workload(jobs)
-    done = simulate(work, cluster(servers, work), name, params, placement=how, seed=seed)
+    done = simulate(work, cluster(nodes, work), name, params, placement=how, seed=seed)
     assert attempts(done) == expected
     found: list[dict[int, int]] = [{} for _ in jobs]
     outcome = done.outcome()
     owner = outcome.attempts["job"].to_list()
-    for row, server, gpus in outcome.pieces.select("row", "server", "gpus").iter_rows():
-        found[owner[row]][server] = gpus
+    for row, node, gpus in outcome.pieces.select("row", "node", "gpus").iter_rows():
+        found[owner[row]][node] = gpus
     assert found == where
 
 

@@ -1,4 +1,4 @@
-"""CPUs and memory beside GPUs: with plenty of both nothing changes; what never fits never starts. That no server gives
+"""CPUs and memory beside GPUs: with plenty of both nothing changes; what never fits never starts. That no node gives
 too much of either, `test_replay_conformance` tries with all policies.
 """
 
@@ -29,8 +29,8 @@ def test_random_cases_can_be_run(seed: int) -> None:
     check(workload, cluster, shared.resources)
 
 
-# mesos is right to differ: CPUs that are left on a server without free GPUs are offered and refused there; so is
-# yarn-capacity, which keeps such a server for the next job, and whose users' limits go by the smallest container; and
+# mesos is right to differ: CPUs that are left on a node without free GPUs are offered and refused there; so is
+# yarn-capacity, which keeps such a node for the next job, and whose users' limits go by the smallest container; and
 # yarn-fair, whose shares are whole units, so that one of CPUs may be the larger one. Its own test goes by GPUs.
 # conservative reserves certain GPUs where CPUs count and a number of GPUs where any do: it has a slow twin for each
 OTHERWISE = {"mesos", "yarn-capacity", "yarn-fair", "conservative"}
@@ -55,7 +55,7 @@ def test_with_plenty_of_everything_only_gpus_decide(name: str, seed: int) -> Non
         asking = replace(workload, cpus=np.zeros(workload.size), mem_mb=np.zeros(workload.size))
     beside = run(find(name)(params), asking, plenty, replace(shared, resources=EVERYTHING))
     assert beside.decisions.equals(alone.decisions)
-    assert beside.pieces.select("row", "server", "gpus").equals(alone.pieces)
+    assert beside.pieces.select("row", "node", "gpus").equals(alone.pieces)
 
 
 @settings(max_examples=examples(100))

@@ -288,7 +288,7 @@ def in_one_pool(seed: int) -> tuple[Workload, Cluster, object]:
     work, cluster, shared = random_case(seed, plain=True)
     cluster = replace(
         cluster,
-        servers=("pool",),
+        nodes=("pool",),
         gpus=np.array([int(cluster.gpus.sum())]),
         rack=np.zeros(1, np.int64),
         gpu_type=np.full(1, -1),
@@ -347,10 +347,10 @@ def test_nothing_fits_beside_what_waits(seed: int) -> None:
     starts, gpus = outcome.jobs["start_s"].to_numpy(), work.gpus
     for now in times:
         free = cluster.gpus.astype(np.int64).copy()
-        for server, used in (
-            pieces.filter((pl.col("start_s") <= now) & (pl.col("end_s") > now)).select("server", "gpus").rows()
+        for node, used in (
+            pieces.filter((pl.col("start_s") <= now) & (pl.col("end_s") > now)).select("node", "gpus").rows()
         ):
-            free[server] -= used
+            free[node] -= used
         waiting = np.flatnonzero((work.submit <= now) & (starts > now))
         assert not (gpus[waiting] <= free.max(initial=0)).any()
 

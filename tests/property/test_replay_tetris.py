@@ -1,4 +1,4 @@
-"""Tetris against a slow simulator in plain Python that scores every job on every server anew each time."""
+"""Tetris against a slow simulator in plain Python that scores every job on every node anew each time."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 Pieces = list[tuple[int, int]]
-"""Server, units."""
+"""Node, units."""
 
 
 @dataclass
@@ -37,10 +37,10 @@ class Slow:
     def __post_init__(self) -> None:
         ask, stock = asks(self.work, self.resources), stocks(self.cluster, self.resources)
         alone = self.resources == GPUS_ONLY
-        jobs, servers = range(self.work.size), range(len(self.cluster.servers))
+        jobs, nodes = range(self.work.size), range(len(self.cluster.nodes))
         self.units = [int(self.work.gpus[j]) if alone else int(ask.units[j]) for j in jobs]
         self.ask = [(int(self.work.gpus[j]), int(ask.cpu[j]), int(ask.mem[j])) for j in jobs]
-        self.has = [(int(self.cluster.gpus[k]), int(stock.cpu[k]), int(stock.mem[k])) for k in servers]
+        self.has = [(int(self.cluster.gpus[k]), int(stock.cpu[k]), int(stock.mem[k])) for k in nodes]
         self.counts = [True, "cpu" in self.resources, "mem" in self.resources]
         self.free = [list(has) for has in self.has]
         self.total = [sum(has[r] for has in self.has) for r in range(3)]
@@ -48,15 +48,15 @@ class Slow:
     def need(self, job: int, units: int) -> list[int]:
         return [-(-self.ask[job][r] * units // self.units[job]) for r in range(3)]
 
-    def fits(self, job: int, server: int, units: int) -> bool:
+    def fits(self, job: int, node: int, units: int) -> bool:
         need = self.need(job, units)
-        return all(n <= f for n, f, counts in zip(need, self.free[server], self.counts, strict=True) if counts)
+        return all(n <= f for n, f, counts in zip(need, self.free[node], self.counts, strict=True) if counts)
 
-    def align(self, job: int, server: int, units: int) -> float:
+    def align(self, job: int, node: int, units: int) -> float:
         part = units / self.units[job]
         return sum(
-            self.free[server][r] / has * (self.ask[job][r] * part / has)
-            for r, has in enumerate(self.has[server])
+            self.free[node][r] / has * (self.ask[job][r] * part / has)
+            for r, has in enumerate(self.has[node])
             if has > 0 and self.counts[r]
         )
 
@@ -65,8 +65,8 @@ class Slow:
         n, units = range(len(self.has)), self.units[job]
         able = [(self.align(job, k, units), -k) for k in n if self.fits(job, k, units)]
         if able:
-            score, server = max(able)
-            return score, [(-server, units)]
+            score, node = max(able)
+            return score, [(-node, units)]
         room = [max(u for u in range(units + 1) if self.fits(job, k, u)) for k in n]
         if sum(room) < units:
             return None
@@ -78,10 +78,10 @@ class Slow:
                 return None
         pieces, left, total = [], units, 0.0
         while left:
-            score, server = max((self.align(job, k, min(left, room[k])), -k) for k in n if room[k])
-            pieces.append((-server, min(left, room[-server])))
+            score, node = max((self.align(job, k, min(left, room[k])), -k) for k in n if room[k])
+            pieces.append((-node, min(left, room[-node])))
             left -= pieces[-1][1]
-            room[-server] = 0
+            room[-node] = 0
             total += score
         return None if self.whole and len(pieces) > math.ceil(units / biggest) else (total, pieces)
 
@@ -122,9 +122,9 @@ class Slow:
         return start
 
     def put(self, job: int, pieces: Pieces, sign: int) -> None:
-        for server, units in pieces:
+        for node, units in pieces:
             for r, amount in enumerate(self.need(job, units)):
-                self.free[server][r] += sign * amount
+                self.free[node][r] += sign * amount
 
 
 @settings(max_examples=examples(150))

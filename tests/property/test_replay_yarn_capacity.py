@@ -60,7 +60,7 @@ def drawn(seed: int, resources: bool, **fixed: str) -> tuple[Workload, Cluster, 
         # longer than the waits before kills, now and then
         segment_s=workload.segment_s * draw.choice([1, 10]),
         piece_start=np.arange(segments + 1),
-        piece_server=draw.integers(0, len(cluster.servers), segments),
+        piece_node=draw.integers(0, len(cluster.nodes), segments),
         piece_gpus=np.ones(segments, np.int64),
     )
     params = {name: str(draw.choice(words)) for name, words in CHOICES.items()}
@@ -144,7 +144,7 @@ def test_a_user_passes_its_limit_by_one_container_at_most(seed: int, factor: flo
 @settings(max_examples=examples(150))
 @given(seed=SEEDS)
 def test_who_waits_gets_what_is_free_at_the_next_heartbeat(seed: int) -> None:
-    """Without limits, and with small gangs, no server is left with GPUs after its heartbeat while a job waits."""
+    """Without limits, and with small gangs, no node is left with GPUs after its heartbeat while a job waits."""
     workload, cluster, shared = random_case(seed, plain=True)
     workload = replace(workload, gpus=np.ones(workload.size, np.int64))
     policy = find("yarn-capacity")({"offswitch": "1000", "am_mb": "0"})
@@ -153,12 +153,12 @@ def test_who_waits_gets_what_is_free_at_the_next_heartbeat(seed: int) -> None:
     outcome = simulation.outcome()
     assert violations(outcome, workload, cluster, shared) == []
     starts, ends = outcome.jobs["start_s"].to_numpy(), outcome.jobs["end_s"].to_numpy()
-    server = outcome.pieces.sort("row").join(
+    node = outcome.pieces.sort("row").join(
         outcome.attempts.with_row_index("row").select(pl.col("row").cast(pl.Int64), "job"), on="row"
     )
     place = np.zeros(workload.size, np.int64)
-    place[server["job"].to_numpy()] = server["server"].to_numpy()
-    nodes = len(cluster.servers)
+    place[node["job"].to_numpy()] = node["node"].to_numpy()
+    nodes = len(cluster.nodes)
     for beat in range(int(ends.max()) * nodes):
         t, node = beat // nodes + beat % nodes / nodes, beat % nodes
         waits = (workload.submit <= t - 1e-6) & (starts > t + 1e-6)

@@ -115,7 +115,7 @@ def test_preemption_returns_all_that_it_takes(seed: int, way: dict[str, str], re
 
 @settings(max_examples=examples(60))
 @given(seed=st.integers(0, 2**32 - 1), way=st.sampled_from(WAYS + PREEMPTING), resources=st.booleans())
-# a gang that no server holds, after all servers have beaten in vain; an application that is starved, and for which
+# a gang that no node holds, after all nodes have beaten in vain; an application that is starved, and for which
 # nothing was found the first time; one that is given more than was known of it;
 # queues that lack of their minimum, whose applications take turns, and reserve; shares by weights of an update
 @example(seed=10469, way=WAYS[0], resources=True)
@@ -152,10 +152,10 @@ def test_with_plenty_of_cpus_only_gpus_decide(seed: int, placement: str | None) 
     workload, cluster, shared = case(seed, resources=False)
     shared = replace(shared, placement=placement)
     alone = replayed(workload, cluster, shared, {"scheduling_policy": "fair"}).outcome()
-    # memory is known of no server, so that fair does not go by it
+    # memory is known of no node, so that fair does not go by it
     plenty = replace(cluster, cpus=np.full(cluster.gpus.size, 1e6), mem_mb=np.full(cluster.gpus.size, np.nan))
     asking = replace(workload, cpus=0.5 * workload.gpus.astype(float), mem_mb=1e5 * workload.gpus.astype(float))
     counted = replace(shared, resources=("gpu", "cpu", "mem"))
     beside = replayed(asking, plenty, counted, {"scheduling_policy": "fair"}).outcome()
     assert beside.decisions.equals(alone.decisions)
-    assert beside.pieces.select("row", "server", "gpus").equals(alone.pieces)
+    assert beside.pieces.select("row", "node", "gpus").equals(alone.pieces)

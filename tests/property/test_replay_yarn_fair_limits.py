@@ -129,7 +129,7 @@ def _check_applications(own: Fair, members: np.ndarray, rows: Any, most: int) ->
 
 @settings(max_examples=examples(40))
 @given(seed=SEEDS, at=st.floats(0, 90))
-@example(seed=462, at=47.0)  # all servers are down
+@example(seed=462, at=47.0)  # all nodes are down
 def test_fair_shares_of_siblings_add_up(seed: int, at: float) -> None:
     workload, cluster, shared, inside = case(seed)
     done = simulated(workload, cluster, shared, inside, {})
@@ -161,10 +161,10 @@ def test_whatever_fits_is_given_within_an_update_and_a_round_of_heartbeats(seed:
     done.run()
     decisions = done.outcome().decisions
     longest = float(way.get("heartbeat", 1)) + float(way.get("update_interval", 0.5))
-    # all that may let a job start: submissions, ends, servers that come, and other starts
+    # all that may let a job start: submissions, ends, nodes that come, and other starts
     whats = decisions["decision"].to_list()
     submitted = {*workload.submit.tolist(), *_after_thinking(workload, decisions)}
-    known = sorted({*submitted, *decisions["t_s"].to_list(), *_servers_up(cluster)})
+    known = sorted({*submitted, *decisions["t_s"].to_list(), *_nodes_up(cluster)})
     starts = [t for t, what in zip(decisions["t_s"].to_list(), whats, strict=True) if what == "start"]
     assert len(starts) >= workload.size
     for t in starts:
@@ -182,7 +182,7 @@ def _after_thinking(workload: Workload, decisions: pl.DataFrame) -> set[float]:
     return {t + float(wait) for wait in set(workload.think.tolist()) for t in times}
 
 
-def _servers_up(cluster: Cluster) -> list[float]:
+def _nodes_up(cluster: Cluster) -> list[float]:
     return [] if cluster.down is None else [float(t) for t in cluster.down[:, 2]]
 
 

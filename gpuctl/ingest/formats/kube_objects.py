@@ -56,7 +56,7 @@ _NOT_READ = "an object of a kind that nothing is read of"
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read jobs, attempts, queues and machines.
+    """Read jobs, attempts, queues and nodes.
 
     Raises:
         InputError: there is nothing in the file.

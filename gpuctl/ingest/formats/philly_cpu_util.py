@@ -1,4 +1,4 @@
-"""``cluster_cpu_util`` of the Philly trace: host CPU utilization in percent, one row a machine and minute."""
+"""``cluster_cpu_util`` of the Philly trace: host CPU utilization in percent, one row a node and minute."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def sniff(name: str, head: bytes) -> str | None:
     if _HEADER.fullmatch(line):
         return "header time,machine_id,cpu_util"
     if "cpu_util" in name and looks_like_row(line, 1, 1):
-        return "file name, and a first row of time, machine and a value (no header)"
+        return "file name, and a first row of time, node and a value (no header)"
     return None
 
 

@@ -1,7 +1,7 @@
-"""``cluster_gpu_util`` of the Philly trace: GPU utilization, one row a machine and minute.
+"""``cluster_gpu_util`` of the Philly trace: GPU utilization, one row a node and minute.
 
 ``time,machineId,gpu0_util,…,gpu7_util`` with a trailing comma on the rows, on the header or not; times carry
-PDT or PST; values are percent or ``NA``; a machine with fewer GPUs may have fewer fields. Rows with more
+PDT or PST; values are percent or ``NA``; a node with fewer GPUs may have fewer fields. Rows with more
 fields than the header names are records glued together and are rejected.
 """
 
@@ -27,7 +27,7 @@ def sniff(name: str, head: bytes) -> str | None:
     if _HEADER.fullmatch(line):
         return "header time,machineId,gpu0_util…"
     if "gpu_util" in name and looks_like_row(line, 1, 64):
-        return "file name, and a first row of time, machine and values (no header)"
+        return "file name, and a first row of time, node and values (no header)"
     return None
 
 

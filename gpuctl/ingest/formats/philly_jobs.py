@@ -113,10 +113,10 @@ def _gang(detail: object) -> Gang:
             raise RowError("detail of an attempt holds something that is not an object with ip and gpus")
         machine = _word(part, "ip")
         if machine is None or not machine.strip():
-            raise RowError("no machine name (ip) in detail of an attempt")
+            raise RowError("no node name (ip) in detail of an attempt")
         gpus = part.get("gpus")
         if not isinstance(gpus, list):
-            raise RowError("gpus of a machine is not a list")
+            raise RowError("gpus of a node is not a list")
         machines.setdefault(machine, []).extend(map(_gpu_index, gpus))
     for indices in machines.values():
         indices.sort()
@@ -188,7 +188,7 @@ class _Batch:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read a job log into jobs, attempts, placements, queues, and what it shows of the machines.
+    """Read a job log into jobs, attempts, placements, queues, and what it shows of the nodes.
 
     The objects may be elements of one array or follow one another. The ids of all jobs are held in memory
     (about 100 bytes each), the rest in batches of 20 000 jobs.
@@ -225,7 +225,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def _write_machines(sink: Sink, gpus: Counter[str]) -> None:
-    """Raise ``gpus_observed`` of the machines that the store knows, and add the others."""
+    """Raise ``gpus_observed`` of the nodes that the store knows, and add the others."""
     import polars as pl
 
     sql = "SELECT machine FROM machines WHERE cluster = $cluster"

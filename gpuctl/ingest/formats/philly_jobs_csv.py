@@ -3,7 +3,7 @@
 Only this family of headers is read: ``timestamp`` is a local wall-clock time, ``duration`` the seconds that a job's
 attempts ran in all, ``cluster`` its virtual cluster. The order of the columns is free, ``gpu_time`` may be absent,
 further columns are ignored. Tables with other names or with seconds from a start are other formats. The source
-has no job ids, attempts, machines or states. A row of the ledger is one line after the header; blank lines are no
+has no job ids, attempts, nodes or states. A row of the ledger is one line after the header; blank lines are no
 rows, and rows that are equal are all kept.
 """
 

@@ -1,6 +1,6 @@
-"""``cluster_machine_list`` of the Philly trace: machines with the GPUs they are labelled with.
+"""``cluster_machine_list`` of the Philly trace: nodes with the GPUs they are labelled with.
 
-The labels are known to be wrong for many machines of the public trace; what jobs really used is
+The labels are known to be wrong for many nodes of the public trace; what jobs really used is
 ``machines.gpus_observed``, which the job log fills. A row of the ledger is one line after the header; blank lines
 are no rows.
 """
@@ -33,14 +33,14 @@ def read_machine(text: str) -> Machine:
     """Read one data line, e.g. ``m51,2, 12GB`` (1 GB is taken as 1 024 MiB).
 
     Raises:
-        RowError: it is not machine, count, memory.
+        RowError: it is not node, count, memory.
     """
     cells = [cell.strip() for cell in text.split(",")]
     if len(cells) != len(HEADER):
-        raise RowError("not 3 columns: machine, number of GPUs, memory of one GPU")
+        raise RowError("not 3 columns: node, number of GPUs, memory of one GPU")
     name, gpus, memory = cells
     if not name or not name.isprintable():
-        raise RowError("no printable machine name")
+        raise RowError("no printable node name")
     if not _COUNT.fullmatch(gpus) or int(gpus) > _MOST_GPUS:
         raise RowError(f"number of GPUs is not a whole number up to {_MOST_GPUS}")
     size = _MEMORY.fullmatch(memory)
@@ -50,19 +50,19 @@ def read_machine(text: str) -> Machine:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read a machine list into ``machines``: ``gpus_labelled`` and ``gpu_mem_mb``.
+    """Read a node list into ``machines``: ``gpus_labelled`` and ``gpu_mem_mb``.
 
-    A machine that jobs have made known is given its label; one that has a label already is a duplicate, and rejected
+    A node that jobs have made known is given its label; one that has a label already is a duplicate, and rejected
     where it says something else.
 
     Raises:
-        InputError: the first line is not the header of a machine list.
+        InputError: the first line is not the header of a node list.
     """
     lines = numbered_lines(stream)
     first = next(lines, None)
     if first is None or _columns(first.data[:1000]) != _columns(",".join(HEADER).encode()):
         raise InputError(
-            f"line 1 is not the header of a machine list; expected {', '.join(HEADER)}",
+            f"line 1 is not the header of a node list; expected {', '.join(HEADER)}",
             hint="add that line, or name the right format",
         )
     sql = "SELECT machine, gpus_labelled, gpu_mem_mb FROM machines WHERE cluster = $cluster"
@@ -81,7 +81,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
                 sink.already_stored()
                 continue
             if known.get(machine.machine, (None, None))[0] is not None:
-                raise RowError("duplicate machine: it is in the list already, with other values")
+                raise RowError("duplicate node: it is in the list already, with other values")
         except RowError as bad:
             sink.reject(line.line_no, str(bad), line.data)
             continue
@@ -132,7 +132,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="philly-machines",
-    title="Philly trace: machines and their GPUs (cluster_machine_list)",
+    title="Philly trace: nodes and their GPUs (cluster_machine_list)",
     fills=("machines",),
     file_names=("cluster_machine_list",),
     order=10,

@@ -1,4 +1,4 @@
-"""``cluster_mem_util`` of the Philly trace: host memory in kB, total and free, one row a machine and minute.
+"""``cluster_mem_util`` of the Philly trace: host memory in kB, total and free, one row a node and minute.
 
 Free does not count the page cache, so 100 * (total - free) / total is near 100 on a busy host.
 """
@@ -25,7 +25,7 @@ def sniff(name: str, head: bytes) -> str | None:
     if _HEADER.fullmatch(line):
         return "header time,machine_id,mem_total,mem_free"
     if "mem_util" in name and looks_like_row(line, 2, 2):
-        return "file name, and a first row of time, machine and two values (no header)"
+        return "file name, and a first row of time, node and two values (no header)"
     return None
 
 

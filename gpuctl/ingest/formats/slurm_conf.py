@@ -1,4 +1,4 @@
-"""``slurm.conf`` and the files it includes: machines, partitions, and the settings that scheduling depends on.
+"""``slurm.conf`` and the files it includes: nodes, partitions, and the settings that scheduling depends on.
 
 A row of the ledger is one statement; comments and blank lines are none.
 """
@@ -91,7 +91,7 @@ class _Site:
                     self.rank[member] = min(rank, self.rank.get(member, rank))
 
     def finish(self) -> tuple[list[Machine], dict[str, str | None]]:
-        """Return the machines, each with the first partition that lists it, and the partitions with their QOS."""
+        """Return the nodes, each with the first partition that lists it, and the partitions with their QOS."""
         names = list(self.partitions)
         machines = []
         for name, machine in self.machines.items():
@@ -128,7 +128,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 FORMAT = Format(
     name="slurm-conf",
-    title="Slurm: slurm.conf with its machines and partitions",
+    title="Slurm: slurm.conf with its nodes and partitions",
     fills=("machines", "queues", "queue_machines", "settings"),
     file_names=("slurm.conf",),
     order=10,

@@ -1,7 +1,7 @@
-"""``slurmctld.log``: what the controller did to jobs and machines, to the millisecond.
+"""``slurmctld.log``: what the controller did to jobs and nodes, to the millisecond.
 
-It tells what accounting does not: when a job got its machines where they had to boot first, which job it was preempted
-for, which machine failed under it. A row of the ledger is one line; blank lines are none. Lines about
+It tells what accounting does not: when a job got its nodes where they had to boot first, which job it was preempted
+for, which node failed under it. A row of the ledger is one line; blank lines are none. Lines about
 anything else are counted as loaded; those without a time (``LogTimeFormat`` is iso8601_ms, the default, iso8601, or
 rfc5424 with either) are rejected.
 """
@@ -115,7 +115,7 @@ class _Log:
         """Take in one stamped line that holds one of the hints.
 
         Raises:
-            RowError: it tells of a job or a machine, and its time or a name cannot be read.
+            RowError: it tells of a job or a node, and its time or a name cannot be read.
         """
         head = _HEAD.match(line)
         if head is None:
@@ -153,7 +153,7 @@ class _Log:
         self.allocated[job] = ts
 
     def happened(self, job: str, ts: int, *, allocated: bool) -> None:
-        """Remember that a job got its machines, or forget it, for it is done (`ts` in ms since the epoch)."""
+        """Remember that a job got its nodes, or forget it, for it is done (`ts` in ms since the epoch)."""
         if allocated:
             self._allocate(job, ts)
         else:
@@ -235,7 +235,7 @@ class _Log:
         return self.second[1] + int((head[2] or b"0").ljust(3, b"0")[:3])
 
     def finish(self) -> None:
-        """Write what is left; machines that did not come back are down until the end of what is known."""
+        """Write what is left; nodes that did not come back are down until the end of what is known."""
         for node, (since, state) in self.down.items():
             self.downs.add(node, since, None, state, self.reasons.get(node))
         self.flush()
@@ -246,9 +246,9 @@ class _Log:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``job_events`` and ``machine_events``, and put them beside the attempts that accounting knows.
 
-    Events of jobs: held, released, allocated, configured (``since_ts``: when its machines were allocated,
+    Events of jobs: held, released, allocated, configured (``since_ts``: when its nodes were allocated,
     for they had to boot), start_reset, preempted (``other_job``: for whom), node_fail (``machine``), requeued,
-    time_limit, out_of_memory, completed. A machine is down from the line that sets it down, drains or fails it to
+    time_limit, out_of_memory, completed. A node is down from the line that sets it down, drains or fails it to
     the one that says it is back.
 
     Args:
@@ -275,7 +275,7 @@ def _scanned(stream: BinaryIO) -> Iterator[tuple[int, bytes, str | None, tuple[n
     from gpuctl.ingest.slurm import ctld_kernel as kernel
 
     if not is_compiled(kernel.scan):
-        logging.getLogger(__name__).warning("compiling the log reader; only the first run on a machine does")
+        logging.getLogger(__name__).warning("compiling the log reader; only the first run on a node does")
     hints, ends = kernel.table(_WORDS)
     blocks = _blocks(stream)
 

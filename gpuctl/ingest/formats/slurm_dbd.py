@@ -40,7 +40,7 @@ _EVENTS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "re
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read jobs, attempts, placements and machine events; see `Records` for what becomes of the jobs.
+    """Read jobs, attempts, placements and node events; see `Records` for what becomes of the jobs.
 
     The jobs are kept in a temporary file until the end, for what names their numbers may stand there.
 

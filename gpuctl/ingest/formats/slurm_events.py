@@ -1,4 +1,4 @@
-"""``sacctmgr -P show event``: when machines were down or drained, and why.
+"""``sacctmgr -P show event``: when nodes were down or drained, and why.
 
 A row of the ledger is one line after the header; blank lines are none. Times are local to where sacctmgr ran.
 """
@@ -21,9 +21,9 @@ _Event = tuple[str, int, int | None, str, str | None]
 
 
 def read_event(cells: dict[str, str], clock: LocalClock) -> list[_Event]:
-    """Read one row: machine, from, to (None: not over yet), state, reason; several where it names several machines.
+    """Read one row: node, from, to (None: not over yet), state, reason; several where it names several nodes.
 
-    A row without a machine is about the cluster as a whole (its registration) and gives none.
+    A row without a node is about the cluster as a whole (its registration) and gives none.
 
     Raises:
         RowError: a cell is not what it should be.
@@ -80,7 +80,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="slurm-events",
-    title="Slurm: when machines were down or drained (sacctmgr -P show event)",
+    title="Slurm: when nodes were down or drained (sacctmgr -P show event)",
     fills=("machine_events",),
     file_names=("sacctmgr_event.txt", "events.txt"),
     order=40,

@@ -1,6 +1,6 @@
-"""``scontrol show job -d``, with or without ``-o``: which GPUs of which machine a running job has.
+"""``scontrol show job -d``, with or without ``-o``: which GPUs of which node a running job has.
 
-Accounting tells only how many GPUs a job has on all of its machines together. A row of the ledger is one job record.
+Accounting tells only how many GPUs a job has on all of its nodes together. A row of the ledger is one job record.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ KINDS = {
 
 
 class Detail(NamedTuple):
-    """The GPUs of one job: times in seconds since the epoch, what it has on each machine, and what it has in all."""
+    """The GPUs of one job: times in seconds since the epoch, what it has on each node, and what it has in all."""
 
     job: str
     submit: int | None
@@ -47,7 +47,7 @@ class Detail(NamedTuple):
     gpus: float | None = None
 
     def rows(self) -> Iterator[tuple[str | int | float | tuple[int, ...] | None, ...]]:
-        """Rows of ``exact_placements``: one per machine, or the total if the record states no machine's GPUs."""
+        """Rows of ``exact_placements``: one per node, or the total if the record states no node's GPUs."""
         for machine, held in self.machines.items():
             yield *self[:3], machine, float(held.gpus), held.indices
         if not self.machines and self.gpus is not None:
@@ -96,7 +96,7 @@ def _gres_part(text: str) -> str:
 
 
 def _machines(text: str) -> dict[str, Gpus]:
-    """GPUs by machine; machines of one group have the same number, and the same indices."""
+    """GPUs by node; nodes of one group have the same number, and the same indices."""
     found: dict[str, Gpus] = {}
     for group in _NODES.finditer(text):
         gpus = read_gres(group[4])

@@ -5,7 +5,7 @@ have: jobs that have not ended, GPUs other than asked for, GPU types, why a job 
 long it was suspended; that an attempt was requeued is told only of those that their user or an operator requeued.
 Its times are those of the slurmctld host, without a zone.
 
-A job that lost its machines, was preempted or changed its size may go on with the submission time that it had, and has
+A job that lost its nodes, was preempted or changed its size may go on with the submission time that it had, and has
 a record for each time it ran. Of such a further record the submission is taken to be the end of the one before, as
 Slurm resets it elsewhere; unless another form of accounting, which has the last of them only, was loaded before. Of a
 job whose size changed the file does not state when it first started: what it held until then is unknown.

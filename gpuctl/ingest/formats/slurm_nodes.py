@@ -1,4 +1,4 @@
-"""``scontrol show node``: the machines of a Slurm cluster, a block of lines each, or one line each (``-o``).
+"""``scontrol show node``: the nodes of a Slurm cluster, a block of lines each, or one line each (``-o``).
 
 A row of the ledger is one node.
 """
@@ -45,7 +45,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 FORMAT = Format(
     name="slurm-nodes",
-    title="Slurm: machines, their GPUs and partitions (scontrol show node, with or without -o)",
+    title="Slurm: nodes, their GPUs and partitions (scontrol show node, with or without -o)",
     fills=("machines", "queues", "queue_machines"),
     file_names=("scontrol_node.txt", "nodes.txt"),
     order=14,

@@ -19,7 +19,7 @@ _MOST_MEMBERS = 1_000_000
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read partitions into ``queues`` with their ``qos``, and their machines into ``queue_machines``.
+    """Read partitions into ``queues`` with their ``qos``, and their nodes into ``queue_machines``.
 
     The limits of such a QOS (`slurm_limits`) are the partition's quota.
     """

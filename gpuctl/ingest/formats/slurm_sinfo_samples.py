@@ -28,7 +28,7 @@ _ROW = re.compile(
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``machine_samples``; ``gpus_used`` is NULL where there is no column GresUsed.
 
-    A machine that sinfo lists several times in one sample (once a partition) is stored once.
+    A node that sinfo lists several times in one sample (once a partition) is stored once.
     """
     table, rows = Table(_DEFAULT, read_machine), Rows(sink, "machine_samples", KINDS)
     at, seen = -1, set[str]()
@@ -42,7 +42,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def read_machine(cells: dict[str, str]) -> tuple[str, float | None, str | None]:
-    """Read one line of sinfo after its time: machine, GPUs in use, state.
+    """Read one line of sinfo after its time: node, GPUs in use, state.
 
     Raises:
         RowError: a cell is missing or not what it should be.
@@ -69,7 +69,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="slurm-sinfo-samples",
-    title="Slurm: GPUs in use on each machine, sampled over time (gpuctl sample)",
+    title="Slurm: GPUs in use on each node, sampled over time (gpuctl sample)",
     fills=("machine_samples",),
     file_names=("sinfo-2026-11-20.txt", "sinfo_samples.txt"),
     order=50,

@@ -2,7 +2,7 @@
 
 A row of the ledger is one element of the array, or a stretch of it that is no JSON. Nodes and rows of sinfo fill what
 ``scontrol show node`` does, partitions what ``scontrol show partition`` does, jobs what ``scontrol show job -d`` does.
-Where the answer says when it was so (``last_update``, 23.11 and later), it is a sample of the queue or the machines,
+Where the answer says when it was so (``last_update``, 23.11 and later), it is a sample of the queue or the nodes,
 too; 22.05 does not.
 """
 
@@ -111,7 +111,7 @@ class _Found:
     def _node(self, node: Json, *, again: bool = False) -> None:
         machine, partitions = node_of(state_json.node_fields(node))
         if again and machine.machine in self._known:
-            # there is a row a partition, and a machine's own is the first
+            # there is a row a partition, and a node's own is the first
             machine = machine._replace(partition=None)
         self._known.add(machine.machine)
         if "gres_used" in node:
@@ -145,7 +145,7 @@ class _Found:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read machines, partitions, GPUs of jobs, and, where the time is told, samples.
+    """Read nodes, partitions, GPUs of jobs, and, where the time is told, samples.
 
     Raises:
         InputError: there is no such array.
@@ -214,7 +214,7 @@ def passes_over(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="slurm-state-json",
-    title="Slurm: machines, partitions and jobs as JSON (squeue, sinfo, scontrol show node|job|partition --json)",
+    title="Slurm: nodes, partitions and jobs as JSON (squeue, sinfo, scontrol show node|job|partition --json)",
     fills=(
         *("machines", "queues", "queue_machines", "exact_placements", "placements", "field_sources"),
         *("queue_samples", "machine_samples"),

@@ -1,6 +1,6 @@
 """Job logs as TACC published them with Mirage: ``JobID JobName UID Start Submit End Priority … NNodes``, tabs between.
 
-A row of the ledger is one line after the header. The source has no states, queues, GPUs, machines or eligible times:
+A row of the ledger is one line after the header. The source has no states, queues, GPUs, nodes or eligible times:
 what it does not have stays unknown. Its times are local ones of TACC.
 """
 

@@ -1,4 +1,4 @@
-"""``topology.conf`` (tree and block) and ``scontrol show topology``: which machines share a leaf switch.
+"""``topology.conf`` (tree and block) and ``scontrol show topology``: which nodes share a leaf switch.
 
 A row of the ledger is one statement; comments and blank lines are none.
 """
@@ -20,7 +20,7 @@ _MOST_NODES = 1_000_000
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Fill ``rack`` of ``machines``; a machine that several leaves name is given the first one.
+    """Fill ``rack`` of ``machines``; a node that several leaves name is given the first one.
 
     Switches above the leaves are counted as loaded: there is nothing to store of them.
     """
@@ -44,7 +44,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 FORMAT = Format(
     name="slurm-topology",
-    title="Slurm: leaf switches or blocks of the machines (topology.conf, scontrol show topology)",
+    title="Slurm: leaf switches or blocks of the nodes (topology.conf, scontrol show topology)",
     fills=("machines",),
     file_names=("topology.conf", "scontrol_topology.txt"),
     order=18,

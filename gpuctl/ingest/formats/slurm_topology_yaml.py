@@ -1,4 +1,4 @@
-"""``topology.yaml`` of Slurm 25.05 and later: trees and blocks of machines, several topologies in one file.
+"""``topology.yaml`` of Slurm 25.05 and later: trees and blocks of nodes, several topologies in one file.
 
 Only the block style that Slurm's manual shows is read: ``key: value`` lines and ``- `` items, no ``{…}``.
 A row of the ledger is one line; comments and blank lines are none.
@@ -25,7 +25,7 @@ _TRUE = frozenset({"true", "yes", "on"})
 
 @dataclass
 class _Topology:
-    """One topology of the file: the rack of each machine."""
+    """One topology of the file: the rack of each node."""
 
     racks: dict[str, str] = field(default_factory=dict)
     default: bool = False
@@ -104,7 +104,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="slurm-topology-yaml",
-    title="Slurm: leaf switches or blocks of the machines (topology.yaml, 25.05 and later)",
+    title="Slurm: leaf switches or blocks of the nodes (topology.yaml, 25.05 and later)",
     fills=("machines",),
     file_names=("topology.yaml",),
     order=18,

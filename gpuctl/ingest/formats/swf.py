@@ -49,7 +49,7 @@ _PBS, _WHOLE, _WORD = r"^\d+(?:\+\d+)*:ppn=", r"^-?\d{1,9}$", r"^[A-Za-z_][\w.@-
 
 
 def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
-    """Read jobs, attempts, placements, queues and machines; see `Jobs` for what becomes of a job told twice.
+    """Read jobs, attempts, placements, queues and nodes; see `Jobs` for what becomes of a job told twice.
 
     Args:
         stream: the file.
@@ -278,7 +278,7 @@ def _place(kept: pl.DataFrame, sink: Sink, unit: Unit) -> bool:
 
 
 def _machines(header: Mapping[str, list[str]], sink: Sink, unit: Unit) -> None:
-    """Write the machines that the header counts: their names are ours."""
+    """Write the nodes that the header counts: their names are ours."""
     import polars as pl
 
     procs, nodes = (int(_number((header.get(key) or [""])[0]) or 0) for key in ("maxprocs", "maxnodes"))

@@ -2,7 +2,7 @@
 
 Each is a trial of a search, ``job_group_id``, which is the job's name here. ``time_per_iteration`` is on one GPU; a job
 has up to ``max_parallelism``, and with all of them it runs ``total_iterations * time_per_iteration / max_parallelism``
-seconds. That is its run time here; what it loses across slots, machines and racks is not read. Seconds count from a
+seconds. That is its run time here; what it loses across slots, nodes and racks is not read. Seconds count from a
 start of the file's own, and the values are texts.
 """
 

@@ -1,6 +1,6 @@
-"""The log of a YARN NodeManager: which containers ran on its machine, from when to when, and how they ended.
+"""The log of a YARN NodeManager: which containers ran on its node, from when to when, and how they ended.
 
-A row of the ledger is one log record, as in `gpuctl.ingest.formats.yarn_rm_log`. The machine is the one that the
+A row of the ledger is one log record, as in `gpuctl.ingest.formats.yarn_rm_log`. The node is the one that the
 NodeManager registered as, in this file; one that has no registration in it tells the times and exit codes alone.
 """
 
@@ -104,7 +104,7 @@ class _Reader:
         return row
 
     def place(self) -> int:
-        """Give the containers of before the first registration their machine; returns how many are left without one."""
+        """Give the containers of before the first registration their node; returns how many are left without one."""
         if len(self.machines) == 1:
             for container in self._homeless:
                 f.least(self.facts.row("nm", container), f.MACHINE, self._machine)
@@ -131,8 +131,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     reader.facts.flush()
     if homeless:
         logging.getLogger(__name__).warning(
-            "%d containers of a NodeManager's log that does not say on which machine it ran (its start is in another "
-            "file): their machines are known only where another source states them",
+            "%d containers of a NodeManager's log that does not say on which node it ran (its start is in another "
+            "file): their nodes are known only where another source states them",
             homeless,
         )
     sink.after(add_machines, reader.machines)

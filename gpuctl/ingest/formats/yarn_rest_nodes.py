@@ -1,6 +1,6 @@
-"""``/ws/v1/cluster/nodes`` of a YARN ResourceManager: what machines offer, and what of it was in use.
+"""``/ws/v1/cluster/nodes`` of a YARN ResourceManager: what nodes offer, and what of it was in use.
 
-A row of the ledger is one machine. GPUs are read as Hadoop 3.1 and later write them (``totalResource``,
+A row of the ledger is one node. GPUs are read as Hadoop 3.1 and later write them (``totalResource``,
 ``usedResource``), and as the GPU-patched Hadoop 2.9 of OpenPAI does (``usedGPUs``, ``availableGPUs``).
 """
 
@@ -25,7 +25,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Node(NamedTuple):
-    """A machine: name, what it offers, when its health was last looked at, GPUs in use (None: not told), its state."""
+    """A node: name, what it offers, when its health was last looked at, GPUs in use (None: not told), its state."""
 
     name: str
     machine: Machine
@@ -42,7 +42,7 @@ def read_node(value: dict[str, Any]) -> Node:
     """
     name = host(text_of(value.get("nodeHostName")) or text_of(value.get("id")) or "")
     if name is None:
-        raise RowError("no printable machine name")
+        raise RowError("no printable node name")
     labels = [label for label in map(text_of, as_list(value.get("nodeLabels"))) if label is not None]
     machine = Machine(rack=text_of(value.get("rack")), partition=",".join(sorted(labels)) or None)
     total, used = resource_of_json(value.get("totalResource")), resource_of_json(value.get("usedResource"))
@@ -126,7 +126,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 FORMAT = Format(
     name="yarn-rest-nodes",
-    title="YARN: machines as a ResourceManager's REST interface lists them (/ws/v1/cluster/nodes)",
+    title="YARN: nodes as a ResourceManager's REST interface lists them (/ws/v1/cluster/nodes)",
     fills=("machines", "machine_samples"),
     file_names=("*nodes*.json",),
     order=10,

@@ -24,10 +24,10 @@ _GUARANTEES = ("effectiveMinResource", "steadyFairResources")
 class Queue(NamedTuple):
     """One queue: its full path, its parent's, its guaranteed GPUs (None: not told).
 
-    Where they are not told, ``share`` is what it is guaranteed of all machines without a node label, 0 to 1 (None: not
+    Where they are not told, ``share`` is what it is guaranteed of all nodes without a node label, 0 to 1 (None: not
     told either, as by the Fair Scheduler, or it has no such share). ``most`` is the share that it may have at most;
     ``limit_gpus`` the same in GPUs, where told so (Fair Scheduler). ``by_label`` has the same two shares of the
-    machines of each node label: label, guaranteed, at most.
+    nodes of each node label: label, guaranteed, at most.
     """
 
     path: str
@@ -100,7 +100,7 @@ def _share(node: dict[str, Any], parent: str | None, name: str) -> float | None:
 
 
 def _by_label(node: dict[str, Any]) -> tuple[tuple[str, float | None, float | None], ...]:
-    """Shares of the machines of each node label: label, guaranteed, at most."""
+    """Shares of the nodes of each node label: label, guaranteed, at most."""
     return tuple(
         (label, _fraction(part.get("absoluteCapacity")), _fraction(part.get("absoluteMaxCapacity")))
         for part in _partitions(node)
@@ -109,7 +109,7 @@ def _by_label(node: dict[str, Any]) -> tuple[tuple[str, float | None, float | No
 
 
 def _partitions(node: dict[str, Any]) -> list[dict[str, Any]]:
-    """What a queue has of the machines of each node label, and of those without one."""
+    """What a queue has of the nodes of each node label, and of those without one."""
     capacities = node.get("capacities")
     parts = as_list(capacities.get("queueCapacitiesByPartition")) if isinstance(capacities, dict) else []
     return [part for part in parts if isinstance(part, dict)]
@@ -139,8 +139,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read the queues into ``queues``: full path, parent, ``quota_gpus`` where told (``configured``), ``limit_gpus``.
 
     Of several dumps that differ, the greatest quota counts. Where only shares are told (2.10), the quota is that of the
-    GPUs of all machines known, now or when a source tells of machines later; so is the limit always, since a dump
-    counts only the machines that were up. Jobs whose source gives
+    GPUs of all nodes known, now or when a source tells of nodes later; so is the limit always, since a dump
+    counts only the nodes that were up. Jobs whose source gives
     only the last part of a queue's path are given the path.
 
     Raises:

@@ -1,4 +1,4 @@
-"""The attributes of one accounting record of PBS Pro, OpenPBS or Torque: sizes, machines, exit statuses.
+"""The attributes of one accounting record of PBS Pro, OpenPBS or Torque: sizes, nodes, exit statuses.
 
 Names and meanings are those of OpenPBS (``src/include/job.h``, ``src/server/accounting.c``) and of Torque's
 administrator guide. The two give different meanings to the same negative exit statuses.
@@ -37,13 +37,13 @@ _GPUS = ("ngpus", "naccelerators", "gpus", "gpu")
 
 
 class Size(NamedTuple):
-    """What a job has: GPUs and the machines they are on.
+    """What a job has: GPUs and the nodes they are on.
 
     Attributes:
         gpus: None where the record states no resources.
         cpus: None where it states none.
         nodes: None where it states none.
-        placed: GPUs on each machine.
+        placed: GPUs on each node.
         estimated: whether those are an even share of the job's GPUs.
     """
 
@@ -93,7 +93,7 @@ def memory(found: dict[str, str]) -> int | None:
 
 
 def size(found: dict[str, str]) -> Size:
-    """Return the GPUs, CPUs and machines of a job: those allocated where the record has them, else those requested."""
+    """Return the GPUs, CPUs and nodes of a job: those allocated where the record has them, else those requested."""
     chunks = _chunks(found.get("exec_vnode", ""))
     slots = _slots(found.get("exec_host", ""))
     exact: dict[str, float] = {}
@@ -152,7 +152,7 @@ def _traits(parts: list[str]) -> dict[str, str]:
 
 
 def _chunks(text: str) -> list[tuple[str, dict[str, str]]]:
-    """``(n1:ncpus=8:ngpus=4)+(n2[0]:ncpus=8+n2[1]:ncpus=8)``: the machine of each virtual node, and what is taken."""
+    """``(n1:ncpus=8:ngpus=4)+(n2[0]:ncpus=8+n2[1]:ncpus=8)``: the node of each virtual node, and what is taken."""
     found = []
     for part in text.replace("(", "").replace(")", "").split("+"):
         name, *traits = part.split(":")
@@ -163,7 +163,7 @@ def _chunks(text: str) -> list[tuple[str, dict[str, str]]]:
 
 
 def _slots(text: str) -> dict[str, int]:
-    """Count the CPUs of each machine of ``n1/0*8``, ``n1/0-7``, ``n1/0,2`` or ``n1/0+n1/1``."""
+    """Count the CPUs of each node of ``n1/0*8``, ``n1/0-7``, ``n1/0,2`` or ``n1/0+n1/1``."""
     found: dict[str, int] = {}
     for part in text.split("+"):
         host, _, cores = part.partition("/")
@@ -181,7 +181,7 @@ def _cores(text: str) -> int:
 
 
 def _exec_gpus(text: str) -> dict[str, float]:
-    """``n1-gpu/0+n1-gpu/1``: Torque's GPUs of each machine."""
+    """``n1-gpu/0+n1-gpu/1``: Torque's GPUs of each node."""
     found: dict[str, float] = {}
     for part in filter(None, text.split("+")):
         host = part.partition("/")[0].removesuffix("-gpu")

@@ -1,4 +1,4 @@
-"""Streams telemetry files (``time,machine,value…``) into the store in bounded memory, on all cores."""
+"""Streams telemetry files (``time,node,value…``) into the store in bounded memory, on all cores."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def load(stream: Rest, sink: Sink, layout: Layout, *, first_line: int = 1) -> No
     from gpuctl.ingest.philly import telemetry_kernel as kernel
 
     if not is_compiled(kernel.scan):
-        logging.getLogger(__name__).warning("compiling the telemetry reader; only the first run on a machine does")
+        logging.getLogger(__name__).warning("compiling the telemetry reader; only the first run on a node does")
     workers = max(1, min(8, len(os.sched_getaffinity(0))))
     chunks = _chunks(stream, first_line)
     with ThreadPoolExecutor(workers) as pool:

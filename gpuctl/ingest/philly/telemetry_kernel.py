@@ -1,4 +1,4 @@
-"""The compiled scanner of ``time,machine,value[,value…]`` lines; bytes in, arrays out.
+"""The compiled scanner of ``time,node,value[,value…]`` lines; bytes in, arrays out.
 
 It exists because telemetry is the big table: the scanner reads some 300 MB/s a core, and gives the line of
 every row that it does not accept. The same source runs uncompiled with ``NUMBA_DISABLE_JIT=1``.
@@ -17,7 +17,7 @@ BAD_TIME, BAD_ZONE, BAD_MACHINE, TOO_FEW, TOO_MANY, BAD_VALUE, OUT_OF_RANGE, HEA
 REASONS = {
     BAD_TIME: "time is not YYYY-MM-DD HH:MM:SS with PDT, PST, UTC or no zone",
     BAD_ZONE: "unknown time zone (expected PDT, PST, UTC or none)",
-    BAD_MACHINE: "machine name is empty, longer than 255 bytes or not printable ASCII",
+    BAD_MACHINE: "node name is empty, longer than 255 bytes or not printable ASCII",
     TOO_FEW: "fewer fields than expected",
     TOO_MANY: "more fields than expected (records glued together?)",
     BAD_VALUE: "a value is not a number, NA or empty",
@@ -29,7 +29,7 @@ REASONS = {
 _POW10 = 10.0 ** np.arange(23)
 _COMMA, _CR, _LF, _SPACE = 44, 13, 10, 32
 _NO_ZONE = np.int64(1) << 60
-_SLOTS = 1 << 16  # hash slots for machine names; a chunk with more than half as many names is scanned in two
+_SLOTS = 1 << 16  # hash slots for node names; a chunk with more than half as many names is scanned in two
 
 
 @inner
@@ -147,7 +147,7 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
 
 @inner
 def _lookup(buf, start, end, h, slots, name_start, name_end, names):  # type: ignore[no-untyped-def]
-    """The number of a machine name with hash `h` in this chunk; a new name gets the number `names`."""
+    """The number of a node name with hash `h` in this chunk; a new name gets the number `names`."""
     slot = np.int64((h ^ (h >> np.uint64(29))) & np.uint64(_SLOTS - 1))
     while True:
         code = slots[slot]

@@ -28,7 +28,7 @@ FEW = 100
 """Fewer than one job in so many is a handful with odd times, and no other cluster."""
 NAMES = {"philly": "Philly", "slurm": "Slurm", "yarn": "YARN"}
 _ANYBODYS = frozenset({"gpu_samples", "host_util", "machines", "job_outputs", "job_logs", "progress"})
-"""Telemetry, lists of machines and what jobs print may come with the logs of any scheduler."""
+"""Telemetry, lists of nodes and what jobs print may come with the logs of any scheduler."""
 _SHOWN = 3
 _TIMES = {
     "jobs": ("submit_ts", "start_ts", "end_ts"),

@@ -21,7 +21,7 @@ def first_line(head: bytes) -> bytes:
 
 
 def looks_like_row(line: bytes, least: int, most: int) -> bool:
-    """Tell whether a line is ``time,machine,value…`` with `least` to `most` values and perhaps a trailing comma."""
+    """Tell whether a line is ``time,node,value…`` with `least` to `most` values and perhaps a trailing comma."""
     match = _ROW.fullmatch(line)
     return match is not None and least <= match[2].rstrip(b",").count(b",") <= most
 

@@ -1,7 +1,7 @@
 """The compiled scanner of slurmctld.log: bytes in, the places of the few lines worth reading out.
 
 It looks at the stamp at the front of each line and for words that only lines worth reading have; the two events that
-are nearly all of them, a job that gets its machines and a job that is done, it reads itself where they stand in their
+are nearly all of them, a job that gets its nodes and a job that is done, it reads itself where they stand in their
 plainest form. The same source runs uncompiled with ``NUMBA_DISABLE_JIT=1``.
 """
 

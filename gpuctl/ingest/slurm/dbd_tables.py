@@ -1,4 +1,4 @@
-"""The tables of slurmdbd beside its jobs: what names its numbers, and when machines were down."""
+"""The tables of slurmdbd beside its jobs: what names its numbers, and when nodes were down."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Names:
 
 
 def read_event(cells: Mapping[str, str | None]) -> tuple[str, int, int | None, str, str | None] | None:
-    """Read one row of ``event_table``: machine, from, to (seconds since the epoch; None: not over), state, reason.
+    """Read one row of ``event_table``: node, from, to (seconds since the epoch; None: not over), state, reason.
 
     Returns:
         None for a row about the cluster as a whole.

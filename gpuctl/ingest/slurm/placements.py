@@ -1,4 +1,4 @@
-"""Which machines the attempts ran on, from their node lists."""
+"""Which nodes the attempts ran on, from their node lists."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _SEVERAL = frozenset("[],")
 
 
 def sizes(node_list: pl.Series) -> pl.Series:
-    """Count the machines in every node list; null where it is none or has more than 65 536 names."""
+    """Count the nodes in every node list; null where it is none or has more than 65 536 names."""
     import polars as pl
 
     return Distinct(node_list).each(_count, pl.Int32)
 
 
 def placements(records: pl.DataFrame) -> Iterator[pl.DataFrame]:
-    """Yield the machines of every record that started, one row each, about `PIECE` rows at a time.
+    """Yield the nodes of every record that started, one row each, about `PIECE` rows at a time.
 
-    The GPUs of a job are known as a total: on several machines an even share of it is an estimate. GPUs that the
+    The GPUs of a job are known as a total: on several nodes an even share of it is an estimate. GPUs that the
     source does not tell are 0 and an estimate, too.
 
     Args:
@@ -75,7 +75,7 @@ def _count(text: str) -> int | None:
     if not _SEVERAL.intersection(text):
         return 0 if text.strip() in NOBODY else 1 if len(text.split()) == 1 else None
     try:
-        # names that are written twice are one machine
+        # names that are written twice are one node
         return len(expand(text)) if "," in text else count(text)
     except ValueError:
         return None

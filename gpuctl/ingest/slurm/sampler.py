@@ -207,7 +207,7 @@ def _find(name: str, given: Path | None) -> str:
     if found is None:
         what = f"{given}: no program there" if given is not None else f"no program {name} on the PATH"
         raise DependencyError(
-            what, hint=f"run gpuctl sample on a machine with Slurm's client commands, or name it with --{name} FILE"
+            what, hint=f"run gpuctl sample on a node with Slurm's client commands, or name it with --{name} FILE"
         )
     return found
 

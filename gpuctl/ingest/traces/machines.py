@@ -1,4 +1,4 @@
-"""Lists of the machines of published traces."""
+"""Lists of the nodes of published traces."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.core.format import Sink
 
-DUPLICATE = "duplicate machine: it is in the list already, with other values"
+DUPLICATE = "duplicate node: it is in the list already, with other values"
 _COLUMNS = ("machine", "rack", "gpus_labelled", "gpu_type", "gpu_mem_mb", "cpus", "mem_mb", "partition")
 _WHOLE = ("gpus_labelled", "cpus", "mem_mb", "gpu_mem_mb")
 
 
 @dataclass(frozen=True)
 class MachineTable(Table):
-    """A table with one row per machine."""
+    """A table with one row per node."""
 
     def load(self, stream: BinaryIO, sink: Sink) -> None:
-        """Read such a file into ``machines``; a machine that is already listed with other values is rejected.
+        """Read such a file into ``machines``; a node that is already listed with other values is rejected.
 
         Raises:
             InputError: the header lacks a column.
@@ -47,7 +47,7 @@ class MachineTable(Table):
 
 
 def _standing(sink: Sink, rows: pl.DataFrame) -> tuple[pl.Series, pl.Series]:
-    """Which rows are of new machines, and which repeat a row of the store or an earlier one."""
+    """Which rows are of new nodes, and which repeat a row of the store or an earlier one."""
     import polars as pl
 
     names = ", ".join(f'"{name}"' for name in rows.columns)

@@ -63,7 +63,7 @@ class Bulk:
 
     Args:
         sink: where they go.
-        machines: what machines offer is noted there.
+        machines: what nodes offer is noted there.
     """
 
     def __init__(self, sink: Sink, machines: dict[str, Machine]) -> None:

@@ -1,4 +1,4 @@
-"""What a ResourceManager's log says of machines, and of its own restarts.
+"""What a ResourceManager's log says of nodes, and of its own restarts.
 
 It is kept in ``yarn_facts`` as well, since its times, too, are of a clock that other sources may tell more of. It
 stands under `MANAGER` in place of an application: ``submit_ts`` is when it happened; ``origin`` is ``manager`` where
@@ -20,13 +20,13 @@ MANAGER = "ResourceManager"
 """What stands for the ResourceManager itself where else an application's id stands."""
 UP = frozenset({"NEW", "RUNNING"})
 NODE_STATES = UP | {"UNHEALTHY", "DECOMMISSIONING", "DECOMMISSIONED", "LOST", "REBOOTED", "SHUTDOWN"}
-"""States of a machine in YARN's own words; it gets containers in those of `UP` alone."""
+"""States of a node in YARN's own words; it gets containers in those of `UP` alone."""
 _REASON_FOR_S = 5
 _FLUSH_AT = 50_000
 
 
 class Change(NamedTuple):
-    """A machine went into a state, or (state None) a reason was given why it soon would."""
+    """A node went into a state, or (state None) a reason was given why it soon would."""
 
     ts: datetime
     machine: str
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A span of time in which a machine was not to be had; without an end where none is told."""
+    """A span of time in which a node was not to be had; without an end where none is told."""
 
     machine: str
     from_ts: datetime
@@ -62,11 +62,11 @@ class Happenings:
         self._add("manager", millis, None, "ACTIVE", None)
 
     def went(self, machine: str, state: str, millis: int) -> None:
-        """Note that a machine went into a state."""
+        """Note that a node went into a state."""
         self._add("node", millis, machine, state, None)
 
     def ails(self, machine: str, reason: str, millis: int) -> None:
-        """Note why a machine is about to be taken for unhealthy."""
+        """Note why a node is about to be taken for unhealthy."""
         self._add("node", millis, machine, None, reason)
 
     def flush(self) -> None:
@@ -99,14 +99,14 @@ class Happenings:
 def machine_events(changes: Iterable[Change]) -> list[Event]:
     """Make spans of the changes of state that logs tell, in any order and any of them several times.
 
-    A span ends where the machine goes into another state. What was never seen to end lasts on.
+    A span ends where the node goes into another state. What was never seen to end lasts on.
 
     Returns:
-        spans, sorted by machine and time.
+        spans, sorted by node and time.
     """
     events: list[Event] = []
     reasons: dict[str, Change] = {}
-    # in the same millisecond the reason comes first, and a machine that is up again last
+    # in the same millisecond the reason comes first, and a node that is up again last
     ordered = sorted(
         changes, key=lambda c: (c.machine, c.ts, c.state is not None, c.state in UP, c.state or c.reason, c.source)
     )

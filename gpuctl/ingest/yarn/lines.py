@@ -76,7 +76,7 @@ def read_records(
     from gpuctl.ingest.yarn import scan_kernel as kernel
 
     if not is_compiled(kernel.scan):
-        logging.getLogger(__name__).warning("compiling the log reader; only the first run on a machine does")
+        logging.getLogger(__name__).warning("compiling the log reader; only the first run on a node does")
     table = _marks(marks)
     line, begun, zoned = 1, False, 0
     for data, whole, (found, hits, dated, lines, before_text, stated) in _ahead(stream, table):

@@ -1,4 +1,4 @@
-"""Puts what YARN says of machines into the table ``machines``, so that the order of the sources does not matter."""
+"""Puts what YARN says of nodes into the table ``machines``, so that the order of the sources does not matter."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Machine:
 
 
 def add_machines(sink: Sink, machines: Mapping[str, Machine]) -> None:
-    """Add the machines that the store does not have, and complete those that it has."""
+    """Add the nodes that the store does not have, and complete those that it has."""
     import polars as pl
 
     if not machines:

@@ -86,7 +86,7 @@ def _gather(sink: Sink, clock: Clock, corrections: tuple[str, ...]) -> None:
 
 
 def _tell_machine_events(sink: Sink) -> None:
-    """Make the machine events of the cluster anew: what is said of its machines or its clock has changed."""
+    """Make the node events of the cluster anew: what is said of its nodes or its clock has changed."""
     import polars as pl
 
     sink.execute("DELETE FROM machine_events WHERE cluster = $cluster", {"cluster": sink.cluster})

@@ -56,7 +56,7 @@ _FROM_LOG = """
 
 
 def note_shares(sink: Sink, shares: Mapping[str, float], origin: str, label: str | None = None) -> None:
-    """Keep what share of the machines of one node label each queue has: path -> 0 to 1.
+    """Keep what share of the nodes of one node label each queue has: path -> 0 to 1.
 
     Args:
         sink: of the dump.
@@ -64,7 +64,7 @@ def note_shares(sink: Sink, shares: Mapping[str, float], origin: str, label: str
         origin: ``capacity`` for what they are guaranteed, ``limit`` for what they may have at most; of a log, whose
             word counts less than a dump's, ``log_capacity``, ``log_limit``, and ``log_bound`` for the share of its
             parent's that a queue may have at most: no less than that of all.
-        label: the node label; None: the machines without one.
+        label: the node label; None: the nodes without one.
     """
     import polars as pl
 
@@ -77,9 +77,9 @@ def note_shares(sink: Sink, shares: Mapping[str, float], origin: str, label: str
 
 
 def fill_quotas(sink: Sink) -> None:
-    """Set ``quota_gpus`` and ``limit_gpus`` of queues with a known share of all GPUs of the machines known by now.
+    """Set ``quota_gpus`` and ``limit_gpus`` of queues with a known share of all GPUs of the nodes known by now.
 
-    Both are configured, the share in the scheduler and the GPUs on the machines, so the source is ``configured``.
+    Both are configured, the share in the scheduler and the GPUs on the nodes, so the source is ``configured``.
     """
     here: dict[str, object] = {"cluster": sink.cluster}
     told = set(sink.query(_TOLD, here)["origin"])

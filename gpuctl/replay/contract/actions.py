@@ -1,7 +1,7 @@
 """What a policy written in Python may do; a part of `View`.
 
 Decisions take effect at once and are checked by the engine: one that cannot be carried out changes nothing and returns
-false, and so does one for a job or server that there is not. Words and numbers that mean nothing are errors.
+false, and so does one for a job or node that there is not. Words and numbers that mean nothing are errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Actions:
-    """Starting, stopping and moving jobs, keeping GPUs for them, lending servers, and timers."""
+    """Starting, stopping and moving jobs, keeping GPUs for them, lending nodes, and timers."""
 
     now: float
     free: int
@@ -40,7 +40,7 @@ class Actions:
     _state: State
     _address: int
     _g_free: Any
-    _servers: int
+    _nodes: int
     _most: int
     _own: int
     _left: int
@@ -61,19 +61,19 @@ class Actions:
         *,
         gpus: int | None = None,
         placement: str | None = None,
-        servers: Mapping[int, int] | None = None,
+        nodes: Mapping[int, int] | None = None,
         gpu_type: int | None = None,
     ) -> bool:
-        """Start a waiting job: where it fits, or on so many GPUs of the servers named. False where that cannot be.
+        """Start a waiting job: where it fits, or on so many GPUs of the nodes named. False where that cannot be.
 
         Args:
             job: its number.
             reason: for the decision log.
-            gpus: from `least` to `most`; None: its gang, or as many as `servers` say.
+            gpus: from `least` to `most`; None: its gang, or as many as `nodes` say.
             placement: see `PLACEMENTS`; None: the policy's own.
-            servers: GPUs by server.
-            gpu_type: number in `types` of the type that all its GPUs are to be of (-1: servers whose type is not
-                known); None: any. Named servers are taken as they are.
+            nodes: GPUs by node.
+            gpu_type: number in `types` of the type that all its GPUs are to be of (-1: nodes whose type is not
+                known); None: any. Named nodes are taken as they are.
         """
         self._decide()
         code, kind = self._code(reason), self._kind(gpu_type)
@@ -83,10 +83,10 @@ class Actions:
         wanted = 0 if gpus is None else index(gpus)
         if gpus is not None and not 0 < wanted <= self._most:
             return False
-        if servers is not None:
+        if nodes is not None:
             if gpus is None:
-                wanted = min(max(sum(map(index, servers.values())), 0), self._most)
-            done = self._choose(job, servers) and self._do(vk.start_chosen, job, wanted, code) >= 0
+                wanted = min(max(sum(map(index, nodes.values())), 0), self._most)
+            done = self._choose(job, nodes) and self._do(vk.start_chosen, job, wanted, code) >= 0
             self._freed()
         else:
             free = self._do(vk.start, job, wanted, self._how(placement), kind, code)
@@ -117,20 +117,20 @@ class Actions:
     ) -> bool:  # fmt: skip
         """Let a running job go on with more or fewer GPUs, from `least` to `most`; it costs what a migration costs.
 
-        What it has done is kept. Named servers are all that it has from then on: to grow where it is, name those of
+        What it has done is kept. Named nodes are all that it has from then on: to grow where it is, name those of
         `placement` with more GPUs. Jobs on its GPUs stay beside it: it keeps the GPUs that they are on. One that is on
-        another job's GPUs goes to GPUs of its own. Unless servers are named, none is taken that another job has
+        another job's GPUs goes to GPUs of its own. Unless nodes are named, none is taken that another job has
         reserved for a time that the job's limit reaches; `gpu_type` is as for `start`.
         """
         return self._move(job, gpus, reason, placement, gpu_type, other_size=True)
 
-    def migrate(self, job: int, servers: Mapping[int, int] | None = None, reason: str = "", *,
+    def migrate(self, job: int, nodes: Mapping[int, int] | None = None, reason: str = "", *,
                 placement: str | None = None, gpu_type: int | None = None) -> bool:  # fmt: skip
-        """Let a running job go on elsewhere: on the servers named, or where it would be put now.
+        """Let a running job go on elsewhere: on the nodes named, or where it would be put now.
 
         It goes alone: jobs on its GPUs stay, and the largest of them has them from then on.
         """
-        to = servers if servers is not None else self.held(job) if self._is_job(job) else 0
+        to = nodes if nodes is not None else self.held(job) if self._is_job(job) else 0
         return self._move(job, to, reason, placement, gpu_type, other_size=False)
 
     def share(self, job: int, host: int, reason: str = "", *, gpus: int | None = None, sliced: bool = False) -> bool:
@@ -161,14 +161,14 @@ class Actions:
         code = self._code(reason)
         return self._is_job(job) and self._do(vk.lease, index(job), float(until), code) >= 0
 
-    def reserve(self, job: int, at: float, servers: Mapping[int, int], reason: str = "") -> bool:
+    def reserve(self, job: int, at: float, nodes: Mapping[int, int], reason: str = "") -> bool:
         """Keep GPUs for a waiting job from then on: no job whose time limit reaches beyond `at` starts on them.
 
         They are kept until it starts or is rejected, or `unreserve` takes it back, beside what was kept for it before.
         """
         self._decide()
         code, at = self._code(reason), float(at)
-        if at != at or not self._is_job(job) or not self._gather(vk.may_keep, index(job), servers):  # noqa: PLR0124 - NaN
+        if at != at or not self._is_job(job) or not self._gather(vk.may_keep, index(job), nodes):  # noqa: PLR0124 - NaN
             return False
         return self._do(vk.reserve, index(job), at, code) >= 0
 
@@ -199,7 +199,7 @@ class Actions:
             gpu_type: as for `start`.
 
         Returns:
-            GPUs by server; None where it does not fit.
+            GPUs by node; None where it does not fit.
         """
         self._seen(job)
         gone = {index(other) for other in without if self._is_job(other)}
@@ -212,32 +212,30 @@ class Actions:
         pieces = sk.place_without(self._address, index(job), len(gone), wanted, how, kind)
         if pieces < 0:
             return None
-        return {int(piece.server): int(piece.gpus) for piece in self._state.choice[:pieces]}
+        return {int(piece.node): int(piece.gpus) for piece in self._state.choice[:pieces]}
 
-    def loan(
-        self, server: int, to_class: int, reason: str = "", *, until: float = math.inf, notice: float = 0.0
-    ) -> bool:
-        """Lend a server that nobody uses to another class of servers, or give it back.
+    def loan(self, node: int, to_class: int, reason: str = "", *, until: float = math.inf, notice: float = 0.0) -> bool:
+        """Lend a node that nobody uses to another class of nodes, or give it back.
 
         With a time it comes back by itself: `notice` seconds before it the policy hears ``on_reclaim``, and no more
         jobs start on it but those that may use it in its own class; at that time the others that are still on it lose
         their GPUs, and what they did since their last checkpoint, and ``on_reclaim`` is called again.
 
         Args:
-            server: its number.
-            to_class: of `server_class`; that of `home_class` gives it back.
+            node: its number.
+            to_class: of `node_class`; that of `home_class` gives it back.
             reason: for the decision log.
             until: second at which it is to be back; inf: until it is given back.
             notice: seconds.
 
         Returns:
-            false, too, where some class of jobs that runs there has speed 0 on the server's GPUs.
+            false, too, where some class of jobs that runs there has speed 0 on the node's GPUs.
         """
         self._decide()
         code = self._code(reason)
-        there = 0 <= index(server) < self._servers and index(to_class) in self._type_of_class
-        there = there and self._runs_as_there(index(server), index(to_class))
-        done = there and self._do(vk.loan, index(server), index(to_class), float(until), float(notice), code) >= 0
+        there = 0 <= index(node) < self._nodes and index(to_class) in self._type_of_class
+        there = there and self._runs_as_there(index(node), index(to_class))
+        done = there and self._do(vk.loan, index(node), index(to_class), float(until), float(notice), code) >= 0
         self._freed()
         return done
 
@@ -285,7 +283,7 @@ class Actions:
                 )
             raise InputError(
                 f"{self._policy.name}: more decisions at second {self.now:g} than three for each job that waits or "
-                f"runs and one for each server" + ("" if self._left <= 0 else ", most of them in vain"),
+                f"runs and one for each node" + ("" if self._left <= 0 else ", most of them in vain"),
                 hint="does it start and preempt the same jobs in turns?",
             )
 
@@ -320,15 +318,15 @@ class Actions:
             )
         return index(gpu_type)
 
-    def _choose(self, job: int, servers: Mapping[int, int]) -> bool:
-        return self._gather(vk.add, job, servers)
+    def _choose(self, job: int, nodes: Mapping[int, int]) -> bool:
+        return self._gather(vk.add, job, nodes)
 
-    def _gather(self, add: Callable[..., bool], job: int, servers: Mapping[int, int]) -> bool:
-        """Choose GPUs of servers for a job; false where one of them cannot be had."""
+    def _gather(self, add: Callable[..., bool], job: int, nodes: Mapping[int, int]) -> bool:
+        """Choose GPUs of nodes for a job; false where one of them cannot be had."""
         vk.clear(self._address)
-        for server, gpus in servers.items():
-            there = 0 <= index(server) < self._servers and 0 < index(gpus) <= self._most
-            if not there or not add(self._address, job, index(server), index(gpus)):
+        for node, gpus in nodes.items():
+            there = 0 <= index(node) < self._nodes and 0 < index(gpus) <= self._most
+            if not there or not add(self._address, job, index(node), index(gpus)):
                 return False
         return True
 

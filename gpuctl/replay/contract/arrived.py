@@ -46,7 +46,7 @@ class OfArrived(dict[int, Told]):
 
 
 class ByNumber(tuple[Told, ...]):
-    """Something of each server or queue, by its number; a number that there is not is an error, also one below 0."""
+    """Something of each node or queue, by its number; a number that there is not is an error, also one below 0."""
 
     what: str
     policy: str

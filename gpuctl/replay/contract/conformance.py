@@ -1,7 +1,7 @@
 """Checks that any policy must pass: what no replay may ever do, whatever the policy decides.
 
 `violations` looks at one replay; `random_case` makes small workloads full of the rare: ties, gangs as large as the
-cluster, failures, dependencies, servers that go down, quotas, GPU types. ``gpuctl policies NAME --check`` runs both.
+cluster, failures, dependencies, nodes that go down, quotas, GPU types. ``gpuctl policies NAME --check`` runs both.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
 
     Args:
         seed: the same seed gives the same case, on any machine.
-        plain: one segment a job, no dependencies, no servers that go down, speeds as recorded, free preemption.
-        resources: CPUs and memory count, too, and some jobs and servers have no GPUs.
+        plain: one segment a job, no dependencies, no nodes that go down, speeds as recorded, free preemption.
+        resources: CPUs and memory count, too, and some jobs and nodes have no GPUs.
     """
     draw = np.random.Generator(np.random.PCG64(seed))
     pool = bool(draw.random() < 0.3)
-    servers = 1 if pool else int(draw.integers(1, 6))
-    gpus = np.full(1, int(draw.integers(1, 9))) if pool else draw.choice([2, 4, 8], servers)
+    nodes = 1 if pool else int(draw.integers(1, 6))
+    gpus = np.full(1, int(draw.integers(1, 9))) if pool else draw.choice([2, 4, 8], nodes)
     n = int(draw.integers(1, 25))
     most = int(gpus.max()) if draw.random() < 0.5 else int(gpus.sum())
     size = np.minimum(draw.choice([1, 1, 1, 2, 4, 8, 16], n), most)
     if int(gpus.max()) < most and not pool and len(set(gpus.tolist())) > 1:
-        # whole servers and a rest: on unequal servers a gang may fit nowhere
+        # whole nodes and a rest: on unequal nodes a gang may fit nowhere
         size = np.minimum(size, int(gpus.max()))
     size = np.where(size > gpus.max(), size // int(gpus.max()) * int(gpus.max()), size)
     submit = np.sort(draw.integers(0, 40, n)).astype(np.float64)
@@ -68,8 +68,8 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
     queues = int(draw.integers(1, 4))
     down = None
     if not plain and not pool and draw.random() < 0.4:
-        begin = draw.integers(0, 60, servers).astype(np.float64)
-        down = np.stack([np.arange(servers), begin, begin + draw.integers(1, 50, servers)], axis=1).astype(np.float64)
+        begin = draw.integers(0, 60, nodes).astype(np.float64)
+        down = np.stack([np.arange(nodes), begin, begin + draw.integers(1, 50, nodes)], axis=1).astype(np.float64)
     workload = Workload(
         name=f"random case {seed}",
         ids=tuple(f"j{k}" for k in range(n)),
@@ -87,7 +87,7 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
         segment_fails=fails,
         recorded_start=np.full(seconds.size, np.nan),
         piece_start=np.zeros(seconds.size + 1, np.int64),
-        piece_server=np.zeros(0, np.int64),
+        piece_node=np.zeros(0, np.int64),
         piece_gpus=np.zeros(0, np.int64),
         state=("",) * n,
         queues=tuple(f"q{k}" for k in range(queues)),
@@ -103,10 +103,10 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
         quota = np.maximum(largest, int(gpus.sum()) // queues).astype(np.float64)
     cluster = Cluster(
         name=f"random cluster {seed}",
-        servers=tuple(f"s{k}" for k in range(servers)),
+        nodes=tuple(f"s{k}" for k in range(nodes)),
         gpus=gpus.astype(np.int64),
-        rack=np.arange(servers) % racks,
-        gpu_type=np.full(servers, -1),
+        rack=np.arange(nodes) % racks,
+        gpu_type=np.full(nodes, -1),
         racks=tuple(f"r{k}" for k in range(racks)),
         pool=pool,
         quota=quota,
@@ -126,13 +126,13 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
 def _with_resources(
     draw: np.random.Generator, workload: Workload, cluster: Cluster, settings: Settings
 ) -> tuple[Workload, Cluster, Settings]:
-    """The same case with CPUs and memory that now and then are what is short; each job fits on one server."""
-    n, servers = workload.size, len(cluster.servers)
+    """The same case with CPUs and memory that now and then are what is short; each job fits on one node."""
+    n, nodes = workload.size, len(cluster.nodes)
     gpus, has = workload.gpus.copy(), cluster.gpus.copy()
     small = gpus <= int(has.max())
     gpus[draw.random(n) < 0.3] = 0
-    if servers > 1 and draw.random() < 0.3:
-        # not the largest one, which some gang may need, nor any that a gang over several servers counts on
+    if nodes > 1 and draw.random() < 0.3:
+        # not the largest one, which some gang may need, nor any that a gang over several nodes counts on
         spare = int(np.argmin(has))
         has[spare] = 0 if small.all() and has[spare] < has.max() else has[spare]
     per_gpu = draw.choice([0.0, 0.5, 1.0, 2.0], n)
@@ -227,11 +227,11 @@ def foresight(
 def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings: Settings) -> list[str]:
     """What a replay did that none may do; one line each, empty where all is well.
 
-    The invariants: no server gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
+    The invariants: no node gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
     it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
     most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs, alone and beside
     others, adds up to its work;
-    no job is on a server that it may not use, unless that is lent to those which it may;
+    no job is on a node that it may not use, unless that is lent to those which it may;
     GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends,
     but those that were rejected and those that depend on one of them.
     """
@@ -261,7 +261,7 @@ def _after_rejected(states: list[str], workload: Workload) -> NDArray[np.bool_]:
 
 
 def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
-    """Servers that gave more than they had, or gave while they were down."""
+    """Nodes that gave more than they had, or gave while they were down."""
     found = []
     held = outcome.pieces.join(
         outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)), on="row"
@@ -272,7 +272,7 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
         span, piece, gpus = of_pieces(outcome, found_spans)
         held = pl.DataFrame(
             {
-                "server": outcome.pieces["server"].to_numpy()[piece], "own_s": found_spans.start[span],
+                "node": outcome.pieces["node"].to_numpy()[piece], "own_s": found_spans.start[span],
                 "start_s": found_spans.start[span], "end_s": found_spans.end[span], "gpus": gpus,
             }
         )  # fmt: skip
@@ -282,52 +282,48 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
             continue
         changes = pl.concat(
             [
-                held.select("server", t=pl.col("own_s"), change=pl.col(what)),
-                held.select("server", t=pl.col("end_s"), change=-pl.col(what)),
+                held.select("node", t=pl.col("own_s"), change=pl.col(what)),
+                held.select("node", t=pl.col("end_s"), change=-pl.col(what)),
             ]
         )
         used = (
-            changes.group_by("server", "t")
+            changes.group_by("node", "t")
             .agg(pl.col("change").sum())
-            .sort("server", "t")
-            .with_columns(used=pl.col("change").cum_sum().over("server"))
+            .sort("node", "t")
+            .with_columns(used=pl.col("change").cum_sum().over("node"))
         )
-        for server, t, amount in used.select("server", "t", "used").rows():
-            if amount > there[server] + SLACK:
-                found.append(f"{cluster.servers[server]} gives {amount:g} {word} at {t:g}, it has {there[server]:g}")
+        for node, t, amount in used.select("node", "t", "used").rows():
+            if amount > there[node] + SLACK:
+                found.append(f"{cluster.nodes[node]} gives {amount:g} {word} at {t:g}, it has {there[node]:g}")
     if cluster.down is not None:
-        for server, begin, until in cluster.down.tolist():
-            on = held.filter(
-                (pl.col("server") == int(server)) & (pl.col("start_s") < until) & (pl.col("end_s") > begin)
-            )
+        for node, begin, until in cluster.down.tolist():
+            on = held.filter((pl.col("node") == int(node)) & (pl.col("start_s") < until) & (pl.col("end_s") > begin))
             if on.height:
-                found.append(f"{cluster.servers[int(server)]} has jobs while it is down from {begin:g} to {until:g}")
+                found.append(f"{cluster.nodes[int(node)]} has jobs while it is down from {begin:g} to {until:g}")
     return found
 
 
 def _places(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]:
-    """Jobs on servers that their queue or the GPU type that they need does not allow, and that were not lent then."""
+    """Jobs on nodes that their queue or the GPU type that they need does not allow, and that were not lent then."""
     lent = {
         name: changes.select("t_s", "decision").rows()
         for (name,), changes in outcome.decisions.filter(pl.col("decision").is_in(["loan", "return"])).group_by(
-            "server", maintain_order=True
+            "node", maintain_order=True
         )
     }
     found = []
     rows = outcome.attempts.select("job", "start_s", pl.col("end_s").fill_null(outcome.end_s)).rows()
-    for row, server in outcome.pieces.select("row", "server").rows():
+    for row, node in outcome.pieces.select("row", "node").rows():
         job, start, end = rows[row]
-        own = cluster.queue_servers[workload.queue[job]] if cluster.queue_servers else None
-        there, needed = int(cluster.gpu_type[server]), int(workload.gpu_type[job])
-        if (own is None or server in own) and (needed < 0 or there in {needed, -1}):
+        own = cluster.queue_nodes[workload.queue[job]] if cluster.queue_nodes else None
+        there, needed = int(cluster.gpu_type[node]), int(workload.gpu_type[job])
+        if (own is None or node in own) and (needed < 0 or there in {needed, -1}):
             continue
-        # from its first loan to its return; a server that the policy gives back of itself counts as lent
+        # from its first loan to its return; a node that the policy gives back of itself counts as lent
         away, since = False, -np.inf
-        for t, what in [*lent.get(cluster.servers[server], []), (np.inf, "return")]:
+        for t, what in [*lent.get(cluster.nodes[node], []), (np.inf, "return")]:
             if not away and max(since, start) < min(t, end):
-                found.append(
-                    f"{workload.ids[job]} is on {cluster.servers[server]} at {max(since, start):g}, not its own"
-                )
+                found.append(f"{workload.ids[job]} is on {cluster.nodes[node]} at {max(since, start):g}, not its own")
             away, since = what == "loan", t
     return found
 
@@ -335,17 +331,17 @@ def _places(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]
 def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
     """GPU-seconds that count twice or not at all, worked out from who was where and when."""
     counted, pieces = portions(outcome), outcome.pieces
-    owner, server = pieces["row"].to_numpy(), pieces["server"].to_numpy()
+    owner, node = pieces["row"].to_numpy(), pieces["node"].to_numpy()
     end = outcome.attempts["end_s"].fill_null(outcome.end_s)
     own = (end - outcome.attempts["own_s"].fill_null(end)).to_numpy()[owner]
-    count = len(cluster.servers)
-    somebodys = np.bincount(server, weights=pieces["gpus"].to_numpy() * own, minlength=count)
+    count = len(cluster.nodes)
+    somebodys = np.bincount(node, weights=pieces["gpus"].to_numpy() * own, minlength=count)
     if outcome.turns is not None:
-        # of crowded servers no GPU is anybody's own
-        somebodys = np.bincount(server, weights=counted, minlength=count)
-    there = np.bincount(server, weights=counted, minlength=count)
+        # of crowded nodes no GPU is anybody's own
+        somebodys = np.bincount(node, weights=counted, minlength=count)
+    there = np.bincount(node, weights=counted, minlength=count)
     found = [
-        f"{cluster.servers[k]}: {somebodys[k]:g} GPU-seconds are somebody's own, {there[k]:g} had jobs on them"
+        f"{cluster.nodes[k]}: {somebodys[k]:g} GPU-seconds are somebody's own, {there[k]:g} had jobs on them"
         for k in np.flatnonzero(~np.isclose(somebodys, there, rtol=SLACK, atol=SLACK)).tolist()
     ]
     jobs = outcome.jobs["gpu_s"].to_numpy()

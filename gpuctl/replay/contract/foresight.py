@@ -38,7 +38,7 @@ def other_future(
     """The same case with everything after an instant changed.
 
     Other jobs are submitted after it, more or fewer, with other gangs, users, queues, time limits and run times, and
-    servers go down and come back at other times. What the log of a trace would tell of jobs that have not ended (their
+    nodes go down and come back at other times. What the log of a trace would tell of jobs that have not ended (their
     recorded starts and places, their final states, and whether and why they fail once more) is another story, too.
 
     Args:
@@ -97,7 +97,7 @@ def with_record(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Wo
         workload,
         recorded_start=np.zeros(size),
         piece_start=np.arange(size + 1),
-        piece_server=np.zeros(size, np.int64),
+        piece_node=np.zeros(size, np.int64),
         piece_gpus=np.zeros(size, np.int64),
         failures=Failures(
             np.full(size, -1), np.full(size, -1), np.zeros(size), np.zeros(size, np.int64), np.zeros(size, np.bool_),
@@ -128,7 +128,7 @@ def _fails_again(draw: np.random.Generator, workload: Workload, jobs: NDArray[np
         segment_fails=fails,
         recorded_start=w.recorded_start[took],
         piece_start=np.concatenate([[0], np.cumsum(pieces)]),
-        piece_server=w.piece_server[rows],
+        piece_node=w.piece_node[rows],
         piece_gpus=w.piece_gpus[rows],
         failures=None if w.failures is None else w.failures.of(took),
     )
@@ -148,8 +148,8 @@ def _other_record(draw: np.random.Generator, workload: Workload, cluster: Cluste
     owner = np.repeat(np.arange(w.size), counts)
     some, size = jobs[owner], owner.size
     start = w.submit[owner] + 60 * _within(counts) + draw.uniform(0, 60, size)
-    server = draw.integers(0, len(cluster.servers), size)
-    gpus = np.minimum(w.gpus[owner], cluster.gpus[server])
+    node = draw.integers(0, len(cluster.nodes), size)
+    gpus = np.minimum(w.gpus[owner], cluster.gpus[node])
     reason = np.where(w.segment_fails, draw.integers(-1, 2, size), -1)
     known, f = reason >= 0, w.failures
     state = draw.choice(np.array(["completed", "failed", "killed"], object), w.size)
@@ -157,7 +157,7 @@ def _other_record(draw: np.random.Generator, workload: Workload, cluster: Cluste
         w,
         recorded_start=np.where(some, start, w.recorded_start),
         # a log without places stays without
-        piece_server=np.where(some, server, w.piece_server) if w.piece_server.size else w.piece_server,
+        piece_node=np.where(some, node, w.piece_node) if w.piece_node.size else w.piece_node,
         piece_gpus=np.where(some, gpus, w.piece_gpus) if w.piece_gpus.size else w.piece_gpus,
         state=tuple(np.where(jobs, state, np.array(w.state, object)).tolist()),
         failures=replace(
@@ -206,4 +206,4 @@ def differs(one: Outcome, two: Outcome, instant: float) -> str:
     rows = [log.rows() for log in logs]
     at = next((k for k, (a, b) in enumerate(zip(*rows, strict=False)) if a != b), min(map(len, rows)))
     t, what, job, *_ = next(of[at] for of in rows if at < len(of))
-    return f"{what} of {job or 'a server'} at {t:g}"
+    return f"{what} of {job or 'a node'} at {t:g}"

@@ -19,7 +19,7 @@ FACTORS = (0.125, 0.5, 1.0, 1.0, 2.0, 3.0)
 
 
 def with_types(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
-    """The same case on servers of up to three GPU types, one of them not known, with classes of jobs and their speeds.
+    """The same case on nodes of up to three GPU types, one of them not known, with classes of jobs and their speeds.
 
     Args:
         seed: the same seed gives the same case, on any machine.
@@ -37,7 +37,7 @@ def with_types(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Wor
     workload = replace(
         workload, gpu_types=types, job_classes=classes, job_class=draw.integers(-1, len(classes), workload.size)
     )
-    cluster = replace(cluster, gpu_type=draw.integers(-1, len(types), len(cluster.servers)))
+    cluster = replace(cluster, gpu_type=draw.integers(-1, len(types), len(cluster.nodes)))
     return workload, cluster, replace(settings, rates=rates(SpeedTable("random", "", speeds), workload, cluster))
 
 

@@ -35,35 +35,35 @@ class TypesView:
     _state: State
     _address: int
     _policy: Policy
-    _servers: int
+    _nodes: int
     _seen: Callable[[int], None]
 
     def _know_types(self, workload: Workload, cluster: Cluster, rates: Rates) -> None:
         self.types = cluster.gpu_types or workload.gpu_types
         self._type_of: list[int] = cluster.gpu_type.tolist()
-        # the speeds of servers whose type is not known come last
+        # the speeds of nodes whose type is not known come last
         self._speeds = None if rates.types is None else rates.types.speed
         self._class_of, self._pairs = rates.row, rates.pairs
         self.time_slice = float(self._state.g.slice[0]), float(self._state.g.switch[0])
-        self._type_of_class = dict(zip(self._state.servers.cls.tolist(), self._type_of, strict=True))
+        self._type_of_class = dict(zip(self._state.nodes.cls.tolist(), self._type_of, strict=True))
 
-    def gpu_type(self, server: int) -> int:
-        """Number of the type of a server's GPUs in `types`; -1: not known."""
-        return self._type_of[self._is_server(server)]
+    def gpu_type(self, node: int) -> int:
+        """Number of the type of a node's GPUs in `types`; -1: not known."""
+        return self._type_of[self._is_node(node)]
 
-    def suits(self, job: int, server: int) -> bool:
-        """Whether the job may use the server: by its queue, and by the GPU type that it needs."""
+    def suits(self, job: int, node: int) -> bool:
+        """Whether the job may use the node: by its queue, and by the GPU type that it needs."""
         self._seen(job)
         mask = int(self._state.jobs[index(job)].mask)
-        return bool(mask >> int(self._state.servers[self._is_server(server)].cls) & 1)
+        return bool(mask >> int(self._state.nodes[self._is_node(node)].cls) & 1)
 
-    def type_speed(self, job: int, gpu_type: int, level: str = "server") -> float:
+    def type_speed(self, job: int, gpu_type: int, level: str = "node") -> float:
         """Speed that the user's table gives the job on GPUs of a type (-1: not known), by their number in `types`.
 
         Args:
             job: its number.
             gpu_type: of all of its GPUs; on several types it is as fast as on the slowest one.
-            level: ``server``: on one, ``rack``: on several of one rack, ``racks``: on several racks.
+            level: ``node``: on one, ``rack``: on several of one rack, ``racks``: on several racks.
 
         Returns:
             multiples of the speed at which run times are told; 1 without a table.
@@ -98,9 +98,9 @@ class TypesView:
         ask = self._state.asks[index(job)]
         return float(ask.cpu) / 1000, float(ask.mem)
 
-    def stock(self, server: int) -> tuple[float, float]:
-        """CPUs and MB of a server that are free; inf where they are not known, or do not count."""
-        number = self._is_server(server)
+    def stock(self, node: int) -> tuple[float, float]:
+        """CPUs and MB of a node that are free; inf where they are not known, or do not count."""
+        number = self._is_node(node)
         if not self._state.g.resources[0]:
             return math.inf, math.inf
         stock = self._state.stock[number]
@@ -118,17 +118,17 @@ class TypesView:
         found: float = vk.rate(self._address, index(job))
         return found
 
-    def _runs_as_there(self, server: int, to_class: int) -> bool:
-        """Whether all jobs that run on servers of a class run on this one's GPUs, too: none has speed 0 there."""
+    def _runs_as_there(self, node: int, to_class: int) -> bool:
+        """Whether all jobs that run on nodes of a class run on this one's GPUs, too: none has speed 0 there."""
         if self._speeds is None:
             return True
-        here, there = (self._speeds[:, t, 0] > 0 for t in (self._type_of[server], self._type_of_class[to_class]))
+        here, there = (self._speeds[:, t, 0] > 0 for t in (self._type_of[node], self._type_of_class[to_class]))
         return not (there & ~here).any()
 
-    def _is_server(self, server: int) -> int:
-        if not 0 <= index(server) < self._servers:
-            raise InputError(f"{self._policy.name}: server {server}: expected 0 to {self._servers - 1}")
-        return index(server)
+    def _is_node(self, node: int) -> int:
+        if not 0 <= index(node) < self._nodes:
+            raise InputError(f"{self._policy.name}: node {node}: expected 0 to {self._nodes - 1}")
+        return index(node)
 
 
 def classes_as_they_come(workload: Workload, order: Any) -> Any:

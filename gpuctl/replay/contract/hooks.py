@@ -10,11 +10,11 @@ from gpuctl.replay.engine.state import (
     E_FINISHED,
     E_JOB_TIMER,
     E_LEASE,
+    E_NODE_DOWN,
+    E_NODE_UP,
     E_QUEUED,
     E_RECLAIM,
     E_ROUND,
-    E_SERVER_DOWN,
-    E_SERVER_UP,
     E_TIMER,
 )
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 HOOKS = {
     "on_finish": E_FINISHED,
     "on_requeue": E_QUEUED,
-    "on_server_down": E_SERVER_DOWN,
-    "on_server_up": E_SERVER_UP,
+    "on_node_down": E_NODE_DOWN,
+    "on_node_up": E_NODE_UP,
     "on_submit": E_QUEUED,
     "on_lease_end": E_LEASE,
     "on_reclaim": E_RECLAIM,
@@ -58,22 +58,22 @@ class Listener:
         """A job has come into the queue for the first time."""
 
     def on_requeue(self, view: View, job: int) -> None:
-        """A job is in the queue again: it failed, lost a server or its lease, or its suspension has ended."""
+        """A job is in the queue again: it failed, lost a node or its lease, or its suspension has ended."""
 
     def on_finish(self, view: View, job: int) -> None:
         """A job has ended for good; its GPUs are free."""
 
-    def on_server_down(self, view: View, server: int) -> None:
-        """A server has gone down; the jobs that were on it have been queued."""
+    def on_node_down(self, view: View, node: int) -> None:
+        """A node has gone down; the jobs that were on it have been queued."""
 
-    def on_server_up(self, view: View, server: int) -> None:
-        """A server is there again."""
+    def on_node_up(self, view: View, node: int) -> None:
+        """A node is there again."""
 
     def on_lease_end(self, view: View, job: int) -> None:
         """A lease runs out now; unless `View.lease` grants more at this instant, the job loses its GPUs after it."""
 
-    def on_reclaim(self, view: View, server: int) -> None:
-        """A server that was lent is wanted back."""
+    def on_reclaim(self, view: View, node: int) -> None:
+        """A node that was lent is wanted back."""
 
     def on_wake(self, view: View, job: int) -> None:
         """The timer of a job rings, see `View.wake`."""

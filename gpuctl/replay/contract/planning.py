@@ -67,7 +67,7 @@ def counts(state: State, how: NDArray[np.int64], *, quotas: bool) -> bool:
 
     So it is in a pool, and where GPUs are alike and any of them do, unless CPUs or memory count.
     """
-    anywhere = state.servers.size == 1 or bool(np.isin(how, (ANY, FILL, SPREAD)).all())
+    anywhere = state.nodes.size == 1 or bool(np.isin(how, (ANY, FILL, SPREAD)).all())
     alike = len(state.class_free) == 1 and bool((state.jobs.mask & np.uint64(1)).all())
     return anywhere and alike and not quotas and state.g[0].resources == 0
 

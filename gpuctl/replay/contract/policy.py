@@ -212,7 +212,7 @@ class Policy:
         return False
 
     def extended(self, cluster: Cluster) -> Cluster:
-        """The servers that it schedules on: those given, and behind them any that only it may borrow."""
+        """The nodes that it schedules on: those given, and behind them any that only it may borrow."""
         return cluster
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:

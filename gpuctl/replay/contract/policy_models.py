@@ -26,7 +26,7 @@ def standalone_models(
         given: its parameters that the user has set.
         models: ``overhead`` and ``rates``, those that no option sets.
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
     """
     own, here = policy.assumes(), policy.shared(given)
     told = []

@@ -84,7 +84,7 @@ class PythonPolicy(Listener, Policy):
     """A policy written in Python: it defines `decide`, or hooks that are told what has happened, or both.
 
     Only what a class defines is called. At one instant the hooks come in the order in which it happened (ends and
-    requeues, servers, submissions, leases, timers, the round), then `decide`; docs/how-to/write-a-policy.md has it all.
+    requeues, nodes, submissions, leases, timers, the round), then `decide`; docs/how-to/write-a-policy.md has it all.
 
     Attributes:
         placement: where `View.start` puts gangs unless told otherwise.

@@ -1,6 +1,6 @@
 """Where a job of a policy written in Python may go: by its size, quotas and GPU types, and past reservations.
 
-Numbers of jobs and servers may be any; see `gpuctl.replay.contract.view_kernel`.
+Numbers of jobs and nodes may be any; see `gpuctl.replay.contract.view_kernel`.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ def is_job(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def is_server(s, number):  # type: ignore[no-untyped-def]
-    """Whether there is such a server."""
-    return 0 <= number < s.servers.size
+def is_node(s, number):  # type: ignore[no-untyped-def]
+    """Whether there is such a node."""
+    return 0 <= number < s.nodes.size
 
 
 @inner
@@ -50,18 +50,18 @@ def reserved(s, j, kind):  # type: ignore[no-untyped-def]
     """Hide GPUs of other types than wanted, and those reserved from a job that would hold them when they are wanted.
 
     Returns:
-        the classes of the servers of the type wanted.
+        the classes of the nodes of the type wanted.
     """
     until = may_hold_until(s, j)
     classes = np.uint64(0)
-    for number in range(s.servers.size):
-        server = s.servers[number]
-        if kind != ANY_TYPE and server.kind != kind:
-            hide(s, number, server.free)
+    for number in range(s.nodes.size):
+        node = s.nodes[number]
+        if kind != ANY_TYPE and node.kind != kind:
+            hide(s, number, node.free)
             continue
-        classes |= np.uint64(1) << np.uint64(server.cls)
-        if server.kept_for >= 0 and server.kept_for != j and until > server.kept_from:
-            hide(s, number, min(server.kept_gpus, server.free))
+        classes |= np.uint64(1) << np.uint64(node.cls)
+        if node.kept_for >= 0 and node.kept_for != j and until > node.kept_from:
+            hide(s, number, min(node.kept_gpus, node.free))
     return classes
 
 
@@ -82,8 +82,8 @@ def search(s, j, gpus, how, kind):  # type: ignore[no-untyped-def]
 @inner
 def unreserved(s):  # type: ignore[no-untyped-def]
     """Show again what `reserved` has hidden."""
-    for number in range(s.servers.size):
-        if s.servers[number].hidden > 0:
+    for number in range(s.nodes.size):
+        if s.nodes[number].hidden > 0:
             hide(s, number, 0)
 
 
@@ -91,9 +91,9 @@ def unreserved(s):  # type: ignore[no-untyped-def]
 def drop_reservation(s, j):  # type: ignore[no-untyped-def]
     """Keep no GPUs for a job any more."""
     g = s.g[0]
-    for number in range(s.servers.size):
-        if s.servers[number].kept_for == j:
-            s.servers[number].kept_for = -1
+    for number in range(s.nodes.size):
+        if s.nodes[number].kept_for == j:
+            s.nodes[number].kept_for = -1
             g.kept -= 1
 
 
@@ -144,9 +144,9 @@ def _step_aside(s, j, count, sign):  # type: ignore[no-untyped-def]
         if heir >= 0:
             other = s.attempts[s.jobs[heir].row]
             for i in range(other.first, other.first + other.pieces):
-                if s.pieces[i].server == piece.server:
+                if s.pieces[i].node == piece.node:
                     stays = s.pieces[i].gpus
-        set_free(s, piece.server, s.servers[piece.server].free + sign * (piece.gpus - stays))
+        set_free(s, piece.node, s.nodes[piece.node].free + sign * (piece.gpus - stays))
 
 
 @compiled

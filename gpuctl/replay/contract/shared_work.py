@@ -68,7 +68,7 @@ def in_company(
 
 
 def _by_turns(outcome: Outcome, workload: Workload, plain: Bools, scale: Callable[[int, int], float]) -> list[str]:
-    """Jobs on crowded servers whose work is not what was left of their speed, added up."""
+    """Jobs on crowded nodes whose work is not what was left of their speed, added up."""
     job, gpus = outcome.attempts["job"].to_numpy(), outcome.attempts["gpus"].to_list()
     speed = np.array([scale(*pair) for pair in zip(job.tolist(), gpus, strict=True)])
     done = np.bincount(job, weights=paced_seconds(outcome) * speed, minlength=workload.size)

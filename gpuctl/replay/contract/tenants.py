@@ -81,7 +81,7 @@ def named_weights(text: str, policy: str) -> Iterator[tuple[str, float]]:
 
 
 def shapes(state: State, how: Ints) -> Ints:
-    """Number jobs that ask for the same on the same servers: where one of a number does not fit, none does."""
+    """Number jobs that ask for the same on the same nodes: where one of a number does not fit, none does."""
     jobs = state.jobs
     parts = [jobs.gpus, how, np.unique(jobs.mask, return_inverse=True)[1].reshape(-1)]
     if state.g[0].resources:

@@ -1,7 +1,7 @@
 """What a policy written in Python sees of a simulation, and what it may do.
 
-Jobs, servers, queues and users are numbers. Decisions take effect at once and are checked by the engine: one that
-cannot be carried out changes nothing and returns false, and so does one for a job or server that there is not.
+Jobs, nodes, queues and users are numbers. Decisions take effect at once and are checked by the engine: one that
+cannot be carried out changes nothing and returns false, and so does one for a job or node that there is not.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from gpuctl.replay.engine.state import (
     E_FINISHED,
     E_JOB_TIMER,
     E_LEASE,
+    E_NODE_DOWN,
+    E_NODE_UP,
     E_QUEUED,
     E_RECLAIM,
     E_ROUND,
-    E_SERVER_DOWN,
-    E_SERVER_UP,
     E_TIMER,
     RUNNING,
     WAITING,
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 EVENTS = {
     E_QUEUED: "queued",
     E_FINISHED: "finished",
-    E_SERVER_DOWN: "server_down",
-    E_SERVER_UP: "server_up",
+    E_NODE_DOWN: "node_down",
+    E_NODE_UP: "node_up",
     E_LEASE: "lease",
     E_JOB_TIMER: "wake",
     E_TIMER: "timer",
@@ -56,7 +56,7 @@ EVENTS = {
 _GIVEN = frozenset(
     (
         "now", "round", "free", "waiting", "gpus", "submit", "limit", "least", "most", "queue", "user", "job_class",
-        "servers", "quota", "types", "time_slice",
+        "nodes", "quota", "types", "time_slice",
     )
 )  # fmt: skip
 """What a policy looks at, and cannot write."""
@@ -70,12 +70,12 @@ class View(Actions, ToldView, TypesView):
     Attributes:
         now: seconds.
         round: number of the round that this instant is; None: it is none.
-        free: free GPUs of all servers.
+        free: free GPUs of all nodes.
         waiting: jobs in the queue, the one that was queued first ahead.
         gpus, least, most, submit, limit, queue, user, job_class: of each job that has been submitted, by its number:
             gang size, the fewest and the most GPUs that it can run on, seconds, seconds asked for (inf: none), numbers;
             users and classes are numbered as they first submit, -1: not known.
-        servers: GPUs of each server, 0 while it is down.
+        nodes: GPUs of each node, 0 while it is down.
         quota: GPUs of the quota of each queue (inf: none; also for -1, jobs without a queue).
 
     None of them can be written.
@@ -96,14 +96,14 @@ class View(Actions, ToldView, TypesView):
         self.job_class: OfArrived[int] = OfArrived(self)
         self._there: list[int] = cluster.gpus.tolist()
         self._changes = 0
-        self.servers = ByNumber.of(self._there, "server", policy.name)
+        self.nodes = ByNumber.of(self._there, "node", policy.name)
         self.quota = ByNumber.of(cluster.quota.tolist(), "queue", policy.name, math.inf)
         self.reasons: list[str] = []
         self._codes: dict[str, int] = {"": 0}
         self._policy = policy
         self._left = self._tries = 0
         self._begun = False
-        self._servers, self._most = len(cluster.servers), cluster.total_gpus
+        self._nodes, self._most = len(cluster.nodes), cluster.total_gpus
         self._work = workload.segment_s, workload.segment_start
         self._coming, self._come, self._due = by_submission(workload, state), 0, -math.inf
         self._own = ANY
@@ -118,9 +118,9 @@ class View(Actions, ToldView, TypesView):
 
     @property
     def events(self) -> list[tuple[str, int]]:
-        """What has happened at this instant: (what, number of the job, server or timer).
+        """What has happened at this instant: (what, number of the job, node or timer).
 
-        What is queued, finished, server_down, server_up, lease (it has run out), wake (the job's timer), timer,
+        What is queued, finished, node_down, node_up, lease (it has run out), wake (the job's timer), timer,
         reclaim, round, or again (jobs have lost their leases, and their GPUs are free).
         """
         return [("round" if kind == E_ROUND and who else EVENTS[kind], who) for kind, who in self._happened()]
@@ -157,7 +157,7 @@ class View(Actions, ToldView, TypesView):
         return int(self._job_held[job])
 
     def placement(self, job: int) -> dict[int, int]:
-        """GPUs that the job is on, by server."""
+        """GPUs that the job is on, by node."""
         self._seen(job)
         s = self._state
         of = s.jobs[job]
@@ -169,7 +169,7 @@ class View(Actions, ToldView, TypesView):
         found = {}
         for k in range(first, first + int(row.pieces)):
             piece = s.pieces[k]
-            found[int(piece.server)] = int(piece.gpus)
+            found[int(piece.node)] = int(piece.gpus)
         return found
 
     def speed(self, job: int, gpus: int | None = None) -> float:
@@ -200,14 +200,14 @@ class View(Actions, ToldView, TypesView):
             at = self._job_next[at]
         return [other for other in found if other != job]
 
-    def free_on(self, server: int) -> int:
-        """Free GPUs of a server; 0 where it is down."""
-        place = self._state.servers[self._is_server(server)]
+    def free_on(self, node: int) -> int:
+        """Free GPUs of a node; 0 where it is down."""
+        place = self._state.nodes[self._is_node(node)]
         return int(place.free) if place.up else 0
 
-    def up(self, server: int) -> bool:
-        """Whether a server is up."""
-        return bool(self._state.servers[self._is_server(server)].up)
+    def up(self, node: int) -> bool:
+        """Whether a node is up."""
+        return bool(self._state.nodes[self._is_node(node)].up)
 
     def queue_used(self, queue: int) -> int:
         """GPUs that the jobs of a queue hold: a shared one counts once, for the queue of the job whose it is."""
@@ -239,19 +239,19 @@ class View(Actions, ToldView, TypesView):
         seconds, first = self._work
         return float(seconds[first[job] : first[job + 1]].sum())
 
-    def home_class(self, server: int) -> int:
-        """Number of the class that a server belongs to while it is not lent."""
-        return int(self._state.servers[self._is_server(server)].home)
+    def home_class(self, node: int) -> int:
+        """Number of the class that a node belongs to while it is not lent."""
+        return int(self._state.nodes[self._is_node(node)].home)
 
-    def lent_until(self, server: int) -> float | None:
-        """Second at which a lent server is to be free of others' jobs, inf where none is set; None: it is not lent."""
-        place = self._state.servers[self._is_server(server)]
+    def lent_until(self, node: int) -> float | None:
+        """Second at which a lent node is to be free of others' jobs, inf where none is set; None: it is not lent."""
+        place = self._state.nodes[self._is_node(node)]
         back = float(place.back)
         return None if place.cls == place.home and back == math.inf else back
 
-    def server_class(self, server: int) -> int:
-        """Number of the class that a server belongs to: servers of one class suit the same jobs."""
-        return int(self._state.servers[self._is_server(server)].cls)
+    def node_class(self, node: int) -> int:
+        """Number of the class that a node belongs to: nodes of one class suit the same jobs."""
+        return int(self._state.nodes[self._is_node(node)].cls)
 
     # ---- inside
 
@@ -278,13 +278,13 @@ class View(Actions, ToldView, TypesView):
 
     def _begin(self, now: float, fresh: int, free: int, jobs: int, changes: int) -> None:
         # past `__setattr__`, which is for policies, and takes longer
-        own, left = self.__dict__, 3 * jobs + self._servers + 32
+        own, left = self.__dict__, 3 * jobs + self._nodes + 32
         own["_running"] = None
         own["now"], own["free"], own["_left"], own["_tries"], own["_begun"] = now, free, left, left * (jobs + 32), True
         if changes != self._changes:
-            up = self._state.servers.up.tolist()
+            up = self._state.nodes.up.tolist()
             there = [gpus if is_up else 0 for gpus, is_up in zip(self._there, up, strict=True)]
-            own["servers"], own["_changes"] = ByNumber.of(there, "server", self._policy.name), changes
+            own["nodes"], own["_changes"] = ByNumber.of(there, "node", self._policy.name), changes
         if now >= self._due:
             self._let_arrive()
         if fresh:

@@ -1,7 +1,7 @@
 """The compiled calls behind a policy written in Python: one call a step, one a decision.
 
 Each takes the address of the simulation: numbers are handed over fast. Each sees for itself that the numbers of jobs,
-servers and classes that it is given are some of this simulation. An action comes back with -1 where it cannot be
+nodes and classes that it is given are some of this simulation. An action comes back with -1 where it cannot be
 carried out, and with NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done
 nothing.
 """
@@ -12,7 +12,7 @@ from gpuctl.compiled.jit import compiled, inner
 from gpuctl.replay.contract.search_kernel import (
     drop_reservation,
     is_job,
-    is_server,
+    is_node,
     may_hold_until,
     may_run_on,
     reserved,
@@ -87,7 +87,7 @@ def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped
 
     Returns:
         How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs,
-        and how many times servers have gone down or come up.
+        and how many times nodes have gone down or come up.
     """
     s = state_at(address)
     g = s.g[0]
@@ -146,34 +146,34 @@ def clear(address):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _keeps(s, j, server):  # type: ignore[no-untyped-def]
-    """Whether a server keeps GPUs for another job from before this one must have ended."""
-    place = s.servers[server]
+def _keeps(s, j, node):  # type: ignore[no-untyped-def]
+    """Whether a node keeps GPUs for another job from before this one must have ended."""
+    place = s.nodes[node]
     return place.kept_for >= 0 and place.kept_for != j and may_hold_until(s, j) > place.kept_from
 
 
 @compiled
-def add(address, j, server, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of a server for a job; false where it has not so many free, or does not suit the job.
+def add(address, j, node, gpus):  # type: ignore[no-untyped-def]
+    """Choose GPUs of a node for a job; false where it has not so many free, or does not suit the job.
 
     GPUs that the job itself holds there count as free, but for those of a guest, which are its host's.
     """
     s = state_at(address)
-    if not is_job(s, j) or not is_server(s, server):
+    if not is_job(s, j) or not is_node(s, node):
         return False
-    place = s.servers[server]
+    place = s.nodes[node]
     job = s.jobs[j]
     free = place.free
     if job.state == RUNNING:
-        free += own_on(s, j, server) + guests_on(s, j, server)
+        free += own_on(s, j, node) + guests_on(s, j, node)
     for k in range(s.g[0].chosen):
-        if s.choice[k].server == server:
+        if s.choice[k].node == node:
             return False
-    if _keeps(s, j, server):
+    if _keeps(s, j, node):
         free -= place.kept_gpus
-    if gpus < 1 or free < gpus or not suits(s, server, job.mask):
+    if gpus < 1 or free < gpus or not suits(s, node, job.mask):
         return False
-    choose(s, server, gpus)
+    choose(s, node, gpus)
     return True
 
 
@@ -210,7 +210,7 @@ def _leaves_guests(s, j):  # type: ignore[no-untyped-def]
     """Whether a host's choice has none of the GPUs on which its guests stay."""
     for k in range(s.g[0].chosen):
         piece = s.choice[k]
-        if piece.gpus > s.servers[piece.server].free + own_on(s, j, piece.server):
+        if piece.gpus > s.nodes[piece.node].free + own_on(s, j, piece.node):
             return False
     return True
 
@@ -268,14 +268,14 @@ def find_for(address, j, gpus, how, kind, other_size):  # type: ignore[no-untype
         return found
     row = s.attempts[job.row]
     for k in range(row.first, row.first + row.pieces):
-        number = s.pieces[k].server
-        set_free(s, number, s.servers[number].free + own_on(s, j, number))
+        number = s.pieces[k].node
+        set_free(s, number, s.nodes[number].free + own_on(s, j, number))
     lend_own(s, j, 1)
     found = search(s, j, gpus, how, kind)
     lend_own(s, j, -1)
     for k in range(row.first, row.first + row.pieces):
-        number = s.pieces[k].server
-        set_free(s, number, s.servers[number].free - own_on(s, j, number))
+        number = s.pieces[k].node
+        set_free(s, number, s.nodes[number].free - own_on(s, j, number))
     return found
 
 
@@ -308,7 +308,7 @@ def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-unt
         return -1
     lay_out(s, host, gpus)
     for k in range(s.g[0].chosen):
-        number = s.choice[k].server
+        number = s.choice[k].node
         if not suits(s, number, job.mask) or _keeps(s, j, number):
             return -1
     if not needs_met(s, j):
@@ -368,32 +368,32 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def loan(address, server, cls, until, notice, reason):  # type: ignore[no-untyped-def]
-    """Let a server that nobody uses belong to another class of servers, until then."""
+def loan(address, node, cls, until, notice, reason):  # type: ignore[no-untyped-def]
+    """Let a node that nobody uses belong to another class of nodes, until then."""
     s = state_at(address)
-    if not is_server(s, server):
+    if not is_node(s, node):
         return -1
-    place = s.servers[server]
+    place = s.nodes[node]
     if place.up == 0 or place.free != place.cap or cls < 0 or cls >= s.class_free.size:
         return -1
     if not until > s.g[0].now or not notice >= 0:
         return -1
     if not room(s):
         return NO_ROOM
-    lend(s, server, cls, until, notice, reason)
+    lend(s, node, cls, until, notice, reason)
     return 1
 
 
 @compiled
-def may_keep(address, j, server, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of a server to be kept for a waiting job; false where another job has reserved there."""
+def may_keep(address, j, node, gpus):  # type: ignore[no-untyped-def]
+    """Choose GPUs of a node to be kept for a waiting job; false where another job has reserved there."""
     s = state_at(address)
-    if not is_job(s, j) or not is_server(s, server):
+    if not is_job(s, j) or not is_node(s, node):
         return False
-    place = s.servers[server]
+    place = s.nodes[node]
     if s.jobs[j].state != WAITING or gpus < 1 or gpus > place.cap or (place.kept_for >= 0 and place.kept_for != j):
         return False
-    choose(s, server, gpus)
+    choose(s, node, gpus)
     return True
 
 
@@ -408,7 +408,7 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
         return NO_ROOM
     for k in range(g.chosen):
         piece = s.choice[k]
-        place = s.servers[piece.server]
+        place = s.nodes[piece.node]
         if place.kept_for < 0:
             g.kept += 1
         place.kept_for, place.kept_gpus, place.kept_from = j, piece.gpus, t
@@ -423,9 +423,9 @@ def unreserve(address, j, reason):  # type: ignore[no-untyped-def]
     if not is_job(s, j):
         return -1
     gpus = 0
-    for number in range(s.servers.size):
-        if s.servers[number].kept_for == j:
-            gpus += s.servers[number].kept_gpus
+    for number in range(s.nodes.size):
+        if s.nodes[number].kept_for == j:
+            gpus += s.nodes[number].kept_gpus
     if gpus == 0:
         return -1
     if not room(s):

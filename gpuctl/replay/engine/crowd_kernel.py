@@ -1,4 +1,4 @@
-"""Compiled: jobs that ask more GPUs of a server than it has, and take turns there.
+"""Compiled: jobs that ask more GPUs of a node than it has, and take turns there.
 
 What that leaves of a job's speed, and how many of its GPUs count for it, is its policy's affair; here it is kept.
 """
@@ -42,7 +42,7 @@ def set_turn(s, j, pace, counted):  # type: ignore[no-untyped-def]
 
 @inner
 def resize_in_place(s, j, reason):  # type: ignore[no-untyped-def]
-    """Let a running job go on with the GPUs in `choice`, on the server that it is on: it costs nothing."""
+    """Let a running job go on with the GPUs in `choice`, on the node that it is on: it costs nothing."""
     job = s.jobs[j]
     settle(s, j)
     cancel(s, j)

@@ -15,7 +15,7 @@ def type_speed(s, j):  # type: ignore[no-untyped-def]
     row = s.attempts[job.row]
     slowest = np.inf
     for k in range(row.first, row.first + row.pieces):
-        slowest = min(slowest, s.by_type[job.row_of_speeds, s.servers[s.pieces[k].server].type, job.level])
+        slowest = min(slowest, s.by_type[job.row_of_speeds, s.nodes[s.pieces[k].node].type, job.level])
     return slowest
 
 

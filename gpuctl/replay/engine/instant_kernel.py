@@ -23,7 +23,7 @@ from gpuctl.replay.engine.job_life_kernel import (
 from gpuctl.replay.engine.loan_kernel import wanted_back
 from gpuctl.replay.engine.placement_kernel import set_free
 from gpuctl.replay.engine.preemption_kernel import suspended, throw_out
-from gpuctl.replay.engine.resource_kernel import server_counts
+from gpuctl.replay.engine.resource_kernel import node_counts
 from gpuctl.replay.engine.state import (
     A_DOWN,
     A_LEASE,
@@ -38,15 +38,15 @@ from gpuctl.replay.engine.state import (
     D_LEASE,
     D_LEASE_END,
     D_MIGRATE,
+    D_NODE_DOWN,
+    D_NODE_UP,
     D_REJECT,
     D_RESIZE,
-    D_SERVER_DOWN,
-    D_SERVER_UP,
     E_JOB_TIMER,
     E_LEASE,
+    E_NODE_DOWN,
+    E_NODE_UP,
     E_ROUND,
-    E_SERVER_DOWN,
-    E_SERVER_UP,
     E_TIMER,
     ENDED,
     GROW,
@@ -59,43 +59,43 @@ from gpuctl.replay.engine.state import (
     wanted,
 )
 
-# ---- servers
+# ---- nodes
 
 
 @inner
-def _server_goes(s, k):  # type: ignore[no-untyped-def]
+def _node_goes(s, k):  # type: ignore[no-untyped-def]
     g = s.g[0]
-    number = s.machine_server[k]
-    server = s.servers[number]
+    number = s.machine_node[k]
+    node = s.nodes[number]
     if s.machine_up[k] == 1:
-        if server.up == 0:
-            free = server.free
-            server.up = 1
-            server.free = 0
+        if node.up == 0:
+            free = node.free
+            node.up = 1
+            node.free = 0
             set_free(s, number, free)
-            g.total += server.cap
-            server_counts(s, number, 1)
-            note(s, D_SERVER_UP, -1, server.cap, number, 0)
-            tell(s, E_SERVER_UP, number)
+            g.total += node.cap
+            node_counts(s, number, 1)
+            note(s, D_NODE_UP, -1, node.cap, number, 0)
+            tell(s, E_NODE_UP, number)
         return
-    if server.up == 0:
+    if node.up == 0:
         return
-    note(s, D_SERVER_DOWN, -1, server.cap, number, 0)
+    note(s, D_NODE_DOWN, -1, node.cap, number, 0)
     for j in range(s.jobs.size):
         job = s.jobs[j]
         if job.state == RUNNING or job.state == SUSPENDING:
             row = s.attempts[job.row]
             for p in range(row.first, row.first + row.pieces):
-                if s.pieces[p].server == number:
+                if s.pieces[p].node == number:
                     throw_out(s, j, D_DOWN, A_DOWN)
                     break
-    free = server.free
+    free = node.free
     set_free(s, number, 0)
-    server.up = 0
-    server.free = free
-    g.total -= server.cap
-    server_counts(s, number, -1)
-    tell(s, E_SERVER_DOWN, number)
+    node.up = 0
+    node.free = free
+    g.total -= node.cap
+    node_counts(s, number, -1)
+    tell(s, E_NODE_DOWN, number)
 
 
 # ---- one instant
@@ -106,7 +106,7 @@ _wanted = inner(wanted)
 @inner
 def room(s):  # type: ignore[no-untyped-def]
     """Whether there is room for what may come next, see `gpuctl.replay.engine.state.wanted`."""
-    log, attempts, pieces, events, turns = _wanted(s.g[0], s.servers.size)
+    log, attempts, pieces, events, turns = _wanted(s.g[0], s.nodes.size)
     fits = log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size
     return fits and events <= s.events.size and turns <= s.turns.size
 
@@ -146,7 +146,7 @@ def step(s, until):  # type: ignore[no-untyped-def]
             else:
                 segment_ends(s, node)
         while g.machine < s.machine_t.size and s.machine_t[g.machine] <= by:
-            _server_goes(s, g.machine)
+            _node_goes(s, g.machine)
             g.machine += 1
         while g.arrival < s.arrivals.size and s.arrive_t[g.arrival] <= by:
             j = s.arrivals[g.arrival]

@@ -216,15 +216,15 @@ def take(s, j, shared):  # type: ignore[no-untyped-def]
     level = 0
     for k in range(g.chosen):
         piece = s.choice[k]
-        server = s.servers[piece.server]
-        s.pieces[g.pieces + k].server = piece.server
+        node = s.nodes[piece.node]
+        s.pieces[g.pieces + k].node = piece.node
         s.pieces[g.pieces + k].gpus = piece.gpus
         gpus += piece.gpus
         if shared == 0:
-            hold_some(s, piece.server, piece.gpus)
+            hold_some(s, piece.node, piece.gpus)
         if k == 0:
-            rack = server.rack
-        elif server.rack != rack:
+            rack = node.rack
+        elif node.rack != rack:
             level = 2
     if g.chosen > 1 and level == 0 and (g.whole == 0 or g.chosen > (gpus + g.whole - 1) // g.whole):
         level = 1
@@ -275,9 +275,9 @@ def give_back(s, j, how):  # type: ignore[no-untyped-def]
         piece = s.pieces[row.first + k]
         stays = 0
         for i in range(first, first + kept):
-            if s.pieces[i].server == piece.server:
+            if s.pieces[i].node == piece.node:
                 stays = s.pieces[i].gpus
-        hold_some(s, piece.server, stays - piece.gpus)
+        hold_some(s, piece.node, stays - piece.gpus)
 
 
 @inner

@@ -1,4 +1,4 @@
-"""Compiled: servers that are lent to another class of servers, and how they come back."""
+"""Compiled: nodes that are lent to another class of nodes, and how they come back."""
 
 from __future__ import annotations
 
@@ -24,65 +24,65 @@ from gpuctl.replay.engine.state import (
 
 @inner
 def loan_node(s, number):  # type: ignore[no-untyped-def]
-    """The node of the event by which a server is wanted back."""
+    """The node of the event by which a node is wanted back."""
     return 3 * s.jobs.size + NAMED_TIMERS + 2 + number
 
 
 @inner
 def lend(s, number, cls, until, notice, reason):  # type: ignore[no-untyped-def]
-    """Let a server without jobs belong to a class until a second (inf: until it is told otherwise)."""
-    server = s.servers[number]
+    """Let a node without jobs belong to a class until a second (inf: until it is told otherwise)."""
+    node = s.nodes[number]
     _change_class(s, number, cls)
-    note(s, D_LOAN, -1, server.cap, number, reason)
+    note(s, D_LOAN, -1, node.cap, number, reason)
     cancel(s, loan_node(s, number))
-    server.back = np.inf
-    if cls != server.home and until < np.inf:
-        server.back = until
+    node.back = np.inf
+    if cls != node.home and until < np.inf:
+        node.back = until
         schedule(s, loan_node(s, number), max(until - notice, s.g[0].now), C_LEASE)
 
 
 @inner
 def wanted_back(s, number):  # type: ignore[no-untyped-def]
-    """The notice for a lent server has come, or its time.
+    """The notice for a lent node has come, or its time.
 
     From the notice on only jobs start on it that may use it at home; those that may not lose their GPUs in time.
     """
-    server = s.servers[number]
+    node = s.nodes[number]
     tell(s, E_RECLAIM, number)
-    if server.cls != server.home:
-        _change_class(s, number, server.home)
-    if s.g[0].now < server.back:
-        schedule(s, loan_node(s, number), server.back, C_LEASE)
+    if node.cls != node.home:
+        _change_class(s, number, node.home)
+    if s.g[0].now < node.back:
+        schedule(s, loan_node(s, number), node.back, C_LEASE)
         return
-    server.back = np.inf
+    node.back = np.inf
     for j in range(s.jobs.size):
         job = s.jobs[j]
-        if (job.state == RUNNING or job.state == SUSPENDING) and job.mask >> np.uint64(server.home) & np.uint64(1) == 0:
+        if (job.state == RUNNING or job.state == SUSPENDING) and job.mask >> np.uint64(node.home) & np.uint64(1) == 0:
             row = s.attempts[job.row]
             for k in range(row.first, row.first + row.pieces):
-                if s.pieces[k].server == number:
+                if s.pieces[k].node == number:
                     throw_out(s, j, D_RECLAIM, A_RECLAIMED)
                     break
-    note(s, D_RETURN, -1, server.cap, number, 0)
+    note(s, D_RETURN, -1, node.cap, number, 0)
 
 
 @inner
 def _change_class(s, number, cls):  # type: ignore[no-untyped-def]
-    """Move a server, with what is free of it, from one class to another."""
-    server = s.servers[number]
-    free, old = server.free, server.cls
-    if server.up == 1:
+    """Move a node, with what is free of it, from one class to another."""
+    node = s.nodes[number]
+    free, old = node.free, node.cls
+    if node.up == 1:
         set_free(s, number, 0)
     # out of the index of its old class, into that of the new one
     word, bit = number >> 6, np.uint64(1) << np.uint64(number & 63)
     s.bits[old, 0, word] &= ~bit
     s.count[old, 0] -= 1
-    server.cls = cls
+    node.cls = cls
     s.bits[cls, 0, word] |= bit
     s.count[cls, 0] += 1
     s.class_cap[old] = s.class_cap[cls] = 0
-    for k in range(s.servers.size):
-        other = s.servers[k]
+    for k in range(s.nodes.size):
+        other = s.nodes[k]
         s.class_cap[other.cls] = max(s.class_cap[other.cls], other.cap)
-    if server.up == 1:
+    if node.up == 1:
         set_free(s, number, free)

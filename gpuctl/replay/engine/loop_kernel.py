@@ -9,11 +9,11 @@ from gpuctl.replay.engine.state import (
     E_FINISHED,
     E_JOB_TIMER,
     E_LEASE,
+    E_NODE_DOWN,
+    E_NODE_UP,
     E_QUEUED,
     E_RECLAIM,
     E_ROUND,
-    E_SERVER_DOWN,
-    E_SERVER_UP,
     E_TIMER,
     GROW,
     STEPPED,
@@ -22,7 +22,7 @@ from gpuctl.replay.engine.state import (
 
 @inner
 def loop(  # type: ignore[no-untyped-def]
-    s, memory, until, steps, decide=None, on_finish=None, on_requeue=None, on_server_down=None, on_server_up=None,
+    s, memory, until, steps, decide=None, on_finish=None, on_requeue=None, on_node_down=None, on_node_up=None,
     on_submit=None, on_lease_end=None, on_reclaim=None, on_wake=None, on_timer=None, on_round=None,
 ):  # fmt: skip
     """Go on for so many instants, or to the end.
@@ -37,10 +37,10 @@ def loop(  # type: ignore[no-untyped-def]
         steps: the most instants.
         decide: called last at every instant, as ``decide(s, *memory)``. It returns true where it must be called again
             at this instant, after arrays have grown.
-        on_finish: called as ``on_finish(s, job, *memory)``; those that follow take a job, server, timer or round:
+        on_finish: called as ``on_finish(s, job, *memory)``; those that follow take a job, node, timer or round:
         on_requeue: see there.
-        on_server_down: see there.
-        on_server_up: see there.
+        on_node_down: see there.
+        on_node_up: see there.
         on_submit: see there.
         on_lease_end: see there; leases end only for policies that have it.
         on_reclaim: see there.
@@ -61,7 +61,7 @@ def loop(  # type: ignore[no-untyped-def]
             if on_submit is not None or on_requeue is not None:
                 _look_who_is_new(s)
             _tell(
-                s, memory, on_finish, on_requeue, on_server_down, on_server_up, on_submit, on_lease_end, on_reclaim,
+                s, memory, on_finish, on_requeue, on_node_down, on_node_up, on_submit, on_lease_end, on_reclaim,
                 on_wake, on_timer, on_round,
             )  # fmt: skip
             s.g[0].asked = 2
@@ -85,7 +85,7 @@ def _look_who_is_new(s):  # type: ignore[no-untyped-def]
 
 @inner
 def _tell(  # type: ignore[no-untyped-def]
-    s, memory, on_finish, on_requeue, on_server_down, on_server_up, on_submit, on_lease_end, on_reclaim, on_wake,
+    s, memory, on_finish, on_requeue, on_node_down, on_node_up, on_submit, on_lease_end, on_reclaim, on_wake,
     on_timer, on_round,
 ):  # fmt: skip
     # what hooks do themselves is no event of this instant
@@ -107,12 +107,12 @@ def _tell(  # type: ignore[no-untyped-def]
         elif kind == E_TIMER:
             if on_timer is not None:
                 on_timer(s, who, *memory)
-        elif kind == E_SERVER_DOWN:
-            if on_server_down is not None:
-                on_server_down(s, who, *memory)
-        elif kind == E_SERVER_UP:
-            if on_server_up is not None:
-                on_server_up(s, who, *memory)
+        elif kind == E_NODE_DOWN:
+            if on_node_down is not None:
+                on_node_down(s, who, *memory)
+        elif kind == E_NODE_UP:
+            if on_node_up is not None:
+                on_node_up(s, who, *memory)
         elif kind == E_LEASE:
             if on_lease_end is not None:
                 on_lease_end(s, who, *memory)

@@ -1,6 +1,6 @@
 """Gangs that can never start under a policy: its placement or a quota has no room for them, however idle the cluster.
 
-What no servers hold at all is found without a policy (`gpuctl.replay.inputs.check`).
+What no nodes hold at all is found without a policy (`gpuctl.replay.inputs.check`).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
 
 QUOTA = "its gang is larger than the quota of its queue, which is never exceeded"
 PLACED = {
-    how: f"no servers hold its gang as placement {name} asks, however idle they are"
+    how: f"no nodes hold its gang as placement {name} asks, however idle they are"
     for name, how in PLACEMENTS.items()
     if how in {CONSOLIDATE, RACK, FEWEST}
 }
-"""Why a job never starts. A placement that is not here takes any servers."""
+"""Why a job never starts. A placement that is not here takes any nodes."""
 
 
 def never_starts(state: State, program: Program) -> dict[int, str]:
@@ -43,15 +43,15 @@ def never_starts(state: State, program: Program) -> dict[int, str]:
     over = jobs.least > state.queue_limit[jobs.queue]
     found = dict.fromkeys(np.flatnonzero(over).tolist(), QUOTA)
     how = _placements(program, jobs.size)
-    if how is None or state.servers.size == 1 or state.g[0].resources:
+    if how is None or state.nodes.size == 1 or state.g[0].resources:
         return found
-    several = np.flatnonzero(np.isin(how, tuple(PLACED)) & (jobs.gpus > state.servers.cap.min()) & ~over)
+    several = np.flatnonzero(np.isin(how, tuple(PLACED)) & (jobs.gpus > state.nodes.cap.min()) & ~over)
     asked, which = np.unique(
         np.stack([how[several], jobs.gpus[several], jobs.mask[several].astype(np.int64)]), axis=1, return_inverse=True
     )
     for k, (way, gpus, mask) in enumerate(asked.T.tolist()):
-        suits = np.asarray(mask >> state.servers.cls & 1, np.bool_)
-        if not _holds(state.servers.cap[suits], state.servers.rack[suits], gpus, way):
+        suits = np.asarray(mask >> state.nodes.cls & 1, np.bool_)
+        if not _holds(state.nodes.cap[suits], state.nodes.rack[suits], gpus, way):
             found |= dict.fromkeys(several[which.reshape(-1) == k].tolist(), PLACED[way])
     return found
 
@@ -84,7 +84,7 @@ def _placements(program: Program, size: int) -> NDArray[np.int64] | None:
 
 
 def _holds(caps: NDArray[np.int64], racks: NDArray[np.int64], gpus: int, how: int) -> bool:
-    """Whether idle servers hold a gang as a placement asks, see `gpuctl.replay.engine.placement_kernel.find`."""
+    """Whether idle nodes hold a gang as a placement asks, see `gpuctl.replay.engine.placement_kernel.find`."""
     biggest = int(caps.max(initial=0))
     if gpus <= biggest:
         return True

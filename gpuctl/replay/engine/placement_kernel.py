@@ -1,4 +1,4 @@
-"""The compiled search for servers: an index of servers by free GPUs, and the ways to place a gang.
+"""The compiled search for nodes: an index of nodes by free GPUs, and the ways to place a gang.
 
 A search leaves its pieces in ``choice`` and returns whether there are any; nothing is taken yet.
 """
@@ -15,40 +15,40 @@ _ONE = np.uint64(1)
 
 @inner
 def set_free(s, number, free):  # type: ignore[no-untyped-def]
-    """Let so many GPUs of a server be free, and the index know."""
-    server = s.servers[number]
-    if server.up == 0:
-        server.free = free
+    """Let so many GPUs of a node be free, and the index know."""
+    node = s.nodes[number]
+    if node.up == 0:
+        node.free = free
         return
-    change = free - server.free
-    seen, sees = max(server.free - server.hidden, 0), max(free - server.hidden, 0)
-    server.free = free
+    change = free - node.free
+    seen, sees = max(node.free - node.hidden, 0), max(free - node.hidden, 0)
+    node.free = free
     g = s.g[0]
     g.free += change
-    s.class_free[server.cls] += change
-    if server.rack >= 0:
-        s.rack_free[server.cls, server.rack] += change
+    s.class_free[node.cls] += change
+    if node.rack >= 0:
+        s.rack_free[node.cls, node.rack] += change
     _reindex(s, number, seen, sees)
 
 
 @inner
 def hold_some(s, number, gpus):  # type: ignore[no-untyped-def]
-    """Take so many GPUs of a server, or give them back (below 0); of a crowded one more than it has may be taken."""
-    server = s.servers[number]
+    """Take so many GPUs of a node, or give them back (below 0); of a crowded one more than it has may be taken."""
+    node = s.nodes[number]
     if s.g[0].crowded == 0:
-        set_free(s, number, server.free - gpus)
+        set_free(s, number, node.free - gpus)
         return
-    server.asked += gpus
-    set_free(s, number, max(server.cap - server.asked, 0))
+    node.asked += gpus
+    set_free(s, number, max(node.cap - node.asked, 0))
 
 
 @inner
 def hide(s, number, gpus):  # type: ignore[no-untyped-def]
-    """Keep so many of a server's free GPUs out of the searches (0: none any more)."""
-    server = s.servers[number]
-    seen, sees = max(server.free - server.hidden, 0), max(server.free - gpus, 0)
-    server.hidden = gpus
-    if server.up == 1:
+    """Keep so many of a node's free GPUs out of the searches (0: none any more)."""
+    node = s.nodes[number]
+    seen, sees = max(node.free - node.hidden, 0), max(node.free - gpus, 0)
+    node.hidden = gpus
+    if node.up == 1:
         _reindex(s, number, seen, sees)
 
 
@@ -56,7 +56,7 @@ def hide(s, number, gpus):  # type: ignore[no-untyped-def]
 def _reindex(s, number, seen, sees):  # type: ignore[no-untyped-def]
     if seen == sees:
         return
-    cls = s.servers[number].cls
+    cls = s.nodes[number].cls
     word, bit = number >> 6, _ONE << np.uint64(number & 63)
     s.bits[cls, seen, word] &= ~bit
     s.bits[cls, sees, word] |= bit
@@ -66,7 +66,7 @@ def _reindex(s, number, seen, sees):  # type: ignore[no-untyped-def]
 
 @inner
 def _lowest(s, cls, free, start):  # type: ignore[no-untyped-def]
-    """The lowest server from `start` on of a class with so many GPUs free; -1 none."""
+    """The lowest node from `start` on of a class with so many GPUs free; -1 none."""
     words = s.bits.shape[2]
     word = start >> 6
     if word >= words:
@@ -101,7 +101,7 @@ def _lowest(s, cls, free, start):  # type: ignore[no-untyped-def]
 
 @inner
 def lowest_of(s, mask, free, start):  # type: ignore[no-untyped-def]
-    """The lowest server from `start` on that suits and has so many GPUs free; -1 none."""
+    """The lowest node from `start` on that suits and has so many GPUs free; -1 none."""
     best = -1
     for cls in range(s.count.shape[0]):
         if s.count[cls, free] > 0 and mask >> np.uint64(cls) & _ONE:
@@ -113,9 +113,9 @@ def lowest_of(s, mask, free, start):  # type: ignore[no-untyped-def]
 
 @inner
 def suits(s, number, mask):  # type: ignore[no-untyped-def]
-    """Whether a server is up and of a class that suits."""
-    server = s.servers[number]
-    return server.up == 1 and mask >> np.uint64(server.cls) & _ONE != 0
+    """Whether a node is up and of a class that suits."""
+    node = s.nodes[number]
+    return node.up == 1 and mask >> np.uint64(node.cls) & _ONE != 0
 
 
 @inner
@@ -123,15 +123,15 @@ def choose(s, number, gpus):  # type: ignore[no-untyped-def]
     """Add a piece to the choice."""
     g = s.g[0]
     if g.chosen >= s.choice.size:
-        raise IndexError("a server is chosen twice")
+        raise IndexError("a node is chosen twice")
     piece = s.choice[g.chosen]
-    piece.server, piece.gpus = number, gpus
+    piece.node, piece.gpus = number, gpus
     g.chosen += 1
 
 
 @inner
 def free_for(s, mask):  # type: ignore[no-untyped-def]
-    """Free GPUs on the servers that suit."""
+    """Free GPUs on the nodes that suit."""
     total = 0
     for cls in range(s.class_free.size):
         if mask >> np.uint64(cls) & _ONE:
@@ -141,7 +141,7 @@ def free_for(s, mask):  # type: ignore[no-untyped-def]
 
 @inner
 def largest(s, mask):  # type: ignore[no-untyped-def]
-    """GPUs of the largest server that suits."""
+    """GPUs of the largest node that suits."""
     most = 0
     for cls in range(s.class_cap.size):
         if mask >> np.uint64(cls) & _ONE:
@@ -151,11 +151,11 @@ def largest(s, mask):  # type: ignore[no-untyped-def]
 
 @inner
 def tightest(s, mask, gpus):  # type: ignore[no-untyped-def]
-    """The server with the fewest free GPUs that hold the gang, the lowest of several; -1 none."""
+    """The node with the fewest free GPUs that hold the gang, the lowest of several; -1 none."""
     most = s.count.shape[1]
-    if s.servers.size == 1:
-        server = s.servers[0]
-        return 0 if suits(s, 0, mask) and server.free - server.hidden >= gpus else -1
+    if s.nodes.size == 1:
+        node = s.nodes[0]
+        return 0 if suits(s, 0, mask) and node.free - node.hidden >= gpus else -1
     for free in range(gpus, most):
         best = lowest_of(s, mask, free, 0)
         if best >= 0:
@@ -165,7 +165,7 @@ def tightest(s, mask, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _sorted_by_free(s, mask, descending, rack):  # type: ignore[no-untyped-def]
-    """Put the servers that suit and have GPUs free into `order`; ties by number. Returns how many."""
+    """Put the nodes that suit and have GPUs free into `order`; ties by number. Returns how many."""
     most = s.count.shape[1]
     size = 0
     for k in range(1, most):
@@ -175,7 +175,7 @@ def _sorted_by_free(s, mask, descending, rack):  # type: ignore[no-untyped-def]
             best = lowest_of(s, mask, free, at)
             if best < 0:
                 break
-            if rack < 0 or s.servers[best].rack == rack:
+            if rack < 0 or s.nodes[best].rack == rack:
                 s.order[size] = best
                 size += 1
             at = best + 1
@@ -184,14 +184,14 @@ def _sorted_by_free(s, mask, descending, rack):  # type: ignore[no-untyped-def]
 
 @inner
 def _in_order(s, gpus, size, most):  # type: ignore[no-untyped-def]
-    """Take what the servers in `order` have free, one after the other; at most so many servers."""
+    """Take what the nodes in `order` have free, one after the other; at most so many nodes."""
     g = s.g[0]
     left = gpus
     for k in range(size):
         if left == 0 or k == most:
             break
-        server = s.servers[s.order[k]]
-        some = min(left, server.free - server.hidden)
+        node = s.nodes[s.order[k]]
+        some = min(left, node.free - node.hidden)
         choose(s, s.order[k], some)
         left -= some
     if left > 0:
@@ -202,7 +202,7 @@ def _in_order(s, gpus, size, most):  # type: ignore[no-untyped-def]
 
 @inner
 def _consolidate(s, mask, gpus):  # type: ignore[no-untyped-def]
-    """A gang that no server holds: whole free servers, lowest first, and the rest on the freest one left."""
+    """A gang that no node holds: whole free nodes, lowest first, and the rest on the freest one left."""
     biggest = largest(s, mask)
     whole, rest = gpus // biggest, gpus % biggest
     have = 0
@@ -230,13 +230,13 @@ def _consolidate(s, mask, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _one_rack(s, mask, gpus, fewest):  # type: ignore[no-untyped-def]
-    """Servers of one rack, the freest first, in the rack with the least room that holds the gang."""
+    """Nodes of one rack, the freest first, in the rack with the least room that holds the gang."""
     biggest = largest(s, mask)
-    limit = (gpus + biggest - 1) // biggest if fewest else s.servers.size
+    limit = (gpus + biggest - 1) // biggest if fewest else s.nodes.size
     best, room = -1, 0
     racks = s.rack_free.shape[1]
     for _ in range(racks):
-        # the racks by room, ascending; one that holds the gang only on too many servers is passed over
+        # the racks by room, ascending; one that holds the gang only on too many nodes is passed over
         found, least = -1, 0
         for rack in range(racks):
             free = 0
@@ -257,7 +257,7 @@ def _one_rack(s, mask, gpus, fewest):  # type: ignore[no-untyped-def]
 
 @inner
 def _spread(s, mask, gpus):  # type: ignore[no-untyped-def]
-    """One GPU after the other from the server that then has the most left: on as many servers as can be."""
+    """One GPU after the other from the node that then has the most left: on as many nodes as can be."""
     size = _sorted_by_free(s, mask, True, -1)
     if size == 0:
         return False
@@ -267,13 +267,13 @@ def _spread(s, mask, gpus):  # type: ignore[no-untyped-def]
     left = gpus
     for k in range(size):
         choose(s, s.order[k], 0)
-    top = s.servers[s.order[0]].free - s.servers[s.order[0]].hidden
+    top = s.nodes[s.order[0]].free - s.nodes[s.order[0]].hidden
     while left > 0 and level < top:
         # those with the most free give one each, down to the level of the next
         for k in range(size):
             piece = s.choice[base + k]
-            server = s.servers[piece.server]
-            if left > 0 and server.free - server.hidden - piece.gpus >= top - level:
+            node = s.nodes[piece.node]
+            if left > 0 and node.free - node.hidden - piece.gpus >= top - level:
                 piece.gpus += 1
                 left -= 1
         level += 1
@@ -281,7 +281,7 @@ def _spread(s, mask, gpus):  # type: ignore[no-untyped-def]
     for k in range(size):
         piece = s.choice[base + k]
         if piece.gpus > 0:
-            s.choice[kept].server, s.choice[kept].gpus = piece.server, piece.gpus
+            s.choice[kept].node, s.choice[kept].gpus = piece.node, piece.gpus
             kept += 1
     g.chosen = kept
     if left > 0:
@@ -296,12 +296,12 @@ def find(s, mask, gpus, how):  # type: ignore[no-untyped-def]
 
     Args:
         s: the state.
-        mask: classes of servers that suit.
+        mask: classes of nodes that suit.
         gpus: the gang's size.
-        how: ANY: never waits for locality: the fullest server that holds it, else the freest servers; CONSOLIDATE: one
-            server where one can hold it, else whole servers and a rest, or not at all; SPREAD: on as many servers as
-            can be; FILL: the fullest servers first; RACK: servers of one rack; FEWEST: the fewest servers of one rack;
-            NEAR: servers of one rack where one can hold it, else the freest servers.
+        how: ANY: never waits for locality: the fullest node that holds it, else the freest nodes; CONSOLIDATE: one
+            node where one can hold it, else whole nodes and a rest, or not at all; SPREAD: on as many nodes as
+            can be; FILL: the fullest nodes first; RACK: nodes of one rack; FEWEST: the fewest nodes of one rack;
+            NEAR: nodes of one rack where one can hold it, else the freest nodes.
 
     Returns:
         Whether it fits; the pieces are in `choice`.
@@ -310,14 +310,14 @@ def find(s, mask, gpus, how):  # type: ignore[no-untyped-def]
     g.chosen = 0
     if free_for(s, mask) < gpus:
         return False
-    if how == SPREAD and s.servers.size > 1:
+    if how == SPREAD and s.nodes.size > 1:
         return _spread(s, mask, gpus)
     if how != FILL:
         one = tightest(s, mask, gpus)
         if one >= 0:
             choose(s, one, gpus)
             return True
-    if s.servers.size == 1:
+    if s.nodes.size == 1:
         if tightest(s, mask, gpus) < 0:
             return False
         choose(s, 0, gpus)
@@ -331,4 +331,4 @@ def find(s, mask, gpus, how):  # type: ignore[no-untyped-def]
     if how == NEAR and _one_rack(s, mask, gpus, False):
         return True
     size = _sorted_by_free(s, mask, how != FILL, -1)
-    return _in_order(s, gpus, size, s.servers.size)
+    return _in_order(s, gpus, size, s.nodes.size)

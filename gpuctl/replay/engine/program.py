@@ -83,7 +83,7 @@ class Scheduler(Protocol):
         """Its parameters as results show them."""
 
     def extended(self, cluster: Cluster) -> Cluster:
-        """The servers that it schedules on."""
+        """The nodes that it schedules on."""
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """What runs it on a new simulation."""

@@ -1,6 +1,6 @@
 """Compiled: many running jobs find new places at one instant, as if all of them had let go of their GPUs first.
 
-Each is lifted; then, one after the other, servers are chosen for it, and it stays there (`lower`), goes there
+Each is lifted; then, one after the other, nodes are chosen for it, and it stays there (`lower`), goes there
 (`relocate`) or, where there are none, waits again (`drop`). For policies whose jobs share no GPUs, and for GPUs alone.
 """
 
@@ -30,7 +30,7 @@ def _count_free(s, j, sign):  # type: ignore[no-untyped-def]
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
         piece = s.pieces[k]
-        set_free(s, piece.server, s.servers[piece.server].free + sign * piece.gpus)
+        set_free(s, piece.node, s.nodes[piece.node].free + sign * piece.gpus)
 
 
 @inner
@@ -55,7 +55,7 @@ def is_there(s, j):  # type: ignore[no-untyped-def]
     for k in range(row.first, row.first + row.pieces):
         same = False
         for i in range(g.chosen):
-            if s.choice[i].server == s.pieces[k].server and s.choice[i].gpus == s.pieces[k].gpus:
+            if s.choice[i].node == s.pieces[k].node and s.choice[i].gpus == s.pieces[k].gpus:
                 same = True
         if not same:
             return False
@@ -87,7 +87,7 @@ def drop(s, j, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def drop_reclaimed(s, j, reason):  # type: ignore[no-untyped-def]
-    """The same where a loaned server that it was on goes back."""
+    """The same where a loaned node that it was on goes back."""
     _wait_again(s, j, D_RECLAIM, A_RECLAIMED, reason)
 
 

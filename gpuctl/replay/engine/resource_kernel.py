@@ -1,4 +1,4 @@
-"""The compiled search for servers where CPUs and memory count beside GPUs, and what gangs hold of them.
+"""The compiled search for nodes where CPUs and memory count beside GPUs, and what gangs hold of them.
 
 A gang consists of equal units: its GPUs, or, of a job without any, its CPUs. A unit takes an equal part of what the
 gang asks for, so that a piece of ``p`` of ``n`` units takes ``ceil(p / n)`` of it, in thousandths of a CPU and in MB.
@@ -24,7 +24,7 @@ def hold(s, j):  # type: ignore[no-untyped-def]
     used = s.share_need[s.jobs[j].share]
     for k in range(g.chosen):
         need, held = s.need[k], s.needs[g.pieces + k]
-        stock = s.stock[s.choice[k].server]
+        stock = s.stock[s.choice[k].node]
         held.cpu, held.mem = need.cpu, need.mem
         stock.cpu_free -= need.cpu
         stock.mem_free -= need.mem
@@ -39,7 +39,7 @@ def let_go(s, j):  # type: ignore[no-untyped-def]
     used = s.share_need[s.jobs[j].share]
     for k in range(row.first, row.first + row.pieces):
         held = s.needs[k]
-        stock = s.stock[s.pieces[k].server]
+        stock = s.stock[s.pieces[k].node]
         stock.cpu_free += held.cpu
         stock.mem_free += held.mem
         used.cpu -= held.cpu
@@ -47,8 +47,8 @@ def let_go(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def server_counts(s, number, sign):  # type: ignore[no-untyped-def]
-    """A server's CPUs and memory are there from now on (1), or are not (-1)."""
+def node_counts(s, number, sign):  # type: ignore[no-untyped-def]
+    """A node's CPUs and memory are there from now on (1), or are not (-1)."""
     g = s.g[0]
     if g.resources == 1:
         stock = s.stock[number]
@@ -63,11 +63,11 @@ def server_counts(s, number, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def room_on(s, number, j):  # type: ignore[no-untyped-def]
-    """Units of a gang that fit on a server now; more than it has where that is so."""
-    server, job, ask, stock = s.servers[number], s.jobs[j], s.asks[j], s.stock[number]
-    if server.hidden > server.free or not suits(s, number, job.mask):
+    """Units of a gang that fit on a node now; more than it has where that is so."""
+    node, job, ask, stock = s.nodes[number], s.jobs[j], s.asks[j], s.stock[number]
+    if node.hidden > node.free or not suits(s, number, job.mask):
         return 0
-    room = server.free - server.hidden if job.gpus > 0 else ask.units
+    room = node.free - node.hidden if job.gpus > 0 else ask.units
     if stock.cpu_free < ask.cpu:
         room = min(room, stock.cpu_free * ask.units // ask.cpu)
     if stock.mem_free < ask.mem:
@@ -77,14 +77,14 @@ def room_on(s, number, j):  # type: ignore[no-untyped-def]
 
 @inner
 def room_in(s, number, j):  # type: ignore[no-untyped-def]
-    """Units of a gang that a server could hold if it were empty, and up; 0 where it does not suit."""
-    server, job = s.servers[number], s.jobs[j]
-    if job.mask >> np.uint64(server.cls) & np.uint64(1) == 0:
+    """Units of a gang that a node could hold if it were empty, and up; 0 where it does not suit."""
+    node, job = s.nodes[number], s.jobs[j]
+    if job.mask >> np.uint64(node.cls) & np.uint64(1) == 0:
         return 0
     if s.g[0].resources == 0:
-        return server.cap
+        return node.cap
     ask, stock = s.asks[j], s.stock[number]
-    room = server.cap if job.gpus > 0 else ask.units
+    room = node.cap if job.gpus > 0 else ask.units
     if stock.cpu < ask.cpu:
         room = min(room, stock.cpu * ask.units // ask.cpu)
     if stock.mem < ask.mem:
@@ -100,10 +100,10 @@ def units_of(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def room_for(s, number, j):  # type: ignore[no-untyped-def]
-    """Units of a gang that fit on a server now, whatever counts; more than it has where that is so."""
+    """Units of a gang that fit on a node now, whatever counts; more than it has where that is so."""
     if s.g[0].resources == 1:
         return room_on(s, number, j)
-    return s.servers[number].free if suits(s, number, s.jobs[j].mask) else 0
+    return s.nodes[number].free if suits(s, number, s.jobs[j].mask) else 0
 
 
 @inner
@@ -121,9 +121,9 @@ def choose_units(s, number, j, units):  # type: ignore[no-untyped-def]
     g = s.g[0]
     ask = s.asks[j]
     if g.chosen >= s.choice.size:
-        raise IndexError("a server is chosen twice")
+        raise IndexError("a node is chosen twice")
     piece, need = s.choice[g.chosen], s.need[g.chosen]
-    piece.server = number
+    piece.node = number
     piece.gpus = units if s.jobs[j].gpus > 0 else 0
     need.cpu = (ask.cpu * units + ask.units - 1) // ask.units
     need.mem = (ask.mem * units + ask.units - 1) // ask.units
@@ -135,19 +135,19 @@ def choose_units(s, number, j, units):  # type: ignore[no-untyped-def]
 
 @inner
 def find_for(s, j, how):  # type: ignore[no-untyped-def]
-    """Choose servers for a waiting job, by all resources that count; see `placement_kernel.find`."""
+    """Choose nodes for a waiting job, by all resources that count; see `placement_kernel.find`."""
     job = s.jobs[j]
     if s.g[0].resources == 0:
         return find(s, job.mask, job.gpus, how)
     s.g[0].chosen = 0
     if free_for(s, job.mask) < job.gpus:
         return False
-    if s.servers.size == 1 or (how != SPREAD and how != FILL):
+    if s.nodes.size == 1 or (how != SPREAD and how != FILL):
         one = tightest_for(s, j)
         if one >= 0:
             choose_units(s, one, j, s.asks[j].units)
             return True
-    return s.servers.size > 1 and _several(s, j, how)
+    return s.nodes.size > 1 and _several(s, j, how)
 
 
 @inner
@@ -173,14 +173,14 @@ def lend_own(s, j, sign):  # type: ignore[no-untyped-def]
     if s.g[0].resources == 1:
         row = s.attempts[s.jobs[j].row]
         for k in range(row.first, row.first + row.pieces):
-            stock = s.stock[s.pieces[k].server]
+            stock = s.stock[s.pieces[k].node]
             stock.cpu_free += sign * s.needs[k].cpu
             stock.mem_free += sign * s.needs[k].mem
 
 
 @inner
 def needs_met(s, j):  # type: ignore[no-untyped-def]
-    """Whether the servers of a choice have CPUs and memory free for its GPUs; says how much each piece takes."""
+    """Whether the nodes of a choice have CPUs and memory free for its GPUs; says how much each piece takes."""
     if s.g[0].resources == 0:
         return True
     ask = s.asks[j]
@@ -188,17 +188,17 @@ def needs_met(s, j):  # type: ignore[no-untyped-def]
         piece, need = s.choice[k], s.need[k]
         need.cpu = (ask.cpu * piece.gpus + ask.units - 1) // ask.units
         need.mem = (ask.mem * piece.gpus + ask.units - 1) // ask.units
-        if need.cpu > s.stock[piece.server].cpu_free or need.mem > s.stock[piece.server].mem_free:
+        if need.cpu > s.stock[piece.node].cpu_free or need.mem > s.stock[piece.node].mem_free:
             return False
     return True
 
 
 @inner
 def tightest_for(s, j):  # type: ignore[no-untyped-def]
-    """The server with the fewest free GPUs that holds the gang, the lowest of several; -1 none."""
+    """The node with the fewest free GPUs that holds the gang, the lowest of several; -1 none."""
     job = s.jobs[j]
     units = s.asks[j].units
-    if s.servers.size == 1:
+    if s.nodes.size == 1:
         return 0 if room_on(s, 0, j) >= units else -1
     for free in range(job.gpus, s.count.shape[1]):
         at = 0
@@ -214,17 +214,17 @@ def tightest_for(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _several(s, j, how):  # type: ignore[no-untyped-def]
-    """Choose several servers."""
+    """Choose several nodes."""
     units = s.asks[j].units
     total = 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         room = room_on(s, number, j)
         s.stock[number].room = room
         total += room
     if total < units:
         return False
     if how == CONSOLIDATE:
-        return _whole_servers(s, j)
+        return _whole_nodes(s, j)
     if how == SPREAD:
         _spread(s, j)
         return True
@@ -240,9 +240,9 @@ def _several(s, j, how):  # type: ignore[no-untyped-def]
 
 @inner
 def _emptiest(s):  # type: ignore[no-untyped-def]
-    """The server with the most room, the lowest of several; -1 none has any."""
+    """The node with the most room, the lowest of several; -1 none has any."""
     best, most = -1, 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if s.stock[number].room > most:
             best, most = number, s.stock[number].room
     return best
@@ -250,9 +250,9 @@ def _emptiest(s):  # type: ignore[no-untyped-def]
 
 @inner
 def _fullest(s):  # type: ignore[no-untyped-def]
-    """The server with the least room above 0, the lowest of several; -1 none has any."""
+    """The node with the least room above 0, the lowest of several; -1 none has any."""
     best = -1
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         room = s.stock[number].room
         if room > 0 and (best < 0 or room < s.stock[best].room):
             best = number
@@ -260,16 +260,16 @@ def _fullest(s):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _whole_servers(s, j):  # type: ignore[no-untyped-def]
-    """A gang that no server could hold: servers that hold as much of it as any could, and one for the rest."""
+def _whole_nodes(s, j):  # type: ignore[no-untyped-def]
+    """A gang that no node could hold: nodes that hold as much of it as any could, and one for the rest."""
     units = s.asks[j].units
     biggest = 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         biggest = max(biggest, room_in(s, number, j))
     if biggest >= units:
         return False
     whole, rest = units // biggest, units % biggest
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if whole > 0 and s.stock[number].room >= biggest:
             choose_units(s, number, j, biggest)
             s.stock[number].room = 0
@@ -285,9 +285,9 @@ def _whole_servers(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _spread(s, j):  # type: ignore[no-untyped-def]
-    """One unit after the other on the server that then has the most room: on as many servers as can be."""
+    """One unit after the other on the node that then has the most room: on as many nodes as can be."""
     size = 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if s.stock[number].room > 0:
             # in order of room, descending; those alike by number
             at = size
@@ -315,7 +315,7 @@ def _spread(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def dominant_share(s, party, weight):  # type: ignore[no-untyped-def]
-    """The largest share that the jobs of a queue or user hold of any resource of the servers that are up, weighted.
+    """The largest share that the jobs of a queue or user hold of any resource of the nodes that are up, weighted.
 
     Ghodsi et al., NSDI 2011, sections 4.1 and 4.3. One division each, so that equal shares are equal numbers.
     """

@@ -19,11 +19,11 @@ class Running(Bundle):
     end = floats()  # that second: start and planned seconds. One that is past it may end at any moment.
     until = floats()  # the same by job; NaN where it does not run [jobs]
     plan = floats()  # seconds that each job is planned for [jobs]
-    before = ints()  # free GPUs of each server, kept while others are tried [servers]
-    before_need = rows(NEED)  # CPUs and memory likewise, records of `NEED` [servers]
+    before = ints()  # free GPUs of each node, kept while others are tried [nodes]
+    before_need = rows(NEED)  # CPUs and memory likewise, records of `NEED` [nodes]
 
 
-def nobody(plan: NDArray[np.float64], servers: int, most: int) -> Running:
+def nobody(plan: NDArray[np.float64], nodes: int, most: int) -> Running:
     """No running jobs; `most` is how many may run at a time."""
     return Running(
         n=1,
@@ -31,8 +31,8 @@ def nobody(plan: NDArray[np.float64], servers: int, most: int) -> Running:
         end=most + 1,
         until=np.full(plan.size, np.nan),
         plan=plan,
-        before=servers,
-        before_need=servers,
+        before=nodes,
+        before_need=nodes,
     )
 
 
@@ -77,8 +77,8 @@ def runs_no_more(r, j):  # type: ignore[no-untyped-def]
 @inner
 def remember(s, r):  # type: ignore[no-untyped-def]
     """Keep what is free now, before other numbers are tried."""
-    for number in range(s.servers.size):
-        r.before[number] = s.servers[number].free
+    for number in range(s.nodes.size):
+        r.before[number] = s.nodes[number].free
         if s.g[0].resources == 1:
             r.before_need[number].cpu, r.before_need[number].mem = s.stock[number].cpu_free, s.stock[number].mem_free
 
@@ -86,8 +86,8 @@ def remember(s, r):  # type: ignore[no-untyped-def]
 @inner
 def back_to_now(s, r):  # type: ignore[no-untyped-def]
     """Let be free what was when it was remembered."""
-    for number in range(s.servers.size):
-        if s.servers[number].free != r.before[number]:
+    for number in range(s.nodes.size):
+        if s.nodes[number].free != r.before[number]:
             set_free(s, number, r.before[number])
         if s.g[0].resources == 1:
             s.stock[number].cpu_free, s.stock[number].mem_free = r.before_need[number].cpu, r.before_need[number].mem
@@ -98,8 +98,8 @@ def give(s, j):  # type: ignore[no-untyped-def]
     """Let be free what a running job holds, to try what could be placed then."""
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
-        number = s.pieces[k].server
-        set_free(s, number, s.servers[number].free + s.pieces[k].gpus)
+        number = s.pieces[k].node
+        set_free(s, number, s.nodes[number].free + s.pieces[k].gpus)
         if s.g[0].resources == 1:
             s.stock[number].cpu_free += s.needs[k].cpu
             s.stock[number].mem_free += s.needs[k].mem

@@ -16,8 +16,8 @@ from gpuctl.replay.engine.state import (
     JOB,
     MODES,
     NAMED_TIMERS,
+    NODE,
     PHASE,
-    SERVER,
     State,
     wanted,
 )
@@ -54,7 +54,7 @@ class Settings:
         limits: end jobs at their time limits.
         seed: random seed for stochastic policies.
         mode: how every policy preempts, see `MODES`; None: each policy's own way.
-        resources: what jobs ask for and servers have, see `gpuctl.replay.models.resources`.
+        resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
         slice_s: seconds of a turn of jobs that share GPUs by turns.
         switch_s: and of the switch between two turns, in which none of them comes forward.
     """
@@ -98,20 +98,20 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     """A simulation before its first instant.
 
     Raises:
-        UsageError: the cluster has more than 64 kinds of servers.
+        UsageError: the cluster has more than 64 kinds of nodes.
     """
-    n, count = workload.size, len(cluster.servers)
+    n, count = workload.size, len(cluster.nodes)
     classes, masks = _classes(workload, cluster)
     kinds = int(classes.max()) + 1 if count else 1
     masks &= _running(settings.rates, classes)
     jobs = _jobs(workload, settings, masks)
-    servers = records(count, SERVER)
-    servers.cap = servers.free = cluster.gpus
-    servers.cls = servers.home = classes
-    servers.back = np.inf
-    servers.rack = np.maximum(cluster.rack, 0)
-    servers.up = 1
-    servers.kept_for = -1
+    nodes = records(count, NODE)
+    nodes.cap = nodes.free = cluster.gpus
+    nodes.cls = nodes.home = classes
+    nodes.back = np.inf
+    nodes.rack = np.maximum(cluster.rack, 0)
+    nodes.up = 1
+    nodes.kept_for = -1
     biggest = int(cluster.gpus.max()) if count else 0
     words = (count + 63) // 64
     bits = np.zeros((kinds, biggest + 1, words), np.uint64)
@@ -134,12 +134,12 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     types, pairs = settings.rates.types, settings.rates.pairs
     g.typed, g.paired = int(types is not None), int(pairs is not None)
     g.whole = biggest if settings.rates.by_fewest else 0
-    servers.kind, servers.type = cluster.gpu_type, 0 if types is None else types.server
+    nodes.kind, nodes.type = cluster.gpu_type, 0 if types is None else types.node
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
     # one more of each: jobs whose queue or user is not known are a party of their own
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
-    nodes = 3 * n + NAMED_TIMERS + 2 + count
+    heap_size = 3 * n + NAMED_TIMERS + 2 + count
     machine = _machine_events(cluster)
     g.at_once = int(np.unique(machine[0], return_counts=True)[1].max(initial=0))
     first, children = _children(workload)
@@ -154,15 +154,15 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     return State(
         g=g,
         jobs=jobs,
-        servers=servers,
-        heap_t=nodes,
-        heap_c=nodes,
-        heap_node=nodes,
-        node_at=np.full(nodes, -1),
+        nodes=nodes,
+        heap_t=heap_size,
+        heap_c=heap_size,
+        heap_node=heap_size,
+        node_at=np.full(heap_size, -1),
         arrivals=order.astype(np.int64),
         arrive_t=workload.eligible[order].astype(np.float64),
         machine_t=machine[0],
-        machine_server=machine[1],
+        machine_node=machine[1],
         machine_up=machine[2],
         bits=bits,
         count=counts,
@@ -264,23 +264,23 @@ def _phases(workload: Workload, jobs: Any) -> Any:
 
 
 def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uint64]]:
-    """Number the kinds of servers that some job may use and another may not; and the kinds that suit each job."""
-    count = len(cluster.servers)
-    allowed = [s for s in cluster.queue_servers if s is not None]
+    """Number the kinds of nodes that some job may use and another may not; and the kinds that suit each job."""
+    count = len(cluster.nodes)
+    allowed = [s for s in cluster.queue_nodes if s is not None]
     member = np.zeros((count, 1 + len(allowed)), np.int64)
     member[:, 0] = cluster.gpu_type
-    for k, servers in enumerate(allowed, 1):
-        member[servers, k] = 1
+    for k, nodes in enumerate(allowed, 1):
+        member[nodes, k] = 1
     kinds, classes = np.unique(member, axis=0, return_inverse=True)
     if len(kinds) > MOST_CLASSES:
         raise UsageError(
-            f"{len(kinds)} kinds of servers by GPU type and by the queues that may use them; at most {MOST_CLASSES} "
+            f"{len(kinds)} kinds of nodes by GPU type and by the queues that may use them; at most {MOST_CLASSES} "
             "are supported",
             hint="replay fewer queues at a time, or give a simpler cluster with --cluster",
         )
     column = {}
     k = 0
-    for queue, of_queue in enumerate(cluster.queue_servers):
+    for queue, of_queue in enumerate(cluster.queue_nodes):
         if of_queue is not None:
             k += 1
             column[queue] = k
@@ -298,13 +298,13 @@ def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uin
 
 
 def _running(rates: Rates, classes: Ints) -> NDArray[np.uint64]:
-    """The kinds of servers on whose GPUs each job runs at all; shape (jobs,), or (1,) where types do not matter."""
+    """The kinds of nodes on whose GPUs each job runs at all; shape (jobs,), or (1,) where types do not matter."""
     if rates.types is None or rates.row is None:
         return np.full(1, ~np.uint64(0))
-    runs = rates.types.speed[:, rates.types.server, 0] > 0
+    runs = rates.types.speed[:, rates.types.node, 0] > 0
     masks = np.zeros(runs.shape[0], np.uint64)
-    for server in range(runs.shape[1]):
-        masks |= np.where(runs[:, server], np.uint64(1) << np.uint64(classes[server]), np.uint64(0))
+    for node in range(runs.shape[1]):
+        masks |= np.where(runs[:, node], np.uint64(1) << np.uint64(classes[node]), np.uint64(0))
     return np.asarray(masks[rates.row])
 
 
@@ -313,13 +313,13 @@ def _machine_events(cluster: Cluster) -> tuple[Floats, NDArray[np.int64], NDArra
     if down is None or not len(down):
         return np.zeros(0), np.zeros(0, np.int64), np.zeros(0, np.int64)
     t = np.concatenate([down[:, 1], down[:, 2]])
-    server = np.concatenate([down[:, 0], down[:, 0]]).astype(np.int64)
+    node = np.concatenate([down[:, 0], down[:, 0]]).astype(np.int64)
     up = np.repeat(np.array([0, 1], np.int64), len(down))
     finite = np.isfinite(t)
-    t, server, up = t[finite], server[finite], up[finite]
+    t, node, up = t[finite], node[finite], up[finite]
     # at one instant what comes up does so before what goes down
-    order = np.lexsort((server, 1 - up, t))
-    return t[order], server[order], up[order]
+    order = np.lexsort((node, 1 - up, t))
+    return t[order], node[order], up[order]
 
 
 def _children(workload: Workload) -> tuple[Ints, NDArray[np.int64]]:
@@ -333,7 +333,7 @@ def _children(workload: Workload) -> tuple[Ints, NDArray[np.int64]]:
 
 def grow(state: State) -> None:
     """Give a simulation more room for attempts, pieces, decisions and events; its address stays."""
-    log, attempts, pieces, events, turns = (int(size) for size in wanted(state.g[0], state.servers.size))
+    log, attempts, pieces, events, turns = (int(size) for size in wanted(state.g[0], state.nodes.size))
     state.put(
         attempts=_longer(state.attempts, attempts),
         pieces=_longer(state.pieces, pieces),

@@ -1,6 +1,6 @@
 """Compiled: jobs on GPUs of another one: where they go, and what a host takes with it when it grows or shrinks.
 
-Guests are nested: on a server a larger guest is on all GPUs that a smaller one is on, and the host on all of them. So
+Guests are nested: on a node a larger guest is on all GPUs that a smaller one is on, and the host on all of them. So
 the largest guest covers all others, and each GPU counts in equal parts for the jobs on it (`job_kernel.new_rates`).
 """
 
@@ -27,24 +27,24 @@ def lay_out(s, host, gpus):  # type: ignore[no-untyped-def]
     if below >= 0:
         row = s.attempts[s.jobs[below].row]
         for k in range(row.first, row.first + row.pieces):
-            choose(s, s.pieces[k].server, s.pieces[k].gpus)
+            choose(s, s.pieces[k].node, s.pieces[k].gpus)
             left -= s.pieces[k].gpus
     row = s.attempts[s.jobs[host if above < 0 else above].row]
     for k in range(row.first, row.first + row.pieces):
-        at = _chosen_at(s, s.pieces[k].server)
+        at = _chosen_at(s, s.pieces[k].node)
         some = min(left, s.pieces[k].gpus - (s.choice[at].gpus if at >= 0 else 0))
         if some > 0:
             if at >= 0:
                 s.choice[at].gpus += some
             else:
-                choose(s, s.pieces[k].server, some)
+                choose(s, s.pieces[k].node, some)
             left -= some
 
 
 @inner
-def _chosen_at(s, server):  # type: ignore[no-untyped-def]
+def _chosen_at(s, node):  # type: ignore[no-untyped-def]
     for k in range(s.g[0].chosen):
-        if s.choice[k].server == server:
+        if s.choice[k].node == node:
             return k
     return -1
 
@@ -76,27 +76,27 @@ def largest_guest(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def guests_on(s, j, server):  # type: ignore[no-untyped-def]
-    """GPUs of a server on which a host has guests."""
+def guests_on(s, j, node):  # type: ignore[no-untyped-def]
+    """GPUs of a node on which a host has guests."""
     at = largest_guest(s, j)
     if at >= 0:
         row = s.attempts[s.jobs[at].row]
         for k in range(row.first, row.first + row.pieces):
-            if s.pieces[k].server == server:
+            if s.pieces[k].node == node:
                 return s.pieces[k].gpus
     return 0
 
 
 @inner
-def own_on(s, j, server):  # type: ignore[no-untyped-def]
-    """GPUs of a server that a running job would free by leaving them: a guest none, a host what no guest is on."""
+def own_on(s, j, node):  # type: ignore[no-untyped-def]
+    """GPUs of a node that a running job would free by leaving them: a guest none, a host what no guest is on."""
     job = s.jobs[j]
     if job.host >= 0:
         return 0
     row = s.attempts[job.row]
     for k in range(row.first, row.first + row.pieces):
-        if s.pieces[k].server == server:
-            return s.pieces[k].gpus - guests_on(s, j, server)
+        if s.pieces[k].node == node:
+            return s.pieces[k].gpus - guests_on(s, j, node)
     return 0
 
 
@@ -108,7 +108,7 @@ def covers_guests(s, j):  # type: ignore[no-untyped-def]
         return True
     row = s.attempts[s.jobs[at].row]
     for k in range(row.first, row.first + row.pieces):
-        place = _chosen_at(s, s.pieces[k].server)
+        place = _chosen_at(s, s.pieces[k].node)
         if place < 0 or s.choice[place].gpus < s.pieces[k].gpus:
             return False
     return True
@@ -121,29 +121,29 @@ def extend(s, j, gpus, how):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
     row = s.attempts[job.row]
     extra = gpus - job.held
-    # `order` says how many more of each server
+    # `order` says how many more of each node
     if extra > 0:
         if not find(s, job.mask, extra, how):
             return False
         s.order[:] = 0
         for k in range(g.chosen):
-            s.order[s.choice[k].server] = s.choice[k].gpus
+            s.order[s.choice[k].node] = s.choice[k].gpus
     else:
         s.order[:] = 0
         for k in range(row.first + row.pieces - 1, row.first - 1, -1):
             piece = s.pieces[k]
-            less = min(-extra, piece.gpus - guests_on(s, j, piece.server))
-            s.order[piece.server] = -less
+            less = min(-extra, piece.gpus - guests_on(s, j, piece.node))
+            s.order[piece.node] = -less
             extra += less
         if extra < 0:
             return False
     g.chosen = 0
     for k in range(row.first, row.first + row.pieces):
         piece = s.pieces[k]
-        if piece.gpus + s.order[piece.server] > 0:
-            choose(s, piece.server, piece.gpus + s.order[piece.server])
-        s.order[piece.server] = 0
-    for number in range(s.servers.size):
+        if piece.gpus + s.order[piece.node] > 0:
+            choose(s, piece.node, piece.gpus + s.order[piece.node])
+        s.order[piece.node] = 0
+    for number in range(s.nodes.size):
         if s.order[number] > 0:
             choose(s, number, s.order[number])
     return True

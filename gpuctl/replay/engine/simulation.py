@@ -73,7 +73,7 @@ class Simulation:
 
     Args:
         workload: the jobs; see ``gpuctl.replay.inputs.check`` for what is asked of them.
-        cluster: the servers.
+        cluster: the nodes.
         policy: the policy.
         settings: what holds for every policy of a comparison.
         label: what the policy is called in its outcome; None: its name.
@@ -273,7 +273,7 @@ class Simulation:
             words[jobs.state == code] = word
         ended = np.flatnonzero((jobs.state == FINISHED) & (jobs.row >= 0))
         words[ended[s.attempts.how[jobs.row[ended]] == A_TIMEOUT]] = "cut"
-        servers = np.where(jobs.row >= 0, s.attempts.pieces[np.maximum(jobs.row, 0)], 0)
+        nodes = np.where(jobs.row >= 0, s.attempts.pieces[np.maximum(jobs.row, 0)], 0)
         names = np.array([*w.queues, ""], object)
         users = np.array([*w.users, ""], object)
         total = np.add.reduceat(w.segment_s, w.segment_start[:-1]) if w.size else np.zeros(0)
@@ -301,7 +301,7 @@ class Simulation:
                 "t10_s": jobs.t10 - w.submit,
                 "least_gpus": jobs.least.astype(np.int64),
                 "most_gpus": jobs.most.astype(np.int64),
-                "servers": servers.astype(np.int64),
+                "nodes": nodes.astype(np.int64),
                 "state": pl.Series(words.tolist(), dtype=pl.String),
             }
         ).with_columns(pl.col("start_s", "end_s", "jct_s", "t10_s").fill_nan(None))
@@ -368,7 +368,7 @@ class Simulation:
         if (rows.first != after - rows.pieces).any():
             at = np.repeat(rows.first - after + rows.pieces, rows.pieces) + np.arange(owner.size)
         pieces = s.pieces[at]
-        frame = pl.DataFrame({"row": owner, "server": pieces.server.copy(), "gpus": pieces.gpus.copy()})
+        frame = pl.DataFrame({"row": owner, "node": pieces.node.copy(), "gpus": pieces.gpus.copy()})
         if not s.g[0].resources:
             return frame
         needs = s.needs[at]
@@ -390,7 +390,7 @@ class Simulation:
         spread = np.zeros(lines.size, np.int32)
         spread[placed] = s.attempts.pieces[lines["row"][placed]]
         reasons = (*REASONS, *getattr(self.program, "reasons", ()))
-        return DecisionLog(lines, spread, DECISIONS, reasons, tuple(self.workload.ids), tuple(self.cluster.servers))
+        return DecisionLog(lines, spread, DECISIONS, reasons, tuple(self.workload.ids), tuple(self.cluster.nodes))
 
 
 def _owner(array: Any) -> np.ndarray[Any, Any]:

@@ -1,6 +1,6 @@
 """The arrays that hold a running simulation, and the numbers that stand for states, events and decisions.
 
-One record a job, a server, an attempt; what is touched together lies together. All of it is plain NumPy, so that a
+One record a job, a node, an attempt; what is touched together lies together. All of it is plain NumPy, so that a
 running simulation is copied by copying arrays, and the same loops run compiled and uncompiled.
 """
 
@@ -19,16 +19,16 @@ HELD, WAITING, RUNNING, SUSPENDING, FINISHED, REJECTED = range(6)
 # ---- classes of events: at one instant they are handled in this order
 C_END, C_SUSPENDED, C_MACHINE, C_ARRIVE, C_LEASE, C_TIMER, C_ROUND = range(7)
 
-# ---- what a policy is told of an instant: (kind, job or server or timer)
-E_QUEUED, E_FINISHED, E_SERVER_DOWN, E_SERVER_UP, E_LEASE, E_JOB_TIMER, E_TIMER, E_ROUND, E_RECLAIM = range(9)
+# ---- what a policy is told of an instant: (kind, job or node or timer)
+E_QUEUED, E_FINISHED, E_NODE_DOWN, E_NODE_UP, E_LEASE, E_JOB_TIMER, E_TIMER, E_ROUND, E_RECLAIM = range(9)
 
 # ---- decisions and occurrences, as the log has them
 D_START, D_FINISH, D_FAIL, D_PREEMPT, D_SUSPENDED, D_DOWN, D_RESIZE, D_MIGRATE, D_SHARE, D_LEASE = range(10)
-D_LEASE_END, D_LOAN, D_REJECT, D_RESERVE, D_GATHER, D_GIVE_UP, D_TIMEOUT, D_SERVER_DOWN, D_SERVER_UP = range(10, 19)
+D_LEASE_END, D_LOAN, D_REJECT, D_RESERVE, D_GATHER, D_GIVE_UP, D_TIMEOUT, D_NODE_DOWN, D_NODE_UP = range(10, 19)
 D_RECLAIM, D_RETURN, D_UNRESERVE = range(19, 22)
 DECISIONS = (
     "start", "finish", "fail", "preempt", "suspended", "machine_down", "resize", "migrate", "share", "lease",
-    "lease_end", "loan", "reject", "reserve", "gather", "give_up", "time_limit", "server_down", "server_up",
+    "lease_end", "loan", "reject", "reserve", "gather", "give_up", "time_limit", "node_down", "node_up",
     "reclaim", "return", "unreserve",
 )  # fmt: skip
 
@@ -72,14 +72,14 @@ JOB = np.dtype(
         ("attempts", "i8"),
         ("gpus", "i8"),
         # ---- when it starts
-        ("mask", "u8"),  # classes of servers that suit it
+        ("mask", "u8"),  # classes of nodes that suit it
         ("queue", "i8"),
         ("share", "i8"),  # whose share of the GPUs its own count in: a queue or a user
         ("row", "i8"),  # of its present attempt
         ("held", "i8"),
         ("counted", "f8"),  # GPUs that count for it: each one that it is on by the number of jobs there
-        ("pace", "f8"),  # what turns and company on crowded servers leave of its speed
-        ("level", "i8"),  # of its placement: one server, one rack, several
+        ("pace", "f8"),  # what turns and company on crowded nodes leave of its speed
+        ("level", "i8"),  # of its placement: one node, one rack, several
         # ---- when it runs
         ("start", "f8"),  # of the present or last attempt
         ("first_start", "f8"),
@@ -87,7 +87,7 @@ JOB = np.dtype(
         ("work", "f8"),  # of the segment, seconds at reference speed
         ("done", "f8"),  # of it, up to `last`
         ("rate", "f8"),  # reference seconds a second
-        ("speed0", "f8"),  # speed on one server, in one rack, across racks
+        ("speed0", "f8"),  # speed on one node, in one rack, across racks
         ("peak", "i8"),  # the most GPUs that it has held
         # ---- when it stops
         ("host", "i8"),  # the job whose GPUs it shares; -1 none
@@ -144,7 +144,7 @@ JOB = np.dtype(
     align=True,
 )
 
-SERVER = np.dtype(
+NODE = np.dtype(
     [
         ("cap", "i8"),
         ("free", "i8"),
@@ -179,7 +179,7 @@ ATTEMPT = np.dtype(
     align=True,
 )
 
-PIECE = np.dtype([("server", "i4"), ("gpus", "i4")])
+PIECE = np.dtype([("node", "i4"), ("gpus", "i4")])
 
 TURN = np.dtype([("t", "f8"), ("counted", "f8"), ("pace", "f8"), ("row", "i8")], align=True)
 """From when on so many GPUs count for an attempt, and what is left of its job's speed."""
@@ -203,18 +203,18 @@ GLOBAL = np.dtype(
         ("heap", "i8"),  # events in the heap
         ("sequence", "i8"),
         ("arrival", "i8"),  # next of the arrivals
-        ("machine", "i8"),  # next of the machine events
+        ("machine", "i8"),  # next of the node events
         ("attempts", "i8"),
         ("pieces", "i8"),
         ("log", "i8"),
         ("events", "i8"),  # of this instant
         ("carried", "i8"),  # of them, what the next instant tells, too
-        ("free", "i8"),  # GPUs of all servers that are up
+        ("free", "i8"),  # GPUs of all nodes that are up
         ("total", "i8"),
         ("waiting", "i8"),
         ("running", "i8"),  # jobs that hold GPUs
         ("left", "i8"),  # jobs that have neither finished nor been rejected
-        ("kept", "i8"),  # servers with a reservation
+        ("kept", "i8"),  # nodes with a reservation
         ("instants", "i8"),
         ("chosen", "i8"),  # pieces in `choice`
         ("stops", "i8"),  # 1: every segment is an attempt of its own, as recorded
@@ -229,15 +229,15 @@ GLOBAL = np.dtype(
         ("moving", "i8"),  # jobs in `moving`
         ("resources", "i8"),  # 1: CPUs and memory count, too
         ("splits", "i8"),  # pieces that jobs without GPUs may hold, in all
-        ("at_once", "i8"),  # most servers that go down and come up at one instant
-        ("cpu", "f8"),  # CPUs, in thousandths, and MB of the servers that are up, as far as they are known
+        ("at_once", "i8"),  # most nodes that go down and come up at one instant
+        ("cpu", "f8"),  # CPUs, in thousandths, and MB of the nodes that are up, as far as they are known
         ("mem", "f8"),
         ("typed", "i8"),  # 1: speeds go by GPU types
         ("paired", "i8"),  # 1: speeds of packed jobs go by the pairs of their classes
         ("grain", "f8"),  # seconds within which things happen at one instant; 0: at the very same second
-        ("crowded", "i8"),  # jobs take turns, and ask at most so many times its GPUs of a server; 0: none they share
+        ("crowded", "i8"),  # jobs take turns, and ask at most so many times its GPUs of a node; 0: none they share
         ("turns", "i8"),
-        ("whole", "i8"),  # GPUs of the largest server, where gangs on the fewest of one rack are as on one; 0: else
+        ("whole", "i8"),  # GPUs of the largest node, where gangs on the fewest of one rack are as on one; 0: else
     ],
     align=True,
 )
@@ -248,22 +248,22 @@ class State(Bundle):
 
     g = rows(GLOBAL)  # what there is one of [1]
     jobs = rows(JOB)  # [jobs]
-    servers = rows(SERVER)  # [servers]
+    nodes = rows(NODE)  # [nodes]
     heap_t = floats()  # times of coming events, a binary heap; at most one event a node
     heap_c = ints()  # class and number that order events of one instant
     # whose event it is: job, then the job's timer, its lease, then named timers, the round of a compiled policy (and
-    # the second look at an instant), that of a policy written in Python, then servers that are lent
+    # the second look at an instant), that of a policy written in Python, then nodes that are lent
     heap_node = ints()
-    node_at = ints()  # place of each node in the heap; -1 none [3 jobs + named timers + 2 + servers]
+    node_at = ints()  # place of each node in the heap; -1 none [3 jobs + named timers + 2 + nodes]
     arrivals = ints()  # jobs by the second from which they are eligible [jobs]
     arrive_t = floats()  # that second
-    machine_t = floats()  # seconds at which servers go down or come up
-    machine_server = ints()  # which
+    machine_t = floats()  # seconds at which nodes go down or come up
+    machine_node = ints()  # which
     machine_up = ints()  # 1 or 0
-    bits = words(3)  # [classes, most GPUs + 1, words]: the servers of a class with so many GPUs free, a bit each
+    bits = words(3)  # [classes, most GPUs + 1, words]: the nodes of a class with so many GPUs free, a bit each
     count = ints(2)  # [classes, most GPUs + 1]: how many those are
     class_free = ints()  # [classes]: GPUs free
-    class_cap = ints()  # [classes]: GPUs of the largest server
+    class_cap = ints()  # [classes]: GPUs of the largest node
     rack_free = ints(2)  # [classes, racks]
     queue_used = ints()  # [queues]: GPUs that its jobs hold; shared ones count for the job whose they are
     queue_limit = floats()  # [queues]: the most that they may hold
@@ -272,8 +272,8 @@ class State(Bundle):
     segment_fails = ints()  # whether it ends in a failure
     child_first = ints()  # [jobs + 1]: jobs that wait for this one: `children[child_first[j]:child_first[j + 1]]`
     children = ints()  # job numbers
-    choice = rows(PIECE)  # pieces that a placement has chosen [servers]
-    order = ints()  # servers, scratch [servers]
+    choice = rows(PIECE)  # pieces that a placement has chosen [nodes]
+    order = ints()  # nodes, scratch [nodes]
     attempts = rows(ATTEMPT)  # every attempt so far
     pieces = rows(PIECE)  # their pieces
     log = rows(LOG)  # decisions
@@ -283,7 +283,7 @@ class State(Bundle):
     fresh = ints()
     moving = ints()  # jobs whose checkpoints are being written or read [jobs]
     asks = rows(ASK)  # of each job, where CPUs and memory count [jobs or 1], and so on:
-    stock = rows(STOCK)  # of each server
+    stock = rows(STOCK)  # of each node
     need = rows(NEED)  # of each piece in `choice`
     needs = rows(NEED)  # of each piece in `pieces`
     share_need = rows(NEED)  # what the jobs of each queue or user hold
@@ -293,18 +293,18 @@ class State(Bundle):
     by_pair = floats(2)
     curves = floats()  # speeds on 1, 2, 3 … GPUs, one curve after the other
     phases = rows(PHASE)  # of jobs whose speeds change, those of one job after the other; [1] without any
-    turns = rows(TURN)  # what counts for attempts on crowded servers, from when on
+    turns = rows(TURN)  # what counts for attempts on crowded nodes, from when on
 
 
-def wanted(g: Any, servers: int) -> tuple[int, int, int, int, int]:
+def wanted(g: Any, nodes: int) -> tuple[int, int, int, int, int]:
     """Sizes of log, attempts, pieces, events and turns with which there is room for what may come next.
 
     That is the engine's step, one pass of a compiled policy, or one action of a policy written in Python; before each
     of them somebody looks. None writes more than four lines, attempts or events for each job that waits or runs, and
-    two for each server (which a job reserves, which goes down, or is wanted back); the pieces of jobs that hold GPUs at
+    two for each node (which a job reserves, which goes down, or is wanted back); the pieces of jobs that hold GPUs at
     one time are no more than the GPUs, or so many times as many, and a pass places a job at most twice.
     """
-    some = 4 * (g.waiting + g.running) + 2 * servers + g.at_once + 64
+    some = 4 * (g.waiting + g.running) + 2 * nodes + g.at_once + 64
     pieces = g.pieces + 2 * g.total * max(g.crowded, 1) + g.splits + some
     return g.log + some, g.attempts + some, pieces, g.events + some, g.turns + some if g.crowded > 0 else 0
 

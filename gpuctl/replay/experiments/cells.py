@@ -49,7 +49,7 @@ class Cell:
     Attributes:
         policy: as ``--policy`` names it.
         params: its parameters as texts; those that vary are in `factors`, too.
-        factors: what varies, by name: ``scale_load``, ``add_servers``, ``POLICY.PARAMETER``; values as texts.
+        factors: what varies, by name: ``scale_load``, ``add_nodes``, ``POLICY.PARAMETER``; values as texts.
         seed: of the jobs that are drawn, and of stochastic policies.
     """
 
@@ -65,7 +65,7 @@ class Base:
 
     Attributes:
         workload: the trace's jobs.
-        cluster: the servers.
+        cluster: the nodes.
         models: what `gpuctl.replay.run.replay` takes beside: overhead, placement, rates and so on, without the seed.
         resample: how a seed makes other jobs of the trace's: ``days`` and ``weeks`` draw them by these
             (`gpuctl.replay.inputs.transforms.bootstrap`), ``users`` by users, ``none`` takes them as they are.
@@ -154,11 +154,11 @@ def unchanged_cell(base: Base, cell: Cell) -> Cell:
 
 
 def changed_factors(cell: Cell) -> tuple[tuple[str, str], ...]:
-    """The factors that change jobs or servers."""
+    """The factors that change jobs or nodes."""
     return tuple(
         (name, value)
         for name, value in cell.factors
-        if (name == "scale_load" and transforms.load_factor(value) != 1) or (name == "add_servers" and value != "0")
+        if (name == "scale_load" and transforms.load_factor(value) != 1) or (name == "add_nodes" and value != "0")
     )
 
 
@@ -200,8 +200,8 @@ def _changed(base: Base, cell: Cell) -> tuple[Workload, Cluster]:
     for name, value in cell.factors:
         if name == "scale_load":
             workload = transforms.scale_load(workload, transforms.load_factor(value))
-        elif name == "add_servers" and value != "0":
-            cluster = clusters.add_servers(cluster, value)
+        elif name == "add_nodes" and value != "0":
+            cluster = clusters.add_nodes(cluster, value)
     return workload, cluster
 
 

@@ -1,4 +1,4 @@
-"""An experiment as a TOML file: jobs, servers, policies with parameters of their own, what varies, and what counts.
+"""An experiment as a TOML file: jobs, nodes, policies with parameters of their own, what varies, and what counts.
 
 docs/how-to/replay.md says what a file may have. What is wrong with it is reported with file, key and what was expected.
 """
@@ -23,7 +23,7 @@ _KEYS = (
     "input", "cluster", "inference", "inference_load", "policies", "factors", "seeds", "blocks", "measures", "baseline",
 )  # fmt: skip
 _POLICY_KEYS = ("policy", "label", "params")
-_FACTORS = {"scale_load": "--scale-load", "add_servers": "--add-servers"}
+_FACTORS = {"scale_load": "--scale-load", "add_nodes": "--add-nodes"}
 _MOST_BYTES = 1 << 20
 _HINT = "docs/how-to/replay.md#an-experiment-file has an example"
 
@@ -52,8 +52,8 @@ class ExperimentFile:
     Attributes:
         path: the file.
         inputs: jobs, beside the file unless their paths are absolute.
-        cluster: servers, as ``--cluster`` has them.
-        inference: servers that can be lent, as ``--inference`` has them.
+        cluster: nodes, as ``--cluster`` has them.
+        inference: nodes that can be lent, as ``--inference`` has them.
         inference_load: how many of them are idle when, a CSV beside the file.
         policies: at least one.
         factors: the values of each, as texts.
@@ -94,6 +94,8 @@ def read(path: Path) -> ExperimentFile:
     if not policies:
         raise of.wrong("policies", "nothing", 'at least one [[policies]] with policy = "fifo"')
     factors = of.table(found, "factors", "")
+    if "add_servers" in factors:  # its name until version 0.2
+        factors = {"add_nodes" if key == "add_servers" else key: value for key, value in factors.items()}
     of.known(factors, tuple(_FACTORS), "factors.")
     blocks = of.one_of(found, "blocks", BLOCKS)
     labels = [each.label for each in policies]

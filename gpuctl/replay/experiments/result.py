@@ -12,7 +12,7 @@ from gpuctl.replay.experiments.table import tables
 from gpuctl.replay.policies import label
 from gpuctl.replay.results.comparison import ALL
 from gpuctl.replay.results.intervals import LEAST_STRETCHES
-from gpuctl.replay.results.settings import servers_note
+from gpuctl.replay.results.settings import nodes_note
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -122,7 +122,7 @@ def result(
     error = None if nearness is None else nearness.errors.get(("wait", ALL))
     return Analysis(
         cluster=note(
-            "{jobs} on {servers}", jobs=NamedValue("cluster", base.workload.name), servers=servers_note(base.cluster)
+            "{jobs} on {nodes}", jobs=NamedValue("cluster", base.workload.name), nodes=nodes_note(base.cluster)
         ),
         tables=tables(cells, figures, baseline, measures, resample=base.resample, error=error, notes=tuple(notes)),
         sections=(SECTION,),

@@ -160,7 +160,7 @@ def summarized(
 ) -> pl.DataFrame:  # fmt: skip
     """Return one row a policy and combination of factors: seeds, and of `measures` mean, interval and spread.
 
-    ``change_s`` is the mean wait less that of the baseline at the same load, servers and seed, with its interval:
+    ``change_s`` is the mean wait less that of the baseline at the same load, nodes and seed, with its interval:
     pairs have the same jobs (`resample` as for `_ends`). Parameters of a policy do not pair: the baseline's are all
     taken together. ``vs_unchanged_s`` is the mean wait less that of the same policy without what the experiment
     changes. The model's own error, in seconds, is in the intervals of both.
@@ -257,7 +257,7 @@ def tables(
         replace(
             _table(
                 "experiments_summary",
-                "Policies by load, servers and parameters",
+                "Policies by load, nodes and parameters",
                 short,
                 population,
                 factors,
@@ -286,7 +286,7 @@ def _table(
     over = _INTERVALS[resample]
     known = {column.name: column for column in columns("replay_summary")}
     described = tuple(known.get(column) or _column(column, known, factors, over) for column in frame.columns)
-    question = "How do the policies compare as the load, the servers and the parameters change?"
+    question = "How do the policies compare as the load, the nodes and the parameters change?"
     return ResultTable(name, "experiments", title, question, population, (), described, frame, detail=detail)
 
 

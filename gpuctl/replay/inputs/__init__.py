@@ -1,1 +1,1 @@
-"""Jobs and servers to replay: read from files or a trace store, checked and changed."""
+"""Jobs and nodes to replay: read from files or a trace store, checked and changed."""

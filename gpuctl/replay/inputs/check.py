@@ -1,4 +1,4 @@
-"""What must hold of jobs and servers before a replay; everything wrong is found first and told at once."""
+"""What must hold of jobs and nodes before a replay; everything wrong is found first and told at once."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ SHOWN = 5
 """Jobs that are named for each thing that is wrong with them."""
 
 MOST_GPUS = 10_000_000
-"""Of all servers together, or of a pool."""
+"""Of all nodes together, or of a pool."""
 
-MOST_GPUS_A_SERVER = 10_000
+MOST_GPUS_A_NODE = 10_000
 
 
 def check(
@@ -36,16 +36,16 @@ def check(
 
     Args:
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         resources: what counts, see `gpuctl.replay.models.resources`.
         speeds: by GPU type, where they count: a job cannot run on a type on which its class has speed 0.
 
     Raises:
         InputError: the cluster has no GPUs, a time is not finite or not above 0, a job's name occurs twice, jobs depend
-            on one another in a circle, or a gang fits on no servers that it may use. All of it is in one message,
+            on one another in a circle, or a gang fits on no nodes that it may use. All of it is in one message,
             which names the first jobs of each kind.
     """
-    wrong = _wrong_jobs(workload, resources) + _wrong_servers(workload, cluster, resources)
+    wrong = _wrong_jobs(workload, resources) + _wrong_nodes(workload, cluster, resources)
     hint = None
     if not wrong:
         wrong = _too_large(workload, cluster, speeds) + _too_much(workload, cluster, resources, speeds)
@@ -57,24 +57,24 @@ def check(
 
 
 def _too_many(cluster: Cluster) -> list[str]:
-    most = MOST_GPUS if cluster.pool else MOST_GPUS_A_SERVER
+    most = MOST_GPUS if cluster.pool else MOST_GPUS_A_NODE
     large = np.flatnonzero(cluster.gpus > most)
     if large.size:
         first = int(large[0])
-        return [f"{cluster.servers[first]} has {cluster.gpus[first]:,} GPUs: expected at most {most:,}"]
+        return [f"{cluster.nodes[first]} has {cluster.gpus[first]:,} GPUs: expected at most {most:,}"]
     if cluster.total_gpus > MOST_GPUS:
-        return [f"the servers have {cluster.total_gpus:,} GPUs: expected at most {MOST_GPUS:,}"]
+        return [f"the nodes have {cluster.total_gpus:,} GPUs: expected at most {MOST_GPUS:,}"]
     return []
 
 
 def unplaceable(
     workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY, speeds: SpeedTable | None = None
 ) -> Ints:
-    """The numbers of the jobs whose gang is larger than all servers together that it may use, ascending.
+    """The numbers of the jobs whose gang is larger than all nodes together that it may use, ascending.
 
-    A job may use the servers of its queue (`Cluster.queue_servers`) whose GPU type is the one it needs or is not known,
+    A job may use the nodes of its queue (`Cluster.queue_nodes`) whose GPU type is the one it needs or is not known,
     and on whose GPUs its class does not have speed 0.
-    Servers that are down from the first submission on for good are none. Quotas do not count: what a queue may hold
+    Nodes that are down from the first submission on for good are none. Quotas do not count: what a queue may hold
     beyond its quota is for the policy to say. Where CPUs or memory count, so does what they leave of the gang.
     """
     large = workload.gpus > room(workload, cluster, speeds=speeds)
@@ -86,7 +86,7 @@ def unplaceable(
 def room(
     workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY, speeds: SpeedTable | None = None
 ) -> Ints:
-    """GPUs of all servers that each job may use, shape (jobs,); where CPUs or memory count, units of its gang."""
+    """GPUs of all nodes that each job may use, shape (jobs,); where CPUs or memory count, units of its gang."""
     if not workload.size:
         return np.zeros(0, np.int64)
     more = resources != GPUS_ONLY
@@ -104,17 +104,17 @@ def room(
     sums = np.zeros(first.size, np.int64)
     for k, job in enumerate(first.tolist()):
         queue, gpu_type = int(workload.queue[job]), int(workload.gpu_type[job])
-        servers = np.flatnonzero(usable)
-        own = cluster.queue_servers[queue] if cluster.queue_servers else None
+        nodes = np.flatnonzero(usable)
+        own = cluster.queue_nodes[queue] if cluster.queue_nodes else None
         if own is not None:
-            servers = servers[np.isin(servers, own)]
+            nodes = nodes[np.isin(nodes, own)]
         if gpu_type >= 0:
-            kind = cluster.gpu_type[servers]
-            servers = servers[(kind == gpu_type) | (kind < 0)]
+            kind = cluster.gpu_type[nodes]
+            nodes = nodes[(kind == gpu_type) | (kind < 0)]
         if speeds is not None:
-            servers = servers[table[row[job], column[servers], 0] > 0]
+            nodes = nodes[table[row[job], column[nodes], 0] > 0]
         units = capacity(int(workload.gpus[job]), ask[job], stock, cluster) if more else cluster.gpus
-        sums[k] = units[servers].sum()
+        sums[k] = units[nodes].sum()
     return np.asarray(sums[which.reshape(-1)])
 
 
@@ -150,7 +150,7 @@ def named(ids: tuple[str, ...], jobs: Ints, what: Floats | Ints | None = None) -
 
 
 def _usable(workload: Workload, cluster: Cluster) -> Bools:
-    usable = np.ones(len(cluster.servers), bool)
+    usable = np.ones(len(cluster.nodes), bool)
     if cluster.down is not None and len(cluster.down):
         never = np.isinf(cluster.down[:, 2]) & (cluster.down[:, 1] <= workload.submit.min())
         usable[cluster.down[never, 0].astype(np.int64)] = False
@@ -216,18 +216,18 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
     return wrong
 
 
-def _wrong_servers(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> list[str]:
+def _wrong_nodes(workload: Workload, cluster: Cluster, resources: tuple[str, ...]) -> list[str]:
     if not cluster.total_gpus and "cpu" not in resources:
         return ["the cluster has no GPUs; give one with --cluster, for instance 64x8"]
     wrong = []
     if (cluster.gpus < 1).any() and resources == GPUS_ONLY:
         none = int((cluster.gpus < 1).sum())
-        wrong.append(f"{plural(none, 'server')} {agreeing(none, 'have no GPUs')}")
+        wrong.append(f"{plural(none, 'node')} {agreeing(none, 'have no GPUs')}")
     queues = len(workload.queues)
-    if len(cluster.quota) != queues or len(cluster.queue_servers) not in {0, queues}:
+    if len(cluster.quota) != queues or len(cluster.queue_nodes) not in {0, queues}:
         wrong.append(
-            f"the cluster has quotas for {plural(len(cluster.quota), 'queue')} and servers for "
-            f"{len(cluster.queue_servers)}, the jobs have {plural(queues, 'queue')}"
+            f"the cluster has quotas for {plural(len(cluster.quota), 'queue')} and nodes for "
+            f"{len(cluster.queue_nodes)}, the jobs have {plural(queues, 'queue')}"
         )
     if np.isnan(cluster.quota).any() or (cluster.quota < 0).any():
         wrong.append("a quota is negative or not a number")
@@ -235,7 +235,7 @@ def _wrong_servers(workload: Workload, cluster: Cluster, resources: tuple[str, .
 
 
 def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> list[str]:
-    """Jobs that their CPUs or memory keep from the servers whose GPUs would do."""
+    """Jobs that their CPUs or memory keep from the nodes whose GPUs would do."""
     if resources == GPUS_ONLY:
         return []
     jobs = np.setdiff1d(
@@ -243,7 +243,7 @@ def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...], 
     )
     if not jobs.size:
         return []
-    text = _jobs(jobs.size, f"ask for more {' and '.join(resources)} than the servers have that they may use")
+    text = _jobs(jobs.size, f"ask for more {' and '.join(resources)} than the nodes have that they may use")
     return [f"{text}: {named(workload.ids, jobs)}"]
 
 
@@ -269,14 +269,14 @@ def _too_large(workload: Workload, cluster: Cluster, speeds: SpeedTable | None) 
     for kind in np.unique(w.gpu_type[jobs[typed]]).tolist():
         mine = jobs[typed][w.gpu_type[jobs[typed]] == kind]
         wrong.append(
-            f"{_jobs(mine.size, 'ask for GPUs')} of type {w.gpu_types[kind]!r}, which no server that their queue may "
+            f"{_jobs(mine.size, 'ask for GPUs')} of type {w.gpu_types[kind]!r}, which no node that their queue may "
             f"use has: {named(w.ids, mine)}"
         )
     rest = jobs[~large & ~typed]
     may = "queue and GPU type" if speeds is None else "queue, GPU type and speed there"
     if rest.size:
         wrong.append(
-            f"{_jobs(rest.size, 'ask for more GPUs')} than the servers have that their {may} allow: "
+            f"{_jobs(rest.size, 'ask for more GPUs')} than the nodes have that their {may} allow: "
             + ", ".join(
                 f"{w.ids[j]!r} ({w.gpus[j]} of {fits[j]}, queue {w.queues[w.queue[j]]!r})"
                 for j in rest[:SHOWN].tolist()

@@ -1,4 +1,4 @@
-"""The servers to replay on, from a few characters or a small TOML file; a trace's own: `gpuctl.replay.inputs.trace`."""
+"""The nodes to replay on, from a few characters or a small TOML file; a trace's own: `gpuctl.replay.inputs.trace`."""
 
 from __future__ import annotations
 
@@ -24,48 +24,48 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.replay.models.records import Floats, Ints, Workload
 
-MOST_SERVERS = 1_000_000
+MOST_NODES = 1_000_000
 ONE_RACK = "(one rack)"
-"""The rack of servers whose racks are not known at all."""
+"""The rack of nodes whose racks are not known at all."""
 
 ADDED_RACK = "(added)"
 
 _PART = re.compile(r"(\d{1,7})x(\d{1,7})", re.ASCII)
 _POOL = re.compile(r"pool:(\d{1,10})", re.ASCII)
-_SHORT = "64x8 (servers x GPUs of each), 32x8+16x4, pool:512 (GPUs whose places do not matter)"
+_SHORT = "64x8 (nodes x GPUs of each), 32x8+16x4, pool:512 (GPUs whose places do not matter)"
 _KEYS = {
-    "": ("pool", "cpus", "mem_mb", "servers", "quotas", "queues", "down"),
-    "servers": ("count", "name", "gpus", "gpu_type", "rack", "per_rack", "cpus", "mem_mb"),
-    "queues": ("name", "servers"),
-    "down": ("server", "from_s", "until_s"),
+    "": ("pool", "cpus", "mem_mb", "nodes", "quotas", "queues", "down"),
+    "nodes": ("count", "name", "gpus", "gpu_type", "rack", "per_rack", "cpus", "mem_mb"),
+    "queues": ("name", "nodes"),
+    "down": ("node", "from_s", "until_s"),
 }
 
 
 def parse_cluster(text: str, workload: Workload) -> Cluster:
     """Read a cluster from its short form or from a TOML file.
 
-    Short forms: ``64x8`` (64 servers of 8 GPUs in one rack), ``32x8+16x4``, ``pool:512`` (512 GPUs whose places do not
-    matter). A TOML file has either ``pool = 512`` or one or more ``[[servers]]``, and what else is wanted::
+    Short forms: ``64x8`` (64 nodes of 8 GPUs in one rack), ``32x8+16x4``, ``pool:512`` (512 GPUs whose places do not
+    matter). A TOML file has either ``pool = 512`` or one or more ``[[nodes]]``, and what else is wanted::
 
-        [[servers]]         # a group of equal servers
+        [[nodes]]         # a group of equal nodes
         count = 16          # default 1
-        name = "a"          # the servers are a01 … a16; with count 1 just a; default s001, s002 … through all groups
+        name = "a"          # the nodes are a01 … a16; with count 1 just a; default s001, s002 … through all groups
         gpus = 8
         gpu_type = "V100"   # default: not known, suits every job
         cpus = 64           # for --resources; default: not known
         mem_mb = 512000     # the same; with cpus, gpus may be 0
-        per_rack = 4        # racks of the group's own, 4 servers each …
+        per_rack = 4        # racks of the group's own, 4 nodes each …
         rack = "r1"         # … or all of them in this rack; default: one rack for all groups that name none
 
         [quotas]            # GPUs by queue; a queue that is not here has none
         vc1 = 64
 
-        [[queues]]          # a queue that may use some servers only
+        [[queues]]          # a queue that may use some nodes only
         name = "vc1"
-        servers = ["a"]     # names of groups or of servers
+        nodes = ["a"]     # names of groups or of nodes
 
         [[down]]            # seconds of the replay's clock
-        server = "a03"
+        node = "a03"
         from_s = 3600
         until_s = 7200      # default: for good
 
@@ -85,8 +85,8 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
     parts = [_PART.fullmatch(part.strip()) for part in short.split("+")]
     sizes = [(int(part[1]), int(part[2])) for part in parts if part]
     if len(sizes) == len(parts):
-        if any(count < 1 or gpus < 1 for count, gpus in sizes) or sum(count for count, _ in sizes) > MOST_SERVERS:
-            raise UsageError(f"--cluster {text}: expected 1 to {MOST_SERVERS:,} servers of at least 1 GPU each")
+        if any(count < 1 or gpus < 1 for count, gpus in sizes) or sum(count for count, _ in sizes) > MOST_NODES:
+            raise UsageError(f"--cluster {text}: expected 1 to {MOST_NODES:,} nodes of at least 1 GPU each")
         groups = [_Group(count, gpus) for count, gpus in sizes]
         return _assemble(text, groups, workload)
     path = Path(text)
@@ -98,7 +98,7 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
 
 
 def in_racks(cluster: Cluster, text: str, per_rack: int) -> Cluster:
-    """The same servers in racks of so many, in their order, the last of them perhaps not full.
+    """The same nodes in racks of so many, in their order, the last of them perhaps not full.
 
     Args:
         cluster: made from a short form.
@@ -110,49 +110,49 @@ def in_racks(cluster: Cluster, text: str, per_rack: int) -> Cluster:
     """
     if cluster.pool or is_file(Path(text)):
         raise UsageError(
-            f"--per-rack {per_rack}: --cluster {text[:200]} says itself where its servers are",
-            hint="in a TOML file, per_rack under [[servers]]; a pool has no racks",
+            f"--per-rack {per_rack}: --cluster {text[:200]} says itself where its nodes are",
+            hint="in a TOML file, per_rack under [[nodes]]; a pool has no racks",
         )
-    rack = np.arange(len(cluster.servers), dtype=np.int64) // per_rack
+    rack = np.arange(len(cluster.nodes), dtype=np.int64) // per_rack
     names = tuple(_numbered("rack", int(rack[-1]) + 1))
     return dataclasses.replace(cluster, rack=rack, racks=names)
 
 
-def add_servers(cluster: Cluster, text: str) -> Cluster:
-    """Put further servers beside those of a cluster.
+def add_nodes(cluster: Cluster, text: str) -> Cluster:
+    """Put further nodes beside those of a cluster.
 
     They come after the others, so that the others keep their numbers; into the rack of the others where there is but
-    one, else into a rack of their own. Queues with servers of their own may use the new ones where they may use one
-    with as many GPUs of the same type, or where no old server is like them. Quotas stay as they are.
+    one, else into a rack of their own. Queues with nodes of their own may use the new ones where they may use one
+    with as many GPUs of the same type, or where no old node is like them. Quotas stay as they are.
 
     Args:
-        cluster: the servers there are.
-        text: ``N``: N servers like the kind that there are most of; ``NxG``: N servers of G GPUs each, with the GPU
+        cluster: the nodes there are.
+        text: ``N``: N nodes like the kind that there are most of; ``NxG``: N nodes of G GPUs each, with the GPU
             type of the kind that there are most of. A pool takes only ``NxG`` and grows by N times G GPUs.
 
     Raises:
-        UsageError: the text is neither, or is ``N`` and the cluster is a pool or has no servers.
+        UsageError: the text is neither, or is ``N`` and the cluster is a pool or has no nodes.
     """
     match = re.fullmatch(r"(\d{1,7})(?:x(\d{1,7}))?", text.strip().lower(), re.ASCII)
     count, size = (int(match[1]), int(match[2] or 0)) if match else (0, 0)
-    if match is None or count < 1 or (match[2] and size < 1) or count + len(cluster.servers) > MOST_SERVERS:
-        raise UsageError(f"--add-servers {text!r}: expected a number of servers (8), or servers x GPUs of each (8x4)")
-    if not size and (cluster.pool or not cluster.servers):
-        what = "a pool of GPUs without servers" if cluster.pool else "a cluster without servers"
-        raise UsageError(f"--add-servers {text!r}: there is no server to copy in {what}", hint=f"say {count}x8")
+    if match is None or count < 1 or (match[2] and size < 1) or count + len(cluster.nodes) > MOST_NODES:
+        raise UsageError(f"--add-nodes {text!r}: expected a number of nodes (8), or nodes x GPUs of each (8x4)")
+    if not size and (cluster.pool or not cluster.nodes):
+        what = "a pool of GPUs without nodes" if cluster.pool else "a cluster without nodes"
+        raise UsageError(f"--add-nodes {text!r}: there is no node to copy in {what}", hint=f"say {count}x8")
     if cluster.pool:
         told = note("{gpus:,} GPU{gpus||s} added to the pool", gpus=count * size)
         return dataclasses.replace(cluster, gpus=cluster.gpus + count * size, notes=(*cluster.notes, told))
     kinds = Counter(zip(cluster.gpus.tolist(), cluster.gpu_type.tolist(), strict=True))
     (gpus, gpu_type), _ = max(kinds.items(), key=lambda kind: (kind[1], kind[0]), default=((size, -1), 0))
     gpus = size or gpus
-    old = len(cluster.servers)
+    old = len(cluster.nodes)
     new = np.arange(old, old + count, dtype=np.int64)
     alike = np.flatnonzero((cluster.gpus == gpus) & (cluster.gpu_type == gpu_type))
     racks = cluster.racks if len(cluster.racks) == 1 else (*cluster.racks, _free_names(cluster.racks, ADDED_RACK, 1)[0])
     rack = NamedValue("rack", repr(racks[-1]))
     told = note(
-        "{count:,} server{count||s} of {gpus:,} GPU{gpus||s} added, in the rack {rack}",
+        "{count:,} node{count||s} of {gpus:,} GPU{gpus||s} added, in the rack {rack}",
         count=count,
         gpus=gpus,
         rack=rack,
@@ -160,30 +160,30 @@ def add_servers(cluster: Cluster, text: str) -> Cluster:
     return dataclasses.replace(
         cluster,
         name=f"{cluster.name} + {text.strip()}",
-        servers=cluster.servers + _free_names(cluster.servers, "added", count),
+        nodes=cluster.nodes + _free_names(cluster.nodes, "added", count),
         gpus=np.append(cluster.gpus, np.full(count, gpus, np.int64)),
         gpu_type=np.append(cluster.gpu_type, np.full(count, gpu_type, np.int64)),
         cpus=_added(cluster.cpus, alike, count),
         mem_mb=_added(cluster.mem_mb, alike, count),
         rack=np.append(cluster.rack, np.full(count, len(racks) - 1, np.int64)),
         racks=racks,
-        queue_servers=tuple(
+        queue_nodes=tuple(
             own if own is None or (alike.size and not np.isin(alike, own).any()) else np.append(own, new)
-            for own in cluster.queue_servers
+            for own in cluster.queue_nodes
         ),
         notes=(*cluster.notes, told),
     )
 
 
 def _added(values: Floats | None, alike: Ints, count: int) -> Floats | None:
-    """What servers have, with so many more like the first one of those that they are like; unknown where none is."""
+    """What nodes have, with so many more like the first one of those that they are like; unknown where none is."""
     if values is None:
         return None
     return np.append(values, np.full(count, values[alike[0]] if alike.size else math.nan))
 
 
 def merged(down: Floats) -> Floats:
-    """The same times at which servers are down, sorted, overlapping or touching ones of one server put together.
+    """The same times at which nodes are down, sorted, overlapping or touching ones of one node put together.
 
     Args:
         down: as in `Cluster`, shape (k, 3), in any order; rows that end before they begin are dropped.
@@ -191,11 +191,11 @@ def merged(down: Floats) -> Floats:
     down = down[down[:, 2] > down[:, 1]]
     down = down[np.lexsort((down[:, 2], down[:, 1], down[:, 0]))]
     rows: list[list[float]] = []
-    for server, begin, end in down.tolist():
-        if rows and rows[-1][0] == server and begin <= rows[-1][2]:
+    for node, begin, end in down.tolist():
+        if rows and rows[-1][0] == node and begin <= rows[-1][2]:
             rows[-1][2] = max(rows[-1][2], end)
         else:
-            rows.append([server, begin, end])
+            rows.append([node, begin, end])
     return np.array(rows, np.float64).reshape(-1, 3)
 
 
@@ -211,17 +211,17 @@ def _free_names(taken: Iterable[str], stem: str, count: int) -> tuple[str, ...]:
 def _pool(name: str, gpus: int, workload: Workload) -> Cluster:
     return Cluster(
         name=name,
-        servers=("pool",),
+        nodes=("pool",),
         gpus=np.array([gpus], np.int64),
         rack=np.zeros(1, np.int64),
         gpu_type=np.full(1, -1, np.int64),
         racks=(ONE_RACK,),
         pool=True,
         quota=np.full(len(workload.queues), np.inf),
-        queue_servers=(None,) * len(workload.queues),
+        queue_nodes=(None,) * len(workload.queues),
         notes=(
             note(
-                "{gpus:,} GPU{gpus||s} without places: racks, servers and fragmentation do not exist",
+                "{gpus:,} GPU{gpus||s} without places: racks, nodes and fragmentation do not exist",
                 gpus=gpus,
             ),
         ),
@@ -230,7 +230,7 @@ def _pool(name: str, gpus: int, workload: Workload) -> Cluster:
 
 @dataclass(frozen=True)
 class _Group:
-    """Equal servers."""
+    """Equal nodes."""
 
     count: int
     gpus: int
@@ -245,24 +245,24 @@ class _Group:
 def _assemble(name: str, groups: Sequence[_Group], workload: Workload) -> Cluster:
     total, unnamed = sum(g.count for g in groups), sum(g.count for g in groups if g.name is None)
     fresh = iter(_numbered("s", unnamed))
-    servers: list[str] = []
+    nodes: list[str] = []
     racks: dict[str, int] = {}
     rack = np.zeros(total, np.int64)
     types = list(workload.gpu_types)
     types += sorted({g.gpu_type for g in groups if g.gpu_type is not None} - set(types))
     for number, g in enumerate(groups, 1):
-        place = len(servers)
+        place = len(nodes)
         if g.name is None:
-            servers += [next(fresh) for _ in range(g.count)]
+            nodes += [next(fresh) for _ in range(g.count)]
         else:
-            servers += _numbered(g.name, g.count) if g.count > 1 else [g.name]
+            nodes += _numbered(g.name, g.count) if g.count > 1 else [g.name]
         for k in range(g.count):
             stem = g.name or f"group{number}"
             of_it = g.rack or (f"{stem}-rack{k // g.per_rack + 1}" if g.per_rack else ONE_RACK)
             rack[place + k] = racks.setdefault(of_it, len(racks))
     return Cluster(
         name=name,
-        servers=tuple(servers),
+        nodes=tuple(nodes),
         gpus=np.repeat([g.gpus for g in groups], [g.count for g in groups]).astype(np.int64),
         rack=rack,
         gpu_type=np.repeat(
@@ -271,7 +271,7 @@ def _assemble(name: str, groups: Sequence[_Group], workload: Workload) -> Cluste
         racks=tuple(racks),
         pool=False,
         quota=np.full(len(workload.queues), np.inf),
-        queue_servers=(None,) * len(workload.queues),
+        queue_nodes=(None,) * len(workload.queues),
         gpu_types=tuple(types) if len(types) > len(workload.gpu_types) else (),
         cpus=_each(groups, [g.cpus for g in groups]),
         mem_mb=_each(groups, [g.mem_mb for g in groups]),
@@ -279,7 +279,7 @@ def _assemble(name: str, groups: Sequence[_Group], workload: Workload) -> Cluste
 
 
 def _each(groups: Sequence[_Group], values: list[float | None]) -> Floats | None:
-    """What each server of some groups has; None where it is known of none."""
+    """What each node of some groups has; None where it is known of none."""
     if all(value is None for value in values):
         return None
     known = [math.nan if value is None else value for value in values]
@@ -289,6 +289,17 @@ def _each(groups: Sequence[_Group], values: list[float | None]) -> Floats | None
 def _numbered(stem: str, count: int) -> list[str]:
     width = len(str(count))
     return [f"{stem}{k:0{width}}" for k in range(1, count + 1)]
+
+
+def _with_present_keys(found: Any) -> Any:
+    """Replace the keys of version 0.1, ``servers`` and ``server``, by ``nodes`` and ``node``."""
+    if isinstance(found, list):
+        return [_with_present_keys(each) for each in found]
+    if not isinstance(found, dict):
+        return found
+    return {
+        {"servers": "nodes", "server": "node"}.get(key, key): _with_present_keys(each) for key, each in found.items()
+    }
 
 
 @dataclass
@@ -301,14 +312,15 @@ class _File:
 
     def cluster(self, found: dict[str, Any]) -> Cluster:
         """The cluster that the file describes."""
+        found = _with_present_keys(found)
         self.keys(found, "", "")
-        if ("pool" in found) == ("servers" in found):
-            self.wrong("", "both pool and servers" if "pool" in found else "neither", "either pool or [[servers]]")
+        if ("pool" in found) == ("nodes" in found):
+            self.wrong("", "both pool and nodes" if "pool" in found else "neither", "either pool or [[nodes]]")
         if "pool" in found:
             cluster = _pool(Path(self.path).name, self.whole(found, "", "pool", 10**10), self.workload)
             for key in ("queues", "down"):
                 if key in found:
-                    self.wrong(key, "it beside pool", "[[servers]], for a pool has none")
+                    self.wrong(key, "it beside pool", "[[nodes]], for a pool has none")
             cpus, memory = (self.number(found, "", key) if key in found else None for key in ("cpus", "mem_mb"))
             cluster = dataclasses.replace(
                 cluster,
@@ -319,36 +331,36 @@ class _File:
         else:
             for key in ("cpus", "mem_mb"):
                 if key in found:
-                    self.wrong(key, "it beside [[servers]]", "it under each of [[servers]], or beside pool")
-            groups = [self.group(table, at) for at, table in self.tables(found, "servers")]
-            if sum(g.count for g in groups) > MOST_SERVERS:
-                self.wrong("servers", f"{sum(g.count for g in groups)} servers", f"at most {MOST_SERVERS}")
+                    self.wrong(key, "it beside [[nodes]]", "it under each of [[nodes]], or beside pool")
+            groups = [self.group(table, at) for at, table in self.tables(found, "nodes")]
+            if sum(g.count for g in groups) > MOST_NODES:
+                self.wrong("nodes", f"{sum(g.count for g in groups)} nodes", f"at most {MOST_NODES}")
             cluster = _assemble(Path(self.path).name, groups, self.workload)
-            twice = [name for name, times in Counter(cluster.servers).items() if times > 1]
+            twice = [name for name, times in Counter(cluster.nodes).items() if times > 1]
             if twice:
-                self.wrong("servers", f"two servers called {twice[0]!r}", "names that differ")
+                self.wrong("nodes", f"two nodes called {twice[0]!r}", "names that differ")
         quota = self.quotas(found)
         return dataclasses.replace(
             cluster,
             quota=quota,
             quota_source="configured" if np.isfinite(quota).any() else "none",
-            queue_servers=self.queues(found, cluster, groups),
+            queue_nodes=self.queues(found, cluster, groups),
             down=self.down(found, cluster),
             notes=(*cluster.notes, *self.notes),
         )
 
     def group(self, table: dict[str, Any], at: str) -> _Group:
-        """One of ``[[servers]]``."""
-        self.keys(table, "servers", at)
+        """One of ``[[nodes]]``."""
+        self.keys(table, "nodes", at)
         if "rack" in table and "per_rack" in table:
             self.wrong(at, "both rack and per_rack", "one of them")
         return _Group(
-            count=self.whole(table, at, "count", MOST_SERVERS) if "count" in table else 1,
+            count=self.whole(table, at, "count", MOST_NODES) if "count" in table else 1,
             gpus=0 if table.get("gpus") == 0 and "cpus" in table else self.whole(table, at, "gpus", 10**7),
             name=self.text(table, at, "name"),
             gpu_type=self.text(table, at, "gpu_type"),
             rack=self.text(table, at, "rack"),
-            per_rack=self.whole(table, at, "per_rack", MOST_SERVERS) if "per_rack" in table else None,
+            per_rack=self.whole(table, at, "per_rack", MOST_NODES) if "per_rack" in table else None,
             cpus=self.number(table, at, "cpus") if "cpus" in table else None,
             mem_mb=self.number(table, at, "mem_mb") if "mem_mb" in table else None,
         )
@@ -367,8 +379,8 @@ class _File:
         return quota
 
     def queues(self, found: dict[str, Any], cluster: Cluster, groups: list[_Group]) -> tuple[Ints | None, ...]:
-        """The servers that each queue may use."""
-        place = {name: np.array([k]) for k, name in enumerate(cluster.servers)}
+        """The nodes that each queue may use."""
+        place = {name: np.array([k]) for k, name in enumerate(cluster.nodes)}
         first = 0
         for g in groups:
             if g.name is not None:
@@ -378,31 +390,31 @@ class _File:
         own: dict[str, Ints] = {}
         for at, table in self.tables(found, "queues"):
             self.keys(table, "queues", at)
-            queue, names = self.text(table, at, "name"), table.get("servers")
+            queue, names = self.text(table, at, "name"), table.get("nodes")
             if queue is None or queue in own:
                 self.wrong(f"{at}.name", repr(queue) if queue else "none", "the name of a queue, each of them once")
             if not isinstance(names, list) or not names or not all(isinstance(name, str) for name in names):
-                self.wrong(f"{at}.servers", repr(names), 'a list of names such as ["a", "b01"]')
+                self.wrong(f"{at}.nodes", repr(names), 'a list of names such as ["a", "b01"]')
             for name in names:
                 if name not in place:
-                    self.wrong(f"{at}.servers", repr(name), "the name of a group or of a server of this file")
+                    self.wrong(f"{at}.nodes", repr(name), "the name of a group or of a node of this file")
             own[queue] = np.unique(np.concatenate([place[name] for name in names])).astype(np.int64)
         self.strangers("queues", own)
         return tuple(own.get(queue) for queue in self.workload.queues)
 
     def down(self, found: dict[str, Any], cluster: Cluster) -> Floats | None:
-        """When servers are down."""
+        """When nodes are down."""
         rows = []
         for at, table in self.tables(found, "down"):
             self.keys(table, "down", at)
-            server = table.get("server")
-            if server not in cluster.servers:
-                self.wrong(f"{at}.server", repr(server), "the name of a server of this file")
+            node = table.get("node")
+            if node not in cluster.nodes:
+                self.wrong(f"{at}.node", repr(node), "the name of a node of this file")
             begin = self.number(table, at, "from_s", least=-1e12)
             end = self.number(table, at, "until_s", least=-1e12) if "until_s" in table else math.inf
             if end <= begin:
                 self.wrong(f"{at}.until_s", f"{end:g}", f"more than from_s, {begin:g}")
-            rows.append((cluster.servers.index(server), begin, end))
+            rows.append((cluster.nodes.index(node), begin, end))
         return merged(np.array(rows, np.float64)) if rows else None
 
     def strangers(self, key: str, names: Iterable[str]) -> None:
@@ -431,7 +443,7 @@ class _File:
         given = found.get(key, [])
         if not isinstance(given, list) or not all(isinstance(table, dict) for table in given) or given == [{}]:
             self.wrong(key, repr(given), f"tables, each under a line [[{key}]]")
-        if key == "servers" and not given:
+        if key == "nodes" and not given:
             self.wrong(key, "none", "at least one")
         return [(f"{key}[{k}]", table) for k, table in enumerate(given, 1)]
 

@@ -94,7 +94,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     have ended first), ``think_time`` (s from the last of these ends until it enters the queue), ``eligible_time`` (s,
     not before ``submit_time``: it is held until then), ``predicted_time`` (s, above 0: what policies that go by run
     times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
-    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: servers asked for), ``nice`` (whole); for
+    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: nodes asked for), ``nice`` (whole); for
     policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on, and
     ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them; where they change on the way,
     further such curves, each behind ``|`` and the part of the work from which on it holds, ``1;1.2|0.3:1;1.9``);
@@ -423,7 +423,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         segment_fails=np.zeros(size, np.bool_),
         recorded_start=np.full(size, np.nan),
         piece_start=np.zeros(size + 1, np.int64),
-        piece_server=np.zeros(0, np.int64),
+        piece_node=np.zeros(0, np.int64),
         piece_gpus=np.zeros(0, np.int64),
         state=("",) * size,
         queues=queues,

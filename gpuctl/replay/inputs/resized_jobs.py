@@ -19,7 +19,7 @@ def of_resized(trace: Rows) -> tuple[Rows, list[Note]]:
 
     Such a run has the job's size, which is the largest that it had, and lasts for its GPU-seconds over that size: it
     holds the GPU-hours that it held, and never runs for longer than it did. Its placement is that of its first attempt
-    with that size. What it held on machines and in queues at each time remains in ``containers``.
+    with that size. What it held on nodes and in queues at each time remains in ``containers``.
     """
     c = pl.col
     if not trace.attempts["resized"].any():
@@ -66,7 +66,7 @@ def of_resized(trace: Rows) -> tuple[Rows, list[Note]]:
 
 
 def _pieces(trace: Rows, parted: pl.DataFrame, merged: pl.DataFrame) -> pl.DataFrame:
-    """What each of these attempts held and when: a row a machine, or one without a machine where none is known."""
+    """What each of these attempts held and when: a row a node, or one without a node where none is known."""
     c = pl.col
     runs = parted.select("job", "run", "attempt", "start_c", "until_c", total="gpus")
     on = trace.placements.select("job", "attempt", "machine", part="gpus")

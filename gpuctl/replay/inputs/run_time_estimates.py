@@ -29,7 +29,7 @@ def tell(workload: Workload, how: str) -> Workload:
     Args:
         workload: the jobs.
         how: ``given``: what the input predicts, else the true ones; ``true``; ``error:F``: true ones times
-            ``exp(F * z)``, z normal and made from the job's name alone, so that every policy, load and machine sees the
+            ``exp(F * z)``, z normal and made from the job's name alone, so that every policy, load and node sees the
             same error; or a CSV with the columns ``job`` and ``run_time_s``, which ``gpuctl predict runtime`` writes.
 
     Raises:

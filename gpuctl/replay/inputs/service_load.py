@@ -1,4 +1,4 @@
-"""How many servers of an inference cluster are idle when, by the requests that a trace of services recorded."""
+"""How many nodes of an inference cluster are idle when, by the requests that a trace of services recorded."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Floats, Ints
 
 PEAK = 0.99
-"""The load that takes all servers: this quantile of the means over five minutes."""
+"""The load that takes all nodes: this quantile of the means over five minutes."""
 
 MOST_STEPS = 2_000_000
 """Nineteen years: more is a clock that jumps."""
@@ -41,15 +41,15 @@ _STEPS = f"""
 
 
 def read_service_load(path: Path, gpus: Ints) -> Inference:
-    """Read when servers are idle from the table ``service_load`` of a trace store.
+    """Read when nodes are idle from the table ``service_load`` of a trace store.
 
     The load is tokens, those asked and those answered, where all requests tell them, otherwise requests; of all
-    services together, in means over five minutes, 0 where there was none. Its 99th percentile takes all servers; need
+    services together, in means over five minutes, 0 where there was none. Its 99th percentile takes all nodes; need
     goes with the load, and inference keeps 2 % more. Ours, all of it: no trace says how many GPUs served it.
 
     Args:
         path: the store.
-        gpus: of each server of the inference cluster.
+        gpus: of each node of the inference cluster.
 
     Raises:
         InputError: the store has no requests, those of less than a day, or of more than nineteen years.
@@ -58,7 +58,7 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
     with Store(path) as store:
         holders = store.frame(_HOLDERS).rows()
         if not holders:
-            hint = "gpuctl ingest reads traces of requests to services; or give a CSV time_s,servers_free"
+            hint = "gpuctl ingest reads traces of requests to services; or give a CSV time_s,nodes_free"
             raise InputError("has no requests to services", path=str(path), hint=hint)
         if len(holders) > 1:
             named = ", ".join(name for name, _ in holders[:5])
@@ -79,24 +79,24 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
     first = float(step[0] * STEP_S)
     # a trace that counts from a start of its own has no weekdays: its first day counts as a Monday
     monday = 0.0 if about["epoch"] == "relative" else FIRST_MONDAY_S
-    lent = idle_servers(load, first - monday, gpus, str(path))
+    lent = idle_nodes(load, first - monday, gpus, str(path))
     days = round(lent.period_s / DAY_S)
     told = note(
         "the load of inference is that of {services:,} service{services||s} in {days:,} day{days||s} of a trace, "
         "repeated by hour and "
-        "weekday; assumed: the 99th percentile of {by} in five minutes takes all servers",
+        "weekday; assumed: the 99th percentile of {by} in five minutes takes all nodes",
         services=services, days=days, by=note("requests") if by == "requests" else note("tokens"),
     )  # fmt: skip
     return Inference(lent.gpus, lent.time_s, lent.free, lent.period_s, notes=(told,))
 
 
-def idle_servers(load: Floats, first: float, gpus: Ints, path: str) -> Inference:
-    """Return idle servers by a load.
+def idle_nodes(load: Floats, first: float, gpus: Ints, path: str) -> Inference:
+    """Return idle nodes by a load.
 
     Args:
         load: of each five minutes, in any unit.
         first: second of the first of these, from a Monday's 0:00 on.
-        gpus: of each server.
+        gpus: of each node.
         path: of the store, for errors.
 
     Returns:

@@ -1,4 +1,4 @@
-"""Jobs and servers to replay, from a trace store.
+"""Jobs and nodes to replay, from a trace store.
 
 Times are taken on the clock that the source counts durations on (``clusters.clock``): where its stamps carry no zone,
 differences of its wall clock, so that waits and run times are those that ``gpuctl analyze`` shows. An hour at which
@@ -60,7 +60,7 @@ def read_trace(
     resources: tuple[str, ...] = GPUS_ONLY,
     failures: pl.DataFrame | None = None,
 ) -> tuple[Workload, Cluster]:
-    """Read the jobs of one cluster of a store that can be replayed, and the cluster's own servers.
+    """Read the jobs of one cluster of a store that can be replayed, and the cluster's own nodes.
 
     A job's segments are, by `work`:
 
@@ -76,29 +76,29 @@ def read_trace(
     log was taken runs as long as it had run by then. Attempts of unknown length or of 0 s are left out. A job is left
     out where the log has no start, submission or length of it, or where its GPUs are not a whole number of at least 1.
 
-    GPUs of a server are the larger of its label and the highest index seen in use + 1; where the log tells neither, the
-    most that jobs held there at once. Racks are those given, else the log's, where servers without one are racks of
-    their own; where nothing is known all servers are in one rack. Quotas are those given, then those configured; where
-    there is neither and no queue has servers of its own, the most GPUs that each queue held at once (``inferred``, a
-    lower bound). Queues may use the servers that the configuration says; of Slurm partitions, where it is not loaded,
-    those that their jobs ran on. A server is down while the log says that it was not to be had.
+    GPUs of a node are the larger of its label and the highest index seen in use + 1; where the log tells neither, the
+    most that jobs held there at once. Racks are those given, else the log's, where nodes without one are racks of
+    their own; where nothing is known all nodes are in one rack. Quotas are those given, then those configured; where
+    there is neither and no queue has nodes of its own, the most GPUs that each queue held at once (``inferred``, a
+    lower bound). Queues may use the nodes that the configuration says; of Slurm partitions, where it is not loaded,
+    those that their jobs ran on. A node is down while the log says that it was not to be had.
 
     Args:
         store: an open store.
         cluster_name: which cluster of it; may be None where it has only one.
         work: what a job's run time is.
         quotas: GPUs by queue, as the user gave them.
-        racks: rack by machine, as the user gave them.
-        own_cluster: leave out jobs whose gang is larger than all servers of the trace that it may use. Say no to keep
-            them where the jobs are to be replayed on other servers.
-        resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and servers
+        racks: rack by node, as the user gave them.
+        own_cluster: leave out jobs whose gang is larger than all nodes of the trace that it may use. Say no to keep
+            them where the jobs are to be replayed on other nodes.
+        resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and nodes
             without GPUs are there, too.
         failures: why attempts failed, as `gpuctl.replay.inputs.why_failed` takes it; None: nothing tells.
 
     Returns:
-        jobs, and servers (none where the log names none). Second 0 is the earliest submission, rounded down to a whole
+        jobs, and nodes (none where the log names none). Second 0 is the earliest submission, rounded down to a whole
         second; ``origin`` has the zone of the source's clock, so ``origin + timedelta(seconds=t)`` is what that clock
-        showed. The jobs' pieces are numbers of these servers. ``notes`` tell what was left out or taken for granted.
+        showed. The jobs' pieces are numbers of these nodes. ``notes`` tell what was left out or taken for granted.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named.
@@ -108,7 +108,7 @@ def read_trace(
     trace, resized = of_resized(trace)
     cpu_too = resources != GPUS_ONLY
     rows, segments, notes = _jobs(trace, work, cpu_jobs=cpu_too)
-    machines, machine_notes = _machines(trace, cpu_servers=cpu_too)
+    machines, machine_notes = _machines(trace, cpu_nodes=cpu_too)
     origin_c = math.floor(rows["submit_c"][0])
     workload, more = _workload(trace, rows, segments, machines, origin_c)
     why = None if failures is None else why_failed(rows, segments, failures)
@@ -118,12 +118,12 @@ def read_trace(
         large = unplaceable(workload, cluster, resources)
         if large.size:
             told = note(
-                "left out {size:,} job{size||s} larger than all servers of the trace that they may use",
+                "left out {size:,} job{size||s} larger than all nodes of the trace that they may use",
                 size=large.size,
             )
             workload = take(workload, np.setdiff1d(np.arange(workload.size), large), told)
             if not workload.size:
-                raise InputError(f"{trace.name}: every job is larger than the servers that the log names")
+                raise InputError(f"{trace.name}: every job is larger than the nodes that the log names")
     return workload, cluster
 
 
@@ -166,7 +166,7 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     if not rows.height:
         raise InputError(
             f"{trace.name}: none of its {trace.jobs.height:,} jobs can be replayed: {why or 'there are none'}",
-            hint="jobs that use CPUs alone: --resources gpu,cpu and --cluster FILE.toml, servers with their cpus"
+            hint="jobs that use CPUs alone: --resources gpu,cpu and --cluster FILE.toml, nodes with their cpus"
             if left.height and left["reason"][0] == "ask for no GPUs"
             else "load a log with submissions, starts, ends and GPUs of jobs, or choose another --work",
         )
@@ -289,7 +289,7 @@ def _workload(
             names = listed("value", asked.filter(strange).unique().sort().head(SHOWN))
             notes.append(
                 note(
-                    "{strange:,} job{strange||s} {strange|names|name} GPU types that no server has ({names}): "
+                    "{strange:,} job{strange||s} {strange|names|name} GPU types that no node has ({names}): "
                     "{strange|it|they} may use any type",
                     strange=strange.sum(),
                     names=names,
@@ -321,7 +321,7 @@ def _workload(
         segment_fails=segments["fails"].to_numpy().astype(np.bool_),
         recorded_start=segments["start_c"].fill_null(math.nan).to_numpy() - origin_c,
         piece_start=starts(pieces["segment"], segments.height),
-        piece_server=pieces["server"].to_numpy().astype(np.int64),
+        piece_node=pieces["node"].to_numpy().astype(np.int64),
         piece_gpus=pieces["gpus"].to_numpy().astype(np.int64),
         state=tuple(rows.select(pl.when("cut").then(pl.lit(State.RUNNING.value)).otherwise("state")).to_series()),
         queues=queues,
@@ -341,13 +341,13 @@ def _workload(
 
 
 def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
-    """The placement of each segment where all of it is known and it is that of the gang: segment, server, gpus."""
+    """The placement of each segment where all of it is known and it is that of the gang: segment, node, gpus."""
     c = pl.col
-    servers = machines.select("machine").with_row_index("server")
+    nodes = machines.select("machine").with_row_index("node")
     runs = segments.filter(c("attempt").is_not_null()).select("job", "attempt", "segment", "held", gang="gpus")
-    found = trace.placements.join(runs, on=["job", "attempt"]).join(servers, on="machine", how="left")
+    found = trace.placements.join(runs, on=["job", "attempt"]).join(nodes, on="machine", how="left")
     found = found.filter(c("gpus").is_null() | (c("gpus") != 0))
-    whole = (c("gpus").floor() == c("gpus")) & c("server").is_not_null()
+    whole = (c("gpus").floor() == c("gpus")) & c("node").is_not_null()
     fits = whole.fill_null(value=False).all().over("segment") & (c("gpus").sum().over("segment") == c("gang"))
     found = found.with_columns(fits=fits)
     kept, notes = found.filter("fits"), []
@@ -375,16 +375,16 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
     if guessed:
         notes.append(
             note(
-                "the placement of {guessed:,} of {total:,} attempt{total||s} is an even split over their servers",
+                "the placement of {guessed:,} of {total:,} attempt{total||s} is an even split over their nodes",
                 guessed=guessed,
                 total=total,
             )
         )
-    return kept.sort("segment", "server"), notes
+    return kept.sort("segment", "node"), notes
 
 
-def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, list[Note]]:
-    """The machines with GPUs, or also those with CPUs alone, by name, and what was inferred of them."""
+def _machines(trace: Rows, *, cpu_nodes: bool = False) -> tuple[pl.DataFrame, list[Note]]:
+    """The nodes with GPUs, or also those with CPUs alone, by name, and what was inferred of them."""
     c = pl.col
     listed = trace.machines
     held = holdings(trace).join(trace.containers, on=["job", "attempt"], how="anti")
@@ -397,7 +397,7 @@ def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, 
     # shares of GPUs are sums of fractions
     most = peak(unsized, "machine", "part").select("machine", most=(c("most") - 1e-6).ceil().cast(pl.Int64))
     rows = listed.join(most, on="machine", how="full", coalesce=True).with_columns(size=pl.coalesce("gpus", "most"))
-    kept = (c("size").fill_null(0) >= 1) | ((c("cpus").fill_null(0) > 0) & cpu_servers)
+    kept = (c("size").fill_null(0) >= 1) | ((c("cpus").fill_null(0) > 0) & cpu_nodes)
     inferred, empty = (
         rows.filter(c("gpus").is_null() & c("size").is_not_null()),
         rows.filter(~kept),
@@ -406,14 +406,14 @@ def _machines(trace: Rows, *, cpu_servers: bool = False) -> tuple[pl.DataFrame, 
     if inferred.height:
         notes.append(
             note(
-                "the GPUs of {height:,} server{height||s} are inferred: the most that jobs held there at once, or more",
+                "the GPUs of {height:,} node{height||s} are inferred: the most that jobs held there at once, or more",
                 height=inferred.height,
             )
         )
     if empty.height:
-        notes.append(note("{height:,} machine{height||s} without GPUs {height|is|are} left out", height=empty.height))
+        notes.append(note("{height:,} node{height||s} without GPUs {height|is|are} left out", height=empty.height))
     if not rows.height:
-        notes.append(note("the log names no servers"))
+        notes.append(note("the log names no nodes"))
     found = rows.filter(kept).select("machine", "rack", "gpu_type", "cpus", "mem_mb", gpus=c("size").fill_null(0))
     return found.sort("machine"), notes
 
@@ -425,22 +425,22 @@ def _cluster(
     workload: Workload,
     given: tuple[Mapping[str, float], Mapping[str, str]],
 ) -> Cluster:
-    """The trace's servers, with the quotas and racks that the user gave, if any."""
+    """The trace's nodes, with the quotas and racks that the user gave, if any."""
     if workload.origin is None:
         raise UsageError(
             f"{workload.name}: these jobs have no calendar times, so they cannot be those of the trace {trace.name}"
         )
     notes = list(machine_notes)
     names = machines["machine"]
-    servers = pl.DataFrame({"machine": names}).with_row_index("server")
+    nodes = pl.DataFrame({"machine": names}).with_row_index("node")
     origin_c = (workload.origin.replace(tzinfo=None) - EPOCH).total_seconds()
     types = {name: k for k, name in enumerate(workload.gpu_types)}
-    own, own_servers = _queue_servers(trace, servers, workload, notes)
+    own, own_nodes = _queue_nodes(trace, nodes, workload, notes)
     quota, source = _quotas(trace, workload, given[0], infer=not own, notes=notes)
     rack, rack_names = _racks(machines, given[1], notes)
     return Cluster(
         name=trace.name,
-        servers=tuple(names.to_list()),
+        nodes=tuple(names.to_list()),
         gpus=machines["gpus"].to_numpy().astype(np.int64),
         rack=rack,
         gpu_type=np.array([types.get(name, -1) for name in machines["gpu_type"].to_list()], np.int64),
@@ -448,8 +448,8 @@ def _cluster(
         pool=False,
         quota=quota,
         quota_source=source,
-        queue_servers=own_servers,
-        down=_down(trace, servers, origin_c, notes),
+        queue_nodes=own_nodes,
+        down=_down(trace, nodes, origin_c, notes),
         notes=tuple(notes),
         cpus=machines["cpus"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
         mem_mb=machines["mem_mb"].cast(pl.Float64).fill_null(math.nan).to_numpy(),
@@ -463,12 +463,12 @@ def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) 
     unknown = sum(rack is None for rack in told)
     if unknown == len(names):
         if names:
-            notes.append(note("racks are unknown: all servers are assumed to share one"))
+            notes.append(note("racks are unknown: all nodes are assumed to share one"))
         return np.zeros(len(names), np.int64), (ONE_RACK,)
     if unknown:
         notes.append(
             note(
-                "the racks of {unknown:,} of {names:,} server{names||s} are unknown: each counts as a separate rack",
+                "the racks of {unknown:,} of {names:,} node{names||s} are unknown: each counts as a separate rack",
                 unknown=unknown,
                 names=len(names),
             )
@@ -518,10 +518,10 @@ def _quotas(
     return quota, "inferred"
 
 
-def _queue_servers(
-    trace: Rows, servers: pl.DataFrame, workload: Workload, notes: list[Note]
+def _queue_nodes(
+    trace: Rows, nodes: pl.DataFrame, workload: Workload, notes: list[Note]
 ) -> tuple[bool, tuple[Ints | None, ...]]:
-    """Whether any queue has servers of its own, and which."""
+    """Whether any queue has nodes of its own, and which."""
     pairs = trace.queue_machines
     if not pairs.height and trace.slurm:
         ran = trace.placements.join(trace.jobs.select("job", "queue"), on="job")
@@ -529,20 +529,20 @@ def _queue_servers(
         if pairs.height:
             notes.append(
                 note(
-                    "the servers of {value:,} queue{value||s} are inferred: those that their jobs ran on",
+                    "the nodes of {value:,} queue{value||s} are inferred: those that their jobs ran on",
                     value=pairs["queue"].n_unique(),
                 )
             )
-    lists = pairs.join(servers, on="machine").group_by("queue").agg(pl.col("server").sort())
+    lists = pairs.join(nodes, on="machine").group_by("queue").agg(pl.col("node").sort())
     found = {queue: np.array(members, np.int64) for queue, members in lists.iter_rows()}
     return bool(found), tuple(found.get(queue) for queue in workload.queues)
 
 
-def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[Note]) -> Floats | None:
-    events = trace.events.join(servers, on="machine")
+def _down(trace: Rows, nodes: pl.DataFrame, origin_c: float, notes: list[Note]) -> Floats | None:
+    events = trace.events.join(nodes, on="machine")
     down = np.stack(
         [
-            events["server"].to_numpy().astype(np.float64),
+            events["node"].to_numpy().astype(np.float64),
             events["from_c"].to_numpy() - origin_c,
             events["to_c"].fill_null(math.inf).to_numpy() - origin_c,
         ],
@@ -557,7 +557,7 @@ def _down(trace: Rows, servers: pl.DataFrame, origin_c: float, notes: list[Note]
     more = note("; {ever:,} of them to the end of the log, assumed permanent", ever=ever) if ever else note("")
     notes.append(
         note(
-            "servers go down {down:,} time{down||s} according to the log ({states}){more}",
+            "nodes go down {down:,} time{down||s} according to the log ({states}){more}",
             down=len(down),
             states=states,
             more=more,

@@ -80,13 +80,13 @@ class Rows:
             ``shown_c``: the last time that its own source tells, or the queue was seen with it; ``held_gpu_s``:
             GPU-seconds of its containers from its start on, null where no source tells of containers. What a gang held
             while it gathered was part of its wait.
-        containers: what such attempts held, one row a container: its machine may be null.
+        containers: what such attempts held, one row a container: its node may be null.
         follows: which job follows which (null: one that the log lacks), and how many seconds after its end.
-        placements: one an attempt and machine.
-        machines: as listed; machines that only placements name are not in it.
+        placements: one an attempt and node.
+        machines: as listed; nodes that only placements name are not in it.
         queues: with their configured quotas, null where there is none.
-        queue_machines: machines that queues are confined to, as configured.
-        events: when machines were not to be had.
+        queue_machines: nodes that queues are confined to, as configured.
+        events: when nodes were not to be had.
         log_end: latest time of a job or attempt.
     """
 

@@ -57,17 +57,17 @@ def take(workload: Workload, jobs: Ints, *notes: Note) -> Workload:
 
 
 def forget_placement(workload: Workload) -> Workload:
-    """Return the same jobs without recorded placements, whose server numbers are those of the trace's own cluster.
+    """Return the same jobs without recorded placements, whose node numbers are those of the trace's own cluster.
 
-    For replays on other servers. Where a job ran is not known then: see `gpuctl.replay.models.speed`.
+    For replays on other nodes. Where a job ran is not known then: see `gpuctl.replay.models.speed`.
     """
     none = np.zeros(0, np.int64)
-    if not workload.piece_server.size:
+    if not workload.piece_node.size:
         return workload
     starts = np.zeros(workload.segment_s.size + 1, np.int64)
-    told = note("recorded placements are not used: these are not the trace's servers")
+    told = note("recorded placements are not used: these are not the trace's nodes")
     return dataclasses.replace(
-        workload, piece_start=starts, piece_server=none, piece_gpus=none, notes=(*workload.notes, told)
+        workload, piece_start=starts, piece_node=none, piece_gpus=none, notes=(*workload.notes, told)
     )
 
 
@@ -379,7 +379,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
         segment_fails=w.segment_fails[segments],
         recorded_start=w.recorded_start[segments],
         piece_start=piece_start,
-        piece_server=w.piece_server[pieces],
+        piece_node=w.piece_node[pieces],
         piece_gpus=w.piece_gpus[pieces],
         state=tuple(state.tolist()),
         think=_of(w.think, jobs),

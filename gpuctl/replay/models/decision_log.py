@@ -29,13 +29,13 @@ class DecisionLog:
 
     Attributes:
         lines: a structured array with ``t`` (seconds), ``what`` and ``reason`` (numbers of `words` and `reasons`),
-            ``job`` (its number; negative: the line is about a server), ``gpus``, and ``row`` (for a server's line: its
+            ``job`` (its number; negative: the line is about a node), ``gpus``, and ``row`` (for a node's line: its
             number).
-        spread: servers that the job of each line was put on; 0 where it was on none.
+        spread: nodes that the job of each line was put on; 0 where it was on none.
         words: what may be decided.
         reasons: why.
         jobs: names of the jobs.
-        servers: names of the servers.
+        nodes: names of the nodes.
     """
 
     lines: Any
@@ -43,22 +43,22 @@ class DecisionLog:
     words: tuple[str, ...]
     reasons: tuple[str, ...]
     jobs: tuple[str, ...]
-    servers: tuple[str, ...]
+    nodes: tuple[str, ...]
 
     def frame(self, rows: Ints | slice = slice(None)) -> pl.DataFrame:
-        """Lines as a table: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``servers``, ``reason``, ``server``."""
+        """Lines as a table: ``t_s``, ``decision``, ``job`` (name), ``gpus``, ``nodes``, ``reason``, ``node``."""
         lines, spread = self.lines[rows], self.spread[rows]
-        of_server = lines["job"] < 0
-        words, jobs, reasons, servers = self._names
+        of_node = lines["job"] < 0
+        words, jobs, reasons, nodes = self._names
         return pl.DataFrame(
             {
                 "t_s": lines["t"].copy(),
                 "decision": _named(words, lines["what"]),
-                "job": _named(jobs, np.where(of_server, len(self.jobs), lines["job"])),
+                "job": _named(jobs, np.where(of_node, len(self.jobs), lines["job"])),
                 "gpus": lines["gpus"].astype(np.int64),
-                "servers": spread.astype(np.int64),
+                "nodes": spread.astype(np.int64),
                 "reason": _named(reasons, lines["reason"]),
-                "server": _named(servers, np.where(of_server, lines["row"], len(self.servers))),
+                "node": _named(nodes, np.where(of_node, lines["row"], len(self.nodes))),
             }
         )
 
@@ -66,7 +66,7 @@ class DecisionLog:
     def _names(self) -> tuple[pl.Series, ...]:
         """All names, null after the last: a long log is made into tables part by part."""
         return tuple(
-            pl.Series([*names, None], dtype=pl.String) for names in (self.words, self.jobs, self.reasons, self.servers)
+            pl.Series([*names, None], dtype=pl.String) for names in (self.words, self.jobs, self.reasons, self.nodes)
         )
 
     def backfilled(self) -> tuple[pl.Series, ...]:
@@ -83,7 +83,7 @@ class DecisionLog:
         return self.frame(np.flatnonzero(np.isin(self.lines["job"], numbers)))
 
     def loans(self) -> list[tuple[float, int, bool]]:
-        """Second, number of the server, and whether it came on loan then or went back, in order of time."""
+        """Second, number of the node, and whether it came on loan then or went back, in order of time."""
         lent, back = self.words.index("loan"), self.words.index("return")
         lines = self.lines[np.isin(self.lines["what"], (lent, back))]
         return list(zip(lines["t"].tolist(), lines["row"].tolist(), (lines["what"] == lent).tolist(), strict=True))

@@ -1,4 +1,4 @@
-"""The inference cluster beside a training cluster: its servers, and how many of them it does without, when."""
+"""The inference cluster beside a training cluster: its nodes, and how many of them it does without, when."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Floats, Ints
 
 DAY_S, WEEK_S, STEP_S = 86400, 7 * 86400, 300
-MOST_SERVERS = 100_000
+MOST_NODES = 100_000
 HEADROOM = 1.02
-"""Servers that inference keeps, for those that its load takes: 2 % more, recalled of the paper, not checked."""
+"""Nodes that inference keeps, for those that its load takes: 2 % more, recalled of the paper, not checked."""
 
 _PART = re.compile(r"(\d{1,6})x(\d{1,6})", re.ASCII)
-_COLUMNS = ["time_s", "servers_free"]
+_COLUMNS = ["time_s", "nodes_free"]
 
 
 def diurnal(gpus: Ints) -> Inference:
-    """Servers whose load has a daily curve: the default, ours.
+    """Nodes whose load has a daily curve: the default, ours.
 
-    Of I servers ``min(I, ceil(1.02 I u))`` are needed, u = .65 + .25 cos(2 pi (h - 14) / 24) at hour h of the day, nine
+    Of I nodes ``min(I, ceil(1.02 I u))`` are needed, u = .65 + .25 cos(2 pi (h - 14) / 24) at hour h of the day, nine
     tenths of that on days 6 and 7; second 0 is a Monday's first.
     """
     count = len(gpus)
@@ -48,7 +48,7 @@ def diurnal(gpus: Ints) -> Inference:
 
 
 def steps(gpus: Ints, free: Ints, period_s: float) -> Inference:
-    """Servers of which so many are idle in each five minutes of a period, from its first on."""
+    """Nodes of which so many are idle in each five minutes of a period, from its first on."""
     changes = np.flatnonzero(np.append(True, np.diff(free) != 0))
     return Inference(gpus, (changes * STEP_S).astype(np.float64), free[changes], period_s)
 
@@ -79,8 +79,8 @@ def parse_inference(text: str, load: Path | None) -> Inference:
     """Read ``--inference`` and ``--inference-load``.
 
     Args:
-        text: ``9x8``: servers x GPUs of each; several with ``+``.
-        load: a CSV ``time_s,servers_free``, or None: `diurnal`.
+        text: ``9x8``: nodes x GPUs of each; several with ``+``.
+        load: a CSV ``time_s,nodes_free``, or None: `diurnal`.
 
     Raises:
         UsageError: the text is no such thing.
@@ -89,24 +89,24 @@ def parse_inference(text: str, load: Path | None) -> Inference:
     parts = [_PART.fullmatch(part.strip()) for part in text.strip().lower().split("+")]
     sizes = [(int(part[1]), int(part[2])) for part in parts if part]
     count = sum(number for number, _ in sizes)
-    if len(sizes) != len(parts) or not 0 < count <= MOST_SERVERS or any(min(size) < 1 for size in sizes):
+    if len(sizes) != len(parts) or not 0 < count <= MOST_NODES or any(min(size) < 1 for size in sizes):
         raise UsageError(
-            f"--inference {text[:200]}: expected 1 to {MOST_SERVERS:,} servers of at least 1 GPU each",
-            hint="9x8 (servers x GPUs of each), or 4x8+2x4",
+            f"--inference {text[:200]}: expected 1 to {MOST_NODES:,} nodes of at least 1 GPU each",
+            hint="9x8 (nodes x GPUs of each), or 4x8+2x4",
         )
     gpus = np.repeat([g for _, g in sizes], [number for number, _ in sizes]).astype(np.int64)
     return diurnal(gpus) if load is None else _read_load(load, gpus)
 
 
 def _read_load(path: Path, gpus: Ints) -> Inference:
-    raw = read_whole(path, most=MOST_TOML, hint="a CSV with the columns time_s,servers_free")
+    raw = read_whole(path, most=MOST_TOML, hint="a CSV with the columns time_s,nodes_free")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError("is not UTF-8 text", path=str(path), hint="expected time_s,servers_free") from error
+        raise InputError("is not UTF-8 text", path=str(path), hint="expected time_s,nodes_free") from error
     rows = csv.reader(io.StringIO(text))
     header = next(rows, [])
-    if header != _COLUMNS:
+    if header not in (_COLUMNS, ["time_s", "servers_free"]):  # the latter until version 0.2
         found = ",".join(header)[:100]
         raise InputError(f"its first line is {found!r}", path=str(path), line=1, hint=f"expected {','.join(_COLUMNS)}")
     times: list[float] = []
@@ -115,8 +115,8 @@ def _read_load(path: Path, gpus: Ints) -> Inference:
         if not row:
             continue
         try:
-            t, servers = float(row[0]), int(row[1])
-            good = len(row) == 2 and math.isfinite(t) and servers >= 0 and (not times or t > times[-1])
+            t, nodes = float(row[0]), int(row[1])
+            good = len(row) == 2 and math.isfinite(t) and nodes >= 0 and (not times or t > times[-1])
         except (ValueError, IndexError):
             good = False
         if not good:
@@ -124,30 +124,30 @@ def _read_load(path: Path, gpus: Ints) -> Inference:
                 f"{','.join(row)[:100]!r}",
                 path=str(path),
                 line=number,
-                hint="expected a second, later than in the line before, and a whole number of servers",
+                hint="expected a second, later than in the line before, and a whole number of nodes",
             )
         times.append(t)
-        free.append(min(servers, len(gpus)))
+        free.append(min(nodes, len(gpus)))
     if not times:
         raise InputError("has no lines", path=str(path), hint="expected lines such as 0,4")
     return Inference(gpus, np.array(times), np.array(free, np.int64))
 
 
 def with_loans(cluster: Cluster, gpus: Ints) -> Cluster:
-    """The servers of a cluster, and behind them some that are there only while they are on loan.
+    """The nodes of a cluster, and behind them some that are there only while they are on loan.
 
     Args:
-        cluster: one that has no such servers yet.
+        cluster: one that has no such nodes yet.
         gpus: of each of the others, as they count here.
 
     Raises:
-        UsageError: a pool, which has no servers.
+        UsageError: a pool, which has no nodes.
     """
     if cluster.pool:
-        raise UsageError("--inference: servers cannot be lent to a pool", hint="give servers, as --cluster 64x8")
+        raise UsageError("--inference: nodes cannot be lent to a pool", hint="give nodes, as --cluster 64x8")
     count = len(gpus)
     stem = "inference"
-    while any(name.startswith(stem) for name in (*cluster.servers, *cluster.racks)):
+    while any(name.startswith(stem) for name in (*cluster.nodes, *cluster.racks)):
         stem += "-"
     width = len(str(count))
 
@@ -156,7 +156,7 @@ def with_loans(cluster: Cluster, gpus: Ints) -> Cluster:
 
     return dataclasses.replace(
         cluster,
-        servers=(*cluster.servers, *(f"{stem}{k + 1:0{width}}" for k in range(count))),
+        nodes=(*cluster.nodes, *(f"{stem}{k + 1:0{width}}" for k in range(count))),
         gpus=np.append(cluster.gpus, gpus),
         rack=np.append(cluster.rack, np.full(count, len(cluster.racks))),
         gpu_type=np.append(cluster.gpu_type, np.full(count, -1)),
@@ -168,35 +168,35 @@ def with_loans(cluster: Cluster, gpus: Ints) -> Cluster:
 
 
 def as_lent(cluster: Cluster, loans: list[tuple[float, int, bool]]) -> Cluster:
-    """The same servers, those that can be lent down except while they were on loan.
+    """The same nodes, those that can be lent down except while they were on loan.
 
     Args:
         cluster: made by `with_loans`.
-        loans: second, number of the server, and whether it came on loan then or went back; in order of time.
+        loans: second, number of the node, and whether it came on loan then or went back; in order of time.
     """
-    first = len(cluster.servers) - cluster.on_loan
-    since = dict.fromkeys(range(first, len(cluster.servers)), -math.inf)
+    first = len(cluster.nodes) - cluster.on_loan
+    since = dict.fromkeys(range(first, len(cluster.nodes)), -math.inf)
     down: list[tuple[float, float, float]] = []
-    for t, server, lent in loans:
+    for t, node, lent in loans:
         if lent:
-            down.append((server, since.pop(server), t))
+            down.append((node, since.pop(node), t))
         else:
-            since[server] = t
-    down += [(server, t, math.inf) for server, t in since.items()]
+            since[node] = t
+    down += [(node, t, math.inf) for node, t in since.items()]
     known = np.zeros((0, 3)) if cluster.down is None else np.asarray(cluster.down).reshape(-1, 3)
     return dataclasses.replace(cluster, down=np.concatenate([known, np.array(down).reshape(-1, 3)]))
 
 
 def late(inference: Inference, loans: list[tuple[float, int, bool]], until: float) -> tuple[int, float]:
-    """Servers that inference had to wait for: how often one was still on loan that it needed, and for how long in all.
+    """Nodes that inference had to wait for: how often one was still on loan that it needed, and for how long in all.
 
     Args:
-        inference: the servers and their load.
+        inference: the nodes and their load.
         loans: as in `as_lent`.
         until: the end, seconds.
 
     Returns:
-        servers and server-seconds.
+        nodes and node-seconds.
     """
     if until <= 0:
         return 0, 0.0
@@ -204,7 +204,7 @@ def late(inference: Inference, loans: list[tuple[float, int, bool]], until: floa
     events = sorted(
         [(t, 0, n) for t, n in zip(times, free, strict=True)] + [(t, 1, 1 if on else -1) for t, _, on in loans]
     )
-    goal, lent, before, servers, seconds = 0, 0, 0.0, 0, 0.0
+    goal, lent, before, nodes, seconds = 0, 0, 0.0, 0, 0.0
     at = 0
     while at < len(events):
         t = events[at][0]
@@ -215,16 +215,16 @@ def late(inference: Inference, loans: list[tuple[float, int, bool]], until: floa
             _, kind, value = events[at]
             goal, lent = (value, lent) if kind == 0 else (goal, lent + value)
             at += 1
-        servers += max(max(lent - goal, 0) - over, 0)
-    return servers, seconds + max(lent - goal, 0) * (until - before)
+        nodes += max(max(lent - goal, 0) - over, 0)
+    return nodes, seconds + max(lent - goal, 0) * (until - before)
 
 
 def loan_counts(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> dict[str, float]:
     """How many loans of a replay there were, and what inference had to wait for; nothing without such a cluster."""
     if cluster.inference is None:
         return {}
-    servers, seconds = late(cluster.inference, loans, until)
-    return {"servers_lent": sum(lent for _, _, lent in loans), "servers_late": servers, "late_server_s": seconds}
+    nodes, seconds = late(cluster.inference, loans, until)
+    return {"nodes_lent": sum(lent for _, _, lent in loans), "nodes_late": nodes, "late_node_s": seconds}
 
 
 def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> tuple[Note, ...]:
@@ -232,12 +232,12 @@ def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: fl
     inference, counts = cluster.inference, loan_counts(cluster, loans, until)
     if inference is None:
         return ()
-    came = counts["servers_lent"]
+    came = counts["nodes_lent"]
     told = note(
-        "inference lent servers {came:,} time{came||s} and got them back {back:,} time{back||s}, {servers:,} "
-        "time{servers||s} too late: it missed "
-        "{seconds:,.0f} server-seconds in all",
-        came=came, back=len(loans) - came, servers=counts["servers_late"], seconds=counts["late_server_s"],
+        "inference lent nodes {came:,} time{came||s} and got them back {back:,} time{back||s}, {nodes:,} "
+        "time{nodes||s} too late: it missed "
+        "{seconds:,.0f} node-seconds in all",
+        came=came, back=len(loans) - came, nodes=counts["nodes_late"], seconds=counts["late_node_s"],
     )  # fmt: skip
     return (told, *inference.notes)
 

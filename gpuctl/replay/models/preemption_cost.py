@@ -15,7 +15,7 @@ from gpuctl.core.numbers import size as size_of
 from gpuctl.core.suspension_cost import (
     CHECKPOINT_BYTES_PER_GPU,
     MOST_CHECKPOINT_BYTES,
-    SERVER_RATE,
+    NODE_RATE,
     START_S,
     STOP_S,
     STORAGE_RATE,
@@ -34,8 +34,8 @@ MOST_EPOCHS = 90
 
 _FREE = note("none: preemption is free")
 
-GPUS_A_SERVER = 8
-"""Of a pool, whose servers are not known."""
+GPUS_A_NODE = 8
+"""Of a pool, whose nodes are not known."""
 
 _HINT = (
     "known: none, const[:SECONDS], resume:SECONDS, charge[:SECONDS], helios, lucid, pickyman; any of them "
@@ -55,7 +55,7 @@ class Overhead:
         charge: of work that a preemption adds to the job; no GPUs are held idle.
         epoch: progress between two checkpoints.
         bytes: of each checkpoint; writing it adds to ``suspend``, reading it to ``resume``.
-        link: bytes a second at which a job's servers can do so.
+        link: bytes a second at which a job's nodes can do so.
         storage: bytes a second that the storage gives to all of them together.
     """
 
@@ -66,7 +66,7 @@ class Overhead:
     charge: Floats
     epoch: Floats
     bytes: Floats | float = 0.0
-    link: Floats | float = SERVER_RATE
+    link: Floats | float = NODE_RATE
     storage: float = field(default=math.inf)
 
 
@@ -92,7 +92,7 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
             a resize or migration costs S seconds, GPUs held, whatever the model says; ``resize:S`` alone: only that
             does.
         workload: the jobs.
-        cluster: the servers: a gang moves its checkpoint over the links of as many as it needs.
+        cluster: the nodes: a gang moves its checkpoint over the links of as many as it needs.
 
     Raises:
         UsageError: no such model, or no number of seconds.
@@ -155,14 +155,14 @@ def _pickyman(workload: Workload, cluster: Cluster, epoch: Floats) -> Overhead:
     size = np.minimum(CHECKPOINT_BYTES_PER_GPU * workload.gpus, MOST_CHECKPOINT_BYTES)
     if workload.checkpoint_bytes is not None:
         size = np.where(np.isnan(workload.checkpoint_bytes), size, workload.checkpoint_bytes)
-    biggest = int(cluster.gpus.max()) if len(cluster.servers) and not cluster.pool else GPUS_A_SERVER
-    link = SERVER_RATE * np.ceil(workload.gpus / biggest)
+    biggest = int(cluster.gpus.max()) if len(cluster.nodes) and not cluster.pool else GPUS_A_NODE
+    link = NODE_RATE * np.ceil(workload.gpus / biggest)
     text = note(
         "after PickyMan's abstract, with gpuctl's constants: {stop} to stop, {start} to start, checkpoints at "
-        "{server}/s for each server and {storage}/s in all",
+        "{node}/s for each node and {storage}/s in all",
         stop=literal(lasting(STOP_S)),
         start=literal(lasting(START_S)),
-        server=literal(size_of(SERVER_RATE)),
+        node=literal(size_of(NODE_RATE)),
         storage=literal(size_of(STORAGE_RATE)),
     )
     stop, start = np.full(n, STOP_S), np.full(n, START_S)

@@ -1,6 +1,6 @@
 """The flat data that goes into a replay and comes out of it.
 
-Times are seconds since the workload's ``origin``; GPUs are whole GPUs; arrays have one element a job or a server,
+Times are seconds since the workload's ``origin``; GPUs are whole GPUs; arrays have one element a job or a node,
 in the order of their names. Nothing here knows where a workload came from or what is made of an outcome.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 
-SHOWS = ("one GPU", "several GPUs", "machine or service", "not known")
+SHOWS = ("one GPU", "several GPUs", "node or service", "not known")
 """Where a failure shows."""
 
 
@@ -97,7 +97,7 @@ class Workload:
         segment_fails: whether the segment ends in a failure, after which the job queues again.
         recorded_start: seconds when each segment started in the trace; NaN unknown.
         piece_start: (segments + 1); the recorded placement of each segment, empty where not known.
-        piece_server: server numbers of the cluster made from the same trace.
+        piece_node: node numbers of the cluster made from the same trace.
         piece_gpus: GPUs there.
         state: final state of each job in the trace, as ``gpuctl.core.states`` names it; "" unknown.
         queues: names.
@@ -116,7 +116,7 @@ class Workload:
         accounts: names.
         qos: number of its quality of service in ``qos_names``; -1 unknown; None: of none of them.
         qos_names: names.
-        min_nodes: servers that each job asks for at least, or, where a log does not tell, that it got; 0 unknown;
+        min_nodes: nodes that each job asks for at least, or, where a log does not tell, that it got; 0 unknown;
             None: of none of them.
         nice: what its user takes off its priority, as Slurm's ``--nice``; None: of none of them.
         job_class: number of its class in ``job_classes``: jobs of one class are equally fast on equal GPUs (a model,
@@ -156,7 +156,7 @@ class Workload:
     segment_fails: NDArray[np.bool_]
     recorded_start: Floats
     piece_start: Ints
-    piece_server: Ints
+    piece_node: Ints
     piece_gpus: Ints
     state: tuple[str, ...]
     queues: tuple[str, ...]
@@ -215,10 +215,10 @@ class Workload:
 
 @dataclass(frozen=True)
 class Inference:
-    """Servers that a policy may borrow.
+    """Nodes that a policy may borrow.
 
     Attributes:
-        gpus: of each server.
+        gpus: of each node.
         time_s: seconds of the replay's clock, ascending, from which on …
         free: … inference does without so many of them; before the first, none.
         period_s: seconds after which it begins again; inf: never.
@@ -234,32 +234,32 @@ class Inference:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The servers to replay on.
+    """The nodes to replay on.
 
     Attributes:
         name: where it came from, for headings.
-        servers: names.
+        nodes: names.
         gpus: GPUs of each.
-        rack: number of its rack in ``racks``; servers of one rack talk fast to each other.
+        rack: number of its rack in ``racks``; nodes of one rack talk fast to each other.
         gpu_type: number of its GPU type in the workload's ``gpu_types``; -1 unknown, which suits every job.
         racks: names.
-        pool: true where the one "server" stands for GPUs whose places do not matter.
+        pool: true where the one "node" stands for GPUs whose places do not matter.
         quota: GPUs of the quota of each queue of the workload; inf where it has none.
         quota_source: ``configured``, ``inferred`` or ``none``.
-        queue_servers: for each queue of the workload the servers that its jobs may use, or None for all of them.
-        down: (k, 3) server number, second from which and second until which it is down (inf: for good).
+        queue_nodes: for each queue of the workload the nodes that its jobs may use, or None for all of them.
+        down: (k, 3) node number, second from which and second until which it is down (inf: for good).
         notes: what was inferred or left out, with counts.
-        gpu_types: names of the GPU types: those of the workload, then those of servers only, which no job asks for;
+        gpu_types: names of the GPU types: those of the workload, then those of nodes only, which no job asks for;
             empty where there are none but the workload's.
-        cpus: CPUs of each server; NaN unknown; None: of none of them.
-        mem_mb: MB of memory of each server; NaN unknown; None: of none of them.
-        listed: whether something lists the servers; otherwise they are those that jobs of the trace ran on.
-        inference: servers of an inference cluster beside it, which a policy may borrow.
-        on_loan: how many of the last servers are there only while they are on loan.
+        cpus: CPUs of each node; NaN unknown; None: of none of them.
+        mem_mb: MB of memory of each node; NaN unknown; None: of none of them.
+        listed: whether something lists the nodes; otherwise they are those that jobs of the trace ran on.
+        inference: nodes of an inference cluster beside it, which a policy may borrow.
+        on_loan: how many of the last nodes are there only while they are on loan.
     """
 
     name: str
-    servers: tuple[str, ...]
+    nodes: tuple[str, ...]
     gpus: Ints
     rack: Ints
     gpu_type: Ints
@@ -267,7 +267,7 @@ class Cluster:
     pool: bool
     quota: Floats
     quota_source: str = "none"
-    queue_servers: tuple[Ints | None, ...] = ()
+    queue_nodes: tuple[Ints | None, ...] = ()
     down: Floats | None = None
     notes: tuple[Note, ...] = ()
     gpu_types: tuple[str, ...] = ()
@@ -279,7 +279,7 @@ class Cluster:
 
     @property
     def total_gpus(self) -> int:
-        """GPUs of all servers."""
+        """GPUs of all nodes."""
         return int(self.gpus.sum())
 
 
@@ -300,16 +300,16 @@ class Outcome:
             resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``,
             ``max_gpus`` (the most it held), ``t10_s`` (from submission until a tenth of its work was done; null never),
             ``changes`` (times it went from some GPUs to others), ``least_gpus`` and
-            ``most_gpus`` (between which the policy may choose), ``servers`` (of the last attempt), ``state``:
+            ``most_gpus`` (between which the policy may choose), ``nodes`` (of the last attempt), ``state``:
             finished | running | waiting | held | unplaceable | rejected; times that never came are null.
         attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
             resized | lease | time_limit | reclaimed | running, ``gpus``, ``shared`` (it began on GPUs of another job),
             ``own_s`` (from when on its GPUs are its own: the start, or for a guest when it took over from its host;
             null: never), ``group`` (row of the attempt whose GPUs they were first).
-        pieces: ``row`` (row of ``attempts``), ``server`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
+        pieces: ``row`` (row of ``attempts``), ``node`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
             ``mem_mb``, too.
-        turns: where jobs asked more GPUs of servers than these have, and took turns: ``row`` (of ``attempts``),
+        turns: where jobs asked more GPUs of nodes than these have, and took turns: ``row`` (of ``attempts``),
             ``t_s``, ``counted`` (GPUs that count for it from then on), ``pace`` (what is left of its speed); before its
             first row all of an attempt's GPUs count.
         log: the decision log.
@@ -319,7 +319,7 @@ class Outcome:
         notes: what else is to be said of it.
         kind: the policy's own name.
         by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
-        cluster: its servers, which may be others than those that it was given; None: those. See `used`.
+        cluster: its nodes, which may be others than those that it was given; None: those. See `used`.
         never: why jobs could never start under it, by their numbers.
         counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
         loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
@@ -347,7 +347,7 @@ class Outcome:
     loaded_gpu_s: float | None = None
 
     def used(self, given: Cluster) -> Cluster:
-        """The servers that it had: those that were given, and perhaps some on loan, which are down otherwise."""
+        """The nodes that it had: those that were given, and perhaps some on loan, which are down otherwise."""
         return given if self.cluster is None else self.cluster
 
     @property

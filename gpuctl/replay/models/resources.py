@@ -1,8 +1,8 @@
-"""CPUs and memory beside GPUs: which of them count in a replay, what jobs ask for, and what servers have.
+"""CPUs and memory beside GPUs: which of them count in a replay, what jobs ask for, and what nodes have.
 
 Without more ado jobs ask for GPUs alone. Where CPUs or memory count (``gpu,cpu``, ``gpu,mem``, ``gpu,cpu,mem``), a job
 starts only where all of them are free, and jobs without GPUs are replayed, too. What a log does not say of a job it
-asks nothing of, unless the user gives a default for each GPU; what it does not say of a server bounds nothing there.
+asks nothing of, unless the user gives a default for each GPU; what it does not say of a node bounds nothing there.
 Both are counted and told.
 """
 
@@ -32,9 +32,9 @@ RESOURCES = ("gpu", "cpu", "mem")
 ASK = np.dtype([("units", "i8"), ("cpu", "i8"), ("mem", "i8")])
 """What a gang asks for beside GPUs: equal units that it can be split into, thousandths of a CPU, MB."""
 STOCK = np.dtype([("cpu", "i8"), ("mem", "i8"), ("cpu_free", "i8"), ("mem_free", "i8"), ("room", "i8")])
-"""What a server has beside GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
+"""What a node has beside GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
 UNBOUND = 1 << 60
-"""CPUs or memory of a server of which they are not known: they bound nothing there."""
+"""CPUs or memory of a node of which they are not known: they bound nothing there."""
 _MILLI = 1000
 _MOST = float(1 << 50)
 _FIELDS = {"cpu": ("cpus", "CPUs"), "mem": ("mem_mb", "memory")}
@@ -74,12 +74,12 @@ def tell(
 
     Args:
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         resources: what counts.
         per_gpu: CPUs and MB that a job is taken to ask for, for each of its GPUs, where it does not say.
 
     Raises:
-        UsageError: something counts that is known of no server, or a default is given for what does not count.
+        UsageError: something counts that is known of no node, or a default is given for what does not count.
     """
     if resources == GPUS_ONLY:
         if per_gpu is not None:
@@ -90,17 +90,17 @@ def tell(
     given = dict(zip(("cpu", "mem"), per_gpu or (0.0, 0.0), strict=True))
     for name in resources[1:]:
         attribute, word = _FIELDS[name]
-        there = _known(getattr(cluster, attribute), len(cluster.servers))
+        there = _known(getattr(cluster, attribute), len(cluster.nodes))
         if np.isnan(there).all():
             raise UsageError(
-                f"--resources {','.join(resources)}: the {word} of no server of {cluster.name} are known",
-                hint="give servers in a TOML file: --cluster FILE.toml, with cpus = 64 and mem_mb = 512000 "
-                "under [[servers]]",
+                f"--resources {','.join(resources)}: the {word} of no node of {cluster.name} are known",
+                hint="give nodes in a TOML file: --cluster FILE.toml, with cpus = 64 and mem_mb = 512000 "
+                "under [[nodes]]",
             )
         if np.isnan(there).any():
             lacks.append(
                 note(
-                    "the {word} of {value:,} server{value||s} are not known and bound nothing there",
+                    "the {word} of {value:,} node{value||s} are not known and bound nothing there",
                     word=literal(word),
                     value=np.isnan(there).sum(),
                 )
@@ -156,8 +156,8 @@ def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
 
 
 def stocks(cluster: Cluster, resources: tuple[str, ...]) -> Any:
-    """What each server has beside GPUs, records of `STOCK`; the unknown bounds nothing."""
-    count = len(cluster.servers)
+    """What each node has beside GPUs, records of `STOCK`; the unknown bounds nothing."""
+    count = len(cluster.nodes)
     found = records(count, STOCK)
     for name in ("cpu", "mem"):
         attribute, factor = _FIELDS[name][0], _MILLI if name == "cpu" else 1
@@ -168,15 +168,15 @@ def stocks(cluster: Cluster, resources: tuple[str, ...]) -> Any:
 
 
 def capacity(gpus: int, ask: Any, stock: Any, cluster: Cluster) -> NDArray[np.int64]:
-    """Units of a job's gang that each server holds while it is empty, whoever may use it; shape (servers,).
+    """Units of a job's gang that each node holds while it is empty, whoever may use it; shape (nodes,).
 
     Args:
         gpus: of the job.
         ask: one record of `asks`.
         stock: of `stocks`.
-        cluster: the servers.
+        cluster: the nodes.
     """
-    units = cluster.gpus.copy() if gpus > 0 else np.full(len(cluster.servers), ask.units, np.int64)
+    units = cluster.gpus.copy() if gpus > 0 else np.full(len(cluster.nodes), ask.units, np.int64)
     for name in ("cpu", "mem"):
         wanted, there = int(ask[name]), stock[name]
         if wanted:

@@ -28,7 +28,7 @@ SENSITIVE_PCT = 40
 """Share of jobs that are taken to be slowed down by a spread placement; which ones is a hash of the job's name."""
 
 SPREAD_SPEED = 0.5
-"""Speed over several servers of one rack, for one on a single server: median of Gavel's table for V100, 2 GPUs."""
+"""Speed over several nodes of one rack, for one on a single node: median of Gavel's table for V100, 2 GPUs."""
 
 RACK_EXPONENT = 1.3
 """Across racks the speed is that to this power."""
@@ -46,11 +46,11 @@ class TypeSpeeds:
 
     Attributes:
         speed: (classes, types, 3) by placement as in `Rates.speed`.
-        server: (servers) the type of each there.
+        node: (nodes) the type of each there.
     """
 
     speed: Floats
-    server: Ints
+    node: Ints
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Rates:
 
     Attributes:
         text: what holds, for headings.
-        speed: (jobs, 3) on one server, on several of one rack, across racks.
+        speed: (jobs, 3) on one node, on several of one rack, across racks.
         alpha: (jobs) how badly it scales with GPUs.
         pack: (jobs) beside another job on the same GPUs.
         types: factors by class of jobs and GPU type, that of the slowest type of a gang's; None: types do not matter.
@@ -67,7 +67,7 @@ class Rates:
         pairs: (classes, classes) speed of a job packed beside another one, for that alone; None: `pack`.
         pairs_text: what holds of them, for headings.
         by_traits: whether they go by `gpuctl.replay.models.traits`.
-        by_fewest: the first speed is that on the fewest servers that can hold the gang, in one rack; not on one alone.
+        by_fewest: the first speed is that on the fewest nodes that can hold the gang, in one rack; not on one alone.
     """
 
     text: Note
@@ -87,7 +87,7 @@ class Rates:
         best = self.speed.max(axis=1)
         if self.types is None or self.row is None:
             return np.asarray(best)
-        there = self.types.speed[:, np.unique(self.types.server)]
+        there = self.types.speed[:, np.unique(self.types.node)]
         return np.asarray((self.speed[:, None, :] * there[self.row]).max(axis=(1, 2)))
 
     @property
@@ -98,12 +98,12 @@ class Rates:
 
 @dataclass(frozen=True)
 class SpreadSpeeds:
-    """Speeds of gangs by their size and by how many servers they are on, for that on the fewest in one rack.
+    """Speeds of gangs by their size and by how many nodes they are on, for that on the fewest in one rack.
 
     Attributes:
         text: where they come from, for headings.
         most: GPUs of the largest gang of each size class, ascending; the last class has all that are larger.
-        speed: (classes, 2) on more servers than the fewest, in one rack; and over several racks.
+        speed: (classes, 2) on more nodes than the fewest, in one rack; and over several racks.
     """
 
     text: Note
@@ -121,9 +121,9 @@ def rates(
     a table by classes of jobs and GPU types.
 
     Args:
-        model: its name, the table, or speeds by size and servers.
+        model: its name, the table, or speeds by size and nodes.
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         pairs: speeds of packed jobs by the classes of both; None: `PACK_SPEED`.
 
     Raises:
@@ -169,7 +169,7 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     level = recorded_level(workload, cluster)
     speed = speed / speed[np.arange(n), level][:, None]
     text = note(
-        "{share} % of the jobs (by a hash of their names) run at {spread} of their speed over several servers and at "
+        "{share} % of the jobs (by a hash of their names) run at {spread} of their speed over several nodes and at "
         "{racks} over several racks; assumed, not measured",
         share=SENSITIVE_PCT,
         spread=literal(number(SPREAD_SPEED)),
@@ -179,14 +179,14 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
 
 
 def best_level(gpus: Ints, cluster: Cluster) -> Ints:
-    """The best level that so many GPUs can have in an empty cluster: 0 one server, 1 one rack, 2 several.
+    """The best level that so many GPUs can have in an empty cluster: 0 one node, 1 one rack, 2 several.
 
-    Servers that are there only on loan do not count: jobs are as fast as under policies that borrow none.
+    Nodes that are there only on loan do not count: jobs are as fast as under policies that borrow none.
     """
-    own = slice(len(cluster.servers) - cluster.on_loan)
+    own = slice(len(cluster.nodes) - cluster.on_loan)
     rack = np.bincount(np.maximum(cluster.rack[own], 0), cluster.gpus[own])
-    server = int(cluster.gpus[own].max(initial=0))
-    return np.where(gpus <= server, 0, np.where(gpus <= rack.max(initial=0), 1, 2)).astype(np.int64)
+    node = int(cluster.gpus[own].max(initial=0))
+    return np.where(gpus <= node, 0, np.where(gpus <= rack.max(initial=0), 1, 2)).astype(np.int64)
 
 
 def _by_traits(workload: Workload, cluster: Cluster) -> Rates:
@@ -194,7 +194,7 @@ def _by_traits(workload: Workload, cluster: Cluster) -> Rates:
     speed = np.stack([np.ones(workload.size), known.eff_rack, known.eff_cross], axis=1)
     speed /= speed[np.arange(workload.size), best_level(workload.gpus, cluster)][:, None]
     text = note(
-        "each job at its own efficiency over the servers of a rack and over racks (eff_rack, eff_cross), and on other "
+        "each job at its own efficiency over the nodes of a rack and over racks (eff_rack, eff_cross), and on other "
         "numbers of GPUs as its alpha says; run times are those on its gang, placed as well as this cluster can"
     )
     return Rates(text, speed, known.alpha, np.full(workload.size, PACK_SPEED), by_traits=True)
@@ -210,14 +210,14 @@ def _by_spread(model: SpreadSpeeds, workload: Workload, cluster: Cluster) -> Rat
 
 
 def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
-    speed, row, server = table.rows(workload, cluster)
+    speed, row, node = table.rows(workload, cluster)
     n = workload.size
     level = recorded_level(workload, cluster)
     own = np.ones(n)
     first = workload.segment_start[:-1]
     at, end = workload.piece_start[first], workload.piece_start[first + 1]
     for job in np.flatnonzero(end > at).tolist():
-        own[job] = speed[row[job], server[workload.piece_server[at[job] : end[job]]], level[job]].min()
+        own[job] = speed[row[job], node[workload.piece_node[at[job] : end[job]]], level[job]].min()
     if not own.all():
         first_one = workload.ids[int(np.argmin(own))]
         raise InputError(
@@ -227,29 +227,29 @@ def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
         )
     text = note(
         "by class of jobs and GPU type as in {table}, a gang as fast as on the slowest of its types; run times "
-        "are those on the recorded servers, or at speed 1 where these are not known",
+        "are those on the recorded nodes, or at speed 1 where these are not known",
         table=NamedValue("path", table.name),
     )
-    types = TypeSpeeds(speed, server)
+    types = TypeSpeeds(speed, node)
     return Rates(text, np.ones((n, 3)) / own[:, None], np.full(n, ALPHA), np.full(n, PACK_SPEED), types, row)
 
 
 def recorded_level(workload: Workload, cluster: Cluster, *, by_fewest: bool = False) -> Ints:
-    """Where each job ran in the trace: 0 one server, 1 several of one rack, 2 several racks.
+    """Where each job ran in the trace: 0 one node, 1 several of one rack, 2 several racks.
 
-    With `by_fewest`, 0 is the fewest servers of one rack that can hold the gang, and 1 more than these. Of a
+    With `by_fewest`, 0 is the fewest nodes of one rack that can hold the gang, and 1 more than these. Of a
     job with several segments the first one counts. A job without a recorded placement is taken to have run
-    consolidated: on one server where one can hold it, else in one rack (with `by_fewest`, on the fewest servers).
+    consolidated: on one node where one can hold it, else in one rack (with `by_fewest`, on the fewest nodes).
     """
     biggest = int(cluster.gpus.max()) if cluster.gpus.size else 0
     level = np.where((workload.gpus <= biggest) | by_fewest, 0, 1)
     fewest = -(-workload.gpus // max(biggest, 1)) if by_fewest else np.ones(workload.size, np.int64)
     first = workload.segment_start[:-1]
     at, end = workload.piece_start[first], workload.piece_start[first + 1]
-    known = (end > at) & (workload.piece_server.size > 0)
+    known = (end > at) & (workload.piece_node.size > 0)
     if not known.any():
         return level.astype(np.int64)
-    rack = cluster.rack[workload.piece_server]
+    rack = cluster.rack[workload.piece_node]
     starts = at[known]
     # pieces of first segments: compare the smallest and the largest rack of each
     owner = np.repeat(np.flatnonzero(known), (end - at)[known])
@@ -258,7 +258,7 @@ def recorded_level(workload: Workload, cluster: Cluster, *, by_fewest: bool = Fa
     np.minimum.at(low, owner, rack[index])
     np.maximum.at(high, owner, rack[index])
     several = (end - at) > fewest
-    # racks that differ are several ones, however few servers there are
+    # racks that differ are several ones, however few nodes there are
     several |= known & (low < high) & (high >= 0)
     level = np.where(known, np.where(several, np.where(low == high, 1, 2), 0), level)
     return level.astype(np.int64)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
 
-LEVELS = ("server", "rack", "racks")
-"""Of a placement: on one server, on several of one rack, on several racks."""
+LEVELS = ("node", "rack", "racks")
+"""Of a placement: on one node, on several of one rack, on several racks."""
 
 COLUMNS = ("job_class", "gpu_type", "speed", "speed_in_rack", "speed_across_racks")
 PAIR_COLUMNS = ("job_class", "beside", "speed")
@@ -42,7 +42,7 @@ class SpeedTable:
     Attributes:
         name: the file's.
         path: where it is, for messages.
-        speeds: by names of class and type, "" for all others: speed on one server, on several of one rack, across
+        speeds: by names of class and type, "" for all others: speed on one node, on several of one rack, across
             racks; 1: that at which run times are told; 0: it does not run there at all.
     """
 
@@ -51,10 +51,10 @@ class SpeedTable:
     speeds: dict[tuple[str, str], tuple[float, float, float]]
 
     def rows(self, workload: Workload, cluster: Cluster) -> tuple[Floats, Ints, Ints]:
-        """The table for these jobs and servers.
+        """The table for these jobs and nodes.
 
         Returns:
-            speeds, shape (classes, types, 3); the class of each job and the type of each server there, which is the
+            speeds, shape (classes, types, 3); the class of each job and the type of each node there, which is the
             last one where it is not known.
 
         Raises:
@@ -77,8 +77,8 @@ class SpeedTable:
             raise InputError(
                 f"has no speed of {', '.join(missing[:SHOWN])}{more}",
                 path=self.path,
-                hint="expected a line for each class of jobs on each GPU type of the servers; one with an empty "
-                "job_class holds for all classes without a line of their own, one with an empty gpu_type for servers "
+                hint="expected a line for each class of jobs on each GPU type of the nodes; one with an empty "
+                "job_class holds for all classes without a line of their own, one with an empty gpu_type for nodes "
                 "whose type is not known",
             )
         nowhere = [k for k in np.unique(row).tolist() if not table[k, np.unique(column), 0].any()]
@@ -148,14 +148,14 @@ def _class(name: str) -> str:
 
 
 def _type(name: str) -> str:
-    return repr(name) if name else "servers whose GPU type is not known"
+    return repr(name) if name else "nodes whose GPU type is not known"
 
 
 def read_speeds(path: Path) -> SpeedTable:
     """Read a CSV of speeds by class of jobs and GPU type.
 
     The columns are ``job_class,gpu_type,speed`` and, where wanted, ``speed_in_rack`` and ``speed_across_racks``. A
-    gang on several servers runs as fast as on one where the further columns are empty; across racks as in one rack
+    gang on several nodes runs as fast as on one where the further columns are empty; across racks as in one rack
     where only the last one is.
 
     Raises:

@@ -24,7 +24,7 @@ TRAITS = ("eff_rack", "eff_cross", "alpha", "w_min", "w_max", "fungible", "util"
 """Columns of a CSV of jobs."""
 
 EFFICIENCIES = ((10, 0.70, 0.50), (20, 0.72, 0.52), (30, 0.75, 0.56), (40, 0.80, 0.64), (100, 0.98, 0.96))
-"""Of so many in a hundred jobs: speed over servers of a rack, and over racks. VGG19, VGG16, VGG11, AlexNet and the rest
+"""Of so many in a hundred jobs: speed over nodes of a rack, and over racks. VGG19, VGG16, VGG11, AlexNet and the rest
 (ResNets, Inceptions, GoogLeNet) among the models of the simulator by Themis' first author."""
 
 ALPHAS = ((25, 0.02), (75, 0.08), (100, 0.20))
@@ -38,12 +38,12 @@ class Traits:
     """Of every job.
 
     Attributes:
-        eff_rack: speed over several servers of one rack, for that on one.
+        eff_rack: speed over several nodes of one rack, for that on one.
         eff_cross: the same over several racks.
         alpha: n GPUs are n / (1 + alpha (n - 1)) times as fast as one.
         w_min: the fewest GPUs that it is to run on.
         w_max: the most.
-        fungible: whether it runs on GPUs of inference servers.
+        fungible: whether it runs on GPUs of inference nodes.
         util: share of its GPUs' computing that it uses.
         mem: share of their memory.
         grow: whether it takes idle GPUs.

@@ -9,26 +9,26 @@ from gpuctl.replay.engine.state import ANY, FILL, SPREAD
 
 @inner
 def _claim_on(s, r, number, gpus, at):  # type: ignore[no-untyped-def]
-    """Promise GPUs of a server: free ones first, then those being given back, then those of running jobs."""
-    server = s.servers[number]
+    """Promise GPUs of a node: free ones first, then those being given back, then those of running jobs."""
+    node = s.nodes[number]
     left = gpus
-    some = min(left, server.free - server.hidden)
+    some = min(left, node.free - node.hidden)
     if some > 0:
-        hide(s, number, server.hidden + some)
+        hide(s, number, node.hidden + some)
         left -= some
     some = min(left, r.coming[number])
     r.coming[number] -= some
     left -= some
     r.held[number] -= left
-    r.claim_server[at] = number
+    r.claim_node[at] = number
     r.claim_gpus[at] = gpus
 
 
 @inner
 def _have(s, r, number):  # type: ignore[no-untyped-def]
-    """GPUs of a server that a claim can have without preempting more than has risen."""
-    server = s.servers[number]
-    return server.free - server.hidden + r.coming[number] + min(r.risen[number], r.held[number])
+    """GPUs of a node that a claim can have without preempting more than has risen."""
+    node = s.nodes[number]
+    return node.free - node.hidden + r.coming[number] + min(r.risen[number], r.held[number])
 
 
 @inner
@@ -36,13 +36,13 @@ def _rise(s, r, k):  # type: ignore[no-untyped-def]
     """Let a claim have the GPUs of the running job at place `k`, too."""
     row = s.attempts[s.jobs[r.run[k]].row]
     for at in range(row.first, row.first + row.pieces):
-        r.risen[s.pieces[at].server] += s.pieces[at].gpus
+        r.risen[s.pieces[at].node] += s.pieces[at].gpus
 
 
 @inner
-def _one_server(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
-    """The server that can hold the gang once the last of the running jobs there have gone; -1 none."""
-    for number in range(s.servers.size):
+def _one_node(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
+    """The node that can hold the gang once the last of the running jobs there have gone; -1 none."""
+    for number in range(s.nodes.size):
         r.risen[number] = 0
         if suits(s, number, mask) and _have(s, r, number) >= gpus:
             return number
@@ -50,15 +50,15 @@ def _one_server(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
         _rise(s, r, k)
         row = s.attempts[s.jobs[r.run[k]].row]
         for at in range(row.first, row.first + row.pieces):
-            number = s.pieces[at].server
+            number = s.pieces[at].node
             if suits(s, number, mask) and _have(s, r, number) >= gpus:
                 return number
     return -1
 
 
 @inner
-def _whole_servers(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
-    """Put whole servers and one for the rest into `order`, of the last running jobs; returns how many, 0 where none."""
+def _whole_nodes(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
+    """Put whole nodes and one for the rest into `order`, of the last running jobs; returns how many, 0 where none."""
     biggest = largest(s, mask)
     whole, rest = gpus // biggest, gpus % biggest
     r.risen[:] = 0
@@ -66,7 +66,7 @@ def _whole_servers(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
     while True:
         found = 0
         last = -1
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if found < whole and suits(s, number, mask) and _have(s, r, number) == biggest:
                 s.order[found] = number
                 found += 1
@@ -90,12 +90,12 @@ def claim_for(s, r, j, place):  # type: ignore[no-untyped-def]
     how = r.how[j]
     at = r.n[1]
     biggest = largest(s, job.mask)
-    if s.servers.size == 1:
+    if s.nodes.size == 1:
         _claim_on(s, r, 0, job.gpus, at)
         r.n[1] = at + 1
         return True
     if job.gpus <= biggest and how != SPREAD:
-        number = _one_server(s, r, job.mask, job.gpus, place)
+        number = _one_node(s, r, job.mask, job.gpus, place)
         if number >= 0:
             _claim_on(s, r, number, job.gpus, at)
             r.n[1] = at + 1
@@ -103,7 +103,7 @@ def claim_for(s, r, j, place):  # type: ignore[no-untyped-def]
     if how != ANY and how != FILL and how != SPREAD:
         if job.gpus <= biggest:
             return False
-        count = _whole_servers(s, r, job.mask, job.gpus, place)
+        count = _whole_nodes(s, r, job.mask, job.gpus, place)
         left = job.gpus
         for k in range(count):
             _claim_on(s, r, s.order[k], min(left, biggest), at)
@@ -112,7 +112,7 @@ def claim_for(s, r, j, place):  # type: ignore[no-untyped-def]
         r.n[1] = at
         return count > 0
     total = 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         r.risen[number] = 0
         if suits(s, number, job.mask):
             total += _have(s, r, number)
@@ -123,18 +123,18 @@ def claim_for(s, r, j, place):  # type: ignore[no-untyped-def]
             return False
         _rise(s, r, k)
         total = 0
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if suits(s, number, job.mask):
                 total += _have(s, r, number)
     left = job.gpus
     while left > 0:
         best, most = -1, 0
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if suits(s, number, job.mask) and _have(s, r, number) > most:
                 best, most = number, _have(s, r, number)
         some = min(left, most)
         # what it takes of the running jobs there has risen no more
-        r.risen[best] -= max(0, some - (s.servers[best].free - s.servers[best].hidden + r.coming[best]))
+        r.risen[best] -= max(0, some - (s.nodes[best].free - s.nodes[best].hidden + r.coming[best]))
         _claim_on(s, r, best, some, at)
         at += 1
         left -= some

@@ -109,7 +109,7 @@ def _run_from_now(s, q, r, j, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _count_coming(s, r):  # type: ignore[no-untyped-def]
-    """Count the GPUs that are being given back, by server; returns their number."""
+    """Count the GPUs that are being given back, by node; returns their number."""
     r.coming[:] = 0
     size, total = 0, 0
     for k in range(r.n[2]):
@@ -119,7 +119,7 @@ def _count_coming(s, r):  # type: ignore[no-untyped-def]
             size += 1
             row = s.attempts[s.jobs[j].row]
             for at in range(row.first, row.first + row.pieces):
-                r.coming[s.pieces[at].server] += s.pieces[at].gpus
+                r.coming[s.pieces[at].node] += s.pieces[at].gpus
                 total += s.pieces[at].gpus
     r.n[2] = size
     return total
@@ -130,10 +130,10 @@ def _keeps(s, r, k):  # type: ignore[no-untyped-def]
     """Whether nobody before it has claimed the GPUs of the running job at place `k`; if so, they are its own."""
     row = s.attempts[s.jobs[r.run[k]].row]
     for at in range(row.first, row.first + row.pieces):
-        if r.held[s.pieces[at].server] < s.pieces[at].gpus:
+        if r.held[s.pieces[at].node] < s.pieces[at].gpus:
             return False
     for at in range(row.first, row.first + row.pieces):
-        r.held[s.pieces[at].server] -= s.pieces[at].gpus
+        r.held[s.pieces[at].node] -= s.pieces[at].gpus
     return True
 
 
@@ -173,7 +173,7 @@ def _walk(s, q, r, w, coming):  # type: ignore[no-untyped-def]
             continue
         row = s.attempts[s.jobs[r.run[k]].row]
         for at in range(row.first, row.first + row.pieces):
-            r.held[s.pieces[at].server] += s.pieces[at].gpus
+            r.held[s.pieces[at].node] += s.pieces[at].gpus
         after += r.run_gpus[k]
     unclaimed = s.g[0].free + coming + after
     r.n[1] = 0
@@ -236,19 +236,19 @@ def _preempt_and_start(s, q, r, later, lost):  # type: ignore[no-untyped-def]
                 q.tie[j] = -stamp(s, q, 0) if ahead else tie
                 insert(q, j)
     for k in range(r.n[1]):
-        hide(s, r.claim_server[k], 0)
+        hide(s, r.claim_node[k], 0)
     claim = 0
     for k in range(later):
         j = r.later[k]
         until = r.later_end[k]
         ready = True
         for c in range(claim, until):
-            if s.servers[r.claim_server[c]].free < r.claim_gpus[c]:
+            if s.nodes[r.claim_node[c]].free < r.claim_gpus[c]:
                 ready = False
         if ready:
             s.g[0].chosen = 0
             for c in range(claim, until):
-                choose(s, r.claim_server[c], r.claim_gpus[c])
+                choose(s, r.claim_node[c], r.claim_gpus[c])
             _run_from_now(s, q, r, j, R_PREEMPTING)
         else:
             insert(q, j)
@@ -345,7 +345,7 @@ def _pass(s, q, r, turn):  # type: ignore[no-untyped-def]
         w = _until_a_claim(s, q, r, coming)
         if w >= 0:
             freed = _walk(s, q, r, w, coming)
-            if freed and s.servers.size > 1 and g.waiting > 0:
+            if freed and s.nodes.size > 1 and g.waiting > 0:
                 _start_what_fits(s, q, r, R_FILL)
         if p.ties == 1:
             _by_start(s, r)

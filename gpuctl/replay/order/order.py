@@ -259,7 +259,7 @@ def rest_of(workload: Workload) -> Floats:
 
 def list_program(order: Order, workload: Workload, state: State) -> CompiledProgram:
     """Make the program of an order; sets the state's rounds, patience and queue limits."""
-    n, servers = workload.size, state.servers.size
+    n, nodes = workload.size, state.nodes.size
     most = int(state.g[0].total)
     told = order.kernel_fields()
     p = records(1, ok.RULES)
@@ -294,15 +294,15 @@ def list_program(order: Order, workload: Workload, state: State) -> CompiledProg
         run_key=n + 64,
         run_tie=n + 64,
         run_gpus=n + 64,
-        claim_server=2 * most + servers + 64,
-        claim_gpus=2 * most + servers + 64,
+        claim_node=2 * most + nodes + 64,
+        claim_gpus=2 * most + nodes + 64,
         later=n + 64,
         later_end=n + 65,
         lost=n + 64,
         parting=n + 64,
-        coming=servers,
-        held=servers,
-        risen=servers,
+        coming=nodes,
+        held=nodes,
+        risen=nodes,
         n=4,
         **arrays,
     )

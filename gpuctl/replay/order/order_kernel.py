@@ -54,17 +54,17 @@ class Rules(Bundle):
     run_tie = ints()
     run_gpus = ints()
     # GPUs promised to jobs that start once others are preempted
-    claim_server = ints()
+    claim_node = ints()
     claim_gpus = ints()
     # such jobs, and where the claims of each end
     later = ints()
     later_end = ints()
     lost = ints()  # displaced jobs
     parting = ints()  # jobs that are being suspended
-    # by server: GPUs being given back, GPUs of running jobs that nobody has claimed
+    # by node: GPUs being given back, GPUs of running jobs that nobody has claimed
     coming = ints()
     held = ints()
-    risen = ints()  # by server, scratch of a claim
+    risen = ints()  # by node, scratch of a claim
     n = ints()  # counters: jobs in `run`, claims, jobs in `parting`, timers that ring at this instant, in `lost`
 
 

@@ -1,6 +1,6 @@
 """The compiled waiting list: one pairing heap for each group of jobs that a scheduler cannot tell apart by size.
 
-Jobs of a group ask for as many GPUs on the same servers under the same rules, so that only a group's first job needs
+Jobs of a group ask for as many GPUs on the same nodes under the same rules, so that only a group's first job needs
 looking at: where that one cannot start, none of the group can. A pass costs what the groups and the starts cost,
 however long the queue is, and gives the same starts as looking at every waiting job in order.
 """

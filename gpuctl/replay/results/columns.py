@@ -57,17 +57,17 @@ _SUMMARY = (
     ("makespan_s", "From the first submission to the last end of a job, all jobs."),
     ("measured_s", "From the first submission until no job ran or waited, or to the end of the replay: the time over "
      "which the figures of the cluster are taken."),
-    ("utilization_pct", "GPU-hours held by jobs, as a share of the GPU-hours of servers that were up; a shared "
+    ("utilization_pct", "GPU-hours held by jobs, as a share of the GPU-hours of nodes that were up; a shared "
     "GPU counts once. Empty where it would be above 100 %: a note says so."),
-    ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of servers that "
+    ("goodput_pct", "GPU-hours held with progress that was kept (held - overhead - lost), of those of nodes that "
      "were up. Slow progress on a scattered placement counts."),
     ("goodput_loaded_pct", "Work done up to the last submission (run time at reference speed x GPUs of the gang), of "
-     "the GPU-hours of servers that were up until then. It does not depend on who ends last."),
-    ("available_gpu_h", "GPU-hours of servers that were up, over the measured time."),
+     "the GPU-hours of nodes that were up until then. It does not depend on who ends last."),
+    ("available_gpu_h", "GPU-hours of nodes that were up, over the measured time."),
     ("useful_gpu_h", "GPU-hours of kept progress."),
     ("overhead_gpu_h", "GPU-hours of overhead: suspending, resuming, waiting for the rest of the gang."),
     ("lost_gpu_h", "GPU-hours of lost progress that had to be repeated."),
-    ("idle_gpu_h", "GPU-hours idle on servers that were up."),
+    ("idle_gpu_h", "GPU-hours idle on nodes that were up."),
     ("work_finished_gpu_h", "GPU-hours that the finished jobs would take on their recorded placements."),
     ("idle_despite_wait_s", "Time in which some waiting job asked for no more GPUs than were up and free anywhere: "
      "locality, quotas, GPU types, limits or the policy's order held it back."),
@@ -173,12 +173,12 @@ OPTIONAL = ("backfilled", "model_error_s")
 
 _TRAITS = (
     ("job", "The job's name."),
-    ("eff_rack", "Speed over several servers of a rack, for that on one."),
-    ("eff_cross", "Speed over several racks, for that on one server."),
+    ("eff_rack", "Speed over several nodes of a rack, for that on one."),
+    ("eff_cross", "Speed over several racks, for that on one node."),
     ("alpha", "n GPUs are n / (1 + alpha (n - 1)) times as fast as one."),
     ("w_min", "The fewest GPUs that it is to run on.", "GPUs"),
     ("w_max", "The most.", "GPUs"),
-    ("fungible", "Whether it runs on GPUs of inference servers."),
+    ("fungible", "Whether it runs on GPUs of inference nodes."),
     ("util", "Share of its GPUs' computing that it uses."),
     ("mem", "Share of its GPUs' memory that it uses."),
     ("grow", "Whether it takes idle GPUs beside its own."),
@@ -211,25 +211,25 @@ _TIMELINE = (
     ("waiting_jobs", "Eligible jobs without GPUs, mean over the period.", "jobs"),
     ("gpus_waiting", "GPUs that the waiting jobs asked for, mean over the period.", "GPUs"),
     ("gpus_busy", "GPUs held, mean over the period; a shared GPU counts once.", "GPUs"),
-    ("gpus_available", "GPUs of servers that were up, mean over the period.", "GPUs"),
+    ("gpus_available", "GPUs of nodes that were up, mean over the period.", "GPUs"),
 )
 _HEATMAP = (
     _POLICY,
-    ("row", "Number of the row, from 0, in the order of the cluster's servers.", "-"),
-    ("servers", "The server, or the first and last of those that share the row."),
+    ("row", "Number of the row, from 0, in the order of the cluster's nodes.", "-"),
+    ("nodes", "The node, or the first and last of those that share the row."),
     *_TIME,
-    ("busy_pct", "GPUs held, mean over the period, of all GPUs of these servers, up or down. Empty above 100 %."),
-    ("down_pct", "GPUs of these servers that were down, mean over the period."),
+    ("busy_pct", "GPUs held, mean over the period, of all GPUs of these nodes, up or down. Empty above 100 %."),
+    ("down_pct", "GPUs of these nodes that were down, mean over the period."),
 )
 _CHANGES = (
     _POLICY,
     *_TIME,
     ("resized", "Times a job went to another number of GPUs.", "-"),
     ("migrated", "Times a job was moved.", "-"),
-    ("reclaimed", "Times a job lost its GPUs because a loaned server went back.", "-"),
+    ("reclaimed", "Times a job lost its GPUs because a loaned node went back.", "-"),
     ("packed", "Times a job was packed on the GPUs of another one.", "-"),
-    ("loans", "Servers that came on loan.", "servers"),
-    ("returns", "Servers that went back.", "servers"),
+    ("loans", "Nodes that came on loan.", "nodes"),
+    ("returns", "Nodes that went back.", "nodes"),
 )
 _GPUS = (
     _POLICY,
@@ -255,16 +255,16 @@ _RHO_CDF = (
 )
 _GANTT = (
     _POLICY,
-    ("server", "The server."),
+    ("node", "The node."),
     (
         "what",
-        "server: one that is shown, over the whole window; lent: the same, but there only while it is on loan; "
+        "node: one that is shown, over the whole window; lent: the same, but there only while it is on loan; "
         "loan: it was; down: it was down; job: a job held GPUs of it.",
     ),
-    ("job", "The job; empty in rows of servers."),
+    ("job", "The job; empty in rows of nodes."),
     ("user", "Its user."),
     ("queue", "Its queue."),
-    ("gpus", "GPUs that it held there; of server and lent, all that it has.", "GPUs"),
+    ("gpus", "GPUs that it held there; of node and lent, all that it has.", "GPUs"),
     (
         "counted_gpus",
         "Of these, GPUs that counted for it, mean over the time: fewer where jobs took turns on them.",
@@ -279,7 +279,7 @@ _GANTT = (
         "Number of its first attempt, from 0; one that continues at once on as many GPUs there has no row of its own.",
         "-",
     ),
-    ("end", "How its last attempt there ended; empty in rows of servers."),
+    ("end", "How its last attempt there ended; empty in rows of nodes."),
 )
 _PREEMPTIONS = (
     _POLICY,
@@ -298,16 +298,16 @@ _PREEMPTIONS = (
     ("migrated", "Attempts that ended because the policy moved the job.", "attempts"),
     ("resized", "Attempts that ended because the policy resized the job.", "attempts"),
     ("lease", "Attempts that ended with a lease.", "attempts"),
-    ("reclaimed", "Attempts that ended because a loaned server was reclaimed.", "attempts"),
+    ("reclaimed", "Attempts that ended because a loaned node was reclaimed.", "attempts"),
     ("packs", "Times two jobs were packed onto the same GPUs on trial; empty for policies that never do.", "packs"),
     ("packs_undone", "Of these, those undone because they did not pay.", "packs"),
-    ("servers_reclaimed", "Loaned servers that went back; empty for policies without loans.", "servers"),
+    ("nodes_reclaimed", "Loaned nodes that went back; empty for policies without loans.", "nodes"),
     ("reclaim_preemptions", "Times a job lost its GPUs by that.", "preemptions"),
     ("scale_ins", "Times a job lost only flexible workers by that.", "-"),
-    ("servers_lent", "Times a server came on loan from inference.", "servers"),
-    ("servers_late", "Times one was still on loan when inference needed it again.", "servers"),
-    ("late_server_s", "Server-seconds until these went back.", "s"),
-    ("machine_down", "Attempts that ended because a server went down.", "attempts"),
+    ("nodes_lent", "Times a node came on loan from inference.", "nodes"),
+    ("nodes_late", "Times one was still on loan when inference needed it again.", "nodes"),
+    ("late_node_s", "Node-seconds until these went back.", "s"),
+    ("machine_down", "Attempts that ended because a node went down.", "attempts"),
     ("failed", "Attempts that ended in a failure, as recorded.", "attempts"),
     ("overhead_gpu_h", "GPU-hours of overhead, all jobs."),
     ("lost_gpu_h", "GPU-hours of lost progress that had to be repeated, all jobs."),

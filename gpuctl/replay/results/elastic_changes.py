@@ -36,7 +36,7 @@ _ENDS = {"resized": "resized", "migrated": "migrated", "reclaimed": "reclaimed"}
 
 
 def changed(outcomes: Sequence[Outcome]) -> bool:
-    """Whether any policy moved, packed or resized jobs, or borrowed servers."""
+    """Whether any policy moved, packed or resized jobs, or borrowed nodes."""
     return any(times.size for outcome in outcomes for times in _events(outcome).values())
 
 
@@ -67,7 +67,7 @@ def changes(replays: Replays) -> ResultTable:
              jobs=replays.workload.size,
              periods=len(edges) - 1),
         section="replay_over_time", title="Loans, moves and packs over time", detail=True,
-        question="When did policies move, pack and resize jobs, and borrow servers?",
+        question="When did policies move, pack and resize jobs, and borrow nodes?",
         charts=(
             f"lines on=page name=chart-replay-changes x=t_s y={','.join(drawn)} series=policy calendar=ts counts=yes "
             'title="Loans, moves, packs and changes of size in each period, by policy"',

@@ -1,7 +1,7 @@
-"""Which job held GPUs of which server from when to when, in a window with so few allocations that each can be seen.
+"""Which job held GPUs of which node from when to when, in a window with so few allocations that each can be seen.
 
 The window lies around the busiest moment under the baseline, and is as long as it can be with at most `BARS`
-allocations of each policy; it is the same for all. Which GPUs of a server a job held is not known: a replay counts
+allocations of each policy; it is the same for all. Which GPUs of a node a job held is not known: a replay counts
 them.
 """
 
@@ -18,7 +18,7 @@ from gpuctl.core.notes import NamedValue, literal, note, together
 from gpuctl.core.numbers import lasting
 from gpuctl.replay.results import timelines
 from gpuctl.replay.results.result_tables import documented
-from gpuctl.replay.results.settings import calendar, servers_note, span
+from gpuctl.replay.results.settings import calendar, nodes_note, span
 from gpuctl.replay.results.time_slicing import of_pieces, spans
 
 if TYPE_CHECKING:
@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
     Window = tuple[float, float]
 
-SERVERS = 12
-"""At most so many servers, the first ones; a third of them such as come on loan, where there are any …"""
+NODES = 12
+"""At most so many nodes, the first ones; a third of them such as come on loan, where there are any …"""
 
 BARS = 120
 """… and allocations of a policy …"""
@@ -45,57 +45,57 @@ ALL_BARS = 480
 """… and of all policies together."""
 
 _MINUTE = 60.0
-_PARTS = ("server", "lent", "loan", "down", "job")
+_PARTS = ("node", "lent", "loan", "down", "job")
 _SCHEMA = {
-    "server": pl.String, "what": pl.String, "job": pl.String, "user": pl.String, "queue": pl.String,
+    "node": pl.String, "what": pl.String, "job": pl.String, "user": pl.String, "queue": pl.String,
     "gpus": pl.Int64, "counted_gpus": pl.Float64, "beside": pl.String, "t_s": pl.Float64, "t_end_s": pl.Float64,
     "attempt": pl.Int64, "end": pl.String,
 }  # fmt: skip
 
 
 def gantt(replays: Replays) -> ResultTable:
-    """Return the allocations of the window, and the servers that they are on.
+    """Return the allocations of the window, and the nodes that they are on.
 
     Raises:
         UsageError: the window that was asked for lies outside of the replay.
     """
-    servers, there = _servers(replays)
+    nodes, there = _nodes(replays)
     # before there is anything else of as many rows as attempts
     middle = _busiest_moment(replays) if replays.window is None else 0.0
-    held = [_held(o, replays.cluster, servers) for o in replays.outcomes]
+    held = [_held(o, replays.cluster, nodes) for o in replays.outcomes]
     most = max(1, min(BARS, ALL_BARS // len(held)))
     stays = [each.stays for each in held]
     window = _around(middle, replays, stays, most) if replays.window is None else _overlapping(replays, replays.window)
     frames: list[pl.DataFrame] = []
     cut: list[Note] = []
-    place = pl.col("server").replace_strict(servers, range(len(servers)), return_dtype=pl.Int64)
+    place = pl.col("node").replace_strict(nodes, range(len(nodes)), return_dtype=pl.Int64)
     for outcome, every in zip(replays.outcomes, held, strict=True):
         inside = every.stays.filter((pl.col("t_end_s") > window[0]) & (pl.col("t_s") < window[1]))
         jobs = every.told(_longest(inside, window, most))
         policy = NamedValue("policy", outcome.policy)
         if jobs.height < inside.height:
             cut.append(note("{policy} {of:,} of {all:,}", policy=policy, of=jobs.height, all=inside.height))
-        rows = pl.concat([_of_servers(outcome, replays.cluster, servers, window), _of_jobs(outcome, jobs)])
+        rows = pl.concat([_of_nodes(outcome, replays.cluster, nodes, window), _of_jobs(outcome, jobs)])
         rows = rows.sort(place, pl.col("what").cast(pl.Enum(_PARTS)), "t_s", maintain_order=True)
         frames.append(rows.insert_column(0, pl.Series("policy", [outcome.policy] * rows.height, dtype=pl.String)))
     population = note(
-        "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {servers:,} server{servers||s} of "
+        "Allocations in {length} from second {begin:,.0f} on, on {shown:,} of {nodes:,} node{nodes||s} of "
         "{cluster}.",
-        length=literal(lasting(window[1] - window[0])), begin=window[0], shown=len(servers), servers=there,
-        cluster=servers_note(replays.cluster),
+        length=literal(lasting(window[1] - window[0])), begin=window[0], shown=len(nodes), nodes=there,
+        cluster=nodes_note(replays.cluster),
     )  # fmt: skip
     return documented(
         "replay_gantt", pl.concat(frames).with_columns(calendar(replays.workload)), population,
-        section="replay_over_time", title="Which job was on which server", detail=True,
-        question="Which job held GPUs of which server, from when to when?",
-        notes=_notes(replays, cut, most, (len(servers), there)),
+        section="replay_over_time", title="Which job was on which node", detail=True,
+        question="Which job held GPUs of which node, from when to when?",
+        notes=_notes(replays, cut, most, (len(nodes), there)),
     )  # fmt: skip
 
 
-def _notes(replays: Replays, cut: list[Note], most: int, servers: tuple[int, int]) -> tuple[Note, ...]:
+def _notes(replays: Replays, cut: list[Note], most: int, nodes: tuple[int, int]) -> tuple[Note, ...]:
     found = []
-    if servers[0] < servers[1]:
-        found.append(note("Shown: {shown:,} of {there:,} server{there||s}.", shown=servers[0], there=servers[1]))
+    if nodes[0] < nodes[1]:
+        found.append(note("Shown: {shown:,} of {there:,} node{there||s}.", shown=nodes[0], there=nodes[1]))
     if replays.window is None:
         found.append(
             note(
@@ -111,68 +111,68 @@ def _notes(replays: Replays, cut: list[Note], most: int, servers: tuple[int, int
     return tuple(found)
 
 
-def _servers(replays: Replays) -> tuple[list[str], int]:
-    """The servers that are shown, and how many there are under any policy."""
-    every = list(dict.fromkeys(name for o in replays.outcomes for name in o.used(replays.cluster).servers))
-    own = set(replays.cluster.servers)
+def _nodes(replays: Replays) -> tuple[list[str], int]:
+    """The nodes that are shown, and how many there are under any policy."""
+    every = list(dict.fromkeys(name for o in replays.outcomes for name in o.used(replays.cluster).nodes))
+    own = set(replays.cluster.nodes)
     came = {name for o in replays.outcomes for name, _, _ in _loans(o)}
     others = sorted((name for name in every if name not in own), key=lambda name: name not in came)
-    some = min(len(others), max(SERVERS // 3, SERVERS - len(own)))
-    return list(replays.cluster.servers)[: SERVERS - some] + sorted(others[:some], key=every.index), len(every)
+    some = min(len(others), max(NODES // 3, NODES - len(own)))
+    return list(replays.cluster.nodes)[: NODES - some] + sorted(others[:some], key=every.index), len(every)
 
 
 def _loans(outcome: Outcome) -> list[tuple[str, float, float]]:
-    """Server, seconds from which and until which, of each loan; the end of the replay where it did not end."""
+    """Node, seconds from which and until which, of each loan; the end of the replay where it did not end."""
     since: dict[int, float] = {}
     found = []
-    for t, server, lent in outcome.log.loans():
+    for t, node, lent in outcome.log.loans():
         if lent:
-            since.setdefault(server, t)
-        elif server in since:
-            found.append((outcome.log.servers[server], since.pop(server), t))
-    return found + [(outcome.log.servers[server], t, outcome.end_s) for server, t in since.items()]
+            since.setdefault(node, t)
+        elif node in since:
+            found.append((outcome.log.nodes[node], since.pop(node), t))
+    return found + [(outcome.log.nodes[node], t, outcome.end_s) for node, t in since.items()]
 
 
 @dataclass(frozen=True)
 class _Allocations:
-    """All allocations on some servers; attempts that follow each other at once, on as many GPUs there, are one.
+    """All allocations on some nodes; attempts that follow each other at once, on as many GPUs there, are one.
 
     Attributes:
-        stays: ``row`` (of the first attempt) and ``last`` (of the last one), ``server`` (its number), ``gpus``,
+        stays: ``row`` (of the first attempt) and ``last`` (of the last one), ``node`` (its number), ``gpus``,
             ``t_s``, ``t_end_s``, and which of `gpu_s` are of it: ``first`` and how many, ``pieces``.
         gpu_s: GPU-seconds of each attempt there that counted for it.
-        servers: all names.
+        nodes: all names.
     """
 
     stays: pl.DataFrame
     gpu_s: Floats
-    servers: Sequence[str]
+    nodes: Sequence[str]
 
     def told(self, stays: pl.DataFrame) -> pl.DataFrame:
-        """Some of the allocations, with names of servers, and the GPU-seconds that counted for each."""
+        """Some of the allocations, with names of nodes, and the GPU-seconds that counted for each."""
         sums = [
             float(self.gpu_s[first : first + pieces].sum()) for first, pieces in stays["first", "pieces"].iter_rows()
         ]
-        names = pl.Series("server", self.servers, dtype=pl.String).gather(stays["server"])
+        names = pl.Series("node", self.nodes, dtype=pl.String).gather(stays["node"])
         return stays.with_columns(names, pl.col("gpus").cast(pl.Int64), pl.Series("gpu_s", sums, pl.Float64))
 
 
-def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> _Allocations:
+def _held(outcome: Outcome, given: Cluster, nodes: Sequence[str]) -> _Allocations:
     cluster = outcome.used(given)
     held = timelines.attempts(outcome)
-    row, server, gpus = timelines.pieces_of(outcome, cluster, held)
-    number = {name: k for k, name in enumerate(cluster.servers)}
-    wanted = np.zeros(len(cluster.servers), dtype=bool)
-    wanted[[number[name] for name in servers if name in number]] = True
-    piece = np.flatnonzero(wanted[server] & (held.end > held.start)[row])
+    row, node, gpus = timelines.pieces_of(outcome, cluster, held)
+    number = {name: k for k, name in enumerate(cluster.nodes)}
+    wanted = np.zeros(len(cluster.nodes), dtype=bool)
+    wanted[[number[name] for name in nodes if name in number]] = True
+    piece = np.flatnonzero(wanted[node] & (held.end > held.start)[row])
     # columns one by one: of millions of attempts a frame of them, and its sorted copy, would take most of all memory
-    piece = piece[np.lexsort((row[piece], held.start[row[piece]], server[piece], held.job[row[piece]]))]
-    row, server, gpus = row[piece], server[piece], gpus[piece]
+    piece = piece[np.lexsort((row[piece], held.start[row[piece]], node[piece], held.job[row[piece]]))]
+    row, node, gpus = row[piece], node[piece], gpus[piece]
     shared = outcome.attempts["shared"].to_numpy()
     this, before = row[1:], row[:-1]
     other = np.ones(row.size, dtype=bool)
     other[1:] = held.job[this] != held.job[before]
-    other[1:] |= (server[1:] != server[:-1]) | (gpus[1:] != gpus[:-1])
+    other[1:] |= (node[1:] != node[:-1]) | (gpus[1:] != gpus[:-1])
     other[1:] |= held.start[this] != held.end[before]
     other[1:] |= shared[this] | shared[before]
     first = np.flatnonzero(other)
@@ -180,13 +180,13 @@ def _held(outcome: Outcome, given: Cluster, servers: Sequence[str]) -> _Allocati
     begins, ends = row[first], row[after - 1]
     stays = pl.DataFrame(
         {
-            "row": begins, "last": ends, "server": server[first].astype(np.int32), "gpus": gpus[first].astype(np.int32),
+            "row": begins, "last": ends, "node": node[first].astype(np.int32), "gpus": gpus[first].astype(np.int32),
             "t_s": held.start[begins], "t_end_s": held.end[ends],
             "first": first.astype(np.uint32), "pieces": (after - first).astype(np.uint32),
         }
     ).sort("t_s", "row")  # fmt: skip
     seconds = gpus * (held.end[row] - held.start[row]) if outcome.turns is None else _counted(outcome)[piece]
-    return _Allocations(stays, seconds, cluster.servers)
+    return _Allocations(stays, seconds, cluster.nodes)
 
 
 def _overlapping(replays: Replays, window: Window) -> Window:
@@ -238,20 +238,20 @@ def _longest(inside: pl.DataFrame, window: Window, most: int) -> pl.DataFrame:
     return inside[best.sort()]
 
 
-def _of_servers(outcome: Outcome, given: Cluster, servers: Sequence[str], window: Window) -> pl.DataFrame:
-    """The servers themselves, and when they were on loan or down."""
+def _of_nodes(outcome: Outcome, given: Cluster, nodes: Sequence[str], window: Window) -> pl.DataFrame:
+    """The nodes themselves, and when they were on loan or down."""
     cluster = outcome.used(given)
-    gpus = dict(zip(cluster.servers, cluster.gpus.tolist(), strict=True))
+    gpus = dict(zip(cluster.nodes, cluster.gpus.tolist(), strict=True))
     loans = _loans(outcome)
-    own = set(given.servers)
+    own = set(given.nodes)
     number, down, up = timelines.down_times(given, *window)
-    rows = [("server" if name in own else "lent", name, *window) for name in servers if name in gpus]
+    rows = [("node" if name in own else "lent", name, *window) for name in nodes if name in gpus]
     rows += [("loan", *loan) for loan in loans if loan[1] < window[1] and loan[2] > window[0]]
-    rows += [("down", given.servers[k], a, b) for k, a, b in zip(number, down.tolist(), up.tolist(), strict=True)]
-    shown = [row for row in rows if row[1] in servers]
+    rows += [("down", given.nodes[k], a, b) for k, a, b in zip(number, down.tolist(), up.tolist(), strict=True)]
+    shown = [row for row in rows if row[1] in nodes]
     return pl.DataFrame(
         [
-            {"what": what, "server": name, "t_s": a, "t_end_s": b, "gpus": gpus[name] if what in _PARTS[:2] else None}
+            {"what": what, "node": name, "t_s": a, "t_end_s": b, "gpus": gpus[name] if what in _PARTS[:2] else None}
             for what, name, a, b in shown
         ],
         schema=_SCHEMA,
@@ -266,7 +266,7 @@ def _of_jobs(outcome: Outcome, jobs: pl.DataFrame) -> pl.DataFrame:
     host = names["job"].gather(rows["job"].gather(own["group"]))
     return pl.DataFrame(
         {
-            "server": jobs["server"], "what": pl.Series(["job"] * jobs.height, dtype=pl.String), "job": who["job"],
+            "node": jobs["node"], "what": pl.Series(["job"] * jobs.height, dtype=pl.String), "job": who["job"],
             "user": who["user"], "queue": who["queue"], "gpus": jobs["gpus"],
             "counted_gpus": (jobs["gpu_s"] / (jobs["t_end_s"] - jobs["t_s"])).round(6),
             "beside": pl.select(pl.when(own["shared"]).then(host)).to_series(), "t_s": jobs["t_s"],
@@ -278,7 +278,7 @@ def _of_jobs(outcome: Outcome, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def _counted(outcome: Outcome) -> Floats:
-    """GPU-seconds that counted for the attempt of each piece, on its server, where jobs took turns."""
+    """GPU-seconds that counted for the attempt of each piece, on its node, where jobs took turns."""
     found = spans(outcome)
     number, piece, part = of_pieces(outcome, found)
     seconds = part * (found.end - found.start)[number]

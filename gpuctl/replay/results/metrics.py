@@ -149,7 +149,7 @@ def use(outcome: Outcome, cluster: Cluster) -> dict[str, float | None]:
 def share_pct(part: float, whole: float) -> float | None:
     """Return a share in percent; None where there is no whole, and where it would be above 100 %.
 
-    More GPU-hours than the servers had are a contradiction (`overfull`), and no utilization.
+    More GPU-hours than the nodes had are a contradiction (`overfull`), and no utilization.
     """
     if whole <= 0:
         return None
@@ -158,7 +158,7 @@ def share_pct(part: float, whole: float) -> float | None:
 
 
 def overfull(figures: dict[str, float | None]) -> bool:
-    """Whether the figures of `use` are withheld since jobs held more GPU-hours than the servers that were up had."""
+    """Whether the figures of `use` are withheld since jobs held more GPU-hours than the nodes that were up had."""
     return figures["utilization_pct"] is None and bool(figures["available_gpu_h"])
 
 
@@ -175,7 +175,7 @@ def goodput_loaded(outcome: Outcome, cluster: Cluster) -> float | None:
 
     It does not depend on who ends last. Work counts at reference speed, so that progress which is slow, or faster on
     other GPUs, counts for what it is. None where all jobs were submitted at one instant,
-    and where faster GPUs did more work than these servers could have done at reference speed.
+    and where faster GPUs did more work than these nodes could have done at reference speed.
     """
     begin, end = (outcome.jobs["submit_s"].min(), outcome.jobs["submit_s"].max())
     if outcome.loaded_gpu_s is None or not isinstance(begin, float) or not isinstance(end, float):
@@ -185,9 +185,9 @@ def goodput_loaded(outcome: Outcome, cluster: Cluster) -> float | None:
 
 
 def _available(cluster: Cluster, begin: float, end: float) -> float:
-    """GPU-seconds of servers that were up."""
-    server, down, up = down_times(cluster, begin, end)
-    return cluster.total_gpus * (end - begin) - float((np.asarray(cluster.gpus)[server] * (up - down)).sum())
+    """GPU-seconds of nodes that were up."""
+    node, down, up = down_times(cluster, begin, end)
+    return cluster.total_gpus * (end - begin) - float((np.asarray(cluster.gpus)[node] * (up - down)).sum())
 
 
 def fairness(

@@ -32,12 +32,12 @@ UNKNOWN = note(
     "How near this replay is to the trace is not known: it was not compared with it. Differences smaller than the "
     "model's own error prove nothing; gpuctl calibrate measures that."
 )
-"""Where nothing of the trace can be held against the replay, as on other servers than its own."""
+"""Where nothing of the trace can be held against the replay, as on other nodes than its own."""
 
 
 @dataclass(frozen=True)
 class OwnRules:
-    """Replays of a trace as it was: its jobs, its servers, and rules that may be its own.
+    """Replays of a trace as it was: its jobs, its nodes, and rules that may be its own.
 
     Attributes:
         outcomes: one a policy; of these the nearest counts. Where the rules were calibrated, the one replay under them.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.results.model_error import Nearness
 
 _SPEC = re.compile(r"\d+x\d+|pool:\d+", re.ASCII)
-"""What users call servers that are given by number and size."""
+"""What users call nodes that are given by number and size."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Replays:
             "{size:,} job{size||s} of {name}, replayed on {name_2}",
             size=self.workload.size,
             name=NamedValue("cluster", self.workload.name),
-            name_2=servers_note(self.cluster),
+            name_2=nodes_note(self.cluster),
         )
         if not left_out:
             return note("{text}; no warm-up excluded.", text=text)
@@ -130,12 +130,10 @@ def settings(replays: Replays) -> dict[str, Note]:
             jobs=replays.workload.size,
         ),
         "cluster": note(
-            "{name}, {gpus:,} GPU{gpus||s}{servers}",
-            name=servers_note(replays.cluster),
+            "{name}, {gpus:,} GPU{gpus||s}{nodes}",
+            name=nodes_note(replays.cluster),
             gpus=replays.cluster.total_gpus,
-            servers=note("")
-            if replays.cluster.pool
-            else note(" on {k:,} server{k||s}", k=len(replays.cluster.servers)),
+            nodes=note("") if replays.cluster.pool else note(" on {k:,} node{k||s}", k=len(replays.cluster.nodes)),
         ),
         "quotas": literal(replays.cluster.quota_source),
         "told true run times": listed("policy", oracles) if oracles else note("none of the policies"),
@@ -165,8 +163,8 @@ def _value(value: object) -> Note:
     return named("value", value) if isinstance(value, str) else literal(str(value))
 
 
-def servers_note(cluster: Cluster) -> Note:
-    """What the servers are called: those of --cluster by number and size, else by a name."""
+def nodes_note(cluster: Cluster) -> Note:
+    """What the nodes are called: those of --cluster by number and size, else by a name."""
     if _SPEC.fullmatch(cluster.name):
         return literal(cluster.name)
     return named("cluster", cluster.name)

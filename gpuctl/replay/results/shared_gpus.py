@@ -1,6 +1,6 @@
 """GPUs with several jobs on them: how much of each counts for whom.
 
-A guest is on the first GPUs of its host's pieces, so that of two jobs on a server's shared GPUs the one with fewer has
+A guest is on the first GPUs of its host's pieces, so that of two jobs on a node's shared GPUs the one with fewer has
 all of its own in common with the other. A GPU counts once: in equal parts for the jobs on it (GPU-seconds of jobs), and
 for the one whose it is (`busy` levels, queues).
 """
@@ -47,8 +47,8 @@ def portions(outcome: Outcome) -> Floats:
     at = np.flatnonzero(together)
     if not at.size:
         return np.asarray(counted)
-    keys = pl.DataFrame({"at": at, "group": group[at], "server": outcome.pieces["server"].to_numpy()[at]})
-    for rows in keys.group_by("group", "server").agg("at")["at"].to_list():
+    keys = pl.DataFrame({"at": at, "group": group[at], "node": outcome.pieces["node"].to_numpy()[at]})
+    for rows in keys.group_by("group", "node").agg("at")["at"].to_list():
         piece = np.array(rows)
         counted[piece] = _in_parts(start[piece], end[piece], gpus[piece])
     return np.asarray(counted)

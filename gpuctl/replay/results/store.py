@@ -229,7 +229,7 @@ def _jobs(part: _Part) -> pl.DataFrame:
     )
     kinds = np.array([*w.gpu_types, None], object)
     rows = part.outcome.jobs.with_row_index("number").with_columns(
-        c("number").cast(pl.Int32), c("servers").replace(0, None), source_state=c("state"),
+        c("number").cast(pl.Int32), c("nodes").replace(0, None), source_state=c("state"),
         state=pl.Series(_final(part), dtype=pl.String),
         gpu_type=pl.Series(kinds[w.gpu_type].tolist(), dtype=pl.String),
         time_limit_s=pl.Series(w.time_limit).fill_nan(None).round().cast(pl.Int64),
@@ -238,7 +238,7 @@ def _jobs(part: _Part) -> pl.DataFrame:
     return rows.join(runs, left_on="number", right_on="job", how="left", maintain_order="left").select(
         *part.common(), "job", "queue", "state", "source_state", "gpu_type", "time_limit_s", "account", "qos",
         "run_sum_s", "run_last_s", user=pl.when(c("user") != "").then("user"), gpus=c("gpus").cast(pl.Float64),
-        nodes=c("servers").cast(pl.Int32), attempts=c("tries").fill_null(0).cast(pl.Int32),
+        nodes=c("nodes").cast(pl.Int32), attempts=c("tries").fill_null(0).cast(pl.Int32),
         submit_ts=part.ts("submit_s"), eligible_ts=part.ts("eligible_s"), start_ts=part.ts("start_s"),
         end_ts=part.ts("end_s"), wait_s=c("start_s") - c("submit_s"), run_span_s=c("end_s") - c("start_s"),
         quirks=pl.lit([], pl.List(pl.String)),
@@ -256,12 +256,12 @@ def _attempts(part: _Part) -> pl.DataFrame:
     c = pl.col
     jobs = part.outcome.jobs.select("submit_s", "eligible_s", id="job", final=pl.Series(_final(part), dtype=pl.String))
     jobs = jobs.with_row_index("job").with_columns(c("job").cast(pl.Int32))
-    servers = part.outcome.pieces.group_by("row").agg(servers=c("server").n_unique().cast(pl.Int32))
+    nodes = part.outcome.pieces.group_by("row").agg(servers=c("node").n_unique().cast(pl.Int32))
     rows = (
         part.outcome.attempts.with_row_index("row")
         .with_columns(c("row").cast(pl.Int32), c("end").cast(pl.String), gpus=pl.Series(shared_gpus(part.outcome)[0]))
         .join(jobs, on="job", maintain_order="left")
-        .join(servers, on="row", how="left", maintain_order="left")
+        .join(nodes, on="row", how="left", maintain_order="left")
         .sort("job", "attempt")
     )
     first = c("attempt") == 0
@@ -283,7 +283,7 @@ def _placements(part: _Part) -> pl.DataFrame:
     rows = part.outcome.attempts.select("job", "attempt").with_row_index("row").with_columns(c("row").cast(pl.Int32))
     pieces = part.outcome.pieces.with_columns(gpus=pl.Series(shared_gpus(part.outcome)[1]))
     pieces = pieces.join(rows, on="row", maintain_order="left").join(ids, on="job", maintain_order="left")
-    machine = pl.Series(part.cluster.servers, dtype=pl.String).gather(pieces["server"])
+    machine = pl.Series(part.cluster.nodes, dtype=pl.String).gather(pieces["node"])
     return pieces.with_columns(machine.alias("machine")).select(
         *part.common(), "machine", job="id", attempt=c("attempt").cast(pl.Int32), gpus=c("gpus").cast(pl.Float64)
     )
@@ -294,7 +294,7 @@ def _machines(part: _Part) -> pl.DataFrame:
     kinds = np.array([*(cluster.gpu_types or part.workload.gpu_types), None], object)
     return pl.DataFrame(
         {
-            "machine": pl.Series(cluster.servers, dtype=pl.String),
+            "machine": pl.Series(cluster.nodes, dtype=pl.String),
             "rack": pl.Series([cluster.racks[rack] for rack in cluster.rack.tolist()], dtype=pl.String),
             "gpus_labelled": pl.Series(cluster.gpus).cast(pl.Int32),
             "gpu_type": pl.Series(kinds[cluster.gpu_type].tolist(), dtype=pl.String),
@@ -317,10 +317,10 @@ def _queues(part: _Part) -> pl.DataFrame:
 
 
 def _queue_machines(part: _Part) -> pl.DataFrame:
-    names = np.array(part.cluster.servers, object)
+    names = np.array(part.cluster.nodes, object)
     pairs = [
         (queue, machine)
-        for queue, own in zip(part.workload.queues, part.cluster.queue_servers, strict=False)
+        for queue, own in zip(part.workload.queues, part.cluster.queue_nodes, strict=False)
         if own is not None
         for machine in names[own].tolist()
     ]
@@ -332,7 +332,7 @@ def _machine_events(part: _Part) -> pl.DataFrame:
     down = np.zeros((0, 3)) if part.cluster.down is None else part.cluster.down
     rows = pl.DataFrame(
         {
-            "machine": pl.Series([part.cluster.servers[k] for k in down[:, 0].astype(int).tolist()], dtype=pl.String),
+            "machine": pl.Series([part.cluster.nodes[k] for k in down[:, 0].astype(int).tolist()], dtype=pl.String),
             "from_s": down[:, 1],
             "to_s": np.where(np.isinf(down[:, 2]), np.nan, down[:, 2]),
         }

@@ -22,9 +22,9 @@ from gpuctl.replay.results.settings import (
     Replays,
     Unchanged,
     calendar,
+    nodes_note,
     oracle_note,
     policy_notes,
-    servers_note,
     settings,
     span,
     warnings,
@@ -53,8 +53,8 @@ SECTIONS = (
 
 _PERCENTILES = note("Percentiles interpolate linearly between the two nearest values.")
 COUNTED = (
-    "packs", "packs_undone", "servers_reclaimed", "reclaim_preemptions", "scale_ins", "servers_lent", "servers_late",
-    "late_server_s",
+    "packs", "packs_undone", "nodes_reclaimed", "reclaim_preemptions", "scale_ins", "nodes_lent", "nodes_late",
+    "late_node_s",
 )  # fmt: skip
 """What some policies count, by the names of `Outcome.counts`."""
 
@@ -125,7 +125,7 @@ def result(
     absent |= set() if elastic_changes.resized(named) else {"replay_gpus"}
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
     return Analysis(
-        cluster=note("{jobs} on {servers}", jobs=NamedValue("cluster", workload.name), servers=servers_note(cluster)),
+        cluster=note("{jobs} on {nodes}", jobs=NamedValue("cluster", workload.name), nodes=nodes_note(cluster)),
         tables=tuple(_made(make, replays) for make in wanted),
         sections=tuple(s for s in SECTIONS if compared or s[0] != "replay_compared"),
         sources=sources,
@@ -149,7 +149,7 @@ def _overfull(rows: list[dict[str, Any]]) -> list[Note]:
         return []
     return [
         note(
-            "more GPU-hours were held than the servers that were up had under {named}: utilization and goodput are "
+            "more GPU-hours were held than the nodes that were up had under {named}: utilization and goodput are "
             "withheld, as a share above 100 % contradicts itself",
             named=listed("policy", named),
         )
@@ -239,7 +239,7 @@ def _preemptions(replays: Replays) -> ResultTable:
         )
     return _table(
         "replay_preemptions",
-        pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64) | {"late_server_s": pl.Float64}),
+        pl.DataFrame(rows, schema_overrides=dict.fromkeys(COUNTED, pl.Int64) | {"late_node_s": pl.Float64}),
         note(
             "{size:,} job{size||s} of {name}, all counted.",
             size=replays.workload.size, name=NamedValue("cluster", replays.workload.name),
@@ -416,19 +416,19 @@ def _heatmap(replays: Replays) -> ResultTable:
     share = pl.col("busy_pct")
     # sums of floats may miss all by less than anyone can see; more than all contradicts itself
     possible = pl.when(share <= 100 + metrics.ROUNDING).then(share.clip(upper_bound=100))
-    labels = pl.DataFrame({"row": np.arange(len(names)), "servers": pl.Series(names, dtype=pl.String)})
+    labels = pl.DataFrame({"row": np.arange(len(names)), "nodes": pl.Series(names, dtype=pl.String)})
     frame = pl.concat(frames).with_columns(busy_pct=possible).join(times, on="bin", how="left", maintain_order="left")
     frame = frame.join(labels, on="row", how="left", maintain_order="left").with_columns(calendar(replays.workload))
     return _table(
         "replay_heatmap", frame,
         note(
-            "All {servers:,} server{servers||s} of {cluster} in {rows:,} row{rows||s}, {periods} equal "
+            "All {nodes:,} node{nodes||s} of {cluster} in {rows:,} row{rows||s}, {periods} equal "
             "period{periods||s}.",
-            servers=len(replays.cluster.servers), cluster=servers_note(replays.cluster), rows=len(names),
+            nodes=len(replays.cluster.nodes), cluster=nodes_note(replays.cluster), rows=len(names),
             periods=len(edges) - 1,
         ),
-        section="replay_over_time", title="Occupancy of the servers", detail=True,
-        question="Which servers were full, and when?",
+        section="replay_over_time", title="Occupancy of the nodes", detail=True,
+        question="Which nodes were full, and when?",
     )  # fmt: skip
 
 

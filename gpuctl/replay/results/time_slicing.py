@@ -1,4 +1,4 @@
-"""What counts of attempts whose jobs took turns on crowded servers: GPUs and speed that change while they last.
+"""What counts of attempts whose jobs took turns on crowded nodes: GPUs and speed that change while they last.
 
 Where no jobs took turns an attempt counts with all of its GPUs from the second on from which they are its own.
 """

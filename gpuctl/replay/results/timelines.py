@@ -1,4 +1,4 @@
-"""Levels over time of a replay: jobs that run and wait, GPUs that are busy, and how full each server was.
+"""Levels over time of a replay: jobs that run and wait, GPUs that are busy, and how full each node was.
 
 All is made from the attempts of an `Outcome` with sorting and running sums; nothing steps through time.
 """
@@ -31,7 +31,7 @@ HEAT_BINS = 100
 
 HEAT_ROWS = 64
 BATCH = 100_000
-"""… and rows: where there are more servers, neighbours share a row."""
+"""… and rows: where there are more nodes, neighbours share a row."""
 
 NEVER_QUEUED = ("unplaceable", "rejected", "held")
 """States at the end of jobs that never stood in the queue; neither waiting nor contention counts them."""
@@ -78,7 +78,7 @@ def window(outcome: Outcome) -> tuple[float, float]:
     """Return the seconds between which a replay is measured.
 
     From the first submission to the moment at which no job ran or waited any more: the last end of an attempt, or the
-    end of the replay where a job was left running, waiting or held. What only the cluster does after that (a server
+    end of the replay where a job was left running, waiting or held. What only the cluster does after that (a node
     that comes up again) is not measured.
     """
     begin = _least(outcome.jobs["submit_s"])
@@ -89,16 +89,16 @@ def window(outcome: Outcome) -> tuple[float, float]:
 
 
 def down_times(cluster: Cluster, begin: float, end: float) -> tuple[Ints, Floats, Floats]:
-    """Return when servers were down within a window, overlapping times of one server merged.
+    """Return when nodes were down within a window, overlapping times of one node merged.
 
     Returns:
-        Server numbers, seconds from which and seconds until which, by server and time.
+        Node numbers, seconds from which and seconds until which, by node and time.
     """
     rows = np.empty((0, 3)) if cluster.down is None else np.asarray(cluster.down, dtype=np.float64).reshape(-1, 3)
     first, last = np.clip(rows[:, 1], begin, end), np.clip(rows[:, 2], begin, end)
     rows = np.stack((rows[:, 0], first, last), axis=1)[last > first]
     rows = rows[np.lexsort((rows[:, 1], rows[:, 0]))]
-    # Each server gets a stretch of its own on one axis, so that one running maximum serves all of them.
+    # Each node gets a stretch of its own on one axis, so that one running maximum serves all of them.
     shift = rows[:, 0] * (end - begin + 1.0)
     reach = np.maximum.accumulate(rows[:, 2] + shift) if len(rows) else shift
     opens = np.ones(len(rows), dtype=bool)
@@ -146,8 +146,8 @@ def exact_levels(outcome: Outcome, cluster: Cluster, *, until: float | None = No
     # of jobs that did not stand in the queue no attempt counts
     mine = inside[held.job]
     own = np.where(inside, outcome.jobs["gpus"].to_numpy(), 0).astype(np.int32)[held.job]
-    server, down, up = down_times(cluster, begin, end)
-    size = np.asarray(cluster.gpus, dtype=np.int64)[server]
+    node, down, up = down_times(cluster, begin, end)
+    size = np.asarray(cluster.gpus, dtype=np.int64)[node]
     changes = [held.start, held.end, arrive, leave, down, up]
     changes += [] if np.array_equal(held.own, held.start) else [held.own]
     changes += [] if outcome.turns is None else [spans(outcome).start]
@@ -225,23 +225,23 @@ def idle_despite_wait(outcome: Outcome, cluster: Cluster) -> float:
 def occupancy(
     outcome: Outcome, cluster: Cluster, edges: Floats, *, rows: int = HEAT_ROWS
 ) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Return how full each server was in each period.
+    """Return how full each node was in each period.
 
     Args:
         outcome: of the replay.
-        cluster: its servers; where there are more than ``rows``, neighbours in its order are put together, as many in
-            each row as go evenly (sizes differ by at most one). Servers that only this policy had follow, in up to a
+        cluster: its nodes; where there are more than ``rows``, neighbours in its order are put together, as many in
+            each row as go evenly (sizes differ by at most one). Nodes that only this policy had follow, in up to a
             quarter as many rows of their own, so that rows of one name are the same under every policy.
         edges: rising seconds of equal bins, shape (bins + 1,).
         rows: at most so many.
 
     Returns:
         One row a (row, bin), bins within rows: ``row`` (0-based), ``bin`` (0-based), ``busy_pct`` (GPUs held, mean over
-        the bin, of all GPUs of these servers, whether up or down), ``down_pct`` (GPUs of servers that were down); and
+        the bin, of all GPUs of these nodes, whether up or down), ``down_pct`` (GPUs of nodes that were down); and
         the names of the rows.
     """
-    common, cluster = len(cluster.servers), outcome.used(cluster)
-    own = len(cluster.servers) - common
+    common, cluster = len(cluster.nodes), outcome.used(cluster)
+    own = len(cluster.nodes) - common
     shared, more = min(rows, common), min(max(rows // 4, 1), own)
     lines, bins = shared + more, len(edges) - 1
     line = np.append(
@@ -251,16 +251,16 @@ def occupancy(
     capacity = np.bincount(line, weights=gpus, minlength=lines) * float(edges[1] - edges[0])
     held = attempts(outcome)
     if outcome.turns is None:
-        piece, server, got = pieces_of(outcome, cluster, held)
-        busy = _areas((line, server), ((held.own, piece), (held.end, piece)), got, edges, lines)
+        piece, node, got = pieces_of(outcome, cluster, held)
+        busy = _areas((line, node), ((held.own, piece), (held.end, piece)), got, edges, lines)
     else:
         found = spans(outcome)
         span, piece, counted = of_pieces(outcome, found)
-        server = outcome.pieces["server"].to_numpy()[piece]
-        busy = _areas((line, server), ((found.start, span), (found.end, span)), counted, edges, lines)
-    down_server, down, up = down_times(cluster, float(edges[0]), float(edges[-1]))
+        node = outcome.pieces["node"].to_numpy()[piece]
+        busy = _areas((line, node), ((found.start, span), (found.end, span)), counted, edges, lines)
+    down_node, down, up = down_times(cluster, float(edges[0]), float(edges[-1]))
     every = np.arange(down.size)
-    lost = _areas((line, down_server), ((down, every), (up, every)), gpus[down_server], edges, lines)
+    lost = _areas((line, down_node), ((down, every), (up, every)), gpus[down_node], edges, lines)
     with np.errstate(invalid="ignore", divide="ignore"):
         shares = [np.where(capacity[:, None] > 0, 100 * a / capacity[:, None], 0.0).ravel() for a in (busy, lost)]
     frame = pl.DataFrame(
@@ -272,25 +272,24 @@ def occupancy(
             "down_pct": np.maximum(shares[1], 0.0),
         }
     )
-    return frame, _row_names(cluster.servers, line, lines)
+    return frame, _row_names(cluster.nodes, line, lines)
 
 
 def pieces_of(outcome: Outcome, cluster: Cluster, held: Attempts) -> tuple[Ints, Ints, Ints]:
-    """Return the places of all attempts: the attempt's row, the server's number, and GPUs there."""
+    """Return the places of all attempts: the attempt's row, the node's number, and GPUs there."""
     pieces = outcome.pieces
-    if pieces.height == 0 and len(cluster.servers) == 1:
+    if pieces.height == 0 and len(cluster.nodes) == 1:
         # A pool has one place: what is held is held there.
         return np.arange(held.job.size), np.zeros(held.job.size, dtype=np.int64), held.gpus
-    row, server, gpus = (pieces[name].to_numpy() for name in ("row", "server", "gpus"))
-    return row, server, gpus
+    row, node, gpus = (pieces[name].to_numpy() for name in ("row", "node", "gpus"))
+    return row, node, gpus
 
 
-def _row_names(servers: tuple[str, ...], line: Ints, lines: int) -> tuple[str, ...]:
+def _row_names(nodes: tuple[str, ...], line: Ints, lines: int) -> tuple[str, ...]:
     first = np.searchsorted(line, np.arange(lines), side="left")
     last = np.searchsorted(line, np.arange(lines), side="right") - 1
     return tuple(
-        servers[a] if a == b else f"{servers[a]} to {servers[b]}"
-        for a, b in zip(first.tolist(), last.tolist(), strict=True)
+        nodes[a] if a == b else f"{nodes[a]} to {nodes[b]}" for a, b in zip(first.tolist(), last.tolist(), strict=True)
     )
 
 
@@ -357,7 +356,7 @@ def _areas(
     They are gone through in batches, so that few arrays as long as all of them are made.
 
     Args:
-        line: lines of servers, and the server of each interval.
+        line: lines of nodes, and the node of each interval.
         ends: begins of something, and of which of them each interval has its begin; the same of ends.
         weight: of each interval.
         edges: rising seconds of equal bins.

@@ -175,7 +175,7 @@ class _Eye:
         if not self._rows:
             raise InputError(
                 f"{self._simulation.workload.name}: {self._simulation.policy.name} never had a choice between jobs",
-                hint="more load (--scale-load), or fewer servers (--cluster)",
+                hint="more load (--scale-load), or fewer nodes (--cluster)",
             )
         number = np.repeat(np.arange(len(self._rows)), [len(each) for each in self._rows])
         return Decisions(

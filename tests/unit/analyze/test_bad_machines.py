@@ -250,7 +250,7 @@ def test_in_a_store_what_only_users_bring_about_blames_no_machine(tmp_path: Path
                 site.log(f"j{number}", 0, ("t_denied", 1, "Permission denied"))
             start = 30 * number + 1500
             site.job(f"j{number}", (state, start, start + 5), on=(machine,), user=f"u{number // 4}", gpus=2)
-    table = table_of(run(tmp_path, tmp_path / "t.duckdb"), "failure_machines")
+    table = table_of(run(tmp_path, tmp_path / "t.duckdb"), "failure_nodes")
     rows = {row["machine"]: row for row in table.frame.to_dicts()}
     # each user has an attempt of 2 GPUs on each machine; on m0 it fails, on m1 its time is over, on m2 it may not read
     assert (rows["m0"]["failures"], rows["m0"]["expected"]) == (10, pytest.approx(10 / 2))

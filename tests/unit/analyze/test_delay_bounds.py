@@ -15,7 +15,7 @@ from gpuctl.analyze.run import analyze
 from gpuctl.core.causes import CAUSES, main_cause, may_be_main
 from gpuctl.store.database import Store
 from tests.unit.analyze.failure_store import Site
-from tests.unit.analyze.test_delays import holdings, servers, waits
+from tests.unit.analyze.test_delays import holdings, nodes, waits
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -30,9 +30,9 @@ def ranges(cluster: delays.Cluster, asked: delays.Waits, known: delay_bounds.Dou
 
 @pytest.fixture
 def full() -> delays.Cluster:
-    """Two servers of 4 GPUs, both held until 30, then one of them until 50; no quota."""
+    """Two nodes of 4 GPUs, both held until 30, then one of them until 50; no quota."""
     held = holdings((0, 30, 4, 0), (0, 50, 4, 0))
-    return delays.Cluster(held, (servers([4, 4], [0, 0], (0, 30, 0, 4), (0, 50, 1, 4)),), np.array([INF]), 0.0)
+    return delays.Cluster(held, (nodes([4, 4], [0, 0], (0, 30, 0, 4), (0, 50, 1, 4)),), np.array([INF]), 0.0)
 
 
 def test_without_doubts_both_ends_are_the_seconds_themselves(full: delays.Cluster) -> None:
@@ -57,17 +57,17 @@ def test_quotas_that_may_be_smaller_open_what_they_would_forbid(full: delays.Clu
     assert ranges(held_to, waits((10, 40, 4, 0)), delay_bounds.Doubts(sure))["fair_share"] == (20, 20)
 
 
-def test_larger_servers_open_capacity_and_never_close_what_was_free(full: delays.Cluster) -> None:
+def test_larger_nodes_open_capacity_and_never_close_what_was_free(full: delays.Cluster) -> None:
     larger = doubts.larger(full.pools[0], np.array([8, 4]))
     found = ranges(full, waits((10, 40, 4, 0)), delay_bounds.Doubts(larger=(larger,)))
     assert found["capacity"] == (0, 20)
     assert found["scheduler"] == (10, 30)
 
 
-def test_a_server_without_a_job_for_hours_may_have_been_down() -> None:
+def test_a_node_without_a_job_for_hours_may_have_been_down() -> None:
     hour = 3600.0
     held = holdings((0, 10 * hour, 4, 0), (5 * hour, 6 * hour, 4, 0))
-    pool = servers([4, 4], [0, 0], (0, 10 * hour, 0, 4), (5 * hour, 6 * hour, 1, 4))
+    pool = nodes([4, 4], [0, 0], (0, 10 * hour, 0, 4), (5 * hour, 6 * hour, 1, 4))
     cluster = delays.Cluster(held, (pool,), np.array([INF]), 0.0)
     asked = waits((hour, 5 * hour, 4, 0))
     gone, at, _ = doubts.perhaps_gone(pool, held, 0.0, 0.0, told=False)
@@ -80,9 +80,9 @@ def test_a_server_without_a_job_for_hours_may_have_been_down() -> None:
 
 
 def test_jobs_from_before_the_log_may_hold_no_more_than_was_ever_free_since() -> None:
-    # server 0 has 8 GPUs, of which at most 2 are free at once after 100 s; at 200 s the log has settled
+    # node 0 has 8 GPUs, of which at most 2 are free at once after 100 s; at 200 s the log has settled
     held = holdings((0, 300, 4, 0), (210, 240, 2, 0), (400, 1000, 1, 0))
-    pool = servers([8], [0], (0, 300, 0, 4), (210, 240, 0, 2), (400, 1000, 0, 1))
+    pool = nodes([8], [0], (0, 300, 0, 4), (210, 240, 0, 2), (400, 1000, 0, 1))
     gone, at, change = doubts.perhaps_gone(pool, held, 0.0, 200.0, told=True)
     times = np.array([0.0, 199.0, 200.0, 210.0, 500.0, 900.0])
     assert occupancy.step(times, at, change).tolist() == [8, 8, 4, 2, 2, 0]
@@ -153,9 +153,9 @@ def test_where_no_source_names_machines_gpus_may_have_been_free_or_not(tmp_path:
 
 
 def test_a_gang_of_one_gpu_is_never_kept_by_scattered_gpus() -> None:
-    # while the server may have been down, its GPUs may not have been there; they were never scattered
+    # while the node may have been down, its GPUs may not have been there; they were never scattered
     hour = 3600.0
-    pool = servers([4, 4], [0, 0], (0, 10 * hour, 0, 4), (5 * hour, 6 * hour, 1, 4))
+    pool = nodes([4, 4], [0, 0], (0, 10 * hour, 0, 4), (5 * hour, 6 * hour, 1, 4))
     held = holdings((0, 10 * hour, 4, 0), (5 * hour, 6 * hour, 4, 0))
     cluster = delays.Cluster(held, (pool,), np.array([INF]), 0.0)
     gone, _, _ = doubts.perhaps_gone(pool, held, 0.0, 0.0, told=False)
@@ -166,8 +166,8 @@ def test_a_gang_of_one_gpu_is_never_kept_by_scattered_gpus() -> None:
 
 
 def test_where_racks_are_guesses_gangs_may_be_placed_as_if_there_were_none() -> None:
-    # 8 GPUs are free on servers of two guessed racks
-    pool = servers([4, 4], [0, 1], (0, 5, 0, 4), (0, 5, 1, 4))
+    # 8 GPUs are free on nodes of two guessed racks
+    pool = nodes([4, 4], [0, 1], (0, 5, 0, 4), (0, 5, 1, 4))
     cluster = delays.Cluster(holdings((0, 5, 8, 0)), (pool,), np.array([INF]), 0.0)
     asked = waits((10, 40, 8, 0))
     assert ranges(cluster, asked, delay_bounds.Doubts())["fragmentation"] == (30, 30)
@@ -190,14 +190,14 @@ def test_an_unexplained_wait_without_a_reason_may_be_for_a_limit_that_slurm_name
     assert _parts(tmp_path, "elsewhere")["fair_share"] == (0, 0)
 
 
-def test_a_server_that_was_down_may_explain_one_wait_where_all_others_are_explained(tmp_path: Path) -> None:
+def test_a_node_that_was_down_may_explain_one_wait_where_all_others_are_explained(tmp_path: Path) -> None:
     with Store(tmp_path / "t.duckdb", write=True) as store:
         site = Site(store)
         store.execute("UPDATE clusters SET source_format = 'philly-jobs'")
         site.machine("m1")
         site.machine("m2")
         site.job("first", ("completed", 0, 6000), gpus=8)
-        # 100 hours for its queue's quota, and ten minutes beside a server that has had no job for hours
+        # 100 hours for its queue's quota, and ten minutes beside a node that has had no job for hours
         site.job("long", ("completed", 6000, 6060), gpus=8)
         site.job("odd", ("completed", 10, 20), gpus=1, queue="r", on=("m2",))
         site.job("later", ("completed", 5940, 6060), gpus=1, queue="r", on=("m2",))
@@ -211,10 +211,10 @@ def test_a_server_that_was_down_may_explain_one_wait_where_all_others_are_explai
     assert found["fragmentation"] == (0, 0)
 
 
-def test_a_queue_that_keeps_to_some_servers_may_have_no_others() -> None:
-    # none of its 40 gangs was among the 40 that started on the second server: by chance once in 10^11; nobody
+def test_a_queue_that_keeps_to_some_nodes_may_have_no_others() -> None:
+    # none of its 40 gangs was among the 40 that started on the second node: by chance once in 10^11; nobody
     # ever started on the third one
-    pool = servers([4, 4, 4], [0, 0, 0], (0, 50, 0, 4), (0, 5, 1, 4))
+    pool = nodes([4, 4, 4], [0, 0, 0], (0, 50, 0, 4), (0, 5, 1, 4))
     own = doubts.perhaps_own(np.array([0, 1, 1]), np.array([0, 0, 1]), np.array([40, 2, 40]), pool)
     assert {queue: found.gpus.tolist() for queue, found in own.items()} == {0: [4]}
     cluster = delays.Cluster(holdings((0, 50, 4, 0), (0, 5, 4, 1)), (pool,), np.array([INF, INF]), 0.0)

@@ -8,19 +8,19 @@ import numpy as np
 import polars as pl
 
 from gpuctl.analyze import delay_ranges, delay_table, delays
-from tests.unit.analyze.test_delays import holdings, servers
+from tests.unit.analyze.test_delays import holdings, nodes
 
 STATED = pl.DataFrame({"queue": ["a"], "quota_source": ["given"]})
 
 
 def two_pools() -> delays.Cluster:
-    """Four jobs of 4 GPUs, one after the other, on 8 servers of 4 GPUs; a queue of 2 GPUs that may borrow up to half.
+    """Four jobs of 4 GPUs, one after the other, on 8 nodes of 4 GPUs; a queue of 2 GPUs that may borrow up to half.
 
-    A pool of one server is beside it.
+    A pool of one node is beside it.
     """
     rows = [(10.0 * k, 10.0 * k + 10, 4) for k in range(4)]
-    large = servers([4] * 8, [0] * 8, *((begin, end, 0, gpus) for begin, end, gpus in rows))
-    small = servers([4], [0], (0, 1, 0, 0))
+    large = nodes([4] * 8, [0] * 8, *((begin, end, 0, gpus) for begin, end, gpus in rows))
+    small = nodes([4], [0], (0, 1, 0, 0))
     held = holdings(*((begin, end, gpus, 0) for begin, end, gpus in rows))
     return delays.Cluster(held, (small, large), np.array([2.0]), 0.5)
 
@@ -32,7 +32,7 @@ def test_a_start_over_quota_breaks_it_only_where_the_largest_pool_is_too_busy_to
     assert delay_ranges._broken(replace(cluster, borrow_below=0.1), STATED) == {0: (0.0, 30.0)}
 
 
-def test_only_pools_whose_servers_may_be_larger_are_in_doubt() -> None:
+def test_only_pools_whose_nodes_may_be_larger_are_in_doubt() -> None:
     small, large = two_pools().pools
     members = [np.array([0]), np.arange(1, 9)]
     machines = pl.DataFrame({"gpus_most": [4, 8, *[4] * 7]})

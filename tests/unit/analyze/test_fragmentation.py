@@ -8,17 +8,17 @@ import pytest
 
 from gpuctl.analyze import fragmentation
 from gpuctl.analyze.fragmentation import Demand
-from gpuctl.analyze.occupancy import Servers
+from gpuctl.analyze.occupancy import Nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def servers(gpus: list[int], rack: list[int], *held: tuple[float, float, int, int]) -> Servers:
-    start, end, server, count = (list(each) for each in zip(*held, strict=True)) if held else ([], [], [], [])
-    return Servers(
+def nodes(gpus: list[int], rack: list[int], *held: tuple[float, float, int, int]) -> Nodes:
+    start, end, node, count = (list(each) for each in zip(*held, strict=True)) if held else ([], [], [], [])
+    return Nodes(
         np.array(gpus), np.array(rack), np.array(start, float), np.array(end, float),
-        np.array(server, np.int64), np.array(count, np.int64),
+        np.array(node, np.int64), np.array(count, np.int64),
     )  # fmt: skip
 
 
@@ -28,8 +28,8 @@ def demand(*gangs: tuple[float, float, int, int]) -> Demand:
 
 
 def test_a_gang_waits_beside_free_gpus_that_it_cannot_use() -> None:
-    # two servers of 4, each with 2 free; a gang of 4 waits from 0 to 1800 s, another one of 2 from 3600 to 7200 s
-    site = servers([4, 4], [0, 0], (0, 7200, 0, 2), (0, 7200, 1, 2))
+    # two nodes of 4, each with 2 free; a gang of 4 waits from 0 to 1800 s, another one of 2 from 3600 to 7200 s
+    site = nodes([4, 4], [0, 0], (0, 7200, 0, 2), (0, 7200, 1, 2))
     found = fragmentation.means(
         site, [np.array([True, True])], demand((0, 1800, 4, 0), (3600, 7200, 2, 0)), np.array([0.0, 3600.0, 7200.0])
     )
@@ -39,19 +39,19 @@ def test_a_gang_waits_beside_free_gpus_that_it_cannot_use() -> None:
     assert found.waiting.tolist() == [2, 2]
 
 
-def test_gangs_on_two_servers_need_one_rack() -> None:
-    # 6 GPUs on servers of 4: two servers of one rack with 6 free between them
-    racks = servers([4, 4, 4], [0, 0, 1], (0, 10, 0, 1), (0, 10, 1, 1), (10, 20, 1, 2), (10, 20, 0, 1))
+def test_gangs_on_two_nodes_need_one_rack() -> None:
+    # 6 GPUs on nodes of 4: two nodes of one rack with 6 free between them
+    racks = nodes([4, 4, 4], [0, 0, 1], (0, 10, 0, 1), (0, 10, 1, 1), (10, 20, 1, 2), (10, 20, 0, 1))
     found = fragmentation.means(racks, [np.ones(3, bool)], demand((0, 20, 6, 0)), np.array([0.0, 10.0, 20.0]))
     assert found.largest.tolist() == [6, 5]
-    assert found.stranded.tolist() == [4, 9], "the third server; then every one"
-    apart = servers([4, 4, 4], [-1, -1, -1], (0, 10, 0, 1))
+    assert found.stranded.tolist() == [4, 9], "the third node; then every one"
+    apart = nodes([4, 4, 4], [-1, -1, -1], (0, 10, 0, 1))
     found = fragmentation.means(apart, [np.ones(3, bool)], demand((0, 10, 6, 0)), np.array([0.0, 10.0]))
     assert (found.largest.tolist(), found.stranded.tolist()) == ([4], [11])
 
 
 def test_free_gpus_of_another_partition_are_of_no_use() -> None:
-    site = servers([8, 8], [-1, -1], (0, 10, 0, 8))
+    site = nodes([8, 8], [-1, -1], (0, 10, 0, 8))
     found = fragmentation.means(
         site, [np.array([True, False]), np.array([False, True])], demand((0, 5, 1, 0)), np.array([0.0, 10.0])
     )
@@ -59,7 +59,7 @@ def test_free_gpus_of_another_partition_are_of_no_use() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_every_subset_of_servers_tells_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_subset_of_nodes_tells_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if seed % 4 == 0:
         monkeypatch.setattr(fragmentation, "_FEW", -1)  # as compiled code
     random = np.random.default_rng(seed)
@@ -68,17 +68,17 @@ def test_every_subset_of_servers_tells_the_same(seed: int, monkeypatch: pytest.M
     rack = random.integers(-1, 2, count)
     held, busy = [], {}
     for _ in range(12):
-        server, start = int(random.integers(count)), int(random.integers(0, 9))
+        node, start = int(random.integers(count)), int(random.integers(0, 9))
         end, took = int(random.integers(start + 1, 11)), int(random.integers(1, 3))
-        if all(busy.get((server, t), 0) + took <= gpus[server] for t in range(start, end)):
-            held.append((start, end, server, took))
-            busy |= {(server, t): busy.get((server, t), 0) + took for t in range(start, end)}
+        if all(busy.get((node, t), 0) + took <= gpus[node] for t in range(start, end)):
+            held.append((start, end, node, took))
+            busy |= {(node, t): busy.get((node, t), 0) + took for t in range(start, end)}
     pools = [random.random(count) < 0.7 for _ in range(2)]
     gangs = [
         (int(start), int(start + random.integers(1, 5)), int(random.integers(1, 10)), int(random.integers(2)))
         for start in random.integers(0, 8, int(random.integers(0, 5)))
     ]
-    site = servers(gpus.tolist(), rack.tolist(), *held)
+    site = nodes(gpus.tolist(), rack.tolist(), *held)
     found = fragmentation.means(site, pools, demand(*gangs), np.arange(13.0))
     for t in range(12):
         free = [int(gpus[s]) - busy.get((s, t), 0) for s in range(count)]
@@ -91,9 +91,9 @@ def test_every_subset_of_servers_tells_the_same(seed: int, monkeypatch: pytest.M
         assert found.stranded[t] == (sum(free) - sum(free[s] for s in used) if waiting else 0)
 
 
-def test_a_few_servers_of_a_million_gpus_are_as_quick_as_small_ones() -> None:
+def test_a_few_nodes_of_a_million_gpus_are_as_quick_as_small_ones() -> None:
     # levels are the numbers of free GPUs that occur, not all up to the largest
-    site = servers([10**6, 10**6], [0, 0], (0, 10, 0, 999_999), (5, 10, 1, 1))
+    site = nodes([10**6, 10**6], [0, 0], (0, 10, 0, 999_999), (5, 10, 1, 1))
     found = fragmentation.means(site, [np.ones(2, bool)], demand((0, 10, 10**6, 0)), np.array([0.0, 5.0, 10.0]))
     assert found.free.tolist() == [10**6 + 1, 10**6]
     assert found.largest.tolist() == [10**6 + 1, 10**6 - 1]
@@ -101,7 +101,7 @@ def test_a_few_servers_of_a_million_gpus_are_as_quick_as_small_ones() -> None:
 
 
 def ways(size: int, pool: np.ndarray, gpus: np.ndarray, rack: np.ndarray, free: list[int]) -> Iterable[tuple[int, ...]]:
-    """Every set of servers, the fewest that can hold the gang and of one rack, that has room for it."""
+    """Every set of nodes, the fewest that can hold the gang and of one rack, that has room for it."""
     ours = np.flatnonzero(pool).tolist()
     largest = max((int(gpus[s]) for s in ours), default=0)
     if not largest:

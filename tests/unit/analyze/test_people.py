@@ -99,7 +99,7 @@ def test_activity_by_owner(site: Path) -> None:
 
 
 def test_fragmentation(site: Path) -> None:
-    # bob's gang of 2 waits for the first hour, beside 2 free GPUs of the same server
+    # bob's gang of 2 waits for the first hour, beside 2 free GPUs of the same node
     assert [tuple(row.values())[1:] for row in rows(site, "fragmentation")] == [
         (2, 2, 0, 2),
         (1, 1, 0, 0),

@@ -102,7 +102,7 @@ def test_columns_are_those_documented(empty: Analysis, name: str) -> None:
 
 
 def test_an_empty_cluster_says_what_is_missing(empty: Analysis) -> None:
-    table = table_of(empty, "gpu_util_by_servers")
+    table = table_of(empty, "gpu_util_by_nodes")
     assert table.notes == ("no rows: this source has no telemetry",)
 
 

@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 from gpuctl.analyze import delays, scheduler_rules
-from gpuctl.analyze.occupancy import Holdings, Servers
+from gpuctl.analyze.occupancy import Holdings, Nodes
 from gpuctl.analyze.racks import Gangs, Layout, guess_layouts, known_layouts
 
 HOUR = 3600.0
 
 
-def one_server(*rows: tuple[float, float, float, int, int], size: int = 8) -> tuple[delays.Waits, Holdings, Layout]:
-    """Attempts (queued, start, end, GPUs, queue) on one server of `size` GPUs."""
+def one_node(*rows: tuple[float, float, float, int, int], size: int = 8) -> tuple[delays.Waits, Holdings, Layout]:
+    """Attempts (queued, start, end, GPUs, queue) on one node of `size` GPUs."""
     queued, start, end, gpus, queue = (np.array(column, float) for column in zip(*rows, strict=True))
     codes, whole, zeros = queue.astype(np.int64), gpus.astype(np.int64), np.zeros(queued.size, np.int64)
-    servers = Servers(np.array([size]), np.array([0]), start, end, zeros, whole)
+    nodes = Nodes(np.array([size]), np.array([0]), start, end, zeros, whole)
     waits = delays.Waits(queued, start, whole, codes, zeros, np.full(queued.size, np.nan))
-    return waits, Holdings(start, end, gpus, codes), Layout("one", servers, (np.inf, np.inf), 0)
+    return waits, Holdings(start, end, gpus, codes), Layout("one", nodes, (np.inf, np.inf), 0)
 
 
 def test_a_quota_lies_between_what_was_started_and_what_had_to_wait() -> None:
     # queue 0 holds 4 and may not start 2 more for nine hours although 4 GPUs are free
-    waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
+    waits, held, layout = one_node((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), 0.0))
     assert found.limits.tolist() in ([4.0], [5.0])
     assert found.lost == 0
@@ -34,15 +34,15 @@ def test_a_quota_lies_between_what_was_started_and_what_had_to_wait() -> None:
 
 
 def test_where_nothing_binds_fair_share_is_not_known() -> None:
-    # the server is full while the gang waits: it may have been over its quota or not
-    waits, held, layout = one_server((0, 0, 10 * HOUR, 8, 1), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
+    # the node is full while the gang waits: it may have been over its quota or not
+    waits, held, layout = one_node((0, 0, 10 * HOUR, 8, 1), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan, np.nan]), None))
     assert (found.low[0], found.high[0]) == (0, 9 * HOUR)
     assert (found.low[1], found.high[1]) == (0, 9 * HOUR)
 
 
 def test_what_is_given_is_obeyed_and_what_it_leaves_is_told() -> None:
-    waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
+    waits, held, layout = one_node((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([8.0]), 0.0))
     assert found.limits.tolist() == [8.0]
     assert found.low.tolist() == found.high.tolist() == [0, 0, 0, 9 * HOUR]
@@ -51,17 +51,17 @@ def test_what_is_given_is_obeyed_and_what_it_leaves_is_told() -> None:
 
 def test_racks_are_those_of_gangs_that_hardly_waited() -> None:
     none, nothing = np.zeros(0), np.zeros(0, np.int64)
-    servers = Servers(np.full(5, 8), np.full(5, -1), none, none, nothing, nothing)
+    nodes = Nodes(np.full(5, 8), np.full(5, -1), none, none, nothing, nothing)
     gangs = Gangs(
         (np.array([0, 1]), np.array([2, 3]), np.array([1, 2])),
         np.array([30.0, 50.0, 10 * HOUR]),
         np.array([False, False, True]),
     )
-    by_name = {layout.name: layout for layout in guess_layouts(servers, gangs)}
+    by_name = {layout.name: layout for layout in guess_layouts(nodes, gangs)}
     minute = by_name["gangs that waited at most 60 s are in one rack"]
-    assert minute.servers.rack.tolist() == [0, 0, 1, 1, -1]
+    assert minute.nodes.rack.tolist() == [0, 0, 1, 1, -1]
     assert minute.relax == (10 * HOUR, 10 * HOUR)
-    assert by_name["gangs that waited at most 16 h are in one rack"].servers.rack.tolist() == [0, 0, 0, 0, -1]
+    assert by_name["gangs that waited at most 16 h are in one rack"].nodes.rack.tolist() == [0, 0, 0, 0, -1]
 
 
 @pytest.mark.parametrize(
@@ -79,20 +79,20 @@ def test_racks_are_those_of_gangs_that_hardly_waited() -> None:
 def test_borrowing_is_tried_up_to_every_number_of_busy_gpus(
     size: int, borrow_below: float | None, busy: list[int]
 ) -> None:
-    waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0), size=size)
+    waits, held, layout = one_node((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0), size=size)
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), borrow_below))
     assert found.considered[0].busy.tolist() == busy
 
 
 def test_of_many_numbers_of_busy_gpus_513_are_tried() -> None:
-    waits, held, layout = one_server((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0), size=5120)
+    waits, held, layout = one_node((0, 0, 10 * HOUR, 4, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0), size=5120)
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), None))
     assert found.considered[0].busy.tolist() == list(range(0, 5121, 10))
 
 
 def test_a_queue_may_exceed_its_quota_up_to_the_share_that_its_starts_show() -> None:
     # over a quota of 3 it starts one GPU more, with 4 GPUs busy then; another two would make 6, and wait for 9 h
-    waits, held, layout = one_server(
+    waits, held, layout = one_node(
         (0, 0, 10 * HOUR, 3, 0), (60, 60, 10 * HOUR, 1, 0), (HOUR, 10 * HOUR, 11 * HOUR, 2, 0)
     )
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([3.0]), None))
@@ -107,7 +107,7 @@ def test_a_queue_may_exceed_its_quota_up_to_the_share_that_its_starts_show() -> 
 
 def test_what_other_queues_hold_counts_as_busy_and_not_for_the_quota() -> None:
     # beside 2 GPUs of queue 1, queue 0 starts one within its quota of 1 and one over it, which makes 4 busy
-    waits, held, layout = one_server(
+    waits, held, layout = one_node(
         (0, 0, 10 * HOUR, 2, 1),
         (60, 60, 10 * HOUR, 1, 0),
         (120, 120, 10 * HOUR, 1, 0),
@@ -121,34 +121,34 @@ def test_what_other_queues_hold_counts_as_busy_and_not_for_the_quota() -> None:
 
 def test_of_many_quotas_512_are_tried() -> None:
     # it held 600 and was refused 1021: the 512 even numbers up to 1022, one more than it would have held, are tried
-    waits, held, layout = one_server((0, 0, 10 * HOUR, 600, 0), (HOUR, 10 * HOUR, 11 * HOUR, 421, 0), size=2000)
+    waits, held, layout = one_node((0, 0, 10 * HOUR, 600, 0), (HOUR, 10 * HOUR, 11 * HOUR, 421, 0), size=2000)
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([np.nan]), 0.0))
     assert found.considered[0].quotas[0].tolist() == [[600], [600], [1020]]
 
 
 @pytest.mark.parametrize("known", [True, False])
-def test_gpus_are_in_use_on_servers_that_are_down_and_in_jobs_whose_servers_are_not_known(known: bool) -> None:
-    waits, held, layout = one_server((HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
-    down = replace(layout.servers, start=np.zeros(1), end=np.array([10 * HOUR]), held=np.array([8]))
+def test_gpus_are_in_use_on_nodes_that_are_down_and_in_jobs_whose_nodes_are_not_known(known: bool) -> None:
+    waits, held, layout = one_node((HOUR, 10 * HOUR, 11 * HOUR, 2, 0))
+    down = replace(layout.nodes, start=np.zeros(1), end=np.array([10 * HOUR]), held=np.array([8]))
     somewhere = Holdings(*(np.array(each) for each in ([0.0, 10 * HOUR], [10 * HOUR, 11 * HOUR], [8.0, 2.0], [1, 0])))
-    layout, held = (replace(layout, servers=down), held) if known else (layout, somewhere)
+    layout, held = (replace(layout, nodes=down), held) if known else (layout, somewhere)
     found = scheduler_rules.find(waits, held, [layout], scheduler_rules.GivenRules(np.array([8.0, 8.0]), 0.0))
     assert found.low.tolist() == found.high.tolist() == [0, 9 * HOUR, 0, 0]
 
 
-def apart(*waited: float) -> tuple[Servers, Gangs]:
-    """Gangs that waited so long, each on two servers of its own."""
+def apart(*waited: float) -> tuple[Nodes, Gangs]:
+    """Gangs that waited so long, each on two nodes of its own."""
     none, nothing = np.zeros(0), np.zeros(0, np.int64)
-    servers = Servers(np.full(2 * len(waited), 8), np.arange(2 * len(waited)), none, none, nothing, nothing)
+    nodes = Nodes(np.full(2 * len(waited), 8), np.arange(2 * len(waited)), none, none, nothing, nothing)
     pairs = tuple(np.array([2 * k, 2 * k + 1]) for k in range(len(waited)))
-    return servers, Gangs(pairs, np.array(waited), np.zeros(len(waited), bool))
+    return nodes, Gangs(pairs, np.array(waited), np.zeros(len(waited), bool))
 
 
 def test_gangs_are_held_to_one_rack_for_a_time_of_a_list() -> None:
     # one gang waited just as long as the guess, another one a second longer
     cuts = [0.0, 60, 300, 900, 1800, HOUR, 2 * HOUR, 4 * HOUR, 8 * HOUR, 16 * HOUR, 32 * HOUR]
     layouts = guess_layouts(*apart(*cuts, *(cut + 1 for cut in cuts)))
-    joined = [int(layout.servers.rack.max()) + 1 for layout in layouts]
+    joined = [int(layout.nodes.rack.max()) + 1 for layout in layouts]
     assert joined == [1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 22, 22]
     assert [layout.name for layout in layouts][10:] == [
         "gangs that waited at most 32 h are in one rack",

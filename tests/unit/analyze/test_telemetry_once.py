@@ -42,7 +42,7 @@ ONCE = HEADER + _row(0, 10) + _row(1, 30) + _row(2, 50)
 )
 def test_a_row_counts_once_however_often_it_is_there(tmp_path: Path, telemetry: dict[str, str]) -> None:
     path = ingested(tmp_path, {"cluster_job_log": JOBS, **telemetry})
-    [used] = rows(path, "gpu_util_by_servers")
+    [used] = rows(path, "gpu_util_by_nodes")
     assert (used["gpu_minutes"], used["mean_pct"]) == (6, 30)
     with Store(path) as store:
         use = explain(store, "application_1_0001", Options()).attempts[0].use
@@ -55,7 +55,7 @@ def test_a_row_counts_once_however_often_it_is_there(tmp_path: Path, telemetry: 
 
 def test_rows_that_contradict_another_one_are_all_counted_and_reported(tmp_path: Path) -> None:
     path = ingested(tmp_path, {"cluster_job_log": JOBS, "a.csv": ONCE + _row(1, 90)})
-    [used] = rows(path, "gpu_util_by_servers")
+    [used] = rows(path, "gpu_util_by_nodes")
     assert used["gpu_minutes"] == 8
     named = "GPU telemetry rows of a machine and a time of which another row has other values"
     assert findings(path)[named][0] == 1

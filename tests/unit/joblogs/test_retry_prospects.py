@@ -34,10 +34,10 @@ def test_every_reason_has_one_place() -> None:
         ("incorrect_inputs", "infrastructure+user", "one GPU", True),
         ("incorrect_inputs", "user", "one GPU", False),
         # its signature says that the storage failed
-        ("incorrect_inputs", "infrastructure", "machine or service", True),
+        ("incorrect_inputs", "infrastructure", "node or service", True),
         ("nccl_error", "infrastructure+ai_engine", "several GPUs", True),
         ("cpu_out_of_memory", "ai_engine+user", "several GPUs", False),
-        ("gpu_hardware_error", "infrastructure", "machine or service", True),
+        ("gpu_hardware_error", "infrastructure", "node or service", True),
         ("core_dump", "ai_engine+user", "not known", True),
         ("a_reason_of_the_users_own", "user", "not known", True),
         (None, None, "not known", True),

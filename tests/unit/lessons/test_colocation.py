@@ -22,5 +22,5 @@ def test_neighbours_and_waits_are_those_counted_by_hand(tmp_path: Path) -> None:
     assert outcome.jobs["start_s"].to_list() == [0, 0, 0, 1000, 1200]
     # c is beside a until 400; the gang starts when a and b end
     assert beside_s(outcome, workload.size).tolist() == [3 * 400, 0, 400, 0, 0]
-    # two GPUs are free from 400 on, one on each server; eight never are before the last job starts
+    # two GPUs are free from 400 on, one on each node; eight never are before the last job starts
     assert locality_wait_s(outcome, workload, cluster).tolist() == [0, 0, 0, 600, 0]

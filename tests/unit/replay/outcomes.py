@@ -23,7 +23,7 @@ JOBS: dict[str, Any] = {
     "run_s": pl.Float64, "work_s": pl.Float64, "gpu_s": pl.Float64, "overhead_gpu_s": pl.Float64,
     "lost_gpu_s": pl.Float64, "preemptions": pl.Int64, "attempts": pl.Int64, "max_gpus": pl.Int64,
     "changes": pl.Int64, "t10_s": pl.Float64, "least_gpus": pl.Int64, "most_gpus": pl.Int64,
-    "servers": pl.Int64, "state": pl.String,
+    "nodes": pl.Int64, "state": pl.String,
 }  # fmt: skip
 ATTEMPTS: dict[str, Any] = {
     "job": pl.Int32, "attempt": pl.Int32, "start_s": pl.Float64, "end_s": pl.Float64, "end": pl.String,
@@ -32,7 +32,7 @@ ATTEMPTS: dict[str, Any] = {
 
 
 def decided(rows: Sequence[tuple[float, str, str, int, int, str]], jobs: Sequence[str]) -> DecisionLog:
-    """A decision log of rows (second, decision, job, GPUs, servers, reason)."""
+    """A decision log of rows (second, decision, job, GPUs, nodes, reason)."""
     reasons = tuple(dict.fromkeys(reason for *_, reason in rows))
     lines = np.zeros(len(rows), LOG)
     for k, (t, what, job, gpus, _, reason) in enumerate(rows):
@@ -69,7 +69,7 @@ def make_workload(
         segment_fails=np.zeros(count, dtype=bool),
         recorded_start=np.full(count, np.nan) if recorded is None else np.array(recorded, dtype=float),
         piece_start=np.zeros(count + 1, dtype=np.int64),
-        piece_server=np.empty(0, dtype=np.int64),
+        piece_node=np.empty(0, dtype=np.int64),
         piece_gpus=np.empty(0, dtype=np.int64),
         state=("completed",) * count,
         queues=queues,
@@ -79,14 +79,14 @@ def make_workload(
     )
 
 
-def make_cluster(servers: int, gpus: int, *, down: Sequence[tuple[float, float, float]] = ()) -> Cluster:
-    """Equal servers in one rack."""
+def make_cluster(nodes: int, gpus: int, *, down: Sequence[tuple[float, float, float]] = ()) -> Cluster:
+    """Equal nodes in one rack."""
     return Cluster(
-        name=f"{servers}x{gpus}",
-        servers=tuple(f"gpu{i:03d}" for i in range(servers)),
-        gpus=np.full(servers, gpus),
-        rack=np.zeros(servers, dtype=np.int64),
-        gpu_type=np.full(servers, -1),
+        name=f"{nodes}x{gpus}",
+        nodes=tuple(f"gpu{i:03d}" for i in range(nodes)),
+        gpus=np.full(nodes, gpus),
+        rack=np.zeros(nodes, dtype=np.int64),
+        gpu_type=np.full(nodes, -1),
         racks=("r0",),
         pool=False,
         quota=np.array([np.inf]),
@@ -107,7 +107,7 @@ def make_outcome(
     states: dict[int, str] | None = None,
     overhead: dict[int, float] | None = None,
     lost: dict[int, float] | None = None,
-    servers: int = 1,
+    nodes: int = 1,
     end_s: float | None = None,
 ) -> Outcome:
     """An outcome from when each job held its GPUs; a job whose last stay "finished" is finished.
@@ -120,7 +120,7 @@ def make_outcome(
         states: of jobs that did not finish; by default running or waiting.
         overhead: GPU-seconds without progress, by job.
         lost: GPU-seconds made again, by job.
-        servers: each attempt lies on one of them, in turn.
+        nodes: each attempt lies on one of them, in turn.
         end_s: end of the replay; by default the last instant of a stay.
     """
     known = [t for s in stays for a, b, _ in s for t in (a, b) if t is not None]
@@ -155,7 +155,7 @@ def make_outcome(
                 "t10_s": None,
                 "least_gpus": gpus,
                 "most_gpus": gpus,
-                "servers": 1 if own else None,
+                "nodes": 1 if own else None,
                 "state": state,
             }
         )
@@ -172,8 +172,8 @@ def make_outcome(
         jobs=pl.DataFrame(rows, schema=JOBS),
         attempts=held,
         pieces=pl.DataFrame(
-            {"row": np.arange(held.height), "server": np.arange(held.height) % servers, "gpus": held["gpus"]},
-            schema_overrides={"row": pl.Int32, "server": pl.Int32},
+            {"row": np.arange(held.height), "node": np.arange(held.height) % nodes, "gpus": held["gpus"]},
+            schema_overrides={"row": pl.Int32, "node": pl.Int32},
         ),
         log=decided([], [row["job"] for row in rows]),
         end_s=float(last),
@@ -201,7 +201,7 @@ def random_workload(
 
 
 def random_outcome(
-    workload: Workload, *, seed: int = 0, policy: str = "random", servers: int = 4, unfinished: bool = True
+    workload: Workload, *, seed: int = 0, policy: str = "random", nodes: int = 4, unfinished: bool = True
 ) -> Outcome:
     """Starts, preemptions and ends at random: consistent job by job, but no real cluster could hold them all."""
     rng = np.random.default_rng([seed, 1])
@@ -230,6 +230,6 @@ def random_outcome(
         stays.append(own)
     last = max([float(workload.submit.max()), *(b or a for own in stays for a, b, _ in own)])
     made = make_outcome(
-        workload, stays, policy=policy, states=states, overhead=overhead, lost=lost, servers=servers, end_s=last
+        workload, stays, policy=policy, states=states, overhead=overhead, lost=lost, nodes=nodes, end_s=last
     )
     return replace(made, oracle=seed % 2 == 1)

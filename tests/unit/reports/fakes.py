@@ -25,7 +25,7 @@ SIZES = ("1", "2-4", "5-8", ">8")
 
 UNITS = {
     "minutes": "min", "cdf_pct": "%", "gpus_busy": "GPUs", "gpus_total": "GPUs", "jobs_waiting": "jobs",
-    "gpus_waited_for": "GPUs", "waits": "waits", "gpus": "GPUs", "servers": "servers", "gpu_minutes": "GPU-min",
+    "gpus_waited_for": "GPUs", "waits": "waits", "gpus": "GPUs", "nodes": "nodes", "gpu_minutes": "GPU-min",
     "jobs": "jobs", "gpu_hours": "GPU-h", "ts": "-", "rows": "rows",
 }  # fmt: skip
 ENDINGS = {"_pct": "%", "_h": "h", "_min": "min", "_s": "s"}
@@ -138,12 +138,12 @@ def status() -> pl.DataFrame:
 
 
 def utilization() -> pl.DataFrame:
-    """Mean and quantiles by job size and servers."""
+    """Mean and quantiles by job size and nodes."""
     rows = [(1, 1), (2, 1), (4, 1), (8, 1), (8, 2), (8, 4), (16, 2), (16, 4), (16, 8)]
     return pl.DataFrame(
         {
             "gpus": [g for g, _ in rows],
-            "servers": [s for _, s in rows],
+            "nodes": [s for _, s in rows],
             "gpu_minutes": [9_000_000 // (i + 1) for i in range(len(rows))],
             "mean_pct": [56.9 - 3.1 * i for i in range(len(rows))],
             "p50_pct": [73.0 - 6 * i for i in range(len(rows))],
@@ -260,7 +260,7 @@ def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names:
         table("delay_by_size", "queueing", delays("size_bucket", SIZES), notes=("Quotas are inferred.",)),
         table("delay_by_queue", "queueing", delays("queue", queues), notes=tuple(names[:2])),
         table("job_waits", "queueing", per_job, detail=True),
-        table("gpu_util_by_servers", "utilization", utilization()),
+        table("gpu_util_by_nodes", "utilization", utilization()),
         table("gpu_util_cdf", "utilization", utilization_cdf(), detail=True),
         table(
             "gpu_util_by_colocation",

@@ -108,31 +108,31 @@ def test_waits_that_sizes_days_queues_or_chance_explain_are_not_told() -> None:
 
 def test_scattered_jobs_that_use_their_gpus_less_are_told_once() -> None:
     rows = [
-        {"gpus": gpus, "servers": servers, "gpu_minutes": minutes, "mean_pct": pct}
-        for gpus, servers, minutes, pct in [
+        {"gpus": gpus, "nodes": nodes, "gpu_minutes": minutes, "mean_pct": pct}
+        for gpus, nodes, minutes, pct in [
             (8, 1, 5000, 60.0),
             (8, 2, 5000, 52.0),
             (8, 4, 5000, 45.0),
             (8, 8, 999, 1.0),
         ]
     ]
-    [one] = found("gpu_util_by_servers", rows)
+    [one] = found("gpu_util_by_nodes", rows)
     assert one.text == (
-        "Jobs of 8 GPUs: 45.0\xa0% GPU utilization on 4 servers, 60.0\xa0% on 1: a difference, not an effect "
+        "Jobs of 8 GPUs: 45.0\xa0% GPU utilization on 4 nodes, 60.0\xa0% on 1: a difference, not an effect "
         "(see gpuctl lessons)."
     )
-    assert found("gpu_util_by_servers", rows[1:2]) == []
+    assert found("gpu_util_by_nodes", rows[1:2]) == []
 
 
 def speed(low: float | None, high: float | None) -> Rows:
-    row = {"size_bucket": "all", "placement": "more servers", "ratio": 0.8, "ratio_low": low, "ratio_high": high}
+    row = {"size_bucket": "all", "placement": "more nodes", "ratio": 0.8, "ratio_low": low, "ratio_high": high}
     return [row, row | {"size_bucket": "2-4"}]
 
 
 def test_what_spreading_costs_is_told_from_like_to_like_with_its_interval() -> None:
     [one] = found("locality_speed", speed(0.7, 0.9))
     assert one.text == (
-        "Gangs on more servers reach 0.8 of the GPU utilization of like ones on the fewest servers "
+        "Gangs on more nodes reach 0.8 of the GPU utilization of like ones on the fewest nodes "
         "(90\xa0% interval 0.7 to 0.9)."
     )
     assert found("locality_speed", speed(0.7, 1.0)) == []
@@ -255,8 +255,8 @@ def gangs(large: float, small: float, waits: int = 20, bucket: str = ">8") -> Ro
 
 def spread(drop: float, minutes: int = 1000) -> Rows:
     return [
-        {"gpus": 8, "servers": servers, "gpu_minutes": minutes, "mean_pct": pct}
-        for servers, pct in ((1, 60.0), (2, 60.0 - drop))
+        {"gpus": 8, "nodes": nodes, "gpu_minutes": minutes, "mean_pct": pct}
+        for nodes, pct in ((1, 60.0), (2, 60.0 - drop))
     ]
 
 
@@ -289,7 +289,7 @@ def few_waits(rows: Rows, waits: int) -> Rows:
         ("wait_by_queue", queues(1.0, 15.0, 30.0, waits=20), [queues(1.0, 14.9, 29.9)]),
         ("wait_by_size", gangs(30.0, 6.0), [gangs(29.9, 1.0), gangs(30.0, 6.1), gangs(30.0, 6.0, waits=19)]),
         ("wait_by_size", gangs(30.0, 6.0, bucket="5-8"), [gangs(30.0, 6.0, bucket="2-4")]),
-        ("gpu_util_by_servers", spread(5.0), [spread(4.9), spread(5.0, minutes=999)]),
+        ("gpu_util_by_nodes", spread(5.0), [spread(4.9), spread(5.0, minutes=999)]),
         ("gpu_hours_lost", lost(20.0), [lost(19.9)]),
         ("failure_reasons", reason(), [reason(trials=4), reason(gpu_minutes_pct=14.9)]),
         (
@@ -320,9 +320,9 @@ def machines(*bad: str) -> Rows:
 
 
 def test_at_most_five_bad_machines_are_named_and_no_good_one() -> None:
-    told = found("failure_machines", machines("no", "yes", "unknown", *["yes"] * 5))
+    told = found("failure_nodes", machines("no", "yes", "unknown", *["yes"] * 5))
     assert [one.text.split()[1] for one in told] == ["m1", "m3", "m4", "m5", "m6"]
-    assert told[0].text.endswith("9 of 10 attempts, 2.5 expected (p = 0.001, corrected for 8 machines).")
+    assert told[0].text.endswith("9 of 10 attempts, 2.5 expected (p = 0.001, corrected for 8 nodes).")
 
 
 def test_the_costliest_reason_has_the_largest_share() -> None:

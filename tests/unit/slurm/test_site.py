@@ -346,8 +346,8 @@ def test_limits_on_gpus_are_read_as_the_analyses_read_them(gpus: dict[str, int],
     assert ours == theirs
 
 
-# ---- servers
-def test_the_nodes_are_the_servers() -> None:
+# ---- nodes
+def test_the_nodes_are_the_nodes() -> None:
     found = replace(
         config.read_conf(io.BytesIO(MORE.encode())),
         switches={"n1": "s1", "n3": "s2"},
@@ -355,7 +355,7 @@ def test_the_nodes_are_the_servers() -> None:
     )
     jobs = replace(make_workload([0, 0], [1, 1], [1, 1], queue=[0, 1], queues=("b", "x")), gpu_types=("t4",))
     cluster = cluster_of(found, jobs)
-    assert (cluster.name, cluster.servers, cluster.gpus.tolist()) == (
+    assert (cluster.name, cluster.nodes, cluster.gpus.tolist()) == (
         "the nodes of slurm.conf of here",
         ("n1", "n3"),
         [4, 3],
@@ -363,9 +363,9 @@ def test_the_nodes_are_the_servers() -> None:
     assert (cluster.gpu_type.tolist(), cluster.gpu_types) == ([1, -1], ("t4", "a100"))
     assert (cluster.racks, cluster.rack.tolist()) == (("s1", "s2"), [0, 1])
     # x is no partition: it has the nodes of the default one, of which n2 is down
-    assert cluster.queue_servers[0] is None
-    assert cluster.queue_servers[1] is not None
-    assert cluster.queue_servers[1].tolist() == [0]
+    assert cluster.queue_nodes[0] is None
+    assert cluster.queue_nodes[1] is not None
+    assert cluster.queue_nodes[1].tolist() == [0]
     assert cluster.notes == (
         "3 nodes whose State keeps jobs off are left out",
         "1 node has GPUs of several types: it suits jobs that ask for any type",
@@ -384,35 +384,35 @@ def test_jobs_of_a_trace_are_put_on_the_nodes_that_they_ran_on() -> None:
     text = b"NodeName=n[1-3] CPUs=4 Gres=gpu:2\nPartitionName=a Nodes=ALL\n"
     found = config.read_conf(io.BytesIO(text))
     jobs = replace(
-        make_workload([0, 0], [1, 1], [2, 3]), piece_start=np.array([0, 1, 3]), piece_server=np.array([0, 0, 1]),
+        make_workload([0, 0], [1, 1], [2, 3]), piece_start=np.array([0, 1, 3]), piece_node=np.array([0, 0, 1]),
         piece_gpus=np.array([2, 1, 2]),
     )  # fmt: skip
     own = replace(
-        make_cluster(3, 2), servers=("n3", "n2", "gone"), listed=False,
+        make_cluster(3, 2), nodes=("n3", "n2", "gone"), listed=False,
         down=np.array([[0.0, 5, 9], [2, 1, 3], [1, 0, np.inf]]),
     )  # fmt: skip
     placed, nodes = on_nodes(jobs, own, cluster_of(found, jobs))
-    assert placed.piece_server.tolist() == [2, 2, 1]
+    assert placed.piece_node.tolist() == [2, 2, 1]
     assert nodes.down is not None
     assert nodes.down.tolist() == [[1, 0, np.inf], [2, 5, 9]]
     typed = replace(config.read_conf(io.BytesIO(text.replace(b"gpu:2", b"gpu:v100:2") + b"NodeName=c1\n")), switches={})
     asked = replace(jobs, gpu_type=np.array([0, 1]), gpu_types=("a100,v100", "v100"))
     anyhow, _ = on_nodes(asked, own, cluster_of(typed, asked, ("gpu", "cpu")))
     assert anyhow.gpu_type.tolist() == [-1, 1]
-    assert anyhow.notes == ("1 job names GPU types that no server has (a100,v100): it may use any type",)
-    lost, nodes = on_nodes(jobs, replace(own, servers=("n3", "x", "gone")), cluster_of(found, jobs))
-    assert lost.piece_server.size == 0
-    assert nodes.notes == ("jobs ran on 1 server that slurm.conf does not have: x",)
+    assert anyhow.notes == ("1 job names GPU types that no node has (a100,v100): it may use any type",)
+    lost, nodes = on_nodes(jobs, replace(own, nodes=("n3", "x", "gone")), cluster_of(found, jobs))
+    assert lost.piece_node.size == 0
+    assert nodes.notes == ("jobs ran on 1 node that slurm.conf does not have: x",)
 
 
-def test_nodes_without_gpus_are_servers_where_cpus_count() -> None:
+def test_nodes_without_gpus_are_nodes_where_cpus_count() -> None:
     found = config.read_conf(
         io.BytesIO(b"NodeName=n[1-2] CPUs=4\nNodeName=g1 CPUs=8 Gres=gpu:1\nPartitionName=p Nodes=ALL\n")
     )
     jobs = make_workload([0], [1], [1], queues=("p",))
-    assert cluster_of(found, jobs).servers == ("g1",)
+    assert cluster_of(found, jobs).nodes == ("g1",)
     whole = cluster_of(found, jobs, ("gpu", "cpu"))
-    assert (whole.servers, whole.gpus.tolist(), whole.gpu_type.tolist()) == (
+    assert (whole.nodes, whole.gpus.tolist(), whole.gpu_type.tolist()) == (
         ("n1", "n2", "g1"),
         [0, 0, 1],
         [-1, -1, -1],

@@ -21,7 +21,7 @@ from gpuctl.waits.queue_log import WaitLog, log_of
 if TYPE_CHECKING:
     from pathlib import Path
 
-SERVERS, WIDTH = 4, 8
+NODES, WIDTH = 4, 8
 LIKE_SLURM = {
     "fair_share": "none",
     "batch_sched_delay": "0",
@@ -44,7 +44,7 @@ def replayed(path: Path, seed: int, jobs: int = 80, sizes: tuple[int, ...] = (1,
     lines = [f"{k},{a},{r},{g},u{k % 5},q,{r}" for k, (a, r, g) in enumerate(zip(submit, run, gpus, strict=True))]
     path.write_text("job_id,submit_time,duration,num_gpus,user,vc,requested_time\n" + "\n".join(lines) + "\n")
     work = read_jobs(path)
-    outcome = replay(work, parse_cluster(f"{SERVERS}x{WIDTH}", work), [("slurm", LIKE_SLURM)], processes=1)[0]
+    outcome = replay(work, parse_cluster(f"{NODES}x{WIDTH}", work), [("slurm", LIKE_SLURM)], processes=1)[0]
     start = dict(zip(outcome.jobs["job"].to_list(), outcome.jobs["start_s"].to_list(), strict=True))
     begin = np.array([start[str(k)] for k in range(jobs)])
     told = {

@@ -35,15 +35,15 @@ def test_a_recorded_queue(root: Path) -> None:
     assert "held" in why["5"]
     # nobody of those competes for nodes
     assert set(found.jobs["job"]) == set(runs)
-    gpus, up = queue_snapshot.read_servers(recorded(root, "sinfo.json"), "sinfo.json")
+    gpus, up = queue_snapshot.read_nodes(recorded(root, "sinfo.json"), "sinfo.json")
     assert (gpus, up) == (24, 5)
 
 
-def test_a_server_that_sleeps_is_up() -> None:
+def test_a_node_that_sleeps_is_up() -> None:
     states = {"a": ["IDLE", "POWERED_DOWN"], "b": ["IDLE+CLOUD+POWERING_DOWN"], "c": ["MIXED"],
               "d": ["IDLE", "DRAIN"], "e": ["DOWN*"], "f": ["IDLE", "FAILING"], "g": ["MAINTENANCE"]}  # fmt: skip
     nodes = [{"name": name, "state": state, "gres": "gpu:4"} for name, state in states.items()]
-    assert queue_snapshot.read_servers(json.dumps({"nodes": nodes}).encode(), "s") == (12, 3)
+    assert queue_snapshot.read_nodes(json.dumps({"nodes": nodes}).encode(), "s") == (12, 3)
 
 
 def test_clocks_of_queue_and_accounting() -> None:
@@ -81,5 +81,5 @@ def test_clocks_of_queue_and_accounting() -> None:
 def test_what_is_no_queue_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a queue"):
         queue_snapshot.read_snapshot(text.encode(), "q")
-    with pytest.raises(InputError, match="is not a list of servers"):
-        queue_snapshot.read_servers(text.encode(), "s")
+    with pytest.raises(InputError, match="is not a list of nodes"):
+        queue_snapshot.read_nodes(text.encode(), "s")

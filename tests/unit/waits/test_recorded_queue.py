@@ -36,7 +36,7 @@ def accounting(name: str) -> pl.DataFrame:
 def test_a_recorded_queue_is_forecast_within_seconds() -> None:
     taken = float((RECORDED / "taken.txt").read_text())
     queue = queue_snapshot.read_snapshot(gzip.decompress((RECORDED / "squeue.json.gz").read_bytes()), "squeue", taken)
-    gpus, nodes = queue_snapshot.read_servers(gzip.decompress((RECORDED / "sinfo.json.gz").read_bytes()), "sinfo")
+    gpus, nodes = queue_snapshot.read_nodes(gzip.decompress((RECORDED / "sinfo.json.gz").read_bytes()), "sinfo")
     queue = dataclasses.replace(queue, gpus=gpus, nodes=nodes)
     jobs, notes = queue_snapshot.merged(accounting("sacct.txt"), queue, "UTC", "lab")
     assert not notes

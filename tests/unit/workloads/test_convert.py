@@ -94,7 +94,7 @@ def test_what_a_format_cannot_say_is_counted(tmp_path: Path) -> None:
     assert [str(n) for n in done.notes] == [
         "1 job is left out: no size", "1 job is left out: no run time",
         "1 size is not a whole number and is rounded up",
-        "no machines are known: nb_res is the size of the largest job",
+        "no nodes are known: nb_res is the size of the largest job",
     ]  # fmt: skip
     found = json.loads(data)
     assert found["nb_res"] == 2
@@ -108,7 +108,7 @@ def test_what_a_format_cannot_say_is_counted(tmp_path: Path) -> None:
         written(nothing, "swf")
     with pytest.raises(UsageError, match="no such format"):
         written(pods, "swg")
-    with pytest.raises(UsageError, match="needs the servers"):
+    with pytest.raises(UsageError, match="needs the nodes"):
         written(nothing, "inference-load")
 
 
@@ -159,8 +159,8 @@ def test_what_philly_has_no_word_for_is_left_out(tmp_path: Path) -> None:
     assert [str(n) for n in done.notes[:3]] == [
         "1 job is left out: not ended", "2 jobs are left out: outcome unknown", "1 job is left out: no attempt",
     ]  # fmt: skip
-    with pytest.raises(UsageError, match="--servers is for"), Store(db) as store:
-        convert.convert(store, "c", "swf", io.BytesIO(), servers=3)
+    with pytest.raises(UsageError, match="--nodes is for"), Store(db) as store:
+        convert.convert(store, "c", "swf", io.BytesIO(), nodes=3)
 
 
 def test_load_of_services_for_loans(tmp_path: Path) -> None:
@@ -172,9 +172,9 @@ def test_load_of_services_for_loans(tmp_path: Path) -> None:
     db = store_of(tmp_path, "BurstGPT_1.csv", text)
     out = io.BytesIO()
     with Store(db) as store:
-        convert.convert(store, "c", "inference-load", out, servers=10)
+        convert.convert(store, "c", "inference-load", out, nodes=10)
     # 99th percentile of (0, 100, 500, 1 000): 985; ceil(10 x 1.02 x 100 / 985) = 2 of 10 are needed, then 0, 10, 6
-    assert out.getvalue().decode() == "time_s,servers_free\n0,8\n300,10\n600,0\n900,4\n"
+    assert out.getvalue().decode() == "time_s,nodes_free\n0,8\n300,10\n600,0\n900,4\n"
     (tmp_path / "load.csv").write_bytes(out.getvalue())
     lent = parse_inference("10x8", tmp_path / "load.csv")
     assert lent.free.tolist() == [8, 10, 0, 4]

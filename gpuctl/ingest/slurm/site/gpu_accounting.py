@@ -98,7 +98,7 @@ _APPLY = (
     UPDATE job_rows AS t SET gpus = d.gpus FROM slurm_gpus AS d
     WHERE t.cluster = $cluster AND t.job = d.job AND t.attempts - 1 = d.attempt
     """,
-    # an even share of the total until `reconcile` finds the GPUs of each machine; of an unknown total 0, an estimate
+    # an even share of the total until `reconcile` finds the GPUs of each node; of an unknown total 0, an estimate
     """
     UPDATE placements AS t SET gpus = d.each, estimated = d.estimated, gpu_indices = NULL
     FROM (

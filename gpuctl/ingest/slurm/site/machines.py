@@ -57,7 +57,7 @@ class Rows:
 
 
 def put_machines(sink: Sink, machines: Iterable[Machine], *, keep: bool = False) -> None:
-    """Add machines that the store does not know, and fill in what it did not know of the others.
+    """Add nodes that the store does not know, and fill in what it did not know of the others.
 
     Args:
         sink: where they go.
@@ -105,12 +105,12 @@ def put_partitions(sink: Sink, partitions: Mapping[str, str | None]) -> None:
 
 
 def put_members(sink: Sink, members: Iterable[tuple[str, str]], *, whole: Literal["queue", "machine"]) -> None:
-    """Say which machines belong to which partitions.
+    """Say which nodes belong to which partitions.
 
     Args:
         sink: where that goes.
-        members: (partition, machine).
-        whole: of what all members are told: what the store had of those partitions, or of those machines, goes.
+        members: (partition, node).
+        whole: of what all members are told: what the store had of those partitions, or of those nodes, goes.
     """
     import polars as pl
 

@@ -103,10 +103,10 @@ def reconcile(sink: Sink) -> None:
     """Bring the cluster's attempts, placements and samples up to what all sources loaded so far say together.
 
     - GPUs of attempts whose accounting record states none (`gpu_accounting`).
-    - Placements whose machines and number of GPUs agree with an exact placement of the same attempt (same start,
+    - Placements whose nodes and number of GPUs agree with an exact placement of the same attempt (same start,
       or same submission) take its GPUs and indices and are no estimates any more; attempts without any
       placement get them.
-    - ``attempts.allocated_ts``: when an attempt whose start was reset after its machines had booted got its GPUs.
+    - ``attempts.allocated_ts``: when an attempt whose start was reset after its nodes had booted got its GPUs.
     - ``attempts.preempted_by``: the job named by the scheduler's log.
     - Samples of array tasks get the id of the task's own job.
     """

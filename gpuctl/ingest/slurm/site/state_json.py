@@ -121,7 +121,7 @@ def job_id(job: Json) -> str:
 
 
 def job_gpus(job: Json) -> dict[str, Gpus]:
-    """GPUs by machine, of a job that has some; ``gres_detail`` has one text a node, in the order of the node list.
+    """GPUs by node, of a job that has some; ``gres_detail`` has one text a node, in the order of the node list.
 
     Raises:
         RowError: the texts and the nodes do not fit together.

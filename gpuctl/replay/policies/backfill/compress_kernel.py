@@ -7,7 +7,7 @@ may, in the same order. Let a job of g GPUs and L seconds have a reservation at 
 - near, by less than L: then g GPUs are free just before a;
 - far, by L or more: then g GPUs are free for L seconds somewhere before a.
 
-Both begin to hold only where GPUs become free: when a job ends early, a server comes up, or a reservation is moved
+Both begin to hold only where GPUs become free: when a job ends early, a node comes up, or a reservation is moved
 away. Then the jobs whose reservations begin in that time are marked by the first case. For the second, the time that
 has room is remembered for each size of gangs, with the seconds of the longest stretch in it, and the first job in order
 that may fit into it is marked, another one when that has had its turn or the room has changed. So a job that is not

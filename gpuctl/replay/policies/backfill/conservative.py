@@ -39,7 +39,7 @@ class ConservativeProgram(CompiledProgram):
     """Runs the policy on one simulation."""
 
     def reserved(self) -> dict[int, float]:
-        """The second for which GPUs are reserved, by waiting job; inf: it fits on no servers that are up."""
+        """The second for which GPUs are reserved, by waiting job; inf: it fits on no nodes that are up."""
         known = self.memory[0]
         return {int(j): float(known.at[j]) for j in known.line[: int(known.p[0].waiting)]}
 
@@ -65,17 +65,17 @@ class Conservative(Policy):
         quotas = self.params["quotas"]
         if quotas:
             enforce_quotas(cluster, state)
-        n, servers = workload.size, state.servers.size
+        n, nodes = workload.size, state.nodes.size
         p = records(1, CONSERVATIVE)
         p.counts = counts(state, how, quotas=quotas)
         p.quotas = quotas
-        # no reservation yet: the first instant makes all anew, from the servers there are
+        # no reservation yet: the first instant makes all anew, from the nodes there are
         p.stale = 1
         p.freed_from, p.freed_to = np.inf, -np.inf
         p.next = p.bell = np.inf
         several = settings.resources != GPUS_ONLY
         units = state.asks.units if several else workload.gpus
-        pieces = np.zeros(n, np.int64) if p.counts[0] else np.minimum(units, servers)
+        pieces = np.zeros(n, np.int64) if p.counts[0] else np.minimum(units, nodes)
         size, gang = np.unique(workload.gpus, return_inverse=True)
         first = np.append(0, np.cumsum(pieces))
         known = Reservations(
@@ -86,10 +86,10 @@ class Conservative(Policy):
             at=np.full(n, np.inf),
             first=first[:-1],
             pieces=n,
-            server=int(first[-1]),
+            node=int(first[-1]),
             gpus=int(first[-1]),
             need=int(first[-1]) if several else 0,
-            least=servers,
+            least=nodes,
             step=n,
             ahead=np.full(n, -1),
             behind=np.full(n, -1),
@@ -110,8 +110,8 @@ class Conservative(Policy):
             plans=n,
             group=size.size + 1,
         )
-        p.cpu = servers + (state.queue_limit.size if quotas else 0)
-        columns = 0 if p.counts[0] else int(p.cpu[0]) + (2 * servers if several else 0)
-        running = nobody(plan, servers, most_running(workload, cluster))
+        p.cpu = nodes + (state.queue_limit.size if quotas else 0)
+        columns = 0 if p.counts[0] else int(p.cpu[0]) + (2 * nodes if several else 0)
+        running = nobody(plan, nodes, most_running(workload, cluster))
         memory = known, profile(n, columns), running
         return ConservativeProgram(conservative_kernel.run, memory, conservative_kernel.OWN_REASONS)

@@ -3,9 +3,9 @@
 A job gets the earliest second at which it fits beside all that run and all that is reserved, when it comes into the
 queue. Where a job ends before it was planned to, the waiting ones are gone through in order, and each is moved to the
 earliest second that is now free for it. A reservation moves to a later second in two cases only: a running job outlives
-what it was planned for and holds GPUs that were promised, or servers go down; then all are made anew, in order.
+what it was planned for and holds GPUs that were promised, or nodes go down; then all are made anew, in order.
 
-Where places matter a reservation is of certain GPUs on certain servers, those of the job's own placement.
+Where places matter a reservation is of certain GPUs on certain nodes, those of the job's own placement.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from gpuctl.replay.engine.placement_kernel import choose, set_free
 from gpuctl.replay.engine.reasons import R_FIRST, REASONS
 from gpuctl.replay.engine.resource_kernel import find_for
 from gpuctl.replay.engine.running_jobs_kernel import back_to_now, remember, runs, runs_no_more
-from gpuctl.replay.engine.state import D_RESERVE, E_FINISHED, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, WAITING
+from gpuctl.replay.engine.state import D_RESERVE, E_FINISHED, E_NODE_DOWN, E_NODE_UP, E_QUEUED, WAITING
 from gpuctl.replay.policies.backfill.compress_kernel import compress_counts
 from gpuctl.replay.policies.backfill.profile_kernel import earliest, forget, step_at
 from gpuctl.replay.policies.backfill.reservation_kernel import (
     begins_no_more,
+    change_node,
     change_reserved,
     change_running,
-    change_server,
     column_of,
     freed,
     into_line,
@@ -49,20 +49,20 @@ OWN_REASONS = (
 def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
     """Whether a job can be placed on what is free from `at` on for so many seconds; its places are in `choice`."""
     job = s.jobs[j]
-    servers = s.servers.size
+    nodes = s.nodes.size
     column = column_of(s, f, job.queue)
     k = step_at(c, at)
-    for number in range(servers):
+    for number in range(nodes):
         f.least[number] = c.free[c.row[k], number]
     while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
         row = c.row[k]
         if f.p[0].quotas == 1 and c.free[row, column] < job.gpus:
             return False
-        for number in range(servers):
+        for number in range(nodes):
             f.least[number] = min(f.least[number], c.free[row, number])
         k += 1
-    for number in range(servers):
-        if s.servers[number].up == 1 and s.servers[number].free != f.least[number]:
+    for number in range(nodes):
+        if s.nodes[number].up == 1 and s.nodes[number].free != f.least[number]:
             set_free(s, number, f.least[number])
     if s.g[0].resources == 1:
         _least_needs(s, f, c, at, seconds)
@@ -71,16 +71,16 @@ def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
 
 @inner
 def _least_needs(s, f, c, at, seconds):  # type: ignore[no-untyped-def]
-    """Let the CPUs and the memory of each server be the least that are free from `at` on for so many seconds."""
-    cpu, mem = f.p[0].cpu, f.p[0].cpu + s.servers.size
+    """Let the CPUs and the memory of each node be the least that are free from `at` on for so many seconds."""
+    cpu, mem = f.p[0].cpu, f.p[0].cpu + s.nodes.size
     first = step_at(c, at)
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         stock = s.stock[number]
         stock.cpu_free, stock.mem_free = c.free[c.row[first], cpu + number], c.free[c.row[first], mem + number]
     k = first + 1
     while k < c.n[0] + c.n[1] and c.t[k] < at + seconds:
         row = c.row[k]
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             stock = s.stock[number]
             stock.cpu_free = min(stock.cpu_free, c.free[row, cpu + number])
             stock.mem_free = min(stock.mem_free, c.free[row, mem + number])
@@ -108,7 +108,7 @@ def _search(s, f, c, r, j, begin, before):  # type: ignore[no-untyped-def]
             found = at
             f.pieces[j] = s.g[0].chosen
             for k in range(s.g[0].chosen):
-                f.server[f.first[j] + k] = s.choice[k].server
+                f.node[f.first[j] + k] = s.choice[k].node
                 f.gpus[f.first[j] + k] = s.choice[k].gpus
                 if s.g[0].resources == 1:
                     kept = f.need[f.first[j] + k]
@@ -147,12 +147,12 @@ def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
     c.n[0], c.n[1] = 0, 1
     c.t[0], c.level[0], c.row[0], c.starts[row] = now, s.g[0].total, row, -1
     if p.counts == 0:
-        for number in range(s.servers.size):
-            up = s.servers[number].up
-            c.free[row, number] = s.servers[number].cap if up == 1 else 0
+        for number in range(s.nodes.size):
+            up = s.nodes[number].up
+            c.free[row, number] = s.nodes[number].cap if up == 1 else 0
             if s.g[0].resources == 1:
                 c.free[row, p.cpu + number] = s.stock[number].cpu if up == 1 else 0
-                c.free[row, p.cpu + s.servers.size + number] = s.stock[number].mem if up == 1 else 0
+                c.free[row, p.cpu + s.nodes.size + number] = s.stock[number].mem if up == 1 else 0
     if p.quotas == 1:
         for queue in range(s.queue_limit.size):
             c.free[row, column_of(s, f, queue)] = np.int64(min(s.queue_limit[queue], 9e15))
@@ -217,8 +217,8 @@ def _can_start(s, f, j):  # type: ignore[no-untyped-def]
         return find_for(s, j, f.how[j])
     s.g[0].chosen = 0
     for k in range(f.first[j], f.first[j] + f.pieces[j]):
-        number = f.server[k]
-        if s.servers[number].up == 0 or s.servers[number].free < f.gpus[k]:
+        number = f.node[k]
+        if s.nodes[number].up == 0 or s.nodes[number].free < f.gpus[k]:
             return False
         if s.g[0].resources == 1:
             stock, kept, need = s.stock[number], f.need[k], s.need[s.g[0].chosen]
@@ -256,7 +256,7 @@ def _start_those_due(s, f, c, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _take_back(s, f, c, r):  # type: ignore[no-untyped-def]
-    """Let the profile know what has ended at this instant and which servers are there, and adapt what is reserved."""
+    """Let the profile know what has ended at this instant and which nodes are there, and adapt what is reserved."""
     g = s.g[0]
     p = f.p[0]
     anew, early = p.stale == 1, False
@@ -268,10 +268,10 @@ def _take_back(s, f, c, r):  # type: ignore[no-untyped-def]
                 change_running(s, f, c, event.who, g.now, end, 1)
                 freed(f, g.now, end)
                 early = True
-        elif event.kind == E_SERVER_DOWN:
+        elif event.kind == E_NODE_DOWN:
             anew = True
-        elif event.kind == E_SERVER_UP:
-            change_server(s, f, c, event.who)
+        elif event.kind == E_NODE_UP:
+            change_node(s, f, c, event.who)
             freed(f, g.now, np.inf)
             early = True
     if anew:

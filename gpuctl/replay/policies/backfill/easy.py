@@ -99,20 +99,20 @@ class Easy(Policy):
             )
         p.head = p.told = -1
         p.at = np.inf
-        servers, groups = state.servers.size, int(group.max(initial=0)) + 1
+        nodes, groups = state.nodes.size, int(group.max(initial=0)) + 1
         easy = easy_kernel.Easy(
             p=p,
             how=how,
-            then=servers,
-            kept=servers,
-            then_need=servers,
-            kept_need=servers,
-            mine_server=servers,
-            mine_gpus=servers,
-            mine_need=servers,
+            then=nodes,
+            kept=nodes,
+            then_need=nodes,
+            kept_need=nodes,
+            mine_node=nodes,
+            mine_gpus=nodes,
+            mine_need=nodes,
             next=groups,
             out=groups,
             late=groups,
         )
-        running = nobody(plan, servers, most_running(workload, cluster))
+        running = nobody(plan, nodes, most_running(workload, cluster))
         return EasyProgram(easy_kernel.run, (queue, behind, easy, running), easy_kernel.OWN_REASONS)

@@ -3,8 +3,8 @@
 What a reservation is: a second, the earliest at which the job could be placed if every running job ended when it is
 planned to, by its own placement and within its queue's limit. A job behind it starts where its placement puts it if it
 is planned to end by then, or if the reserved job could still be placed at that second; else on what the reserved job
-would leave on each server; else not now. Whether a job can be placed never gets worse by more free GPUs, so what was
-promised holds as long as jobs end when they are planned to, and servers stay up.
+would leave on each node; else not now. Whether a job can be placed never gets worse by more free GPUs, so what was
+promised holds as long as jobs end when they are planned to, and nodes stay up.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Easy(Bundle):
 
     p = rows(EASY)  # one record of `EASY`
     how = ints()  # placement of each job [jobs]
-    then = ints()  # GPUs free on each server at the reservation, without the reserved ones taken off [servers]
-    kept = ints()  # of them, those reserved [servers]
-    then_need = rows(NEED)  # CPUs and memory free on each server then, records of `NEED` [servers]
-    kept_need = rows(NEED)  # of them, those reserved [servers]
-    mine_server = ints()  # pieces of the job that is tried, kept while the reservation is tried [servers]
+    then = ints()  # GPUs free on each node at the reservation, without the reserved ones taken off [nodes]
+    kept = ints()  # of them, those reserved [nodes]
+    then_need = rows(NEED)  # CPUs and memory free on each node then, records of `NEED` [nodes]
+    kept_need = rows(NEED)  # of them, those reserved [nodes]
+    mine_node = ints()  # pieces of the job that is tried, kept while the reservation is tried [nodes]
     mine_gpus = ints()  # GPUs there
     mine_need = rows(NEED)  # CPUs and memory there
     next = ints()  # the next job of each group that may be backfilled; -1 none [groups]
@@ -133,8 +133,8 @@ def _reserve_places(s, f, r, j):  # type: ignore[no-untyped-def]
             found = True
             break
     if found:
-        for number in range(s.servers.size):
-            f.then[number] = s.servers[number].free if s.servers[number].up == 1 else 0
+        for number in range(s.nodes.size):
+            f.then[number] = s.nodes[number].free if s.nodes[number].up == 1 else 0
             if s.g[0].resources == 1:
                 f.then_need[number].cpu, f.then_need[number].mem = s.stock[number].cpu_free, s.stock[number].mem_free
         _keep_choice(s, f)
@@ -149,7 +149,7 @@ def _keep_choice(s, f):  # type: ignore[no-untyped-def]
     for k in range(f.kept_need.size):
         f.kept_need[k].cpu = f.kept_need[k].mem = 0
     for k in range(s.g[0].chosen):
-        number = s.choice[k].server
+        number = s.choice[k].node
         f.kept[number] = s.choice[k].gpus
         if s.g[0].resources == 1:
             f.kept_need[number].cpu, f.kept_need[number].mem = s.need[k].cpu, s.need[k].mem
@@ -159,7 +159,7 @@ def _keep_choice(s, f):  # type: ignore[no-untyped-def]
 def _leaves_reserved(s, f):  # type: ignore[no-untyped-def]
     """Whether what is in `choice` is other than what is reserved."""
     for k in range(s.g[0].chosen):
-        number = s.choice[k].server
+        number = s.choice[k].node
         if f.then[number] - f.kept[number] < s.choice[k].gpus:
             return False
         if s.g[0].resources == 1:
@@ -179,18 +179,18 @@ def _head_fits_beside(s, f, r):  # type: ignore[no-untyped-def]
     p = f.p[0]
     mine = g.chosen
     for k in range(mine):
-        f.mine_server[k], f.mine_gpus[k] = s.choice[k].server, s.choice[k].gpus
+        f.mine_node[k], f.mine_gpus[k] = s.choice[k].node, s.choice[k].gpus
         if g.resources == 1:
             f.mine_need[k].cpu, f.mine_need[k].mem = s.need[k].cpu, s.need[k].mem
     remember(s, r)
-    for number in range(s.servers.size):
-        if s.servers[number].up == 1 and s.servers[number].free != f.then[number]:
+    for number in range(s.nodes.size):
+        if s.nodes[number].up == 1 and s.nodes[number].free != f.then[number]:
             set_free(s, number, f.then[number])
         if g.resources == 1:
             s.stock[number].cpu_free, s.stock[number].mem_free = f.then_need[number].cpu, f.then_need[number].mem
     for k in range(mine):
-        number = f.mine_server[k]
-        set_free(s, number, s.servers[number].free - f.mine_gpus[k])
+        number = f.mine_node[k]
+        set_free(s, number, s.nodes[number].free - f.mine_gpus[k])
         if g.resources == 1:
             s.stock[number].cpu_free -= f.mine_need[k].cpu
             s.stock[number].mem_free -= f.mine_need[k].mem
@@ -200,7 +200,7 @@ def _head_fits_beside(s, f, r):  # type: ignore[no-untyped-def]
     back_to_now(s, r)
     g.chosen = 0
     for k in range(mine):
-        choose(s, f.mine_server[k], f.mine_gpus[k])
+        choose(s, f.mine_node[k], f.mine_gpus[k])
         if g.resources == 1:
             s.need[k].cpu, s.need[k].mem = f.mine_need[k].cpu, f.mine_need[k].mem
     return found
@@ -208,10 +208,10 @@ def _head_fits_beside(s, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _find_around(s, f, r, j):  # type: ignore[no-untyped-def]
-    """Choose places on what the reservation leaves on each server."""
+    """Choose places on what the reservation leaves on each node."""
     remember(s, r)
-    for number in range(s.servers.size):
-        free = s.servers[number].free
+    for number in range(s.nodes.size):
+        free = s.nodes[number].free
         seen = min(free, max(f.then[number] - f.kept[number], 0))
         if seen < free:
             hide(s, number, free - seen)
@@ -220,8 +220,8 @@ def _find_around(s, f, r, j):  # type: ignore[no-untyped-def]
             stock.cpu_free = min(stock.cpu_free, max(then.cpu - kept.cpu, 0))
             stock.mem_free = min(stock.mem_free, max(then.mem - kept.mem, 0))
     found = find_for(s, j, f.how[j])
-    for number in range(s.servers.size):
-        if s.servers[number].hidden > 0:
+    for number in range(s.nodes.size):
+        if s.nodes[number].hidden > 0:
             hide(s, number, 0)
     back_to_now(s, r)
     return found
@@ -252,7 +252,7 @@ def _backfill_late(s, q, b, f, r, j):  # type: ignore[no-untyped-def]
     if same:
         p.room -= job.gpus
     for k in range(s.g[0].chosen):
-        number = s.choice[k].server
+        number = s.choice[k].node
         f.then[number] -= s.choice[k].gpus
         if s.g[0].resources == 1:
             f.then_need[number].cpu -= s.need[k].cpu
@@ -331,7 +331,7 @@ def _pass(s, q, b, f, r):  # type: ignore[no-untyped-def]
             continue
         found = _reserve_by_count(s, f, r, j) if p.counts == 1 else _reserve_places(s, f, r, j)
         if not found:
-            # not even on all servers that are up: it keeps nobody waiting
+            # not even on all nodes that are up: it keeps nobody waiting
             after = q.rank[j]
             continue
         p.head = j

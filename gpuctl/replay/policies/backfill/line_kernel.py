@@ -1,6 +1,6 @@
 """The compiled waiting line of policies that look past its head: who is next in order, and has so short a time limit.
 
-Jobs of a group ask for as many GPUs on the same servers under the same rules. Each group is a segment tree over its
+Jobs of a group ask for as many GPUs on the same nodes under the same rules. Each group is a segment tree over its
 jobs in order, whose leaves are the planned seconds of those that wait: the next job of a group that waits, or that
 waits and plans for no more than so many seconds, is found in the logarithm of the group's size, however long the line.
 """

@@ -1,7 +1,7 @@
-"""The compiled profile of what is free from now on: in all, on each server, and within each queue's limit.
+"""The compiled profile of what is free from now on: in all, on each node, and within each queue's limit.
 
 The profile is a step function of time. Each step has the GPUs that are free in all, and a row of further numbers: where
-places matter, a column for each server, and where quotas do, one for what each queue may still hold.
+places matter, a column for each node, and where quotas do, one for what each queue may still hold.
 """
 
 from __future__ import annotations

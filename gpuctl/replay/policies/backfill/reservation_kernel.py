@@ -14,7 +14,7 @@ CONSERVATIVE = np.dtype(
     [
         ("counts", "i8"),  # 1: only how many GPUs are free decides whether a job can be placed
         ("quotas", "i8"),  # 1: columns for queues
-        ("cpu", "i8"),  # where CPUs or memory count: the column of the first server's CPUs; those of memory follow
+        ("cpu", "i8"),  # where CPUs or memory count: the column of the first node's CPUs; those of memory follow
         ("waiting", "i8"),
         ("stale", "i8"),  # 1: a reservation was due and could not be kept
         ("freed_from", "f8"),  # what became free since every reservation was looked at last lies in …
@@ -35,13 +35,13 @@ class Reservations(Bundle):
     how = ints()  # placement of each job [jobs]
     rank = ints()  # place of each job in the order of the queue [jobs]
     line = ints()  # waiting jobs in order [jobs]
-    at = floats()  # second reserved for each waiting job; inf: it cannot be placed on the servers there are [jobs]
+    at = floats()  # second reserved for each waiting job; inf: it cannot be placed on the nodes there are [jobs]
     first = ints()  # where each job's reserved pieces begin [jobs]
     pieces = ints()  # how many they are [jobs]
-    server = ints()  # of each reserved piece
+    node = ints()  # of each reserved piece
     gpus = ints()  # GPUs there
     need = rows(NEED)  # CPUs and memory there, records of `NEED`; none where neither counts
-    least = ints()  # least GPUs free on each server in a time, scratch [servers]
+    least = ints()  # least GPUs free on each node in a time, scratch [nodes]
     step = ints()  # row of the step with which a job's reservation begins [jobs]
     ahead = ints()  # the one before it of the jobs that begin with that step; -1: none [jobs]
     behind = ints()  # the one after it; -1: none [jobs]
@@ -96,7 +96,7 @@ def into_line(f, j):  # type: ignore[no-untyped-def]
 @inner
 def column_of(s, f, queue):  # type: ignore[no-untyped-def]
     """The column of the profile that holds what a queue may still hold."""
-    return queue + (0 if f.p[0].counts == 1 else s.servers.size)
+    return queue + (0 if f.p[0].counts == 1 else s.nodes.size)
 
 
 @inner
@@ -133,10 +133,10 @@ def reserve_count(f, c, j, gpus, begin, end):  # type: ignore[no-untyped-def]
 
 @inner
 def _change_need(s, f, c, row, number, cpu, mem):  # type: ignore[no-untyped-def]
-    """Give back CPUs and memory of a server in one step, or take them where they are negative."""
+    """Give back CPUs and memory of a node in one step, or take them where they are negative."""
     column = f.p[0].cpu + number
     c.free[row, column] += cpu
-    c.free[row, column + s.servers.size] += mem
+    c.free[row, column + s.nodes.size] += mem
 
 
 @inner
@@ -149,9 +149,9 @@ def change_reserved(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-de
         c.level[k] += sign * job.gpus
         if f.p[0].counts == 0:
             for i in range(f.first[j], f.first[j] + f.pieces[j]):
-                c.free[row, f.server[i]] += sign * f.gpus[i]
+                c.free[row, f.node[i]] += sign * f.gpus[i]
                 if s.g[0].resources == 1:
-                    _change_need(s, f, c, row, f.server[i], sign * f.need[i].cpu, sign * f.need[i].mem)
+                    _change_need(s, f, c, row, f.node[i], sign * f.need[i].cpu, sign * f.need[i].mem)
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * job.gpus
     joined(c, first, last)
@@ -168,22 +168,22 @@ def change_running(s, f, c, j, begin, end, sign):  # type: ignore[no-untyped-def
         c.level[k] += sign * attempt.gpus
         if f.p[0].counts == 0:
             for i in range(attempt.first, attempt.first + attempt.pieces):
-                c.free[row, s.pieces[i].server] += sign * s.pieces[i].gpus
+                c.free[row, s.pieces[i].node] += sign * s.pieces[i].gpus
                 if s.g[0].resources == 1:
-                    _change_need(s, f, c, row, s.pieces[i].server, sign * s.needs[i].cpu, sign * s.needs[i].mem)
+                    _change_need(s, f, c, row, s.pieces[i].node, sign * s.needs[i].cpu, sign * s.needs[i].mem)
         if f.p[0].quotas == 1:
             c.free[row, column_of(s, f, job.queue)] += sign * attempt.gpus
     joined(c, first, last)
 
 
 @inner
-def change_server(s, f, c, number):  # type: ignore[no-untyped-def]
-    """A server has come up."""
+def change_node(s, f, c, number):  # type: ignore[no-untyped-def]
+    """A node has come up."""
     first, last = span(c, s.g[0].now, np.inf)
     for k in range(first, last):
-        c.level[k] += s.servers[number].cap
+        c.level[k] += s.nodes[number].cap
         if f.p[0].counts == 0:
-            c.free[c.row[k], number] += s.servers[number].cap
+            c.free[c.row[k], number] += s.nodes[number].cap
         if s.g[0].resources == 1:
             _change_need(s, f, c, c.row[k], number, s.stock[number].cpu, s.stock[number].mem)
     joined(c, first, last)

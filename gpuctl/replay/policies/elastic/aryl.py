@@ -1,4 +1,4 @@
-"""Aryl (Lyra): servers on loan from an inference cluster, and elastic jobs that take what is idle."""
+"""Aryl (Lyra): nodes on loan from an inference cluster, and elastic jobs that take what is idle."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from gpuctl.replay.policies.elastic.borrowing_kernel import (
     FUNGIBLE,
     HOST,
     MEMBER,
-    NODE,
     RIGID,
+    SHARE,
     Borrowing,
 )
 
@@ -32,13 +32,13 @@ if TYPE_CHECKING:
 
 
 class Aryl(CompiledPolicy):
-    """Every `interval` seconds servers come on loan or go back, and elastic jobs get flexible workers."""
+    """Every `interval` seconds nodes come on loan or go back, and elastic jobs get flexible workers."""
 
     name = "aryl"
-    title = "idle inference servers on loan, given back at the least cost of preemption; elastic jobs take what is idle"
+    title = "idle inference nodes on loan, given back at the least cost of preemption; elastic jobs take what is idle"
     source = (
-        "Li et al., Aryl, arXiv 2022 (Lyra, EuroSys 2023): loans, the cost of giving a server back, two phases and the "
-        "knapsack; how GPUs of inference servers count, all ties, the load and what changes cost: recalled or ours. "
+        "Li et al., Aryl, arXiv 2022 (Lyra, EuroSys 2023): loans, the cost of giving a node back, two phases and the "
+        "knapsack; how GPUs of inference nodes count, all ties, the load and what changes cost: recalled or ours. "
         "The paper's full text was not read"
     )
     oracle = True
@@ -48,18 +48,18 @@ class Aryl(CompiledPolicy):
     run: ClassVar[Loop | None] = aryl_kernel.run
     reasons = aryl_kernel.ARYL_REASONS
     tallies: ClassVar[dict[str, str]] = {
-        "servers_reclaimed": "reclaimed", "reclaim_preemptions": "thrown", "scale_ins": "scaled_in",
+        "nodes_reclaimed": "reclaimed", "reclaim_preemptions": "thrown", "scale_ins": "scaled_in",
     }  # fmt: skip
     parameters = (
         Parameter(
-            "ratio", 3.0, "GPUs of an inference server that do the work of one for training; of a server, whole ones "
+            "ratio", 3.0, "GPUs of an inference node that do the work of one for training; of a node, whole ones "
             "count", least=1.0, most=1000.0,
         ),
         Parameter("interval", 300.0, "seconds between two looks at loans and flexible workers", least=1.0),
         Parameter("pre", 63.0, "seconds that a job which was preempted holds its GPUs without progress; --overhead in "
                   "its place"),
         Parameter("resize", 15.0, "the same of a job that goes on with other GPUs; --overhead in its place"),
-        Parameter("loan", True, "borrow servers of --inference"),
+        Parameter("loan", True, "borrow nodes of --inference"),
         Parameter("elastic", True, "give jobs more GPUs than their gang, up to w_max"),
         Parameter("linear", True, "jobs are as many times as fast as they have GPUs; otherwise as their alpha says; "
                   "where no option sets the speeds"),
@@ -74,15 +74,15 @@ class Aryl(CompiledPolicy):
         """See `Policy.extended`.
 
         Raises:
-            UsageError: servers cannot be lent to a pool, or none is worth a whole GPU.
+            UsageError: nodes cannot be lent to a pool, or none is worth a whole GPU.
         """
         if cluster.inference is None or cluster.on_loan:
             return cluster
         gpus = np.floor(cluster.inference.gpus / self.params["ratio"] + 1e-9).astype(np.int64)
         if not gpus.all():
             raise UsageError(
-                f"aryl: ratio={self.params['ratio']:g}: a server of {cluster.inference.gpus.min()} GPUs counts as none",
-                hint="a smaller ratio, or larger servers in --inference",
+                f"aryl: ratio={self.params['ratio']:g}: a node of {cluster.inference.gpus.min()} GPUs counts as none",
+                hint="a smaller ratio, or larger nodes in --inference",
             )
         return with_loans(cluster, gpus)
 
@@ -103,26 +103,24 @@ class Aryl(CompiledPolicy):
         members = records(workload.size, MEMBER)
         members.place, members.least, members.most, members.first = in_line(workload), least, most, -1
         members.kind = np.where(most > least, ELASTIC, np.where(known.fungible | elastic, FUNGIBLE, RIGID))
-        every = np.bitwise_or.reduce(np.uint64(1) << state.servers.cls.astype(np.uint64))
-        plain = (
-            bool((state.jobs.mask & every == every).all() and (state.servers.up == 1).all()) and cluster.down is None
-        )
+        every = np.bitwise_or.reduce(np.uint64(1) << state.nodes.cls.astype(np.uint64))
+        plain = bool((state.jobs.mask & every == every).all() and (state.nodes.up == 1).all()) and cluster.down is None
         request = np.stack([least, members.kind, state.jobs.mask.astype(np.int64)], axis=1)
         _, shape = np.unique(request, axis=0, return_inverse=True)
         members.request = shape.reshape(-1)
         many = np.bincount(members.request, minlength=1)
         p = records(1, ARYL)
         p.interval, p.loan, p.elastic, p.plain = given["interval"], given["loan"], given["elastic"], plain
-        p.training, p.tick = len(cluster.servers) - cluster.on_loan, -1
-        nodes = records(total + 1, NODE)
-        nodes.next = np.append(np.arange(1, total + 1), -1)
+        p.training, p.tick = len(cluster.nodes) - cluster.on_loan, -1
+        shares = records(total + 1, SHARE)
+        shares.next = np.append(np.arange(1, total + 1), -1)
         groups, items = _most_groups(least, most, total)
         load = cluster.inference if cluster.on_loan else None
         memory = Borrowing(
             p=p,
-            hosts=records(len(cluster.servers), HOST),
+            hosts=records(len(cluster.nodes), HOST),
             members=members,
-            nodes=nodes,
+            shares=shares,
             line=workload.size,
             changed=workload.size,
             load_t=np.zeros(1) if load is None else load.time_s,

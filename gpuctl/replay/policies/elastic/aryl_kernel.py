@@ -1,7 +1,7 @@
-"""The compiled Aryl: servers come on loan and go back, waiting jobs start, flexible workers are counted out anew.
+"""The compiled Aryl: nodes come on loan and go back, waiting jobs start, flexible workers are counted out anew.
 
-With S servers, R running and W shapes of waiting jobs an instant costs O(S + W) and O(S + R) for each worker that
-starts or is dropped; a tick O(R S) for each server that goes back, and the knapsack.
+With S nodes, R running and W shapes of waiting jobs an instant costs O(S + W) and O(S + R) for each worker that
+starts or is dropped; a tick O(R S) for each node that goes back, and the knapsack.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ R_FITS, R_RESIZED, R_RECLAIMED, R_IDLE, R_WANTED = range(len(REASONS), len(REASO
 ARYL_REASONS = (
     "the shortest of those that fit",
     "flexible workers go where they save most",
-    "a server with its base workers goes back to inference",
-    "inference does without the server",
-    "inference needs the server",
+    "a node with its base workers goes back to inference",
+    "inference does without the node",
+    "inference needs the node",
 )
 
 
@@ -69,7 +69,7 @@ def ticks(s, number, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _goal(m, t):  # type: ignore[no-untyped-def]
-    """Servers that inference does without at a second; before the load begins, none."""
+    """Nodes that inference does without at a second; before the load begins, none."""
     within = t - _began(m, t)
     line = np.searchsorted(m.load_t, within, side="right")
     return m.load_free[line - 1] if line > 0 else 0
@@ -92,7 +92,7 @@ def _next_change(m, t):  # type: ignore[no-untyped-def]
 
 @inner
 def _tick_by_tick(s, m):  # type: ignore[no-untyped-def]
-    """Let servers come and go as at all ticks up to now, and wake again where their number is to change."""
+    """Let nodes come and go as at all ticks up to now, and wake again where their number is to change."""
     p, g = m.p[0], s.g[0]
     tick = np.int64(np.floor(g.now / p.interval + 1e-9))
     if tick == p.tick:
@@ -105,7 +105,7 @@ def _tick_by_tick(s, m):  # type: ignore[no-untyped-def]
         if host.told != host.lent:
             host.told = host.lent
             lent = host.lent == 1
-            note(s, D_LOAN if lent else D_RETURN, -1, s.servers[k].cap, k, R_IDLE if lent else R_WANTED)
+            note(s, D_LOAN if lent else D_RETURN, -1, s.nodes[k].cap, k, R_IDLE if lent else R_WANTED)
     after = _next_change(m, p.tick * p.interval)
     if after < np.inf:
         named_timer(s, 0, max(np.ceil(after / p.interval - 1e-9), p.tick + 1.0) * p.interval)
@@ -117,7 +117,7 @@ def _lend(s, m, goal):  # type: ignore[no-untyped-def]
     for k in range(p.training, m.hosts.size):
         if p.lent < goal and m.hosts[k].lent == 0:
             m.hosts[k].lent = 1
-            m.hosts[k].free = s.servers[k].free
+            m.hosts[k].free = s.nodes[k].free
             p.free_l += m.hosts[k].free
             p.lent += 1
     while p.lent > goal:
@@ -126,24 +126,24 @@ def _lend(s, m, goal):  # type: ignore[no-untyped-def]
 
 @inner
 def _give_back(s, m, k):  # type: ignore[no-untyped-def]
-    """A server goes back: flexible workers on it go, jobs with base workers there lose all they have."""
+    """A node goes back: flexible workers on it go, jobs with base workers there lose all they have."""
     p = m.p[0]
     i = 0
     while i < p.line:
         j = m.line[i]
         at = m.members[j].first
-        while at >= 0 and m.nodes[at].server != k:
-            at = m.nodes[at].next
+        while at >= 0 and m.shares[at].node != k:
+            at = m.shares[at].next
         if at < 0:
             i += 1
-        elif m.nodes[at].fixed > 0:
+        elif m.shares[at].fixed > 0:
             touch(s, m, j)
             clear(m, j)
             drop_reclaimed(s, j, R_RECLAIMED)
             wait(s, m, j)
             p.thrown += 1
         else:
-            take_flex(s, m, j, k, m.nodes[at].flex)
+            take_flex(s, m, j, k, m.shares[at].flex)
             p.scaled_in += 1
             i += 1
     p.free_l -= m.hosts[k].free
@@ -157,7 +157,7 @@ def _give_back(s, m, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _room(s, m, j, training, lent, flexible):  # type: ignore[no-untyped-def]
-    """Free GPUs, and where asked for those of flexible workers, on servers that suit a job."""
+    """Free GPUs, and where asked for those of flexible workers, on nodes that suit a job."""
     p = m.p[0]
     if p.plain == 1:
         return (p.free_t + flexible * p.flex_t if training else 0) + (p.free_l + flexible * p.flex_l if lent else 0)
@@ -170,7 +170,7 @@ def _room(s, m, j, training, lent, flexible):  # type: ignore[no-untyped-def]
 
 @inner
 def _set_with(s, m, j, flexible):  # type: ignore[no-untyped-def]
-    """The first set of servers with room for a job: 0 training, 1 loaned, 2 both; -1 none."""
+    """The first set of nodes with room for a job: 0 training, 1 loaned, 2 both; -1 none."""
     member = m.members[j]
     if _room(s, m, j, True, False, flexible) >= member.least:
         return 0
@@ -230,8 +230,8 @@ def _start(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _drop_one(s, m, j, training, lent):  # type: ignore[no-untyped-def]
-    """One flexible worker goes that is in the way of a job: of whoever loses least, on the last server."""
-    best, least, server = -1, 0, -1
+    """One flexible worker goes that is in the way of a job: of whoever loses least, on the last node."""
+    best, least, node = -1, 0, -1
     for i in range(m.p[0].line):
         other = m.line[i]
         member = m.members[other]
@@ -244,20 +244,20 @@ def _drop_one(s, m, j, training, lent):  # type: ignore[no-untyped-def]
         gpus = member.least + member.flex
         loss = micro(takes(s, other, gpus - 1) - takes(s, other, gpus))
         if best < 0 or loss < least:
-            best, least, server = other, loss, last
-    take_flex(s, m, best, server, 1)
+            best, least, node = other, loss, last
+    take_flex(s, m, best, node, 1)
 
 
 @inner
 def _last_flex(s, m, owner, j, training, lent):  # type: ignore[no-untyped-def]
-    """The highest server with flexible workers of a job that another one could use; -1 none."""
+    """The highest node with flexible workers of a job that another one could use; -1 none."""
     last = -1
     at = m.members[owner].first
     while at >= 0:
-        node = m.nodes[at]
-        if node.flex > 0 and node.server > last and usable(s, m, j, node.server, training, lent):
-            last = node.server
-        at = node.next
+        share = m.shares[at]
+        if share.flex > 0 and share.node > last and usable(s, m, j, share.node, training, lent):
+            last = share.node
+        at = share.next
     return last
 
 
@@ -294,7 +294,7 @@ def _share_out(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _shrink(s, m, j):  # type: ignore[no-untyped-def]
-    """A flexible worker goes: from servers for training before loaned ones, the highest first."""
+    """A flexible worker goes: from nodes for training before loaned ones, the highest first."""
     last = _last_flex(s, m, j, j, True, False)
     if last < 0:
         last = _last_flex(s, m, j, j, False, True)
@@ -303,7 +303,7 @@ def _shrink(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _grow(s, m, j):  # type: ignore[no-untyped-def]
-    """A flexible worker comes: to loaned servers without base workers, other loaned ones, those for training."""
+    """A flexible worker comes: to loaned nodes without base workers, other loaned ones, those for training."""
     best, kind = -1, 3
     for k in range(m.hosts.size):
         host = m.hosts[k]
@@ -330,8 +330,8 @@ def _settle_all(s, m):  # type: ignore[no-untyped-def]
         g.chosen = 0
         at = m.members[j].first
         while at >= 0:
-            choose(s, m.nodes[at].server, m.nodes[at].fixed + m.nodes[at].flex)
-            at = m.nodes[at].next
+            choose(s, m.shares[at].node, m.shares[at].fixed + m.shares[at].flex)
+            at = m.shares[at].next
         if s.jobs[j].state == WAITING:
             if g.chosen > 0:
                 launch(s, j, R_FITS)

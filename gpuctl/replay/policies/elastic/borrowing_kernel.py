@@ -1,4 +1,4 @@
-"""Compiled: what Aryl remembers: whose workers are on which server, which servers are on loan, and who waits."""
+"""Compiled: what Aryl remembers: whose workers are on which node, which nodes are on loan, and who waits."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from gpuctl.replay.engine.speed_curve_kernel import scale
 from gpuctl.replay.engine.state import RUNNING
 
 RIGID, FUNGIBLE, ELASTIC = range(3)
-"""Jobs on servers for training only; on those or on loaned ones; on both together."""
+"""Jobs on nodes for training only; on those or on loaned ones; on both together."""
 
 ARYL = np.dtype(
     [
         ("interval", "f8"),
         ("loan", "i8"),
         ("elastic", "i8"),
-        ("training", "i8"),  # servers for it: the others are lent
-        ("plain", "i8"),  # 1: every server suits every job
+        ("training", "i8"),  # nodes for it: the others are lent
+        ("plain", "i8"),  # 1: every node suits every job
         ("tick", "i8"),  # the last one that was seen; -1 none
         ("due", "i8"),  # 1: this instant is a tick
-        ("lent", "i8"),  # servers on loan
+        ("lent", "i8"),  # nodes on loan
         ("line", "i8"),  # jobs in `line`
         ("changed", "i8"),  # jobs in `changed`
-        ("spare", "i8"),  # first node that nobody uses
-        ("free_t", "i8"),  # GPUs free on servers for training, and on loaned ones
+        ("spare", "i8"),  # first share that nobody uses
+        ("free_t", "i8"),  # GPUs free on nodes for training, and on loaned ones
         ("free_l", "i8"),
         ("flex_t", "i8"),  # flexible workers there
         ("flex_l", "i8"),
-        ("reclaimed", "i8"),  # servers given back, jobs preempted by it, and jobs that it cost flexible workers
+        ("reclaimed", "i8"),  # nodes given back, jobs preempted by it, and jobs that it cost flexible workers
         ("thrown", "i8"),
         ("scaled_in", "i8"),
         ("knapsacks", "i8"),
@@ -62,27 +62,27 @@ MEMBER = np.dtype(
         ("kind", "i8"),
         ("request", "i8"),
         ("key", "i8"),  # microseconds that it needs on its least, while it waits
-        ("first", "i8"),  # of its nodes; -1 none: it has no GPUs
+        ("first", "i8"),  # of its shares; -1 none: it has no GPUs
         ("flex", "i8"),  # flexible workers
         ("touched", "i8"),  # 1: in `changed`
     ],
     align=True,
 )
 
-NODE = np.dtype([("server", "i8"), ("fixed", "i8"), ("flex", "i8"), ("next", "i8")], align=True)
+SHARE = np.dtype([("node", "i8"), ("fixed", "i8"), ("flex", "i8"), ("next", "i8")], align=True)
 
 
 class Borrowing(Bundle):
     """What the policy is told, and what it remembers."""
 
     p = rows(ARYL)  # what there is one of [1]
-    hosts = rows(HOST)  # [servers]
+    hosts = rows(HOST)  # [nodes]
     members = rows(MEMBER)  # [jobs]
-    nodes = rows(NODE)  # a job's workers on a server, or spare [GPUs]
+    shares = rows(SHARE)  # a job's workers on a node, or spare [GPUs]
     line = ints()  # jobs that have GPUs, in the order of the input
     changed = ints()  # jobs whose GPUs may be others than before this instant
     load_t = floats()  # seconds from which on [lines of the load] …
-    load_free = ints()  # … inference does without so many servers
+    load_free = ints()  # … inference does without so many nodes
     load_period = floats()  # … and begins again after so many [1]
     heap = ints()  # waiting jobs of one shape after the other, the shortest ahead [jobs]
     first = ints()  # where those of each shape begin [shapes + 1]
@@ -103,13 +103,13 @@ def takes(s, j, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def there(s, m, k):  # type: ignore[no-untyped-def]
-    """Whether a server is for training, or on loan."""
+    """Whether a node is for training, or on loan."""
     return k < m.p[0].training or m.hosts[k].lent == 1
 
 
 @inner
 def usable(s, m, j, k, training, lent):  # type: ignore[no-untyped-def]
-    """Whether a server is of those that are asked for, and suits a job."""
+    """Whether a node is of those that are asked for, and suits a job."""
     if k < m.p[0].training:
         if not training:
             return False
@@ -127,8 +127,8 @@ def look_around(s, m):  # type: ignore[no-untyped-def]
     p = m.p[0]
     p.free_t = p.free_l = 0
     for k in range(m.hosts.size):
-        server, host = s.servers[k], m.hosts[k]
-        host.free = server.free if server.up == 1 and there(s, m, k) else 0
+        node, host = s.nodes[k], m.hosts[k]
+        host.free = node.free if node.up == 1 and there(s, m, k) else 0
         if k < p.training:
             p.free_t += host.free
         else:
@@ -137,7 +137,7 @@ def look_around(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def count_on(m, k, base, flex):  # type: ignore[no-untyped-def]
-    """So many workers more (or fewer) are on a server."""
+    """So many workers more (or fewer) are on a node."""
     p, host = m.p[0], m.hosts[k]
     host.fixed += base
     host.flex += flex
@@ -165,42 +165,42 @@ def touch(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def add(s, m, j, k, base, flex):  # type: ignore[no-untyped-def]
-    """A job has workers more on a server."""
+    """A job has workers more on a node."""
     touch(s, m, j)
     member = m.members[j]
     at = member.first
-    while at >= 0 and m.nodes[at].server != k:
-        at = m.nodes[at].next
+    while at >= 0 and m.shares[at].node != k:
+        at = m.shares[at].next
     if at < 0:
         at = m.p[0].spare
-        m.p[0].spare = m.nodes[at].next
-        node = m.nodes[at]
-        node.server, node.fixed, node.flex, node.next = k, 0, 0, member.first
+        m.p[0].spare = m.shares[at].next
+        share = m.shares[at]
+        share.node, share.fixed, share.flex, share.next = k, 0, 0, member.first
         member.first = at
-    m.nodes[at].fixed += base
-    m.nodes[at].flex += flex
+    m.shares[at].fixed += base
+    m.shares[at].flex += flex
     member.flex += flex
     count_on(m, k, base, flex)
 
 
 @inner
 def take_flex(s, m, j, k, some):  # type: ignore[no-untyped-def]
-    """A job gives up flexible workers on a server."""
+    """A job gives up flexible workers on a node."""
     touch(s, m, j)
     member = m.members[j]
     before, at = -1, member.first
-    while m.nodes[at].server != k:
-        before, at = at, m.nodes[at].next
-    node = m.nodes[at]
-    node.flex -= some
+    while m.shares[at].node != k:
+        before, at = at, m.shares[at].next
+    share = m.shares[at]
+    share.flex -= some
     member.flex -= some
     count_on(m, k, 0, -some)
-    if node.fixed + node.flex == 0:
+    if share.fixed + share.flex == 0:
         if before < 0:
-            member.first = node.next
+            member.first = share.next
         else:
-            m.nodes[before].next = node.next
-        node.next = m.p[0].spare
+            m.shares[before].next = share.next
+        share.next = m.p[0].spare
         m.p[0].spare = at
 
 
@@ -212,10 +212,10 @@ def clear(m, j):  # type: ignore[no-untyped-def]
         return
     at = member.first
     while at >= 0:
-        node = m.nodes[at]
-        count_on(m, node.server, -node.fixed, -node.flex)
-        after = node.next
-        node.next = p.spare
+        share = m.shares[at]
+        count_on(m, share.node, -share.fixed, -share.flex)
+        after = share.next
+        share.next = p.spare
         p.spare = at
         at = after
     member.first, member.flex = -1, 0
@@ -238,27 +238,27 @@ def enter(m, j):  # type: ignore[no-untyped-def]
     m.line[k] = j
 
 
-# ---- what it costs to give servers back
+# ---- what it costs to give nodes back
 
 
 @inner
 def cheapest(m):  # type: ignore[no-untyped-def]
-    """The loaned server that it costs least to give back."""
+    """The loaned node that it costs least to give back."""
     p = m.p[0]
     for k in range(p.training, m.hosts.size):
         m.hosts[k].cost = 0.0
     for i in range(p.line):
         first = m.members[m.line[i]].first
-        servers = 0
+        nodes = 0
         at = first
         while at >= 0:
-            servers += m.nodes[at].server >= p.training and m.nodes[at].fixed > 0
-            at = m.nodes[at].next
+            nodes += m.shares[at].node >= p.training and m.shares[at].fixed > 0
+            at = m.shares[at].next
         at = first
         while at >= 0:
-            if m.nodes[at].server >= p.training and m.nodes[at].fixed > 0:
-                m.hosts[m.nodes[at].server].cost += 1.0 / servers
-            at = m.nodes[at].next
+            if m.shares[at].node >= p.training and m.shares[at].fixed > 0:
+                m.hosts[m.shares[at].node].cost += 1.0 / nodes
+            at = m.shares[at].next
     best = -1
     for k in range(p.training, m.hosts.size):
         if m.hosts[k].lent == 1 and (best < 0 or _cheaper(m.hosts[k], m.hosts[best])):

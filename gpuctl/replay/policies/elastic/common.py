@@ -20,15 +20,15 @@ def begin(policy: str, state: State, settings: Settings) -> None:
     """Let a simulation go by such instants.
 
     Raises:
-        UsageError: a placement is asked for: these policies choose servers themselves.
+        UsageError: a placement is asked for: these policies choose nodes themselves.
     """
     if settings.placement is not None:
-        raise UsageError(f"{policy} chooses servers itself: it does not go with --placement {settings.placement}")
+        raise UsageError(f"{policy} chooses nodes itself: it does not go with --placement {settings.placement}")
     state.g.grain = INSTANT_S
 
 
 def levels(cluster: Cluster) -> Ints:
-    """The best level (0 server, 1 rack, 2 racks) that 0, 1, 2 … GPUs can have, up to all of the cluster's."""
+    """The best level (0 node, 1 rack, 2 racks) that 0, 1, 2 … GPUs can have, up to all of the cluster's."""
     return best_level(np.arange(cluster.total_gpus + 1), cluster)
 
 

@@ -1,4 +1,4 @@
-"""Compiled: who is on which server under Gandiva, how crowded each is, and who is packed beside whom."""
+"""Compiled: who is on which node under Gandiva, how crowded each is, and who is packed beside whom."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from gpuctl.replay.engine.reasons import REASONS
 
 R_ROOM, R_TURNS, R_OFF, R_GATHERS, R_GROWS, R_GIVES_BACK, R_PACKED = range(len(REASONS), len(REASONS) + 7)
 GANDIVA_REASONS = (
-    "a server has room",
-    "no server has room: it takes turns",
-    "leaves a crowded server for one with room",
-    "leaves a nearly empty server",
+    "a node has room",
+    "no node has room: it takes turns",
+    "leaves a crowded node for one with room",
+    "leaves a nearly empty node",
     "takes GPUs that idle beside it",
     "gives back GPUs that idled",
-    "packed on trial with another job on a crowded server",
+    "packed on trial with another job on a crowded node",
 )
 
 FIRST_FREE, ANY_CLASS = 3, 5
-"""The classes of servers that are tried: those with room, or all."""
+"""The classes of nodes that are tried: those with room, or all."""
 
 GANDIVA = np.dtype(
     [
-        ("turns", "f8"),  # part of the time of a crowded server that switching leaves
-        ("height", "f8"),  # jobs may ask so many times its GPUs of a server
-        ("fragment", "f8"),  # a server with so much room is nearly empty
+        ("turns", "f8"),  # part of the time of a crowded node that switching leaves
+        ("height", "f8"),  # jobs may ask so many times its GPUs of a node
+        ("fragment", "f8"),  # a node with so much room is nearly empty
         ("blacklist", "f8"),  # seconds for which a pair that was undone is not tried again
         ("over", "i8"),
         ("mix", "i8"),
@@ -39,7 +39,7 @@ GANDIVA = np.dtype(
         ("check", "i8"),  # 1: this instant is a check
         ("checks", "i8"),  # so far
         ("instant", "i8"),  # so far
-        ("steps", "i8"),  # jobs that have come to a server, so far
+        ("steps", "i8"),  # jobs that have come to a node, so far
         ("changed", "i8"),  # 1: something has since the last check
         ("trials", "i8"),  # pairs that are on trial
         ("bans", "i8"),  # pairs undone so far
@@ -64,11 +64,11 @@ HOST = np.dtype(
 MEMBER = np.dtype(
     [
         ("place", "i8"),  # in the input, which breaks ties
-        ("on", "i8"),  # 1: it is on servers
+        ("on", "i8"),  # 1: it is on nodes
         ("partner", "i8"),  # it is packed beside; -1 none
         ("tried", "f8"),  # since when on trial; inf: not
-        ("came", "i8"),  # step at which it came to its server
-        ("moved", "i8"),  # the last check at which it left a nearly empty server
+        ("came", "i8"),  # step at which it came to its node
+        ("moved", "i8"),  # the last check at which it left a nearly empty node
         ("extra", "i8"),  # GPUs beside its gang
         ("most", "i8"),  # it may have in all
         ("util", "f8"),
@@ -88,14 +88,14 @@ class Crowding(Bundle):
     """What the policy is told, and what it remembers."""
 
     p = rows(GANDIVA)  # what there is one of [1]
-    hosts = rows(HOST)  # [servers]
+    hosts = rows(HOST)  # [nodes]
     members = rows(MEMBER)  # [jobs]
-    here = ints(2)  # jobs on each server, in no order [servers, most jobs on one]
+    here = ints(2)  # jobs on each node, in no order [nodes, most jobs on one]
     shape = ints()  # jobs of one number ask for the same [jobs]
     first = ints()  # waiting job of each shape that is ahead in the input; -1 none [shapes]
     last = ints()  # the one that is behind all others [shapes]
     bad = ints()  # the last instant at which a shape found nothing [shapes]
-    line = ints()  # scratch [servers or most jobs on one]
+    line = ints()  # scratch [nodes or most jobs on one]
     bans = rows(BAN)  # pairs that were undone, a ring [most at a time]
 
 
@@ -103,26 +103,26 @@ class Crowding(Bundle):
 
 
 @inner
-def server_of(s, j):  # type: ignore[no-untyped-def]
-    """The first server that a job is on, or was on last."""
-    return s.pieces[s.attempts[s.jobs[j].row].first].server
+def node_of(s, j):  # type: ignore[no-untyped-def]
+    """The first node that a job is on, or was on last."""
+    return s.pieces[s.attempts[s.jobs[j].row].first].node
 
 
 @inner
 def is_loose(s, m, j):  # type: ignore[no-untyped-def]
-    """Whether a job is on one server alone, and not packed."""
+    """Whether a job is on one node alone, and not packed."""
     return m.members[j].partner < 0 and s.attempts[s.jobs[j].row].pieces == 1
 
 
 @inner
 def room(s, m, k):  # type: ignore[no-untyped-def]
-    """GPUs of a server that nobody asks for; below 0 where it is crowded."""
-    return s.servers[k].cap - m.hosts[k].load
+    """GPUs of a node that nobody asks for; below 0 where it is crowded."""
+    return s.nodes[k].cap - m.hosts[k].load
 
 
 @inner
 def come(m, j, k, gpus):  # type: ignore[no-untyped-def]
-    """A piece of a job is on a server from now on."""
+    """A piece of a job is on a node from now on."""
     host = m.hosts[k]
     m.here[k, host.jobs] = j
     host.jobs += 1
@@ -160,15 +160,15 @@ def leave(s, m, j):  # type: ignore[no-untyped-def]
         apart(s, m, j)
     row = s.attempts[s.jobs[j].row]
     for at in range(row.first, row.first + row.pieces):
-        k = s.pieces[at].server
+        k = s.pieces[at].node
         m.hosts[k].extra -= member.extra
         go(m, j, k, s.pieces[at].gpus - member.extra)
     member.extra = 0
 
 
 @inner
-def find_server(s, m, mask, gpus, classes):  # type: ignore[no-untyped-def]
-    """The server for a piece, of those that are not in `choice`; -1 none.
+def find_node(s, m, mask, gpus, classes):  # type: ignore[no-untyped-def]
+    """The node for a piece, of those that are not in `choice`; -1 none.
 
     Of the first class of these that has any the one with the least load, the lowest of several: (1) of its affinity,
     with room; (2) the lowest empty one; (3) with room; (4) of its affinity, and not too high; (5) not too high.
@@ -176,7 +176,7 @@ def find_server(s, m, mask, gpus, classes):  # type: ignore[no-untyped-def]
     p = m.p[0]
     one, two, three, four, five = -1, -1, -1, -1, -1
     for k in range(m.hosts.size):
-        host, cap = m.hosts[k], s.servers[k].cap
+        host, cap = m.hosts[k], s.nodes[k].cap
         if cap < gpus or not suits(s, k, mask) or _is_chosen(s, k):
             continue
         if host.jobs == 0 and two < 0:
@@ -203,23 +203,23 @@ def find_server(s, m, mask, gpus, classes):  # type: ignore[no-untyped-def]
 @inner
 def _is_chosen(s, k):  # type: ignore[no-untyped-def]
     for at in range(s.g[0].chosen):
-        if s.choice[at].server == k:
+        if s.choice[at].node == k:
             return True
     return False
 
 
 @inner
 def settle_on(m, k, gpus):  # type: ignore[no-untyped-def]
-    """A piece is to come to a server: where that is empty it takes its affinity from it."""
+    """A piece is to come to a node: where that is empty it takes its affinity from it."""
     if m.hosts[k].jobs == 0:
         m.hosts[k].affinity = gpus
 
 
 @inner
 def moves_to(s, m, j, k, reason):  # type: ignore[no-untyped-def]
-    """Move a job from its one server to another one."""
+    """Move a job from its one node to another one."""
     member, job = m.members[j], s.jobs[j]
-    old, gpus = server_of(s, j), job.gpus
+    old, gpus = node_of(s, j), job.gpus
     m.hosts[old].extra -= member.extra
     member.extra = 0
     settle_on(m, k, gpus)
@@ -245,8 +245,8 @@ def pair_speed(m, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def join(s, m, a, b):  # type: ignore[no-untyped-def]
-    """Pack two jobs of a server, on trial."""
-    host = m.hosts[server_of(s, a)]
+    """Pack two jobs of a node, on trial."""
+    host = m.hosts[node_of(s, a)]
     m.members[a].partner, m.members[b].partner = b, a
     m.members[a].tried = m.members[b].tried = s.g[0].now
     host.load -= s.jobs[a].gpus
@@ -269,7 +269,7 @@ def apart(s, m, j):  # type: ignore[no-untyped-def]
     """Dissolve a job's pair."""
     if m.members[j].tried < np.inf:
         keep(m, j)
-    host = m.hosts[server_of(s, j)]
+    host = m.hosts[node_of(s, j)]
     other = m.members[j].partner
     m.members[j].partner = m.members[other].partner = -1
     host.load += s.jobs[j].gpus
@@ -309,8 +309,8 @@ def is_banned(s, m, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def resize_to(s, m, j, extra, reason):  # type: ignore[no-untyped-def]
-    """Let a job have so many GPUs of its server beside its gang."""
-    k = server_of(s, j)
+    """Let a job have so many GPUs of its node beside its gang."""
+    k = node_of(s, j)
     m.hosts[k].extra += extra - m.members[j].extra
     m.members[j].extra = extra
     m.hosts[k].dirty = 1
@@ -323,13 +323,13 @@ def resize_to(s, m, j, extra, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _share(s, m, k):  # type: ignore[no-untyped-def]
-    cap, load = s.servers[k].cap, m.hosts[k].load
+    cap, load = s.nodes[k].cap, m.hosts[k].load
     return cap / load * m.p[0].turns if load > cap else 1.0
 
 
 @inner
 def work_out_shares(s, m):  # type: ignore[no-untyped-def]
-    """Let all jobs on servers where something has changed go on as fast as they now are."""
+    """Let all jobs on nodes where something has changed go on as fast as they now are."""
     for k in range(m.hosts.size):
         host = m.hosts[k]
         if host.dirty == 0:
@@ -340,7 +340,7 @@ def work_out_shares(s, m):  # type: ignore[no-untyped-def]
             row = s.attempts[s.jobs[j].row]
             share = 1.0
             for piece in range(row.first, row.first + row.pieces):
-                share = min(share, _share(s, m, s.pieces[piece].server))
+                share = min(share, _share(s, m, s.pieces[piece].node))
             other = m.members[j].partner
             if other < 0:
                 set_turn(s, j, share, s.jobs[j].held * share)

@@ -1,4 +1,4 @@
-"""Gandiva: nobody queues while servers can be crowded; jobs take turns, are packed, moved and grown as that pays."""
+"""Gandiva: nobody queues while nodes can be crowded; jobs take turns, are packed, moved and grown as that pays."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ MOST_BANS = 1 << 23
 
 
 class Gandiva(CompiledPolicy):
-    """Jobs start at once on the servers that suit their size, in turns where these are full; checks improve on that."""
+    """Jobs start at once on the nodes that suit their size, in turns where these are full; checks improve on that."""
 
     name = "gandiva"
-    title = "jobs crowd on servers in time slices rather than wait; pairs on trial, migration, growth into idle GPUs"
+    title = "jobs crowd on nodes in time slices rather than wait; pairs on trial, migration, growth into idle GPUs"
     source = (
-        "Xiao et al., Gandiva, OSDI 2018: the order in which servers are tried, slices of a minute, packing on trial "
-        "under overload, migration off nearly empty servers; slices as shares of speed, what packing costs, how high "
-        "servers are crowded and all other constants: ours. The paper's full text was not read"
+        "Xiao et al., Gandiva, OSDI 2018: the order in which nodes are tried, slices of a minute, packing on trial "
+        "under overload, migration off nearly empty nodes; slices as shares of speed, what packing costs, how high "
+        "nodes are crowded and all other constants: ours. The paper's full text was not read"
     )
     preempts = True
     traits = True
@@ -43,19 +43,19 @@ class Gandiva(CompiledPolicy):
     reasons = GANDIVA_REASONS
     tallies: ClassVar[dict[str, str]] = {"packs": "packs", "packs_undone": "bans"}
     parameters = (
-        Parameter("slice", 60.0, "seconds of a turn on a crowded server; the paper's", least=0.001),
+        Parameter("slice", 60.0, "seconds of a turn on a crowded node; the paper's", least=0.001),
         Parameter("switch", 1.0, "seconds of the switch between two turns, in which no job makes progress"),
         Parameter("check_s", 60.0, "seconds from one check (packing, gathering, growth) to the next", least=1.0),
         Parameter(
-            "height", 3.0, "jobs may request this multiple of a server's GPUs; those that wait for a turn take memory",
+            "height", 3.0, "jobs may request this multiple of a node's GPUs; those that wait for a turn take memory",
             most=100.0,
         ),
         Parameter("migrate", 5.0, "seconds without progress that a job has which moves; --overhead in its place"),
         Parameter("blacklist", 600.0, "seconds for which a pair that did not pay is not tried again"),
-        Parameter("fragment", 0.75, "a server with this share of its GPUs free is nearly empty; the paper's", most=1.0),
-        Parameter("over", True, "crowd servers; otherwise jobs queue"),
-        Parameter("mix", True, "crowd servers with jobs of other sizes, too, rather than queue"),
-        Parameter("pack", True, "pack two jobs on the same GPUs of a crowded server"),
+        Parameter("fragment", 0.75, "a node with this share of its GPUs free is nearly empty; the paper's", most=1.0),
+        Parameter("over", True, "crowd nodes; otherwise jobs queue"),
+        Parameter("mix", True, "crowd nodes with jobs of other sizes, too, rather than queue"),
+        Parameter("pack", True, "pack two jobs on the same GPUs of a crowded node"),
         Parameter("move", True, "move jobs"),
         Parameter("grow", True, "give idle GPUs to jobs that take some"),
     )  # fmt: skip
@@ -92,21 +92,21 @@ class Gandiva(CompiledPolicy):
         members.util, members.mem, members.grows = known.util, known.mem, known.grow
         members.partner = members.ban = members.before = members.after = -1
         members.tried = np.inf
-        # in all classes of servers a gang's pieces, and those of pairs twice, are no more than this
+        # in all classes of nodes a gang's pieces, and those of pairs twice, are no more than this
         crowd = math.ceil(height * biggest) + 1
         shape = shapes(state, np.zeros(workload.size, np.int64))
         count = int(shape.max(initial=0)) + 1
         memory = Crowding(
             p=p,
-            hosts=records(len(cluster.servers), HOST),
+            hosts=records(len(cluster.nodes), HOST),
             members=members,
-            here=(len(cluster.servers), min(crowd, workload.size + 1)),
+            here=(len(cluster.nodes), min(crowd, workload.size + 1)),
             shape=shape,
             first=np.full(count, -1),
             last=np.full(count, -1),
             bad=np.full(count, -1),
-            line=max(len(cluster.servers), crowd),
-            bans=records(self._bans(workload, crowd * len(cluster.servers)), BAN),
+            line=max(len(cluster.nodes), crowd),
+            bans=records(self._bans(workload, crowd * len(cluster.nodes)), BAN),
         )
         return (memory,)
 
@@ -124,7 +124,7 @@ class Gandiva(CompiledPolicy):
 
 
 def _refuse_gangs(workload: Workload, cluster: Cluster) -> None:
-    """See that each gang fits into the empty cluster: in pieces as large as the largest server, and a rest.
+    """See that each gang fits into the empty cluster: in pieces as large as the largest node, and a rest.
 
     Raises:
         UsageError: one would queue for ever.
@@ -138,6 +138,6 @@ def _refuse_gangs(workload: Workload, cluster: Cluster) -> None:
         job = int(np.argmax(never))
         raise UsageError(
             f"gandiva: job {workload.ids[job]} asks for {workload.gpus[job]} GPUs, in pieces of {biggest} and a rest, "
-            f"each on a server of its own: this cluster has no such servers ({int(never.sum()):,} such jobs)",
-            hint="leave such jobs out (--gpus ..N), or give more servers of the largest size",
+            f"each on a node of its own: this cluster has no such nodes ({int(never.sum()):,} such jobs)",
+            hint="leave such jobs out (--gpus ..N), or give more nodes of the largest size",
         )

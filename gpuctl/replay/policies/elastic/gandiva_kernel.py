@@ -1,7 +1,7 @@
-"""The compiled instant of Gandiva: who comes where, who leaves crowded servers; at checks who pairs, gathers and grows.
+"""The compiled instant of Gandiva: who comes where, who leaves crowded nodes; at checks who pairs, gathers and grows.
 
-An instant costs O(servers) for each shape of gangs that waits and each job that comes, goes or moves. A check costs
-nothing where nothing has changed since the last one, no server is crowded and no pair is on trial.
+An instant costs O(nodes) for each shape of gangs that waits and each job that comes, goes or moves. A check costs
+nothing where nothing has changed since the last one, no node is crowded and no pair is on trial.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from gpuctl.replay.policies.elastic.crowding_kernel import (
     apart,
     ban,
     come,
-    find_server,
+    find_node,
     is_banned,
     is_loose,
     join,
@@ -96,7 +96,7 @@ def _arrives(s, m, j):  # type: ignore[no-untyped-def]
     g.chosen = 0
     while left > 0 and biggest > 0:
         gpus = min(left, biggest)
-        k = find_server(s, m, job.mask, gpus, ANY_CLASS)
+        k = find_node(s, m, job.mask, gpus, ANY_CLASS)
         if k < 0:
             break
         settle_on(m, k, gpus)
@@ -105,13 +105,13 @@ def _arrives(s, m, j):  # type: ignore[no-untyped-def]
         left -= gpus
     if left > 0:
         for at in range(g.chosen):
-            if m.hosts[s.choice[at].server].jobs == 0:
-                m.hosts[s.choice[at].server].affinity = 0
+            if m.hosts[s.choice[at].node].jobs == 0:
+                m.hosts[s.choice[at].node].affinity = 0
         g.chosen = 0
         return False
     launch(s, j, R_TURNS if crowded else R_ROOM)
     for at in range(g.chosen):
-        come(m, j, s.choice[at].server, s.choice[at].gpus)
+        come(m, j, s.choice[at].node, s.choice[at].gpus)
     g.chosen = 0
     m.p[0].steps += 1
     m.members[j].on, m.members[j].came = 1, m.p[0].steps
@@ -120,7 +120,7 @@ def _arrives(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _queue(s, m):  # type: ignore[no-untyped-def]
-    """Whoever finds servers starts, in the order of the input; of gangs alike none does after one that has not."""
+    """Whoever finds nodes starts, in the order of the input; of gangs alike none does after one that has not."""
     m.p[0].instant += 1
     while s.g[0].waiting > 0:
         best = -1
@@ -143,10 +143,10 @@ def _queue(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _part_idle_pairs(s, m):  # type: ignore[no-untyped-def]
-    """Jobs are packed only while their server is crowded without that."""
+    """Jobs are packed only while their node is crowded without that."""
     for k in range(m.hosts.size):
         host = m.hosts[k]
-        if host.pairs > 0 and host.raw <= s.servers[k].cap:
+        if host.pairs > 0 and host.raw <= s.nodes[k].cap:
             for at in range(host.jobs):
                 if m.members[m.here[k, at]].partner >= 0:
                     apart(s, m, m.here[k, at])
@@ -154,7 +154,7 @@ def _part_idle_pairs(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _by_room(s, m, size, sign):  # type: ignore[no-untyped-def]
-    """Sort the servers in `line` by load, or with sign -1 by room, the most ahead; of several the lowest."""
+    """Sort the nodes in `line` by load, or with sign -1 by room, the most ahead; of several the lowest."""
     for at in range(1, size):
         k = m.line[at]
         worth = m.hosts[k].load if sign > 0 else room(s, m, k)
@@ -170,14 +170,14 @@ def _by_room(s, m, size, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def _leaves_crowd(s, m):  # type: ignore[no-untyped-def]
-    """Move one job off a crowded server to one with room. Returns whether there was one."""
+    """Move one job off a crowded node to one with room. Returns whether there was one."""
     most, size = 0, 0
     for k in range(m.hosts.size):
         there = room(s, m, k)
         if there < 0:
             m.line[size] = k
             size += 1
-        elif s.servers[k].up == 1:
+        elif s.nodes[k].up == 1:
             most = max(most, there)
     if size == 0 or most == 0:
         return False
@@ -195,7 +195,7 @@ def _leaves_crowd(s, m):  # type: ignore[no-untyped-def]
                         best = j
             if best < 0:
                 break
-            to = find_server(s, m, s.jobs[best].mask, s.jobs[best].gpus, FIRST_FREE)
+            to = find_node(s, m, s.jobs[best].mask, s.jobs[best].gpus, FIRST_FREE)
             if to >= 0:
                 moves_to(s, m, best, to, R_OFF)
                 return True
@@ -207,7 +207,7 @@ def _leaves_crowd(s, m):  # type: ignore[no-untyped-def]
 def _give_back(s, m):  # type: ignore[no-untyped-def]
     """Take grown GPUs back that are in the way, from the job that is last in the input first."""
     for k in range(m.hosts.size):
-        over = m.hosts[k].load + m.hosts[k].extra - s.servers[k].cap
+        over = m.hosts[k].load + m.hosts[k].extra - s.nodes[k].cap
         while over > 0 and m.hosts[k].extra > 0:
             last = -1
             for at in range(m.hosts[k].jobs):
@@ -244,7 +244,7 @@ def _before(m, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def _pack(s, m, k):  # type: ignore[no-untyped-def]
-    """Pack jobs of a crowded server, who uses its GPUs least first, each with the next that fits."""
+    """Pack jobs of a crowded node, who uses its GPUs least first, each with the next that fits."""
     size = 0
     for at in range(m.hosts[k].jobs):
         j = m.here[k, at]
@@ -272,7 +272,7 @@ def _pack(s, m, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _target(s, m, j, k):  # type: ignore[no-untyped-def]
-    """Where a job of a nearly empty server goes: a fuller one with room, of its affinity first; -1 none."""
+    """Where a job of a nearly empty node goes: a fuller one with room, of its affinity first; -1 none."""
     best, best_key = -1, 0
     gpus = s.jobs[j].gpus
     for to in range(m.hosts.size):
@@ -286,10 +286,10 @@ def _target(s, m, j, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _leaves_fragment(s, m):  # type: ignore[no-untyped-def]
-    """Move one job off a nearly empty server. Returns whether there was one."""
+    """Move one job off a nearly empty node. Returns whether there was one."""
     size = 0
     for k in range(m.hosts.size):
-        if m.hosts[k].jobs > 0 and room(s, m, k) >= m.p[0].fragment * s.servers[k].cap:
+        if m.hosts[k].jobs > 0 and room(s, m, k) >= m.p[0].fragment * s.nodes[k].cap:
             m.line[size] = k
             size += 1
     _by_room(s, m, size, -1)
@@ -317,7 +317,7 @@ def _leaves_fragment(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _grow(s, m):  # type: ignore[no-untyped-def]
-    """Give the idle GPUs of each server to the first of its jobs that takes some."""
+    """Give the idle GPUs of each node to the first of its jobs that takes some."""
     for k in range(m.hosts.size):
         idle = room(s, m, k) - m.hosts[k].extra
         if idle <= 0:

@@ -1,7 +1,7 @@
 """The compiled round of Optimus: GPUs are counted out one by one to whom they bring most, then placed.
 
 With A jobs that have not ended and C GPUs a round costs O(A + C log C) for the counting, since no more than C jobs get
-any, and a search of the servers for each job whose number changes.
+any, and a search of the nodes for each job whose number changes.
 """
 
 from __future__ import annotations
@@ -157,7 +157,7 @@ def _place(s, m):  # type: ignore[no-untyped-def]
 @inner
 def _put(s, m, j, gpus):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
-    # fewer where it may not use all servers
+    # fewer where it may not use all nodes
     some = min(gpus, free_for(s, job.mask))
     found = some >= m.least[j] and find(s, job.mask, some, NEAR)
     if job.state == WAITING:

@@ -108,13 +108,13 @@ class Themis(CompiledPolicy):
             ended=jobs,
             order=jobs,
             rank=jobs,
-            mine=len(cluster.servers),
-            more=len(cluster.servers),
+            mine=len(cluster.nodes),
+            more=len(cluster.nodes),
             racks=int(cluster.rack.max(initial=0)) + 1,
             gone=jobs if apps else 0,
             kept=records(gpus if apps else 0, PART),
             parts=records(gpus if apps else 0, PART),
-            whole=len(cluster.servers),
+            whole=len(cluster.nodes),
             turn=jobs if apps else 0,
         )
         auction = Auction(

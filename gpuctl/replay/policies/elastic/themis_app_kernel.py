@@ -146,22 +146,22 @@ def gather(s, m, h):  # type: ignore[no-untyped-def]
         if s.jobs[j].state == RUNNING:
             row = s.attempts[s.jobs[j].row]
             for k in range(row.first, row.first + row.pieces):
-                m.mine[s.pieces[k].server] += s.pieces[k].gpus
+                m.mine[s.pieces[k].node] += s.pieces[k].gpus
         j = m.bidders[j].next
     for k in range(m.p[0].kept):
         if m.kept[k].who == h:
-            m.mine[m.kept[k].server] += m.kept[k].gpus
+            m.mine[m.kept[k].node] += m.kept[k].gpus
 
 
 @inner
 def level_of_mine(s, m):  # type: ignore[no-untyped-def]
-    """The level of the GPUs in `mine`, and one server of them."""
+    """The level of the GPUs in `mine`, and one node of them."""
     one, level = -1, 0
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         if m.mine[k] > 0:
             if one < 0:
                 one = k
-            elif s.servers[k].rack != s.servers[one].rack:
+            elif s.nodes[k].rack != s.nodes[one].rack:
                 level = 2
             else:
                 level = max(level, 1)
@@ -286,11 +286,11 @@ def _inherit(s, m, h):  # type: ignore[no-untyped-def]
             m.gone[k] = -1
             row = s.attempts[s.jobs[j].row]
             for i in range(row.first, row.first + row.pieces):
-                m.mine[s.pieces[i].server] += s.pieces[i].gpus
+                m.mine[s.pieces[i].node] += s.pieces[i].gpus
     room = app.asks - app.has
     while room > 0:
         best = 0
-        for k in range(s.servers.size):
+        for k in range(s.nodes.size):
             if m.mine[k] > m.mine[best]:
                 best = k
         some = min(room, m.mine[best])
@@ -298,11 +298,11 @@ def _inherit(s, m, h):  # type: ignore[no-untyped-def]
             break
         m.mine[best] = 0
         # it may just have gone down
-        if s.servers[best].up == 1:
+        if s.nodes[best].up == 1:
             kept = m.kept[p.kept]
-            kept.who, kept.server, kept.gpus = h, best, some
+            kept.who, kept.node, kept.gpus = h, best, some
             p.kept += 1
-            set_free(s, best, s.servers[best].free - some)
+            set_free(s, best, s.nodes[best].free - some)
             room -= some
     m.mine[:] = 0
     if app.until <= s.g[0].now + INSTANT_S and app.pushed == 0:
@@ -331,7 +331,7 @@ def lift_app(s, m, h):  # type: ignore[no-untyped-def]
     for k in range(m.p[0].kept):
         kept = m.kept[k]
         if kept.who == h:
-            set_free(s, kept.server, s.servers[kept.server].free + kept.gpus)
+            set_free(s, kept.node, s.nodes[kept.node].free + kept.gpus)
 
 
 @inner
@@ -361,34 +361,34 @@ def _keep(s, m, j):  # type: ignore[no-untyped-def]
         best, most = -1, 0
         for k in range(row.first, row.first + row.pieces):
             piece = s.pieces[k]
-            some = min(piece.gpus, m.whole[piece.server]) if m.more[piece.server] == 0 else 0
-            if some > most or (some == most and some > 0 and piece.server < best):
-                best, most = piece.server, some
+            some = min(piece.gpus, m.whole[piece.node]) if m.more[piece.node] == 0 else 0
+            if some > most or (some == most and some > 0 and piece.node < best):
+                best, most = piece.node, some
         if best < 0:
             break
         m.more[best] = min(left, most)
         left -= m.more[best]
         part = m.parts[m.p[0].parts]
-        part.who, part.server, part.gpus = j, best, m.more[best]
+        part.who, part.node, part.gpus = j, best, m.more[best]
         m.p[0].parts += 1
     for k in range(row.first, row.first + row.pieces):
-        server = s.pieces[k].server
-        m.whole[server] -= m.more[server]
-        m.more[server] = 0
+        node = s.pieces[k].node
+        m.whole[node] -= m.more[node]
+        m.more[node] = 0
 
 
 @inner
 def _put_in(s, m, gpus):  # type: ignore[no-untyped-def]
     """Find so many of an app's GPUs for a job that has none, as near together as can be."""
     best = -1
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         if m.whole[k] >= gpus and (best < 0 or m.whole[k] < m.whole[best]):
             best = k
     if best >= 0:
         m.more[best] = gpus
         return
-    for k in range(s.servers.size):
-        m.racks[s.servers[k].rack] += m.whole[k]
+    for k in range(s.nodes.size):
+        m.racks[s.nodes[k].rack] += m.whole[k]
     rack = -1
     for k in range(m.racks.size):
         if m.racks[k] >= gpus and (rack < 0 or m.racks[k] < m.racks[rack]):
@@ -396,8 +396,8 @@ def _put_in(s, m, gpus):  # type: ignore[no-untyped-def]
     m.racks[:] = 0
     while gpus > 0:
         best = -1
-        for k in range(s.servers.size):
-            if m.more[k] == 0 and m.whole[k] > 0 and (rack < 0 or s.servers[k].rack == rack):  # noqa: SIM102
+        for k in range(s.nodes.size):
+            if m.more[k] == 0 and m.whole[k] > 0 and (rack < 0 or s.nodes[k].rack == rack):  # noqa: SIM102
                 if best < 0 or m.whole[k] > m.whole[best]:
                     best = k
         m.more[best] = min(gpus, m.whole[best])
@@ -406,19 +406,19 @@ def _put_in(s, m, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _put_beside(s, m, gpus):  # type: ignore[no-untyped-def]
-    """Find so many of an app's GPUs more for a job: on its servers, in their racks, or elsewhere."""
-    for k in range(s.servers.size):
+    """Find so many of an app's GPUs more for a job: on its nodes, in their racks, or elsewhere."""
+    for k in range(s.nodes.size):
         if m.mine[k] > 0:
-            m.racks[s.servers[k].rack] = 1
+            m.racks[s.nodes[k].rack] = 1
     while gpus > 0:
         best = -1
-        for k in range(s.servers.size):
+        for k in range(s.nodes.size):
             if m.whole[k] == 0 or m.more[k] > 0:
                 continue
             if best < 0:
                 best = k
                 continue
-            own, near = m.mine[k] - m.mine[best], m.racks[s.servers[k].rack] - m.racks[s.servers[best].rack]
+            own, near = m.mine[k] - m.mine[best], m.racks[s.nodes[k].rack] - m.racks[s.nodes[best].rack]
             if own > 0 or (own == 0 and (near > 0 or (near == 0 and m.whole[k] > m.whole[best]))):
                 best = k
         m.more[best] = min(gpus, m.whole[best])
@@ -435,14 +435,14 @@ def _settle_in(s, m, j):  # type: ignore[no-untyped-def]
     for k in range(m.p[0].parts):
         part = m.parts[k]
         if part.who == j:
-            m.mine[part.server] = part.gpus
+            m.mine[part.node] = part.gpus
             left -= part.gpus
     if left == own.share:
         _put_in(s, m, left)
     elif left > 0:
         _put_beside(s, m, left)
     s.g[0].chosen = 0
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         if m.mine[k] + m.more[k] > 0:
             choose(s, k, m.mine[k] + m.more[k])
         m.whole[k] -= m.more[k]
@@ -462,7 +462,7 @@ def _settle_in(s, m, j):  # type: ignore[no-untyped-def]
 def share_out(s, m, h):  # type: ignore[no-untyped-def]
     """Divide the GPUs in `whole` among an app's jobs, all of which were lifted; `mine` and `more` are free for use."""
     gpus = 0
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         gpus += m.whole[k]
         m.mine[k], m.more[k] = 0, 0
     app = m.bidders[h]
@@ -486,7 +486,7 @@ def divide_anew(s, m, h):  # type: ignore[no-untyped-def]
     """Divide among an app's jobs what it has."""
     look_over(s, m, h)
     gather(s, m, h)
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         m.whole[k] = m.mine[k]
     lift_app(s, m, h)
     share_out(s, m, h)

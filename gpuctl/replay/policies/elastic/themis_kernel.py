@@ -63,7 +63,7 @@ def ends(s, job, m, a):  # type: ignore[no-untyped-def]
 
 @inner
 def changes(s, who, m, a):  # type: ignore[no-untyped-def]
-    """A server comes or goes."""
+    """A node comes or goes."""
     m.p[0].go = 1
 
 
@@ -194,7 +194,7 @@ def reach(s, m, a, i):  # type: ignore[no-untyped-def]
         else:
             a.least[k] = bidder.least
             _look_at_pool(s, m, job.mask)
-            bidder.near, bidder.far = p.server, p.rack
+            bidder.near, bidder.far = p.node, p.rack
 
 
 @inner
@@ -208,30 +208,30 @@ def _in_rack(s, mask, rack):  # type: ignore[no-untyped-def]
 
 @inner
 def _look_at_pool(s, m, mask):  # type: ignore[no-untyped-def]
-    """Find the freest server and rack."""
+    """Find the freest node and rack."""
     p = m.p[0]
-    if p.server >= 0 and p.mask == mask:
+    if p.node >= 0 and p.mask == mask:
         return
-    p.mask, p.server, p.rack = mask, 0, 0
-    for k in range(s.servers.size):
+    p.mask, p.node, p.rack = mask, 0, 0
+    for k in range(s.nodes.size):
         if suits(s, k, mask):
-            p.server = max(p.server, s.servers[k].free)
+            p.node = max(p.node, s.nodes[k].free)
     for rack in range(s.rack_free.shape[1]):
         p.rack = max(p.rack, _in_rack(s, mask, rack))
 
 
 @inner
 def _near_own(s, m, j):  # type: ignore[no-untyped-def]
-    """How many GPUs more a job can get on its server, and in its rack."""
+    """How many GPUs more a job can get on its node, and in its rack."""
     job, bidder = s.jobs[j], m.bidders[j]
     if bidder.several == 1:
         gather(s, m, j)
-        level, server = level_of_mine(s, m)
+        level, node = level_of_mine(s, m)
         m.mine[:] = 0
     else:
-        level, server = job.level, s.pieces[s.attempts[job.row].first].server
-    bidder.near = s.servers[server].free if level == 0 else -1
-    bidder.far = _in_rack(s, job.mask, s.servers[server].rack) if level <= 1 else -1
+        level, node = job.level, s.pieces[s.attempts[job.row].first].node
+    bidder.near = s.nodes[node].free if level == 0 else -1
+    bidder.far = _in_rack(s, job.mask, s.nodes[node].rack) if level <= 1 else -1
 
 
 # ---- an instant
@@ -263,7 +263,7 @@ def decide(s, m, a):  # type: ignore[no-untyped-def]
             lift(s, m.ended[k])
     if s.g[0].free > 0:
         _rank(s, m, a)
-        p.server = -1
+        p.node = -1
         sale = a.p[0]
         sale.pool = s.g[0].free
         sale.chosen = min(p.bidders, max(1, np.int64(np.ceil((1.0 - p.outside) * p.bidders - 1e-9))))
@@ -283,6 +283,6 @@ def decide(s, m, a):  # type: ignore[no-untyped-def]
 def run(s, m, a, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants."""
     return loop(
-        s, (m, a), until, steps, decide=decide, on_finish=ends, on_requeue=again, on_server_down=changes,
-        on_server_up=changes, on_submit=comes, on_lease_end=lease_ends,
+        s, (m, a), until, steps, decide=decide, on_finish=ends, on_requeue=again, on_node_down=changes,
+        on_node_up=changes, on_submit=comes, on_lease_end=lease_ends,
     )  # fmt: skip

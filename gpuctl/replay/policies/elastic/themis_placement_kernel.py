@@ -20,9 +20,9 @@ def _take_back(s, m, j, gpus):  # type: ignore[no-untyped-def]
         best, most = -1, 0
         for k in range(row.first, row.first + row.pieces):
             piece = s.pieces[k]
-            ahead = piece.gpus > most or (piece.gpus == most and piece.server < best)
-            if m.mine[piece.server] == 0 and ahead:
-                best, most = piece.server, piece.gpus
+            ahead = piece.gpus > most or (piece.gpus == most and piece.node < best)
+            if m.mine[piece.node] == 0 and ahead:
+                best, most = piece.node, piece.gpus
         if best < 0 or left == 0:
             break
         some = min(left, most)
@@ -35,31 +35,31 @@ def _take_back(s, m, j, gpus):  # type: ignore[no-untyped-def]
 def _forget(s, m, j):  # type: ignore[no-untyped-def]
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
-        m.mine[s.pieces[k].server] = 0
+        m.mine[s.pieces[k].node] = 0
 
 
 @inner
 def _free_mine(s, m, j, sign):  # type: ignore[no-untyped-def]
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
-        server = s.pieces[k].server
-        if m.mine[server] > 0:
-            set_free(s, server, s.servers[server].free + sign * m.mine[server])
+        node = s.pieces[k].node
+        if m.mine[node] > 0:
+            set_free(s, node, s.nodes[node].free + sign * m.mine[node])
 
 
 @inner
-def _first_server(s, m, mask):  # type: ignore[no-untyped-def]
-    """The server for GPUs beside `mine`: of those, of their racks, or another; there the freest, then the lowest."""
+def _first_node(s, m, mask):  # type: ignore[no-untyped-def]
+    """The node for GPUs beside `mine`: of those, of their racks, or another; there the freest, then the lowest."""
     best = -1
-    for k in range(s.servers.size):
-        server = s.servers[k]
-        if server.free == 0 or m.more[k] > 0 or not suits(s, k, mask):
+    for k in range(s.nodes.size):
+        node = s.nodes[k]
+        if node.free == 0 or m.more[k] > 0 or not suits(s, k, mask):
             continue
         if best < 0:
             best = k
             continue
-        own, near, free = m.mine[k] - m.mine[best], m.racks[server.rack] - m.racks[s.servers[best].rack], 0
-        free = server.free - s.servers[best].free
+        own, near, free = m.mine[k] - m.mine[best], m.racks[node.rack] - m.racks[s.nodes[best].rack], 0
+        free = node.free - s.nodes[best].free
         if own > 0 or (own == 0 and (near > 0 or (near == 0 and free > 0))):
             best = k
     return best
@@ -69,10 +69,10 @@ def _first_server(s, m, mask):  # type: ignore[no-untyped-def]
 def _find_more(s, m, mask, gpus):  # type: ignore[no-untyped-def]
     """Put so many free GPUs more into `more`, or as many as there are, near those in `mine` and their `racks`."""
     while gpus > 0:
-        best = _first_server(s, m, mask)
+        best = _first_node(s, m, mask)
         if best < 0:
             break
-        m.more[best] = min(gpus, s.servers[best].free)
+        m.more[best] = min(gpus, s.nodes[best].free)
         gpus -= m.more[best]
 
 
@@ -85,17 +85,17 @@ def _goes_on(s, m, j, gpus):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
     row = s.attempts[job.row]
     for k in range(row.first, row.first + row.pieces):
-        if m.mine[s.pieces[k].server] > 0:
-            m.racks[s.servers[s.pieces[k].server].rack] = 1
+        if m.mine[s.pieces[k].node] > 0:
+            m.racks[s.nodes[s.pieces[k].node].rack] = 1
     _find_more(s, m, job.mask, gpus)
     s.g[0].chosen = 0
     have = 0
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         if m.mine[k] + m.more[k] > 0:
             choose(s, k, m.mine[k] + m.more[k])
             have += m.mine[k] + m.more[k]
         m.more[k] = 0
-        m.racks[s.servers[k].rack] = 0
+        m.racks[s.nodes[k].rack] = 0
     if m.bidders[j].lifted == 1:
         _free_mine(s, m, j, 1)
     else:
@@ -131,7 +131,7 @@ def _own_of_app(s, m, h):  # type: ignore[no-untyped-def]
     left = app.gets
     while left > 0:
         best = 0
-        for k in range(s.servers.size):
+        for k in range(s.nodes.size):
             if m.mine[k] > m.mine[best]:
                 best = k
         if m.mine[best] == 0:
@@ -139,16 +139,16 @@ def _own_of_app(s, m, h):  # type: ignore[no-untyped-def]
         m.whole[best] = min(left, m.mine[best])
         left -= m.whole[best]
         m.mine[best] = 0
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         m.mine[k], m.whole[k] = m.whole[k], 0
     return left
 
 
 @inner
 def _hold_mine(s, m, sign):  # type: ignore[no-untyped-def]
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         if m.mine[k] > 0:
-            set_free(s, k, s.servers[k].free + sign * m.mine[k])
+            set_free(s, k, s.nodes[k].free + sign * m.mine[k])
 
 
 @inner
@@ -159,18 +159,18 @@ def _place_app(s, m, h):  # type: ignore[no-untyped-def]
     if app.has == 0:
         app.until = s.g[0].now + m.p[0].lease
     held = 0
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         if m.mine[k] > 0:
             held += m.mine[k]
-            m.racks[s.servers[k].rack] = 1
+            m.racks[s.nodes[k].rack] = 1
     if held > 0:
         _find_more(s, m, mask, more)
     elif find(s, mask, min(more, free_for(s, mask)), NEAR):
         for k in range(s.g[0].chosen):
-            m.more[s.choice[k].server] = s.choice[k].gpus
+            m.more[s.choice[k].node] = s.choice[k].gpus
         s.g[0].chosen = 0
     m.racks[:] = 0
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         m.whole[k] = m.mine[k] + m.more[k]
     if app.lifted == 1:
         _hold_mine(s, m, 1)
@@ -212,7 +212,7 @@ def place(s, m, a):  # type: ignore[no-untyped-def]
         elif bidder.has > 0:
             row = s.attempts[s.jobs[j].row]
             for k in range(row.first, row.first + row.pieces):
-                m.mine[s.pieces[k].server] = s.pieces[k].gpus
+                m.mine[s.pieces[k].node] = s.pieces[k].gpus
             _goes_on(s, m, j, bidder.gets)
         else:
             _starts(s, m, j, bidder.gets)

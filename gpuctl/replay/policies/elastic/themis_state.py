@@ -32,7 +32,7 @@ THEMIS = np.dtype(
         ("area", "f8"),  # contention integrated over time
         ("until", "f8"),  # up to then
         ("mask", "u8"),  # of the job for which these two were worked out:
-        ("server", "i8"),  # free GPUs of the freest server
+        ("node", "i8"),  # free GPUs of the freest node
         ("rack", "i8"),  # and of the freest rack
     ],
     align=True,
@@ -76,7 +76,7 @@ BIDDER = np.dtype(
 )
 
 
-PART = np.dtype([("who", "i8"), ("server", "i8"), ("gpus", "i8")], align=True)
+PART = np.dtype([("who", "i8"), ("node", "i8"), ("gpus", "i8")], align=True)
 
 
 class Book(Bundle):
@@ -89,11 +89,11 @@ class Book(Bundle):
     ended = ints()  # jobs whose lease ends at this instant [jobs]
     order = ints()  # bidders: a heap by rank [jobs]
     rank = ints()  # bidders by rank, as far as it is known [jobs]
-    mine = ints()  # GPUs that a job holds or is to keep, scratch [servers]
-    more = ints()  # GPUs that it is to get beside, scratch [servers]
+    mine = ints()  # GPUs that a job holds or is to keep, scratch [nodes]
+    more = ints()  # GPUs that it is to get beside, scratch [nodes]
     racks = ints()  # whether it is in each, scratch [racks]
     gone = ints()  # jobs of apps of several that have ended at this instant, -1: done with [jobs]
     kept = rows(PART)  # what they had that their apps keep [GPUs]
     parts = rows(PART)  # what jobs of an app keep of theirs, scratch [GPUs]
-    whole = ints()  # GPUs of an app on each server, scratch [servers]
+    whole = ints()  # GPUs of an app on each node, scratch [nodes]
     turn = ints()  # jobs of an app by most work left, scratch [jobs]

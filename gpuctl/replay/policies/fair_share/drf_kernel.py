@@ -141,7 +141,7 @@ def on_requeue(s, j, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def freed(s, _who, q, f):  # type: ignore[no-untyped-def]
-    """A job has ended, or a server has come up: what did not fit may do so now."""
+    """A job has ended, or a node has come up: what did not fit may do so now."""
     f.p[0].freed += 1
 
 
@@ -157,5 +157,5 @@ def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
     return loop(
         s, (q, f), until, steps, decide=decide, on_submit=on_submit, on_requeue=on_requeue, on_finish=freed,
-        on_server_up=freed,
+        on_node_up=freed,
     )  # fmt: skip

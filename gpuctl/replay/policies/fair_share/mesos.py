@@ -44,7 +44,7 @@ class Mesos(Policy):
         Parameter("cycle", 1.0, "seconds between allocations (allocation_interval)", least=0.001),
         Parameter("filter", 5.0, "seconds for which what one declined is not offered to it again (refuse_seconds)"),
         Parameter("revive", 30.0, "seconds after which who still waits clears its filters (REVIVE); ours", least=0.001),
-        Parameter("min_offer", 0.0, "free GPUs below which a server that is not idle is not offered"),
+        Parameter("min_offer", 0.0, "free GPUs below which a node that is not idle is not offered"),
         Parameter("hold", False, "keep offers in which the first job does not fit, to gather more; otherwise decline"),
         Parameter(
             "offer_timeout",
@@ -58,13 +58,13 @@ class Mesos(Policy):
         """See `Policy.program`.
 
         Raises:
-            UsageError: weights that make no sense, or more frameworks times servers than filters can be kept of.
+            UsageError: weights that make no sense, or more frameworks times nodes than filters can be kept of.
         """
         weights = share_out(self.params, workload, cluster, state, self.name)
-        servers = state.servers.size
-        if weights.size * servers > MOST_FILTERS:
+        nodes = state.nodes.size
+        if weights.size * nodes > MOST_FILTERS:
             raise UsageError(
-                f"mesos: {weights.size:,} frameworks times {servers:,} servers: more filters than memory holds",
+                f"mesos: {weights.size:,} frameworks times {nodes:,} nodes: more filters than memory holds",
                 hint="by=queue has fewer frameworks than by=user",
             )
         how = placements(workload, "any", settings.placement)
@@ -78,9 +78,9 @@ class Mesos(Policy):
         p.timeout = self.params["offer_timeout"] if self.params["hold"] else 0.0
         frameworks = records(weights.size, mesos_kernel.FRAMEWORK)
         frameworks.weight, frameworks.due, frameworks.revive = weights, np.inf, np.inf
-        agents = records(servers, mesos_kernel.AGENT)
+        agents = records(nodes, mesos_kernel.AGENT)
         agents.offered, agents.owner = -np.inf, -1
-        filters = records(weights.size * servers, mesos_kernel.FILTER)
+        filters = records(weights.size * nodes, mesos_kernel.FILTER)
         filters.until = -np.inf
         offers = mesos_kernel.Offers(
             p=p,

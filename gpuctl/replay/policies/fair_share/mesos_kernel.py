@@ -72,8 +72,8 @@ class Offers(Bundle):
 
     p = rows(MESOS)  # one record of `MESOS`
     frameworks = rows(FRAMEWORK)  # records of `FRAMEWORK` [parties]
-    agents = rows(AGENT)  # records of `AGENT` [servers]
-    filters = rows(FILTER)  # records of `FILTER`, by framework, then agent [parties * servers]
+    agents = rows(AGENT)  # records of `AGENT` [nodes]
+    filters = rows(FILTER)  # records of `FILTER`, by framework, then agent [parties * nodes]
     order = ints()  # frameworks by share, then number, as at the last look [parties]
     how = ints()  # placement of each job
     shape = ints()  # jobs of one number fit where one of them does
@@ -87,21 +87,21 @@ class Offers(Bundle):
 @inner
 def _has_some(s, number):  # type: ignore[no-untyped-def]
     """Whether there is anything on the agent to offer."""
-    server = s.servers[number]
-    if server.up == 0:
+    node = s.nodes[number]
+    if node.up == 0:
         return False
-    if server.free > 0 or s.g[0].resources == 0:
-        return server.free > 0
+    if node.free > 0 or s.g[0].resources == 0:
+        return node.free > 0
     return s.stock[number].cpu_free > 0 or s.stock[number].mem_free > 0
 
 
 @inner
 def _enough(s, f, number):  # type: ignore[no-untyped-def]
     """Whether it is enough to be offered; all of an idle agent always is, or a gang that needs it would never start."""
-    server = s.servers[number]
-    if server.free >= f.p[0].least:
+    node = s.nodes[number]
+    if node.free >= f.p[0].least:
         return True
-    idle = server.free == server.cap
+    idle = node.free == node.cap
     if s.g[0].resources == 1:
         stock = s.stock[number]
         idle = idle and stock.cpu_free == stock.cpu and stock.mem_free == stock.mem
@@ -111,8 +111,8 @@ def _enough(s, f, number):  # type: ignore[no-untyped-def]
 @inner
 def _filtered(s, f, framework, number):  # type: ignore[no-untyped-def]
     """Whether the framework has refused as much of the agent, or more, and that still holds."""
-    found = f.filters[framework * s.servers.size + number]
-    if found.until <= s.g[0].now or s.servers[number].free > found.gpus:
+    found = f.filters[framework * s.nodes.size + number]
+    if found.until <= s.g[0].now or s.nodes[number].free > found.gpus:
         return False
     if s.g[0].resources == 1:
         stock = s.stock[number]
@@ -122,9 +122,9 @@ def _filtered(s, f, framework, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _refuse(s, f, framework, number):  # type: ignore[no-untyped-def]
-    found = f.filters[framework * s.servers.size + number]
+    found = f.filters[framework * s.nodes.size + number]
     found.until = s.g[0].now + f.p[0].filter
-    found.gpus = s.servers[number].free
+    found.gpus = s.nodes[number].free
     if s.g[0].resources == 1:
         found.cpu, found.mem = s.stock[number].cpu_free, s.stock[number].mem_free
 
@@ -132,8 +132,8 @@ def _refuse(s, f, framework, number):  # type: ignore[no-untyped-def]
 @inner
 def _revive(s, f, framework):  # type: ignore[no-untyped-def]
     """Clear the framework's filters."""
-    for number in range(s.servers.size):
-        f.filters[framework * s.servers.size + number].until = -np.inf
+    for number in range(s.nodes.size):
+        f.filters[framework * s.nodes.size + number].until = -np.inf
     f.frameworks[framework].revive = s.g[0].now + f.p[0].revive
     f.frameworks[framework].due = s.g[0].now
 
@@ -157,7 +157,7 @@ def _gather(s, f, framework):  # type: ignore[no-untyped-def]
     p, this, now = f.p[0], f.frameworks[framework], s.g[0].now
     this.due = np.inf
     mine, others = 0, 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         agent = f.agents[number]
         agent.mine = 0
         if not _has_some(s, number):
@@ -172,7 +172,7 @@ def _gather(s, f, framework):  # type: ignore[no-untyped-def]
             this.due = min(this.due, now + p.cycle)
         elif agent.owner < 0 and _enough(s, f, number):
             if _filtered(s, f, framework, number):
-                this.due = min(this.due, f.filters[framework * s.servers.size + number].until)
+                this.due = min(this.due, f.filters[framework * s.nodes.size + number].until)
             else:
                 agent.mine = 2
         if agent.mine > 0:
@@ -197,9 +197,9 @@ def _accept(s, q, f, framework, others):  # type: ignore[no-untyped-def]
     if _hopeless(s, q, f, framework):
         return
     if others > 0:
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if f.agents[number].mine == 0:
-                hide(s, number, s.servers[number].free + 1)
+                hide(s, number, s.nodes[number].free + 1)
     j = q.head[framework]
     while j >= 0:
         if not find_for(s, j, f.how[j]):
@@ -211,7 +211,7 @@ def _accept(s, q, f, framework, others):  # type: ignore[no-untyped-def]
         launch(s, j, R_ACCEPTED)
         j = q.head[framework]
     if others > 0:
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if f.agents[number].mine == 0:
                 hide(s, number, 0)
 
@@ -224,7 +224,7 @@ def _offer(s, q, f, framework):  # type: ignore[no-untyped-def]
     if mine == 0:
         return
     _accept(s, q, f, framework, others)
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         agent = f.agents[number]
         if agent.mine == 2:
             agent.offered = now
@@ -270,7 +270,7 @@ def _cycle(s, q, f):  # type: ignore[no-untyped-def]
     """One allocation: offers to the frameworks that are due, the one with the least dominant share first."""
     p, now = f.p[0], s.g[0].now
     p.left = 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         agent = f.agents[number]
         if agent.owner >= 0 and now >= agent.since + p.timeout:
             # the offer is rescinded
@@ -346,13 +346,13 @@ def on_requeue(s, j, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def freed(s, _who, q, f):  # type: ignore[no-untyped-def]
-    """A job has ended, or a server has come up."""
+    """A job has ended, or a node has come up."""
     f.p[0].resort = 1
     f.p[0].back = 1
 
 
 @inner
-def on_server_down(s, _server, q, f):  # type: ignore[no-untyped-def]
+def on_node_down(s, _server, q, f):  # type: ignore[no-untyped-def]
     """Shares are of what is there."""
     f.p[0].resort = 1
 
@@ -378,5 +378,5 @@ def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants, or to the end. Returns as `step` does."""
     return loop(
         s, (q, f), until, steps, decide=decide, on_submit=on_submit, on_requeue=on_requeue, on_finish=freed,
-        on_server_up=freed, on_server_down=on_server_down,
+        on_node_up=freed, on_node_down=on_node_down,
     )  # fmt: skip

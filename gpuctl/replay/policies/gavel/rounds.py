@@ -60,17 +60,17 @@ class GavelRounds(PythonPolicy):
         self.ran: dict[int, float] = {}
         self.plan: dict[int, int] = {}
         self.on: dict[int, int] = {}  # the type that a job was started on last
-        self.servers: dict[int, list[int]] = {}
-        for server in range(len(view.servers)):
-            self.servers.setdefault(view.gpu_type(server), []).append(server)
-        self.types = list(self.servers)
-        self.room = np.array([sum(view.servers[s] for s in some) for some in self.servers.values()], np.float64)
+        self.nodes: dict[int, list[int]] = {}
+        for node in range(len(view.nodes)):
+            self.nodes.setdefault(view.gpu_type(node), []).append(node)
+        self.types = list(self.nodes)
+        self.room = np.array([sum(view.nodes[s] for s in some) for some in self.nodes.values()], np.float64)
 
     def on_submit(self, view: View, job: int) -> None:
         """See docs/how-to/write-a-policy.md."""
         self.new = True
         told = [view.type_speed(job, kind) if self.params["by"] == "speed" else 1.0 for kind in self.types]
-        room = [sum(view.servers[s] for s in self.servers[kind] if view.suits(job, s)) for kind in self.types]
+        room = [sum(view.nodes[s] for s in self.nodes[kind] if view.suits(job, s)) for kind in self.types]
         self.speeds[job] = np.where(np.array(room) >= view.gpus[job], told, 0.0)
         if not self.speeds[job].any():
             view.reject(job, "larger than any GPU type")
@@ -139,16 +139,16 @@ class GavelRounds(PythonPolicy):
         return plan
 
     def put(self, view: View, job: int, kind: int) -> bool:
-        """Start a job on the servers of a type: on the fullest one that holds it, else on the emptiest ones."""
-        free = {s: view.free_on(s) for s in self.servers[kind] if view.suits(job, s)}
+        """Start a job on the nodes of a type: on the fullest one that holds it, else on the emptiest ones."""
+        free = {s: view.free_on(s) for s in self.nodes[kind] if view.suits(job, s)}
         wanted = view.gpus[job]
         places: dict[int, int] = {}
         one = min((s for s in free if free[s] >= wanted), key=free.__getitem__, default=None)
-        for server in [one] if one is not None else sorted(free, key=lambda s: -free[s]):
-            some = min(free[server], wanted - sum(places.values()))
+        for node in [one] if one is not None else sorted(free, key=lambda s: -free[s]):
+            some = min(free[node], wanted - sum(places.values()))
             if some:
-                places[server] = some
-        started = view.start(job, "its turn", servers=places)
+                places[node] = some
+        started = view.start(job, "its turn", nodes=places)
         if started:
             self.on[job] = kind
         return started

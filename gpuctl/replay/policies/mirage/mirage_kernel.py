@@ -67,7 +67,7 @@ def _look(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _start(s, m, j, minute, reason):  # type: ignore[no-untyped-def]
-    """Start a job on the servers in `choice`."""
+    """Start a job on the nodes in `choice`."""
     launch(s, j, reason)
     k = m.n[1]
     m.run[k], m.nodes[k], m.until[k] = j, s.jobs[j].gpus, minute + m.limit[j]

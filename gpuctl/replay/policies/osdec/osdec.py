@@ -72,7 +72,7 @@ class Osdec(PythonPolicy):
     def begin(self, view: View) -> None:
         """See `PythonPolicy.begin`."""
         model = str(self.params["model"])
-        self.total = sum(view.servers)
+        self.total = sum(view.nodes)
         self.season = max(1, round(DAY_S / self.every))
         self.per_cent = int(self.params["quantile"])
         c = [0] * kernel.COUNTERS
@@ -149,9 +149,9 @@ class Osdec(PythonPolicy):
         """Start an on-demand job; where it does not fit, end deferrable runs until it does, if that helps."""
         if view.start(job, ON_DEMAND):
             return True
-        servers = [k for k in range(len(view.servers)) if view.suits(job, k)]
-        on = {run: sum(view.placement(run).get(k, 0) for k in servers) for run in self.runs}
-        if sum(map(view.free_on, servers)) + sum(on.values()) < view.gpus[job]:
+        nodes = [k for k in range(len(view.nodes)) if view.suits(job, k)]
+        on = {run: sum(view.placement(run).get(k, 0) for k in nodes) for run in self.runs}
+        if sum(map(view.free_on, nodes)) + sum(on.values()) < view.gpus[job]:
             return False
         for run in self._victims(view):
             before = view.remaining(run)

@@ -1,4 +1,4 @@
-"""Compiled: jobs that the `philly` policy moves, so that a gang that waits for locality alone gets a server."""
+"""Compiled: jobs that the `philly` policy moves, so that a gang that waits for locality alone gets a node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ MOST = 4
 
 @inner
 def _movable(s, j):  # type: ignore[no-untyped-def]
-    """Whether a job runs on one server alone, and has begun to make progress there."""
+    """Whether a job runs on one node alone, and has begun to make progress there."""
     job = s.jobs[j]
     if job.state != RUNNING or job.held == 0 or job.last > s.g[0].now:
         return False
@@ -34,10 +34,10 @@ def _cost(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _others_hold(s, r, number, j):  # type: ignore[no-untyped-def]
-    """Whether some other server has room for a job."""
+    """Whether some other node has room for a job."""
     job = s.jobs[j]
-    for other in range(s.servers.size):
-        fits = other != number and s.servers[other].free >= job.held and suits(s, other, job.mask)
+    for other in range(s.nodes.size):
+        fits = other != number and s.nodes[other].free >= job.held and suits(s, other, job.mask)
         if fits and may_use(s, r, j, other):
             return True
     return False
@@ -45,7 +45,7 @@ def _others_hold(s, r, number, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _cheapest(s, r, first, last, number, need):  # type: ignore[no-untyped-def]
-    """GPU-seconds that it costs to free so many GPUs of a server; puts those who go to the front of its victims."""
+    """GPU-seconds that it costs to free so many GPUs of a node; puts those who go to the front of its victims."""
     count, freed, cost = 0, 0, 0.0
     while freed < need and count < MOST:
         best, least = -1, np.inf
@@ -65,8 +65,8 @@ def _cheapest(s, r, first, last, number, need):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _by_server(s, r):  # type: ignore[no-untyped-def]
-    """Put the jobs that may be moved into `victims`, server by server."""
+def _by_node(s, r):  # type: ignore[no-untyped-def]
+    """Put the jobs that may be moved into `victims`, node by node."""
     p = r.p[0]
     size = 0
     r.ends[:] = 0
@@ -78,22 +78,22 @@ def _by_server(s, r):  # type: ignore[no-untyped-def]
         r.running[size] = i
         size += 1
         if _movable(s, i):
-            r.ends[s.pieces[s.attempts[s.jobs[i].row].first].server + 1] += 1
+            r.ends[s.pieces[s.attempts[s.jobs[i].row].first].node + 1] += 1
     p.running = size
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         r.ends[number + 1] += r.ends[number]
         r.at[number] = r.ends[number]
     for k in range(size):
         i = r.running[k]
         if _movable(s, i):
-            number = s.pieces[s.attempts[s.jobs[i].row].first].server
+            number = s.pieces[s.attempts[s.jobs[i].row].first].node
             r.victims[r.at[number]] = i
             r.at[number] += 1
 
 
 @inner
 def make_room(s, r, j, kind, reason):  # type: ignore[no-untyped-def]
-    """Move the jobs whose moving costs least off one server, for a gang that fits on it; true where any was moved.
+    """Move the jobs whose moving costs least off one node, for a gang that fits on it; true where any was moved.
 
     Only where that costs less GPU time than the gang's GPUs are expected to wait, `worth` times.
     """
@@ -101,20 +101,20 @@ def make_room(s, r, j, kind, reason):  # type: ignore[no-untyped-def]
     gang = s.jobs[j]
     gain = extra_wait(s, r, j, kind) * gang.gpus
     ends = r.ends
-    _by_server(s, r)
+    _by_node(s, r)
     chosen, least, moves = -1, gain / max(p.worth, 1e-9), 0
-    for number in range(s.servers.size):
-        server = s.servers[number]
-        if server.cap < gang.gpus or server.free >= gang.gpus or not suits(s, number, gang.mask):
+    for number in range(s.nodes.size):
+        node = s.nodes[number]
+        if node.cap < gang.gpus or node.free >= gang.gpus or not suits(s, number, gang.mask):
             continue
         if not may_use(s, r, j, number):
             continue
-        cost, count = _cheapest(s, r, ends[number], ends[number + 1], number, gang.gpus - server.free)
+        cost, count = _cheapest(s, r, ends[number], ends[number + 1], number, gang.gpus - node.free)
         if cost < least:
             chosen, least, moves = number, cost, count
     if chosen < 0:
         return False
-    hide(s, chosen, s.servers[chosen].cap)
+    hide(s, chosen, s.nodes[chosen].cap)
     moved = False
     for k in range(moves):
         i = r.victims[ends[chosen] + k]

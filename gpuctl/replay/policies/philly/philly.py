@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Philly(Policy):
-    """Queues within their quotas go first, gangs are gathered on few servers, and ask for less locality each time."""
+    """Queues within their quotas go first, gangs are gathered on few nodes, and ask for less locality each time."""
 
     name = "philly"
     title = "quotas for virtual clusters, idle GPUs lent and taken back, gangs gathered with less and less locality"
@@ -40,11 +40,11 @@ class Philly(Policy):
     parameters = (
         Parameter("acquire", 150.0, "seconds that GPUs are held while a gang is gathered; 0: never held"),
         Parameter("backoff", 120.0, "seconds from a failed attempt to the next one"),
-        Parameter("tries", 3.0, "failed attempts after which a gang asks for less locality: fewest servers of one "
+        Parameter("tries", 3.0, "failed attempts after which a gang asks for less locality: fewest nodes of one "
                   "rack, "
                   "one rack, anywhere", least=1.0),
         Parameter("relax", "tries", "when a gang gives up locality: after failed attempts (tries); retry: "
-                  "never, it gathers, backs off and tries again; never: never, it waits for the fewest servers without "
+                  "never, it gathers, backs off and tries again; never: never, it waits for the fewest nodes without "
                   "gathering; time: after relax_after a level; adaptive: when the wait expected for locality exceeds "
                   "the run time that spreading is expected to cost. The last three do not gather",
                   choices=RELAX),
@@ -53,10 +53,10 @@ class Philly(Policy):
         Parameter("rack_after", -1.0, "seconds that it asks for one rack, for relax=time; -1: relax_after", least=-1.0),
         Parameter("interval", 0.0, "seconds between looks at the queue at which gangs give up locality, beside looks "
                   "when jobs arrive and end, for relax=time; 0: on the second"),
-        Parameter("dedicate", "none", "small: jobs of at most small GPUs share no server with larger ones; server: no "
-                  "two jobs share a server", choices=DEDICATE),
+        Parameter("dedicate", "none", "small: jobs of at most small GPUs share no node with larger ones; node: no "
+                  "two jobs share a node", choices=DEDICATE),
         Parameter("small", 1.0, "GPUs of the largest small job, for dedicate=small", least=1.0),
-        Parameter("defragment", False, "jobs are moved off a server for a gang that waits for locality alone, where "
+        Parameter("defragment", False, "jobs are moved off a node for a gang that waits for locality alone, where "
                   "that costs less GPU time than the gang's wait is expected to; looked for once a minute at most"),
         Parameter("worth", 1.0, "GPU-seconds of waiting that a migration must spare for each that it costs"),
         Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
@@ -67,8 +67,8 @@ class Philly(Policy):
         Parameter("order", "used", "used: queues within their quotas first, the one that has used least of its quota "
                   "before others; queued: jobs in the order in which they were queued, whether within their quota or "
                   "beyond it", choices=philly_kernel.ORDER),
-        Parameter("places", "tight", "tight: a gang goes to the fullest server that holds it, else to the rack with "
-                  "least room; racks: to the rack in which it needs fewest servers, the first of several",
+        Parameter("places", "tight", "tight: a gang goes to the fullest node that holds it, else to the rack with "
+                  "least room; racks: to the rack in which it needs fewest nodes, the first of several",
                   choices=PLACES),
         Parameter("requeue", 0.0, "seconds from a failure until the job is queued again"),
         PATIENCE,
@@ -116,7 +116,7 @@ class Philly(Policy):
             order=_by_first_job(np.asarray(jobs.queue, np.int64), queues),
             first=np.full(queues, -1),
             gatherer=np.full(queues, -1),
-            hold=(queues, state.servers.size),
+            hold=(queues, state.nodes.size),
             held=queues,
             since=queues,
             lent=workload.size + cluster.total_gpus + 64,
@@ -126,7 +126,7 @@ class Philly(Policy):
         return CompiledProgram(philly_kernel.run, (queue, gangs, rules, catcher), notes=notes)
 
     def _rules(self, workload: Workload, cluster: Cluster, state: State, kinds: int) -> rules_kernel.Rules:
-        """What its rules of locality, servers and migrations remember."""
+        """What its rules of locality, nodes and migrations remember."""
         p = records(1, rules_kernel.RULES)
         p.relax, p.dedicate = RELAX.index(self.params["relax"]), DEDICATE.index(self.params["dedicate"])
         p.after, p.small, p.worth = self.params["relax_after"], self.params["small"], self.params["worth"]
@@ -138,7 +138,7 @@ class Philly(Policy):
         p.classes = sizes.size
         # what only two of the rules remember takes no room and no time under the others
         used = bool(p.defragment[0]) or self.params["relax"] == "adaptive"
-        n, servers = (workload.size + 1, state.servers.size) if used else (1, 1)
+        n, nodes = (workload.size + 1, state.nodes.size) if used else (1, 1)
         return rules_kernel.Rules(
             p=p,
             since=np.full(n, np.nan),
@@ -148,13 +148,13 @@ class Philly(Policy):
             ended=(users * sizes.size + sizes.size + 1, 2),
             base=np.zeros(workload.size, np.int64) if self.params["relax"] == "tries" else _best_levels(cluster, state),
             who=np.where(workload.user < 0, users - 1, workload.user) * sizes.size + size.reshape(-1),
-            colour=state.servers.size,
+            colour=state.nodes.size,
             running=n,
             listed=n,
             victims=n,
-            ends=servers + 1,
-            at=servers,
-            line=_by_number(cluster.servers, state.servers.size),
+            ends=nodes + 1,
+            at=nodes,
+            line=_by_number(cluster.nodes, state.nodes.size),
             racks=_by_number(cluster.racks, state.rack_free.shape[1]),
             asked=workload.size if self.params["relax"] == "time" else 1,
             due=2 * workload.size + 1 if p.interval > 0 else 1,
@@ -183,7 +183,7 @@ def _best_levels(cluster: Cluster, state: State) -> Ints:
     found = np.zeros(gpus.size, np.int64)
     kinds, kind = np.unique(np.stack([gpus.astype(np.uint64), mask]), axis=1, return_inverse=True)
     for number, (size, classes) in enumerate(kinds.T.tolist()):
-        suit = (int(classes) >> state.servers.cls.astype(object)) & 1 == 1
+        suit = (int(classes) >> state.nodes.cls.astype(object)) & 1 == 1
         caps, rack = cluster.gpus[suit.astype(bool)], cluster.rack[suit.astype(bool)]
         if not caps.size or caps.max() >= size:
             continue

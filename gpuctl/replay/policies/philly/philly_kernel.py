@@ -70,12 +70,12 @@ class Gangs(Bundle):
     level = ints()  # locality level that each job asks for now
     tries = ints()  # attempts that failed at it
     queue_of = ints()  # queue of each group of the waiting list
-    kind_of = ints()  # kind of each group: size, servers, level
+    kind_of = ints()  # kind of each group: size, nodes, level
     bad = ints()  # pass in which a kind was found not to fit
     order = ints()  # queues in the order in which they first have a job
     first = ints()  # first waiting job of each queue, scratch
     gatherer = ints()  # job that each queue gathers GPUs for; -1 none
-    hold = ints(2)  # [queues, servers]: GPUs held for it
+    hold = ints(2)  # [queues, nodes]: GPUs held for it
     held = ints()  # GPUs held for it in all
     since = floats()  # second up to which holding them is counted
     lent = ints()  # jobs that started on lent GPUs, in order of starting
@@ -277,38 +277,38 @@ def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
     limit = (job.gpus + most - 1) // most
     _settle(s, f, queue)
     used, rack = 0, -1
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if f.hold[queue, number] > 0:
             used += 1
-            rack = s.servers[number].rack
+            rack = s.nodes[number].rack
     if used == 0:
         rack = -1
     while f.held[queue] < job.gpus:
-        # the server with the most free GPUs, among those that keep the locality asked for
+        # the node with the most free GPUs, among those that keep the locality asked for
         best, free = -1, 0
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             # most have no more, and need no other look
-            if s.servers[number].free <= free or not suits(s, number, job.mask):
+            if s.nodes[number].free <= free or not suits(s, number, job.mask):
                 continue
             mine = f.hold[queue, number] > 0
-            if level < 2 and rack >= 0 and s.servers[number].rack != rack:
+            if level < 2 and rack >= 0 and s.nodes[number].rack != rack:
                 continue
             if level == 0 and used >= limit and not mine:
                 continue
-            if level == 0 and s.servers[number].cap < min(job.gpus, most):
+            if level == 0 and s.nodes[number].cap < min(job.gpus, most):
                 continue
             if mine or may_use(s, r, j, number):
-                best, free = number, s.servers[number].free
+                best, free = number, s.nodes[number].free
         if best < 0:
             break
         some = min(free, job.gpus - f.held[queue])
         if f.hold[queue, best] == 0:
             used += 1
-        rack = s.servers[best].rack
+        rack = s.nodes[best].rack
         f.hold[queue, best] += some
         f.held[queue] += some
         s.queue_used[queue] += some
-        set_free(s, best, s.servers[best].free - some)
+        set_free(s, best, s.nodes[best].free - some)
     return f.held[queue] == job.gpus
 
 
@@ -316,10 +316,10 @@ def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
 def _let_go(s, f, queue, keep):  # type: ignore[no-untyped-def]
     """Give back what is held; as the choice of the gang's places, where it is whole."""
     s.g[0].chosen = 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         some = f.hold[queue, number]
         if some > 0:
-            set_free(s, number, s.servers[number].free + some)
+            set_free(s, number, s.nodes[number].free + some)
             f.hold[queue, number] = 0
             if keep:
                 choose(s, number, some)
@@ -329,8 +329,8 @@ def _let_go(s, f, queue, keep):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _lose_server(s, f, number):  # type: ignore[no-untyped-def]
-    """Hold nothing any more on a server that has gone down."""
+def _lose_node(s, f, number):  # type: ignore[no-untyped-def]
+    """Hold nothing any more on a node that has gone down."""
     for queue in range(f.gatherer.size):
         some = f.hold[queue, number]
         if some > 0:
@@ -338,7 +338,7 @@ def _lose_server(s, f, number):  # type: ignore[no-untyped-def]
             f.hold[queue, number] = 0
             f.held[queue] -= some
             s.queue_used[queue] -= some
-            set_free(s, number, s.servers[number].free + some)
+            set_free(s, number, s.nodes[number].free + some)
 
 
 @inner
@@ -433,14 +433,14 @@ def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 
 
 @inner
-def on_server_down(s, server, q, f, r, c):  # type: ignore[no-untyped-def]
+def on_node_down(s, node, q, f, r, c):  # type: ignore[no-untyped-def]
     """What was gathered there is gone."""
     look_now(r)
-    _lose_server(s, f, server)
+    _lose_node(s, f, node)
 
 
 @inner
-def on_server_up(s, server, q, f, r, c):  # type: ignore[no-untyped-def]
+def on_node_up(s, node, q, f, r, c):  # type: ignore[no-untyped-def]
     """There is more room."""
     look_now(r)
 
@@ -549,5 +549,5 @@ def run(s, q, f, r, c, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants. Returns as `step` does."""
     return loop(
         s, (q, f, r, c), until, steps, decide=decide, on_finish=on_finish, on_submit=on_submit, on_requeue=on_requeue,
-        on_server_down=on_server_down, on_server_up=on_server_up, on_wake=on_wake, on_timer=on_timer,
+        on_node_down=on_node_down, on_node_up=on_node_up, on_wake=on_wake, on_timer=on_timer,
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Compiled: where the `philly` policy puts jobs that have servers of their own, or apart from those of other sizes."""
+"""Compiled: where the `philly` policy puts jobs that have nodes of their own, or apart from those of other sizes."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ def kind_of_job(s, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def may_use(s, r, j, number):  # type: ignore[no-untyped-def]
-    """Whether a job may be put on a server as it is now: an empty one is anybody's."""
-    server = s.servers[number]
-    if r.p[0].dedicate == SHARED or server.free == server.cap:
+    """Whether a job may be put on a node as it is now: an empty one is anybody's."""
+    node = s.nodes[number]
+    if r.p[0].dedicate == SHARED or node.free == node.cap:
         return True
     return r.p[0].dedicate == APART and r.colour[number] == kind_of_job(s, r, j)
 
 
 @inner
 def paint(s, r, j):  # type: ignore[no-untyped-def]
-    """The servers in `choice` are for jobs like this one until they are empty."""
+    """The nodes in `choice` are for jobs like this one until they are empty."""
     if r.p[0].dedicate == APART:
         kind = kind_of_job(s, r, j)
         for k in range(s.g[0].chosen):
-            r.colour[s.choice[k].server] = kind
+            r.colour[s.choice[k].node] = kind
 
 
 @inner
@@ -49,12 +49,12 @@ def seek(s, r, j, level):  # type: ignore[no-untyped-def]
         return find(s, job.mask, job.gpus, FEWEST if level == 0 else RACK if level == 1 else ANY)
     s.g[0].chosen = 0
     one = -1
-    for number in range(s.servers.size):
-        # the fullest server that holds it; of several the first one
-        free = s.servers[number].free - s.servers[number].hidden
+    for number in range(s.nodes.size):
+        # the fullest node that holds it; of several the first one
+        free = s.nodes[number].free - s.nodes[number].hidden
         if free < job.gpus or not suits(s, number, job.mask) or not may_use(s, r, j, number):
             continue
-        if one < 0 or free < s.servers[one].free:
+        if one < 0 or free < s.nodes[one].free:
             one = number
     if one >= 0:
         choose(s, one, job.gpus)
@@ -62,7 +62,7 @@ def seek(s, r, j, level):  # type: ignore[no-untyped-def]
     most = largest(s, job.mask)
     if level == 0 and job.gpus <= most:
         return False
-    limit = (job.gpus + most - 1) // most if level == 0 else s.servers.size
+    limit = (job.gpus + most - 1) // most if level == 0 else s.nodes.size
     if level == 2:
         return _gather_from(s, r, j, -1, limit)
     for rack in range(s.rack_free.shape[1]):
@@ -73,25 +73,25 @@ def seek(s, r, j, level):  # type: ignore[no-untyped-def]
 
 @inner
 def _gather_from(s, r, j, rack, limit):  # type: ignore[no-untyped-def]
-    """Choose the freest servers, one after the other, of a rack (-1: of any); at most so many."""
+    """Choose the freest nodes, one after the other, of a rack (-1: of any); at most so many."""
     g = s.g[0]
     job = s.jobs[j]
     g.chosen = 0
     left = job.gpus
     while left > 0 and g.chosen < limit:
         best, most = -1, 0
-        for number in range(s.servers.size):
-            server = s.servers[number]
-            if rack >= 0 and server.rack != rack:
+        for number in range(s.nodes.size):
+            node = s.nodes[number]
+            if rack >= 0 and node.rack != rack:
                 continue
-            if server.free - server.hidden <= most or not suits(s, number, job.mask) or not may_use(s, r, j, number):
+            if node.free - node.hidden <= most or not suits(s, number, job.mask) or not may_use(s, r, j, number):
                 continue
             taken = False
             for k in range(g.chosen):
-                if s.choice[k].server == number:
+                if s.choice[k].node == number:
                     taken = True
             if not taken:
-                best, most = number, server.free
+                best, most = number, node.free
         if best < 0:
             break
         some = min(left, most)
@@ -104,7 +104,7 @@ def _gather_from(s, r, j, rack, limit):  # type: ignore[no-untyped-def]
 
 @inner
 def _rack_by_rack(s, r, j, level):  # type: ignore[no-untyped-def]
-    """Choose servers of the rack in which the job needs fewest; of several the first one. At the last level: of any."""
+    """Choose nodes of the rack in which the job needs fewest; of several the first one. At the last level: of any."""
     if level == 2:
         return _tight_in(s, r, j, -1)
     g = s.g[0]
@@ -123,7 +123,7 @@ def _rack_by_rack(s, r, j, level):  # type: ignore[no-untyped-def]
 
 @inner
 def _tight_in(s, r, j, rack):  # type: ignore[no-untyped-def]
-    """Choose the fullest server of a rack (-1: any) that holds what is left of a gang; until one does, the freest."""
+    """Choose the fullest node of a rack (-1: any) that holds what is left of a gang; until one does, the freest."""
     g = s.g[0]
     g.chosen = 0
     left = s.jobs[j].gpus
@@ -131,13 +131,13 @@ def _tight_in(s, r, j, rack):  # type: ignore[no-untyped-def]
         tight, freest, most = -1, -1, 0
         for k in range(r.line.size):
             number = r.line[k]
-            server = s.servers[number]
-            free = server.free - server.hidden
-            if (rack >= 0 and server.rack != rack) or free <= 0 or not suits(s, number, s.jobs[j].mask):
+            node = s.nodes[number]
+            free = node.free - node.hidden
+            if (rack >= 0 and node.rack != rack) or free <= 0 or not suits(s, number, s.jobs[j].mask):
                 continue
             if (free <= most and free < left) or _is_chosen(s, number) or not may_use(s, r, j, number):
                 continue
-            if free >= left and (tight < 0 or free < s.servers[tight].free - s.servers[tight].hidden):
+            if free >= left and (tight < 0 or free < s.nodes[tight].free - s.nodes[tight].hidden):
                 tight = number
             if free > most:
                 freest, most = number, free
@@ -155,6 +155,6 @@ def _tight_in(s, r, j, rack):  # type: ignore[no-untyped-def]
 @inner
 def _is_chosen(s, number):  # type: ignore[no-untyped-def]
     for k in range(s.g[0].chosen):
-        if s.choice[k].server == number:
+        if s.choice[k].node == number:
             return True
     return False

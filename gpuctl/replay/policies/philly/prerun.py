@@ -31,27 +31,27 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Failures, Floats, Workload
 
 POOL = "(first runs)"
-"""The server that stands for the GPUs of the pool."""
+"""The node that stands for the GPUs of the pool."""
 
 PARAMETERS = (
     Parameter("prerun", 0.0, "seconds that each gang of 2 GPUs or more first runs on one GPU of a pool: a failure that "
               "shows there ends the attempt; what passes starts again on its gang; 0: no first runs"),
-    Parameter("pool", 2.0, "GPUs set apart for first runs, of the smallest servers", least=1.0, most=1e6),
+    Parameter("pool", 2.0, "GPUs set apart for first runs, of the smallest nodes", least=1.0, most=1e6),
     Parameter("retry", 0.0, "a failure ends its job where no retry gets past its reason and the classifier is at least "
               "so sure of it; 0: as many attempts as recorded", most=1.0),
 )  # fmt: skip
 
 
 def set_apart(cluster: Cluster, params: Mapping[str, Any]) -> Cluster:
-    """The servers, some of whose GPUs have become the pool's: the last server of what is returned.
+    """The nodes, some of whose GPUs have become the pool's: the last node of what is returned.
 
-    They are taken from the servers with the fewest GPUs, the last of them first; servers keep their numbers.
+    They are taken from the nodes with the fewest GPUs, the last of them first; nodes keep their numbers.
 
     Raises:
         UsageError: the pool is no whole number of GPUs, or leaves none.
     """
     gpus = int(params["pool"])
-    if params["prerun"] <= 0 or (cluster.servers and cluster.servers[-1] == POOL):
+    if params["prerun"] <= 0 or (cluster.nodes and cluster.nodes[-1] == POOL):
         return cluster
     if gpus != params["pool"] or gpus >= cluster.total_gpus:
         raise UsageError(
@@ -60,9 +60,9 @@ def set_apart(cluster: Cluster, params: Mapping[str, Any]) -> Cluster:
         )
     left = cluster.gpus.copy()
     wanted = gpus
-    for server in np.lexsort((-np.arange(left.size), left)).tolist():
-        some = min(wanted, int(left[server]))
-        left[server] -= some
+    for node in np.lexsort((-np.arange(left.size), left)).tolist():
+        some = min(wanted, int(left[node]))
+        left[node] -= some
         wanted -= some
     last = left.size
 
@@ -71,12 +71,12 @@ def set_apart(cluster: Cluster, params: Mapping[str, Any]) -> Cluster:
 
     return dataclasses.replace(
         cluster,
-        servers=(*cluster.servers, POOL),
+        nodes=(*cluster.nodes, POOL),
         gpus=np.append(left, gpus),
         rack=np.append(cluster.rack, len(cluster.racks)),
         gpu_type=np.append(cluster.gpu_type, -1),
         racks=(*cluster.racks, POOL),
-        queue_servers=tuple(None if own is None else np.append(own, last) for own in cluster.queue_servers),
+        queue_nodes=tuple(None if own is None else np.append(own, last) for own in cluster.queue_nodes),
         cpus=longer(cluster.cpus),
         mem_mb=longer(cluster.mem_mb),
     )
@@ -99,8 +99,8 @@ def catcher(
     notes: list[Note] = []
     known = workload.failures
     if first > 0:
-        p.pool = len(cluster.servers) - 1
-        _close(state, len(cluster.servers) - 1)
+        p.pool = len(cluster.nodes) - 1
+        _close(state, len(cluster.nodes) - 1)
         _check_room(workload, cluster)
         several = workload.gpus > 1
         state.jobs.least[several] = 1
@@ -144,16 +144,16 @@ def shown(workload: Workload, known: Failures) -> NDArray[np.bool_]:
 
 
 def _close(state: State, pool: int) -> None:
-    """Take the pool out of all searches for servers, which find only those that are up."""
-    server, g = state.servers[pool], state.g[0]
-    gpus, kind = int(server.cap), int(server.cls)
+    """Take the pool out of all searches for nodes, which find only those that are up."""
+    node, g = state.nodes[pool], state.g[0]
+    gpus, kind = int(node.cap), int(node.cls)
     g.free -= gpus
     g.total -= gpus
     state.class_free[kind] -= gpus
-    state.rack_free[kind, server.rack] -= gpus
+    state.rack_free[kind, node.rack] -= gpus
     state.count[kind, gpus] -= 1
     state.bits[kind, gpus, pool >> 6] &= ~(np.uint64(1) << np.uint64(pool & 63))
-    server.up = 0
+    node.up = 0
 
 
 def _check_room(workload: Workload, cluster: Cluster) -> None:

@@ -23,7 +23,7 @@ NOT, IN_LINE, ALONE = range(3)
 PRERUN = np.dtype(
     [
         ("first", "f8"),  # seconds of the first run; 0: there is none
-        ("pool", "i8"),  # number of the server that is set apart for it; -1 none
+        ("pool", "i8"),  # number of the node that is set apart for it; -1 none
         ("head", "i8"),  # jobs in `line` from here …
         ("tail", "i8"),  # … to here wait for it
     ],
@@ -93,7 +93,7 @@ def passed(s, j, c):  # type: ignore[no-untyped-def]
 def run_alone(s, c):  # type: ignore[no-untyped-def]
     """Start those that are in line on the pool's free GPUs. The pool is nobody's: quotas do not count what it gives."""
     p = c.p[0]
-    while p.head < p.tail and s.servers[p.pool].free > 0:
+    while p.head < p.tail and s.nodes[p.pool].free > 0:
         j = c.line[p.head]
         p.head += 1
         job = s.jobs[j]

@@ -12,7 +12,7 @@ from gpuctl.replay.engine.state import WAITING
 from gpuctl.replay.order.waiting_kernel import insert, remove
 
 LEVELS = 3
-"""Fewest servers of one rack; any servers of one rack; any servers."""
+"""Fewest nodes of one rack; any nodes of one rack; any nodes."""
 
 TRIES, RETRY, NEVER, TIME, ADAPTIVE = range(5)
 RELAX = ("tries", "retry", "never", "time", "adaptive")
@@ -24,7 +24,7 @@ UNKNOWN_S = 3600.0
 RULES = np.dtype(
     [
         ("relax", "i8"),
-        ("after", "f8"),  # seconds that a gang asks for the fewest servers, with TIME
+        ("after", "f8"),  # seconds that a gang asks for the fewest nodes, with TIME
         ("rack_after", "f8"),  # seconds that it asks for one rack after that
         ("interval", "f8"),  # seconds between looks at those that wait, where nothing else happens; 0: none
         ("look", "i8"),  # whether something has happened at this instant that lets the policy look
@@ -36,7 +36,7 @@ RULES = np.dtype(
         ("small", "i8"),  # most GPUs of a small job
         ("defragment", "i8"),
         ("worth", "f8"),  # GPU-seconds of waiting that a migration must spare for each that it costs
-        ("looked", "f8"),  # last second at which servers were looked through for jobs to move
+        ("looked", "f8"),  # last second at which nodes were looked through for jobs to move
         ("running", "i8"),  # jobs in `running`
     ],
     align=True,
@@ -54,13 +54,13 @@ class Rules(Bundle):
     ended = floats(2)  # run times of jobs that have ended: how many, and their sum [users x sizes + sizes + 1, 2]
     base = ints()  # best level that each job can have at all [jobs]
     who = ints()  # row of each job there [jobs]
-    colour = ints()  # what a server in use is for: 1 small jobs, 2 gangs; an empty one is for any [servers]
+    colour = ints()  # what a node in use is for: 1 small jobs, 2 gangs; an empty one is for any [nodes]
     running = ints()  # jobs that run, and perhaps some that did [jobs]
     listed = ints()  # whether a job is among them [jobs]
-    victims = ints()  # jobs that may be moved, server by server, scratch [jobs]
-    ends = ints()  # where each server's begin, scratch [servers + 1]
-    at = ints()  # scratch [servers]
-    line = ints()  # servers in the order of their names' numbers [servers]
+    victims = ints()  # jobs that may be moved, node by node, scratch [jobs]
+    ends = ints()  # where each node's begin, scratch [nodes + 1]
+    at = ints()  # scratch [nodes]
+    line = ints()  # nodes in the order of their names' numbers [nodes]
     racks = ints()  # racks, likewise [racks]
     asked = floats()  # second from which on a job has asked for locality, with TIME [jobs]
     due = ints()  # jobs that have asked for their level for long enough, and wait for a look [jobs]

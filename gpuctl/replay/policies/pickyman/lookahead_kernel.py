@@ -36,7 +36,7 @@ class Picky(Bundle):
     bias = floats()  # predicted less true run time of each job, seconds at reference speed
     rest = floats()  # seconds of later segments, by segment
     how = ints()  # placement of each job
-    kind = ints()  # jobs of one size, placement and set of servers are of one kind
+    kind = ints()  # jobs of one size, placement and set of nodes are of one kind
     # waiting jobs in order, and what they are ordered by
     wait = ints()
     key = floats()
@@ -56,10 +56,10 @@ class Picky(Bundle):
     claim_job = ints()
     claim_first = ints()
     # the pieces
-    claim_server = ints()
+    claim_node = ints()
     claim_gpus = ints()
-    claimed = ints()  # GPUs of each server that are promised
-    sim = ints()  # GPUs of each server that the gang that is looked at could have
+    claimed = ints()  # GPUs of each node that are promised
+    sim = ints()  # GPUs of each node that the gang that is looked at could have
     # a heap of predicted ends and the GPUs that they free, for the queue as it would go by itself
     ends = floats()
     ends_gpus = ints()
@@ -190,7 +190,7 @@ def begin_queue(s, f):  # type: ignore[no-untyped-def]
     """Start counting GPUs: those that are free now, and those that running jobs are predicted to free."""
     p = f.p[0]
     p.spare = s.g[0].free
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         p.spare -= f.claimed[number]
     p.ends = p.running
     for k in range(p.running):

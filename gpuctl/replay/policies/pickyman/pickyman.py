@@ -51,7 +51,7 @@ class PickyMan(Policy):
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`; unless told otherwise, victims finish their epochs first."""
         del cluster
-        n, servers = workload.size, state.servers.size
+        n, nodes = workload.size, state.nodes.size
         state.g.patience = int(self.params["patience"])
         if settings.mode is None:
             state.g.mode = EPOCH
@@ -61,7 +61,7 @@ class PickyMan(Policy):
             axis=1,
             return_inverse=True,
         )
-        most = int(state.g[0].total) + servers + 64
+        most = int(state.g[0].total) + nodes + 64
         p = records(1, PICKY)
         p.age, p.every, p.most = self.params["age"], self.params["every"], int(self.params["most"])
         p.depth = int(self.params["depth"])
@@ -80,10 +80,10 @@ class PickyMan(Policy):
             bad=np.full(kinds.shape[1], -1),
             natural=kinds.shape[1],
             natural_of=np.full(kinds.shape[1], -1),
-            claim_server=most,
+            claim_node=most,
             claim_gpus=most,
-            claimed=servers,
-            sim=servers,
+            claimed=nodes,
+            sim=nodes,
             ends=2 * n + 64,
             ends_gpus=2 * n + 64,
             **ints,

@@ -30,25 +30,25 @@ MOST_LOOKS = 1000.0
 
 
 @inner
-def _promise(s, f, server, gpus):  # type: ignore[no-untyped-def]
-    """Keep so many more (or fewer) GPUs of a server out of the searches of others."""
-    f.claimed[server] += gpus
-    hide(s, server, min(s.servers[server].free, f.claimed[server]))
+def _promise(s, f, node, gpus):  # type: ignore[no-untyped-def]
+    """Keep so many more (or fewer) GPUs of a node out of the searches of others."""
+    f.claimed[node] += gpus
+    hide(s, node, min(s.nodes[node].free, f.claimed[node]))
 
 
 @inner
 def _add_pieces(s, f, j, sign, sim):  # type: ignore[no-untyped-def]
-    """Add the GPUs that a running job holds to a count by server, or take them off."""
+    """Add the GPUs that a running job holds to a count by node, or take them off."""
     row = s.attempts[s.jobs[j].row]
     for at in range(row.first, row.first + row.pieces):
-        sim[s.pieces[at].server] += sign * s.pieces[at].gpus
+        sim[s.pieces[at].node] += sign * s.pieces[at].gpus
 
 
 @inner
 def _unclaimed(s, f):  # type: ignore[no-untyped-def]
-    """Count by server, in `sim`, the GPUs that are free or being given back and promised to nobody."""
-    for number in range(s.servers.size):
-        f.sim[number] = (s.servers[number].free if s.servers[number].up == 1 else 0) - f.claimed[number]
+    """Count by node, in `sim`, the GPUs that are free or being given back and promised to nobody."""
+    for number in range(s.nodes.size):
+        f.sim[number] = (s.nodes[number].free if s.nodes[number].up == 1 else 0) - f.claimed[number]
     for k in range(f.p[0].running):
         j = f.run[k]
         if s.jobs[j].state == SUSPENDING or f.leaving[j] == 1:
@@ -61,9 +61,9 @@ def _serve_claims(s, f):  # type: ignore[no-untyped-def]
     p = f.p[0]
     if p.claims == 0:
         return
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if f.claimed[number] > 0:
-            hide(s, number, min(s.servers[number].free, f.claimed[number]))
+            hide(s, number, min(s.nodes[number].free, f.claimed[number]))
     _unclaimed(s, f)
     kept, pieces = 0, 0
     for k in range(p.claims):
@@ -71,25 +71,25 @@ def _serve_claims(s, f):  # type: ignore[no-untyped-def]
         first, until = f.claim_first[k], f.claim_first[k + 1]
         ready, hopeless = True, s.jobs[j].state != WAITING
         for c in range(first, until):
-            server = s.servers[f.claim_server[c]]
-            ready &= server.up == 1 and server.free >= f.claim_gpus[c]
-            hopeless |= f.sim[f.claim_server[c]] < 0
+            node = s.nodes[f.claim_node[c]]
+            ready &= node.up == 1 and node.free >= f.claim_gpus[c]
+            hopeless |= f.sim[f.claim_node[c]] < 0
         ready &= not hopeless
         if ready or hopeless:
             s.g[0].chosen = 0
             for c in range(first, until):
-                _promise(s, f, f.claim_server[c], -f.claim_gpus[c])
-                f.sim[f.claim_server[c]] += f.claim_gpus[c]
+                _promise(s, f, f.claim_node[c], -f.claim_gpus[c])
+                f.sim[f.claim_node[c]] += f.claim_gpus[c]
                 if ready:
-                    choose(s, f.claim_server[c], f.claim_gpus[c])
-                    f.sim[f.claim_server[c]] -= f.claim_gpus[c]
+                    choose(s, f.claim_node[c], f.claim_gpus[c])
+                    f.sim[f.claim_node[c]] -= f.claim_gpus[c]
             if ready:
                 start_on_choice(s, f, j, R_PREEMPTING)
             continue
         f.claim_job[kept] = j
         f.claim_first[kept] = pieces
         for c in range(first, until):
-            f.claim_server[pieces], f.claim_gpus[pieces] = f.claim_server[c], f.claim_gpus[c]
+            f.claim_node[pieces], f.claim_gpus[pieces] = f.claim_node[c], f.claim_gpus[c]
             pieces += 1
         kept += 1
         f.claim_first[kept] = pieces
@@ -109,9 +109,9 @@ def _claims(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _on_one(s, f, mask, gpus):  # type: ignore[no-untyped-def]
-    """The server that could hold the gang with least to spare; -1 none."""
+    """The node that could hold the gang with least to spare; -1 none."""
     best = -1
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if f.sim[number] >= gpus and suits(s, number, mask) and (best < 0 or f.sim[number] < f.sim[best]):
             best = number
     return best
@@ -119,11 +119,11 @@ def _on_one(s, f, mask, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _on_several(s, f, mask, gpus, whole):  # type: ignore[no-untyped-def]
-    """Whether several servers could hold the gang: all but one of them wholly, where that is asked for."""
+    """Whether several nodes could hold the gang: all but one of them wholly, where that is asked for."""
     biggest = largest(s, mask)
     need, rest = gpus // biggest, gpus % biggest
     full, total, best = 0, 0, 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if f.sim[number] > 0 and suits(s, number, mask):
             total += f.sim[number]
             if f.sim[number] >= biggest:
@@ -137,7 +137,7 @@ def _on_several(s, f, mask, gpus, whole):  # type: ignore[no-untyped-def]
 
 @inner
 def _fits(s, f, j, scattered):  # type: ignore[no-untyped-def]
-    """Whether the gang would fit into what `sim` has; over several servers only where it must or may be."""
+    """Whether the gang would fit into what `sim` has; over several nodes only where it must or may be."""
     job = s.jobs[j]
     if job.gpus <= largest(s, job.mask) and _on_one(s, f, job.mask, job.gpus) >= 0:
         return True
@@ -188,7 +188,7 @@ def _candidate(s, f, i, mask, predicted):  # type: ignore[no-untyped-def]
     row = s.attempts[job.row]
     fit = True
     for at in range(row.first, row.first + row.pieces):
-        fit &= suits(s, s.pieces[at].server, mask)
+        fit &= suits(s, s.pieces[at].node, mask)
     return fit
 
 
@@ -279,7 +279,7 @@ def _claim(s, f, j):  # type: ignore[no-untyped-def]
     one = _on_one(s, f, job.mask, job.gpus) if left <= largest(s, job.mask) else -1
     while left > 0:
         best = one
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if (
                 one < 0
                 and f.sim[number] > 0
@@ -288,7 +288,7 @@ def _claim(s, f, j):  # type: ignore[no-untyped-def]
             ):
                 best = number
         some = min(left, f.sim[best])
-        f.claim_server[p.pieces], f.claim_gpus[p.pieces] = best, some
+        f.claim_node[p.pieces], f.claim_gpus[p.pieces] = best, some
         p.pieces += 1
         f.sim[best] -= some
         left -= some

@@ -55,7 +55,7 @@ class Tiresias(Policy):
         ),
         Parameter("promote", 8.0, "PROMOTEKNOB: a preempted job goes to the first queue after waiting this "
                   "multiple of its run time; 0: never"),
-        Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest servers; where the "
+        Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest nodes; where the "
                   "trace has no model names, 40 % of the jobs (by a hash of their names) count as skewed"),
         Parameter("round", 0.0, "seconds of a round: decisions only at whole multiples; 0: at every event",
                   above=0.001),

@@ -52,12 +52,12 @@ class Recorded(Policy):
         order = np.lexsort((np.arange(workload.size), arrive))
         state.arrivals[:] = order
         state.arrive_t[:] = arrive[order]
-        # servers that were down in the log ran what they ran
+        # nodes that were down in the log ran what they ran
         state.machine_t[:] = np.inf
         record = recorded_kernel.Record(
             starts=workload.recorded_start,
             piece_start=workload.piece_start,
-            piece_server=workload.piece_server,
+            piece_node=workload.piece_node,
             piece_gpus=workload.piece_gpus,
             due=2 * workload.size + 64,
             n=2,

@@ -19,7 +19,7 @@ class Record(Bundle):
 
     starts = floats()  # second of each start; NaN: not known
     piece_start = ints()  # its places are ``piece_start[segment]`` to ``piece_start[segment + 1]`` of:
-    piece_server = ints()  # servers
+    piece_node = ints()  # nodes
     piece_gpus = ints()  # GPUs there
     due = ints()  # jobs that start at this instant, in the order in which they came [events]
     n = ints()  # how many those are, and how many of them have been looked at
@@ -32,22 +32,22 @@ def _put(s, j, f):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
     g.chosen = 0
     for k in range(f.piece_start[job.segment], f.piece_start[job.segment + 1]):
-        choose(s, f.piece_server[k], f.piece_gpus[k])
+        choose(s, f.piece_node[k], f.piece_gpus[k])
     if g.chosen > 0 or find(s, job.mask, job.gpus, ANY):
         return
     left = job.gpus
     best = 0
-    for number in range(s.servers.size):
-        free = s.servers[number].free
-        if s.servers[number].up == 1 and free > 0 and left > 0:
+    for number in range(s.nodes.size):
+        free = s.nodes[number].free
+        if s.nodes[number].up == 1 and free > 0 and left > 0:
             choose(s, number, min(left, free))
             left -= min(left, free)
-        if s.servers[number].cap > s.servers[best].cap:
+        if s.nodes[number].cap > s.nodes[best].cap:
             best = number
     if left > 0:
-        # more than there is: the log knows servers that the cluster lacks
+        # more than there is: the log knows nodes that the cluster lacks
         for k in range(g.chosen):
-            if s.choice[k].server == best:
+            if s.choice[k].node == best:
                 s.choice[k].gpus += left
                 return
         choose(s, best, left)

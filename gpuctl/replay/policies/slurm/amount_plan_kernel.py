@@ -1,6 +1,6 @@
 """What a pass of backfill plans where places do not matter, compiled: amounts over time instead of nodes.
 
-A pool is one "server", so that keeping whole nodes would keep all of it. Here what is reserved is the amount that a job
+A pool is one "node", so that keeping whole nodes would keep all of it. Here what is reserved is the amount that a job
 asks for, and running jobs are in the plan, too, each to its own planned end.
 """
 
@@ -40,8 +40,8 @@ def clear_amounts(s, f, r):  # type: ignore[no-untyped-def]
 @inner
 def _holds(s, f, j, k):  # type: ignore[no-untyped-def]
     """Whether a step has room for a job."""
-    server = s.servers[0]
-    if f.step_took[k, 0] + s.jobs[j].gpus > server.cap:
+    node = s.nodes[0]
+    if f.step_took[k, 0] + s.jobs[j].gpus > node.cap:
         return False
     if s.g[0].resources == 0:
         return True

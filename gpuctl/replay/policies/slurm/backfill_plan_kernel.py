@@ -212,7 +212,7 @@ def _easy_to_see(s, f, j):  # type: ignore[no-untyped-def]
     """Whether a job fits where one node has room for all of it, and nowhere else."""
     x = f.x[j]
     units = units_of(s, j)
-    if units <= 1 or s.servers.size == 1:
+    if units <= 1 or s.nodes.size == 1:
         return True
     return x.nodes <= 1 and (x.nodes == 1 or x.how == CONSOLIDATE or x.how == FIRST) and units <= biggest(s, f, j)
 
@@ -222,7 +222,7 @@ def _holds(s, f, j, i, units):  # type: ignore[no-untyped-def]
     """Whether a node that a job has just left in row 1 holds all of another one."""
     row = s.attempts[s.jobs[i].row]
     for k in range(row.first, row.first + row.pieces):
-        number = s.pieces[k].server
+        number = s.pieces[k].node
         if has(f.ok, number) and room(s, f, j, THEN, number) >= units:
             return True
     return False

@@ -1,4 +1,4 @@
-"""The servers of a site's slurm.conf, as a replay takes them."""
+"""The nodes of a site's slurm.conf, as a replay takes them."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ NO_SWITCH = "(no switch)"
 
 
 def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS_ONLY) -> Cluster:
-    """The nodes of slurm.conf as servers.
+    """The nodes of slurm.conf as nodes.
 
-    Nodes without GPUs are servers only where CPUs or memory count; those whose ``State`` keeps jobs off are none. Racks
+    Nodes without GPUs are nodes only where CPUs or memory count; those whose ``State`` keeps jobs off are none. Racks
     are leaf switches where the site has topology.conf. A queue has the nodes of the partition of its name; one that is
     no partition has those of the default partition. A partition whose QOS limits all its GPUs together has that as a
     quota.
@@ -45,7 +45,7 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
         raise UsageError(
             f"{_title(site)} names no nodes{'' if site.nodes else ' at all'} "
             f"{'with GPUs ' if resources == GPUS_ONLY else ''}that jobs can use",
-            hint="say what to replay on: --cluster 64x8 (servers x GPUs of each), or a TOML file",
+            hint="say what to replay on: --cluster 64x8 (nodes x GPUs of each), or a TOML file",
         )
     notes = []
     if off := sum(not node.usable for node in site.nodes):
@@ -71,11 +71,11 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
     names += sorted({kind for kind in types if kind is not None} - set(names))
     switches = [site.switches.get(node.name, NO_SWITCH) if site.switches else ONE_RACK for node in nodes]
     racks = tuple(dict.fromkeys(switches))
-    queue_servers, more = _queues(site, workload, nodes)
+    queue_nodes, more = _queues(site, workload, nodes)
     quota = _quotas(site, workload)
     return Cluster(
         name=_title(site),
-        servers=tuple(node.name for node in nodes),
+        nodes=tuple(node.name for node in nodes),
         gpus=np.array([node.gpus for node in nodes], np.int64),
         rack=np.array([racks.index(name) for name in switches], np.int64),
         gpu_type=np.array([-1 if kind is None else names.index(kind) for kind in types], np.int64),
@@ -83,7 +83,7 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
         pool=False,
         quota=quota,
         quota_source="configured" if np.isfinite(quota).any() else "none",
-        queue_servers=queue_servers,
+        queue_nodes=queue_nodes,
         notes=(*notes, *more),
         gpu_types=tuple(names) if len(names) > len(workload.gpu_types) else (),
         cpus=np.array([node.cpus for node in nodes], np.float64),
@@ -92,11 +92,11 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
 
 
 def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Workload, Cluster]:
-    """Put jobs of a trace whose log lists no servers on the nodes of slurm.conf, by the names of the nodes.
+    """Put jobs of a trace whose log lists no nodes on the nodes of slurm.conf, by the names of the nodes.
 
     Args:
-        workload: the jobs, their recorded placements numbers of the servers of `own`.
-        own: the servers that they ran on; times at which one was down are kept.
+        workload: the jobs, their recorded placements numbers of the nodes of `own`.
+        own: the nodes that they ran on; times at which one was down are kept.
         cluster: from `cluster_of`.
 
     Returns:
@@ -110,25 +110,25 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
         if other.any():
             names = listed("value", sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()}), 5)
             told = note(
-                "{other:,} job{other||s} {other|names|name} GPU types that no server has ({names}): {other|it|they} "
+                "{other:,} job{other||s} {other|names|name} GPU types that no node has ({names}): {other|it|they} "
                 "may use any type",
                 other=other.sum(),
                 names=names,
             )
             asked = np.where(other, -1, workload.gpu_type)
             workload = dataclasses.replace(workload, gpu_type=asked, notes=(*workload.notes, told))
-    place = {name: number for number, name in enumerate(cluster.servers)}
-    number = np.array([place.get(name, -1) for name in own.servers], np.int64)
+    place = {name: number for number, name in enumerate(cluster.nodes)}
+    number = np.array([place.get(name, -1) for name in own.nodes], np.int64)
     if own.down is not None and len(own.down):
         down = own.down.copy()
         down[:, 0] = number[down[:, 0].astype(np.int64)]
         cluster = dataclasses.replace(cluster, down=merged(down[down[:, 0] >= 0]))
-    piece_server = number[workload.piece_server]
-    strange = sorted({own.servers[k] for k in np.unique(workload.piece_server[piece_server < 0]).tolist()})
+    piece_node = number[workload.piece_node]
+    strange = sorted({own.nodes[k] for k in np.unique(workload.piece_node[piece_node < 0]).tolist()})
     if not strange:
-        return dataclasses.replace(workload, piece_server=piece_server), cluster
+        return dataclasses.replace(workload, piece_node=piece_node), cluster
     told = note(
-        "jobs ran on {strange:,} server{strange||s} that slurm.conf does not have: {few}{more}",
+        "jobs ran on {strange:,} node{strange||s} that slurm.conf does not have: {few}{more}",
         strange=len(strange),
         few=listed("machine", strange, 5),
         more=note(" and {more:,} more", more=len(strange) - 5) if len(strange) > 5 else note(""),
@@ -141,7 +141,7 @@ def _title(site: Site) -> str:
 
 
 def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[Ints | None, ...], list[Note]]:
-    """The servers of each queue, None where it has all of them; and what is to be told of it."""
+    """The nodes of each queue, None where it has all of them; and what is to be told of it."""
     place = {node.name: number for number, node in enumerate(nodes)}
     usual = next((partition.name for partition in site.partitions.values() if partition.default), None)
     strangers = [name for name in workload.queues if name not in site.partitions]

@@ -1,6 +1,6 @@
 """How gangs are split over nodes, where what they ask for does not go; and which ones no nodes of theirs could hold.
 
-Slurm refuses a job at its submission that could not start if all nodes were idle. In a replay on other servers than
+Slurm refuses a job at its submission that could not start if all nodes were idle. In a replay on other nodes than
 the recorded ones a job may ask for a number of nodes that are too small now: it is given more, or others.
 """
 
@@ -30,7 +30,7 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
         x: records of `gpuctl.replay.policies.slurm.records_kernel.JOBX` with their forms numbered; ``nodes``,
             ``how`` and ``never`` may change.
         part_ok: nodes of each partition, a bit each.
-        cluster: the servers.
+        cluster: the nodes.
         state: of the simulation, which nothing runs on yet.
     """
     forms, first = np.unique(x.form, return_index=True)
@@ -67,10 +67,10 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
 
 def _capacities(state: State, cluster: Cluster, bits: NDArray[np.uint64], j: int) -> Ints:
     """Units of a gang that each node holds which it may use, idle, most first."""
-    number = np.arange(len(cluster.servers))
+    number = np.arange(len(cluster.nodes))
     word, bit = number >> 6, (number & 63).astype(np.uint64)
     own = (bits[word] >> bit & np.uint64(1)).astype(bool)
-    own &= (state.jobs[j].mask >> state.servers.cls.astype(np.uint64) & np.uint64(1)).astype(bool)
+    own &= (state.jobs[j].mask >> state.nodes.cls.astype(np.uint64) & np.uint64(1)).astype(bool)
     gpus = int(state.jobs[j].gpus)
     found = capacity(gpus, state.asks[j], state.stock, cluster) if state.g[0].resources else cluster.gpus
     return np.sort(found[own])[::-1].astype(np.int64)

@@ -8,7 +8,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.instant_kernel import job_timer, reject
 from gpuctl.replay.engine.job_life_kernel import launch
 from gpuctl.replay.engine.running_jobs_kernel import runs, runs_no_more
-from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, WAITING
+from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_NODE_DOWN, E_NODE_UP, E_QUEUED, WAITING
 from gpuctl.replay.policies.slurm.limit_kernel import may_submit, submitted, use
 from gpuctl.replay.policies.slurm.node_kernel import look_who_is_up, occupy, refresh
 from gpuctl.replay.policies.slurm.order_kernel import activate, ended, into_line, set_priority
@@ -89,7 +89,7 @@ def take_in(s, f, r):  # type: ignore[no-untyped-def]
         event = s.events[p.seen]
         kind, j = event.kind, event.who
         p.seen += 1
-        if kind == E_SERVER_UP or kind == E_SERVER_DOWN:
+        if kind == E_NODE_UP or kind == E_NODE_DOWN:
             look_who_is_up(s, f)
             p.freed += 1
             freed = True

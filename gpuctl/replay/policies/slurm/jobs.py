@@ -256,7 +256,7 @@ def parts_of_priority(setup: Setup, jobs: Jobs, workload: Workload, cluster: Clu
         # priority/basic: first come, first served
         return dict.fromkeys(("assoc_part", "job_size", "partition_part", "qos_part", "tres", "nice"), nothing)
     all_cpus = 0.0 if cluster.cpus is None else float(np.nansum(cluster.cpus))
-    if site.nodes and {node.name for node in site.nodes} == set(cluster.servers):
+    if site.nodes and {node.name for node in site.nodes} == set(cluster.nodes):
         all_cpus = float(sum(node.cpus for node in site.nodes))
     given = np.array([one.priority or 0 for one in jobs.tree.associations], np.int64)
     factors = np.array([p.job_factor for p in jobs.partitions[:-1]] + [0], np.int64)
@@ -268,7 +268,7 @@ def parts_of_priority(setup: Setup, jobs: Jobs, workload: Workload, cluster: Clu
             jobs.least_nodes,
             jobs.cpus.astype(np.int64) if all_cpus else np.zeros(n, np.int64),
             np.maximum(jobs.plan / 60.0, 1.0),
-            all_nodes=max(len(cluster.servers), 1),
+            all_nodes=max(len(cluster.nodes), 1),
             all_cpus=int(max(all_cpus, 1)),
             settings=settings,
         )
@@ -299,7 +299,7 @@ def _tres(weights: Mapping[str, float], jobs: Jobs, workload: Workload, cluster:
     has = {
         "cpu": 0.0 if cluster.cpus is None else float(np.nansum(cluster.cpus)),
         "mem": 0.0 if cluster.mem_mb is None else float(np.nansum(cluster.mem_mb)),
-        "node": float(len(cluster.servers)),
+        "node": float(len(cluster.nodes)),
         "gres/gpu": float(cluster.total_gpus),
     }
     total = np.zeros(n)

@@ -76,7 +76,7 @@ def chosen(s, words):  # type: ignore[no-untyped-def]
     """Put the nodes of the choice into a set."""
     fill(words, _NONE)
     for k in range(s.g[0].chosen):
-        put(words, s.choice[k].server)
+        put(words, s.choice[k].node)
 
 
 # ---- what is free
@@ -86,8 +86,8 @@ def chosen(s, words):  # type: ignore[no-untyped-def]
 def refresh(s, f):  # type: ignore[no-untyped-def]
     """Let row 0 be what is free now."""
     more = s.g[0].resources == 1
-    for number in range(s.servers.size):
-        f.gpu[NOW, number] = s.servers[number].free
+    for number in range(s.nodes.size):
+        f.gpu[NOW, number] = s.nodes[number].free
         if more:
             f.cpu[NOW, number], f.mem[NOW, number] = s.stock[number].cpu_free, s.stock[number].mem_free
 
@@ -96,7 +96,7 @@ def refresh(s, f):  # type: ignore[no-untyped-def]
 def as_now(s, f):  # type: ignore[no-untyped-def]
     """Let row 1 be as row 0."""
     more = s.g[0].resources == 1
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         f.gpu[THEN, number] = f.gpu[NOW, number]
         f.busy[THEN, number], f.sole[THEN, number] = f.busy[NOW, number], f.sole[NOW, number]
         if more:
@@ -109,7 +109,7 @@ def release(s, f, j):  # type: ignore[no-untyped-def]
     row = s.attempts[s.jobs[j].row]
     more = s.g[0].resources == 1
     for k in range(row.first, row.first + row.pieces):
-        number = s.pieces[k].server
+        number = s.pieces[k].node
         f.gpu[THEN, number] += s.pieces[k].gpus
         f.busy[THEN, number] -= 1
         f.sole[THEN, number] -= f.x[j].exclusive
@@ -123,7 +123,7 @@ def runs_on(s, f, j):  # type: ignore[no-untyped-def]
     """Whether a running job holds anything on the nodes in ``ok``."""
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
-        if has(f.ok, s.pieces[k].server):
+        if has(f.ok, s.pieces[k].node):
             return True
     return False
 
@@ -133,7 +133,7 @@ def occupy(s, f, j, sign):  # type: ignore[no-untyped-def]
     """Count a job on its nodes (1), or no more (-1)."""
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
-        number = s.pieces[k].server
+        number = s.pieces[k].node
         f.busy[NOW, number] += sign
         f.sole[NOW, number] += sign * f.x[j].exclusive
 
@@ -163,7 +163,7 @@ def biggest(s, f, j):  # type: ignore[no-untyped-def]
     form = f.x[j].form
     if f.biggest[form] < 0:
         most = 0
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if has(f.part_ok[f.x[j].part], number):
                 most = max(most, room_in(s, number, j))
         f.biggest[form] = most
@@ -177,7 +177,7 @@ def least_nodes(s, f, j):  # type: ignore[no-untyped-def]
     if f.x[j].nodes > 1:
         return min(f.x[j].nodes, units)
     most = biggest(s, f, j)
-    return s.servers.size + 1 if most == 0 and units > 0 else (units + most - 1) // max(most, 1)
+    return s.nodes.size + 1 if most == 0 and units > 0 else (units + most - 1) // max(most, 1)
 
 
 # ---- the ways to place a gang
@@ -193,7 +193,7 @@ def _pick(s, f, j, row, units):  # type: ignore[no-untyped-def]
     best = -1
     by_weight = f.x[j].how == FIRST
     idlest = by_weight and f.x[j].lln == 1
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         number = f.by_weight[k]
         if not has(f.ok, number) or has(f.tmp, number):
             continue
@@ -215,7 +215,7 @@ def _pick(s, f, j, row, units):  # type: ignore[no-untyped-def]
 def _freest(s, f, j, row):  # type: ignore[no-untyped-def]
     """The node with the most room that is not in ``tmp``, the lowest of several; -1 none. Returns it and its room."""
     best, most = -1, 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         if has(f.ok, number) and not has(f.tmp, number):
             found = room(s, f, j, row, number)
             if found > most:
@@ -247,7 +247,7 @@ def _whole(s, f, j, row, units):  # type: ignore[no-untyped-def]
         return False
     left = units
     fill(f.tmp, _NONE)
-    for k in range(s.servers.size):
+    for k in range(s.nodes.size):
         number = f.by_weight[k]
         if left >= most and has(f.ok, number) and room(s, f, j, row, number) >= most:
             put(f.tmp, number)
@@ -285,7 +285,7 @@ def _anywhere(s, f, j, row, units):  # type: ignore[no-untyped-def]
 def _spread(s, f, j, row, units):  # type: ignore[no-untyped-def]
     """As many nodes as can be: one unit after the other where then the most is left."""
     size = 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         there = room(s, f, j, row, number) if has(f.ok, number) else 0
         if there > 0:
             # in order of room, descending; those alike by number
@@ -330,14 +330,14 @@ def place(s, f, j, row):  # type: ignore[no-untyped-def]
     g.chosen = 0
     if x.nodes > 1 and units > 1:
         return _even(s, f, j, row, min(x.nodes, units), units)
-    if x.how == SPREAD and x.nodes != 1 and s.servers.size > 1:
+    if x.how == SPREAD and x.nodes != 1 and s.nodes.size > 1:
         return _spread(s, f, j, row, units)
     fill(f.tmp, _NONE)
     one = _pick(s, f, j, row, units)
     if one >= 0:
         choose_for(s, one, j, units)
         return True
-    if s.servers.size == 1:
+    if s.nodes.size == 1:
         return False
     if x.how == CONSOLIDATE or x.how == FIRST:
         return _whole(s, f, j, row, units)
@@ -350,8 +350,8 @@ def place(s, f, j, row):  # type: ignore[no-untyped-def]
 def look_who_is_up(s, f):  # type: ignore[no-untyped-def]
     """Let ``up`` be the nodes that are."""
     fill(f.up, _NONE)
-    for number in range(s.servers.size):
-        if s.servers[number].up == 1:
+    for number in range(s.nodes.size):
+        if s.nodes[number].up == 1:
             put(f.up, number)
 
 

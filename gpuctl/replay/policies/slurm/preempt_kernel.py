@@ -70,7 +70,7 @@ def candidates(s, f, r, j):  # type: ignore[no-untyped-def]
         row = s.attempts[s.jobs[i].row]
         inside = False
         for piece in range(row.first, row.first + row.pieces):
-            inside = inside or has(f.part_ok[f.x[j].part], s.pieces[piece].server)
+            inside = inside or has(f.part_ok[f.x[j].part], s.pieces[piece].node)
         if not inside:
             continue
         # by tier or QOS, then fewest nodes; else the one submitted first
@@ -104,7 +104,7 @@ def _sort_again(s, f, taken, count):  # type: ignore[no-untyped-def]
     for k in range(taken):
         row = s.attempts[s.jobs[f.victims[k]].row]
         for piece in range(row.first, row.first + row.pieces):
-            if has(f.tmp, s.pieces[piece].server):
+            if has(f.tmp, s.pieces[piece].node):
                 f.victim_key[k] += 1
     f.victim_key[taken - 1] = _LAST
     for k in range(1, count):
@@ -145,7 +145,7 @@ def make_room(s, f, r, j):  # type: ignore[no-untyped-def]
         row = s.attempts[s.jobs[i].row]
         held = False
         for piece in range(row.first, row.first + row.pieces):
-            held = held or has(f.tmp, s.pieces[piece].server)
+            held = held or has(f.tmp, s.pieces[piece].node)
         if held:
             _give_way(s, f, i, j)
     return True

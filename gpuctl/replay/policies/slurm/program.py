@@ -138,7 +138,7 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
         x.lln = 0
         more.append(
             note(
-                "LLN (the least loaded node first) uses CPUs, which are not counted or unknown for some servers: "
+                "LLN (the least loaded node first) uses CPUs, which are not counted or unknown for some nodes: "
                 "nodes are taken by Weight alone"
             )
         )
@@ -147,7 +147,7 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     more += made_to_fit(x, nodes, cluster, state)
     _number_shapes(x, state, with_rank=ranked)
     p = _settings(setup, settings, cluster, state)
-    running = nobody(jobs.plan, state.servers.size, max(workload.size, 1))
+    running = nobody(jobs.plan, state.nodes.size, max(workload.size, 1))
     notes = (*jobs.notes, *more, *_notes(setup, caps, x, workload))
     return SlurmProgram(
         _bundle(setup, jobs, caps, workload, cluster=cluster, state=state, p=p, x=x, nodes=nodes), running, notes
@@ -265,8 +265,8 @@ def _finer(group: Ints, values: Any) -> Ints:
 
 def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tuple[NDArray[np.uint64], list[Note]]:
     """The nodes of each partition, a bit each, and what had to be assumed."""
-    count = len(cluster.servers)
-    number = {name: k for k, name in enumerate(cluster.servers)}
+    count = len(cluster.nodes)
+    number = {name: k for k, name in enumerate(cluster.nodes)}
     found = np.zeros((len(jobs.partitions), (count + 63) // 64), np.uint64)
     named = {node.name for node in setup.site.nodes}.union(*(one.nodes for one in setup.site.partitions.values()))
     new = np.array([k for name, k in number.items() if name not in named], np.int64)
@@ -275,7 +275,7 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     strange, grown = [], False
     for k, partition in enumerate(jobs.partitions):
         members: Ints = np.arange(count)
-        if k < len(cluster.queue_servers) and (own := cluster.queue_servers[k]) is not None:
+        if k < len(cluster.queue_nodes) and (own := cluster.queue_nodes[k]) is not None:
             members = np.asarray(own)
         elif setup.given and not partition.all_nodes and not cluster.pool:
             there = [number[name] for name in partition.nodes if name in number]
@@ -290,9 +290,9 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     if strange:
         notes.append(
             note(
-                "the servers replayed are not the nodes of {strange:,} partition{strange||s} (such as {strange_2}): "
+                "the nodes replayed are not the nodes of {strange:,} partition{strange||s} (such as {strange_2}): "
                 "these have "
-                "all servers",
+                "all nodes",
                 strange=len(strange),
                 strange_2=NamedValue("queue", strange[0]),
             )
@@ -300,11 +300,11 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
     if grown:
         notes.append(
             note(
-                "{size:,} server{size||s} {size|is not a node|are not nodes} of slurm.conf (such as {servers}): "
+                "{size:,} node{size||s} {size|is not a node|are not nodes} of slurm.conf (such as {nodes}): "
                 "each is in the partitions that "
                 "have a node with as many GPUs, or in all where none has",
                 size=new.size,
-                servers=NamedValue("machine", cluster.servers[new[0]]),
+                nodes=NamedValue("machine", cluster.nodes[new[0]]),
             )
         )
     return found, notes
@@ -313,7 +313,7 @@ def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tu
 def _weights(setup: Setup, cluster: Cluster) -> Ints:
     """``Weight`` of each node: nodes are filled by it, then as they are listed."""
     weights = {node.name: node.weight for node in setup.site.nodes}
-    return np.array([weights.get(name, 1) for name in cluster.servers], np.int64)
+    return np.array([weights.get(name, 1) for name in cluster.nodes], np.int64)
 
 
 def _least_loaded(setup: Setup, jobs: Jobs) -> Ints:
@@ -364,7 +364,7 @@ def _bundle(
     x: Any,
     nodes: NDArray[np.uint64],
 ) -> Slurm:
-    n, servers, words = workload.size, state.servers.size, nodes.shape[1]
+    n, node_count, words = workload.size, state.nodes.size, nodes.shape[1]
     kinds = int(x.kind.max(initial=0)) + 1
     # each reservation begins and ends a step; of a pool running jobs do, too
     steps = 2 * min(setup.parameters.bf_max_job_test, n) + 16 + (n if p.counts[0] else 0)
@@ -380,16 +380,16 @@ def _bundle(
     rows = sorted(caps.caps, key=caps.caps.__getitem__)
     cap = records(len(rows), CAP)
     cap.jobs, cap.submitted = ([row[k] for row in rows] for k in (0, 1))
-    two = (2, servers)
+    two = (2, node_count)
     weight = _weights(setup, cluster)
     up = np.zeros(words, np.uint64)
-    for k in range(servers):
+    for k in range(node_count):
         up[k >> 6] |= np.uint64(1) << np.uint64(k & 63)
     return Slurm(
         p=p,
         x=x,
         line=n,
-        spare=max(n, 3 * servers) + 1,
+        spare=max(n, 3 * node_count) + 1,
         part=parts,
         part_ok=nodes,
         qos_preempts=beats,

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
 
 class Tetris(Policy):
-    """The job and the server with the best score go together, until nothing fits."""
+    """The job and the node with the best score go together, until nothing fits."""
 
     name = "tetris"
-    title = "the job whose demands align best with what a server has free, less its remaining work; no preemption"
+    title = "the job whose demands align best with what a node has free, less its remaining work; no preemption"
     source = (
         "Grandl et al., Multi-Resource Packing for Cluster Schedulers, SIGCOMM 2014; its constants are recalled, not "
         "checked; gangs piece by piece: ours. Neither network nor disk, remote input or barriers"
@@ -63,14 +63,14 @@ class Tetris(Policy):
             UsageError: a placement that leaves nothing to choose, weights that make no sense, or fairness of 1 or more.
         """
         if settings.placement == "spread":
-            raise UsageError("tetris chooses servers by alignment: it does not go with --placement spread")
+            raise UsageError("tetris chooses nodes by alignment: it does not go with --placement spread")
         if self.params["fairness"] >= 1:
             raise UsageError(f"tetris: fairness={self.params['fairness']:g}: expected less than 1")
         weights = share_out(self.params, workload, cluster, state, self.name)
         how = placements(workload, "any", settings.placement)
         shape, parties = shapes(state, how), weights.size
         group, first = groups(np.asarray(state.jobs.share, np.int64), shape, parties)
-        servers = state.servers.size
+        nodes = state.nodes.size
         p = records(1, tetris_kernel.TETRIS)
         p.weight, p.fairness = self.params["remaining"], self.params["fairness"]
         p.whole, p.parties = bool((how == CONSOLIDATE).any()), parties
@@ -80,7 +80,7 @@ class Tetris(Policy):
         if not p.weight[0]:
             # then jobs alike go by submission
             kinds.demand = 0.0
-        seen = records(servers, tetris_kernel.SEEN)
+        seen = records(nodes, tetris_kernel.SEEN)
         seen.free = -1
         packing = tetris_kernel.Packing(
             p=p,
@@ -92,7 +92,7 @@ class Tetris(Policy):
             share=parties,
             waiting=parties,
             seen=seen,
-            room=servers,
+            room=nodes,
             rest=rest_of(workload),
             bias=workload.run_time - workload.true_run_time,
         )
@@ -104,7 +104,7 @@ def _shapes(state: State, shape: Ints) -> Any:
     _, one = np.unique(shape, return_index=True)
     found = records(one.size, tetris_kernel.SHAPE)
     found.job, found.stale = one, 1
-    found.demand = _part(state.jobs.gpus[one], state.servers.cap)
+    found.demand = _part(state.jobs.gpus[one], state.nodes.cap)
     if state.g[0].resources:
         for name in ("cpu", "mem"):
             found.demand += _part(state.asks[name][one], state.stock[name])
@@ -112,6 +112,6 @@ def _shapes(state: State, shape: Ints) -> Any:
 
 
 def _part(asked: Ints, there: Ints) -> Floats:
-    """What is asked for as a share of what all servers have, as far as it is known."""
+    """What is asked for as a share of what all nodes have, as far as it is known."""
     total = float(there[there < UNBOUND].sum())
     return asked / total if total > 0 else np.zeros(asked.size)

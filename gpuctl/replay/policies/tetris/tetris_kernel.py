@@ -1,7 +1,7 @@
-"""The compiled pass of Tetris: the job whose demands align best with what a server has free, less its remaining work.
+"""The compiled pass of Tetris: the job whose demands align best with what a node has free, less its remaining work.
 
-What a shape of gangs scores on servers changes only with the servers: it is kept from pass to pass, and only where a
-server has changed is it reckoned again.
+What a shape of gangs scores on nodes changes only with the nodes: it is kept from pass to pass, and only where a
+node has changed is it reckoned again.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ TETRIS = np.dtype(
     [
         ("weight", "f8"),  # of the remaining work: how much it counts beside alignment
         ("fairness", "f8"),  # share of the parties that is left out, those that have the most
-        ("whole", "i8"),  # a gang is split over as few servers as can be, or waits
+        ("whole", "i8"),  # a gang is split over as few nodes as can be, or waits
         ("parties", "i8"),  # in `order`
     ],
     align=True,
@@ -41,10 +41,10 @@ TETRIS = np.dtype(
 SHAPE = np.dtype(
     [
         ("job", "i8"),  # one of those that ask for this
-        ("server", "i8"),  # where it aligns best; or NOWHERE, SEVERAL
+        ("node", "i8"),  # where it aligns best; or NOWHERE, SEVERAL
         ("align", "f8"),
         ("stale", "i8"),
-        ("demand", "f8"),  # sum of its shares of what all servers have
+        ("demand", "f8"),  # sum of its shares of what all nodes have
     ],
     align=True,
 )
@@ -66,8 +66,8 @@ class Packing(Bundle):
     order = ints()  # parties by share, ascending, as at the last look [parties]
     share = floats()  # of each party
     waiting = ints()  # jobs of each party that wait
-    seen = rows(SEEN)  # servers as they were when shapes were last brought up to date
-    room = ints()  # units that fit, by server, scratch
+    seen = rows(SEEN)  # nodes as they were when shapes were last brought up to date
+    room = ints()  # units that fit, by node, scratch
     rest = floats()  # seconds of later segments, by segment
     bias = floats()  # predicted less true run time of each job
 
@@ -77,11 +77,11 @@ class Packing(Bundle):
 
 @inner
 def alignment(s, number, j, units):  # type: ignore[no-untyped-def]
-    """The dot product of what a server has free and what so many units need, both as shares of what the server has."""
-    server = s.servers[number]
+    """The dot product of what a node has free and what so many units need, both as shares of what the node has."""
+    node = s.nodes[number]
     total = 0.0
     if s.jobs[j].gpus > 0:
-        total = (server.free / server.cap) * (units / server.cap)
+        total = (node.free / node.cap) * (units / node.cap)
     if s.g[0].resources == 1:
         ask, stock = s.asks[j], s.stock[number]
         part = units / ask.units
@@ -94,15 +94,15 @@ def alignment(s, number, j, units):  # type: ignore[no-untyped-def]
 
 @inner
 def _on_one(s, f, k):  # type: ignore[no-untyped-def]
-    """The server on which a shape aligns best as a whole, the lowest of several."""
+    """The node on which a shape aligns best as a whole, the lowest of several."""
     shape = f.shapes[k]
     units = units_of(s, shape.job)
-    shape.server, shape.align = NOWHERE, 0.0
-    for number in range(s.servers.size):
+    shape.node, shape.align = NOWHERE, 0.0
+    for number in range(s.nodes.size):
         if room_for(s, number, shape.job) >= units:
             found = alignment(s, number, shape.job, units)
-            if shape.server < 0 or found > shape.align:
-                shape.server, shape.align = number, found
+            if shape.node < 0 or found > shape.align:
+                shape.node, shape.align = number, found
 
 
 @inner
@@ -118,14 +118,14 @@ def _on_several(s, f, j):  # type: ignore[no-untyped-def]
     if units <= 1 or free_for(s, s.jobs[j].mask) < s.jobs[j].gpus:
         return -1.0
     total, biggest = 0, 0
-    for number in range(s.servers.size):
+    for number in range(s.nodes.size):
         f.room[number] = room_for(s, number, j)
         total += f.room[number]
     if total < units:
         return -1.0
-    most = s.servers.size
+    most = s.nodes.size
     if f.p[0].whole == 1:
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             biggest = max(biggest, room_in(s, number, j))
         if biggest >= units:
             return -1.0
@@ -133,13 +133,13 @@ def _on_several(s, f, j):  # type: ignore[no-untyped-def]
     left, score = units, 0.0
     while left > 0:
         best, its = -1, 0.0
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             if f.room[number] > 0:
                 found = alignment(s, number, j, min(left, f.room[number]))
                 if best < 0 or found > its:
                     best, its = number, found
         if g.chosen == most:
-            # too many servers: back to where it was
+            # too many nodes: back to where it was
             g.chosen = 0
             return -1.0
         some = min(left, f.room[best])
@@ -156,35 +156,35 @@ def _evaluate(s, f, k):  # type: ignore[no-untyped-def]
     shape = f.shapes[k]
     shape.stale = 0
     _on_one(s, f, k)
-    if shape.server == NOWHERE:
+    if shape.node == NOWHERE:
         score = _on_several(s, f, shape.job)
         if score >= 0:
-            shape.server, shape.align = SEVERAL, score
+            shape.node, shape.align = SEVERAL, score
 
 
 @inner
 def _look(s, f):  # type: ignore[no-untyped-def]
-    """See which servers have changed, and let the shapes know."""
-    for number in range(s.servers.size):
-        server, seen = s.servers[number], f.seen[number]
+    """See which nodes have changed, and let the shapes know."""
+    for number in range(s.nodes.size):
+        node, seen = s.nodes[number], f.seen[number]
         cpu, mem = 0, 0
         if s.g[0].resources == 1:
             cpu, mem = s.stock[number].cpu_free, s.stock[number].mem_free
-        if seen.free == server.free and seen.cpu == cpu and seen.mem == mem and seen.up == server.up:
+        if seen.free == node.free and seen.cpu == cpu and seen.mem == mem and seen.up == node.up:
             continue
-        seen.free, seen.cpu, seen.mem, seen.up = server.free, cpu, mem, server.up
+        seen.free, seen.cpu, seen.mem, seen.up = node.free, cpu, mem, node.up
         for k in range(f.shapes.size):
             shape = f.shapes[k]
             if shape.stale == 1:
                 continue
-            if shape.server < 0 or shape.server == number:
+            if shape.node < 0 or shape.node == number:
                 shape.stale = 1
                 continue
             units = units_of(s, shape.job)
             if room_for(s, number, shape.job) >= units:
                 found = alignment(s, number, shape.job, units)
-                if found > shape.align or (found == shape.align and number < shape.server):
-                    shape.server, shape.align = number, found
+                if found > shape.align or (found == shape.align and number < shape.node):
+                    shape.node, shape.align = number, found
 
 
 # ---- the pass
@@ -229,7 +229,7 @@ def _best(s, q, f, end):  # type: ignore[no-untyped-def]
                 shape = f.shapes[group.kind]
                 if shape.stale == 1:
                     _evaluate(s, f, group.kind)
-                if shape.server != NOWHERE:
+                if shape.node != NOWHERE:
                     aligned += group.waiting * shape.align
                     work += group.work
     epsilon = f.p[0].weight * aligned / work if work > 0 else 0.0
@@ -240,7 +240,7 @@ def _best(s, q, f, end):  # type: ignore[no-untyped-def]
             continue
         for at in range(f.first[party], f.first[party + 1]):
             group = f.groups[at]
-            if group.waiting > 0 and f.shapes[group.kind].server != NOWHERE:
+            if group.waiting > 0 and f.shapes[group.kind].node != NOWHERE:
                 j = q.head[at]
                 score = f.shapes[group.kind].align - epsilon * q.key[j]
                 if best < 0 or score > most or (score == most and j < q.head[best]):
@@ -260,12 +260,12 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
         group.waiting -= 1
         group.work = group.work - q.key[j] if group.waiting > 0 else 0.0
         f.waiting[s.jobs[j].share] -= 1
-        server = f.shapes[group.kind].server
-        if server == SEVERAL:
+        node = f.shapes[group.kind].node
+        if node == SEVERAL:
             _on_several(s, f, j)
         else:
             s.g[0].chosen = 0
-            choose_for(s, server, j, units_of(s, j))
+            choose_for(s, node, j, units_of(s, j))
         launch(s, j, R_ALIGNED)
 
 

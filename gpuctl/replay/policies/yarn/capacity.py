@@ -80,13 +80,13 @@ class CapacityProgram:
 
 
 class YarnCapacity(Policy):
-    """The queue furthest below its guarantee gets what is free on the server whose heartbeat it is."""
+    """The queue furthest below its guarantee gets what is free on the node whose heartbeat it is."""
 
     name = "yarn-capacity"
     title = "YARN's CapacityScheduler: guarantees of a tree of queues, lent to others while they are not used"
     source = (
         "Apache Hadoop 3.5.0, CapacityScheduler with DominantResourceCalculator, without asynchronous scheduling, held "
-        "against recordings of it (tests/fixtures/yarnsched); a job is a container; gangs over several servers: ours"
+        "against recordings of it (tests/fixtures/yarnsched); a job is a container; gangs over several nodes: ours"
     )
     preempts = True
     resources = True
@@ -131,14 +131,14 @@ class YarnCapacity(Policy):
         Parameter("offswitch", 1.0, "containers without a wanted node that a heartbeat gives; also by conf", least=1),
         Parameter("batch", 100.0, "containers of any kind that it gives, -1: any number; also by conf", least=-1),
         Parameter("multiple", True, "a heartbeat may give more than one container; also by conf"),
-        Parameter("locality", "none", "recorded: jobs want the servers that they ran on", ("none", "recorded")),
+        Parameter("locality", "none", "recorded: jobs want the nodes that they ran on", ("none", "recorded")),
         Parameter(
             "node_locality_delay", 40.0,
-            "opportunities missed before a server of the rack will do; also by conf", least=-1,
+            "opportunities missed before a node of the rack will do; also by conf", least=-1,
         ),
         Parameter(
             "rack_locality_additional_delay", -1.0,
-            "further ones before any server will do, -1: by the asks; also by conf", least=-1,
+            "further ones before any node will do, -1: by the asks; also by conf", least=-1,
         ),
         Parameter(
             "rack_locality_full_reset", True, "the count starts again after a container in the rack, too; also by conf"
@@ -146,7 +146,7 @@ class YarnCapacity(Policy):
         Parameter("continue_look", True, "a reservation is given up where another node has room; also by conf"),
         Parameter("minimum_mb", 1024.0, "MB of the smallest container, or the divisor of all asks; also by conf"),
         Parameter("minimum_vcores", 1.0, "the same for vcores; also by conf"),
-        Parameter("maximum_mb", 0.0, "MB of the largest container, for reservations; 0: of a server; also by conf"),
+        Parameter("maximum_mb", 0.0, "MB of the largest container, for reservations; 0: of a node; also by conf"),
         Parameter("maximum_vcores", 0.0, "the same for vcores; also by conf"),
         Parameter("maximum_gpus", 0.0, "the same for GPUs; also by conf"),
         Parameter("preemption", False, "the preemption monitor is on; also by conf"),
@@ -200,7 +200,7 @@ class YarnCapacity(Policy):
         state.g.patience = int(params["patience"])
         tree.p.mode = ABORT if settings.mode is None else MODES[settings.mode]
         unknown = tuple(
-            note("{what} of some servers is not known: shares and limits of queues leave it out", what=literal(name))
+            note("{what} of some nodes is not known: shares and limits of queues leave it out", what=literal(name))
             for name, counts in zip(("mem", "cpu"), known(state), strict=True)
             if name in settings.resources and not counts
         )

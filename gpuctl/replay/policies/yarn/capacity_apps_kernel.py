@@ -39,13 +39,13 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first, take_o
 R_GIVEN = len(REASONS)
 R_RESERVED, R_SEVERAL, R_LEFT_OUT, R_NEVER, R_PREEMPTED, R_KEPT = range(R_GIVEN + 1, R_GIVEN + 7)
 CAPACITY_REASONS = (
-    "its queue is next at the heartbeat of a server on which it fits",
-    "it fits on the server that was reserved for its application",
-    "it is larger than a server and fits on several",
+    "its queue is next at the heartbeat of a node on which it fits",
+    "it fits on the node that was reserved for its application",
+    "it is larger than a node and fits on several",
     "maximum-applications: its application is turned away",
     "it is larger than the maximum of its queue",
     "its queue has more than it is guaranteed, others ask for what they are",
-    "it fits its queue, not the server whose heartbeat it is: the server is kept for its application",
+    "it fits its queue, not the node whose heartbeat it is: the node is kept for its application",
 )
 
 

@@ -1,4 +1,4 @@
-"""Makes the capacity scheduler's arrays from queues, a workload and the servers."""
+"""Makes the capacity scheduler's arrays from queues, a workload and the nodes."""
 
 from __future__ import annotations
 
@@ -168,7 +168,7 @@ def applications(workload: Workload) -> tuple[Ints, Ints]:
 
 
 def wanted(workload: Workload, cluster: Cluster, params: Mapping[str, Any]) -> tuple[Ints, Ints]:
-    """The servers that each job wants to be on: those of its recorded placement where ``locality=recorded``."""
+    """The nodes that each job wants to be on: those of its recorded placement where ``locality=recorded``."""
     if params["locality"] != "recorded" or not workload.size:
         return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
     first = workload.segment_start[:-1]
@@ -176,13 +176,13 @@ def wanted(workload: Workload, cluster: Cluster, params: Mapping[str, Any]) -> t
     count = end - begin
     starts = np.concatenate([[0], np.cumsum(count)]).astype(np.int64)
     inside = np.arange(int(starts[-1])) - np.repeat(starts[:-1], count)
-    servers = workload.piece_server[np.repeat(begin, count) + inside].astype(np.int64)
-    if servers.size and (servers.max() >= len(cluster.servers) or servers.min() < 0):
+    nodes = workload.piece_node[np.repeat(begin, count) + inside].astype(np.int64)
+    if nodes.size and (nodes.max() >= len(cluster.nodes) or nodes.min() < 0):
         raise UsageError(
-            "yarn-capacity: locality=recorded: the jobs' recorded servers are not those of this cluster",
-            hint="replay the trace on its own servers, without --cluster",
+            "yarn-capacity: locality=recorded: the jobs' recorded nodes are not those of this cluster",
+            hint="replay the trace on its own nodes, without --cluster",
         )
-    return starts, servers
+    return starts, nodes
 
 
 def build_tree(  # noqa: PLR0917
@@ -199,11 +199,11 @@ def build_tree(  # noqa: PLR0917
         queues: parents before children.
         params: of the policy, with what the site's files say.
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         state: the simulation.
-        how: placement of gangs over several servers.
+        how: placement of gangs over several nodes.
     """
-    n, servers = workload.size, len(cluster.servers)
+    n, nodes = workload.size, len(cluster.nodes)
     leaf = leaves_of(queues, workload)
     app, heads = applications(workload)
     p = records(1, SITE)
@@ -226,12 +226,12 @@ def build_tree(  # noqa: PLR0917
         apps=_apps(workload, leaf, app, heads, params),
         users=0,
         jobs=n,
-        nodes=servers,
+        nodes=nodes,
         sizes=sizes,
         fixed=_fixed([queue.fixed for queue in queues]),
         fixed_most=_fixed([queue.fixed_most for queue in queues]),
         ask=ask,
-        held=_amounts(servers),
+        held=_amounts(nodes),
         want_first=n + 1,
         want=0,
         how=how,
@@ -253,10 +253,10 @@ def build_tree(  # noqa: PLR0917
         user_net=_amounts(0),
     )
     tree = _with_users(tree, workload, leaf, heads)
-    starts, servers_wanted = wanted(workload, cluster, params)
-    tree = tree.replace(want_first=starts, want=servers_wanted)
+    starts, nodes_wanted = wanted(workload, cluster, params)
+    tree = tree.replace(want_first=starts, want=nodes_wanted)
     tree.nodes.app, tree.nodes.seen = -1, -1
-    tree.nodes.turn = _turns(cluster.servers)
+    tree.nodes.turn = _turns(cluster.nodes)
     tree.jobs.app, tree.jobs.mark = app, np.nan
     tree.limit[:] = _cluster(state)
     _names(tree, cluster)
@@ -298,7 +298,7 @@ def _fixed(given: Sequence[Mapping[int, float]]) -> Ints:
 
 
 def known(state: State) -> tuple[bool, bool]:
-    """Whether memory and CPUs count in queues' shares and limits: where every server's are known."""
+    """Whether memory and CPUs count in queues' shares and limits: where every node's are known."""
     if not state.g[0].resources:
         return False, False
     return bool((np.asarray(state.stock.mem) < UNBOUND).all()), bool((np.asarray(state.stock.cpu) < UNBOUND).all())
@@ -315,7 +315,7 @@ def _asks(workload: Workload, state: State) -> Ints:
 
 def _cluster(state: State) -> Ints:
     found = np.zeros(3, np.int64)
-    found[2] = int(state.servers.cap.sum())
+    found[2] = int(state.nodes.cap.sum())
     for r, (counts, name) in enumerate(zip(known(state), ("mem", "cpu"), strict=True)):
         if counts:
             found[r] = np.asarray(state.stock[name]).sum()

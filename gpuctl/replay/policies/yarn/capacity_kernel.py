@@ -46,7 +46,7 @@ def _names(s, f, j, number):  # type: ignore[no-untyped-def]
     for k in range(f.want_first[j], f.want_first[j + 1]):
         if f.want[k] == number:
             return NODE_LOCAL
-        if s.servers[f.want[k]].rack == s.servers[number].rack:
+        if s.nodes[f.want[k]].rack == s.nodes[number].rack:
             near = RACK_LOCAL
     return near
 
@@ -74,7 +74,7 @@ def _patient(s, f, a, near):  # type: ignore[no-untyped-def]
     p, app = f.p[0], f.apps[a]
     if near == NODE_LOCAL or app.names <= 1:
         return False
-    nodes = s.servers.size
+    nodes = s.nodes.size
     if near == RACK_LOCAL:
         return min(nodes, p.delay) >= app.missed
     if p.rack_delay >= 0:
@@ -88,7 +88,7 @@ def _missed(s, f, a):  # type: ignore[no-untyped-def]
     """One more opportunity has gone by; beyond one of each node they no longer tell anything."""
     app = f.apps[a]
     app.missed += 1
-    f.p[0].missed += app.names > 1 and app.missed <= s.servers.size + 1
+    f.p[0].missed += app.names > 1 and app.missed <= s.nodes.size + 1
 
 
 @inner
@@ -172,12 +172,12 @@ def _show(s, f, a, seen):  # type: ignore[no-untyped-def]
     """Let a search see the nodes that are kept for an application, or hide them again."""
     for number in range(f.nodes.size):
         if f.nodes[number].app == a:
-            hide(s, number, 0 if seen else s.servers[number].cap + 1)
+            hide(s, number, 0 if seen else s.nodes[number].cap + 1)
 
 
 @inner
 def _on_several(s, f, number, a, j):  # type: ignore[no-untyped-def]
-    """A gang larger than any server: on several nodes at once, which are kept one by one until it fits."""
+    """A gang larger than any node: on several nodes at once, which are kept one by one until it fits."""
     p = f.p[0]
     if p.wide >= 0 and p.wide != a:
         return SKIPPED
@@ -377,11 +377,11 @@ def _pass(s, f, number):  # type: ignore[no-untyped-def]
 @inner
 def is_open(s, f, number):  # type: ignore[no-untyped-def]
     """Whether a node has room for the smallest container; where only GPUs count, for one GPU."""
-    server = s.servers[number]
-    if server.up == 0:
+    node = s.nodes[number]
+    if node.up == 0:
         return False
     if s.g[0].resources == 0:
-        return server.free > 0
+        return node.free > 0
     stock = s.stock[number]
     cpu, mem = min(f.sizes[LEAST, 1], stock.cpu), min(f.sizes[LEAST, 0], stock.mem)
     return stock.cpu_free >= cpu and stock.mem_free >= mem
@@ -406,7 +406,7 @@ def _kept_node(s, f, number):  # type: ignore[no-untyped-def]
         return
     hide(s, number, 0)
     if room_for(s, number, j) < units_of(s, j):
-        hide(s, number, s.servers[number].cap + 1)
+        hide(s, number, s.nodes[number].cap + 1)
         before = wants_more(f, a, at(f.ask, j))
         app.again += 1
         if wants_more(f, a, at(f.ask, j)) and not before:
@@ -422,7 +422,7 @@ def _kept_node(s, f, number):  # type: ignore[no-untyped-def]
 def heartbeat(s, f, number):  # type: ignore[no-untyped-def]
     """What is given at one heartbeat of a node."""
     p = f.p[0]
-    if s.servers[number].up == 0:
+    if s.nodes[number].up == 0:
         return
     if f.nodes[number].app >= 0:
         _kept_node(s, f, number)

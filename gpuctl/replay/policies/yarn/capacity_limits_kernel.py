@@ -71,7 +71,7 @@ def reserve(s, f, number, a, amount):  # type: ignore[no-untyped-def]
     f.p[0].reserved += 1
     j = first(f.job_lists, asked_by(a))
     note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_KEPT)
-    hide(s, number, s.servers[number].cap + 1)
+    hide(s, number, s.nodes[number].cap + 1)
 
 
 @inner

@@ -14,13 +14,13 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import BEFORE, last, put_af
 
 @inner
 def cluster(f):  # type: ignore[no-untyped-def]
-    """What the servers that are up have."""
+    """What the nodes that are up have."""
     return at(f.sizes, CAP)
 
 
 @inner
 def size_queues(f):  # type: ignore[no-untyped-def]
-    """Work out guarantees and maxima from what the servers that are up have: rounded down to whole units."""
+    """Work out guarantees and maxima from what the nodes that are up have: rounded down to whole units."""
     cap = cluster(f)
     for q in range(f.queues.size):
         put(f.due, q, times(cap, f.queues[q].capacity))
@@ -197,7 +197,7 @@ def count_asks(f, a, amount, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def recount(f):  # type: ignore[no-untyped-def]
-    """Sum up dominant shares anew: the servers that are up have changed."""
+    """Sum up dominant shares anew: the nodes that are up have changed."""
     cap = cluster(f)
     for q in range(f.queues.size):
         f.queues[q].used_ratio = 0.0

@@ -14,7 +14,7 @@ from gpuctl.replay.engine.event_heap_kernel import cancel
 from gpuctl.replay.engine.instant_kernel import named_timer, room
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.resource_kernel import room_in, units_of
-from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, WAITING
+from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_NODE_DOWN, E_NODE_UP, E_QUEUED, WAITING
 from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.amounts_kernel import at, minus, ratio
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import arrives, gone, returns, rings
@@ -31,13 +31,13 @@ T_BEAT, T_ROUND, T_AGAIN = range(3)
 
 
 @inner
-def _count_servers(s, f):  # type: ignore[no-untyped-def]
-    """Servers have gone down or come up: guarantees go by those that are up."""
+def _count_nodes(s, f):  # type: ignore[no-untyped-def]
+    """Nodes have gone down or come up: guarantees go by those that are up."""
     cpu, mem, gpus = 0, 0, 0
     all_cpus, all_mem = True, True
-    for number in range(s.servers.size):
-        up = s.servers[number].up == 1
-        gpus += s.servers[number].cap if up else 0
+    for number in range(s.nodes.size):
+        up = s.nodes[number].up == 1
+        gpus += s.nodes[number].cap if up else 0
         if s.g[0].resources == 1:
             stock = s.stock[number]
             all_cpus, all_mem = all_cpus and stock.cpu < UNBOUND, all_mem and stock.mem < UNBOUND
@@ -54,11 +54,11 @@ def _count_servers(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _begin(s, f):  # type: ignore[no-untyped-def]
-    """Before the first instant: which jobs are larger than any server that they may use."""
-    _count_servers(s, f)
+    """Before the first instant: which jobs are larger than any node that they may use."""
+    _count_nodes(s, f)
     for j in range(s.jobs.size):
         room_most = 0
-        for number in range(s.servers.size):
+        for number in range(s.nodes.size):
             room_most = max(room_most, room_in(s, number, j))
             if room_most >= units_of(s, j):
                 break
@@ -68,7 +68,7 @@ def _begin(s, f):  # type: ignore[no-untyped-def]
 @inner
 def _sleep_on(s, f):  # type: ignore[no-untyped-def]
     """Count the heartbeats that were slept through up to now."""
-    p, nodes = f.p[0], s.servers.size
+    p, nodes = f.p[0], s.nodes.size
     number = beat_from(s.g[0].now - p.phase, nodes, p.interval)
     if number <= p.slept:
         return
@@ -102,9 +102,9 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
         elif event.kind == E_QUEUED and f.jobs[event.who].state == GIVEN:
             # what it had is free: a round at this instant must not count it as used
             returns(f, event.who)
-        elif (event.kind == E_SERVER_DOWN or event.kind == E_SERVER_UP) and not counted:
+        elif (event.kind == E_NODE_DOWN or event.kind == E_NODE_UP) and not counted:
             counted = True
-            _count_servers(s, f)
+            _count_nodes(s, f)
     # where no round was due, for nothing had changed, what has just ended may have made this instant one
     now_due = p.next_round == np.inf and p.version != p.changed and _is_round(p, g.now)
     if min(p.next_round, p.again) <= g.now + NEAR or now_due:
@@ -172,7 +172,7 @@ def _next_event(s):  # type: ignore[no-untyped-def]
 @inner
 def _beats(s, f, until):  # type: ignore[no-untyped-def]
     """Go through the heartbeats that may change something, up to the next event."""
-    g, p, nodes = s.g[0], f.p[0], s.servers.size
+    g, p, nodes = s.g[0], f.p[0], s.nodes.size
     timer = 3 * s.jobs.size + T_BEAT
     # those to come that were passed over, for they would have done nothing, may do something by now
     p.still = 0
@@ -184,7 +184,7 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
             return
         while p.quiet < nodes and p.plain == 0:
             node = p.beat % nodes
-            if f.nodes[node].app >= 0 or (f.nodes[node].seen != p.version + p.missed and s.servers[node].up == 1):
+            if f.nodes[node].app >= 0 or (f.nodes[node].seen != p.version + p.missed and s.nodes[node].up == 1):
                 break
             p.beat += 1
             p.quiet += 1

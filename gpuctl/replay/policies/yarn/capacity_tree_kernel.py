@@ -19,7 +19,7 @@ NEW, REFUSED, HELD_BACK, PENDING, ACTIVE, OVER = range(6)
 ABSENT, ASKING, GIVEN, GONE, UNSAID = range(5)
 
 CAP, LEAST, LARGEST = range(3)
-"""Rows of `sizes`: the cluster's servers that are up, the smallest container, the largest one."""
+"""Rows of `sizes`: the cluster's nodes that are up, the smallest container, the largest one."""
 
 SITE = np.dtype(
     [
@@ -44,7 +44,7 @@ SITE = np.dtype(
         ("full_reset", "i8"),
         ("look_on", "i8"),  # reservations-continue-look-all-nodes
         ("am_beat", "f8"),  # seconds between heartbeats of a master; 0: it acts at once
-        ("wide", "i8"),  # the application that holds nodes for a gang of several servers; -1 none
+        ("wide", "i8"),  # the application that holds nodes for a gang of several nodes; -1 none
         ("monitor", "f8"),  # seconds between rounds of the preemption monitor; 0: none
         ("share", "f8"),  # total_preemption_per_round
         ("ignored", "f8"),  # max_ignored_over_capacity
@@ -126,7 +126,7 @@ JOB_OF = np.dtype(
         ("state", "i8"),
         ("mark", "f8"),  # when it was marked for preemption; NaN not
         ("chosen", "i8"),  # the round that chose it
-        ("wide", "i8"),  # 1: larger than any server that it may use
+        ("wide", "i8"),  # 1: larger than any node that it may use
         ("never", "i8"),  # 1: larger than its queue's maximum
     ],
     align=True,
@@ -146,7 +146,7 @@ class Tree(Bundle):
     apps = rows(APP)  # records of `APP`, in order of submission [applications]
     users = rows(USER)  # records of `USER`, one for each user of each leaf [users]
     jobs = rows(JOB_OF)  # records of `JOB_OF` [jobs]
-    nodes = rows(NODE)  # records of `NODE` [servers]
+    nodes = rows(NODE)  # records of `NODE` [nodes]
     sizes = ints(2)  # see `CAP` [3, 3]
     fixed = ints(2)  # absolute guarantees; -1: by `capacity` [queues, 3]
     fixed_most = ints(2)  # the same for maxima [queues, 3]
@@ -167,10 +167,10 @@ class Tree(Bundle):
     user_asks = ints(2)  # asked for [users, 3]
     user_net = ints(2)  # scratch of the monitor: the same less reservations [users, 3]
     ask = ints(2)  # of each job [jobs, 3]
-    held = ints(2)  # what a node is reserved for [servers, 3]
+    held = ints(2)  # what a node is reserved for [nodes, 3]
     want_first = ints()  # [jobs + 1]: nodes that a job wants: `want[want_first[j]:want_first[j + 1]]`
-    want = ints()  # server numbers
-    how = ints()  # placement of gangs on several servers [jobs]
+    want = ints()  # node numbers
+    how = ints()  # placement of gangs on several nodes [jobs]
     path = ints()  # scratch of a pass: queue at each level [levels]
     bound = ints(2)  # scratch: limit at each level [levels, 3]
     blocked = ints(2)  # scratch: what is kept from siblings at each level [levels, 3]

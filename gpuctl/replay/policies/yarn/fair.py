@@ -28,13 +28,13 @@ def _of(name: str) -> str:
 
 
 class YarnFair(Policy):
-    """At each server's heartbeat the queue, and in it the application, furthest below its share gets a container."""
+    """At each node's heartbeat the queue, and in it the application, furthest below its share gets a container."""
 
     name = "yarn-fair"
-    title = "Hadoop YARN's FairScheduler: at each server's heartbeat the queue furthest below its fair share is next"
+    title = "Hadoop YARN's FairScheduler: at each node's heartbeat the queue furthest below its fair share is next"
     source = (
         "Apache Hadoop 3.5.0, FairScheduler.md and the classes of that scheduler; held against recordings of it. "
-        "A job is one container: a gang that is given whole, and where no server holds it, on several at once: ours"
+        "A job is one container: a gang that is given whole, and where no node holds it, on several at once: ours"
     )
     preempts = True
     resources = True
@@ -109,7 +109,7 @@ class YarnFair(Policy):
         Parameter(
             "heartbeat",
             1.0,
-            "seconds between two heartbeats of a server; server i of n has its own at i/n. Else "
+            "seconds between two heartbeats of a node; node i of n has its own at i/n. Else "
             "yarn.resourcemanager.nodemanagers.heartbeat-interval-ms of yarn-site.xml",
             least=0.001,
         ),
@@ -117,25 +117,25 @@ class YarnFair(Policy):
             "update_interval", 0.5, f"seconds between two updates of shares{_of('update-interval-ms')}", least=0.001
         ),
         Parameter(
-            "reservable_nodes", 0.05, f"part of the servers that an application may reserve{_of('reservable-nodes')}"
+            "reservable_nodes", 0.05, f"part of the nodes that an application may reserve{_of('reservable-nodes')}"
         ),
         Parameter(
             "locality",
             "none",
-            "recorded: jobs want the servers that they ran on in the trace, for the two thresholds below",
+            "recorded: jobs want the nodes that they ran on in the trace, for the two thresholds below",
             ("none", "recorded"),
         ),
         Parameter(
             "locality_threshold_node",
             -1.0,
-            "heartbeats missed, as part of the servers, before a server of the rack will do; -1: any will do"
+            "heartbeats missed, as part of the nodes, before a node of the rack will do; -1: any will do"
             f"{_of('locality.threshold.node')}",
             least=-1.0,
         ),
         Parameter(
             "locality_threshold_rack",
             -1.0,
-            f"further ones, before any server will do; -1: any will do{_of('locality.threshold.rack')}",
+            f"further ones, before any node will do; -1: any will do{_of('locality.threshold.rack')}",
             least=-1.0,
         ),
         Parameter(

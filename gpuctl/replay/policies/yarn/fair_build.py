@@ -1,4 +1,4 @@
-"""Makes the fair scheduler of one replay: configuration, queues, applications and servers as flat arrays."""
+"""Makes the fair scheduler of one replay: configuration, queues, applications and nodes as flat arrays."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     Args:
         policy: with its parameters; what the configuration says is written into them.
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         settings: of the comparison.
         state: the simulation.
 
@@ -86,9 +86,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
         InputError: a configuration file is not what it should be.
     """
     if settings.placement == "spread":
-        raise UsageError(
-            "yarn-fair: a container is on one server: gangs cannot be spread", hint="leave --placement out"
-        )
+        raise UsageError("yarn-fair: a container is on one node: gangs cannot be spread", hint="leave --placement out")
     whole, parts = _cluster(state)
     given: frozenset[str] = getattr(policy, "given", frozenset())
     # what an earlier simulation of the same policy took from its files is not given
@@ -117,7 +115,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     own.p.how = placement_number(settings.placement or "any")
     notes += [*places.notes, *left_out(case, places.allocations)]
     if not _holds_min(own):
-        notes.append(note("minResources of all queues together are more than the servers have"))
+        notes.append(note("minResources of all queues together are more than the nodes have"))
     if params["preemption"] and not np.isfinite([found.queues.fair_wait, found.queues.min_wait]).any():
         notes.append(
             note(
@@ -129,7 +127,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
 
 
 def _cluster(state: State) -> tuple[Ints, int]:
-    """What all servers have, MB, CPUs in parts, GPUs, 0 where it does not count; and the parts of a CPU."""
+    """What all nodes have, MB, CPUs in parts, GPUs, 0 where it does not count; and the parts of a CPU."""
     whole = np.zeros(3, np.int64)
     whole[GPU] = state.g[0].total
     parts = 1
@@ -178,14 +176,14 @@ def _applications(workload: Workload, places: JobQueues, found: Tree) -> tuple[A
 
 
 def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
-    """CSR of the servers on which each job's first segment ran in the trace, where such are preferred."""
+    """CSR of the nodes on which each job's first segment ran in the trace, where such are preferred."""
     if params["locality"] == "none":
         return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
     begin = workload.piece_start[workload.segment_start[:-1]]
     end = workload.piece_start[workload.segment_start[:-1] + 1]
     first = np.concatenate([[0], np.cumsum(end - begin)]).astype(np.int64)
     rows = np.repeat(begin, end - begin) + np.arange(first[-1]) - np.repeat(first[:-1], end - begin)
-    return first, workload.piece_server[rows].astype(np.int64)
+    return first, workload.piece_node[rows].astype(np.int64)
 
 
 def _parameters(case: Case) -> Any:
@@ -218,10 +216,10 @@ def _parameters(case: Case) -> Any:
     return p
 
 
-def _nodes(params: Mapping[str, Any], servers: int) -> Any:
-    nodes = records(max(servers, 1), NODE)
+def _nodes(params: Mapping[str, Any], count: int) -> Any:
+    nodes = records(max(count, 1), NODE)
     beat = params["heartbeat"]
-    nodes.offset[:servers] = np.rint(np.arange(servers) / max(servers, 1) * beat * GRID) / GRID
+    nodes.offset[:count] = np.rint(np.arange(count) / max(count, 1) * beat * GRID) / GRID
     nodes.beaten = -np.inf
     nodes.flag = 1
     nodes.job = nodes.app = -1
@@ -246,7 +244,7 @@ def _one_of(shape: Ints) -> Ints:
 
 
 def _big(state: State, shape: Ints) -> Ints:
-    """Whether no server that suits a job holds it; 1 or 0 for each job."""
+    """Whether no node that suits a job holds it; 1 or 0 for each job."""
     if not state.jobs.size:
         return np.zeros(0, np.int64)
     kinds, at, of = np.unique(shape, return_index=True, return_inverse=True)
@@ -258,13 +256,13 @@ def _big(state: State, shape: Ints) -> Ints:
 
 
 def _most_units(state: State, j: int) -> int:
-    """Units of a job's gang that the largest server which suits it holds while it is empty."""
-    job, servers = state.jobs[j], state.servers
-    suits = (np.uint64(job.mask) >> servers.cls.astype(np.uint64)) & np.uint64(1) == 1
+    """Units of a job's gang that the largest node which suits it holds while it is empty."""
+    job, nodes = state.jobs[j], state.nodes
+    suits = (np.uint64(job.mask) >> nodes.cls.astype(np.uint64)) & np.uint64(1) == 1
     if not state.g[0].resources:
-        return int(servers.cap[suits].max(initial=0))
+        return int(nodes.cap[suits].max(initial=0))
     ask, stock = state.asks[j], state.stock
-    room = servers.cap.copy() if job.gpus > 0 else np.full(servers.size, ask.units, np.int64)
+    room = nodes.cap.copy() if job.gpus > 0 else np.full(nodes.size, ask.units, np.int64)
     for there, wanted in ((stock.cpu, int(ask.cpu)), (stock.mem, int(ask.mem))):
         if wanted:
             room = np.where(there < wanted, np.minimum(room, np.minimum(there, wanted) * ask.units // wanted), room)
@@ -274,7 +272,7 @@ def _most_units(state: State, j: int) -> int:
 def _arrays(case: Case, found: Tree, places: JobQueues) -> Fair:
     workload, state, whole = case.workload, case.state, case.whole
     apps, app = _applications(workload, places, found)
-    n, servers, count = workload.size, len(case.cluster.servers), len(found.names)
+    n, node_count, count = workload.size, len(case.cluster.nodes), len(found.names)
     p = _parameters(case)
     p.limited = bool((found.most < UNBOUNDED).any())
     tasks = records(n, TASK)
@@ -294,8 +292,8 @@ def _arrays(case: Case, found: Tree, places: JobQueues) -> Fair:
         value = limit.of_users.get(name, limit.user_apps)
         most_of[k] = UNBOUNDED if math.isinf(value) else int(value)
     want_first, wants = _wanted(case.params, workload)
-    nodes = _nodes(case.params, servers)
-    entries = 2 * servers + n + 64
+    nodes = _nodes(case.params, node_count)
+    entries = 2 * node_count + n + 64
     entry_lists = empty_lists(entries, nodes.size + 1)
     fill(entry_lists, nodes.size, entries)
     pieces = int(whole[GPU]) + int(state.g[0].splits) + 64
@@ -335,7 +333,7 @@ def _arrays(case: Case, found: Tree, places: JobQueues) -> Fair:
         want_first=want_first,
         wants=wants,
         nodes=nodes,
-        n_taken=amounts(servers),
+        n_taken=amounts(node_count),
         entry_app=entries,
         e_left=amounts(entries),
         entry_lists=entry_lists,
@@ -345,11 +343,11 @@ def _arrays(case: Case, found: Tree, places: JobQueues) -> Fair:
         users=users,
         user_most=most_of,
         hungry=apps.size + 1,
-        search=np.arange(servers),
+        search=np.arange(node_count),
         turn=(apps.size, 1),
         part=pieces,
-        part_first=servers + 1,
-        part_at=servers + 1,
+        part_first=node_count + 1,
+        part_at=node_count + 1,
         picked=pieces,
         share=(2, 3),
         fair=(2, 3),

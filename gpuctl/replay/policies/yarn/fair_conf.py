@@ -69,9 +69,9 @@ class Case:
         params: of the policy; those that yarn-site.xml says are written into it.
         given: names of those that were given, which go before the configuration.
         workload: the jobs.
-        cluster: the servers.
+        cluster: the nodes.
         state: the simulation.
-        whole: MB, CPUs in parts, GPUs of all servers; 0 for what does not count.
+        whole: MB, CPUs in parts, GPUs of all nodes; 0 for what does not count.
         parts: that a CPU is counted in.
         site: properties of yarn-site.xml.
     """
@@ -276,5 +276,5 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
             )
         )
     if case.cluster.pool:
-        notes.append(note("a pool has no servers: at each heartbeat as many containers as fit are given"))
+        notes.append(note("a pool has no nodes: at each heartbeat as many containers as fit are given"))
     return notes

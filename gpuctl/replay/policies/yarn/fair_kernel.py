@@ -1,7 +1,7 @@
-"""The compiled fair scheduler: what it does at a server's heartbeat, at an update, and in between.
+"""The compiled fair scheduler: what it does at a node's heartbeat, at an update, and in between.
 
 Heartbeats are emulated, but only those are gone through that may do something: a heartbeat that gave and reserved
-nothing is not looked at again until something has changed for its server.
+nothing is not looked at again until something has changed for its node.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gpuctl.replay.engine.instant_kernel import named_timer
 from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.preemption_kernel import preempt
 from gpuctl.replay.engine.resource_kernel import find_for
-from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_QUEUED, E_SERVER_DOWN, E_SERVER_UP, RUNNING, WAITING
+from gpuctl.replay.engine.state import E_FINISHED, E_JOB_TIMER, E_NODE_DOWN, E_NODE_UP, E_QUEUED, RUNNING, WAITING
 from gpuctl.replay.models.resources import UNBOUND
 from gpuctl.replay.policies.yarn.fair_line_kernel import (
     appear,
@@ -40,7 +40,7 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first, put_la
 
 @inner
 def _try_gangs(s, f):  # type: ignore[no-untyped-def]
-    """Wake all servers where a gang that no server holds fits now: whichever beats next may give it."""
+    """Wake all nodes where a gang that no node holds fits now: whichever beats next may give it."""
     p = f.p[0]
     if p.looked == p.freed:
         return
@@ -55,7 +55,7 @@ def _try_gangs(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _ended(s, f, j):  # type: ignore[no-untyped-def]
-    """A job holds nothing any more: its servers may give something at their next heartbeats."""
+    """A job holds nothing any more: its nodes may give something at their next heartbeats."""
     row = s.attempts[s.jobs[j].row]
     if f.tasks[j].marked == s.jobs[j].row + 1:
         for r in range(3):
@@ -65,7 +65,7 @@ def _ended(s, f, j):  # type: ignore[no-untyped-def]
     touch(f, f.tasks[j].app)
     relined(f, f.tasks[j].app)
     for k in range(row.first, row.first + row.pieces):
-        f.nodes[s.pieces[k].server].flag = 1
+        f.nodes[s.pieces[k].node].flag = 1
     f.p[0].freed += 1
     if f.p[0].limited == 1 or f.apps[f.tasks[j].app].asks > 0:
         # its queue may have come below its maximum, or its application below its share, and it counts as asking
@@ -145,11 +145,11 @@ def _queued(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _machines(s, f):  # type: ignore[no-untyped-def]
-    """Servers have come or gone: shares are of what is there."""
+    """Nodes have come or gone: shares are of what is there."""
     f.cluster[:] = 0
-    for number in range(s.servers.size):
-        if s.servers[number].up == 1:
-            f.cluster[2] += s.servers[number].cap
+    for number in range(s.nodes.size):
+        if s.nodes[number].up == 1:
+            f.cluster[2] += s.nodes[number].cap
             if s.g[0].resources == 1:
                 if s.stock[number].mem < UNBOUND:
                     f.cluster[0] += s.stock[number].mem
@@ -204,7 +204,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
         kind = s.events[k].kind
         if kind == E_JOB_TIMER:
             _kill(s, f, s.events[k].who)
-        elif kind == E_SERVER_DOWN or kind == E_SERVER_UP:
+        elif kind == E_NODE_DOWN or kind == E_NODE_UP:
             machines = True
     if machines:
         _machines(s, f)
@@ -244,7 +244,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _beat_at(f, node, now):  # type: ignore[no-untyped-def]
-    """A server's first heartbeat at `now` or after that has not been dealt with."""
+    """A node's first heartbeat at `now` or after that has not been dealt with."""
     place, beat = f.nodes[node], f.p[0].beat
     k = max(np.ceil((now - place.offset) / beat - 1e-9), 0.0)
     t = place.offset + k * beat
@@ -253,13 +253,11 @@ def _beat_at(f, node, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _listens(s, f, node, idle):  # type: ignore[no-untyped-def]
-    """Whether a server's next heartbeat may do something; while nobody asks it may only drop what it has kept."""
+    """Whether a node's next heartbeat may do something; while nobody asks it may only drop what it has kept."""
     place = f.nodes[node]
     if f.p[0].awake == 1:
-        return s.servers[node].up == 1
-    return (
-        place.flag == 1 and s.servers[node].up == 1 and (not idle or place.job >= 0 or first(f.entry_lists, node) >= 0)
-    )
+        return s.nodes[node].up == 1
+    return place.flag == 1 and s.nodes[node].up == 1 and (not idle or place.job >= 0 or first(f.entry_lists, node) >= 0)
 
 
 @inner

@@ -13,7 +13,7 @@ from gpuctl.replay.policies.yarn.fair_state import ABSENT, HELD_BACK, OVER, RUNN
 from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, BEFORE, first, last, put_after, put_last, take_out
 
 MOMENT = 1.0 / (1 << 20)
-"""Seconds; less than what is between the heartbeats of two servers."""
+"""Seconds; less than what is between the heartbeats of two nodes."""
 
 
 @inner
@@ -45,14 +45,14 @@ def touch(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def wake_all(f):  # type: ignore[no-untyped-def]
-    """Let every server's next heartbeat be looked at."""
+    """Let every node's next heartbeat be looked at."""
     for k in range(f.nodes.size):
         f.nodes[k].flag = 1
 
 
 @inner
 def wake_reserved(f):  # type: ignore[no-untyped-def]
-    """Let the next heartbeats of servers with a reservation be looked at."""
+    """Let the next heartbeats of nodes with a reservation be looked at."""
     if f.p[0].reserved > 0:
         for k in range(f.nodes.size):
             if f.nodes[k].job >= 0:
@@ -168,7 +168,7 @@ def _unask(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
-    """What was preempted on a server for an application is less by what it is given there."""
+    """What was preempted on a node for an application is less by what it is given there."""
     k = taken_for(f, node, a)
     if k < 0:
         return
@@ -184,7 +184,7 @@ def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
 
 @inner
 def taken_for(f, node, a):  # type: ignore[no-untyped-def]
-    """The entry of what was preempted on a server for an application; negative none."""
+    """The entry of what was preempted on a node for an application; negative none."""
     k = first(f.entry_lists, node)
     while k >= 0 and f.entry_app[k] != a:
         k = f.entry_lists[k, AFTER]
@@ -193,13 +193,13 @@ def taken_for(f, node, a):  # type: ignore[no-untyped-def]
 
 @inner
 def unused(f):  # type: ignore[no-untyped-def]
-    """The number of the list of entries that are of no server."""
+    """The number of the list of entries that are of no node."""
     return f.nodes.size
 
 
 @inner
 def drop_entry(f, node, k):  # type: ignore[no-untyped-def]
-    """Forget what is left for an application of what was preempted for it on a server."""
+    """Forget what is left for an application of what was preempted for it on a node."""
     for r in range(3):
         f.n_taken[node, r] -= f.e_left[k, r]
         f.e_left[k, r] = 0
@@ -238,7 +238,7 @@ def _remember(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
-    """Start a job on the choice at a server's heartbeat."""
+    """Start a job on the choice at a node's heartbeat."""
     a = f.tasks[j].app
     app = f.apps[a]
     _unask(f, j)
@@ -271,7 +271,7 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _master_beat(f, start, now):  # type: ignore[no-untyped-def]
-    """A master's first heartbeat after `now`; at one instant masters come before servers."""
+    """A master's first heartbeat after `now`; at one instant masters come before nodes."""
     return start + (np.floor((now - start) / f.p[0].master + 1e-9) + 1.0) * f.p[0].master
 
 

@@ -1,4 +1,4 @@
-"""The compiled choice at one heartbeat: which application gets a container of a server, or the server itself."""
+"""The compiled choice at one heartbeat: which application gets a container of a node, or the node itself."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _within_max(f, q, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _may_hold(s, f, a, j, node):  # type: ignore[no-untyped-def]
-    """Whether a server, if it were empty, and the queue could hold a job's container."""
+    """Whether a node, if it were empty, and the queue could hold a job's container."""
     if f.tasks[j].big == 0 and room_in(s, node, j) < units_of(s, j):
         return False
     return _within_max(f, f.apps[a].queue, j)
@@ -81,7 +81,7 @@ def _starved(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _large(f, a, j):  # type: ignore[no-untyped-def]
-    """Whether a container is so large that a server may be reserved for it."""
+    """Whether a container is so large that a node may be reserved for it."""
     p = f.p[0]
     if f.queues[f.apps[a].queue].policy != DRF:
         return p.by != 0 or f.j_need[j, 0] >= p.least_mem
@@ -99,22 +99,22 @@ def _large(f, a, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _reserve(s, f, a, j, node, kind):  # type: ignore[no-untyped-def]
-    """Reserve a server for a job's container that does not fit there now, where that may be."""
+    """Reserve a node for a job's container that does not fit there now, where that may be."""
     p, place, app = f.p[0], f.nodes[node], f.apps[a]
     if p.reservable <= 0 or f.tasks[j].big == 1 or not _starved(f, a) or not _large(f, a, j):
         return False
     if taken_for(f, node, a) >= 0:
         return False
     if kind != NODE_LOCAL:
-        count, servers = app.reservations, f.nodes.size
+        count, nodes = app.reservations, f.nodes.size
         if kind == RACK_LOCAL:
-            count, servers = 0, 0
+            count, nodes = 0, 0
             for number in range(f.nodes.size):
-                if s.servers[number].rack == s.servers[node].rack:
-                    servers += 1
+                if s.nodes[number].rack == s.nodes[node].rack:
+                    nodes += 1
                     if f.nodes[number].app == a:
                         count += 1
-        if count >= np.ceil(np.float32(servers) * np.float32(p.reservable)):
+        if count >= np.ceil(np.float32(nodes) * np.float32(p.reservable)):
             return False
     place.job, place.app = j, a
     app.reservations += 1
@@ -125,11 +125,11 @@ def _reserve(s, f, a, j, node, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def unreserve(f, node):  # type: ignore[no-untyped-def]
-    """Drop a server's reservation."""
+    """Drop a node's reservation."""
     place = f.nodes[node]
     f.apps[place.app].reservations -= 1
     if f.apps[place.app].asks > 0:
-        # it may reserve another server now
+        # it may reserve another node now
         wake_all(f)
     place.job, place.app = -1, -1
     f.p[0].reserved -= 1
@@ -141,7 +141,7 @@ def unreserve(f, node):  # type: ignore[no-untyped-def]
 @inner
 def _wants(s, f, j, node, by_rack):  # type: ignore[no-untyped-def]
     for k in range(f.want_first[j], f.want_first[j + 1]):
-        if f.wants[k] == node or (by_rack and s.servers[f.wants[k]].rack == s.servers[node].rack):
+        if f.wants[k] == node or (by_rack and s.nodes[f.wants[k]].rack == s.nodes[node].rack):
             return True
     return False
 
@@ -165,7 +165,7 @@ def _allowed(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
-    """The job for which an application would take a container of a server, and its locality; -1 none."""
+    """The job for which an application would take a container of a node, and its locality; -1 none."""
     app = f.apps[a]
     j = first(f.job_lists, a)
     while j >= 0 and not _may_hold(s, f, a, j, node):
@@ -188,7 +188,7 @@ def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
         return in_rack, RACK_LOCAL
     if allowed == OFF_SWITCH:
         return j, OFF_SWITCH
-    # each heartbeat counts from now on, those of full servers among them
+    # each heartbeat counts from now on, those of full nodes among them
     f.p[0].missing = 1
     return -1, OFF_SWITCH
 
@@ -198,7 +198,7 @@ def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _place(s, f, j, node, kind, reason):  # type: ignore[no-untyped-def]
-    """Start a job on a server where it fits; false where it does not."""
+    """Start a job on a node where it fits; false where it does not."""
     units = units_of(s, j)
     if f.tasks[j].big == 1:
         shape = f.tasks[j].kind
@@ -222,7 +222,7 @@ def _place(s, f, j, node, kind, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _offer(s, f, a, node, reason):  # type: ignore[no-untyped-def]
-    """Offer a server to an application; returns NOTHING, RESERVED or GIVEN, and the job."""
+    """Offer a node to an application; returns NOTHING, RESERVED or GIVEN, and the job."""
     if _over_masters(f, a):
         return NOTHING, -1
     j, kind = _choose_job(s, f, a, node)
@@ -325,7 +325,7 @@ def _give_taken(s, f, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _use_reservation(s, f, node):  # type: ignore[no-untyped-def]
-    """Use a server's reservation where it has room now. Returns 2 used, 1 still needed, 0 given up."""
+    """Use a node's reservation where it has room now. Returns 2 used, 1 still needed, 0 given up."""
     place = f.nodes[node]
     a, j = place.app, place.job
     app = f.apps[a]
@@ -353,7 +353,7 @@ def _use_reservation(s, f, node):  # type: ignore[no-untyped-def]
 @inner
 def _free_row(s, f, node, row):  # type: ignore[no-untyped-def]
     f.a_picked[row, 0] = f.a_picked[row, 1] = 0
-    f.a_picked[row, 2] = s.servers[node].free
+    f.a_picked[row, 2] = s.nodes[node].free
     if s.g[0].resources == 1:
         f.a_picked[row, 0] = s.stock[node].mem_free
         f.a_picked[row, 1] = s.stock[node].cpu_free // f.unit[0]
@@ -361,7 +361,7 @@ def _free_row(s, f, node, row):  # type: ignore[no-untyped-def]
 
 @inner
 def heartbeat(s, f, node):  # type: ignore[no-untyped-def]
-    """What the scheduler does at one heartbeat of a server."""
+    """What the scheduler does at one heartbeat of a node."""
     p, place = f.p[0], f.nodes[node]
     place.flag = 0
     some = _give_taken(s, f, node)

@@ -31,13 +31,13 @@ def _goes_before(f, j, other):  # type: ignore[no-untyped-def]
 
 @inner
 def _containers_by_node(s, f):  # type: ignore[no-untyped-def]
-    """Lay out what runs on each server, by turn and the newest first; masters last."""
+    """Lay out what runs on each node, by turn and the newest first; masters last."""
     forget_dead(s, f)
     f.part_first[:] = 0
     for k in range(f.p[0].lives):
         row = s.attempts[f.live_row[k]]
         for piece in range(row.first, row.first + row.pieces):
-            f.part_first[s.pieces[piece].server + 1] += 1
+            f.part_first[s.pieces[piece].node + 1] += 1
     for number in range(f.nodes.size):
         f.part_first[number + 1] += f.part_first[number]
         f.part_at[number] = f.part_first[number]
@@ -50,7 +50,7 @@ def _containers_by_node(s, f):  # type: ignore[no-untyped-def]
                 continue
             row = s.attempts[f.live_row[k]]
             for piece in range(row.first, row.first + row.pieces):
-                number = s.pieces[piece].server
+                number = s.pieces[piece].node
                 at = f.part_at[number]
                 f.part_at[number] += 1
                 while at > f.part_first[number] and _goes_before(f, j, f.part[at - 1].job):
@@ -70,7 +70,7 @@ def _may_go(s, f, j, taken):  # type: ignore[no-untyped-def]
         s: the state.
         f: the scheduler.
         j: its job.
-        taken: how many of `picked` are chosen on this server already.
+        taken: how many of `picked` are chosen on this node already.
     """
     a = f.tasks[j].app
     queue = f.queues[f.apps[a].queue]
@@ -93,9 +93,9 @@ def _may_go(s, f, j, taken):  # type: ignore[no-untyped-def]
 
 @inner
 def _stock(s, f, number):  # type: ignore[no-untyped-def]
-    """Lay what is free on a server and not kept for others into row 6 of `a_picked`."""
-    server = s.servers[number]
-    f.a_picked[6, 2] = server.free
+    """Lay what is free on a node and not kept for others into row 6 of `a_picked`."""
+    node = s.nodes[number]
+    f.a_picked[6, 2] = node.free
     f.a_picked[6, 0] = f.a_picked[6, 1] = 0
     if s.g[0].resources == 1:
         f.a_picked[6, 0] = s.stock[number].mem_free
@@ -116,12 +116,12 @@ def _holds(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _on_node(s, f, number, j, masters):  # type: ignore[no-untyped-def]
-    """Choose containers of a server that make room for a job, fewer than `masters` masters among them.
+    """Choose containers of a node that make room for a job, fewer than `masters` masters among them.
 
     Returns:
         Their number, in `picked`, and how many are masters; -1 where there is no such choice.
     """
-    if s.servers[number].up == 0:
+    if s.nodes[number].up == 0:
         return -1, 0
     _stock(s, f, number)
     count, bosses = 0, 0
@@ -146,7 +146,7 @@ def _on_node(s, f, number, j, masters):  # type: ignore[no-untyped-def]
 
 @inner
 def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
-    """Let what was chosen on a server end after the wait, and keep its place for the starved application."""
+    """Let what was chosen on a node end after the wait, and keep its place for the starved application."""
     p = f.p[0]
     new = first(f.entry_lists, unused(f))
     if count == 0 or new < 0:
@@ -177,7 +177,7 @@ def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _make_room(s, f, j, a):  # type: ignore[no-untyped-def]
-    """Choose victims for one container, on one server: the first without masters among them, else with the fewest.
+    """Choose victims for one container, on one node: the first without masters among them, else with the fewest.
 
     Returns whether there were any; where not, there are none for another container of the size either.
     """

@@ -53,7 +53,7 @@ def _share_out(f, q, r):  # type: ignore[no-untyped-def]
     if free == 0:
         return
     total = min(most, max(f.q_fair[q, r] - fixed, 0))
-    # of nothing, as while all servers are down, each has its minimum
+    # of nothing, as while all nodes are down, each has its minimum
     high = 1.0 if total > 0 else 0.0
     while _sum_at(f, q, r, high) < total:
         high *= 2.0

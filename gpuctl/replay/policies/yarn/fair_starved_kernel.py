@@ -162,7 +162,7 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
                 _put_hungry(f, a)
             queue.low += int(was) - int(is_none(f.a_low, a))
             if was and not is_none(f.a_low, a):
-                # it counts as starved from now on, and may reserve any server
+                # it counts as starved from now on, and may reserve any node
                 wake_all(f)
         elif lacks or not is_none(f.a_low, a):
             wake = min(wake, _first_tick(f, app.next))

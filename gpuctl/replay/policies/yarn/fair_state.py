@@ -1,4 +1,4 @@
-"""What the fair scheduler remembers of queues, applications and servers while it replays; flat arrays only.
+"""What the fair scheduler remembers of queues, applications and nodes while it replays; flat arrays only.
 
 Amounts of resources are rows of three whole numbers: MB of memory, CPUs (in `unit`-ths), GPUs. What does not count in a
 replay is 0 in all of them, the cluster's included.
@@ -27,16 +27,16 @@ UNBOUNDED = 1 << 60
 R_GIVEN = len(REASONS)
 R_TAKEN, R_RESERVED_START, R_FAIR_STARVED, R_RESERVED = range(R_GIVEN + 1, R_GIVEN + 5)
 FAIR_REASONS = (
-    "its queue and application are next at this server's heartbeat",
+    "its queue and application are next at this node's heartbeat",
     "it is given what was preempted for its application",
-    "the server was reserved for its application",
+    "the node was reserved for its application",
     "preempted for an application that is starved",
-    "the server is reserved for it",
+    "the node is reserved for it",
 )
 
 PARAMS = np.dtype(
     [
-        ("beat", "f8"),  # seconds between two heartbeats of a server
+        ("beat", "f8"),  # seconds between two heartbeats of a node
         ("tick", "f8"),  # seconds between two updates of shares and demands
         ("master", "f8"),  # seconds between two heartbeats of an application's master; 0: it acts at once
         ("due", "f8"),  # the next update that can do something; inf
@@ -49,10 +49,10 @@ PARAMS = np.dtype(
         ("multiple", "i8"),  # several containers a heartbeat
         ("dynamic", "i8"),  # of them, up to half of what was free
         ("most", "i8"),  # of them, at most so many; 0 or less: any number
-        ("node_share", "f8"),  # missed opportunities, as a share of the servers, after which a level relaxes
+        ("node_share", "f8"),  # missed opportunities, as a share of the nodes, after which a level relaxes
         ("rack_share", "f8"),
-        ("how", "i8"),  # where gangs go that no server holds
-        ("reservable", "f8"),  # share of the servers that an application may reserve
+        ("how", "i8"),  # where gangs go that no node holds
+        ("reservable", "f8"),  # share of the nodes that an application may reserve
         ("sized", "i8"),  # weigh applications by what they ask for
         ("single", "i8"),  # ratios are of single precision, as Hadoop's with three resource types
         ("by", "i8"),  # the resource that the policies fair and fifo go by
@@ -61,12 +61,12 @@ PARAMS = np.dtype(
         ("least_mem", "i8"),  # what a container must have at least to be reserved for
         ("least_cpu", "i8"),
         ("limited", "i8"),  # some queue has a maximum
-        ("reserved", "i8"),  # servers with a reservation
+        ("reserved", "i8"),  # nodes with a reservation
         ("hungry", "i8"),  # applications that wait to be looked at by the preemption
         ("entries", "i8"),  # in use
         ("lives", "i8"),  # entries of `live`
         ("freed", "i8"),  # how often something was given back
-        ("looked", "i8"),  # its value when gangs that no server holds were last tried
+        ("looked", "i8"),  # its value when gangs that no node holds were last tried
         ("fresh", "i8"),  # applications in `touched`
         ("unknown", "i8"),  # containers asked for since the last update that no demand shows, or fewer
         ("asking", "i8"),  # whether an application asked since then
@@ -132,7 +132,7 @@ TASK = np.dtype(
     [
         ("app", "i8"),
         ("marked", "i8"),  # the attempt that is to be preempted, + 1
-        ("big", "i8"),  # no server that it may use holds it
+        ("big", "i8"),  # no node that it may use holds it
         ("kind", "i8"),  # of what it asks for: where one does not fit, none of its kind does
         ("number", "i8"),  # of its container among those of its application, from 1
         ("asked", "i8"),
@@ -158,7 +158,7 @@ class Fair(Bundle):
     """All of it; amounts are [.., 3]."""
 
     p = rows(PARAMS)  # one record of `PARAMS`
-    cluster = ints()  # what all servers that are up have [3]
+    cluster = ints()  # what all nodes that are up have [3]
     unit = ints()  # CPUs are counted in so many parts [1]
     queues = rows(QUEUE)  # the root is number 0, parents come before children
     children = ints()
@@ -187,14 +187,14 @@ class Fair(Bundle):
     tasks = rows(TASK)  # one a job
     job_lists = ints(2)  # the jobs that each application asks for and, in as many more, those that wait for its master
     j_need = ints(2)  # what each job asks for
-    # CSR of the servers that it wants
+    # CSR of the nodes that it wants
     want_first = ints()
     wants = ints()
-    nodes = rows(NODE)  # one a server
+    nodes = rows(NODE)  # one a node
     n_taken = ints(2)  # what was preempted there for others and not yet given
     entry_app = ints()  # a pool of entries: the application of each
     e_left = ints(2)  # what is left of each
-    entry_lists = ints(2)  # the entries of each server and, in one more list, unused ones
+    entry_lists = ints(2)  # the entries of each node and, in one more list, unused ones
     # jobs in the order of their starts, dead ones among them
     live = ints()
     live_row = ints()
@@ -202,22 +202,22 @@ class Fair(Bundle):
     users = ints()  # runnable applications of each user
     user_most = ints()  # how many there may be
     hungry = ints()  # a binary heap of starved applications
-    # servers in the order in which victims are looked for. Hadoop's is that of a hash table, ours their own
+    # nodes in the order in which victims are looked for. Hadoop's is that of a hash table, ours their own
     search = ints()
-    # [applications, numbers] where a container comes among the victims on a server, by its number (the last column
+    # [applications, numbers] where a container comes among the victims on a node, by its number (the last column
     # holds for all higher ones); of equal ones the newest is first, masters are last. Hadoop's order is that of a hash
     # table, ours has 0 everywhere
     turn = ints(2)
-    # containers by server, scratch
+    # containers by node, scratch
     part = rows(PART)
     part_first = ints()
     part_at = ints()
-    picked = ints()  # victims on one server, scratch
+    picked = ints()  # victims on one node, scratch
     # scratch of comparisons
     share = floats(2)
     fair = floats(2)
     sorted = ints(2)
     some = ints()
-    bad = ints()  # by shape of gangs that no server holds, `freed` when it last did not fit on all servers together
+    bad = ints()  # by shape of gangs that no node holds, `freed` when it last did not fit on all nodes together
     gangs = ints()  # of them, how many are asked for
     one_of = ints()  # a job of that shape

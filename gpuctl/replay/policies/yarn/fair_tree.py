@@ -174,7 +174,7 @@ def tree(allocations: Allocations, cluster: Ints, parts: int) -> Tree:
 
     Args:
         allocations: with a queue for every job.
-        cluster: MB, CPUs in parts, GPUs of all servers; 0 for what does not count.
+        cluster: MB, CPUs in parts, GPUs of all nodes; 0 for what does not count.
         parts: that a CPU is counted in.
 
     Raises:

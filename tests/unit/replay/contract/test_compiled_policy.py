@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).parents[4]
 EXAMPLE = f"{ROOT / 'docs' / 'examples' / 'compiled_policy.py'}:LongestWait"
 NAMES = [*sorted(HOOKS), "decide"]
-FINISH, LEASE, RECLAIM, REQUEUE, ROUND, DOWN, UP, SUBMIT, TIMER, WAKE, DECIDE = range(11)
+FINISH, LEASE, DOWN, UP, RECLAIM, REQUEUE, ROUND, SUBMIT, TIMER, WAKE, DECIDE = range(11)
 
 
 class Heard(Bundle):
@@ -90,13 +90,13 @@ def on_finish(s: Any, job: int, m: Any) -> None:
 
 
 @inner
-def on_server_down(s: Any, server: int, m: Any) -> None:
-    _hear(s, m, DOWN, server)
+def on_node_down(s: Any, node: int, m: Any) -> None:
+    _hear(s, m, DOWN, node)
 
 
 @inner
-def on_server_up(s: Any, server: int, m: Any) -> None:
-    _hear(s, m, UP, server)
+def on_node_up(s: Any, node: int, m: Any) -> None:
+    _hear(s, m, UP, node)
 
 
 @inner
@@ -107,8 +107,8 @@ def on_lease_end(s: Any, job: int, m: Any) -> None:
 
 
 @inner
-def on_reclaim(s: Any, server: int, m: Any) -> None:
-    _hear(s, m, RECLAIM, server)
+def on_reclaim(s: Any, node: int, m: Any) -> None:
+    _hear(s, m, RECLAIM, node)
 
 
 @inner
@@ -124,9 +124,9 @@ def on_timer(s: Any, number: int, m: Any) -> None:
 @inner
 def on_round(s: Any, number: int, m: Any) -> None:
     _hear(s, m, ROUND, number)
-    place = s.servers[0]
+    place = s.nodes[0]
     if number % 3 == 0 and place.up == 1 and place.free == place.cap:
-        lend(s, 0, s.servers[s.servers.size - 1].cls, s.g[0].now + 50, 10.0, 0)
+        lend(s, 0, s.nodes[s.nodes.size - 1].cls, s.g[0].now + 50, 10.0, 0)
 
 
 @inner
@@ -150,7 +150,7 @@ def decide(s: Any, m: Any) -> None:
 def run_all_hooks(s: Any, m: Any, until: float, steps: int) -> Any:
     return loop(
         s, (m,), until, steps, decide=decide, on_submit=on_submit, on_requeue=on_requeue, on_finish=on_finish,
-        on_server_down=on_server_down, on_server_up=on_server_up, on_lease_end=on_lease_end, on_reclaim=on_reclaim,
+        on_node_down=on_node_down, on_node_up=on_node_up, on_lease_end=on_lease_end, on_reclaim=on_reclaim,
         on_wake=on_wake, on_timer=on_timer, on_round=on_round,
     )  # fmt: skip
 
@@ -186,7 +186,7 @@ def _python_hook(name: str) -> Any:
         elif name == "on_lease_end" and who % 2 == 0:
             view.lease(who, view.now + 41)
         elif name == "on_round" and who % 3 == 0:
-            view.loan(0, view.server_class(len(view.servers) - 1), until=view.now + 50, notice=10)
+            view.loan(0, view.node_class(len(view.nodes) - 1), until=view.now + 50, notice=10)
 
     return hook
 
@@ -214,7 +214,7 @@ for _name in HOOKS:
 
 
 def _case(seed: int) -> tuple[Workload, Cluster, Settings]:
-    """A random case; in every second one some jobs need a type of GPU, so that servers are of several classes."""
+    """A random case; in every second one some jobs need a type of GPU, so that nodes are of several classes."""
     workload, cluster, shared = random_case(seed)
     if seed % 2:
         typed, cluster, _ = with_types(seed, (workload, cluster, shared))

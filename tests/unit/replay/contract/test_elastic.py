@@ -34,7 +34,7 @@ class Steps(PythonPolicy):
         assert (view.least[job], view.gpus[job], view.most[job]) == (1, 2, 4)
         assert not view.start(job, gpus=0)
         assert not view.start(job, gpus=5)
-        assert not view.start(job, gpus=2, servers={0: 3})
+        assert not view.start(job, gpus=2, nodes={0: 3})
         assert [view.speed(job, n) for n in (0, 1, 2, 3, 4)] == pytest.approx([0, 0.6, 1, 1.3, 1.4])
         assert view.start(job, gpus=1)
 

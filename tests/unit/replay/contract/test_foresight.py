@@ -24,7 +24,7 @@ DOORS: dict[str, Callable[[Workload], Any]] = {
     "retries": lambda w: np.diff(w.segment_start),
     "final state": lambda w: np.array([word == "failed" for word in w.state], float),
     "recorded start": lambda w: w.recorded_start[w.segment_start[:-1]],
-    "recorded place": lambda w: w.piece_server[w.piece_start[w.segment_start[:-1]]],
+    "recorded place": lambda w: w.piece_node[w.piece_start[w.segment_start[:-1]]],
     "why it failed": lambda w: w.failures.confidence[w.segment_start[:-1]] if w.failures else np.zeros(w.size),
 }
 HONEST: dict[str, Callable[[Workload], Any]] = {

@@ -51,15 +51,15 @@ def telling(*names: str, **more: object) -> type[Told]:
     return type("TellingThese", (Told,), {name: _write_down(name) for name in names} | more)
 
 
-def test_ends_come_first_then_servers_then_submissions(tmp_path: Path) -> None:
+def test_ends_come_first_then_nodes_then_submissions(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "a,0,10,1", "b,0,10,1", "c,0,10,2", "d,10,5,1", "e,20,1,1")
     down = np.array([[0.0, 15.0, 20.0]])
     replay(telling(*(set(HOOKS) - {"on_round"})), workload, "1x2", down=down)
     assert Told.heard == [
         (0, "on_submit", 0), (0, "on_submit", 1), (0, "on_submit", 2), (0, "decide", 3),
         (10, "on_finish", 0), (10, "on_finish", 1), (10, "on_submit", 3), (10, "decide", 2),
-        (15, "on_requeue", 2), (15, "on_server_down", 0), (15, "decide", 2),
-        (20, "on_server_up", 0), (20, "on_submit", 4), (20, "decide", 3),
+        (15, "on_requeue", 2), (15, "on_node_down", 0), (15, "decide", 2),
+        (20, "on_node_up", 0), (20, "on_submit", 4), (20, "decide", 3),
         (21, "on_finish", 4), (21, "decide", 1), (25, "on_finish", 3), (25, "decide", 1), (35, "on_finish", 2),
     ]  # fmt: skip
 
@@ -142,7 +142,7 @@ class ByHooks(PythonPolicy):
         for job in view.waiting:
             view.start(job, "free")
 
-    on_submit = on_requeue = on_finish = on_server_up = look
+    on_submit = on_requeue = on_finish = on_node_up = look
 
 
 class ByDecide(PythonPolicy):

@@ -1,4 +1,4 @@
-"""What a view refuses, what it tries without effect, and reservations, GPU types and servers that are down in it."""
+"""What a view refuses, what it tries without effect, and reservations, GPU types and nodes that are down in it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ WRITES: dict[str, Callable[[View], object]] = {
     "view.now": lambda view: setattr(view, "now", 5.0),
     "view.free": lambda view: setattr(view, "free", 5),
     "view.gpus": lambda view: setattr(view, "gpus", {}),
-    "view.servers": lambda view: setattr(view, "servers", [8]),
+    "view.nodes": lambda view: setattr(view, "nodes", [8]),
 }
 
 
@@ -59,9 +59,9 @@ def test_what_a_policy_is_given_cannot_be_written(tmp_path: Path, what: str) -> 
 WRONG: dict[str, Callable[[View], object]] = {
     "placement 'consolidated'.*any, consolidate, spread": lambda view: view.start(0, placement="consolidated"),
     "mode 'kill'.*now, epoch, abort": lambda view: view.preempt(0, mode="kill"),
-    "server -1: expected 0 to 0": lambda view: view.free_on(-1),
-    "server -1: expected 0 to 0 ": lambda view: view.server_class(-1),
-    "server -1: expected 0 to 0  ": lambda view: view.servers[-1],
+    "node -1: expected 0 to 0": lambda view: view.free_on(-1),
+    "node -1: expected 0 to 0 ": lambda view: view.node_class(-1),
+    "node -1: expected 0 to 0  ": lambda view: view.nodes[-1],
     "queue -2: expected 0 to 0": lambda view: view.queue_used(-2),
     "queue 3: expected -1 to 0": lambda view: view.quota[3],
     "GPU type 4: expected a number from -1": lambda view: view.start(0, gpu_type=4),
@@ -138,7 +138,7 @@ def test_compiled_calls_look_at_their_numbers(tmp_path: Path, number: int) -> No
 
 
 class Keeps(PythonPolicy):
-    """Job 1 reserves servers 1 to 3; job 0, which may run on beyond that, is to grow or go elsewhere."""
+    """Job 1 reserves nodes 1 to 3; job 0, which may run on beyond that, is to grow or go elsewhere."""
 
     name = "keeps"
     act: ClassVar[str] = "resize"
@@ -148,7 +148,7 @@ class Keeps(PythonPolicy):
     def decide(self, view: View) -> None:
         """See `PythonPolicy.decide`."""
         if view.now == 0:
-            view.start(0, servers={0: 1})
+            view.start(0, nodes={0: 1})
         elif view.now == 10:
             view.reserve(1, 11, {1: 8, 2: 8, 3: 8})
             if self.cancel:
@@ -164,14 +164,14 @@ HEADER = "job_id,submit_time,duration,num_gpus,min_gpus,max_gpus,requested_time"
 
 
 @pytest.mark.parametrize(("act", "cancel"), [("resize", False), ("resize", True)])
-def test_whoever_names_no_servers_respects_reservations(tmp_path: Path, act: str, cancel: bool) -> None:
+def test_whoever_names_no_nodes_respects_reservations(tmp_path: Path, act: str, cancel: bool) -> None:
     workload = jobs(tmp_path, "a,0,100,1,1,32,600", "b,10,10,24,24,24,600", "c,50,5,1,1,1,600", header=HEADER)
     policy = type("KeepsSo", (Keeps,), {"act": act, "cancel": cancel})
     replay(policy, workload, "4x8")
     assert policy.done is cancel
 
 
-def test_a_migration_stays_clear_of_reserved_servers(tmp_path: Path) -> None:
+def test_a_migration_stays_clear_of_reserved_nodes(tmp_path: Path) -> None:
     class Moves(PythonPolicy):
         name = "moves"
 
@@ -185,7 +185,7 @@ def test_a_migration_stays_clear_of_reserved_servers(tmp_path: Path) -> None:
 
     workload = jobs(tmp_path, "a,0,100,1,1,1,600", "b,10,10,16,16,16,600", "c,50,5,1,1,1,600", header=HEADER)
     outcome = replay(Moves, workload, "2x8")
-    first = outcome.pieces.filter(outcome.pieces["row"] <= 1)["server"].to_list()
+    first = outcome.pieces.filter(outcome.pieces["row"] <= 1)["node"].to_list()
     assert first == [0, 0]
 
 
@@ -238,7 +238,7 @@ def test_a_gpu_type_is_asked_for(tmp_path: Path) -> None:
     header = "job_id,submit_time,duration,num_gpus,gpu_type"
     workload = jobs(tmp_path, "a,0,50,1,", "b,0,50,2,", "c,0,50,1,v100", header=header)
     (tmp_path / "cluster.toml").write_text(
-        '[[servers]]\ncount = 1\ngpus = 4\ngpu_type = "v100"\n[[servers]]\ncount = 2\ngpus = 2\ngpu_type = "p100"\n'
+        '[[nodes]]\ncount = 1\ngpus = 4\ngpu_type = "v100"\n[[nodes]]\ncount = 2\ngpus = 2\ngpu_type = "p100"\n'
     )
     placed: dict[str, object] = {}
 
@@ -264,9 +264,9 @@ def test_a_gpu_type_is_asked_for(tmp_path: Path) -> None:
     }  # fmt: skip
 
 
-def test_a_server_that_is_down_has_no_gpus(tmp_path: Path) -> None:
+def test_a_node_that_is_down_has_no_gpus(tmp_path: Path) -> None:
     seen = []
-    policy = doing(lambda view: seen.append((view.now, list(view.servers), view.up(1))), always=True)
+    policy = doing(lambda view: seen.append((view.now, list(view.nodes), view.up(1))), always=True)
     down = np.array([[1.0, 10.0, 20.0]])
     replay(policy, jobs(tmp_path, "a,0,50,1", "b,5,1,1"), "2x4", down=down)
     assert [row for row in seen if row[0] in {0, 10, 20}] == [

@@ -83,11 +83,11 @@ def ring_of_qos(folder: Path, cluster: Cluster) -> dict[str, str]:
     """A site whose jobs preempt each other as soon as they are eligible again."""
     nodes = "".join(
         f"NodeName={name} CPUs=8 Gres=gpu:{gpus}\n"
-        for name, gpus in zip(cluster.servers, cluster.gpus.tolist(), strict=True)
+        for name, gpus in zip(cluster.nodes, cluster.gpus.tolist(), strict=True)
     )
     (folder / "slurm.conf").write_text(
         "ClusterName=x\nPreemptType=preempt/qos\nPreemptMode=REQUEUE\nPriorityType=priority/multifactor\n"
-        f"PriorityWeightAge=10\n{nodes}PartitionName=all Nodes={','.join(cluster.servers)}\n"
+        f"PriorityWeightAge=10\n{nodes}PartitionName=all Nodes={','.join(cluster.nodes)}\n"
     )
     (folder / "qos.txt").write_text(RING)
     return {"conf": str(folder), "requeue_delay": "1", "exempt": "0", "batch_sched_delay": "0", "bf_interval": "1"}
@@ -145,8 +145,8 @@ def test_jobs_of_thirty_years_end_under_pickyman() -> None:
     settings = replace(settings, rates=replace(shared.rates, **{
         name: getattr(shared.rates, name)[np.zeros(25, np.int64)] for name in ("speed", "alpha", "pack")
     }))  # fmt: skip
-    servers = parse_cluster("pool:16", long)
-    one = Simulation(long, servers, find("pickyman")(), settings)
+    nodes = parse_cluster("pool:16", long)
+    one = Simulation(long, nodes, find("pickyman")(), settings)
     one.run()
     assert one.left == 0
     assert int(one.state.g[0].instants) < 5_000_000
@@ -221,7 +221,7 @@ def test_limits_that_can_be_no_file_are_refused(how: str) -> None:
     [
         ("pool:2147483648", "pool has 2,147,483,648 GPUs: expected at most 10,000,000"),
         ("2x10001", "s1 has 10,001 GPUs: expected at most 10,000"),
-        ("1001x10000", "the servers have 10,010,000 GPUs: expected at most 10,000,000"),
+        ("1001x10000", "the nodes have 10,010,000 GPUs: expected at most 10,000,000"),
     ],
 )
 def test_clusters_have_a_most(spec: str, words: str) -> None:

@@ -164,7 +164,7 @@ class Move(Eager):
 
     def decide(self, view: View) -> None:
         if view.now == 20:
-            assert view.migrate(0, {1: 2}, "off server 0")
+            assert view.migrate(0, {1: 2}, "off node 0")
             assert not view.migrate(0, {7: 2})
             assert not view.migrate(0, {1: 1})
             assert view.placement(0) == {1: 2}
@@ -217,7 +217,7 @@ def test_three_ways_to_preempt(tmp_path: Path, policy: type[Stop], end: float, l
 
 
 class Reserving(PythonPolicy):
-    """EASY in five lines: the head has the server from the limit of what runs on."""
+    """EASY in five lines: the head has the node from the limit of what runs on."""
 
     name = "reserving"
 
@@ -238,27 +238,27 @@ def test_a_reservation_keeps_out_what_would_outlast_it(tmp_path: Path) -> None:
 
 
 class Lender(PythonPolicy):
-    """Lends server 1, of the other type, to the first server's class while it is idle, and takes it back at 50."""
+    """Lends node 1, of the other type, to the first node's class while it is idle, and takes it back at 50."""
 
     name = "lender"
     always = True
 
     def begin(self, view: View) -> None:
-        self.lent = view.server_class(0)
-        self.own = view.server_class(1)
+        self.lent = view.node_class(0)
+        self.own = view.node_class(1)
 
     def decide(self, view: View) -> None:
         if view.now == 0:
             assert view.loan(1, self.lent, "idle")
         if view.now == 5:
-            assert not view.loan(1, self.own), "a server with jobs on it is not given back"
+            assert not view.loan(1, self.own), "a node with jobs on it is not given back"
         if view.now == 50:
             assert view.loan(1, self.own, "reclaimed")
         for job in view.waiting:
             view.start(job)
 
 
-def test_a_server_is_lent_and_reclaimed(tmp_path: Path) -> None:
+def test_a_node_is_lent_and_reclaimed(tmp_path: Path) -> None:
     header = "job_id,submit_time,duration,num_gpus,gpu_type"
     workload = jobs(tmp_path, "a,0,20,2,train", "b,0,20,2,train", "c,5,1,1,train", "d,50,9,2,train", "e,50,9,2,train",
                     header=header)  # fmt: skip
@@ -268,13 +268,13 @@ def test_a_server_is_lent_and_reclaimed(tmp_path: Path) -> None:
     simulation = Simulation(workload, cluster, Lender(), settings)
     simulation.run()
     outcome = simulation.outcome()
-    # two servers to begin with, one after the reclaim
+    # two nodes to begin with, one after the reclaim
     assert outcome.jobs["start_s"].to_list() == [0, 0, 20, 50, 59]
     assert outcome.decisions["decision"].to_list().count("loan") == 2
 
 
 class LendsForAWhile(Lender):
-    """Lends server 1 at 0, to be back at 50, with a notice of 15 s."""
+    """Lends node 1 at 0, to be back at 50, with a notice of 15 s."""
 
     name = "lends-for-a-while"
     preempts = True
@@ -294,8 +294,8 @@ class LendsForAWhile(Lender):
         for job in view.waiting:
             view.start(job)
 
-    def on_reclaim(self, view: View, server: int) -> None:
-        self.heard.append((view.now, server, view.lent_until(server)))
+    def on_reclaim(self, view: View, node: int) -> None:
+        self.heard.append((view.now, node, view.lent_until(node)))
 
 
 class LendsAndClears(LendsForAWhile):
@@ -303,21 +303,21 @@ class LendsAndClears(LendsForAWhile):
 
     name = "lends-and-clears"
 
-    def on_reclaim(self, view: View, server: int) -> None:
-        super().on_reclaim(view, server)
-        if view.lent_until(server) is not None:
+    def on_reclaim(self, view: View, node: int) -> None:
+        super().on_reclaim(view, node)
+        if view.lent_until(node) is not None:
             view.preempt(1)
 
 
 @pytest.mark.parametrize(
     ("policy", "starts", "lost", "ends", "runs"),
     [
-        # b is thrown out at 50, loses all, and starts once a has ended; c, which may use the server at home, stays
+        # b is thrown out at 50, loses all, and starts once a has ended; c, which may use the node at home, stays
         (LendsForAWhile, [0, 0, 0], 50, [80, 140, 90], ["reclaim", "return"]),
         (LendsAndClears, [0, 0, 0], 0, [80, 80 + 60 - 35, 90], ["return"]),
     ],
 )
-def test_a_server_that_is_lent_with_a_time_comes_back(
+def test_a_node_that_is_lent_with_a_time_comes_back(
     tmp_path: Path, policy: Any, starts: list[float], lost: float, ends: list[float], runs: list[str]
 ) -> None:
     header = "job_id,submit_time,duration,num_gpus,gpu_type"
@@ -339,7 +339,7 @@ def test_a_server_that_is_lent_with_a_time_comes_back(
     assert violations(outcome, workload, cluster, settings) == []
 
 
-def test_a_server_that_is_given_back_early_is_not_reclaimed(tmp_path: Path) -> None:
+def test_a_node_that_is_given_back_early_is_not_reclaimed(tmp_path: Path) -> None:
     class Early(LendsForAWhile):
         def decide(self, view: View) -> None:
             super().decide(view)
@@ -356,15 +356,15 @@ def test_a_server_that_is_given_back_early_is_not_reclaimed(tmp_path: Path) -> N
     assert LendsForAWhile.heard == []
 
 
-def test_a_gang_as_large_as_a_server_that_was_lent_and_given_back_is_put_on_several(tmp_path: Path) -> None:
+def test_a_gang_as_large_as_a_node_that_was_lent_and_given_back_is_put_on_several(tmp_path: Path) -> None:
     class Back(PythonPolicy):
         name = "back"
         placement = "consolidate"
 
         def decide(self, view: View) -> None:
             if view.now == 0:
-                own = view.server_class(2)
-                assert view.loan(2, view.server_class(0))
+                own = view.node_class(2)
+                assert view.loan(2, view.node_class(0))
                 assert view.loan(2, own)
             for job in view.waiting:
                 view.start(job)
@@ -385,13 +385,13 @@ def test_dependencies_are_waited_for(tmp_path: Path) -> None:
     assert outcome.jobs["eligible_s"].to_list() == [0, 30, 40]
 
 
-def test_a_server_that_goes_down_throws_its_jobs_back_to_their_checkpoints(tmp_path: Path) -> None:
-    # 1200 s are two epochs of 600 s; at 700 server 0 is gone for good, 100 s are lost
+def test_a_node_that_goes_down_throws_its_jobs_back_to_their_checkpoints(tmp_path: Path) -> None:
+    # 1200 s are two epochs of 600 s; at 700 node 0 is gone for good, 100 s are lost
     outcome = replay(find("fifo"), jobs(tmp_path, "a,0,1200,2"), "2x2", down=np.array([[0.0, 700.0, np.inf]]))
     assert times(outcome) == [(0, 1300)]
     assert outcome.attempts["end"].to_list() == ["machine_down", "finished"]
     assert outcome.jobs["lost_gpu_s"].to_list() == [200]
-    assert outcome.pieces["server"].to_list() == [0, 1]
+    assert outcome.pieces["node"].to_list() == [0, 1]
 
 
 class Refuse(Eager):

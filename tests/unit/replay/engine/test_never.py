@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 
 HEADER = "job_id,submit_time,duration,num_gpus,vc"
 ROWS = ("mid,0,10,16,a", "ok,0,10,4,a", "ok2,5,10,4,b")
-UNEVEN = "[[servers]]\ncount = 1\ngpus = 8\n[[servers]]\ncount = 2\ngpus = 4\n"
-RACKS = '[[servers]]\ncount = 2\ngpus = 8\nrack = "r1"\n[[servers]]\ncount = 2\ngpus = 8\nrack = "r2"\n'
+UNEVEN = "[[nodes]]\ncount = 1\ngpus = 8\n[[nodes]]\ncount = 2\ngpus = 4\n"
+RACKS = '[[nodes]]\ncount = 2\ngpus = 8\nrack = "r1"\n[[nodes]]\ncount = 2\ngpus = 8\nrack = "r2"\n'
 
 
-def run(folder: Path, servers: str, policy: str, **more: object) -> tuple[Outcome, list[str]]:
+def run(folder: Path, nodes: str, policy: str, **more: object) -> tuple[Outcome, list[str]]:
     path = folder / "cluster.toml"
-    path.write_text(servers)
+    path.write_text(nodes)
     workload = jobs(folder, *ROWS, header=HEADER)
     told: list[str] = []
     outcome = replay(workload, parse_cluster(str(path), workload), [(policy, {})], tell=told.append, **more)[0]
@@ -43,17 +43,17 @@ def test_a_gang_that_a_placement_never_fits_is_named_before_the_run(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    ("servers", "placement", "fits"),
+    ("nodes", "placement", "fits"),
     [
         (UNEVEN, "any", True),
         (UNEVEN, "spread", True),
-        ("[[servers]]\ncount = 3\ngpus = 6\n", "consolidate", True),
-        ("[[servers]]\ncount = 2\ngpus = 8\n", "consolidate", True),
+        ("[[nodes]]\ncount = 3\ngpus = 6\n", "consolidate", True),
+        ("[[nodes]]\ncount = 2\ngpus = 8\n", "consolidate", True),
         (RACKS, "consolidate", True),
     ],
 )
-def test_a_gang_that_fits_is_not_named(tmp_path: Path, servers: str, placement: str, fits: bool) -> None:
-    outcome, told = run(tmp_path, servers, "fifo-skip", placement=placement)
+def test_a_gang_that_fits_is_not_named(tmp_path: Path, nodes: str, placement: str, fits: bool) -> None:
+    outcome, told = run(tmp_path, nodes, "fifo-skip", placement=placement)
     assert (outcome.jobs["state"] == "finished").all() is fits
     assert not outcome.never
     assert not any("never" in line for line in told)
@@ -62,7 +62,7 @@ def test_a_gang_that_fits_is_not_named(tmp_path: Path, servers: str, placement: 
 def test_a_gang_larger_than_a_hard_quota_is_named(tmp_path: Path) -> None:
     workload = jobs(tmp_path, *ROWS, header=HEADER)
     path = tmp_path / "quota.toml"
-    path.write_text("[[servers]]\ncount = 4\ngpus = 8\n[quotas]\na = 8\nb = 8\n")
+    path.write_text("[[nodes]]\ncount = 4\ngpus = 8\n[quotas]\na = 8\nb = 8\n")
     told: list[str] = []
     cluster = parse_cluster(str(path), workload)
     outcome = replay(workload, cluster, [("yarn-cs", {"borrow": "false"})], tell=told.append)[0]
@@ -77,7 +77,7 @@ def test_whoever_waits_behind_it_is_told() -> None:
     assert why_left({}, [4], ["waiting"]) == [None]
 
 
-def test_racks_and_fewest_servers_are_looked_at() -> None:
+def test_racks_and_fewest_nodes_are_looked_at() -> None:
     import numpy as np
 
     from gpuctl.replay.engine.never import _holds

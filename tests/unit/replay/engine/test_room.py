@@ -41,25 +41,25 @@ class Reserves(PythonPolicy):
                     assert view.reserve(job, view.now + 1, dict.fromkeys(range(400), 1))
 
 
-def test_hundreds_of_servers_are_reserved_at_once(tmp_path: Path) -> None:
+def test_hundreds_of_nodes_are_reserved_at_once(tmp_path: Path) -> None:
     outcome = replay(Reserves, jobs(tmp_path, "a,0,100,400", "b,1,100,400"), "400x1")
     assert outcome.decisions["decision"].to_list().count("reserve") == 4000
     assert outcome.jobs["end_s"].to_list() == [100, 200]
 
 
-def test_hundreds_of_servers_blink_at_once(tmp_path: Path) -> None:
+def test_hundreds_of_nodes_blink_at_once(tmp_path: Path) -> None:
     # at each of four seconds all of them come up and go down again; one job, so that the arrays are short
     times = np.array([[s, 10.0 * k, 10.0 * (k + 1)] for k in range(1, 5) for s in range(400)], float)
     outcome = replay(find("fifo"), jobs(tmp_path, "a,0,5,1", "b,12,5,1"), "400x1", down=times)
     assert outcome.decisions["decision"].value_counts().sort("decision").rows() == [
-        ("finish", 2), ("server_down", 1600), ("server_up", 1600), ("start", 2)
+        ("finish", 2), ("node_down", 1600), ("node_up", 1600), ("start", 2)
     ]  # fmt: skip
     assert outcome.jobs["start_s"].to_list() == [0, 50]
 
 
 def _cut(state: State) -> None:
     """Leave no more room than is promised."""
-    sizes = wanted(state.g[0], state.servers.size)
+    sizes = wanted(state.g[0], state.nodes.size)
     cut = {name: getattr(state, name)[:size].copy() for name, size in zip(GROWING, sizes, strict=True)}
     # a step starts with the events of the instant before forgotten: what it may tell is a number of its own
     del cut["events"]
@@ -94,7 +94,7 @@ def test_what_is_promised_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) 
             more = simulation.advance(steps=1)
             # what the step may write, and what the pass may; a job that was rejected waited before it
             jobs_there = int(g.waiting + g.running) + left - simulation.left
-            some = ran + 4 * jobs_there + len(case[1].servers) + int(g.at_once)
+            some = ran + 4 * jobs_there + len(case[1].nodes) + int(g.at_once)
             written = [int(g[k]) - b for k, b in zip(GROWING[:3], before, strict=True)]
             assert written[0] <= some
             assert written[1] <= 4 * jobs_there
@@ -107,7 +107,7 @@ def test_what_is_promised_is_enough(name: str, monkeypatch: pytest.MonkeyPatch) 
 
 
 class Astray(PythonPolicy):
-    """Names jobs, servers and seconds that there are not."""
+    """Names jobs, nodes and seconds that there are not."""
 
     name = "astray"
 
@@ -125,12 +125,12 @@ class Astray(PythonPolicy):
             assert not view.wake(job, view.now + 1)
             assert not view.reject(job)
             assert not view.reserve(0, 5.0, {job: 1})
-            assert not view.start(0, servers={job: 1})
+            assert not view.start(0, nodes={job: 1})
             assert not view.loan(job, 0)
             assert not view.loan(0, job)
         for gpus in (-1, 0, 2, 2**31, 2**63, 2**70):
             assert not view.reserve(0, 5.0, {0: gpus})
-            assert not view.start(0, servers={0: gpus})
+            assert not view.start(0, nodes={0: gpus})
         for at in (nan, -inf, -1):
             assert not view.wake(0, at)
             assert not view.timer(at)

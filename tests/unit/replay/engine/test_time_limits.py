@@ -56,7 +56,7 @@ class OnceAway(PythonPolicy):
     def decide(self, view: View) -> None:
         """See `PythonPolicy.decide`."""
         for job in view.waiting:
-            view.start(job, servers={0: 1}) or view.migrate(0, {1: 1})
+            view.start(job, nodes={0: 1}) or view.migrate(0, {1: 1})
 
 
 def test_a_limit_counts_on_through_a_migration(tmp_path: Path) -> None:

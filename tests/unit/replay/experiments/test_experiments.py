@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(scope="module")
 def base(tmp_path_factory: pytest.TempPathFactory) -> Base:
-    """120 jobs of six days on two servers, more than they can hold at times."""
+    """120 jobs of six days on two nodes, more than they can hold at times."""
     random = np.random.default_rng(3)
     submit = np.sort(random.uniform(0, 6 * 86_400, 120)).round()
     rows = zip(submit, random.lognormal(8.5, 1.2, 120).round() + 1, random.choice([1, 2, 4], 120), strict=True)
@@ -48,15 +48,15 @@ def alone(base: Base) -> list[dict[str, Any]]:
     return run(base, CELLS, engine=Engine(processes=1))
 
 
-CELLS = plan([("fifo", {}), ("las", {})], {"scale_load": ("1", "1.5"), "add_servers": ("0", "1")}, (1, 2, 3))
+CELLS = plan([("fifo", {}), ("las", {})], {"scale_load": ("1", "1.5"), "add_nodes": ("0", "1")}, (1, 2, 3))
 
 
 def test_a_cell_is_a_replay_of_its_own_jobs(base: Base) -> None:
-    cell = Cell("las", (), (("scale_load", "1.5"), ("add_servers", "1")), 2)
+    cell = Cell("las", (), (("scale_load", "1.5"), ("add_nodes", "1")), 2)
     workload = scale_load(bootstrap(base.workload, base.workload.size, 2), 1.5)
-    servers = parse_cluster("3x4", workload)
-    [outcome] = replay(workload, servers, [("las", {})], seed=2, **base.models)
-    assert cells_of.run(base, cell) == summary(outcome, workload, servers) | {"stretches": stretches([outcome])}
+    nodes = parse_cluster("3x4", workload)
+    [outcome] = replay(workload, nodes, [("las", {})], seed=2, **base.models)
+    assert cells_of.run(base, cell) == summary(outcome, workload, nodes) | {"stretches": stretches([outcome])}
 
 
 def test_every_combination_once_and_parameters_of_their_policy_alone() -> None:
@@ -85,7 +85,7 @@ def test_any_number_of_processes_gives_the_same_bytes_and_what_is_kept_is_not_do
     monkeypatch.setattr(run_of.cells_of, "run", lambda base, cell: done.append(cell) or real(base, cell))
     assert run(base, CELLS, kept, engine=Engine(processes=1)) == alone
     assert len(done) == 2
-    # other jobs, servers, models or versions are another experiment
+    # other jobs, nodes, models or versions are another experiment
     done.clear()
     run(dataclasses.replace(base, warmup=0.1), CELLS[:1], kept, engine=Engine(processes=1))
     assert len(done) == 1
@@ -109,9 +109,9 @@ def test_intervals_are_students(alone: list[dict[str, Any]]) -> None:
     assert interval([]) == (None,) * 4
     short, whole = (table.frame for table in tables(CELLS, alone, "fifo"))
     assert whole.height == len(CELLS)
-    [one] = short.filter(policy="las", scale_load=1.5, add_servers=0).to_dicts()
-    mine = whole.filter(policy="las", scale_load=1.5, add_servers=0)
-    theirs = whole.filter(policy="fifo", scale_load=1.5, add_servers=0)
+    [one] = short.filter(policy="las", scale_load=1.5, add_nodes=0).to_dicts()
+    mine = whole.filter(policy="las", scale_load=1.5, add_nodes=0)
+    theirs = whole.filter(policy="fifo", scale_load=1.5, add_nodes=0)
     assert (one["seeds"], mine["lower"].unique().to_list()) == (3, [one["wait_mean_s_low"]])
     change = interval((mine["wait_mean_s"] - theirs["wait_mean_s"]).to_list())
     assert (one["change_s"], one["change_low_s"], one["change_high_s"]) == pytest.approx(change[:3])
@@ -232,16 +232,16 @@ def test_slurm_treats_who_is_drawn_again_as_another_user(tmp_path: Path) -> None
         path.write_text("\n".join(lines) + "\n")
         found.append(read_jobs(path, GPUS_ONLY))
     models = {"rates": "recorded", "overhead": "none"}
-    servers = parse_cluster("2x4", found[0])
-    base, fifo = Base(found[0], servers, models, "users", 0.0), Cell("fifo", (), (), 2)
+    nodes = parse_cluster("2x4", found[0])
+    base, fifo = Base(found[0], nodes, models, "users", 0.0), Cell("fifo", (), (), 2)
     for shares in ("user", "account"):
-        [outcome] = replay(found[1], servers, [("slurm", {"shares": shares})], seed=2, **models)
+        [outcome] = replay(found[1], nodes, [("slurm", {"shares": shares})], seed=2, **models)
         there = cells_of.run(base, Cell("slurm", (("shares", shares),), (), 2))
-        assert there == summary(outcome, found[1], servers) | {"stretches": stretches([outcome])}
+        assert there == summary(outcome, found[1], nodes) | {"stretches": stretches([outcome])}
         assert there["wait_mean_s"] != cells_of.run(base, fifo)["wait_mean_s"]
 
 
-CHANGED = plan([("fifo", {})], {"add_servers": ("0", "1")}, (1, 2, 3))
+CHANGED = plan([("fifo", {})], {"add_nodes": ("0", "1")}, (1, 2, 3))
 
 
 def test_the_difference_from_the_unchanged_replay_is_of_the_same_jobs(base: Base) -> None:
@@ -253,7 +253,7 @@ def test_the_difference_from_the_unchanged_replay_is_of_the_same_jobs(base: Base
         assert same["vs_unchanged_s"] is None
         assert other["unchanged_s"] == same["wait_mean_s"]
         assert other["vs_unchanged_s"] == pytest.approx(other["wait_mean_s"] - same["wait_mean_s"])
-    row = short.filter(add_servers=1.0).row(0, named=True)
+    row = short.filter(add_nodes=1.0).row(0, named=True)
     assert row["vs_unchanged_s"] == pytest.approx(np.mean([one["vs_unchanged_s"] for one in every[1::2]]))
 
 
@@ -267,7 +267,7 @@ def test_the_order_of_cells_and_the_processes_make_no_difference_to_what_is_unch
 
 @pytest.mark.parametrize("seeds", [1, 3])
 def test_the_models_own_error_is_in_intervals_of_differences(seeds: int) -> None:
-    cells = plan([("fifo", {}), ("las", {})], {"add_servers": ("1",)}, tuple(range(seeds)))
+    cells = plan([("fifo", {}), ("las", {})], {"add_nodes": ("1",)}, tuple(range(seeds)))
     figures = [
         {
             "policy": "", "oracle": False, **dict.fromkeys(("wait_p95_s", "jct_mean_s", "jct_p95_s"), 1.0),

@@ -28,8 +28,8 @@ def test_the_file_of_the_documents(root: Path) -> None:
 
 
 def test_factors_are_a_number_or_an_array(tmp_path: Path) -> None:
-    (tmp_path / "sweep.toml").write_text(FIFO + "[factors]\nscale_load = 1.5\nadd_servers = [0, 1]\n")
-    assert read(tmp_path / "sweep.toml").factors == {"scale_load": ("1.5",), "add_servers": ("0", "1")}
+    (tmp_path / "sweep.toml").write_text(FIFO + "[factors]\nscale_load = 1.5\nadd_nodes = [0, 1]\n")
+    assert read(tmp_path / "sweep.toml").factors == {"scale_load": ("1.5",), "add_nodes": ("0", "1")}
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ def jobs(**other: Any) -> Workload:
     return replace(make_workload([0, 1, 2], [10, 10, 10], [1, 8, 64], queue=[0, 1, 0], queues=("a", "b")), **other)
 
 
-def servers(text: str = "8x8", **other: Any) -> Cluster:
+def nodes(text: str = "8x8", **other: Any) -> Cluster:
     return replace(parse_cluster(text, jobs()), **other)
 
 
@@ -30,39 +30,39 @@ def refused(workload: Workload, cluster: Cluster) -> str:
 
 
 def test_what_fits_passes() -> None:
-    check(jobs(), servers())
-    check(jobs(), servers("pool:64"))
-    assert unplaceable(jobs(), servers()).tolist() == []
+    check(jobs(), nodes())
+    check(jobs(), nodes("pool:64"))
+    assert unplaceable(jobs(), nodes()).tolist() == []
 
 
 def test_a_gang_larger_than_the_cluster_is_named() -> None:
-    told = refused(jobs(), servers("7x8"))
+    told = refused(jobs(), nodes("7x8"))
     assert "1 job asks for more GPUs than the cluster's 56: 'j2' (64)" in told
-    assert unplaceable(jobs(), servers("7x8")).tolist() == [2]
+    assert unplaceable(jobs(), nodes("7x8")).tolist() == [2]
     with pytest.raises(InputError) as caught:
-        check(jobs(), servers("7x8"))
+        check(jobs(), nodes("7x8"))
     assert "--skip-unplaceable" in str(caught.value.hint)
 
 
-def test_a_gang_larger_than_the_servers_of_its_queue() -> None:
-    own = servers(queue_servers=(np.arange(4), None))
+def test_a_gang_larger_than_the_nodes_of_its_queue() -> None:
+    own = nodes(queue_nodes=(np.arange(4), None))
     assert "'j2' (64 of 32, queue 'a')" in refused(jobs(), own)
     assert unplaceable(jobs(), own).tolist() == [2]
     assert room(jobs(), own).tolist() == [32, 64, 32]
 
 
-def test_a_gpu_type_that_no_server_has() -> None:
+def test_a_gpu_type_that_no_node_has() -> None:
     typed = jobs(gpu_type=np.array([0, 1, -1]), gpu_types=("a100", "v100"))
-    told = refused(typed, servers(gpu_type=np.full(8, 1)))
-    assert "1 job asks for GPUs of type 'a100', which no server that their queue may use has: 'j0'" in told
-    mixed = servers(gpu_type=np.array([0, 0, 1, 1, 1, 1, -1, -1]))
+    told = refused(typed, nodes(gpu_type=np.full(8, 1)))
+    assert "1 job asks for GPUs of type 'a100', which no node that their queue may use has: 'j0'" in told
+    mixed = nodes(gpu_type=np.array([0, 0, 1, 1, 1, 1, -1, -1]))
     check(typed, mixed)
     assert room(typed, mixed).tolist() == [32, 48, 64]
 
 
-def test_servers_that_are_down_for_good_do_not_count() -> None:
+def test_nodes_that_are_down_for_good_do_not_count() -> None:
     down = np.array([[0.0, -5.0, np.inf], [1.0, 5.0, np.inf], [2.0, 0.0, 100.0]])
-    assert room(jobs(), servers(down=down)).tolist() == [56, 56, 56]
+    assert room(jobs(), nodes(down=down)).tolist() == [56, 56, 56]
 
 
 @pytest.mark.parametrize(
@@ -83,30 +83,30 @@ def test_servers_that_are_down_for_good_do_not_count() -> None:
     ],
 )
 def test_wrong_jobs_are_named(change: dict[str, Any], said: str) -> None:
-    assert said in refused(jobs(**change), servers())
+    assert said in refused(jobs(**change), nodes())
 
 
 @pytest.mark.parametrize(
     ("change", "said"),
     [
         ({"gpus": np.zeros(8, np.int64)}, "the cluster has no GPUs"),
-        ({"gpus": np.array([8, 8, 8, 8, 8, 8, 16, 0])}, "1 server has no GPUs"),
+        ({"gpus": np.array([8, 8, 8, 8, 8, 8, 16, 0])}, "1 node has no GPUs"),
         ({"quota": np.full(3, np.inf)}, "quotas for 3 queues"),
         ({"quota": np.array([np.nan, 1])}, "a quota is negative or not a number"),
     ],
 )
-def test_wrong_servers(change: dict[str, Any], said: str) -> None:
-    assert said in refused(jobs(), servers(**change))
+def test_wrong_nodes(change: dict[str, Any], said: str) -> None:
+    assert said in refused(jobs(), nodes(**change))
 
 
-def test_servers_without_gpus_are_enough_where_cpus_count() -> None:
-    few, none = jobs(gpus=np.zeros(3, np.int64)), servers(gpus=np.zeros(8, np.int64))
+def test_nodes_without_gpus_are_enough_where_cpus_count() -> None:
+    few, none = jobs(gpus=np.zeros(3, np.int64)), nodes(gpus=np.zeros(8, np.int64))
     assert "the cluster has no GPUs" in refused(few, none)
     check(few, none, ("gpu", "cpu"))
 
 
 def test_everything_is_told_at_once() -> None:
-    told = refused(jobs(gpus=np.array([0, 1, 2]), ids=("x", "x", "y")), servers(quota=np.full(1, 8.0)))
+    told = refused(jobs(gpus=np.array([0, 1, 2]), ids=("x", "x", "y")), nodes(quota=np.full(1, 8.0)))
     assert all(text in told for text in ("less than one GPU", "names of several jobs", "quotas for 1 queue"))
 
 
@@ -118,7 +118,7 @@ def test_many_are_counted() -> None:
 
 
 @given(data=st.data())
-def test_room_is_what_a_loop_over_servers_counts(data: st.DataObject) -> None:
+def test_room_is_what_a_loop_over_nodes_counts(data: st.DataObject) -> None:
     size, count = 6, 5
     whole = st.integers
     queue = data.draw(st.lists(whole(0, 1), min_size=size, max_size=size))
@@ -132,14 +132,14 @@ def test_room_is_what_a_loop_over_servers_counts(data: st.DataObject) -> None:
         parse_cluster(f"{count}x1", work),
         gpus=np.array(data.draw(st.lists(whole(1, 9), min_size=count, max_size=count))),
         gpu_type=np.array(data.draw(st.lists(whole(-1, 3), min_size=count, max_size=count))),
-        queue_servers=tuple(
+        queue_nodes=tuple(
             None if own is None else np.array(sorted(own), np.int64)
             for own in data.draw(st.tuples(*[st.none() | st.sets(whole(0, count - 1))] * 2))
         ),
     )
     expected = []
     for j in range(size):
-        own = cluster.queue_servers[queue[j]]
+        own = cluster.queue_nodes[queue[j]]
         may = [
             s
             for s in range(count)

@@ -1,4 +1,4 @@
-"""Idle servers of an inference cluster, by the requests of a trace."""
+"""Idle nodes of an inference cluster, by the requests of a trace."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.replay.inputs.service_load import idle_servers, read_service_load
+from gpuctl.replay.inputs.service_load import idle_nodes, read_service_load
 from gpuctl.replay.models.inference import aligned, diurnal, parse_inference
 from gpuctl.store.database import Store
 
@@ -23,7 +23,7 @@ DAY = 288
 
 
 def idle_at(lent: Inference, second: float) -> int:
-    """Idle servers at a second of the replay."""
+    """Idle nodes at a second of the replay."""
     return int(lent.free[np.searchsorted(lent.time_s, second % lent.period_s, side="right") - 1])
 
 
@@ -31,16 +31,16 @@ def test_need_goes_with_the_load_and_a_day_is_repeated() -> None:
     # from 22:00 on: 26 h, of which the first day counts; an hour of full load at 23:00
     load = np.full(DAY + 24, 5.0)
     load[12:24] = 100.0
-    lent = idle_servers(load, 22 * 3600.0, TEN, "x")
+    lent = idle_nodes(load, 22 * 3600.0, TEN, "x")
     assert lent.period_s == 86400
-    # 1.02 x 10 x 0.05 = 0.51 of 10 servers, so one; at its peak all
+    # 1.02 x 10 x 0.05 = 0.51 of 10 nodes, so one; at its peak all
     assert [idle_at(lent, h * 3600.0) for h in (0, 22, 23, 23.99, 24)] == [9, 9, 0, 0, 9]
 
 
 def test_weeks_begin_on_monday_and_dates_have_their_own_hours() -> None:
     load = np.full(2 * 7 * DAY, 10.0)
     load[:DAY] = 100.0  # the first day, a Thursday
-    lent = idle_servers(load, 3 * 86400.0, TEN, "x")
+    lent = idle_nodes(load, 3 * 86400.0, TEN, "x")
     assert lent.period_s == 2 * 7 * 86400
     assert [idle_at(lent, d * 86400.0) for d in range(8)] == [8, 8, 8, 0, 8, 8, 8, 8]
     # second 0 of the replay is that Thursday's noon
@@ -63,7 +63,7 @@ def test_weeks_begin_on_monday_and_dates_have_their_own_hours() -> None:
 )
 def test_too_little_is_refused(load: np.ndarray, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        idle_servers(load, 0.0, TEN, "x")
+        idle_nodes(load, 0.0, TEN, "x")
 
 
 def stored(path: Path, rows: list[str], *, clusters: tuple[str, ...] = ("llm",)) -> Path:

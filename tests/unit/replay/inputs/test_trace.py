@@ -63,7 +63,7 @@ def a_job(
         begin, stop = (None if t is None else at(t) for t in (start, end))
         run = None if start is None or end is None or end < start else end - start
         times = {"start_ts": begin, "end_ts": stop, "released_ts": stop if start is None or run is not None else begin}
-        what = {"cluster": "c", "job": name, "attempt": number, "gpus": gpus, "servers": 1, "quirks": [], "source": 1}
+        what = {"cluster": "c", "job": name, "attempt": number, "gpus": gpus, "nodes": 1, "quirks": [], "source": 1}
         fill(store, "attempts", {**what, **times, "state": state, "run_s": run})
 
 
@@ -108,19 +108,19 @@ def test_the_sample_is_what_the_store_says(sample: Store) -> None:
     check(jobs, cluster)
 
 
-def test_the_sample_in_recorded_order_shows_no_server_overfull(sample: Store) -> None:
+def test_the_sample_in_recorded_order_shows_no_node_overfull(sample: Store) -> None:
     jobs, cluster = read_trace(sample)
-    assert (len(cluster.servers), cluster.total_gpus) == (21, 114)
+    assert (len(cluster.nodes), cluster.total_gpus) == (21, 114)
     owner = np.repeat(np.arange(jobs.segment_s.size), np.diff(jobs.piece_start))
     gang = np.repeat(jobs.gpus, np.diff(jobs.segment_start))
     assert np.array_equal(np.bincount(owner, jobs.piece_gpus), gang)
     start, end = (jobs.recorded_start[owner], (jobs.recorded_start + jobs.segment_s)[owner])
-    for server in range(21):
-        mine = jobs.piece_server == server
+    for node in range(21):
+        mine = jobs.piece_node == node
         t = np.concatenate([start[mine], end[mine]])
         change = np.concatenate([jobs.piece_gpus[mine], -jobs.piece_gpus[mine]])
         held = np.cumsum(change[np.lexsort((change, t))])
-        assert held.max() <= cluster.gpus[server]
+        assert held.max() <= cluster.gpus[node]
         assert held[-1] == 0
 
 
@@ -146,10 +146,10 @@ def test_quotas_and_racks_that_the_user_gives(sample: Store, sample_data: Path) 
     jobs, cluster = read_trace(sample, quotas={**given, "nobody": 1}, racks=racks)
     assert (cluster.quota_source, cluster.racks) == ("configured", ("r0", "r1", "r2"))
     assert dict(zip(jobs.queues, cluster.quota.tolist(), strict=True)) == given
-    assert {name: cluster.racks[r] for name, r in zip(cluster.servers, cluster.rack, strict=True)} == racks
+    assert {name: cluster.racks[r] for name, r in zip(cluster.nodes, cluster.rack, strict=True)} == racks
     assert cluster.notes == ("quotas of queues that no job is in: nobody",)
     _, again = read_trace(sample, racks=racks)
-    assert (again.servers, again.racks, again.quota_source) == (cluster.servers, cluster.racks, "inferred")
+    assert (again.nodes, again.racks, again.quota_source) == (cluster.nodes, cluster.racks, "inferred")
 
 
 @pytest.mark.parametrize("how", ["last", "span"])
@@ -216,7 +216,7 @@ def test_the_odd_jobs_of_a_philly_log(store: Store) -> None:
     assert (jobs.origin + timedelta(seconds=jobs.submit[hour])).isoformat() == "2017-11-04T23:00:00-07:00"
     assert jobs.recorded_start[jobs.segment_start[hour]] - jobs.submit[hour] == 5400
     assert jobs.eligible.tolist() == jobs.submit.tolist()
-    assert (cluster.servers, cluster.gpus.tolist()) == (("m1", "m2"), [1, 8])
+    assert (cluster.nodes, cluster.gpus.tolist()) == (("m1", "m2"), [1, 8])
 
 
 def test_requeues_preemptions_limits_and_holds(store: Store) -> None:
@@ -248,7 +248,7 @@ def test_requeues_preemptions_limits_and_holds(store: Store) -> None:
     assert jobs.segment_s.tolist() == [10, 20, 30, 10, 20]
     assert jobs.recorded_start.tolist() == [60, 80, 120, 60, 80]
     assert jobs.piece_start.tolist() == [0, 2, 3, 3, 3, 3]
-    assert (jobs.piece_server.tolist(), jobs.piece_gpus.tolist()) == ([0, 1, 0], [1, 1, 2])
+    assert (jobs.piece_node.tolist(), jobs.piece_gpus.tolist()) == ([0, 1, 0], [1, 1, 2])
     assert np.array_equal(jobs.time_limit, [3600, np.nan], equal_nan=True)
     assert (jobs.queues, jobs.queue.tolist()) == (("(none)", "q"), [0, 1])
     assert (jobs.users, jobs.user.tolist()) == (("u",), [0, -1])
@@ -259,8 +259,8 @@ def test_requeues_preemptions_limits_and_holds(store: Store) -> None:
         ("vision",), [0, -1], ("high",), [0, -1], [2, 0],
     )  # fmt: skip
     # the most that was held there at once
-    assert (cluster.servers, cluster.gpus.tolist()) == (("n1", "n2"), [2, 1])
-    assert "the GPUs of 2 servers are inferred" in cluster.notes[0]
+    assert (cluster.nodes, cluster.gpus.tolist()) == (("n1", "n2"), [2, 1])
+    assert "the GPUs of 2 nodes are inferred" in cluster.notes[0]
 
 
 def test_jobs_that_cannot_be_replayed(store: Store) -> None:
@@ -280,19 +280,19 @@ def test_jobs_that_cannot_be_replayed(store: Store) -> None:
     assert jobs.notes == (
         "2 of 8 jobs are replayed; left out: 2 ask for a fraction of a GPU, 1 asks for no GPUs, 1 has an unknown "
         "number of GPUs, 1 has an unknown start or end, 1 has no start in the log",
-        "left out 1 job larger than all servers of the trace that they may use",
+        "left out 1 job larger than all nodes of the trace that they may use",
     )
     assert cluster.notes == (
-        "1 machine without GPUs is left out",
+        "1 node without GPUs is left out",
         "the quotas of 1 queue are inferred: the most GPUs that each held at once; give them with --quotas",
-        "racks are unknown: all servers are assumed to share one",
+        "racks are unknown: all nodes are assumed to share one",
     )
     everything, _ = read_trace(store, own_cluster=False)
     assert everything.ids == ("good", "large")
     assert unplaceable(everything, cluster).tolist() == [1]
 
 
-def test_servers_queues_types_and_times_down(store: Store) -> None:
+def test_nodes_queues_types_and_times_down(store: Store) -> None:
     a_cluster(store)
     for name, rack, kind in (("n1", "r1", "a100"), ("n2", "r1", "v100"), ("n3", None, "v100")):
         fill(store, "machines", {"cluster": "c", "machine": name, "gpus_labelled": 8, "rack": rack, "gpu_type": kind})
@@ -317,53 +317,52 @@ def test_servers_queues_types_and_times_down(store: Store) -> None:
     a_job(store, "c", 7, (10, 20, "completed"), queue="q")
     jobs, cluster = read_trace(store)
     assert (jobs.gpu_types, jobs.gpu_type.tolist()) == (("a100", "v100"), [1, -1, -1])
-    assert "1 job names GPU types that no server has (tesla): it may use any type" in jobs.notes
+    assert "1 job names GPU types that no node has (tesla): it may use any type" in jobs.notes
     assert cluster.gpu_type.tolist() == [0, 1, 1]
     assert [cluster.racks[r] for r in cluster.rack] == ["r1", "r1", "(unknown rack of n3)"]
     assert (cluster.quota.tolist(), cluster.quota_source) == ([6, np.inf], "configured")
-    assert np.array_equal(cluster.queue_servers[0], [0, 2])
-    assert cluster.queue_servers[1] is None
+    assert np.array_equal(cluster.queue_nodes[0], [0, 2])
+    assert cluster.queue_nodes[1] is None
     assert np.array_equal(cluster.down, [[0, 85, np.inf], [1, 45, 75]])
     assert cluster.notes == (
         "1 of 2 queues has no quota",
-        "the racks of 1 of 3 servers are unknown: each counts as a separate rack",
-        "servers go down 2 times according to the log (DOWN, DRAIN); 1 of them to the end of the log, "
-        "assumed permanent",
+        "the racks of 1 of 3 nodes are unknown: each counts as a separate rack",
+        "nodes go down 2 times according to the log (DOWN, DRAIN); 1 of them to the end of the log, assumed permanent",
     )
     check(jobs, cluster)
 
 
-def test_where_cpus_count_jobs_and_servers_without_gpus_are_there(store: Store) -> None:
+def test_where_cpus_count_jobs_and_nodes_without_gpus_are_there(store: Store) -> None:
     a_cluster(store)
     for name, gpus, cpus in (("gpu1", 4, 32), ("cpu1", 0, 64), ("gpu2", 2, None), ("none", 0, None)):
         machine = {"cluster": "c", "machine": name, "gpus_labelled": gpus, "cpus": cpus}
         fill(store, "machines", machine | {"mem_mb": cpus and cpus * 1000})
     a_job(store, "train", 0, (0, 10, "completed"), gpus=2, cpus=8, mem_mb=500)
     a_job(store, "table", 1, (1, 5, "completed"), gpus=0, cpus=4)
-    jobs, servers = read_trace(store)
-    assert (jobs.ids, servers.servers) == (("train",), ("gpu1", "gpu2"))
+    jobs, nodes = read_trace(store)
+    assert (jobs.ids, nodes.nodes) == (("train",), ("gpu1", "gpu2"))
     assert "1 of 2 jobs is replayed; left out: 1 asks for no GPUs" in jobs.notes
-    jobs, servers = read_trace(store, resources=("gpu", "cpu", "mem"))
-    assert (jobs.ids, servers.servers) == (("train", "table"), ("cpu1", "gpu1", "gpu2"))
+    jobs, nodes = read_trace(store, resources=("gpu", "cpu", "mem"))
+    assert (jobs.ids, nodes.nodes) == (("train", "table"), ("cpu1", "gpu1", "gpu2"))
     assert jobs.cpus is not None
     assert jobs.mem_mb is not None
-    assert servers.cpus is not None
+    assert nodes.cpus is not None
     np.testing.assert_array_equal(jobs.cpus, [8, 4])
     np.testing.assert_array_equal(jobs.mem_mb, [500, np.nan])
-    np.testing.assert_array_equal(servers.gpus, [0, 4, 2])
-    np.testing.assert_array_equal(servers.cpus, [64, 32, np.nan])
-    check(jobs, servers, ("gpu", "cpu", "mem"))
+    np.testing.assert_array_equal(nodes.gpus, [0, 4, 2])
+    np.testing.assert_array_equal(nodes.cpus, [64, 32, np.nan])
+    check(jobs, nodes, ("gpu", "cpu", "mem"))
 
 
-def test_partitions_of_slurm_have_the_servers_that_their_jobs_ran_on(store: Store) -> None:
+def test_partitions_of_slurm_have_the_nodes_that_their_jobs_ran_on(store: Store) -> None:
     a_cluster(store)
     for name, queue, machine in (("1", "p", "n1"), ("2", "q", "n2"), ("3", "q", "n1")):
         a_job(store, name, 0, (1, 9, "completed"), queue=queue)
         placed(store, name, 0, **{machine: 1})
     jobs, cluster = read_trace(store)
-    assert [own.tolist() for own in cluster.queue_servers if own is not None] == [[0], [0, 1]]
+    assert [own.tolist() for own in cluster.queue_nodes if own is not None] == [[0], [0, 1]]
     assert (cluster.quota_source, cluster.gpus.tolist(), jobs.queues) == ("none", [2, 1], ("p", "q"))
-    assert any("the servers of 2 queues are inferred" in note for note in cluster.notes)
+    assert any("the nodes of 2 queues are inferred" in note for note in cluster.notes)
 
 
 def test_which_cluster(store: Store) -> None:
@@ -381,7 +380,7 @@ def test_which_cluster(store: Store) -> None:
     with pytest.raises(UsageError, match="no run time 'mean'"):
         read_trace(store, "c", "mean")  # type: ignore[arg-type]
     jobs, cluster = read_trace(store, "c")
-    assert (jobs.size, cluster.total_gpus, cluster.notes[0]) == (1, 0, "the log names no servers")
+    assert (jobs.size, cluster.total_gpus, cluster.notes[0]) == (1, 0, "the log names no nodes")
 
 
 def test_the_real_philly_trace(root: Path, tmp_path: Path) -> None:
@@ -398,7 +397,7 @@ def test_the_real_philly_trace(root: Path, tmp_path: Path) -> None:
     duration, gpus = (
         np.array([float(lines[line][lines[0].index(name)]) for line in place]) for name in ("duration", "num_gpus")
     )
-    assert (jobs.size, len(jobs.queues), len(cluster.servers)) == (82_247, 15, 0)
+    assert (jobs.size, len(jobs.queues), len(cluster.nodes)) == (82_247, 15, 0)
     assert np.isnan(jobs.recorded_start).all()
     assert np.array_equal(jobs.segment_s, duration)
     assert np.array_equal(jobs.gpus, gpus)

@@ -32,7 +32,7 @@ DAY = 86_400
 
 
 def ragged() -> Workload:
-    """Three jobs of 1, 3 and 2 segments, placed on 1, 0, 2, 1, 3 and 1 servers."""
+    """Three jobs of 1, 3 and 2 segments, placed on 1, 0, 2, 1, 3 and 1 nodes."""
     starts = np.array([0, 1, 1, 3, 4, 7, 8])
     return replace(
         make_workload([0, 10, 20], [0] * 3, [4, 4, 4], queue=[0, 1, 0], queues=("a", "b")),
@@ -42,7 +42,7 @@ def ragged() -> Workload:
         segment_fails=np.array([False, True, True, False, True, False]),
         recorded_start=np.array([1.0, 11, 41, 71, 31, 62]),
         piece_start=starts,
-        piece_server=np.arange(8),
+        piece_node=np.arange(8),
         piece_gpus=np.arange(8) + 10,
     )
 
@@ -61,7 +61,7 @@ def test_taken_jobs_bring_all_that_is_theirs() -> None:
     assert some.segment_fails.tolist() == [True, True, False, True, False]
     assert some.recorded_start.tolist() == [11, 41, 71, 31, 62]
     assert some.piece_start.tolist() == [0, 0, 2, 3, 6, 7]
-    assert some.piece_server.tolist() == [1, 2, 3, 4, 5, 6, 7]
+    assert some.piece_node.tolist() == [1, 2, 3, 4, 5, 6, 7]
     assert some.piece_gpus.tolist() == [11, 12, 13, 14, 15, 16, 17]
     assert some.depends.tolist() == [[1, 0]]
     assert some.notes == ("two of three", "1 dependency on jobs outside the replay is dropped")
@@ -93,7 +93,7 @@ def test_all_or_none_can_be_taken() -> None:
 
 def test_forgotten_placements() -> None:
     bare = forget_placement(ragged())
-    assert (bare.piece_start.tolist(), bare.piece_server.size, len(bare.notes)) == ([0] * 7, 0, 1)
+    assert (bare.piece_start.tolist(), bare.piece_node.size, len(bare.notes)) == ([0] * 7, 0, 1)
     assert forget_placement(bare) is bare
 
 
@@ -239,8 +239,8 @@ def test_drawn_jobs_bring_their_segments_and_pieces(n: int, seed: int, placed: b
         assert np.array_equal(after.segment_s[mine], before.segment_s[theirs])
         for a, b in zip(range(mine.start, mine.stop), range(theirs.start, theirs.stop), strict=True):
             assert np.array_equal(
-                after.piece_server[slice(*after.piece_start[a : a + 2])],
-                before.piece_server[slice(*before.piece_start[b : b + 2])],
+                after.piece_node[slice(*after.piece_start[a : a + 2])],
+                before.piece_node[slice(*before.piece_start[b : b + 2])],
             )
     assert (np.diff(after.submit) >= 0).all()
 

@@ -41,7 +41,7 @@ def test_each_segment_has_the_reason_of_its_attempt() -> None:
         "infrastructure", None, None,
     ]  # fmt: skip
     assert found.confidence.tolist() == [0.8, 0.0, 0.0]
-    assert [SHOWS[code] for code in found.shows.tolist()] == ["machine or service", "not known", "not known"]
+    assert [SHOWS[code] for code in found.shows.tolist()] == ["node or service", "not known", "not known"]
     assert found.may_pass.tolist() == [True, True, True]
     assert get_args(Place) == SHOWS
 

@@ -12,7 +12,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.inputs.check import check, unplaceable
-from gpuctl.replay.inputs.clusters import add_servers, parse_cluster
+from gpuctl.replay.inputs.clusters import add_nodes, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.resources import parse_per_gpu, parse_resources, tell
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 ALL = ("gpu", "cpu", "mem")
 HEADER = "job_id,submit_time,duration,num_gpus,num_cpus,mem_mb,vc,user"
-SERVERS = """
-[[servers]]
+NODES = """
+[[nodes]]
 count = 2
 gpus = 2
 cpus = 6
 mem_mb = 1000
-[[servers]]
+[[nodes]]
 name = "cpu"
 gpus = 0
 cpus = 4
@@ -46,11 +46,11 @@ def jobs(folder: Path, *rows: str, resources: tuple[str, ...] = ALL) -> Workload
 
 
 def replayed(
-    workload: Workload, folder: Path, servers: str = SERVERS, policy: str = "fifo-skip", how: str | None = None,
+    workload: Workload, folder: Path, nodes: str = NODES, policy: str = "fifo-skip", how: str | None = None,
     **params: str,
 ) -> Outcome:  # fmt: skip
     path = folder / "cluster.toml"
-    path.write_text(servers)
+    path.write_text(nodes)
     cluster = parse_cluster(str(path), workload)
     models = (rates("recorded", workload, cluster), overhead("none", workload, cluster))
     simulation = Simulation(workload, cluster, find(policy)(params), Settings(*models, placement=how, resources=ALL))
@@ -63,14 +63,14 @@ def starts(outcome: Outcome) -> dict[str, float]:
 
 
 def places(outcome: Outcome) -> list[tuple[int, ...]]:
-    return list(outcome.pieces.select("row", "server", "gpus", "cpus", "mem_mb").iter_rows())
+    return list(outcome.pieces.select("row", "node", "gpus", "cpus", "mem_mb").iter_rows())
 
 
 def test_a_job_starts_where_all_it_asks_for_is_free(tmp_path: Path) -> None:
     work = jobs(tmp_path, "a,0,10,1,4,100,x,", "b,0,10,0,8,,x,", "c,1,10,1,2,500,y,", "d,2,5,2,3,7,y,", "e,2,1,1,1,,y,")
     outcome = replayed(work, tmp_path)
-    # a leaves 2 CPUs on the first server; b, without GPUs, has 6 CPUs of the second and 2 of the third; c is beside a;
-    # d finds 2 GPUs on the second server but no CPU until b ends, and so does e
+    # a leaves 2 CPUs on the first node; b, without GPUs, has 6 CPUs of the second and 2 of the third; c is beside a;
+    # d finds 2 GPUs on the second node but no CPU until b ends, and so does e
     assert starts(outcome) == {"a": 0, "b": 0, "c": 1, "d": 10, "e": 10}
     assert places(outcome) == [
         (0, 0, 1, 4.0, 100), (1, 1, 0, 6.0, 0), (1, 2, 0, 2.0, 0), (2, 0, 1, 2.0, 500), (3, 1, 2, 3.0, 7),
@@ -78,33 +78,33 @@ def test_a_job_starts_where_all_it_asks_for_is_free(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_gang_over_several_servers_takes_equal_parts(tmp_path: Path) -> None:
-    servers = "[[servers]]\ncount = 3\ngpus = 4\ncpus = 10\nmem_mb = 100\n"
+def test_a_gang_over_several_nodes_takes_equal_parts(tmp_path: Path) -> None:
+    nodes = "[[nodes]]\ncount = 3\ngpus = 4\ncpus = 10\nmem_mb = 100\n"
     # 5 GPUs with 20 CPUs: 4 CPUs a GPU, so that 10 CPUs go with 2 GPUs
     work = jobs(tmp_path, "a,0,10,5,20,101,x,")
-    outcome = replayed(work, tmp_path, servers)
+    outcome = replayed(work, tmp_path, nodes)
     assert places(outcome) == [(0, 0, 2, 8.0, 41), (0, 1, 2, 8.0, 41), (0, 2, 1, 4.0, 21)]
-    assert places(replayed(work, tmp_path, servers, how="consolidate")) == places(outcome)
-    spread = places(replayed(jobs(tmp_path, "a,0,10,2,20,,x,"), tmp_path, servers, how="spread"))
+    assert places(replayed(work, tmp_path, nodes, how="consolidate")) == places(outcome)
+    spread = places(replayed(jobs(tmp_path, "a,0,10,2,20,,x,"), tmp_path, nodes, how="spread"))
     assert spread == [(0, 0, 1, 10.0, 0), (0, 1, 1, 10.0, 0)]
 
 
-def test_a_gang_that_fills_a_server_exactly_fits_though_its_parts_are_no_whole_numbers(tmp_path: Path) -> None:
-    servers = "[[servers]]\ngpus = 3\ncpus = 10\nmem_mb = 100\n"
-    assert starts(replayed(jobs(tmp_path, "a,0,10,3,10,100,x,"), tmp_path, servers)) == {"a": 0}
+def test_a_gang_that_fills_a_node_exactly_fits_though_its_parts_are_no_whole_numbers(tmp_path: Path) -> None:
+    nodes = "[[nodes]]\ngpus = 3\ncpus = 10\nmem_mb = 100\n"
+    assert starts(replayed(jobs(tmp_path, "a,0,10,3,10,100,x,"), tmp_path, nodes)) == {"a": 0}
 
 
-def test_servers_that_go_down_take_their_cpus_with_them(tmp_path: Path) -> None:
-    down = SERVERS + '[[down]]\nserver = "cpu"\nfrom_s = 0\nuntil_s = 50\n'
+def test_nodes_that_go_down_take_their_cpus_with_them(tmp_path: Path) -> None:
+    down = NODES + '[[down]]\nnode = "cpu"\nfrom_s = 0\nuntil_s = 50\n'
     work = jobs(tmp_path, "a,1,10,0,16,,x,", "b,1,10,0,12,,x,")
-    # 16 CPUs are all there are; while the third server is down there are 12
+    # 16 CPUs are all there are; while the third node is down there are 12
     assert starts(replayed(work, tmp_path, down)) == {"a": 50, "b": 1}
 
 
 def test_what_does_not_count_bounds_nothing(tmp_path: Path) -> None:
     work = jobs(tmp_path, "a,0,10,1,99,1,x,", "b,0,10,1,1,9999,x,")
     path = tmp_path / "cluster.toml"
-    path.write_text(SERVERS)
+    path.write_text(NODES)
     cluster = parse_cluster(str(path), work)
     assert unplaceable(work, cluster).tolist() == []
     assert unplaceable(work, cluster, ("gpu", "cpu")).tolist() == [0]
@@ -115,12 +115,12 @@ def test_what_does_not_count_bounds_nothing(tmp_path: Path) -> None:
 
 def test_defaults_are_only_those_that_were_asked_for_and_are_told(tmp_path: Path) -> None:
     work = jobs(tmp_path, "a,0,10,2,,,x,", "b,0,10,0,,,x,", "c,0,10,1,1,5,x,")
-    (tmp_path / "cluster.toml").write_text(SERVERS)
+    (tmp_path / "cluster.toml").write_text(NODES)
     cluster = parse_cluster(str(tmp_path / "cluster.toml"), work)
-    plain, servers = tell(work, cluster, ALL, None)
+    plain, nodes = tell(work, cluster, ALL, None)
     assert "2 of 3 jobs do not say CPUs: they ask for none" in plain.notes
     assert "2 of 3 jobs do not say memory: they ask for none" in plain.notes
-    assert "the memory of 1 server are not known and bound nothing there" in servers.notes
+    assert "the memory of 1 node are not known and bound nothing there" in nodes.notes
     filled, _ = tell(work, cluster, ALL, parse_per_gpu("6,50"))
     assert filled.cpus is not None
     assert filled.mem_mb is not None
@@ -140,7 +140,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     for text in ("6", "6,x", "-1,5", "6,nan"):
         with pytest.raises(UsageError, match="not understood"):
             parse_per_gpu(text)
-    with pytest.raises(UsageError, match="the CPUs of no server"):
+    with pytest.raises(UsageError, match="the CPUs of no node"):
         tell(work, parse_cluster("2x2", work), ALL, None)
     with pytest.raises(UsageError, match="do not count"):
         tell(work, parse_cluster("2x2", work), ("gpu",), (6, 50))
@@ -153,7 +153,7 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="at least 1"):
         jobs(tmp_path, "a,0,10,0,1,4,x,", resources=("gpu",))
     with pytest.raises(InputError, match="cpus: found it beside"):
-        replayed(work, tmp_path, "cpus = 4\n" + SERVERS)
+        replayed(work, tmp_path, "cpus = 4\n" + NODES)
 
 
 def test_without_resources_the_columns_are_not_read(tmp_path: Path) -> None:
@@ -162,16 +162,16 @@ def test_without_resources_the_columns_are_not_read(tmp_path: Path) -> None:
     assert work.notes == ("jobs.csv: columns that are not read: num_cpus, mem_mb",)
 
 
-def test_added_servers_have_what_those_like_them_have(tmp_path: Path) -> None:
+def test_added_nodes_have_what_those_like_them_have(tmp_path: Path) -> None:
     work = jobs(tmp_path, "a,0,10,2,1,4,x,")
-    (tmp_path / "cluster.toml").write_text(SERVERS)
+    (tmp_path / "cluster.toml").write_text(NODES)
     cluster = parse_cluster(str(tmp_path / "cluster.toml"), work)
-    more, other = add_servers(cluster, "1"), add_servers(cluster, "1x8")
+    more, other = add_nodes(cluster, "1"), add_nodes(cluster, "1x8")
     assert more.cpus is not None
     assert other.cpus is not None
     assert more.cpus.tolist() == [6, 6, 4, 6]
     assert np.isnan(other.cpus[3])
-    assert add_servers(parse_cluster("2x2", work), "1").cpus is None
+    assert add_nodes(parse_cluster("2x2", work), "1").cpus is None
 
 
 def test_a_pool_has_cpus_and_memory(tmp_path: Path) -> None:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 SPEEDS = (
     "job_class,gpu_type,speed,speed_in_rack,speed_across_racks\n,V100,1,,\n,K80,.25,,\nlm,V100,1,.5,.2\nlm,K80,.5,,\n"
 )
-SERVERS = """
-servers = [{name = "v", gpus = 2, gpu_type = "V100", rack = "a"}, {name = "k", gpus = 4, gpu_type = "K80", rack = "a"},
+NODES = """
+nodes = [{name = "v", gpus = 2, gpu_type = "V100", rack = "a"}, {name = "k", gpus = 4, gpu_type = "K80", rack = "a"},
            {name = "w", gpus = 2, gpu_type = "V100", rack = "b"}]
 """
 V, K, W = range(3)
@@ -45,7 +45,7 @@ Case = tuple["Workload", "Cluster", Settings]
 @pytest.fixture
 def case(tmp_path: Path) -> Callable[..., Case]:
     def made(jobs: str, speeds: str = SPEEDS, cost: str = "none") -> Case:
-        for name, text in (("jobs.csv", jobs), ("speeds.csv", speeds), ("servers.toml", SERVERS)):
+        for name, text in (("jobs.csv", jobs), ("speeds.csv", speeds), ("servers.toml", NODES)):
             (tmp_path / name).write_text(text)
         workload = read_jobs(tmp_path / "jobs.csv")
         cluster = parse_cluster(str(tmp_path / "servers.toml"), workload)
@@ -70,10 +70,10 @@ class Puts(PythonPolicy):
 
     def decide(self, view: View) -> None:
         for job in list(view.waiting):
-            view.start(job, servers=self.where[job])
-        for second, job, servers in self.moves:
+            view.start(job, nodes=self.where[job])
+        for second, job, nodes in self.moves:
             if view.now == second:
-                assert view.migrate(job, servers)
+                assert view.migrate(job, nodes)
         type(self).rates.append((view.now, [view.rate(job) for job in view.gpus]))
 
     rates: Any
@@ -96,7 +96,7 @@ def test_a_job_is_as_fast_as_its_class_is_on_the_slowest_type_that_it_holds(case
     outcome = run(put(({K: 2}, {K: 1}, {V: 1, K: 1})), *made)
     assert ends(outcome) == [200.0, 400.0, 400.0]
     assert violations(outcome, *made) == []
-    # one server, two of one rack, two racks
+    # one node, two of one rack, two racks
     far = "job_id,submit_time,duration,num_gpus,job_class\na,0,100,1,lm\nb,0,100,2,lm\nc,0,100,2,lm\n"
     assert ends(run(put(({V: 1}, {V: 1, K: 1}, {K: 1, W: 1})), *case(far))) == [100.0, 200.0, 500.0]
     fast = far.replace("b,0,100,2,lm\n", "")
@@ -138,7 +138,7 @@ def test_what_a_policy_sees_of_types_and_classes(case: Callable[..., Case]) -> N
             wrong()
 
 
-def test_a_job_that_needs_a_type_suits_servers_of_that_type_only(case: Callable[..., Case]) -> None:
+def test_a_job_that_needs_a_type_suits_nodes_of_that_type_only(case: Callable[..., Case]) -> None:
     policy = put(({K: 1}, {W: 1}))
     run(policy, *case("job_id,submit_time,duration,num_gpus,gpu_type\na,0,100,1,\nb,0,100,1,V100\n"))
     assert [[policy.view.suits(job, k) for k in (V, K, W)] for job in range(2)] == [[True] * 3, [True, False, True]]
@@ -148,7 +148,7 @@ def test_where_run_times_were_recorded_a_replay_there_takes_as_long_as_recorded(
     workload, cluster, shared = case("job_id,submit_time,duration,num_gpus,job_class\na,0,100,2,lm\nb,0,60,1,\n")
     # a ran on K80, b on V100
     workload = replace(
-        workload, piece_start=np.array([0, 1, 2]), piece_server=np.array([K, V]), piece_gpus=np.array([2, 1])
+        workload, piece_start=np.array([0, 1, 2]), piece_node=np.array([K, V]), piece_gpus=np.array([2, 1])
     )
     shared = replace(shared, rates=rates(SpeedTable("t", "t", TABLE), workload, cluster))
     assert ends(run(put(({K: 2}, {V: 1})), workload, cluster, shared)) == [100.0, 60.0]
@@ -217,19 +217,19 @@ def test_a_gang_larger_than_the_gpus_on_which_it_runs_is_found_before_the_replay
 
 
 class Lends(Puts):
-    """Tries to lend the K80 server to those of V100, and says whether it could."""
+    """Tries to lend the K80 node to those of V100, and says whether it could."""
 
     def begin(self, view: View) -> None:
         super().begin(view)
         type(self).lent = []
 
     def decide(self, view: View) -> None:
-        type(self).lent.append(view.loan(K, view.server_class(V)))
+        type(self).lent.append(view.loan(K, view.node_class(V)))
 
     lent: Any
 
 
-def test_a_server_is_not_lent_to_a_class_of_which_some_jobs_do_not_run_on_it(case: Callable[..., Case]) -> None:
+def test_a_node_is_not_lent_to_a_class_of_which_some_jobs_do_not_run_on_it(case: Callable[..., Case]) -> None:
     jobs = "job_id,submit_time,duration,num_gpus,job_class,gpu_type\na,0,9,1,lm,V100\n"
     for speeds, expected in ((SPEEDS, True), (SPEEDS.replace("lm,K80,.5", "lm,K80,0"), False)):
         policy = type("LendsIt", (Lends,), {})()

@@ -106,7 +106,7 @@ def test_all_policies_of_a_comparison_have_one_set_of_speeds(tmp_path: Path) -> 
         replay(workload, cluster, names, own_speeds=True)[0].jobs["end_s"].to_list()
         for names in ([("fifo", {})], [("fifo", {}), ("optimus", {})])
     )
-    # c is on the servers of two racks at best of 4 GPUs: its run time is for one rack
+    # c is on the nodes of two racks at best of 4 GPUs: its run time is for one rack
     assert alone == [10, 101, 102]
     assert beside == [10, 101, 202]
     chosen = replay(workload, cluster, [("fifo", {}), ("optimus", {})])[0].jobs["end_s"].to_list()
@@ -124,12 +124,12 @@ def test_one_table_has_one_set_of_speeds_and_marks_what_is_derived(root: Path, p
         pytest.skip("the jobs are not here")
     workload = read_jobs(root / path)
     cluster = in_racks(parse_cluster("16x8", workload), "16x8", 4)
-    # whoever may borrow them, large servers of an inference cluster make no job's run time that of another place
+    # whoever may borrow them, large nodes of an inference cluster make no job's run time that of another place
     cluster = dataclasses.replace(cluster, inference=parse_inference("4x96", None))
     task = Task(workload, cluster, Models(own_speeds=True), tuple((name, {}) for name in POLICIES))
     known = traits(workload)
     places = np.stack([np.ones(workload.size), known.eff_rack, known.eff_cross], axis=1)
-    # a gang's run time is that on its best place: one server up to 8, one rack up to 32
+    # a gang's run time is that on its best place: one node up to 8, one rack up to 32
     best = np.where(workload.gpus <= 8, 0, np.where(workload.gpus <= 32, 1, 2))
     places /= places[np.arange(workload.size), best][:, None]
     for number, name in enumerate(POLICIES):
@@ -149,7 +149,7 @@ def test_one_table_has_one_set_of_speeds_and_marks_what_is_derived(root: Path, p
         once = once.filter(pl.col("max_gpus") == pl.col("gpus"))
         rows = outcome.attempts.with_row_index("row").join(once, left_on="job", right_on="job_number")
         rack = pl.Series("rack", cluster.rack)
-        pieces = outcome.pieces.with_columns(rack.gather(outcome.pieces["server"]))
+        pieces = outcome.pieces.with_columns(rack.gather(outcome.pieces["node"]))
         racks = pieces.group_by("row").agg(pl.len().alias("there"), pl.col("rack").n_unique())
         rows = rows.join(racks, on="row")
         level = np.where(rows["there"] == 1, 0, np.where(rows["rack"] == 1, 1, 2))
@@ -211,12 +211,12 @@ def test_speed_is_for_the_best_place_of_the_gang(tmp_path: Path) -> None:
     assert speed == pytest.approx(np.array([[1, 0.8, 0.4], [1.25, 1, 0.5], [2.5, 2, 1]]))
 
 
-def test_racks_go_through_all_groups_of_servers(tmp_path: Path) -> None:
+def test_racks_go_through_all_groups_of_nodes(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "job_id,submit_time,duration,num_gpus", "a,0,10,4")
     cluster = in_racks(parse_cluster("6x4+2x8", workload), "6x4+2x8", 4)
     assert cluster.rack.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert cluster.racks == ("rack1", "rack2")
-    with pytest.raises(UsageError, match="says itself where its servers are"):
+    with pytest.raises(UsageError, match="says itself where its nodes are"):
         in_racks(parse_cluster("pool:8", workload), "pool:8", 4)
 
 

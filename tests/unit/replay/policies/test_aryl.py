@@ -15,11 +15,11 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.contract.conformance import random_case, run, violations
 from gpuctl.replay.models.inference import Inference, late, parse_inference
 from gpuctl.replay.policies import find
-from gpuctl.replay.policies.elastic.borrowing_kernel import ARYL, HOST, MEMBER, NODE, Borrowing, cheapest, clear
+from gpuctl.replay.policies.elastic.borrowing_kernel import ARYL, HOST, MEMBER, SHARE, Borrowing, cheapest, clear
 from gpuctl.replay.policies.elastic.knapsack_kernel import knapsack
 from gpuctl.replay.results import metrics
 from gpuctl.replay.run import replay
-from tests.elastic_cases import CLUSTERS, ORACLES, agrees, random_jobs, recorded, servers_of, simulated, slow
+from tests.elastic_cases import CLUSTERS, ORACLES, agrees, nodes_of, random_jobs, recorded, simulated, slow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -75,9 +75,9 @@ def test_as_the_slow_reference_does(seed: int, tmp_path: Path) -> None:
 def test_without_loans_and_growth_it_is_sjf(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     random_jobs(path, np.random.default_rng(3), most=6)
-    workload, servers = servers_of(path, "2x4+2x8", 2)
+    workload, nodes = nodes_of(path, "2x4+2x8", 2)
     neither = ("aryl", {"loan": "0", "elastic": "0"})
-    ours, sjf = replay(workload, servers, [neither, ("sjf", {"skip": "1"})], own_speeds=False)
+    ours, sjf = replay(workload, nodes, [neither, ("sjf", {"skip": "1"})], own_speeds=False)
     assert ours.jobs["start_s"].to_list() == pytest.approx(sjf.jobs["start_s"].to_list())
     assert ours.jobs["end_s"].to_list() == pytest.approx(sjf.jobs["end_s"].to_list())
 
@@ -96,14 +96,14 @@ def test_as_recorded(case: str) -> None:
     load, params = CASES[case]
     size = case.split("_", maxsplit=1)[0]
     count = 4 if size == "small" else 16
-    servers = 8 if size == "small" else 16
+    nodes = 8 if size == "small" else 16
     folder = ORACLES / "aryl"
-    lent = parse_inference(f"{servers}x8", folder / f"{load}.csv")
+    lent = parse_inference(f"{nodes}x8", folder / f"{load}.csv")
     jobs = folder / f"{size}_input.csv"
     outcome = simulated("aryl", jobs, f"{count}x8", count, params, lent)
     expected = recorded(folder / f"{case}_expected.csv")
     assert agrees(outcome, expected) == []
-    found = metrics.rhos(outcome, *servers_of(jobs, f"{count}x8", count))
+    found = metrics.rhos(outcome, *nodes_of(jobs, f"{count}x8", count))
     order = outcome.jobs.select("job").join(expected, on="job", maintain_order="left")
     for name in ("rho", "rho_demand"):
         assert found[name] == pytest.approx(order[name].to_numpy(), rel=2e-6, abs=1e-6)
@@ -135,19 +135,21 @@ def test_knapsacks_worked_out_by_hand(name: str) -> None:
     assert {room: counts(whole, room) for room in by_room} == by_room
 
 
-def reclaimed(jobs: list[set[int]], servers: int, back: int) -> tuple[int, list[int], list[float]]:
-    """Jobs preempted, servers given back and what each would have cost at first; jobs have a base worker on each."""
-    at = [(job, server) for job, own in enumerate(jobs) for server in own]
+def reclaimed(jobs: list[set[int]], nodes: int, back: int) -> tuple[int, list[int], list[float]]:
+    """Jobs preempted, nodes given back and what each would have cost at first; jobs have a base worker on each."""
+    at = [(job, node) for job, own in enumerate(jobs) for node in own]
     size = len(at) + 1
-    nodes = records(size, NODE)
-    members, hosts, p = records(len(jobs), MEMBER), records(servers, HOST), records(1, ARYL)
+    shares = records(size, SHARE)
+    members, hosts, p = records(len(jobs), MEMBER), records(nodes, HOST), records(1, ARYL)
     members.first, hosts.lent, p.line, p.spare = -1, 1, len(jobs), size - 1
     sizes = {name: (1,) * dimensions for name, (_, dimensions) in Borrowing.fields.items()}
-    m = Borrowing(**{**sizes, "p": p, "hosts": hosts, "members": members, "nodes": nodes, "line": np.arange(len(jobs))})
-    for k, (job, server) in enumerate(at):
-        m.nodes[k].server, m.nodes[k].fixed, m.nodes[k].next = server - 1, 1, m.members[job].first
+    m = Borrowing(
+        **{**sizes, "p": p, "hosts": hosts, "members": members, "shares": shares, "line": np.arange(len(jobs))}
+    )
+    for k, (job, node) in enumerate(at):
+        m.shares[k].node, m.shares[k].fixed, m.shares[k].next = node - 1, 1, m.members[job].first
         m.members[job].first = k
-        m.hosts[server - 1].fixed += 1
+        m.hosts[node - 1].fixed += 1
     picks, gone, costs = [], 0, []
     for _ in range(back):
         pick = int(cheapest(m))
@@ -160,15 +162,15 @@ def reclaimed(jobs: list[set[int]], servers: int, back: int) -> tuple[int, list[
     return gone, picks, costs
 
 
-def fewest(jobs: list[set[int]], servers: int, back: int) -> int:
-    """The fewest jobs that must be preempted, by SciPy's HiGHS: x = servers that go back, y = jobs preempted."""
-    cost = np.append(np.zeros(servers), np.ones(len(jobs)))
-    rows = [np.append(np.ones(servers), np.zeros(len(jobs)))]
+def fewest(jobs: list[set[int]], nodes: int, back: int) -> int:
+    """The fewest jobs that must be preempted, by SciPy's HiGHS: x = nodes that go back, y = jobs preempted."""
+    cost = np.append(np.zeros(nodes), np.ones(len(jobs)))
+    rows = [np.append(np.ones(nodes), np.zeros(len(jobs)))]
     low = [float(back)]
     for number, job in enumerate(jobs):
-        for server in job:
-            row = np.zeros(servers + len(jobs))
-            row[servers + number], row[server - 1] = 1, -1
+        for node in job:
+            row = np.zeros(nodes + len(jobs))
+            row[nodes + number], row[node - 1] = 1, -1
             rows.append(row)
             low.append(0.0)
     best = milp(cost, constraints=LinearConstraint(np.array(rows), low), integrality=1, bounds=Bounds(0, 1))
@@ -182,12 +184,12 @@ RECLAIM = {
 
 
 @pytest.mark.parametrize("name", RECLAIM)
-def test_servers_given_back_as_worked_out_by_hand(name: str) -> None:
-    jobs, servers, back, order, gone, best, costs = RECLAIM[name]
-    found = reclaimed(jobs, servers, back)
+def test_nodes_given_back_as_worked_out_by_hand(name: str) -> None:
+    jobs, nodes, back, order, gone, best, costs = RECLAIM[name]
+    found = reclaimed(jobs, nodes, back)
     assert found[:2] == (gone, order)
     assert found[2] == pytest.approx(costs)
-    assert fewest(jobs, servers, back) == best
+    assert fewest(jobs, nodes, back) == best
 
 
 def test_the_greedy_rule_preempts_hardly_more_jobs_than_the_optimum() -> None:
@@ -206,7 +208,7 @@ def test_a_day_of_inference() -> None:
     assert (lent.time_s[:3].tolist(), lent.free[:3].tolist()) == ([0, 19500, 27000], [4, 3, 2])
 
 
-def test_servers_that_go_back_too_late_are_counted() -> None:
+def test_nodes_that_go_back_too_late_are_counted() -> None:
     lent = Inference(np.array([8, 8]), np.array([0.0, 100.0, 900.0]), np.array([2, 1, 2]))
     loans = [(0.0, 1, True), (0.0, 2, True), (300.0, 1, False)]
     assert late(lent, loans, 1000.0) == (1, 200.0)
@@ -214,11 +216,11 @@ def test_servers_that_go_back_too_late_are_counted() -> None:
 
 
 @pytest.mark.parametrize("seed", range(9))
-def test_nobody_is_on_servers_that_are_not_on_loan(seed: int) -> None:
+def test_nobody_is_on_nodes_that_are_not_on_loan(seed: int) -> None:
     workload, cluster, settings = random_case(seed)
     draw = np.random.default_rng(seed)
     if cluster.pool:
-        pytest.skip("servers cannot be lent to a pool")
+        pytest.skip("nodes cannot be lent to a pool")
     lent = Inference(draw.choice([3, 8], 4), np.cumsum(draw.integers(1, 12, 12)) * 1.0, draw.integers(0, 5, 12))
     case = (
         dataclasses.replace(workload, max_gpus=workload.gpus * 2, min_gpus=workload.gpus),
@@ -230,7 +232,7 @@ def test_nobody_is_on_servers_that_are_not_on_loan(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"), [("t,n\n0,1\n", "t,n"), ("time_s,servers_free\n5,1\n5,2\n", "5,2"), ("", "''")]
+    ("text", "found"), [("t,n\n0,1\n", "t,n"), ("time_s,nodes_free\n5,1\n5,2\n", "5,2"), ("", "''")]
 )
 def test_a_load_that_is_none_is_refused_with_its_line(text: str, found: str, tmp_path: Path) -> None:
     path = tmp_path / "load.csv"

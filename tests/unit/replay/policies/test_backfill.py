@@ -35,14 +35,14 @@ def starts(
     policy: str,
     params: Mapping[str, str] | None = None,
     *,
-    servers: Sequence[int] = (5,),
+    nodes: Sequence[int] = (5,),
     placement: str | None = None,
     limits: bool = False,
     down: Sequence[tuple[float, float, float]] = (),
 ) -> list[float]:
     """When each job starts first."""
     work = jobs_of(rows)
-    on = cluster(servers, work, pool=len(servers) == 1)
+    on = cluster(nodes, work, pool=len(nodes) == 1)
     on = replace(on, down=np.array(down, np.float64)) if down else on
     models = Settings(rates("recorded", work, on), overhead("none", work, on), placement, limits=limits)
     done = Simulation(work, on, find(policy)(params or {}), models)
@@ -105,22 +105,22 @@ def test_jobs_without_a_limit_are_planned_for_a_year(policy: str) -> None:
 
 
 @pytest.mark.parametrize("policy", BOTH)
-def test_a_head_that_fits_on_no_server_that_is_up_keeps_nobody_waiting(policy: str) -> None:
+def test_a_head_that_fits_on_no_node_that_is_up_keeps_nobody_waiting(policy: str) -> None:
     down = [(1, 5, 500)]
     rows = [(0, 4, 2, 4), (10, 10, 4, 10), (20, 1000, 1, 1000)]
-    assert starts(rows, policy, servers=(2, 2), down=down) == [0, 1020, 20]
+    assert starts(rows, policy, nodes=(2, 2), down=down) == [0, 1020, 20]
 
 
-def test_on_servers_the_head_keeps_a_place_not_a_number() -> None:
-    # two servers of 4, each with 1 free; the head needs 4 on one of them: at 10 the first server has them. Of two jobs
-    # of 1 GPU for 100 s one may go to the second server; by count there would be room for neither (8 - 3 - 4 = 1) …
+def test_on_nodes_the_head_keeps_a_place_not_a_number() -> None:
+    # two nodes of 4, each with 1 free; the head needs 4 on one of them: at 10 the first node has them. Of two jobs
+    # of 1 GPU for 100 s one may go to the second node; by count there would be room for neither (8 - 3 - 4 = 1) …
     rows = [(0, 10, 3, 10), (0, 200, 3, 200), (0, 5, 4, 5), (0, 100, 1, 100), (0, 100, 1, 100)]
-    assert starts(rows, "easy", servers=(4, 4), placement="consolidate") == [0, 0, 10, 0, 15]
-    assert starts(rows, "conservative", servers=(4, 4), placement="consolidate") == [0, 0, 10, 0, 15]
-    # … and with one of 2 GPUs less on the second server, where a count says 3, still for one of 1 only
+    assert starts(rows, "easy", nodes=(4, 4), placement="consolidate") == [0, 0, 10, 0, 15]
+    assert starts(rows, "conservative", nodes=(4, 4), placement="consolidate") == [0, 0, 10, 0, 15]
+    # … and with one of 2 GPUs less on the second node, where a count says 3, still for one of 1 only
     rows = [(0, 10, 3, 10), (0, 200, 2, 200), (0, 5, 4, 5), (0, 100, 1, 100), (0, 100, 1, 100), (0, 100, 1, 100)]
     for policy in BOTH:
-        assert starts(rows, policy, servers=(4, 4), placement="consolidate") == [0, 0, 10, 0, 0, 15]
+        assert starts(rows, policy, nodes=(4, 4), placement="consolidate") == [0, 0, 10, 0, 0, 15]
 
 
 def test_queues_at_their_quotas() -> None:
@@ -135,7 +135,7 @@ def test_queues_at_their_quotas() -> None:
 
 def test_a_pass_for_each_event_only_counts() -> None:
     with pytest.raises(UsageError, match="passes=event counts GPUs only"):
-        starts([(0, 1, 1, 1)], "easy", {"passes": "event"}, servers=(4, 4), placement="consolidate")
+        starts([(0, 1, 1, 1)], "easy", {"passes": "event"}, nodes=(4, 4), placement="consolidate")
 
 
 @pytest.mark.parametrize("policy", BOTH)

@@ -76,14 +76,14 @@ def test_the_first_job_of_a_queue_or_the_first_that_fits(tmp_path: Path) -> None
     assert starts(found) == {"a1": 0, "b2": 1, "b1": 10}
 
 
-def test_shares_are_those_of_the_servers_that_are_up(tmp_path: Path) -> None:
-    servers = "[[servers]]\ngpus = 5\ncpus = 8\n[[servers]]\nname = 'x'\ngpus = 0\ncpus = 8\n"
+def test_shares_are_those_of_the_nodes_that_are_up(tmp_path: Path) -> None:
+    nodes = "[[nodes]]\ngpus = 5\ncpus = 8\n[[nodes]]\nname = 'x'\ngpus = 0\ncpus = 8\n"
     rows = ["a1,0,100,2,0,,a,", "b1,0,100,1,6,,b,", "e1,0,20,2,0,,e,", "a2,10,5,2,0,,a,", "b2,10,5,2,0,,b,"]
     work = jobs(tmp_path, *rows)
     # up: a holds 2 of 5 GPUs (0.4), b 6 of 16 CPUs (0.375): b2 first; with x down b holds 6 of 8 CPUs: a2 first
-    up = starts(replayed(work, tmp_path, servers, "drf"))
+    up = starts(replayed(work, tmp_path, nodes, "drf"))
     assert (up["b2"], up["a2"]) == (20, 25)
-    fallen = servers + "[[down]]\nserver = 'x'\nfrom_s = 15\nuntil_s = 60\n"
+    fallen = nodes + "[[down]]\nnode = 'x'\nfrom_s = 15\nuntil_s = 60\n"
     down = starts(replayed(work, tmp_path, fallen, "drf"))
     assert (down["a2"], down["b2"]) == (20, 25)
 

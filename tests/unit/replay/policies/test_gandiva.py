@@ -14,7 +14,7 @@ from gpuctl.replay.policies.elastic.crowding_kernel import MEMBER, Crowding, pai
 from gpuctl.replay.results.metrics import use
 from gpuctl.replay.results.time_slicing import spans
 from gpuctl.replay.results.timelines import levels, occupancy
-from tests.elastic_cases import CLUSTERS, ORACLES, agrees, disagreements, random_jobs, servers_of, simulated, slow
+from tests.elastic_cases import CLUSTERS, ORACLES, agrees, disagreements, nodes_of, random_jobs, simulated, slow
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,10 +51,10 @@ def gangs(path: Path, *sizes: int) -> Path:
 
 
 def first_places(outcome: Outcome) -> list[dict[int, int]]:
-    """GPUs by server of each job's first attempt."""
+    """GPUs by node of each job's first attempt."""
     rows = outcome.attempts.with_row_index("row").filter(pl.col("attempt") == 0).sort("job")["row"].to_list()
     pieces = outcome.pieces.partition_by("row", as_dict=True)
-    return [dict(pieces[row,].select("server", "gpus").rows()) for row in rows]
+    return [dict(pieces[row,].select("node", "gpus").rows()) for row in rows]
 
 
 def paces(outcome: Outcome, at: float) -> list[float]:
@@ -65,12 +65,12 @@ def paces(outcome: Outcome, at: float) -> list[float]:
     return [float(found.pace[there & (job == k)].sum()) for k in range(outcome.jobs.height)]
 
 
-def test_servers_take_the_size_of_what_comes_first(tmp_path: Path) -> None:
+def test_nodes_take_the_size_of_what_comes_first(tmp_path: Path) -> None:
     outcome = simulated("gandiva", gangs(tmp_path, 1, 4, 1, 2, 4, 4, 1), "3x8", 3, {"check_s": 1e6, "move": 0})
     assert [list(place) for place in first_places(outcome)] == [[0], [1], [0], [2], [1], [0], [0]]
 
 
-def test_jobs_crowd_on_servers_rather_than_wait(tmp_path: Path) -> None:
+def test_jobs_crowd_on_nodes_rather_than_wait(tmp_path: Path) -> None:
     path = gangs(tmp_path, 8, 4, 4, 4, 8, 1)
     outcome = simulated("gandiva", path, "2x8", 2, {"check_s": 1e6})
     assert [list(place) for place in first_places(outcome)] == [[0], [1], [1], [1], [0], [1]]
@@ -81,7 +81,7 @@ def test_jobs_crowd_on_servers_rather_than_wait(tmp_path: Path) -> None:
     assert paces(unmixed, 10)[1:] == pytest.approx([*[8 / 12 * 60 / 61] * 3, 8 / 16 * 60 / 61, 0])
 
 
-def test_gangs_over_servers_are_as_slow_as_on_the_most_crowded(tmp_path: Path) -> None:
+def test_gangs_over_nodes_are_as_slow_as_on_the_most_crowded(tmp_path: Path) -> None:
     outcome = simulated("gandiva", gangs(tmp_path, 4, 16, 12, 16), "3x8", 3, {"check_s": 1e6})
     assert first_places(outcome) == [{0: 4}, {1: 8, 2: 8}, {1: 8, 0: 4}, {2: 8, 1: 8}]
     assert paces(outcome, 10) == pytest.approx([1, *[8 / 24 * 60 / 61] * 3])
@@ -120,7 +120,7 @@ def test_as_recorded(case: str) -> None:
 def test_a_gpu_counts_once_however_many_take_turns_on_it(tmp_path: Path) -> None:
     path = gangs(tmp_path, 8, 8, 4, 2)
     outcome = simulated("gandiva", path, "1x8", 1, {"check_s": 1e6})
-    _, cluster = servers_of(path, "1x8", 1)
+    _, cluster = nodes_of(path, "1x8", 1)
     busy = levels(outcome, cluster).filter(pl.col("t_s").is_between(3, 1000))["gpus_busy"].to_list()
     assert busy == pytest.approx([8 * 60 / 61] * len(busy))
     held = float(outcome.jobs["gpu_s"].sum())
@@ -134,7 +134,7 @@ def test_a_gpu_counts_once_however_many_take_turns_on_it(tmp_path: Path) -> None
 def test_too_long_a_blacklist_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("\n".join(["job_id,submit_time,duration,num_gpus", *(f"j{k},0,5,1" for k in range(5000))]))
-    workload, cluster = servers_of(path, "512x8", 8)
+    workload, cluster = nodes_of(path, "512x8", 8)
     with pytest.raises(UsageError, match="pairs may be blacklisted"):
         find("gandiva")({"blacklist": "1e8", "check_s": "1"})._bans(workload, 10**6)  # type: ignore[attr-defined]
     assert cluster.total_gpus == 4096

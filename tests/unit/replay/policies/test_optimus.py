@@ -82,5 +82,5 @@ def test_it_places_jobs_itself(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("job_id,submit_time,duration,num_gpus\na,0,5,1\n")
     workload = read_jobs(path)
-    with pytest.raises(UsageError, match="optimus chooses servers itself"):
+    with pytest.raises(UsageError, match="optimus chooses nodes itself"):
         replay(workload, parse_cluster("1x4", workload), [("optimus", {})], placement="spread")

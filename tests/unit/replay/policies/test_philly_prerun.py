@@ -48,13 +48,13 @@ def _tries(gpus: list[int], tries: list[list[tuple[float, bool]]]) -> Workload:
     )
 
 
-def _replay(workload: Workload, params: dict[str, str], servers: tuple[int, int] = (2, 8)) -> Outcome:
-    cluster, settings = _on(workload, servers)
+def _replay(workload: Workload, params: dict[str, str], nodes: tuple[int, int] = (2, 8)) -> Outcome:
+    cluster, settings = _on(workload, nodes)
     return run(find("philly")({"acquire": "0", **params}), workload, cluster, settings)
 
 
-def _on(workload: Workload, servers: tuple[int, int] = (2, 8)) -> tuple[Cluster, Settings]:
-    cluster = make_cluster(*servers)
+def _on(workload: Workload, nodes: tuple[int, int] = (2, 8)) -> tuple[Cluster, Settings]:
+    cluster = make_cluster(*nodes)
     return cluster, Settings(rates("recorded", workload, cluster), overhead("none", workload, cluster))
 
 

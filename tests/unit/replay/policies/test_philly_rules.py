@@ -1,4 +1,4 @@
-"""When gangs of `philly` give up locality, on which servers its jobs are put, and whom it moves: worked by hand."""
+"""When gangs of `philly` give up locality, on which nodes its jobs are put, and whom it moves: worked by hand."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Outcome
 
 SPLIT = ("a,0,1000,3", "b,0,1000,3", "gang,10,100,2")
-"""On two servers of four GPUs: one is free on each when the gang comes."""
+"""On two nodes of four GPUs: one is free on each when the gang comes."""
 
 
 def replayed(folder: Path, jobs: tuple[str, ...], rules: dict[str, str], **models: Any) -> Outcome:
@@ -44,7 +44,7 @@ def slowed(speed: float) -> SpreadSpeeds:
     [
         ({"relax": "never"}, 1000),
         ({"relax": "time", "relax_after": "0"}, 10),
-        ({"relax": "time", "relax_after": "60"}, 70),  # any servers of the one rack
+        ({"relax": "time", "relax_after": "60"}, 70),  # any nodes of the one rack
         ({"relax": "retry"}, 1090),  # it gathers for 150 s and rests for 120 s: 10, 280, 550, 820, 1090
     ],
 )
@@ -57,7 +57,7 @@ def test_the_adaptive_rule_waits_as_long_as_spreading_would_cost(tmp_path: Path)
     found = replayed(tmp_path, SPLIT, {"relax": "adaptive"}, rates=slowed(0.99))
     assert start(found) == pytest.approx(10 + 3600 * (1 / 0.99 - 1), abs=2)
     assert found.jobs["run_s"].to_list()[-1] == pytest.approx(100 / 0.99)
-    # at half of it the loss is an hour, and a server is free before
+    # at half of it the loss is an hour, and a node is free before
     assert start(replayed(tmp_path, SPLIT, {"relax": "adaptive"}, rates=slowed(0.5))) == 1000
 
 
@@ -70,22 +70,22 @@ def test_the_adaptive_rule_learns_how_long_locality_takes(tmp_path: Path) -> Non
     assert start(found, "again") == 2010
 
 
-def test_a_job_has_a_server_of_its_own(tmp_path: Path) -> None:
+def test_a_job_has_a_node_of_its_own(tmp_path: Path) -> None:
     found = replayed(tmp_path, ("a,0,100,1", "b,0,200,1", "c,5,50,1"), {"dedicate": "server", "acquire": "0"})
     assert [start(found, job) for job in "abc"][:2] == [0, 0]
     assert start(found, "c") >= 100
 
 
-def test_small_jobs_share_no_server_with_gangs(tmp_path: Path) -> None:
+def test_small_jobs_share_no_node_with_gangs(tmp_path: Path) -> None:
     jobs = ("s,0,100,1", "g,0,100,3", "t,1,100,1")
     together = replayed(tmp_path, jobs, {})
-    assert together.pieces["server"].to_list()[:2] == [0, 0]
+    assert together.pieces["node"].to_list()[:2] == [0, 0]
     apart = replayed(tmp_path, jobs, {"dedicate": "small"})
-    assert apart.pieces["server"].to_list() == [0, 1, 0]
+    assert apart.pieces["node"].to_list() == [0, 1, 0]
 
 
 def test_a_job_is_moved_for_a_gang_once_the_wait_is_worth_it(tmp_path: Path) -> None:
-    # three and two GPUs are in use, one is free on the first server and two on the second when the gang comes
+    # three and two GPUs are in use, one is free on the first node and two on the second when the gang comes
     jobs = ("a,0,5000,3", "r,0,50,1", "q,0,5000,1", "p,0,5000,1", "gang,100,100,3")
     rules = {"relax": "never", "defragment": "true"}
     found = replayed(tmp_path, jobs, rules, overhead="resize:60")

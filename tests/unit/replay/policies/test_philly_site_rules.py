@@ -29,8 +29,8 @@ OWN_RULES = {
 }  # fmt: skip
 """Those of the program that made the sample, which is not ours to read here: `sample_data/philly/truth/params.json`."""
 
-SERVERS = """
-[[servers]]
+NODES = """
+[[nodes]]
 count = {count}
 gpus = {gpus}
 per_rack = {per_rack}
@@ -46,10 +46,10 @@ def replayed(
     per_rack: int = 1,
 ) -> Outcome:  # fmt: skip
     (folder / "jobs.csv").write_text("\n".join(["job_id,submit_time,duration,num_gpus,vc", *jobs]))
-    servers = folder / "servers.toml"
-    servers.write_text(SERVERS.format(count=count, gpus=gpus, per_rack=per_rack, quota=quota))
+    nodes = folder / "servers.toml"
+    nodes.write_text(NODES.format(count=count, gpus=gpus, per_rack=per_rack, quota=quota))
     workload = read_jobs(folder / "jobs.csv")
-    [outcome] = replay(workload, parse_cluster(str(servers), workload), [("philly", {"acquire": "0", **rules})])
+    [outcome] = replay(workload, parse_cluster(str(nodes), workload), [("philly", {"acquire": "0", **rules})])
     return outcome
 
 
@@ -81,7 +81,7 @@ def test_jobs_start_in_the_order_in_which_they_were_queued(tmp_path: Path) -> No
 
 
 def test_gangs_give_up_locality_at_a_look_and_for_one_rack_after_a_time_of_its_own(tmp_path: Path) -> None:
-    # two racks of a server: a gang of 2 finds 1 GPU free in each
+    # two racks of a node: a gang of 2 finds 1 GPU free in each
     jobs = ("x,0,1000,3,a", "y,0,1000,3,b", "gang,10,100,2,a")
     rules = {"relax": "time", "relax_after": "60", "take_back": "false"}
     how = {"count": 2, "gpus": 4, "quota": 8}
@@ -91,13 +91,13 @@ def test_gangs_give_up_locality_at_a_look_and_for_one_rack_after_a_time_of_its_o
     assert starts(replayed(tmp_path, jobs, {**rules, "rack_after": "200", "interval": "100"}, **how))[2] == 310
 
 
-@pytest.mark.parametrize(("places", "server"), [("tight", 1), ("racks", 0)])
-def test_a_gang_goes_to_the_fullest_server_or_to_the_first_rack(tmp_path: Path, places: str, server: int) -> None:
-    # at 60 s the server of the first rack is empty, that of the second one has 2 GPUs free
+@pytest.mark.parametrize(("places", "node"), [("tight", 1), ("racks", 0)])
+def test_a_gang_goes_to_the_fullest_node_or_to_the_first_rack(tmp_path: Path, places: str, node: int) -> None:
+    # at 60 s the node of the first rack is empty, that of the second one has 2 GPUs free
     jobs = ("x,0,50,3,a", "y,1,1000,2,b", "z,60,100,2,a")
     outcome = replayed(tmp_path, jobs, {"places": places}, count=2, gpus=4, quota=8)
     row = outcome.attempts.with_row_index("row").filter(outcome.attempts["job"] == 2)["row"][0]
-    assert outcome.pieces.filter(outcome.pieces["row"] == row)["server"].to_list() == [server]
+    assert outcome.pieces.filter(outcome.pieces["row"] == row)["node"].to_list() == [node]
 
 
 def test_the_sample_is_replayed_to_the_second_under_its_own_rules(sample_data: Path) -> None:

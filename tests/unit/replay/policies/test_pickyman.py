@@ -20,13 +20,13 @@ LONG = "long,0,6000,1\n"
 
 
 def run(
-    tmp_path: Path, rows: str, servers: str = "1x1", mode: str | None = None, told: str = "given", **params: str
+    tmp_path: Path, rows: str, nodes: str = "1x1", mode: str | None = None, told: str = "given", **params: str
 ) -> Outcome:
     path = tmp_path / "jobs.csv"
     path.write_text(HEAD + rows)
     work = tell(read_jobs(path), told)
     [outcome] = replay(
-        work, parse_cluster(servers, work), [("pickyman", params)], overhead="pickyman", mode=mode, processes=1
+        work, parse_cluster(nodes, work), [("pickyman", params)], overhead="pickyman", mode=mode, processes=1
     )
     return outcome
 
@@ -82,9 +82,9 @@ def test_three_preemptions_are_enough(tmp_path: Path) -> None:
 
 
 def test_the_cheapest_set_of_victims_that_makes_room_is_taken(tmp_path: Path) -> None:
-    # a gang of 2 on two servers of 2: b's server alone would do, so would one of a and c with nothing else there
+    # a gang of 2 on two nodes of 2: b's node alone would do, so would one of a and c with nothing else there
     rows = "a,0,42000,1\nc,0,42000,1\nb,0,42000,2\nq,700,60,2\n"
-    found = run(tmp_path, rows, servers="2x2")
+    found = run(tmp_path, rows, nodes="2x2")
     preempted = found.decisions.filter(found.decisions["decision"] == "preempt")["job"].to_list()
     assert preempted == ["b"]
     assert times(found)["q"][0] == 1200 + 2 + 1.0
@@ -102,7 +102,7 @@ def test_a_wrong_prediction_is_what_decides(tmp_path: Path) -> None:
 def test_checkpoints_share_the_storage(tmp_path: Path) -> None:
     # 16 jobs are suspended at one instant, each at 1 GB/s of 10 GB/s: the last ones are written more slowly
     rows = "".join(f"j{k},0,42000,1\n" for k in range(16)) + "gang,700,60,16\n"
-    found = run(tmp_path, rows, servers="pool:16")
+    found = run(tmp_path, rows, nodes="pool:16")
     ends = found.decisions.filter(found.decisions["decision"] == "suspended")["t_s"].to_list()
     assert min(ends) == pytest.approx(1202.5)
     assert max(ends) == pytest.approx(1202 + 0.5 * 1.6)

@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 ALL = ("gpu", "cpu", "mem")
 POOL = "pool = 4\ncpus = 100\nmem_mb = 100\n"
-TWO = "".join(f'[[servers]]\nname = "m{k}"\ngpus = 10\ncpus = 100\nmem_mb = 1000\ngpu_type = "t{k}"\n' for k in (1, 2))
+TWO = "".join(f'[[nodes]]\nname = "m{k}"\ngpus = 10\ncpus = 100\nmem_mb = 1000\ngpu_type = "t{k}"\n' for k in (1, 2))
 
 
-def test_the_server_that_aligns_best(tmp_path: Path) -> None:
+def test_the_node_that_aligns_best(tmp_path: Path) -> None:
     # free (.5, .2, .9) on m1 and (.9, .9, .1) on m2; the task (.4, .1, .05) scores .265 and .455
-    path, servers = tmp_path / "jobs.csv", tmp_path / "servers.toml"
+    path, nodes = tmp_path / "jobs.csv", tmp_path / "servers.toml"
     path.write_text(
         "job_id,submit_time,duration,num_gpus,num_cpus,mem_mb,gpu_type\n"
         "fill1,0,100,5,80,100,t1\nfill2,0,100,1,10,900,t2\ntask,1,10,4,10,50,\n"
     )
-    servers.write_text(TWO)
+    nodes.write_text(TWO)
     work = read_jobs(path, ALL)
-    cluster = parse_cluster(str(servers), work)
+    cluster = parse_cluster(str(nodes), work)
     models = Settings(rates("recorded", work, cluster), overhead("none", work, cluster), resources=ALL)
     simulation = Simulation(work, cluster, find("tetris")(), models)
     simulation.advance(until=0.5)
@@ -42,7 +42,7 @@ def test_the_server_that_aligns_best(tmp_path: Path) -> None:
     assert score(simulation.state, 0, 2, 4) == pytest.approx(0.265)
     assert score(simulation.state, 1, 2, 4) == pytest.approx(0.455)
     simulation.run()
-    assert simulation.outcome().pieces["server"].to_list() == [0, 1, 1]
+    assert simulation.outcome().pieces["node"].to_list() == [0, 1, 1]
 
 
 def test_remaining_work_is_subtracted(tmp_path: Path) -> None:
@@ -74,23 +74,23 @@ def test_the_fairness_knob(tmp_path: Path) -> None:
 
 
 def test_gangs_go_piece_by_piece_and_back_where_they_do_not_fit(tmp_path: Path) -> None:
-    servers = "[[servers]]\ncount = 3\ngpus = 4\ncpus = 8\n"
+    nodes = "[[nodes]]\ncount = 3\ngpus = 4\ncpus = 8\n"
     # a and b leave 2, 3 and 4 GPUs; the largest pieces align best: 4 on the third, then 2 on the second
     rows = ["a,0,10,2,1,,q,", "b,0,20,1,1,,q,", "gang,1,10,6,6,,q,", "late,2,5,4,4,,q,", "c,2,5,1,1,,q,"]
-    outcome = replayed(jobs(tmp_path, *rows), tmp_path, servers, "tetris", remaining="0")
-    spots = {(row, server): gpus for row, server, gpus, *_ in places(outcome)}
+    outcome = replayed(jobs(tmp_path, *rows), tmp_path, nodes, "tetris", remaining="0")
+    spots = {(row, node): gpus for row, node, gpus, *_ in places(outcome)}
     assert [spots[0, 0], spots[1, 1], spots[2, 2], spots[2, 1]] == [2, 1, 4, 2]
     # at 2 there are 2 + 1 GPUs: late is rolled back, and c has one of them
     assert starts(outcome) == {"a": 0, "b": 0, "gang": 1, "c": 2, "late": 10}
 
 
-def test_consolidate_splits_over_no_more_servers_than_need_be(tmp_path: Path) -> None:
-    servers = "[[servers]]\ncount = 3\ngpus = 4\ncpus = 8\n"
+def test_consolidate_splits_over_no_more_nodes_than_need_be(tmp_path: Path) -> None:
+    nodes = "[[nodes]]\ncount = 3\ngpus = 4\ncpus = 8\n"
     rows = [f"{k},0,{end},2,0,,q," for k, end in (("a", 10), ("b", 20), ("c", 30))] + ["gang,1,5,6,0,,q,"]
-    # three servers are needed for a, b and c, since each of them leaves 2 free that align less
+    # three nodes are needed for a, b and c, since each of them leaves 2 free that align less
     work = jobs(tmp_path, *rows)
-    assert starts(replayed(work, tmp_path, servers, "tetris"))["gang"] == 1
-    assert starts(replayed(work, tmp_path, servers, "tetris", how="consolidate"))["gang"] == 10
+    assert starts(replayed(work, tmp_path, nodes, "tetris"))["gang"] == 1
+    assert starts(replayed(work, tmp_path, nodes, "tetris", how="consolidate"))["gang"] == 10
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:

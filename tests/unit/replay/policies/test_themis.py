@@ -60,14 +60,14 @@ VECTORS: dict[str, tuple[int, Bids, list[int], list[int]]] = {
     "all keep their least": (3, bids_of(3, THREE), [1, 1, 1], [1, 1, 1]),
     "one steps in": (3, bids_of(3, [*THREE, (0, 500, 500, 1)]), [1, 1, 1, -1], [1, 1, 1, 0]),
     "old and young": (8, bids_of(8, [(5000, 400, 400, 4), (10, 8000, 1000, 8)]), [1, 7], [1, 6]),
-    "two of two servers": (16, bids_of(16, [(0, 16000, 1000, 16)] * 2, 8, 0.7), [8, 8], [5, 5]),
+    "two of two nodes": (16, bids_of(16, [(0, 16000, 1000, 16)] * 2, 8, 0.7), [8, 8], [5, 5]),
 }
 
 
 SHARES = {
     "slower above four": [0.6579, 0.7143, 0.6767], "three alike": [0.45] * 3,
     "all keep their least": [0.5074, 0.6875, 0.5074], "one steps in": [1.0] * 3, "old and young": [0.8761, 0.9444],
-    "two of two servers": [0.7143] * 2,
+    "two of two nodes": [0.7143] * 2,
 }  # fmt: skip
 """What each winner keeps of what it won, before it is rounded."""
 
@@ -186,7 +186,7 @@ def test_it_places_jobs_itself(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
     path.write_text("job_id,submit_time,duration,num_gpus\na,0,5,1\n")
     workload = read_jobs(path)
-    with pytest.raises(UsageError, match="themis chooses servers itself"):
+    with pytest.raises(UsageError, match="themis chooses nodes itself"):
         replay(workload, parse_cluster("1x4", workload), [("themis", {})], placement="spread")
 
 

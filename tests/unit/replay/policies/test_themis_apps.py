@@ -17,7 +17,7 @@ from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.policies import find
 from gpuctl.replay.run import replay
 from tests.app_reference import AppThemis
-from tests.elastic_cases import CLUSTERS, agrees, random_jobs, servers_of, simulated, slow
+from tests.elastic_cases import CLUSTERS, agrees, nodes_of, random_jobs, simulated, slow
 from tests.elastic_reference import Job
 from tests.themis_reference import Themis
 
@@ -39,7 +39,7 @@ def told(jobs: list[Job]) -> list[tuple[float | None, float | None, float, int, 
 
 
 HAND: dict[str, tuple[list[Job], dict[str, Any], list[tuple[float, float, float, int, int]]]] = {
-    # one server of 4 GPUs. At 400 the first has 600 s left, the second 500: nothing changes. At 800 the second has
+    # one node of 4 GPUs. At 400 the first has 600 s left, the second 500: nothing changes. At 800 the second has
     # more, at 1200 the first again (200 to 100): a restart, and it ends at 1200 + 62 + 200; so does the second then
     "most work left first": (
         jobs_of((0, 1000, 4, 0, 1), (0, 500, 4, 0, 1)),
@@ -148,7 +148,7 @@ def test_as_the_slow_reference_does(seed: int, tmp_path: Path) -> None:
         "payments": int(draw.integers(0, 2)), "contention": str(draw.choice(["none", "count", "demand"])),
     }  # fmt: skip
     outcome = simulated("themis", path, cluster, per_rack, params)
-    assert np.unique(servers_of(path, cluster, per_rack)[0].app, return_counts=True)[1].max() > 1
+    assert np.unique(nodes_of(path, cluster, per_rack)[0].app, return_counts=True)[1].max() > 1
     assert agrees(outcome, slow("themis", path, cluster, per_rack, params)) == []
 
 

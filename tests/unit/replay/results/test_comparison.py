@@ -174,9 +174,9 @@ def test_the_interval_of_a_quantile_is_that_of_whole_blocks_drawn_again(share: f
 
 def test_a_summary_has_intervals_of_its_waits() -> None:
     workload = random_workload(400, seed=2, days=30)
-    servers = parse_cluster("2x8", workload)
-    done = replay(workload, servers, [("fifo", {}), ("fifo-skip", {})], processes=1)
-    found = result(done, workload, servers)
+    nodes = parse_cluster("2x8", workload)
+    done = replay(workload, nodes, [("fifo", {}), ("fifo-skip", {})], processes=1)
+    found = result(done, workload, nodes)
     frame = found.tables[0].frame
     for name in ("wait_mean", "wait_p95"):
         for low, value, high in frame.select(f"{name}_low_s", f"{name}_s", f"{name}_high_s").rows():

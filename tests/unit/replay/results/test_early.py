@@ -16,7 +16,7 @@ from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
 from gpuctl.replay.results.metrics import goodput_loaded, summary
-from tests.elastic_cases import ORACLES, servers_of
+from tests.elastic_cases import ORACLES, nodes_of
 from tests.elastic_cases import simulated as simulated_by
 from tests.unit.replay.outcomes import make_cluster, make_workload
 
@@ -94,8 +94,8 @@ def test_they_are_those_of_recorded_results(policy: str) -> None:
         path = ORACLES / policy / "small_input.csv"
         cluster, per_rack = given.pop("cluster"), int(given.pop("per-rack"))
         outcome = simulated_by(policy, path, cluster, per_rack, given)
-        workload, servers = servers_of(path, cluster, per_rack)
-        figures = summary(outcome, workload, servers)
+        workload, nodes = nodes_of(path, cluster, per_rack)
+        figures = summary(outcome, workload, nodes)
         assert figures["t10_mean_s"] == pytest.approx(float(row["t10"]), abs=0.051), row["case"]
         assert figures["goodput_loaded_pct"] == pytest.approx(100 * float(row["goodput_loaded"]), abs=0.0051)
         if policy == "gandiva":
@@ -104,7 +104,7 @@ def test_they_are_those_of_recorded_results(policy: str) -> None:
 
 
 @pytest.mark.skipif(not ORACLES.is_dir(), reason="the recorded results are not here")
-def test_what_giving_servers_back_did_is_what_is_recorded() -> None:
+def test_what_giving_nodes_back_did_is_what_is_recorded() -> None:
     names = ("reclaimed", "reclaim_preemptions", "scale_ins")
     for row in [row for row in told("aryl") if row["case"] in {"small_default", "small_ratio1_jumpy"}]:
         words = row["settings"].split()
@@ -112,6 +112,6 @@ def test_what_giving_servers_back_did_is_what_is_recorded() -> None:
         cluster, lent = given.pop("cluster"), given.pop("inference")
         inference = parse_inference(lent, ORACLES / "aryl" / given.pop("load"))
         outcome = simulated_by("aryl", ORACLES / "aryl" / "small_input.csv", cluster, 4, given, inference)
-        assert outcome.counts.pop("late_server_s") == outcome.counts.pop("servers_late") == 0
+        assert outcome.counts.pop("late_node_s") == outcome.counts.pop("nodes_late") == 0
         assert list(outcome.counts.values()) == [int(row[name]) for name in (*names, "loaned")]
-        assert list(outcome.counts) == ["servers_reclaimed", *names[1:], "servers_lent"]
+        assert list(outcome.counts) == ["nodes_reclaimed", *names[1:], "nodes_lent"]

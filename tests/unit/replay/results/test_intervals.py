@@ -133,7 +133,7 @@ def test_more_draws_do_not_narrow_an_interval_to_a_point() -> None:
 
 
 @pytest.mark.parametrize("equal", [False, True])
-def test_intervals_hold_the_truth_in_a_queue_with_one_server(equal: bool) -> None:
+def test_intervals_hold_the_truth_in_a_queue_with_one_node(equal: bool) -> None:
     # exponential times between submissions and of service, load 0.7: Lindley's recursion; the mean wait is 7/3 services
     held = given = excluded = 0
     for seed in range(150):

@@ -56,7 +56,7 @@ def test_overhead_and_lost_progress_are_no_goodput() -> None:
     assert sum(parts) == pytest.approx(row["available_gpu_h"])
 
 
-def test_servers_that_are_down_are_not_available() -> None:
+def test_nodes_that_are_down_are_not_available() -> None:
     # the two times overlap: down from 100 to 140, not 20 + 30 seconds
     cluster = make_cluster(2, 4, down=[(1, 100, 120), (1, 110, 140), (0, 150, np.inf)])
     row = summary(FIFO, TWO, cluster)

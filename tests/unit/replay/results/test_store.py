@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 CAUSES = ("fair_share_s", "capacity_s", "fragmentation_s", "scheduler_s", "ineligible_s")
 TOML = """
 quotas = { research = 16 }
-[[servers]]
+[[nodes]]
 name = "a"
 count = 4
 gpus = 8
@@ -42,13 +42,13 @@ gpu_type = "V100"
 per_rack = 2
 [[queues]]
 name = "production"
-servers = ["a1", "a2", "a3"]
+nodes = ["a1", "a2", "a3"]
 [[down]]
-server = "a1"
+node = "a1"
 from_s = 30000
 until_s = 60000
 [[down]]
-server = "a4"
+node = "a4"
 from_s = 70000
 """
 
@@ -170,10 +170,10 @@ def test_a_replay_of_the_recorded_starts_is_the_trace(trace: tuple[Path, Workloa
     outcomes = replay(workload, cluster, [("recorded", {})])
     [name] = write_store(tmp_path / "r.duckdb", outcomes, workload, cluster)
     with Store(tmp_path / "r.duckdb") as store:
-        again, servers = read_trace(store)
+        again, nodes = read_trace(store)
     assert name == f"{workload.name}@recorded"
     assert again.ids == workload.ids
-    assert servers.servers == cluster.servers
+    assert nodes.nodes == cluster.nodes
     assert again.segment_s.size == workload.segment_s.size == outcomes[0].attempts.height
     for field in ("submit", "gpus", "segment_s", "recorded_start"):
         assert np.allclose(getattr(again, field), getattr(workload, field), atol=1e-5), field

@@ -33,7 +33,7 @@ from tests.unit.replay.results.test_metrics import FIFO, FOUR, SRTF, TWO
 @pytest.fixture(scope="module")
 def analysis() -> Analysis:
     workload = random_workload(900, seed=5)
-    outcomes = [random_outcome(workload, seed=i, policy=p, servers=70) for i, p in enumerate(("fifo", "srtf", "las"))]
+    outcomes = [random_outcome(workload, seed=i, policy=p, nodes=70) for i, p in enumerate(("fifo", "srtf", "las"))]
     return result(
         [replace(outcome, by_traits=True) for outcome in outcomes],
         workload,
@@ -58,12 +58,12 @@ def test_every_table_is_there_and_every_column_documented(analysis: Analysis) ->
         assert {t.section} <= {key for key, _ in analysis.sections}
 
 
-def test_a_share_above_the_servers_gpus_is_withheld_and_a_note_says_so() -> None:
+def test_a_share_above_the_nodes_gpus_is_withheld_and_a_note_says_so() -> None:
     made = result([FIFO, SRTF], TWO, make_cluster(1, 2))
     table = table_of(made, "replay_summary")
     assert table.frame.select("utilization_pct", "goodput_pct").rows() == [(None, None)] * 2
     assert [n for n in table.notes if "withheld" in n] == [
-        "more GPU-hours were held than the servers that were up had under fifo, srtf: utilization and goodput are "
+        "more GPU-hours were held than the nodes that were up had under fifo, srtf: utilization and goodput are "
         "withheld, as a share above 100 % contradicts itself"
     ]
     assert table_of(made, "replay_heatmap").frame["busy_pct"].drop_nulls().le(100).all()
@@ -199,7 +199,7 @@ def test_curves_over_time_are_on_the_calendar_and_on_common_bins(analysis: Analy
     assert busy["gpus_busy"].to_list() == pytest.approx(held["gpu_s"].to_list())
     heat = table_of(analysis, "replay_heatmap").frame
     assert heat.height == 3 * 64 * 100
-    assert heat["servers"].null_count() == 0
+    assert heat["nodes"].null_count() == 0
 
 
 def test_every_form_of_output_takes_it(analysis: Analysis) -> None:

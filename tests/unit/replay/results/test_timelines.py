@@ -61,15 +61,15 @@ def test_a_hold_is_no_time_in_the_queue() -> None:
 
 def test_down_times_are_merged_and_cut_to_the_window() -> None:
     cluster = make_cluster(3, 4, down=[(1, 50, 80), (1, -10, 20), (1, 70, np.inf), (0, 5, 10), (2, 300, 400)])
-    server, first, until = timelines.down_times(cluster, 0.0, 100.0)
-    assert list(zip(server, first, until, strict=True)) == [(0, 5, 10), (1, 0, 20), (1, 50, 100)]
+    node, first, until = timelines.down_times(cluster, 0.0, 100.0)
+    assert list(zip(node, first, until, strict=True)) == [(0, 5, 10), (1, 0, 20), (1, 50, 100)]
     assert timelines.down_times(FOUR, 0.0, 100.0)[0].size == 0
 
 
 def test_occupancy_on_paper() -> None:
     cluster = make_cluster(2, 4, down=[(1, 100, 150)])
     outcome = make_outcome(
-        make_workload([0, 10], [100, 50], [4, 2]), [[(0, 100, "finished")], [(100, 150, "finished")]], servers=2
+        make_workload([0, 10], [100, 50], [4, 2]), [[(0, 100, "finished")], [(100, 150, "finished")]], nodes=2
     )
     cells, names = timelines.occupancy(outcome, cluster, np.array([0.0, 75.0, 150.0]))
     assert names == ("gpu000", "gpu001")
@@ -78,9 +78,9 @@ def test_occupancy_on_paper() -> None:
     assert cells["down_pct"].to_list() == pytest.approx([0, 0, 0, 200 / 3])
 
 
-def test_many_servers_share_rows_evenly() -> None:
+def test_many_nodes_share_rows_evenly() -> None:
     workload = random_workload(50, seed=1)
-    outcome = random_outcome(workload, seed=1, servers=150)
+    outcome = random_outcome(workload, seed=1, nodes=150)
     cells, names = timelines.occupancy(outcome, make_cluster(150, 8), timelines.bin_edges(0, 1e6, 10))
     assert len(names) == 64
     assert cells.height == 640
@@ -106,10 +106,10 @@ def test_no_time_at_all() -> None:
 
 @settings(max_examples=25)
 @given(st.integers(0, 10_000), st.integers(1, 80), st.integers(1, 12), st.integers(1, 40))
-def test_integrals_are_kept(seed: int, count: int, servers: int, bins: int) -> None:
+def test_integrals_are_kept(seed: int, count: int, nodes: int, bins: int) -> None:
     workload = random_workload(count, seed=seed, days=0.3)
-    outcome = random_outcome(workload, seed=seed, servers=servers)
-    cluster = make_cluster(servers, 8)
+    outcome = random_outcome(workload, seed=seed, nodes=nodes)
+    cluster = make_cluster(nodes, 8)
     exact = timelines.levels(outcome, cluster)
     edges = timelines.bin_edges(*timelines.window(outcome), bins)
     means = timelines.binned(timelines.exact_levels(outcome, cluster), edges)
@@ -125,7 +125,7 @@ def test_integrals_are_kept(seed: int, count: int, servers: int, bins: int) -> N
             assert integral(means, name) == pytest.approx(total, rel=1e-9, abs=1e-3), name
     assert (exact["waiting_jobs"] >= 0).all()
     cells, _ = timelines.occupancy(outcome, cluster, edges, rows=5)
-    rows = np.arange(servers) * min(5, servers) // servers
+    rows = np.arange(nodes) * min(5, nodes) // nodes
     weight = np.bincount(rows) * 8 * (edges[1] - edges[0]) / 100
     held = float((cells["busy_pct"].to_numpy() * weight[cells["row"].to_numpy()]).sum())
     assert held == pytest.approx(float(outcome.jobs["gpu_s"].sum()), rel=1e-9, abs=1e-3)

@@ -18,10 +18,10 @@ from gpuctl.reports.terminal.text_graphics import PLAIN
 from tests.unit.reports.fakes import HOSTILE, table
 
 HEAD = (
-    "policy", "server", "what", "job", "user", "queue", "gpus", "counted_gpus", "beside", "t_s", "t_end_s"
+    "policy", "node", "what", "job", "user", "queue", "gpus", "counted_gpus", "beside", "t_s", "t_end_s"
 )  # fmt: skip
 ROWS: list[tuple[Any, ...]] = [
-    ("fifo", "s1", "server", None, None, None, 4, None, None, 0.0, 100.0),
+    ("fifo", "s1", "node", None, None, None, 4, None, None, 0.0, 100.0),
     ("fifo", "s1", "job", "a", "ann", "q", 3, 3.0, None, -50.0, 40.0),
     ("fifo", "s1", "job", "b", "bob", "q", 1, 1.0, None, 0.0, 80.0),
     ("fifo", "s1", "job", "c", "ann", "q", 4, 2.0, None, 80.0, 300.0),
@@ -48,10 +48,10 @@ def close(found: list[tuple[float, float]], wanted: list[tuple[float, float]]) -
 
 def test_what_is_drawn_on_paper() -> None:
     data: Any = made(ROWS).data
-    [(box, policy, servers)] = data["panels"]
-    assert (policy, [data["names"][k] for k, _, _ in servers]) == ("fifo", ["s1", "s2"])
+    [(box, policy, nodes)] = data["panels"]
+    assert (policy, [data["names"][k] for k, _, _ in nodes]) == ("fifo", ["s1", "s2"])
     bars = {data["names"][bar[3]]: bar for bar in data["bars"] if bar[3] >= 0}
-    (_, top, tall), (_, below, _) = servers
+    (_, top, tall), (_, below, _) = nodes
     heights = {
         job: [tuple(bar[12 + 2 * k : 14 + 2 * k]) for k in range((len(bar) - 12) // 2)] for job, bar in bars.items()
     }

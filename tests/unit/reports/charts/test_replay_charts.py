@@ -27,7 +27,7 @@ MANY = ("fifo", *HOSTILE, "las", "srtf")
 
 def drawings(policies: tuple[str, ...], *, calendar: bool = True, jobs: int = 400) -> dict[str, Drawing]:
     workload = random_workload(jobs, seed=1, origin=calendar)
-    outcomes = [random_outcome(workload, seed=i, policy=p, servers=90) for i, p in enumerate(policies)]
+    outcomes = [random_outcome(workload, seed=i, policy=p, nodes=90) for i, p in enumerate(policies)]
     analysis = result(outcomes, workload, make_cluster(90, 8, down=[(0, 1e5, 3e5), (1, 1e5, 3e5)]))
     return {d.name: d for d in draw_all(analysis)}
 
@@ -139,7 +139,7 @@ def heat(shares: list[list[float]], down: list[list[float]] | None = None) -> Dr
     rows = [
         {
             "policy": "p",
-            "servers": f"s{r}",
+            "nodes": f"s{r}",
             "t_s": 10.0 * b,
             "ts": None,
             "busy_pct": v,
@@ -165,7 +165,7 @@ def test_a_heat_map_draws_runs_of_one_step_as_one_rectangle() -> None:
 def test_a_heat_map_has_its_values_for_a_csv() -> None:
     data = heat([[0.0, 99.96, 3.14159], [100.0, 12.5, 0.0]], [[0.0] * 3, [0.0, 50.0, 0.05]]).data
     assert data is not None
-    assert data["columns"] == ["policy", "servers", "t_s", "busy_pct", "down_pct"]
+    assert data["columns"] == ["policy", "nodes", "t_s", "busy_pct", "down_pct"]
     assert "panels" in data
     ((policy, rows),) = data["panels"]
     assert (policy, data["x"], data["dated"]) == ("p", [0.0, 10.0, 20.0], False)
@@ -199,16 +199,16 @@ def test_names_that_shorten_to_the_same_stay_apart() -> None:
     assert [first["y"], second["y"]] == [[1, 1], [2, 2]]
 
 
-def test_servers_that_are_down_are_crossed_out() -> None:
+def test_nodes_that_are_down_are_crossed_out() -> None:
     assert "a line: down" in heat([[50.0, 50.0]], [[49.0, 50.0]]).svg
     assert "a line: down" not in heat([[50.0, 50.0]], [[49.0, 49.0]]).svg
 
 
-def test_a_heat_map_says_which_server_is_where(three: dict[str, Drawing]) -> None:
+def test_a_heat_map_says_which_node_is_where(three: dict[str, Drawing]) -> None:
     assert three["chart-replay-heatmap"].remarks == (
-        "Rows are servers in the cluster's order: gpu000 to gpu001 at the top, gpu089 at the bottom.",
+        "Rows are nodes in the cluster's order: gpu000 to gpu001 at the top, gpu089 at the bottom.",
     )
-    assert heat([[1.0]]).remarks == ("Rows are servers in the cluster's order: s0.",)
+    assert heat([[1.0]]).remarks == ("Rows are nodes in the cluster's order: s0.",)
 
 
 def test_a_heat_map_is_small() -> None:

@@ -141,10 +141,10 @@ def test_no_text_steers_a_terminal_and_a_file_has_it_exactly(kind: str) -> None:
 
 
 def test_several_tables_stand_below_their_names() -> None:
-    text = written(make_analysis(), "tsv", ("status", "gpu_util_by_servers")).decode()
+    text = written(make_analysis(), "tsv", ("status", "gpu_util_by_nodes")).decode()
     first, second = text.split("\n\n")
     assert first.startswith("# status\nstate\tsource_state\t")
-    assert second.startswith("# gpu_util_by_servers\ngpus\tservers\t")
+    assert second.startswith("# gpu_util_by_nodes\ngpus\tnodes\t")
     assert not written(make_analysis(), "tsv", ("status",)).startswith(b"#")
 
 

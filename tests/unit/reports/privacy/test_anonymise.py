@@ -40,7 +40,7 @@ NUMBERS = frozenset(
         "has_log", "jain", "last_loss", "line_no", "loss", "lowest_loss", "machines", "of_1_gpu", "of_2_to_4_gpus",
         "of_5_to_8_gpus", "of_9_gpus_and_more", "oracle", "ours", "overtook_harmless", "p", "point",
         "published", "stretches",
-        "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "servers", "slowdown", "slowdown_mean",
+        "rank_correlation", "rho_max", "rho_mean", "rho_p95", "row", "nodes", "slowdown", "slowdown_mean",
         "slowdown_p50", "slowdown_p95", "alpha", "eff_cross", "eff_rack", "fungible", "grow", "mem", "rho", "rho_count",
         "rho_demand", "util", "backfilled", "migrated", "packed", "reclaimed", "resized", "rho_p50", "scale_ins",
         "gini_jobs", "gini_work", "helios", "kalos", "load_mean", "pai", "philly", "seren", "size_max", "size_mean",
@@ -79,8 +79,8 @@ def site() -> Analysis:
         {"queue": ["ZQqueue", "ZQother"], "size_bucket": ["all", "all"], "waits": [99, 99], "mean_min": [1.0, 1.0],
          "p95_min": [180.0, 1.0]}
     )  # fmt: skip
-    heat = pl.DataFrame({"policy": ["fifo"] * 2, "servers": ["ZQnode07 to ZQnode08", "ZQnode09"], "row": [0, 1]})
-    numbered = pl.DataFrame({"job": [7777771, 7777772], "gpus": [1, 2], "servers": [1, 2]})
+    heat = pl.DataFrame({"policy": ["fifo"] * 2, "nodes": ["ZQnode07 to ZQnode08", "ZQnode09"], "row": [0, 1]})
+    numbered = pl.DataFrame({"job": [7777771, 7777772], "gpus": [1, 2], "nodes": [1, 2]})
     notes = (
         note(
             "machines that the trace does not have: {few} and 3 more", few=listed("machine", ["ZQnode42", "ZQnode43"])
@@ -104,7 +104,7 @@ def site() -> Analysis:
                 ),
             ),
             replace(table("failures_by_user", "failures", users), notes=notes),
-            table("failure_machines", "failures", machines),
+            table("failure_nodes", "failures", machines),
             table("wait_by_queue", "queueing", waits),
             table("replay_heatmap", "replay", heat),
             table("waits", "queueing", numbered),
@@ -167,7 +167,7 @@ def test_what_is_the_same_stays_the_same_in_all_tables() -> None:
     assert names.of("user", "ZQalice") in users.frame["user"].to_list()
     both = [names.of("machine", "ZQnode07"), names.of("machine", "ZQnode08")]
     assert jobs.frame["machines"].to_list()[:3] == [both, [], None]
-    assert heat.frame["servers"][0] == " to ".join(both)
+    assert heat.frame["nodes"][0] == " to ".join(both)
     assert machines.frame["machine"].to_list() == sorted(both)
     assert jobs.frame["user"].n_unique() == len(HOSTILE) + 3
     assert jobs.frame["user"][2] is None
@@ -175,7 +175,7 @@ def test_what_is_the_same_stays_the_same_in_all_tables() -> None:
     assert jobs.frame["state"].to_list() == ["failed"] * 10
     assert waits.frame["queue"].to_list() == ["ZQqueue", "ZQother"]
     assert numbered.frame["job"].to_list() == [names.of("job", "7777771"), names.of("job", "7777772")]
-    assert numbered.frame["servers"].to_list() == [1, 2]
+    assert numbered.frame["nodes"].to_list() == [1, 2]
     assert users.notes[2].endswith(f"the user of job {names.of('job', 'ZQjob_1')} is {names.of('user', 'ZQalice')}")
 
 
@@ -361,10 +361,10 @@ def test_names_inside_what_is_ours() -> None:
     made = replace(
         make_analysis(points=5),
         cluster=note(
-            "{jobs} on {servers}", jobs=NamedValue("cluster", "ZQ.csv"), servers=NamedValue("cluster", "ZQcluster")
+            "{jobs} on {nodes}", jobs=NamedValue("cluster", "ZQ.csv"), nodes=NamedValue("cluster", "ZQcluster")
         ),
         tables=(
-            table("failure_machines", "s", machines),
+            table("failure_nodes", "s", machines),
             replace(table("predictions", "s", predicted), sentences=(told,)),
         ),
         sources=(),

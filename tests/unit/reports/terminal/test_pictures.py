@@ -90,12 +90,12 @@ def replayed(points: int = 200) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFram
 
 
 def gantt() -> pl.DataFrame:
-    """Two servers under each policy, one of them idle, the other with two jobs of hostile names."""
+    """Two nodes under each policy, one of them idle, the other with two jobs of hostile names."""
     rows: list[tuple[object, ...]] = []
     for policy in POLICIES:
-        rows += [(policy, f"gpu{k}", "server", None, 4, None, 0.0, 7200.0) for k in (1, 2)]
+        rows += [(policy, f"gpu{k}", "node", None, 4, None, 0.0, 7200.0) for k in (1, 2)]
         rows += [(policy, "gpu1", "job", name, 2, 2.0, 900.0 * k, 4000.0) for k, name in enumerate(HOSTILE[:2])]
-    names = ["policy", "server", "what", "job", "gpus", "counted_gpus", "t_s", "t_end_s"]
+    names = ["policy", "node", "what", "job", "gpus", "counted_gpus", "t_s", "t_end_s"]
     ts = pl.datetime(2017, 10, 9, time_zone="UTC") + pl.duration(seconds="t_s")
     empty = [pl.lit(None, pl.String).alias(name) for name in ("user", "queue", "beside")]
     return pl.DataFrame(rows, names, orient="row", infer_schema_length=None).with_columns(ts.alias("ts"), *empty)
@@ -225,14 +225,14 @@ def test_long_names_are_folded_not_cut() -> None:
     assert POLICIES[2].replace(" ", "") in text.replace(" ", "")
 
 
-def test_servers_of_a_gantt_chart() -> None:
-    """A name that is cut says so; a server that could be lent has a row only where it was."""
+def test_nodes_of_a_gantt_chart() -> None:
+    """A name that is cut says so; a node that could be lent has a row only where it was."""
     long = "rack-12-chassis-3-node-with-a-long-name-7"
     rows = [
-        ("p", server, what, "j" if what == "job" else None, 4, 4.0, 0.0, 7200.0)
-        for server, what in ((long, "server"), (long, "job"), ("came", "lent"), ("came", "loan"), ("never", "lent"))
+        ("p", node, what, "j" if what == "job" else None, 4, 4.0, 0.0, 7200.0)
+        for node, what in ((long, "node"), (long, "job"), ("came", "lent"), ("came", "loan"), ("never", "lent"))
     ]
-    names = ["policy", "server", "what", "job", "gpus", "counted_gpus", "t_s", "t_end_s"]
+    names = ["policy", "node", "what", "job", "gpus", "counted_gpus", "t_s", "t_end_s"]
     frame = pl.DataFrame(rows, names, orient="row", infer_schema_length=None)
     frame = frame.with_columns(pl.lit(None, pl.String).alias(name) for name in ("user", "queue", "beside", "ts"))
     for signs, cut in ((BLOCKS, f"{long[:23]}\u2026"), (PLAIN, f"{long[:21]}...")):
@@ -240,7 +240,7 @@ def test_servers_of_a_gantt_chart() -> None:
         assert found is not None
         starts = [line.split(signs.edge)[0].strip() for line in found[0][:3]]
         assert starts == ["p", cut, "came"]
-        assert "1 row of servers that were not on loan left out." in found[1]
+        assert "1 row of nodes that were not on loan left out." in found[1]
 
 
 def test_more_rows_than_have_room_are_counted_and_the_total_stays() -> None:

@@ -124,7 +124,7 @@ def test_an_empty_table_says_so() -> None:
 
 
 def test_numbers_end_in_the_same_column() -> None:
-    lines = printed(make_analysis(), names=("gpu_util_by_servers",)).splitlines()
+    lines = printed(make_analysis(), names=("gpu_util_by_nodes",)).splitlines()
     ends = {len(line) for line in lines if re.match(r" +\d", line)}
     assert len(ends) == 1
 

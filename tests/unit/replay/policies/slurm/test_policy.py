@@ -11,7 +11,7 @@ import pytest
 from gpuctl.core.errors import UsageError
 from gpuctl.replay.engine.setup import Settings
 from gpuctl.replay.engine.simulation import Simulation
-from gpuctl.replay.inputs.clusters import add_servers
+from gpuctl.replay.inputs.clusters import add_nodes
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.resources import GPUS_ONLY
@@ -55,7 +55,7 @@ def simulated(
     work = replace(read_jobs(folder / "jobs.csv", resources), origin=origin)
     cluster = cluster_of(read_site(paths), work, resources)
     if more:
-        cluster = add_servers(cluster, more)
+        cluster = add_nodes(cluster, more)
     models = (rates("recorded", work, cluster), overhead("none", work, cluster))
     policy = find("slurm")({"conf": ":".join(map(str, paths)), **params})
     done = Simulation(work, cluster, policy, Settings(*models, resources=resources))
@@ -74,8 +74,8 @@ def starts(outcome: Outcome) -> dict[str, float]:
 def places(outcome: Outcome) -> list[set[int]]:
     """Nodes of each attempt, in the order of starts."""
     found: dict[int, set[int]] = {}
-    for row, server in outcome.pieces.select("row", "server").iter_rows():
-        found.setdefault(row, set()).add(server)
+    for row, node in outcome.pieces.select("row", "node").iter_rows():
+        found.setdefault(row, set()).add(node)
     return [found[row] for row in sorted(found)]
 
 
@@ -365,7 +365,7 @@ def test_with_lln_the_idlest_of_equal_weight_comes_first(tmp_path: Path) -> None
     assert any("LLN" in note and "CPUs" in note for note in blind.notes)
 
 
-def test_added_servers_are_in_the_partitions_with_one_like_them(tmp_path: Path) -> None:
+def test_added_nodes_are_in_the_partitions_with_one_like_them(tmp_path: Path) -> None:
     nodes = "NodeName=n[1-2] CPUs=8 Gres=gpu:4\nNodeName=big CPUs=8 Gres=gpu:8\n"
     # one partition of each size, and a third one over all nodes
     parts = "PartitionName=four Nodes=n[1-2]\nPartitionName=eight Nodes=big\nPartitionName=all Nodes=n[1-2],big\n"
@@ -374,7 +374,7 @@ def test_added_servers_are_in_the_partitions_with_one_like_them(tmp_path: Path) 
     more = simulated(tmp_path, nodes + parts, *rows, more="1x4", batch_sched_delay="0").outcome()
     assert [starts(more)[job] for job in "abcd"] == [0, 1, 2, 3]
     assert starts(more)["e"] > 90
-    assert any("1 server is not a node of slurm.conf (such as added)" in note for note in more.notes)
+    assert any("1 node is not a node of slurm.conf (such as added)" in note for note in more.notes)
     unlike = simulated(tmp_path, nodes + parts, *rows, more="1x16", batch_sched_delay="0").outcome()
     assert [starts(unlike)[job] for job in "abcde"] == [0, 1, 2, 3, 4]
 

@@ -95,8 +95,8 @@ def simulation(scenario: str, folder: Path, earlier: float = 0.0) -> tuple[Simul
 def attempts_of(outcome: Outcome, cluster: Cluster, names: list[str]) -> Attempts:
     """Starts in order: second, job, GPUs by node."""
     nodes: dict[int, dict[str, int]] = {}
-    for row, server, gpus in outcome.pieces.select("row", "server", "gpus").iter_rows():
-        nodes.setdefault(row, {})[cluster.servers[server]] = gpus
+    for row, node, gpus in outcome.pieces.select("row", "node", "gpus").iter_rows():
+        nodes.setdefault(row, {})[cluster.nodes[node]] = gpus
     starts = outcome.attempts.select("start_s", "job").rows()
     return [(start, names[job], nodes[row]) for row, (start, job) in enumerate(starts)]
 

@@ -88,7 +88,7 @@ def read(name: str) -> Scenario:
         segment_fails=np.zeros(n, bool),
         recorded_start=np.full(n, np.nan),
         piece_start=np.concatenate([[0], np.cumsum([len(w) for w in wanted])]),
-        piece_server=np.array([host for w in wanted for host in w], np.int64),
+        piece_node=np.array([host for w in wanted for host in w], np.int64),
         piece_gpus=np.ones(sum(len(w) for w in wanted), np.int64),
         state=("",) * n,
         queues=tuple(queues),
@@ -100,7 +100,7 @@ def read(name: str) -> Scenario:
     racks = sorted({row["rack"] for row in nodes})
     cluster = Cluster(
         name=name,
-        servers=tuple(hosts),
+        nodes=tuple(hosts),
         gpus=np.array([int(row["gpus"]) for row in nodes]),
         rack=np.array([racks.index(row["rack"]) for row in nodes]),
         gpu_type=np.full(len(nodes), -1),
@@ -140,7 +140,7 @@ def simulation(scenario: Scenario, **params: str) -> Simulation:
 
 
 def recorded_allocations(scenario: Scenario) -> list[tuple[int, str, str]]:
-    """Each container given: ms, application, server."""
+    """Each container given: ms, application, node."""
     return sorted((int(e["ms"]), e["app"], e["node"]) for e in scenario.events if e["event"] == "allocate")
 
 
@@ -149,21 +149,21 @@ def replayed_allocations(scenario: Scenario, done: Simulation) -> list[tuple[int
     s = done.state
     found = []
     for row in s.attempts[: int(s.g[0].attempts)]:
-        server = s.pieces[int(row.first)].server
+        node = s.pieces[int(row.first)].node
         app = scenario.apps[int(scenario.workload.app[row.job])]
-        found.append((int(row.start * 1000 + 1e-3) + 1, app, scenario.cluster.servers[int(server)]))
+        found.append((int(row.start * 1000 + 1e-3) + 1, app, scenario.cluster.nodes[int(node)]))
     return sorted(found)
 
 
 def as_hash_tables(scenario: Scenario, done: Simulation) -> None:
-    """Look for victims in the order of Hadoop's hash tables, in which it goes through servers and their containers.
+    """Look for victims in the order of Hadoop's hash tables, in which it goes through nodes and their containers.
 
-    Servers: the order of the HashMap of node ids as the recordings show it. Containers: hash codes of the classes
+    Nodes: the order of the HashMap of node ids as the recordings show it. Containers: hash codes of the classes
     ContainerId, ApplicationAttemptId and ApplicationId, in a table of 16 buckets, backwards.
     """
     program = cast("FairProgram", done.program)
     own = program.own
-    if len(scenario.cluster.servers) == 4:
+    if len(scenario.cluster.nodes) == 4:
         own.search[:] = [3, 1, 2, 0]
     numbers = 200
     turn = np.zeros((own.apps.size, numbers), np.int64)

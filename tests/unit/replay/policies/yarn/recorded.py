@@ -71,7 +71,7 @@ def read(name: str, *, user_by_app: bool = False) -> Recorded:
     places = {node["node"]: k for k, node in enumerate(nodes)}
     cluster = Cluster(
         name=name,
-        servers=tuple(places),
+        nodes=tuple(places),
         gpus=np.array([int(node["gpus"]) for node in nodes]),
         rack=np.array([racks.index(node["rack"]) for node in nodes]),
         gpu_type=np.full(len(nodes), -1),
@@ -115,7 +115,7 @@ def read(name: str, *, user_by_app: bool = False) -> Recorded:
         segment_fails=np.zeros(n, bool),
         recorded_start=np.full(n, np.nan),
         piece_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
-        piece_server=np.array([host for job in jobs for host in job[5]], np.int64),
+        piece_node=np.array([host for job in jobs for host in job[5]], np.int64),
         piece_gpus=np.ones(int(counts.sum()), np.int64),
         state=("",) * n,
         queues=tuple(queues),
@@ -171,12 +171,12 @@ def given_recorded(recorded: Recorded) -> list[Given]:
 def given_replayed(recorded: Recorded, outcome: Outcome) -> list[Given]:
     """The containers of a replay, in order."""
     starts = outcome.attempts["start_s"].to_list()
-    place = dict(outcome.pieces.select("row", "server").rows())
+    place = dict(outcome.pieces.select("row", "node").rows())
     found = []
     for row, (job, start) in enumerate(zip(outcome.attempts["job"].to_list(), starts, strict=True)):
         app, _, number = recorded.workload.ids[job].partition("/")
         name = f"{app}/am" if number == "am" else app
-        found.append((round(start * 1000), name, recorded.cluster.servers[place[row]]))
+        found.append((round(start * 1000), name, recorded.cluster.nodes[place[row]]))
     return found
 
 

@@ -71,7 +71,7 @@ def test_containers_are_given_at_the_same_instant_on_the_same_node_to_the_same_a
     # heartbeats of six nodes are at whole milliseconds in the recording and at sixths of a second here
     assert [row[1:] for row in found] == [row[1:] for row in expected]
     assert max(abs(a[0] - b[0]) for a, b in zip(found, expected, strict=True)) <= 1
-    if len(own.cluster.servers) != 6:
+    if len(own.cluster.nodes) != 6:
         assert found == expected
 
 
@@ -93,10 +93,10 @@ def test_nodes_are_reserved_at_the_same_instant_for_the_same_application(name: s
 def test_the_same_containers_are_killed(name: str) -> None:
     own = recorded(name)
     outcome = ended(name).outcome()
-    place = dict(outcome.pieces.select("row", "server").rows())
+    place = dict(outcome.pieces.select("row", "node").rows())
     attempts = outcome.attempts.with_row_index("row")
     found = sorted(
-        (round(end * 1000), own.workload.ids[job].partition("/")[0], own.cluster.servers[place[row]])
+        (round(end * 1000), own.workload.ids[job].partition("/")[0], own.cluster.nodes[place[row]])
         for row, job, end, how in attempts.select("row", "job", "end_s", "end").rows()
         if how == "preempted"
     )

@@ -25,25 +25,25 @@ if TYPE_CHECKING:
     from gpuctl.replay.policies.yarn.fair_build import FairProgram
 
 HEADER = "job_id,submit_time,duration,num_gpus,vc,user,app"
-TWO = "[[servers]]\ncount = 2\ngpus = 4\n"
-ONE = "[[servers]]\ncount = 1\ngpus = 4\n"
+TWO = "[[nodes]]\ncount = 2\ngpus = 4\n"
+ONE = "[[nodes]]\ncount = 1\ngpus = 4\n"
 
 
-def simulated(folder: Path, rows: tuple[str, ...], servers: str = TWO, **params: str) -> Simulation:
+def simulated(folder: Path, rows: tuple[str, ...], nodes: str = TWO, **params: str) -> Simulation:
     (folder / "jobs.csv").write_text("\n".join([HEADER, *rows]) + "\n")
     work = read_jobs(folder / "jobs.csv")
-    if "=" in servers:
-        (folder / "cluster.toml").write_text(servers)
-        servers = str(folder / "cluster.toml")
-    cluster = parse_cluster(servers, work)
+    if "=" in nodes:
+        (folder / "cluster.toml").write_text(nodes)
+        nodes = str(folder / "cluster.toml")
+    cluster = parse_cluster(nodes, work)
     models = (rates("recorded", work, cluster), overhead("none", work, cluster))
     done = Simulation(work, cluster, find("yarn-fair")(params), Settings(*models))
     done.run()
     return done
 
 
-def replayed(folder: Path, *rows: str, servers: str = TWO, **params: str) -> Outcome:
-    return simulated(folder, rows, servers, **params).outcome()
+def replayed(folder: Path, *rows: str, nodes: str = TWO, **params: str) -> Outcome:
+    return simulated(folder, rows, nodes, **params).outcome()
 
 
 def starts(outcome: Outcome) -> dict[str, float]:
@@ -51,11 +51,11 @@ def starts(outcome: Outcome) -> dict[str, float]:
 
 
 def test_a_heartbeat_gives_one_container_and_sees_asks_after_the_next_update(tmp_path: Path) -> None:
-    # servers beat at 0, 1, .. and 0.5, 1.5, ..; the update at 0 comes before the asks, that at 0.5 sees them
+    # nodes beat at 0, 1, .. and 0.5, 1.5, ..; the update at 0 comes before the asks, that at 0.5 sees them
     rows = ("a,0,9,1,q,,", "b,0,9,1,q,,", "c,0,9,1,q,,")
     outcome = replayed(tmp_path, *rows)
     assert starts(outcome) == {"a": 0.5, "b": 1, "c": 1.5}
-    assert outcome.pieces["server"].to_list() == [1, 0, 1]
+    assert outcome.pieces["node"].to_list() == [1, 0, 1]
     # twice as often, and an update each second
     assert starts(replayed(tmp_path, *rows, heartbeat="0.5", update_interval="1")) == {"a": 1, "b": 1.25, "c": 1.5}
 
@@ -83,31 +83,31 @@ def test_the_queue_with_least_use_for_its_weight_is_next(tmp_path: Path) -> None
 def test_below_its_minimum_a_queue_goes_first(tmp_path: Path) -> None:
     quotas = TWO + "[quotas]\ny = 3\nx = 1\n"
     rows = tuple(f"{q}{k},0,50,1,{q},," for q in "xy" for k in range(4))
-    found = starts(replayed(tmp_path, *rows, servers=quotas, min_shares="quota"))
+    found = starts(replayed(tmp_path, *rows, nodes=quotas, min_shares="quota"))
     # 0 of 1 and 0 of 3, by name; y is below its 3 up to y2, and x not below its 1
     assert sorted(found, key=lambda j: found[j]) == ["x0", "y0", "y1", "y2", "x1", "x2", "x3", "y3"]
-    by_quota = starts(replayed(tmp_path, *rows, servers=quotas, weighted="true"))
+    by_quota = starts(replayed(tmp_path, *rows, nodes=quotas, weighted="true"))
     assert sorted(by_quota, key=lambda j: by_quota[j]) == ["x0", "y0", "y1", "y2", "x1", "y3", "x2", "x3"]
 
 
-def test_a_gang_that_no_server_holds_is_given_on_several(tmp_path: Path) -> None:
+def test_a_gang_that_no_node_holds_is_given_on_several(tmp_path: Path) -> None:
     outcome = replayed(tmp_path, "a,0,5,1,q,,", "gang,1,5,8,q,,", "b,2,5,1,q,,")
     # a has one from 0.5 to 5.5, b comes behind the gang and finds room beside a until then
     assert starts(outcome) == {"a": 0.5, "b": 2.5, "gang": 7.5}
-    assert outcome.jobs.filter(outcome.jobs["job"] == "gang")["servers"].to_list() == [2]
+    assert outcome.jobs.filter(outcome.jobs["job"] == "gang")["nodes"].to_list() == [2]
 
 
 def test_a_pool_gives_all_that_fits_at_one_heartbeat(tmp_path: Path) -> None:
     rows = tuple(f"j{k},0,9,1,q,," for k in range(5))
-    outcome = replayed(tmp_path, *rows, servers="pool:4")
+    outcome = replayed(tmp_path, *rows, nodes="pool:4")
     assert list(starts(outcome).values()) == [1, 1, 1, 1, 10]
-    assert any("a pool has no servers" in note for note in outcome.notes)
+    assert any("a pool has no nodes" in note for note in outcome.notes)
 
 
 def test_running_applications_are_limited(tmp_path: Path) -> None:
     rows = ("a0,0,4,1,q,,A", "a1,0,4,1,q,,A", "b0,0,4,1,q,,B", "c0,0,4,1,r,,C")
     assert starts(replayed(tmp_path, *rows)) == {"a0": 0.5, "c0": 1, "b0": 1.5, "a1": 2}
-    # A is over when its master beats after 5.5: at 6, after which server 0 beats
+    # A is over when its master beats after 5.5: at 6, after which node 0 beats
     assert starts(replayed(tmp_path, *rows, max_running_apps="1")) == {"a0": 0.5, "c0": 1, "a1": 1.5, "b0": 6}
     assert starts(replayed(tmp_path, *rows, max_running_apps="1", am_heartbeat="0"))["b0"] == 5.5
     assert starts(replayed(tmp_path, *rows, max_running_apps="1", am_heartbeat="4"))["b0"] == 8
@@ -115,8 +115,8 @@ def test_running_applications_are_limited(tmp_path: Path) -> None:
 
 def test_what_a_limit_has_held_back_may_reserve_after_the_next_update(tmp_path: Path) -> None:
     rows = ("a,0,5,1,q,,A", "b,0,20,4,q,,B", "c,1,3,1,q,,C")
-    found = replayed(tmp_path, *rows, servers=ONE, max_running_apps="2")
-    # a is given at 1 and ends at 6; its application is over at 7, the next update is at 7.5, and the server beats at 8
+    found = replayed(tmp_path, *rows, nodes=ONE, max_running_apps="2")
+    # a is given at 1 and ends at 6; its application is over at 7, the next update is at 7.5, and the node beats at 8
     assert starts(found) == {"a": 1, "b": 6, "c": 26}
     kept = found.decisions.filter(found.decisions["decision"] == "reserve")
     assert kept.select("t_s", "job").rows() == [(2, "b"), (8, "c")]
@@ -142,9 +142,9 @@ def test_a_master_that_ends_before_it_has_asked_asks_then(tmp_path: Path) -> Non
     assert starts(replayed(tmp_path, *rows, masters="first")) == {"a0": 0, "a1": 0.5, "a2": 1}
 
 
-def test_a_starved_application_reserves_a_server(tmp_path: Path) -> None:
+def test_a_starved_application_reserves_a_node(tmp_path: Path) -> None:
     rows = ("a,0,9,3,q,,", "b,0,20,3,q,,", "big,2,5,4,r,,", "small,3,1,1,s,,", "other,4,1,1,s,,")
-    # big may reserve one server of two (5 % of them, rounded up): server 1 at 2.5, where a ends at 9.5
+    # big may reserve one node of two (5 % of them, rounded up): node 1 at 2.5, where a ends at 9.5
     found = replayed(tmp_path, *rows)
     assert starts(found) == {"a": 0.5, "b": 1, "small": 4, "other": 5, "big": 9.5}
     kept = found.decisions.filter(found.decisions["decision"] == "reserve")
@@ -162,18 +162,18 @@ def test_what_a_queue_lacks_of_its_share_for_too_long_is_taken(tmp_path: Path) -
         "wait_before_kill": "2",
         "fair_share_preemption_threshold": "1",
     }
-    outcome = replayed(tmp_path, *rows, servers=ONE, **fair)
+    outcome = replayed(tmp_path, *rows, nodes=ONE, **fair)
     # one container a second from 1 on; y asks at 10 and is below its 2 of 4 from then on: victims at 13, the newest
-    # first, gone at 15; y is given both in the server's next heartbeat
+    # first, gone at 15; y is given both in the node's next heartbeat
     taken = outcome.decisions.filter(outcome.decisions["decision"] == "preempt")
     assert taken.select("t_s", "job").rows() == [(15, "x3"), (15, "x2")]
     assert {j: t for j, t in starts(outcome).items() if j[0] == "y"} == {"y0": 15, "y1": 15}
     # what was killed begins anew, where YARN has no checkpoints
     lost = dict(outcome.jobs.select("job", "end_s").iter_rows())
     assert (lost["x0"], lost["x2"]) == (101, 135)
-    never = starts(replayed(tmp_path, *rows, servers=ONE, **(fair | {"preemption": "false"})))
+    never = starts(replayed(tmp_path, *rows, nodes=ONE, **(fair | {"preemption": "false"})))
     assert never["y0"] == 101
-    half = replayed(tmp_path, *rows, servers=ONE, **(fair | {"fair_share_preemption_threshold": "0.5"}))
+    half = replayed(tmp_path, *rows, nodes=ONE, **(fair | {"fair_share_preemption_threshold": "0.5"}))
     assert int(half.jobs["preemptions"].sum()) == 1
 
 
@@ -181,7 +181,7 @@ def test_what_a_queue_lacks_of_its_minimum_is_taken_sooner(tmp_path: Path) -> No
     rows = (*(f"x{k},0,100,1,x,,X" for k in range(4)), "y0,10,20,1,y,,Y")
     quotas = ONE + "[quotas]\ny = 1\n"
     given = {"preemption": "true", "min_share_preemption_timeout": "1", "wait_before_kill": "0", "min_shares": "quota"}
-    outcome = replayed(tmp_path, *rows, servers=quotas, **given)
+    outcome = replayed(tmp_path, *rows, nodes=quotas, **given)
     # Hadoop takes what the application asks for less what the queue lacks (class FSLeafQueue): 1 asked, 1 lacking, and
     # as the one is not more than the other, 1 is taken
     assert starts(outcome)["y0"] == 11
@@ -194,7 +194,7 @@ def test_a_queue_may_be_kept_from_preemption(tmp_path: Path) -> None:
         '<queue name="x"><allowPreemptionFrom>false</allowPreemptionFrom></queue><queue name="y"/></allocations>'
     )
     conf = {"conf": str(tmp_path / "fair.xml"), "preemption": "true"}
-    assert starts(replayed(tmp_path, *rows, servers=ONE, **conf))["y0"] == 101
+    assert starts(replayed(tmp_path, *rows, nodes=ONE, **conf))["y0"] == 101
 
 
 def test_shares_are_whole_and_within_minimum_and_maximum(tmp_path: Path) -> None:
@@ -247,10 +247,10 @@ def test_what_was_given_goes_before_the_file_in_every_queue(tmp_path: Path) -> N
         "<fairSharePreemptionThreshold>0.8</fairSharePreemptionThreshold></queue></queue></allocations>"
     )
     rows = ("j,0,9,1,a,,", "k,0,9,1,p.x,,", "l,0,9,1,new,,")
-    servers = TWO + '[quotas]\na = 5\n"p.x" = 2\n'
+    nodes = TWO + '[quotas]\na = 5\n"p.x" = 2\n'
 
     def queues(**params: str) -> dict[str, tuple[float, ...]]:
-        done = simulated(tmp_path, rows, servers, conf=str(tmp_path / "fair.xml"), **params)
+        done = simulated(tmp_path, rows, nodes, conf=str(tmp_path / "fair.xml"), **params)
         program = cast("FairProgram", done.program)
         q, least = program.own.queues, program.own.q_min[:, 2]
         fields = (q.weight, least, q.policy, q.most, q.min_wait, q.fair_wait, q.threshold.round(6), q.masters.round(6))
@@ -322,9 +322,9 @@ def test_parameters_that_do_not_go_together(tmp_path: Path) -> None:
         replayed(tmp_path, "a,0,1,1,q,,", conf=str(tmp_path))
 
 
-def test_a_server_that_goes_down_takes_its_reservation_and_its_share_along(tmp_path: Path) -> None:
-    down = TWO + "\n".join(["", "[[down]]", 'server = "s1"', "from_s = 5", "until_s = 30", ""])
-    down = down.replace("[[servers]]", '[[servers]]\nname = "s"', 1)
+def test_a_node_that_goes_down_takes_its_reservation_and_its_share_along(tmp_path: Path) -> None:
+    down = TWO + "\n".join(["", "[[down]]", 'node = "s1"', "from_s = 5", "until_s = 30", ""])
+    down = down.replace("[[nodes]]", '[[nodes]]\nname = "s"', 1)
     done = simulated(tmp_path, ("a,0,10,3,q,,", "b,0,20,3,q,,", "big,2,5,4,r,,"), down)
     program = cast("FairProgram", done.program)
     assert int(program.own.cluster[2]) == 8

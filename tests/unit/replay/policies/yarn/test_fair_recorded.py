@@ -66,7 +66,7 @@ def test_use_of_every_second_is_the_recorded_one(name: str) -> None:
             continue
         used = [0.0, 0.0, 0.0]
         for job, start, end, how in attempts.select("job", "start_s", "end_s", "end").iter_rows():
-            # ours beat at the instant of a sample, the driver's servers a millisecond after; kills come before it
+            # ours beat at the instant of a sample, the driver's nodes a millisecond after; kills come before it
             over = end * 1000 <= int(row["ms"]) if how == "preempted" else end * 1000 < int(row["ms"])
             of_queue = work.queues[work.queue[job]]
             inside = of_queue == row["queue"] or of_queue.startswith(row["queue"] + ".")
@@ -76,7 +76,7 @@ def test_use_of_every_second_is_the_recorded_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["fs-reserve"])
-def test_servers_are_reserved_when_and_for_whom_they_were(name: str) -> None:
+def test_nodes_are_reserved_when_and_for_whom_they_were(name: str) -> None:
     scenario = read(name)
     done = simulation(scenario)
     done.run()
@@ -90,8 +90,8 @@ def test_servers_are_reserved_when_and_for_whom_they_were(name: str) -> None:
 
 
 def test_without_the_order_of_hash_tables_as_many_are_killed_at_the_same_times() -> None:
-    # which containers of one application go, and on which servers, is up to hash tables in Hadoop; ours goes through
-    # the servers in their order and takes the newest first, which changes who runs where afterwards
+    # which containers of one application go, and on which nodes, is up to hash tables in Hadoop; ours goes through
+    # the nodes in their order and takes the newest first, which changes who runs where afterwards
     scenario = read("fs-preempt-plain")
     done = simulation(scenario)
     done.run()

@@ -1,13 +1,13 @@
--- title: Machines with more failures than chance explains
+-- title: Nodes with more failures than chance explains
 -- section: failures
 -- order: 110
--- question: Do some machines make attempts fail?
--- population: {machine_trials} attempt{machine_trials||s} on {machines_tested} machine{machines_tested||s} that passed, or failed for a reason that may involve a machine, which excludes purely user errors, preemptions and time limits. Attempts that may share one cause count once: of a job one failure a reason, of a user the first attempt on the same machines on a day, so that {machine_units} count. Each is compared with those of the same user (queue, where no user is named), week and size, first attempts with first ones and retries with retries: p is the exact probability of at least this many failures if attempts were assigned to machines at random within these groups (one-sided; convolution of the groups' hypergeometric distributions). p and early p of all machines are adjusted together (Benjamini-Hochberg): of the machines flagged, 5 % are expected to be false positives.
+-- question: Do some nodes make attempts fail?
+-- population: {machine_trials} attempt{machine_trials||s} on {machines_tested} node{machines_tested||s} that passed, or failed for a reason that may involve a node, which excludes purely user errors, preemptions and time limits. Attempts that may share one cause count once: of a job one failure a reason, of a user the first attempt on the same machines on a day, so that {machine_units} count. Each is compared with those of the same user (queue, where no user is named), week and size, first attempts with first ones and retries with retries: p is the exact probability of at least this many failures if attempts were assigned to nodes at random within these groups (one-sided; convolution of the groups' hypergeometric distributions). p and early p of all nodes are adjusted together (Benjamini-Hochberg): of the nodes flagged, 5 % are expected to be false positives.
 -- needs: placements
 -- first_columns: 7
 -- key_columns: machine, bad, attempts, failures, failed_pct, expected, adjusted_p, top_reason
--- column: machine | - | name of the machine
--- column: bad | - | yes: its adjusted p is at most 0.05; 'beside NAME': no longer flagged without the gangs it shared with that machine; no
+-- column: machine | - | name of the node
+-- column: bad | - | yes: its adjusted p is at most 0.05; 'beside NAME': no longer flagged without the gangs it shared with that node; no
 -- column: attempts | attempts | attempts on it that count
 -- column: failures | attempts | of these, failed
 -- column: failed_pct | % | share that failed
@@ -16,10 +16,10 @@
 -- column: early_failures | attempts | failures within 10 minutes of the start
 -- column: early_expected | attempts | early failures expected by chance
 -- column: early_p | - | probability of at least this many early failures by chance
--- column: adjusted_p | - | the smaller of p and early p, adjusted for the number of machines
+-- column: adjusted_p | - | the smaller of p and early p, adjusted for the number of nodes
 -- column: detectable | times | how many times as often as the others it would have to fail to be flagged in 8 of 10 cases; empty: its attempts could not show it
 -- column: all_trials | attempts | all failed attempts on it, for any reason, repeats included
--- column: gpu_hours | GPU-h | held by failed attempts on it whose reason may involve a machine, whole gangs
+-- column: gpu_hours | GPU-h | held by failed attempts on it whose reason may involve a node, whole gangs
 -- column: top_reason | - | the most frequent reason of these
 WITH met AS (SELECT unnest(machines) AS machine, title, gpu_hours, suspect FROM unfiltered_machine_failures),
 lost AS (
