@@ -16,7 +16,7 @@ from gpuctl.store.sources import LAST_SAMPLES, SOURCE_ENDS
 if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
-COLUMNS = "gpus, nodes, state, colocated, tenth, samples, total"
+COLUMNS = "gpus, servers, state, colocated, tenth, samples, total"
 _OF_STEPS = {"source_ends": SOURCE_ENDS, "last_samples": LAST_SAMPLES, "gpu_samples": telemetry_once.SQL}
 """The SQL of shared tables that have no file in ``queries/base``."""
 

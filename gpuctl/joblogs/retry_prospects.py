@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-Place = Literal["one GPU", "several GPUs", "machine or service", "not known"]
+Place = Literal["one GPU", "several GPUs", "node or service", "not known"]
 """Where a failure shows."""
 
 SAME_AGAIN = frozenset({
@@ -49,7 +49,7 @@ def where_it_shows(reason: str | None, category: str | None) -> Place:
     if reason in BETWEEN:
         return "several GPUs"
     if reason in MACHINE or (origins == {"infrastructure"} and reason not in SAME_AGAIN):
-        return "machine or service"
+        return "node or service"
     if reason in SAME_AGAIN or reason in INPUTS:
         return "one GPU"
     return "not known"

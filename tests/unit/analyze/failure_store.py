@@ -57,7 +57,7 @@ class Site:
             queued = attempts[number - 1][2] if number else 0
             self._insert(
                 "attempts", **common, attempt=number, queued_ts=at(queued), start_ts=at(start), end_ts=at(end),
-                released_ts=at(end), state=how, gpus=gpus, nodes=len(on), wait_s=60 * (start - queued),
+                released_ts=at(end), state=how, gpus=gpus, servers=len(on), wait_s=60 * (start - queued),
                 run_s=60 * (end - start), quirks=[],
             )  # fmt: skip
             for machine in on:

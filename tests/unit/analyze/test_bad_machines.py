@@ -260,7 +260,7 @@ def test_in_a_store_what_only_users_bring_about_blames_no_machine(tmp_path: Path
     for name in ("m1", "m2"):
         assert (rows[name]["failures"], rows[name]["all_trials"], rows[name]["bad"]) == (0, 10, "no")
         assert (rows[name]["gpu_hours"], rows[name]["top_reason"]) == (0, None)
-    assert "60 attempts on 4 machines" in table.population
+    assert "60 attempts on 4 nodes" in table.population
 
 
 def test_what_a_machine_could_have_shown_on_paper() -> None:

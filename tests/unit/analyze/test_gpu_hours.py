@@ -43,7 +43,7 @@ def write(path: Path) -> Path:
         site.job("lost", ("failed", 0, 30), gpus=0, user="cem", account="c", queue="r", nodes=2)
         for table in ("job_rows", "attempt_rows"):
             store.execute(f"UPDATE {table} SET gpus = NULL WHERE job IN ('nodes', 'lost')")
-        store.execute("UPDATE attempt_rows SET nodes = 0 WHERE job IN ('nodes', 'lost')")
+        store.execute("UPDATE attempt_rows SET servers = 0 WHERE job IN ('nodes', 'lost')")
         store.execute("DELETE FROM placements WHERE job IN ('nodes', 'lost')")
         for line, loss in enumerate((9.0, 8.0, 7.0, 6.0)):
             site.insert("progress", job="booted", attempt=0, line_no=line, epoch=float(line), loss=loss, metric="loss",

@@ -153,7 +153,7 @@ def test_gangs_are_held_to_one_rack_for_a_time_of_a_list() -> None:
     assert [layout.name for layout in layouts][10:] == [
         "gangs that waited at most 32 h are in one rack",
         "every gang is in one rack",
-        "machines that share gangs more often than chance",
+        "nodes that share gangs more often than chance",
     ]
 
 

@@ -51,7 +51,7 @@ def test_the_machine_with_the_most_gpus_too_many_is_named(tmp_path: Path) -> Non
     logs = text(job(1, 6), job(2, 9, "gpu002"))
     path = ingested(tmp_path, {"nodes.txt": "\n".join(nodes) + "\n", "sacct.txt": logs})
     warned = [str(warning) for warning in analyzed(path, "overview").warnings]
-    expected = "on 2 machines jobs held more GPUs at once than they have; most on gpu002: 9 of 2"
+    expected = "on 2 nodes jobs held more GPUs at once than they have; most on gpu002: 9 of 2"
     assert any(expected in warning for warning in warned)
 
 

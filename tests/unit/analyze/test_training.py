@@ -40,7 +40,7 @@ class Made:
         for number, (start, end) in enumerate(times):
             self.store.execute(
                 "INSERT INTO attempt_rows (cluster, job, attempt, queued_ts, start_ts, end_ts, released_ts, state, "
-                "gpus, nodes, run_s, quirks, source) VALUES ('c', $job, $n, $start::TIMESTAMPTZ, "
+                "gpus, servers, run_s, quirks, source) VALUES ('c', $job, $n, $start::TIMESTAMPTZ, "
                 "$start::TIMESTAMPTZ, $end::TIMESTAMPTZ, $end::TIMESTAMPTZ, $state, $gpus, 1, 0, [], 1)",
                 {"job": name, "n": number, "start": f"{DAY}{start}+00", "end": f"{DAY}{end}+00"}
                 | {"state": state, "gpus": gpus},

@@ -172,7 +172,7 @@ def in_detail(**other: Any) -> dict[str, Any]:
 
 
 NO_OBJECT = "detail of an attempt holds something that is not an object with ip and gpus"
-NO_MACHINE = "no machine name (ip) in detail of an attempt"
+NO_MACHINE = "no node name (ip) in detail of an attempt"
 BAD = [
     (5, "not an object"),
     (None, "not an object"),
@@ -207,8 +207,8 @@ BAD = [
     (in_detail(ip="  "), NO_MACHINE),
     (in_detail(ip=None), NO_MACHINE),
     (in_detail(ip=1), "ip is not text"),
-    (in_detail(gpus=None), "gpus of a machine is not a list"),
-    (in_detail(gpus="gpu0"), "gpus of a machine is not a list"),
+    (in_detail(gpus=None), "gpus of a node is not a list"),
+    (in_detail(gpus="gpu0"), "gpus of a node is not a list"),
     (in_detail(gpus=["GPU0"]), "GPU name is not gpuN"),
     (in_detail(gpus=["gpu-1"]), "GPU name is not gpuN"),
     (in_detail(gpus=["gpu"]), "GPU name is not gpuN"),

@@ -12,11 +12,11 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 HEADER = "machineId, number of GPUs, single GPU mem"
-DUPLICATE = "duplicate machine: it is in the list already, with other values"
+DUPLICATE = "duplicate node: it is in the list already, with other values"
 NO_COUNT = "number of GPUs is not a whole number up to 1024"
 NO_MEMORY = "memory of one GPU is not a number with MB, GB or TB"
-NO_NAME = "no printable machine name"
-COLUMNS = "not 3 columns: machine, number of GPUs, memory of one GPU"
+NO_NAME = "no printable node name"
+COLUMNS = "not 3 columns: node, number of GPUs, memory of one GPU"
 
 
 def kept(text: str | bytes) -> Kept:
@@ -82,7 +82,7 @@ def test_invalid_utf8_is_rejected() -> None:
     "text", ["", "\n", "m1,8, 24GB\n", "machineId,number of GPUs\n", "\x00" * 100, "x" * 3_000_000]
 )
 def test_another_header_is_an_input_error(text: str) -> None:
-    with pytest.raises(InputError, match="line 1 is not the header of a machine list"):
+    with pytest.raises(InputError, match="line 1 is not the header of a node list"):
         kept(text)
 
 

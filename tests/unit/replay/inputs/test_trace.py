@@ -63,7 +63,7 @@ def a_job(
         begin, stop = (None if t is None else at(t) for t in (start, end))
         run = None if start is None or end is None or end < start else end - start
         times = {"start_ts": begin, "end_ts": stop, "released_ts": stop if start is None or run is not None else begin}
-        what = {"cluster": "c", "job": name, "attempt": number, "gpus": gpus, "nodes": 1, "quirks": [], "source": 1}
+        what = {"cluster": "c", "job": name, "attempt": number, "gpus": gpus, "servers": 1, "quirks": [], "source": 1}
         fill(store, "attempts", {**what, **times, "state": state, "run_s": run})
 
 
