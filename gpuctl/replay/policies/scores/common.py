@@ -43,7 +43,7 @@ def score_program(
     size = workload.size
     how = placements(workload, placement, settings.placement)
     shape = shapes(state, how)
-    apart = by_queue and any(nodes is not None for nodes in cluster.queue_servers)
+    apart = by_queue and any(nodes is not None for nodes in cluster.queue_nodes)
     party = state.jobs.queue.astype(np.int64) if apart else np.zeros(size, np.int64)
     user = np.where(workload.user < 0, len(workload.users), workload.user)
     pairs = np.unique(np.stack([user, workload.gpus]), axis=1, return_inverse=True)[1].reshape(-1)
@@ -71,5 +71,5 @@ def score_program(
         user_gang=(pairs + first).astype(np.int64),
         ended=records(first + int(pairs.max(initial=0)) + 1, score_kernel.SUM),
     )
-    running: Any = nobody(plan, state.servers.size, most_running(workload, cluster))
+    running: Any = nobody(plan, state.nodes.size, most_running(workload, cluster))
     return CompiledProgram(score_kernel.run, (scores, running), score_kernel.SCORE_REASONS)

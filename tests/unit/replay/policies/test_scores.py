@@ -88,7 +88,7 @@ def test_qssf_learns_from_jobs_that_have_ended(tmp_path: Path) -> None:
 def test_a_trace_with_queues_that_have_nodes_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "nodes.toml"
     path.write_text(
-        '[[servers]]\nname = "a"\ngpus = 8\n\n[[servers]]\nname = "b"\ngpus = 8\n\n'
+        '[[nodes]]\nname = "a"\ngpus = 8\n\n[[servers]]\nname = "b"\ngpus = 8\n\n'
         '[[queues]]\nname = "one"\nservers = ["a"]\n\n[[queues]]\nname = "two"\nservers = ["b"]\n'
     )
     rows = ["job_id,submit_time,duration,num_gpus,vc", "a,0,100,8,one", "b,1,100,8,one", "c,2,100,8,two"]
