@@ -8,7 +8,7 @@ import traceback
 from contextlib import redirect_stderr, redirect_stdout
 from typing import NamedTuple
 
-from gpuctl.cli.main import _hoist_global_options, _run
+from gpuctl.cli.main import run
 
 
 class Ended(NamedTuple):
@@ -25,7 +25,7 @@ def command(*arguments: object) -> Ended:
     argv, sys.argv = sys.argv, ["gpuctl", *map(str, arguments)]
     try:
         with redirect_stdout(out), redirect_stderr(err):
-            code: int | None = int(_run(_hoist_global_options(["--debug", *sys.argv[1:]]), debug=True, interrupts=[]))
+            code: int | None = run(["--debug", *sys.argv[1:]])
     except KeyboardInterrupt:
         raise
     except BaseException:  # a panic of Rust is no Exception

@@ -6,12 +6,12 @@ Nothing heavy is imported here or by the modules imported here: ``gpuctl --help`
 from __future__ import annotations
 
 import errno
+import functools
 import gc
 import os
 import signal
 import sys
 import threading
-from functools import partial
 from importlib.machinery import ExtensionFileLoader
 from typing import TYPE_CHECKING, Annotated
 
@@ -42,6 +42,7 @@ from gpuctl.cli.workloads import fit, synth
 from gpuctl.core.errors import ExitCode, GpuctlError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
     from types import FrameType
 
 _FORMER_OPTIONS = {"add-servers": "add-nodes", "servers": "nodes"}
@@ -124,7 +125,7 @@ def global_options(
         import logging
 
         logger = logging.getLogger("gpuctl")
-        context.call_on_close(partial(logger.setLevel, logger.level))
+        context.call_on_close(functools.partial(logger.setLevel, logger.level))
         logger.setLevel(logging.ERROR)
     context.obj = Settings(
         json=json, quiet=quiet, debug=debug, color=color_allowed(no_color=no_color), spreadsheet=spreadsheet
@@ -145,9 +146,9 @@ def main(early_handler: object = signal.default_int_handler) -> None:
         # names from logs may hold characters that this terminal's encoding lacks
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
-    arguments = _hoist_global_options(sys.argv[1:])
+    arguments = sys.argv[1:]
     try:
-        code = _run(arguments, debug="--debug" in arguments, interrupts=_install_sigint(early_handler))
+        code = run(arguments, _install_sigint(early_handler))
         # all is done and said: what is left is the interpreter's own end, which a signal would only garble
         signal.signal(signal.SIGINT, signal.SIG_IGN)
     except KeyboardInterrupt:  # it came just as the command had ended
@@ -173,6 +174,12 @@ def main(early_handler: object = signal.default_int_handler) -> None:
     sys.exit(code)
 
 
+@functools.cache
+def _command() -> Callable[..., object]:
+    """The command line of `app`: several hundred options, made once."""
+    return typer.main.get_command(app)
+
+
 def _replace_closed() -> None:
     """Put /dev/null where the standard streams were closed (``>&-``).
 
@@ -190,7 +197,7 @@ def _replace_closed() -> None:
             setattr(sys, name, open(number, "r" if number == 0 else "w", encoding="utf-8"))  # noqa: PTH123, SIM115
 
 
-def _hoist_global_options(arguments: list[str]) -> list[str]:
+def _hoist_global_options(arguments: Sequence[str]) -> list[str]:
     """Move the options that every command has to the front: people write them at the end of the line."""
     end = arguments.index("--") if "--" in arguments else len(arguments)
     moved = [a for a in arguments[:end] if a in _EVERYWHERE]
@@ -238,9 +245,19 @@ def _resend_lost(lost: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(lost)
 
 
-def _run(arguments: list[str], *, debug: bool, interrupts: list[int]) -> int:
+def run(arguments: Sequence[str], interrupts: Sequence[int] = ()) -> int:
+    """Run one command in this process and return its exit code (`ExitCode`).
+
+    It prints to ``sys.stdout`` and ``sys.stderr``, handles no Ctrl-C, and may be called any number of times.
+
+    Args:
+        arguments: what follows ``gpuctl`` on the command line.
+        interrupts: has an item as soon as Ctrl-C was pressed.
+    """
+    arguments = _hoist_global_options(arguments)
+    debug = "--debug" in arguments
     try:
-        app(arguments, prog_name="gpuctl")
+        _command()(arguments, prog_name="gpuctl")
     except SystemExit as end:
         # Typer turns both into exits of its own
         origin = _origin(end)

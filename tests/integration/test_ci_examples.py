@@ -38,10 +38,8 @@ LATE_H = 3
 
 
 @pytest.fixture
-def place(tmp_path: Path, stand_in: Path, remember: dict[str, str]) -> Service:
-    made = service(tmp_path, stand_in)
-    made.environment |= remember
-    return made
+def place(tmp_path: Path, program: Path) -> Service:
+    return service(tmp_path, program)
 
 
 def steps(name: str) -> list[dict[str, Any]]:

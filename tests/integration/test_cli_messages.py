@@ -123,9 +123,9 @@ def test_a_zone_that_there_is_not_is_wrong_usage(
 ) -> None:
     words = [*command.split(), *([str(tmp_path / "model")] if command.endswith("-o") else [])]
     folder, db = str(sacct(tmp_path / "a", job(1))), str(tmp_path / "t.duckdb")
-    assert main._run(["ingest", folder, "--db", db], debug=False, interrupts=[]) == 0
+    assert main.run(["ingest", folder, "--db", db]) == 0
     for where in ([folder], ["--db", db]):
-        assert main._run([*words, *where, "--timezone", "Mars"], debug=False, interrupts=[]) == 2
+        assert main.run([*words, *where, "--timezone", "Mars"]) == 2
         assert "--timezone 'Mars': no such time zone" in capsys.readouterr().err
 
 

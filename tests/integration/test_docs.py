@@ -83,9 +83,8 @@ def named(path: Path) -> str:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("document", DOCUMENTS, ids=named)
 def test_every_command_line_runs(
-    document: Path, tmp_path: Path, stand_in: Path, thin_data: Path, remember: dict[str, str],
-    gpuctl: Callable[..., CompletedProcess[str]],
-) -> None:  # fmt: skip
+    document: Path, tmp_path: Path, thin_data: Path, gpuctl: Callable[..., CompletedProcess[str]]
+) -> None:
     """In order, in one folder, so that a later one may use what an earlier one made."""
     (tmp_path / "sample_data").symlink_to(thin_data)
     for folder in ("docs", "examples", "tests"):
@@ -95,8 +94,8 @@ def test_every_command_line_runs(
     (tmp_path / "derived.csv").write_text(DERIVED)
     installed = Path(sys.executable).parent
     # the installed program itself is run by test_editable.py and, in an empty environment, by test_wheel.py
-    path = os.pathsep.join([str(stand_in.parent), str(installed), os.environ["PATH"]])
-    env = {**os.environ, **remember, "PYTHONPATH": str(ROOT), "PATH": path}
+    path = os.pathsep.join([str(installed), os.environ["PATH"]])
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PATH": path}
     given = contents(tmp_path)
     for number, language, text in blocks(document):
         for line in shell_lines(language, text):
@@ -107,11 +106,7 @@ def test_every_command_line_runs(
             alone = bool(words) and not any(name in word for name in own for word in words)
             if alone and tuple(words) in RUN_BEFORE:
                 continue
-            done = (
-                gpuctl(*words[1:], cwd=tmp_path, env=remember, check=False, timeout_s=400)
-                if words
-                else by_shell(line, tmp_path, env)
-            )
+            done = gpuctl(*words[1:], cwd=tmp_path, check=False) if words else by_shell(line, tmp_path, env)
             expected = re.search(r"# exits with (\d+)", line)
             assert done.returncode == (int(expected[1]) if expected else 0), (
                 f"{named(document)}:{number}: {line}\n{done.stdout}\n{done.stderr}"

@@ -134,7 +134,7 @@ def test_wrong_options(gpuctl: Gpuctl, more: list[str], said: str) -> None:
 
 def test_other_surroundings_are_told(gpuctl: Gpuctl, tmp_path: Path) -> None:
     env = {"NUMBA_DISABLE_JIT": "1", "LC_ALL": "xx_YY.none", "PYTHONUTF8": "0", "PYTHONIOENCODING": "ascii"}
-    found = checks(gpuctl("doctor", "--json", env=env, cwd=tmp_path))
+    found = checks(gpuctl("doctor", "--json", env=env, cwd=tmp_path, own_process=True))
     told = {name: row["status"] for name, row in found.items()}
     assert {told[name] for name in ("compiled_code", "locale", "unicode")} == {"warn"}
 
@@ -143,7 +143,7 @@ def test_a_package_that_cannot_be_loaded_is_a_finding(gpuctl: Gpuctl, root: Path
     """As where numba and NumPy do not fit together: the other checks are done all the same."""
     (tmp_path / "numba.py").write_text("raise ImportError('Numba needs another NumPy')\n")
     path = f"{tmp_path}{os.pathsep}{root}"
-    done = gpuctl("doctor", "--json", env={"PYTHONPATH": path}, cwd=tmp_path, check=False)
+    done = gpuctl("doctor", "--json", env={"PYTHONPATH": path}, cwd=tmp_path, own_process=True, check=False)
     assert done.returncode == 1
     found = checks(done)
     assert found["compiled_code"]["status"] == "fail"
@@ -154,7 +154,7 @@ def test_a_package_that_cannot_be_loaded_is_a_finding(gpuctl: Gpuctl, root: Path
 def test_without_polars_something_is_still_said(gpuctl: Gpuctl, root: Path, tmp_path: Path) -> None:
     (tmp_path / "polars.py").write_text("raise ImportError('polars is broken')\n")
     path = f"{tmp_path}{os.pathsep}{root}"
-    done = gpuctl("doctor", env={"PYTHONPATH": path}, cwd=tmp_path, check=False)
+    done = gpuctl("doctor", env={"PYTHONPATH": path}, cwd=tmp_path, own_process=True, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
     assert "no table can be printed: polars is broken" in done.stderr

@@ -83,9 +83,7 @@ def test_same_logs_give_the_same_bytes(
     gpuctl: Callable[..., subprocess.CompletedProcess[str]], thin_data: Path
 ) -> None:
     """Whatever order the threads of a run finish in, and that of sets; else two runs could not be compared."""
-    first, second = (
-        gpuctl("--json", "analyze", thin_data / "philly", started=started).stdout for started in (False, True)
-    )
+    first, second = (gpuctl("--json", "analyze", thin_data / "philly", own_process=own).stdout for own in (False, True))
     assert first == second
 
 

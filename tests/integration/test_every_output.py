@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
     from gpuctl.core.results import Analysis
 
-pytestmark = pytest.mark.usefixtures("drawn_once")
 
 ROOT = Path(__file__).resolve().parents[2]
 BIGGEST = 6_000_000
@@ -126,7 +125,7 @@ def every_file() -> list[Path]:
 
 def ends(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     """How a command ends in this process, and what it says on stderr."""
-    code = main._run(arguments, debug=True, interrupts=[])
+    code = main.run(["--debug", *arguments])
     _, said = capsys.readouterr()
     return code, said
 

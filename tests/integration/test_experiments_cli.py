@@ -129,7 +129,7 @@ def test_a_file_says_the_same_as_options(gpuctl: Cli, root: Path, done: tuple[Pa
 def test_without_dask_it_is_told_what_to_install(gpuctl: Cli, command: list[str], tmp_path: Path) -> None:
     (tmp_path / "distributed.py").write_text("raise ImportError('no distributed here')\n")
     result = gpuctl(
-        *command, "--engine", "dask://127.0.0.1:8786", check=False, started=True, env={"PYTHONPATH": str(tmp_path)}
+        *command, "--engine", "dask://127.0.0.1:8786", check=False, own_process=True, env={"PYTHONPATH": str(tmp_path)}
     )
     assert result.returncode == 5
     assert "pip install 'gpuctl-toolkit[dask]'" in result.stderr

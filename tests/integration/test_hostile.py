@@ -63,7 +63,7 @@ def run(command: list[str]) -> tuple[int, str]:
     """Run a command in this process; its exit code and what it said on stderr."""
     said = io.StringIO()
     with redirect_stdout(io.TextIOWrapper(io.BytesIO(), errors="backslashreplace")), redirect_stderr(said):
-        code = main._run(command, debug=False, interrupts=[])
+        code = main.run(command)
     return code, said.getvalue()
 
 

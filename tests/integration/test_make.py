@@ -30,10 +30,10 @@ def run(*command: str | Path, cwd: Path, ok: bool = True, **env: str) -> subproc
 
 
 @pytest.fixture
-def venv(tmp_path: Path, stand_in: Path) -> Path:
+def venv(tmp_path: Path, program: Path) -> Path:
     """What make takes for an environment in which all is installed."""
     (tmp_path / "venv").mkdir()
-    (tmp_path / "venv" / "bin").symlink_to(stand_in.parent)
+    (tmp_path / "venv" / "bin").symlink_to(program.parent)
     return tmp_path / "venv"
 
 

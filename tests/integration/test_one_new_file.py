@@ -24,10 +24,8 @@ from gpuctl.reports.export.document import read_document
 from gpuctl.reports.terminal.pictures import of_analysis
 from gpuctl.reports.terminal.text_graphics import PLAIN
 from pathlib import Path
-from tests import new_stores
 from tests.damage import command
 
-new_stores.copy()
 
 def run(*arguments):
     ended = command(*arguments)

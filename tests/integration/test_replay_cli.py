@@ -247,7 +247,7 @@ def test_hash_seeds_change_nothing(gpuctl: Gpuctl, jobs: Path, tmp_path: Path) -
     asked = ["replay", jobs, "--cluster", "4x8", "--policy", "fifo,random,las,philly", "--seed", "5"]
     for number in ("1", "2"):
         written = ("--decisions", tmp_path / f"log{number}", "--parquet", tmp_path / f"out{number}")
-        gpuctl(*asked, "--jobs", "1", *written, env={"PYTHONHASHSEED": number})
+        gpuctl(*asked, "--jobs", "1", *written, env={"PYTHONHASHSEED": number}, own_process=True)
     names = ["fifo.jsonl", "las.jsonl", "philly.jsonl", "random.jsonl"]
     assert sorted(p.name for p in (tmp_path / "log1").iterdir()) == names
     for name in names:

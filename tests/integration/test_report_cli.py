@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 import xml.etree.ElementTree as ET
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,12 +37,6 @@ JOBS = """timestamp,duration,num_gpus,gpu_time,cluster
 2017-10-10 23:59:59,86400.0,16,1382400.0,vc2
 """
 QUEUED = "queueing.p95_wait_h{queue=gpu}"
-
-
-@pytest.fixture(scope="module")
-def gpuctl(gpuctl: Run, remember: dict[str, str]) -> Run:
-    """The program; what it finds out of a store is found out once, what it reports of it each time."""
-    return partial(gpuctl, env=remember)
 
 
 @pytest.fixture(scope="module")

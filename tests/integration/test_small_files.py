@@ -97,17 +97,15 @@ KINDS: dict[str, Callable[[Path], object]] = {
 }
 
 PROGRAM = """
-import contextlib, functools, io, json, sys
-import typer.main
+import contextlib, io, json, sys
 from gpuctl.cli import main
-typer.main.get_command = functools.cache(typer.main.get_command)
 from gpuctl.core import file_io
 file_io.IDLE_S, file_io.PIPE_S = 0.2, 0.4
 for line in sys.stdin:
     err = io.StringIO()
     out = io.TextIOWrapper(io.BytesIO(), "utf-8")
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main._run(json.loads(line), debug=False, interrupts=[])
+        code = main.run(json.loads(line))
     print(json.dumps([int(code), err.getvalue()]), flush=True)
 """
 

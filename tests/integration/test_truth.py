@@ -139,14 +139,14 @@ def test_what_is_not_told_is_found_and_labelled(sample_data: Path, tmp_path: Pat
 
 
 def test_names_that_stay(
-    gpuctl: Callable[..., subprocess.CompletedProcess[str]], thin_data: Path, tmp_path: Path, remember: dict[str, str]
+    gpuctl: Callable[..., subprocess.CompletedProcess[str]], thin_data: Path, tmp_path: Path
 ) -> None:
     directory = thin_data / "philly"
     truth = directory / "truth"
     out = tmp_path / "out"
     gpuctl(
         "analyze", directory, "--quotas", truth / "quotas.csv", "--racks", truth / "racks.csv",
-        "--borrow-below", "0.8", "--parquet", out, env=remember,
+        "--borrow-below", "0.8", "--parquet", out,
     )  # fmt: skip
     rows = pl.read_parquet(out / "queue_delays.parquet")
     wanted = {"job", "attempt", "queue", "gpus", "nodes", "wait_s", "fair_share_s", "capacity_s", "fragmentation_s"}
@@ -154,11 +154,11 @@ def test_names_that_stay(
     for name in ("overview", "gpu_util_by_nodes", "status"):
         assert pl.read_parquet(out / f"{name}.parquet").height > 0, name
     long = {"job_times", "queue_delays", "waits", "failures", "idle_jobs", "activity_by_user"}
-    shown = json.loads(gpuctl("analyze", directory, "--json", env=remember).stdout)["tables"]
+    shown = json.loads(gpuctl("analyze", directory, "--json").stdout)["tables"]
     assert not long & set(shown), "tables with a row for each job come with --all"
     assert {"overview", "occupancy", "fragmentation", "wait_cdf", *TABLES} <= set(shown), "the page and screen's"
     for arguments in (["--json", "analyze", directory, "--all"], ["analyze", directory, "--json", "--all"]):
-        tables = json.loads(gpuctl(*arguments, env=remember).stdout)["tables"]
+        tables = json.loads(gpuctl(*arguments).stdout)["tables"]
         assert set(tables) >= {path.stem for path in out.glob("*.parquet")}
         assert len(tables["queue_delays"]["rows"]) == rows.height
 

@@ -6,7 +6,6 @@ import datetime as dt
 import gzip
 import json
 import shutil
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,12 +22,6 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLE = str(ROOT / "sample_data" / "chain" / "sacct.txt.gz")
 QUANTILES = ("p10_s", "p50_s", "p80_s", "p90_s")
-
-
-@pytest.fixture(scope="module")
-def gpuctl(gpuctl: Gpuctl, remember: dict[str, str]) -> Gpuctl:
-    """The program; the sample is read, and learnt from, once."""
-    return partial(gpuctl, env=remember)
 
 
 @pytest.fixture(scope="module")

@@ -48,16 +48,16 @@ def _as(error: BaseException, *, after_ctrl_c: bool) -> object:
 def test_what_a_library_makes_of_ctrl_c_is_told_as_ctrl_c(
     error: Exception, interrupts: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(main, "app", _as(error, after_ctrl_c=True))
-    assert main._run([], debug=False, interrupts=interrupts) == ExitCode.INTERRUPTED
+    monkeypatch.setattr(main, "_command", lambda: _as(error, after_ctrl_c=True))
+    assert main.run([], interrupts) == ExitCode.INTERRUPTED
     assert capsys.readouterr().err == "gpuctl: interrupted\n"
 
 
 def test_the_same_without_ctrl_c_is_a_bug(
     interrupts: list[int], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(main, "app", _as(SystemError("x"), after_ctrl_c=False))
-    assert main._run([], debug=False, interrupts=interrupts) == ExitCode.BUG
+    monkeypatch.setattr(main, "_command", lambda: _as(SystemError("x"), after_ctrl_c=False))
+    assert main.run([], interrupts) == ExitCode.BUG
     assert "internal error: SystemError: x" in capsys.readouterr().err
 
 
@@ -95,8 +95,8 @@ def test_ctrl_c_that_python_drops_is_raised_again(
         assert watched() is None
         time.sleep(10)
 
-    monkeypatch.setattr(main, "app", app)
-    assert main._run([], debug=False, interrupts=interrupts) == ExitCode.INTERRUPTED
+    monkeypatch.setattr(main, "_command", lambda: app)
+    assert main.run([], interrupts) == ExitCode.INTERRUPTED
     assert len(interrupts) == 2
     assert capsys.readouterr().err == "gpuctl: interrupted\n"
 

@@ -171,7 +171,6 @@ def test_what_no_predictor_may_do_is_found(tmp_path: Path, body: str, told: str)
     assert told in ended.out
 
 
-@pytest.mark.usefixtures("own_databases")
 def test_a_file_of_sql_is_an_analysis_that_reads_the_store_alone(tmp_path: Path, store: Path) -> None:
     own = tmp_path / "waits_by_user.sql"
     own.write_text(ANALYSIS)

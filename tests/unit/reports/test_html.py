@@ -21,8 +21,6 @@ from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 if TYPE_CHECKING:
     from pathlib import Path
 
-pytestmark = pytest.mark.usefixtures("drawn_once")
-
 
 class Page(HTMLParser):
     """What a page is made of."""

@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Analysis
     from gpuctl.reports.report import Part
 
-pytestmark = pytest.mark.usefixtures("drawn_once")
-
 
 def waits(name: str, p95_min: float | None, **queues: float) -> Analysis:
     """A result that tells 95th percentiles of waits."""

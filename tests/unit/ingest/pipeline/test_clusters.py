@@ -131,17 +131,12 @@ def test_a_few_jobs_with_odd_times_are_loaded_and_told(tmp_path: Path) -> None:
 def test_nothing_is_analyzed_where_half_of_it_was_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     month(tmp_path / "logs", 2017)
     month(tmp_path / "logs", 2026)
-    code = main._run(["analyze", str(tmp_path / "logs")], debug=False, interrupts=[])
+    code = main.run(["analyze", str(tmp_path / "logs")])
     out, said = capsys.readouterr()
     assert (code, out) == (ExitCode.BAD_INPUT, "")
     assert "sacct-2026-11.txt: its times" in said
     assert "hint: name the files of one cluster" in said
-    assert (
-        main._run(
-            ["analyze", str(tmp_path / "logs"), "--cluster", "c", "--table", "queues"], debug=False, interrupts=[]
-        )
-        == 0
-    )
+    assert main.run(["analyze", str(tmp_path / "logs"), "--cluster", "c", "--table", "queues"]) == 0
 
 
 day = st.floats(0, 4000).map(lambda days: days * A_DAY_S)
