@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 
-def run(*arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None) -> CompletedProcess[str]:
+def run_command(
+    *arguments: object, cwd: Path | None = None, env: Mapping[str, str] | None = None
+) -> CompletedProcess[str]:
     """Run one command; afterwards streams, environment, working directory and logging are as they were.
 
     Args:

@@ -93,6 +93,6 @@ def test_this_process_stays_as_it_was(tmp_path: Path) -> None:
         return [*streams, sys.argv, sys.path[:], Path.cwd(), dict(os.environ), signal.getsignal(signal.SIGINT)]
 
     before = state()
-    assert cli_runner.run("formats", cwd=tmp_path, env={"TZ": "Asia/Kolkata"}).returncode == 0
-    assert cli_runner.run("nosuch", cwd=tmp_path).returncode == 2
+    assert cli_runner.run_command("formats", cwd=tmp_path, env={"TZ": "Asia/Kolkata"}).returncode == 0
+    assert cli_runner.run_command("nosuch", cwd=tmp_path).returncode == 2
     assert state() == before

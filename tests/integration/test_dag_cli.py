@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import ExitCode
-from tests.damage import command
+from tests.cli_runner import run_command
 
 ORACLES = Path(__file__).resolve().parents[3] / "shared" / "oracles" / "dag"
 STAGES = (
@@ -20,7 +20,7 @@ LEAVES = '{"pos": %d, "neg": %d, "n": 9}'
 TREE = '{"features": ["held", "job_rank"], "tree": {"f": 1, "t": 0, "lo": %s, "hi": %s}}'
 
 if TYPE_CHECKING:
-    from tests.damage import Ended
+    from subprocess import CompletedProcess
 
 
 @pytest.fixture
@@ -31,9 +31,9 @@ def stages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(*words: object, code: int = 0) -> Ended:
-    ended = command("--quiet", *map(str, words))
-    assert ended.code == code, ended
+def run(*words: object, code: int = 0) -> CompletedProcess[str]:
+    ended = run_command("--quiet", *map(str, words))
+    assert ended.returncode == code, ended
     return ended
 
 
@@ -55,16 +55,16 @@ def test_simulate_writes_jobs_of_each_policy(stages: Path) -> None:
     assert rows(stages / "o" / "summary.csv")[1] == ["fifo", "2", "8500.0", "10000", "11000", "4", "11000", "4"]
     assert rows(stages / "l")[1] == ["fifo", "2000", "5000", "a", "0", "0"]
     # 12 executors and 2000 ms where nothing is said, all simple rules, as JSON
-    told = json.loads(run("dag", "simulate", "stages.csv", "--json").out)
+    told = json.loads(run("dag", "simulate", "stages.csv", "--json").stdout)
     named = run("dag", "simulate", "stages.csv", "--executors", 12, "--delay", 2000, "--json", "--policy",
-                "fifo,fair,wfair,cp,srpt").out  # fmt: skip
+                "fifo,fair,wfair,cp,srpt").stdout  # fmt: skip
     assert told["tables"] == json.loads(named)["tables"]
     assert [row["policy"] for row in told["tables"]["summary"]["rows"]] == ["fifo", "fair", "wfair", "cp", "srpt"]
 
 
 def test_a_tree_goes_from_the_teacher_to_text_and_back(stages: Path) -> None:
     distil = ["dag", "distil", "--train", 2, "--rounds", 2, "--jobs", 12, "--load", "0.9", "--leaf", 10, "--leaves", 5]
-    first = json.loads(run(*distil, "-o", "m", "--limit", "all", "--test", 1, "--json").out)["tables"]
+    first = json.loads(run(*distil, "-o", "m", "--limit", "all", "--test", 1, "--json").stdout)["tables"]
     run(*distil, "-o", "again", "--limit", "all", "--test", 1)
     assert {f.name: f.read_bytes() for f in (stages / "m").iterdir()} == {
         f.name: f.read_bytes() for f in (stages / "again").iterdir()
@@ -72,10 +72,10 @@ def test_a_tree_goes_from_the_teacher_to_text_and_back(stages: Path) -> None:
     assert [row["player"] for row in first["dag_rounds"]["rows"]] == ["rollout", "tree"]
     assert {row["policy"] for row in first["dag_fidelity"]["rows"]} == {"tree", "srpt", "fair", "chance"}
     assert 2 <= len(first["rules"]["rows"]) <= 5
-    text = run("dag", "rules", "m").out
+    text = run("dag", "rules", "m").stdout
     run("dag", "rules", "m", "-o", "r.txt")
     assert (stages / "r.txt").read_text() == text == (stages / "m" / "rules.txt").read_text()
-    table = json.loads(run("dag", "rules", "m", "--json").out)["tables"]["rules"]["rows"]
+    table = json.loads(run("dag", "rules", "m", "--json").stdout)["tables"]["rules"]["rows"]
     assert table == first["rules"]["rows"]
     run("dag", "generate", "--jobs", 9, "--seed", 4, "-o", "s.csv")
     # the folder's own limit is all; a file's is fair unless told
@@ -88,21 +88,21 @@ def test_a_tree_goes_from_the_teacher_to_text_and_back(stages: Path) -> None:
     (stages / "patch.txt").write_text("# the largest first\njob_rank > 0 -> prefer\n")
     patched = rows_of("s.csv", "tree:m", "--patch", "patch.txt")
     assert patched["tree:m"] != own["tree:m"]
-    assert run("dag", "rules", "m", "--patch", "patch.txt").out.splitlines()[4] == "job_rank > 0 -> prefer"
+    assert run("dag", "rules", "m", "--patch", "patch.txt").stdout.splitlines()[4] == "job_rank > 0 -> prefer"
     held = json.loads(run("dag", "evaluate", "--policy", "srpt,tree:m", "--load", "0.9", "--seed", "1..3", "--jobs", 12,
-                          "--json").out)["tables"]  # fmt: skip
+                          "--json").stdout)["tables"]  # fmt: skip
     assert [row["best_simple"] for row in held["dag_policies"]["rows"]] == ["srpt", "srpt"]
     assert any("the best simple rule" in note for note in held["dag_gains"]["notes"])
     asked = sum(row["decisions"] for row in first["dag_rounds"]["rows"])
     assert [row["taught"] for row in held["dag_gains"]["rows"]] == [asked]
     assert held["dag_fidelity"]["rows"][0]["policy"] == "tree:m"
     seen = run("dag", "evaluate", "--policy", "tree:m", "--seed", "200000..200001", code=ExitCode.USAGE)
-    assert "trained on sets of the seeds 200000 to 200003" in seen.err
+    assert "trained on sets of the seeds 200000 to 200003" in seen.stderr
 
 
 def rows_of(path: str, policies: str, *options: str) -> dict[str, list[object]]:
     found: dict[str, list[object]] = {}
-    done = json.loads(run("dag", "simulate", path, "--policy", policies, *options, "--json").out)
+    done = json.loads(run("dag", "simulate", path, "--policy", policies, *options, "--json").stdout)
     for row in done["tables"]["jobs"]["rows"]:
         found.setdefault(row["policy"], []).append([row["job"], row["start"], row["end"]])
     return found
@@ -112,7 +112,7 @@ def test_a_tree_learns_from_files_and_may_choose_amounts(stages: Path) -> None:
     run("dag", "generate", "--jobs", 20, "--load", 0.9, "-o", "s.csv")
     done = run("dag", "distil", "s.csv", "--teacher", "srpt", "--rounds", 1, "--limit", "tree", "--leaf", 5, "-o", "m",
                "--json")  # fmt: skip
-    assert json.loads(done.out)["tables"]["dag_rounds"]["rows"][0]["sets"] == 1
+    assert json.loads(done.stdout)["tables"]["dag_rounds"]["rows"][0]["sets"] == 1
     assert json.loads((stages / "m" / "card.json").read_text())["limit"] == "tree"
     rows_of("s.csv", "tree:m")
     staked = ["dag", "distil", "s.csv", "--rounds", 1, "--leaf", 5, "-o"]
@@ -121,9 +121,9 @@ def test_a_tree_learns_from_files_and_may_choose_amounts(stages: Path) -> None:
     even, weighed = (json.loads((stages / name / "tree.json").read_text())["tree"] for name in ("even", "staked"))
     assert total(even) < total(weighed)
     refused = run(*staked, "no", "--weigh", "stake", "--teacher", "srpt", code=ExitCode.USAGE)
-    assert "--weigh stake: srpt" in refused.err
+    assert "--weigh stake: srpt" in refused.stderr
     wrong = run("dag", "simulate", "s.csv", "--policy", "tree:m", "--limit", "all", code=ExitCode.USAGE)
-    assert "--limit" in wrong.err
+    assert "--limit" in wrong.stderr
 
 
 def total(tree: dict[str, Any]) -> int:
@@ -147,7 +147,7 @@ def total(tree: dict[str, Any]) -> int:
 )
 @pytest.mark.usefixtures("stages")
 def test_wrong_wishes_are_refused(words: str, code: int, told: str) -> None:
-    assert told in run("dag", "simulate", "stages.csv", *words.split(), code=code).err
+    assert told in run("dag", "simulate", "stages.csv", *words.split(), code=code).stderr
 
 
 @pytest.mark.skipif(not ORACLES.is_dir(), reason="../shared is not there")

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, get_args
 import pytest
 from rich.cells import cell_len
 
-from gpuctl.cli import main
 from gpuctl.cli.report_inputs import read_result
 from gpuctl.core.errors import ExitCode
 from gpuctl.ingest.pipeline.detect import Finding, survey
@@ -30,6 +29,7 @@ from gpuctl.reports.screens.draw import print_screen
 from gpuctl.reports.terminal.pictures import of_analysis
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.store.database import Store
+from tests.cli_runner import run_command
 from tests.example_files import example_files
 from tests.trace_files import TRACES
 
@@ -123,22 +123,19 @@ def every_file() -> list[Path]:
     return sorted(below(ROOT / "sample_data", ROOT / "tests" / "fixtures", *more))
 
 
-def ends(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
+def ends(arguments: list[str]) -> tuple[int, str]:
     """How a command ends in this process, and what it says on stderr."""
-    code = main.run(["--debug", *arguments])
-    _, said = capsys.readouterr()
-    return code, said
+    done = run_command("--debug", *arguments)
+    return done.returncode, done.stderr
 
 
-def through_everything(
-    paths: Sequence[Path], folder: Path, capsys: pytest.CaptureFixture[str], *, whole: bool = True
-) -> set[str]:
+def through_everything(paths: Sequence[Path], folder: Path, *, whole: bool = True) -> set[str]:
     """Put some files through every output, or through analyses alone; their formats, none where none was found."""
     store, document, page = folder / "trace.duckdb", folder / "result.json", folder / "page.html"
     command = ["analyze", *map(str, paths), "--db", str(store), "--all", "--json", "--output", str(document)]
     kinds = ("csv", "parquet") if whole else ()
     outputs = ["--html", str(page), *(word for kind in kinds for word in (f"--{kind}", str(folder / kind)))]
-    code, said = ends([*command, *(outputs if whole else ())], capsys)
+    code, said = ends([*command, *(outputs if whole else ())])
     assert code in {ExitCode.OK, ExitCode.BAD_INPUT}, said
     assert code == ExitCode.OK or said.strip(), "refused without a word"
     if not document.exists():
@@ -150,14 +147,14 @@ def through_everything(
         assert {each.name for each in analysis.tables} == {each.stem for each in (folder / kind).iterdir()}
     screen_fits(analysis)
     for job in some_jobs(store):
-        code, said = ends(["explain", "--db", str(store), "--html", str(folder / "job.html"), "--", job], capsys)
+        code, said = ends(["explain", "--db", str(store), "--html", str(folder / "job.html"), "--", job])
         assert code == ExitCode.OK, said
     if whole:
         assert page.read_bytes().rstrip().endswith(b"</html>")
         written(analysis)
         report = ["report", str(document), "--html", str(folder / "report.html"), "--anonymise"]
         more = ["--markdown", str(folder / "summary.md"), "--output", str(folder / "report.tsv")]
-        code, said = ends([*report, *more], capsys)
+        code, said = ends([*report, *more])
         assert code == ExitCode.OK, said
     return {source.format for source in analysis.sources}
 
@@ -191,25 +188,23 @@ def some_jobs(path: Path) -> list[str]:
 
 
 @pytest.mark.parametrize(("path", "name"), [*((ROOT / JOBS[n], n) for n in JOBS), *((p, None) for p in every_file())])
-def test_every_output_of_files(
-    path: Path, name: str | None, thin_data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_every_output_of_files(path: Path, name: str | None, thin_data: Path, tmp_path: Path) -> None:
     if name == "philly-jobs":
         path = thin_data / "philly" / path.name
-    found = through_everything([path], tmp_path, capsys, whole=name is None or name in WHOLE)
+    found = through_everything([path], tmp_path, whole=name is None or name in WHOLE)
     assert name is None or name in found
 
 
 @pytest.mark.parametrize("name", MADE)
-def test_every_output_of_made_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_output_of_made_files(name: str, tmp_path: Path) -> None:
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "file").write_text(MADE[name])
-    assert through_everything([tmp_path / "logs"], tmp_path, capsys, whole=name in WHOLE) == {name}
+    assert through_everything([tmp_path / "logs"], tmp_path, whole=name in WHOLE) == {name}
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_every_output_where_there_is_no_job(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    found = through_everything([ROOT / path for path in OTHERS[name]], tmp_path, capsys, whole=name in WHOLE)
+def test_every_output_where_there_is_no_job(name: str, tmp_path: Path) -> None:
+    found = through_everything([ROOT / path for path in OTHERS[name]], tmp_path, whole=name in WHOLE)
     assert len(found) >= len(OTHERS[name])
 
 
@@ -223,14 +218,14 @@ def test_every_format_of_jobs_is_tested() -> None:
 
 
 @pytest.mark.parametrize("name", REAL)
-def test_every_output_of_real_files(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_output_of_real_files(name: str, tmp_path: Path) -> None:
     path = BESIDE / name
     if not path.is_file():
         pytest.skip(f"{name} is not beside this checkout")
-    assert through_everything([path], tmp_path, capsys)
+    assert through_everything([path], tmp_path)
 
 
-def test_what_is_no_log_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_what_is_no_log_is_refused(tmp_path: Path) -> None:
     odd = tmp_path / "notes.txt"
     odd.write_text("nothing in particular\n")
-    assert not through_everything([odd], tmp_path, capsys)
+    assert not through_everything([odd], tmp_path)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import gzip
-import io
 import json
 import os
 import random
 import shutil
 import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.cli import main
+from tests.cli_runner import run_command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -61,10 +59,8 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def run(command: list[str]) -> tuple[int, str]:
     """Run a command in this process; its exit code and what it said on stderr."""
-    said = io.StringIO()
-    with redirect_stdout(io.TextIOWrapper(io.BytesIO(), errors="backslashreplace")), redirect_stderr(said):
-        code = main.run(command)
-    return code, said.getvalue()
+    done = run_command(*command)
+    return done.returncode, done.stderr
 
 
 def damaged(data: bytes, seed: int) -> bytes:

@@ -15,15 +15,13 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.ingest.read.files import NotRead, Opener, walk
 from gpuctl.store.database import Store
+from tests.cli_runner import run_command
 from tests.conftest import ROOT
-from tests.damage import command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from tests.damage import Ended
-
-    Run = Callable[..., Ended]
+    Run = Callable[..., tuple[int, str, str]]
 
 FIXTURES = ROOT / "tests" / "fixtures"
 PUBLIC = ROOT.parent / "shared" / "data" / "slurm"
@@ -45,7 +43,12 @@ EVENTS = "Cluster|NodeName|TimeStart|TimeEnd|State|Reason|User\nlab|n1|2026-11-2
 @pytest.fixture
 def run() -> Run:
     """The command line within this process: exit code, standard output, standard error."""
-    return command
+
+    def ended(*arguments: object) -> tuple[int, str, str]:
+        done = run_command(*arguments)
+        return done.returncode, done.stdout, done.stderr
+
+    return ended
 
 
 def test_a_named_format_that_finds_nothing_is_an_error(tmp_path: Path, run: Run) -> None:

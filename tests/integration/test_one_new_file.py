@@ -24,17 +24,17 @@ from gpuctl.reports.export.document import read_document
 from gpuctl.reports.terminal.pictures import of_analysis
 from gpuctl.reports.terminal.text_graphics import PLAIN
 from pathlib import Path
-from tests.damage import command
+from tests.cli_runner import run_command
 
 
 def run(*arguments):
-    ended = command(*arguments)
-    assert ended.code == 0, (arguments, ended)
+    ended = run_command(*arguments)
+    assert ended.returncode == 0, (arguments, ended)
     return ended
 
 sheet, jobs, found = *sys.argv[1:], {}
 for kind in ("policies", "formats", "analyses"):
-    found[kind] = {one["name"]: one["from"] for one in json.loads(run(kind, "--json").out)}
+    found[kind] = {one["name"]: one["from"] for one in json.loads(run(kind, "--json").stdout)}
 run("ingest", sheet, "--db", "t.duckdb")
 run("analyze", "t.duckdb", "--section", "queueing", "--json", "--output", "t.json", "--html", "t.html")
 read = read_document(Path("t.json"))
@@ -42,11 +42,11 @@ found["formats read"] = [source.format for source in read.sources]
 found["rows"] = read.table("waits_by_hour").frame.height
 found["terminal"] = [p.title for p in of_analysis(read, ["waits_by_hour"], 80, PLAIN)["waits_by_hour"]]
 found["checks"] = [
-    run("policies", "small-first", "--check", "2").err,
-    run("formats", "turnstile-jobs", "--check", sheet).err,
-    run("analyses", "waits_by_hour", "--check", "t.duckdb").err,
+    run("policies", "small-first", "--check", "2").stderr,
+    run("formats", "turnstile-jobs", "--check", sheet).stderr,
+    run("analyses", "waits_by_hour", "--check", "t.duckdb").stderr,
 ]
-replayed = run("replay", jobs, "--cluster", "4x8", "--policy", "small-first", "--table", "replay_summary", "--json").out
+replayed = run("replay", jobs, "--cluster", "4x8", "--policy", "small-first", "--json").stdout
 found["replayed"] = [row["policy"] for row in json.loads(replayed)["tables"]["replay_summary"]["rows"]]
 found["from"] = gpuctl.__file__
 print(json.dumps(found))

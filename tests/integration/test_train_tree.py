@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from gpuctl.core.errors import ExitCode
-from tests.damage import command
+from tests.cli_runner import run_command
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def run(*words: object, code: int = 0) -> str:
-    ended = command("--quiet", *map(str, words))
-    assert ended.code == code, ended
-    return ended.err if code else ended.out
+    ended = run_command("--quiet", *map(str, words))
+    assert ended.returncode == code, ended
+    return ended.stderr if code else ended.stdout
 
 
 def mean_jct(*words: object) -> dict[str, float]:

@@ -19,12 +19,13 @@ from gpuctl.ingest.pipeline.damage import damaged
 from gpuctl.ingest.pipeline.detect import detect
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store
-from tests.damage import Ended, command
+from tests.cli_runner import run_command
 from tests.example_files import example_files
 from tests.examples import SEARCHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from subprocess import CompletedProcess
 
 NAMES = [known.name for known in all_formats()]
 CASES = int(os.environ.get("GPUCTL_FUZZ_CASES", "1"))
@@ -58,22 +59,22 @@ def test_damaged_files_end_in_results_or_in_an_error_for_users(name: str, tmp_pa
         path.parent.mkdir(parents=True)
         path.write_bytes(spoiled)
         db = tmp_path / str(case) / "store.duckdb"
-        ended = command("ingest", path.parents[len(Path(file).parts) - 1], "--db", db)
-        assert ended.code in {0, 3}, _told(seed, path, ended)
-        assert "this is a bug in gpuctl" not in ended.err, _told(seed, path, ended)
+        ended = run_command("--debug", "ingest", path.parents[len(Path(file).parts) - 1], "--db", db)
+        assert ended.returncode in {0, 3}, _told(seed, path, ended)
+        assert "this is a bug in gpuctl" not in ended.stderr, _told(seed, path, ended)
         # a store that was made for a file that then failed is empty
         jobs = _checked(db, spoiled if name in VERBATIM else None, seed) if db.exists() else []
-        assert ended.code == 0 or not jobs, seed
-        if ended.code == 3:
+        assert ended.returncode == 0 or not jobs, seed
+        if ended.returncode == 3:
             continue
         commands, number = list(_commands(db, path, jobs, tmp_path / str(case))), NAMES.index(name)
         # with all tests every other format goes through one command, all commands in turn
         if SEARCHING or number % 2 == 0:
             arguments = draw.choice(commands) if SEARCHING else commands[number // 2 % len(commands)]
-            ended = command(*arguments)
-            assert ended.code in EXPECTED, _told(seed, path, ended, *arguments)
-            if "--json" in arguments and ended.code == 0:
-                json.loads(ended.out, parse_constant=_no_number)
+            ended = run_command("--debug", *arguments)
+            assert ended.returncode in EXPECTED, _told(seed, path, ended, *arguments)
+            if "--json" in arguments and ended.returncode == 0:
+                json.loads(ended.stdout, parse_constant=_no_number)
 
 
 def _checked(db: Path, spoiled: bytes | None, seed: str) -> list[str]:
@@ -114,6 +115,6 @@ def _no_number(word: str) -> None:
     pytest.fail(f"{word} in JSON")
 
 
-def _told(seed: str, path: Path, ended: Ended, *arguments: object) -> str:
-    said = "\n".join((ended.err or ended.out).splitlines()[-25:])
-    return f"exit {ended.code}, seed {seed}, {path}\n{' '.join(map(str, arguments))}\n{said}"
+def _told(seed: str, path: Path, ended: CompletedProcess[str], *arguments: object) -> str:
+    said = "\n".join((ended.stderr or ended.stdout).splitlines()[-25:])
+    return f"exit {ended.returncode}, seed {seed}, {path}\n{' '.join(map(str, arguments))}\n{said}"

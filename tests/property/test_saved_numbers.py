@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.damage import command
+from tests.cli_runner import run_command
 from tests.examples import SEARCHING, examples
 
 if TYPE_CHECKING:
@@ -77,16 +77,16 @@ def _made() -> Path:
         ("accel", "generate", "--n", "20", "--load", "0.8", "-o", folder / "requests.csv"),
         ("deferrable", "convert", JOBS, "--share", "30", "-o", folder / "slots"),
     ):
-        done = command(*words)
-        assert done.code == 0, done.err
+        done = run_command(*words)
+        assert done.returncode == 0, done.stderr
     return folder
 
 
 @cache
 def _model(kind: str) -> Path:
     folder = _made() / kind
-    done = command(*TRAINED[kind], "-o", folder)
-    assert done.code == 0, done.err
+    done = run_command(*TRAINED[kind], "-o", folder)
+    assert done.returncode == 0, done.stderr
     return folder
 
 
@@ -164,11 +164,11 @@ def test_a_model_with_an_odd_number_answers_or_is_refused(kind: str, data: st.Da
         jobs, words = folder / "jobs.csv", [str(word) for word in USED[kind]]
         for name, place in (("MODEL", folder / "m"), ("OUT", jobs), ("MADE", _made())):
             words = [word.replace(name, str(place)) for word in words]
-        done = command(*words, "--json")
-        assert done.code in {0, 3}, (what, done.err)
-        assert "Warning" not in done.err, (what, done.err)
-        if done.code == 0:
-            for table in json.loads(done.out)["tables"].values():
+        done = run_command(*words, "--json")
+        assert done.returncode in {0, 3}, (what, done.stderr)
+        assert "Warning" not in done.stderr, (what, done.stderr)
+        if done.returncode == 0:
+            for table in json.loads(done.stdout)["tables"].values():
                 _check_answer(kind, table)
         if jobs.exists():
             drawn = pl.read_csv(jobs).select(pl.col("submit_time", "duration", "num_gpus").cast(pl.Float64))

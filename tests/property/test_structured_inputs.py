@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.store.database import Store
-from tests.damage import Ended, command
+from tests.cli_runner import run_command
 from tests.example_files import example_files
 from tests.examples import SEARCHING
 from tests.grammars import others, slurm
@@ -28,6 +28,7 @@ from tests.grammars.values import Values
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from subprocess import CompletedProcess
 
 CASES = int(os.environ.get("GPUCTL_STRUCTURED", "1"))
 SEED = os.environ.get("GPUCTL_FUZZ_SEED", "0")
@@ -93,31 +94,31 @@ def _try(seed: str, files: dict[str, bytes], folder: Path) -> None:
         path.write_bytes(data)
     db = folder / "store.duckdb"
     ended = _run(seed, logs, "ingest", logs, "--db", db)
-    assert ended.code in {0, 3}, _failure(seed, logs, ended, "ingest")
+    assert ended.returncode in {0, 3}, _failure(seed, logs, ended, "ingest")
     jobs = _checked_jobs(db, seed) if db.exists() else []
-    if ended.code == 3 and not jobs and draw.random() < 0.8:
+    if ended.returncode == 3 and not jobs and draw.random() < 0.8:
         return
     commands = [each for each in _commands(db, logs, jobs, folder) if db not in each or db.exists()]
     arguments = draw.choice(commands)
     ended = _run(seed, logs, *arguments)
-    assert ended.code in RESULTS_OR_REFUSAL, _failure(seed, logs, ended, *arguments)
-    if "--json" in arguments and ended.code == 0:
-        answer = json.loads(ended.out, parse_constant=_no_number)
+    assert ended.returncode in RESULTS_OR_REFUSAL, _failure(seed, logs, ended, *arguments)
+    if "--json" in arguments and ended.returncode == 0:
+        answer = json.loads(ended.stdout, parse_constant=_no_number)
         if arguments[0] == "analyze":
             assert _wrong_cells(answer) == [], _failure(seed, logs, ended, *arguments)
 
 
-def _run(seed: str, logs: Path, *arguments: object) -> Ended:
+def _run(seed: str, logs: Path, *arguments: object) -> CompletedProcess[str]:
     """A command within the limits of time and memory that any input must keep."""
     if SEARCHING:
         Path("/proc/self/clear_refs").write_text("5")
     begun = time.process_time()
     try:
-        ended = command(*arguments)
+        ended = run_command("--debug", *arguments)
     except BaseException:
         raise AssertionError(f"seed {seed}, {logs}: {arguments}\n{traceback.format_exc()}") from None
     # a reader's fault costs its file and not the ingest
-    assert "this is a bug in gpuctl" not in ended.err, _failure(seed, logs, ended, *arguments)
+    assert "this is a bug in gpuctl" not in ended.stderr, _failure(seed, logs, ended, *arguments)
     if SEARCHING:
         peak = next(
             int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line
@@ -197,6 +198,6 @@ def _no_number(word: str) -> None:
     pytest.fail(f"{word} in JSON")
 
 
-def _failure(seed: str, logs: Path, ended: Ended, *arguments: object) -> str:
-    end = "\n".join((ended.err or ended.out).splitlines()[-25:])
-    return f"exit {ended.code}, seed {seed}, {logs}\n{' '.join(map(str, arguments))}\n{end}"
+def _failure(seed: str, logs: Path, ended: CompletedProcess[str], *arguments: object) -> str:
+    end = "\n".join((ended.stderr or ended.stdout).splitlines()[-25:])
+    return f"exit {ended.returncode}, seed {seed}, {logs}\n{' '.join(map(str, arguments))}\n{end}"

@@ -22,7 +22,7 @@ from gpuctl.replay import policies
 from gpuctl.replay.contract.policy import Policy
 from gpuctl.reports.export.document import read_document
 from gpuctl.reports.figures import in_terminal
-from tests.damage import command
+from tests.cli_runner import run_command
 from tests.made_package import forget, install, on_path
 from tests.made_store import make_store
 
@@ -90,20 +90,20 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_package_s_policy_and_format_are_listed_with_where_they_are_from(site: Path) -> None:
     install(site, "good", GOOD, good=POLICY, turnstile=FORMAT)
     forget()
-    listed = {one["name"]: one["from"] for one in json.loads(command("policies", "--json").out)}
+    listed = {one["name"]: one["from"] for one in json.loads(run_command("policies", "--json").stdout)}
     assert (listed["last-first"], listed["fifo"]) == ("package good 1.2", "built in")
-    listed = {one["name"]: one["from"] for one in json.loads(command("formats", "--json").out)}
+    listed = {one["name"]: one["from"] for one in json.loads(run_command("formats", "--json").stdout)}
     assert (listed["turnstile-jobs"], listed["slurm-sacct"]) == ("package good 1.2", "built in")
     assert policies.find("x=last-first").name == "last-first"
-    found = command("ingest", ROOT / "docs/examples/format/jobs.turnstile", "--db", site / "t.duckdb", "--json")
-    assert found.code == 0, found.err
-    assert json.loads(found.out)["sources"][0]["format"] == "turnstile-jobs"
+    found = run_command("ingest", ROOT / "docs/examples/format/jobs.turnstile", "--db", site / "t.duckdb", "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout)["sources"][0]["format"] == "turnstile-jobs"
     # the package is gone, what it loaded is not
     (site / "good-1.2.dist-info" / "entry_points.txt").unlink()
     forget()
-    assert "turnstile-jobs" not in command("formats").out
-    again = command("analyze", site / "t.duckdb", "--table", "overview")
-    assert again.code == 0, again.err
+    assert "turnstile-jobs" not in run_command("formats").stdout
+    again = run_command("analyze", site / "t.duckdb", "--table", "overview")
+    assert again.returncode == 0, again.stderr
 
 
 @pytest.fixture(scope="module")
@@ -121,19 +121,19 @@ def test_a_package_s_analysis_is_there_as_ours_are(site: Path, store: Path, capl
     (site / "good_sql" / "__init__.py").touch()
     (site / "good_sql" / "waits_by_user.sql").write_text(ANALYSIS)
     forget()
-    ended = command("analyses", "--json")
-    listed = {one["name"]: one["from"] for one in json.loads(ended.out)}
+    ended = run_command("analyses", "--json")
+    listed = {one["name"]: one["from"] for one in json.loads(ended.stdout)}
     assert (listed["waits_by_user"], listed["overview"]) == ("package good 1.2", "built in")
     assert "analysis 'one' of package good 1.2: there is no file of SQL" in caplog.text
     page = site / "page.html"
-    ended = command("analyze", store, "--section", "queueing", "--json", "--html", page)
-    assert ended.code == 0, ended.err
-    tables = json.loads(ended.out)["tables"]
+    ended = run_command("analyze", store, "--section", "queueing", "--json", "--html", page)
+    assert ended.returncode == 0, ended.stderr
+    tables = json.loads(ended.stdout)["tables"]
     assert tables["waits_by_user"]["rows"] == [{"user": "none", "wait_h": pytest.approx(200 * 60 / 3600)}]
     assert list(tables).index("waits_by_user") == list(tables).index("waits") + 1, "last of its section"
     assert "Who waits how long" in page.read_text()
     # a document carries its chart to where the package is not
-    (site / "kept.json").write_text(ended.out)
+    (site / "kept.json").write_text(ended.stdout)
     (site / "good-1.2.dist-info" / "entry_points.txt").unlink()
     forget()
     [drawn] = [chart for chart in in_terminal(read_document(site / "kept.json")) if chart.table == "waits_by_user"]
@@ -143,8 +143,8 @@ def test_a_package_s_analysis_is_there_as_ours_are(site: Path, store: Path, capl
 def test_a_package_s_predictor_is_scored_beside_the_rules(site: Path) -> None:
     install(site, "good", {"gpuctl.predictors": {"last": "good:Last"}}, good=PREDICTOR)
     forget()
-    assert json.loads(command("predictors", "last", "--json").out)[0]["from"] == "package good 1.2"
-    assert command("predictors", "last", "--check", "3").code == 0
+    assert json.loads(run_command("predictors", "last", "--json").stdout)[0]["from"] == "package good 1.2"
+    assert run_command("predictors", "last", "--check", "3").returncode == 0
     jobs = random_log(0, jobs=500)
     scores = history.train(jobs, others=[find("last")]).scores
     assert {"history", "last", "mean"} <= set(scores["predictor"])
@@ -166,17 +166,17 @@ def test_what_no_predictor_may_do_is_found(tmp_path: Path, body: str, told: str)
     own = tmp_path / "own.py"
     head = "from gpuctl.predictors.contract import Predictor\nSEEN = []\nclass Bad(Predictor):\n"
     own.write_text(f"{head}    def predict(self, job):\n        {body}\n")
-    ended = command("predictors", f"{own}:Bad", "--check", "2")
-    assert ended.code == 1
-    assert told in ended.out
+    ended = run_command("predictors", f"{own}:Bad", "--check", "2")
+    assert ended.returncode == 1
+    assert told in ended.stdout
 
 
 def test_a_file_of_sql_is_an_analysis_that_reads_the_store_alone(tmp_path: Path, store: Path) -> None:
     own = tmp_path / "waits_by_user.sql"
     own.write_text(ANALYSIS)
-    ended = command("analyze", store, "--table", own, "--format", "csv")
-    assert (ended.code, ended.out.splitlines()[0]) == (0, "user,wait_h"), ended.err
-    assert command("analyses", own, "--check", store).code == 0
+    ended = run_command("analyze", store, "--table", own, "--format", "csv")
+    assert (ended.returncode, ended.stdout.splitlines()[0]) == (0, "user,wait_h"), ended.stderr
+    assert run_command("analyses", own, "--check", store).returncode == 0
     secret = tmp_path / "secret.csv"
     secret.write_text("a,wait_h\n1,2\n")
     before = store.read_bytes()
@@ -193,10 +193,10 @@ def test_a_file_of_sql_is_an_analysis_that_reads_the_store_alone(tmp_path: Path,
         "SELECT 'a' AS user, x AS wait_h FROM jobs": "x",
     }.items():
         own.write_text(HEADER + select)
-        ended = command("analyze", store, "--table", own)
-        assert ended.code == 3, (select, ended)
-        assert "analysis 'waits_by_user' of file" in ended.err
-        assert told in ended.err
+        ended = run_command("analyze", store, "--table", own)
+        assert ended.returncode == 3, (select, ended)
+        assert "analysis 'waits_by_user' of file" in ended.stderr
+        assert told in ended.stderr
     for old, new, told in (
         ("{waits}", "{waits.__class__}", "there is not a number {waits.__class__}"),
         ("-- title: Waits by user\n", "", "needs a '-- title:' line"),
@@ -205,12 +205,12 @@ def test_a_file_of_sql_is_an_analysis_that_reads_the_store_alone(tmp_path: Path,
         ("SELECT", "SELECT $job,", "there is no parameter $job"),
     ):
         own.write_text(ANALYSIS.replace(old, new, 1))
-        ended = command("analyze", store, "--table", own)
-        assert (ended.code, told in ended.err) == (3, True), ended
+        ended = run_command("analyze", store, "--table", own)
+        assert (ended.returncode, told in ended.stderr) == (3, True), ended
     ours = tmp_path / "overview.sql"
     ours.write_text(ANALYSIS)
-    assert "more than once: built in; file" in command("analyze", store, "--table", ours).err
-    assert command("analyze", store, "--table", tmp_path / "none.sql").code == 2
+    assert "more than once: built in; file" in run_command("analyze", store, "--table", ours).stderr
+    assert run_command("analyze", store, "--table", tmp_path / "none.sql").returncode == 2
     assert store.read_bytes() == before
     assert not (tmp_path / "out.csv").exists()
 
@@ -224,13 +224,13 @@ def test_an_analysis_that_fails_leaves_the_others_their_tables(
         (site / name).parent.mkdir()
         (site / f"{name}.sql").write_text(text)
     forget()
-    ended = command("analyze", store, "--section", "queueing", "--json")
-    assert ended.code == 0, ended.err
-    assert "waits" in json.loads(ended.out)["tables"]
-    assert "analysis 'waits_by_user' of package bad 1.2" in " ".join(json.loads(ended.out)["warnings"])
+    ended = run_command("analyze", store, "--section", "queueing", "--json")
+    assert ended.returncode == 0, ended.stderr
+    assert "waits" in json.loads(ended.stdout)["tables"]
+    assert "analysis 'waits_by_user' of package bad 1.2" in " ".join(json.loads(ended.stdout)["warnings"])
     assert "analysis 'y' of package bad 1.2: it cannot be loaded: ModuleNotFoundError" in caplog.text
     assert "analysis 'overview' exists more than once: built in; package bad 1.2" in caplog.text
-    assert command("analyze", store, "--table", "waits_by_user").code == 3
+    assert run_command("analyze", store, "--table", "waits_by_user").returncode == 3
 
 
 def test_a_broken_one_is_named_and_stops_no_other(site: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -240,16 +240,16 @@ def test_a_broken_one_is_named_and_stops_no_other(site: Path, caplog: pytest.Log
     }
     install(site, "bad", points, torn="import no_such_module_of_anybody", good=POLICY + "NAMES = []", quits="exit(3)")
     forget()
-    shown = command("policies")
-    assert shown.code == 0
-    assert "fifo\t" in shown.out
+    shown = run_command("policies")
+    assert shown.returncode == 0
+    assert "fifo\t" in shown.stdout
     for text in (
         "policy 'torn' of package bad 1.2: it cannot be loaded: ModuleNotFoundError",
         "policy 'other' of package bad 1.2: its class calls itself 'last-first'",
         "policy 'list' of package bad 1.2: it is not a subclass",
         "policy 'quits' of package bad 1.2: it cannot be loaded: SystemExit: 3",
     ):
-        assert text in shown.err
+        assert text in shown.stderr
     with pytest.raises(InputError, match="'torn' of package bad"):
         policies.find("torn")
     assert issubclass(policies.find("fifo"), Policy)
@@ -272,7 +272,7 @@ def test_one_name_for_two_is_refused_with_both_origins(site: Path, caplog: pytes
         assert one in refused.value.message
         assert other in refused.value.message
     assert policies.find("srtf").name == "srtf"
-    assert "fifo\t" in command("policies").out
+    assert "fifo\t" in run_command("policies").stdout
     assert {fmt.name for fmt in registry.all_formats()} == {fmt.name for fmt in registry.built_in()}
     assert "format 'slurm-conf' exists more than once: built in; package one 1.2" in caplog.text
     with pytest.raises(UsageError, match="more than once"):
@@ -289,13 +289,15 @@ def test_a_format_that_fails_keeps_no_other_from_its_files(site: Path, caplog: p
     sacct.write_text(
         "JobID|State|Submit|Start|End\n1|COMPLETED|2026-01-01T00:00:00|2026-01-01T00:00:00|2026-01-02T00:00:00\n"
     )
-    ended = command("ingest", sacct, "--db", site / "s.duckdb", "--json")
-    assert ended.code == 0, ended.err
+    ended = run_command("ingest", sacct, "--db", site / "s.duckdb", "--json")
+    assert ended.returncode == 0, ended.stderr
     assert "format 'turnstile-jobs' of package good 1.2: sniff() failed: KeyError: 'sacct.txt'" in caplog.text
-    ended = command("ingest", ROOT / "docs/examples/format/jobs.turnstile", "--db", site / "s.duckdb", "--cluster", "c")
-    assert ended.code == 3
-    assert "format 'turnstile-jobs' of package good 1.2: " in ended.err
-    assert "load() failed: ZeroDivisionError" in ended.err
+    ended = run_command(
+        "ingest", ROOT / "docs/examples/format/jobs.turnstile", "--db", site / "s.duckdb", "--cluster", "c"
+    )
+    assert ended.returncode == 3
+    assert "format 'turnstile-jobs' of package good 1.2: " in ended.stderr
+    assert "load() failed: ZeroDivisionError" in ended.stderr
 
 
 @pytest.mark.parametrize(
