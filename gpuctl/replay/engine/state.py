@@ -236,6 +236,7 @@ GLOBAL = np.dtype(
         ("paired", "i8"),  # 1: speeds of packed jobs go by the pairs of their classes
         ("grain", "f8"),  # seconds within which things happen at one instant; 0: at the very same second
         ("crowded", "i8"),  # jobs take turns, and ask at most so many times its GPUs of a node; 0: none they share
+        ("paced", "i8"),  # 1: the policy sets the speeds of jobs itself, see `crowd_kernel.set_turn`
         ("turns", "i8"),
         ("whole", "i8"),  # GPUs of the largest node, where gangs on the fewest of one rack are as on one; 0: else
     ],
@@ -306,7 +307,7 @@ def wanted(g: Any, nodes: int) -> tuple[int, int, int, int, int]:
     """
     some = 4 * (g.waiting + g.running) + 2 * nodes + g.at_once + 64
     pieces = g.pieces + 2 * g.total * max(g.crowded, 1) + g.splits + some
-    return g.log + some, g.attempts + some, pieces, g.events + some, g.turns + some if g.crowded > 0 else 0
+    return g.log + some, g.attempts + some, pieces, g.events + some, g.turns + some if g.crowded + g.paced > 0 else 0
 
 
 state_at = opener(State)

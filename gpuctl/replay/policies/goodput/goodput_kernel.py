@@ -1,0 +1,395 @@
+"""The compiled round of Sia and Pollux: what each job would gain on which GPUs, the best choice for all, its places."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gpuctl.compiled.bundles import Bundle, floats, ints, rows
+from gpuctl.compiled.jit import compiled, inner
+from gpuctl.replay.engine.crowd_kernel import set_turn
+from gpuctl.replay.engine.job_life_kernel import begin, note, rate_of, settle, take
+from gpuctl.replay.engine.loop_kernel import loop
+from gpuctl.replay.engine.placement_kernel import choose as choose_node
+from gpuctl.replay.engine.reasons import REASONS
+from gpuctl.replay.engine.reshuffle_kernel import drop, is_there, lift, lower, relocate
+from gpuctl.replay.engine.state import D_START, FINISHED, REJECTED, RUNNING, WAITING
+from gpuctl.replay.policies.goodput.choice_kernel import choose
+
+R_BEST, R_NONE = len(REASONS), len(REASONS) + 1
+GOODPUT_REASONS = ("the best choice for all jobs gives it these GPUs", "the best choice for all jobs gives it none")
+MOST_COST = 3000.0
+
+GOODPUT = np.dtype(
+    [
+        ("pollux", "i8"),
+        ("explore", "i8"),  # a job may have at most twice the GPUs that it has had
+        ("line", "i8"),  # jobs in `line`
+        ("due", "i8"),  # this instant is a round
+        ("power", "f8"),
+        ("no_alloc", "f8"),
+        ("tables", "i8"),  # the last GPUs in `fair`
+    ],
+    align=True,
+)
+
+ABOUT = np.dtype(
+    [
+        ("place", "i8"),  # of the job in its input
+        ("app", "i8"),
+        ("unit", "f8"),  # seconds of its work that a second at goodput 1 does
+        ("whole", "f8"),  # seconds of its work
+        ("restart", "f8"),  # seconds that a start or change holds GPUs without progress …
+        ("penalty", "f8"),  # … and as the factor of a change counts them
+        ("cap", "i8"),  # GPUs that it may have at most
+        ("most", "i8"),  # GPUs with which it has made progress
+        ("restarts", "i8"),  # starts and changes after the first start; -1 before that
+        ("until", "f8"),  # when its last start or change is over
+        ("tenth", "i8"),  # of its work that it is in
+        ("waits", "i8"),  # it waits, and what is known of it is up to date
+        ("mask", "u8"),  # classes of nodes that suit it
+        ("group", "i8"),  # of the GPUs that it holds
+        ("to_group", "i8"),  # of those that it is to hold; -1 none …
+        ("to_gpus", "i8"),  # … and how many
+        ("first", "i8"),  # of its places in `at_node` …
+        ("nodes", "i8"),  # … and how many
+    ],
+    align=True,
+)
+
+
+class Goodput(Bundle):
+    """What the policy goes by, and what it remembers. Nodes of one type, size and use are a group."""
+
+    p = rows(GOODPUT)  # one record of `GOODPUT`
+    about = rows(ABOUT)  # each job [jobs]
+    rest = floats()  # seconds of later segments, by segment
+    goodput = floats(4)  # [apps, groups, counts, tenths]
+    fair = floats(3)  # goodput of the reference on so many GPUs, pollux [apps, GPUs + 1, tenths]
+    count = ints(2)  # numbers of GPUs that a job may have, ascending, then 0 [groups, counts]
+    size = ints()  # GPUs of a node of each group [groups]
+    first_node = ints()  # [groups + 1]: nodes of a group: `node[first_node[t]:first_node[t + 1]]`
+    node = ints()  # node numbers
+    free = ints()  # free GPUs of each node, for a trial [nodes]
+    at_node = ints()  # nodes chosen …
+    at_gpus = ints()  # … and GPUs there [2 x GPUs of the cluster]
+    line = ints()  # jobs that have not ended, in the order of the input [jobs]
+    candidates = ints()  # jobs that the choice is for [jobs]
+    moving = ints()  # jobs to be placed, in order [jobs]
+    shared = ints()  # lists of options that waiting jobs share, Sia …
+    owner = ints()  # … and the first job that has each [jobs]
+
+
+@inner
+def comes(s, job, m, c):  # type: ignore[no-untyped-def]
+    """A job is in the queue for the first time: it takes its place in line."""
+    p = m.p[0]
+    k = p.line
+    p.line += 1
+    while k > 0 and m.about[m.line[k - 1]].place > m.about[job].place:
+        m.line[k] = m.line[k - 1]
+        k -= 1
+    m.line[k] = job
+
+
+@inner
+def begins(s, number, m, c):  # type: ignore[no-untyped-def]
+    """It is time for a round."""
+    m.p[0].due = 1
+
+
+@inner
+def _look(s, m, j):  # type: ignore[no-untyped-def]
+    """Bring what is known of a job up to now; of one that waits nothing changes."""
+    job, about = s.jobs[j], m.about[j]
+    if job.state == RUNNING:
+        settle(s, j)
+        if s.g[0].now > about.until:
+            about.most = max(about.most, job.held)
+    else:
+        about.group = -1
+        about.waits = 1
+    done = about.whole - m.rest[job.segment] - (job.work - job.done)
+    about.tenth = min(max(int(np.floor(10.0 * done / about.whole + 1e-9)), 0), 9)
+
+
+@inner
+def _factor(s, m, j):  # type: ignore[no-untyped-def]
+    """What a change leaves of a job's goodput, by how often it has been restarted in its life so far."""
+    about = m.about[j]
+    age = s.g[0].now - s.jobs[j].submit
+    if m.p[0].pollux == 0 and age < about.penalty:
+        return 1.0
+    span = age + about.penalty
+    return max(age - max(about.restarts, 0) * about.penalty, 0.0) / span if span > 0 else 0.0
+
+
+@inner
+def _cost(m, gain):  # type: ignore[no-untyped-def]
+    """Cost of an option by its goodput and factor: as Sia, for its job's least; as Pollux, for the fair share."""
+    p = m.p[0]
+    if p.pollux == 1:
+        return np.int64(np.floor(1e6 / (gain + 1e-3) + 0.5))
+    part = MOST_COST if gain <= 0 else min(gain**p.power, MOST_COST)
+    return np.int64(np.floor(100.0 * part + 0.5))
+
+
+@inner
+def _option(c, at, group, gpus, cost):  # type: ignore[no-untyped-def]
+    c.group[at], c.gpus[at], c.cost[at] = group, gpus, cost
+    return at + 1
+
+
+@inner
+def _may_use(s, m, j, group):  # type: ignore[no-untyped-def]
+    return m.about[j].mask >> np.uint64(s.nodes[m.node[m.first_node[group]]].cls) & np.uint64(1) != 0
+
+
+@inner
+def _cap(m, j):  # type: ignore[no-untyped-def]
+    about = m.about[j]
+    return min(about.cap, max(1, 2 * about.most)) if m.p[0].explore == 1 else about.cap
+
+
+@inner
+def _same(m, a, b):  # type: ignore[no-untyped-def]
+    """Whether two waiting jobs have the same options at the same costs, under Sia."""
+    one, two = m.about[a], m.about[b]
+    alike = one.app == two.app and one.tenth == two.tenth and one.mask == two.mask
+    return alike and _cap(m, a) == _cap(m, b)
+
+
+@inner
+def _options(s, m, c, j, fair, at):  # type: ignore[no-untyped-def]
+    """List what a job may have, and what each costs, from a place on; returns the place behind them."""
+    p, about = m.p[0], m.about[j]
+    cap = _cap(m, j)
+    held = s.jobs[j].held if about.group >= 0 else 0
+    unit = np.inf
+    if p.pollux == 1:
+        while fair > 1 and m.fair[about.app, fair, about.tenth] <= 0:
+            fair -= 1
+        unit = m.fair[about.app, fair, about.tenth]
+    else:
+        for t in range(m.size.size):
+            if _may_use(s, m, j, t):
+                for k in range(m.count.shape[1]):
+                    if 0 < m.count[t, k] <= cap and m.goodput[about.app, t, k, about.tenth] > 0:
+                        unit = min(unit, m.goodput[about.app, t, k, about.tenth])
+    factor = _factor(s, m, j) if p.pollux == 1 or held > 0 else 1.0
+    none = 10**9 if p.pollux == 1 else np.int64(np.floor(100.0 * p.no_alloc + 0.5))
+    first = at
+    if held > 0:
+        at += 1
+    if p.pollux == 1 or held == 0:
+        if p.pollux == 1:
+            at = _option(c, at, -1, 0, none)
+    for t in range(m.size.size):
+        if not _may_use(s, m, j, t):
+            continue
+        for k in range(m.count.shape[1]):
+            gpus = m.count[t, k]
+            there = m.goodput[about.app, t, k, about.tenth]
+            if gpus == 0 or gpus > cap or there <= 0:
+                continue
+            gain = there / unit
+            if p.pollux == 1:
+                gain /= m.size[t]
+            if t == about.group and gpus == held:
+                _option(c, first, t, gpus, _cost(m, gain))
+            else:
+                at = _option(c, at, t, gpus, _cost(m, gain * factor))
+    if p.pollux == 0:
+        at = _option(c, at, -1, 0, none)
+    return at
+
+
+@inner
+def _choose(s, m, c):  # type: ignore[no-untyped-def]
+    """Choose GPUs for all jobs; who is in its restart under Sia keeps what it has."""
+    p = m.p[0]
+    g = s.g[0]
+    for t in range(m.size.size):
+        c.room[t] = 0
+        for k in range(m.first_node[t], m.first_node[t + 1]):
+            c.room[t] += m.size[t] * s.nodes[m.node[k]].up
+    kept = 0
+    for k in range(p.line):
+        j = m.line[k]
+        ended = m.about[j].waits == 0 and (s.jobs[j].state == FINISHED or s.jobs[j].state == REJECTED)
+        if not ended:
+            m.line[kept] = j
+            kept += 1
+    p.line = kept
+    fair = max(1, min((g.total + max(kept, 1) - 1) // max(kept, 1), p.tables))
+    jobs, lists, at, shared = 0, 0, 0, 0
+    for k in range(kept):
+        j = m.line[k]
+        about = m.about[j]
+        if about.waits == 0:
+            _look(s, m, j)
+            if p.pollux == 0 and about.group >= 0 and about.until > g.now + 1e-6:
+                c.room[about.group] -= s.jobs[j].held
+                about.to_group, about.to_gpus = about.group, s.jobs[j].held
+                continue
+        m.candidates[jobs] = j
+        which = -1
+        if p.pollux == 0 and about.waits == 1:
+            for i in range(shared):
+                if _same(m, m.owner[i], j):
+                    which = m.shared[i]
+                    break
+        if which < 0:
+            which = lists
+            c.first[lists] = at
+            c.jobs_of[lists] = 0
+            at = _options(s, m, c, j, fair, at)
+            lists += 1
+            if about.waits == 1:
+                m.shared[shared], m.owner[shared] = which, j
+                shared += 1
+        c.which[jobs] = which
+        c.jobs_of[which] += 1
+        jobs += 1
+    c.first[lists] = at
+    choose(c, lists, jobs)
+    for k in range(jobs):
+        about = m.about[m.candidates[k]]
+        about.to_group, about.to_gpus = c.group[c.pick[k]], c.gpus[c.pick[k]]
+
+
+@inner
+def _stays(s, m, j):  # type: ignore[no-untyped-def]
+    about = m.about[j]
+    return about.group >= 0 and about.to_group == about.group and about.to_gpus == s.jobs[j].held
+
+
+@inner
+def _list(s, m, group, anew):  # type: ignore[no-untyped-def]
+    """Put the jobs that need places in a group into `moving`, who has most GPUs ahead; returns how many."""
+    size = 0
+    for k in range(m.p[0].line):
+        j = m.line[k]
+        if m.about[j].to_group == group and (anew or not _stays(s, m, j)):
+            at = size
+            size += 1
+            while at > 0 and m.about[m.moving[at - 1]].to_gpus < m.about[j].to_gpus:
+                m.moving[at] = m.moving[at - 1]
+                at -= 1
+            m.moving[at] = j
+    return size
+
+
+@inner
+def _find(s, m, group, jobs, at):  # type: ignore[no-untyped-def]
+    """Find places for the jobs in `moving`; whole empty nodes, or the fullest that holds the job. -1: one has none."""
+    size = m.size[group]
+    for k in range(m.first_node[group], m.first_node[group + 1]):
+        there = s.nodes[m.node[k]]
+        m.free[m.node[k]] = there.free if there.up == 1 else 0
+    for i in range(jobs):
+        about = m.about[m.moving[i]]
+        left = about.to_gpus
+        about.first = at
+        best = -1
+        for k in range(m.first_node[group], m.first_node[group + 1]):
+            node = m.node[k]
+            if left >= size and m.free[node] == size:
+                m.free[node] = 0
+                m.at_node[at], m.at_gpus[at] = node, size
+                at += 1
+                left -= size
+                if left == 0:
+                    break
+            elif 0 < left < size and m.free[node] >= left and (best < 0 or m.free[node] < m.free[best]):
+                best = node
+        if best >= 0:
+            m.free[best] -= left
+            m.at_node[at], m.at_gpus[at] = best, left
+            at += 1
+            left = 0
+        about.nodes = at - about.first
+        if left > 0:
+            return -1
+    return at
+
+
+@inner
+def _start(s, j, cost, reason):  # type: ignore[no-untyped-def]
+    """Start a waiting job on the GPUs in `choice`; the first time, too, it holds them for a while without progress."""
+    s.g[0].waiting -= 1
+    gpus = take(s, j, 0)
+    note(s, D_START, j, gpus, s.jobs[j].row, reason)
+    begin(s, j, cost)
+
+
+@inner
+def _put(s, m, j):  # type: ignore[no-untyped-def]
+    """Let a job have the places that were found for it."""
+    about, job = m.about[j], s.jobs[j]
+    s.g[0].chosen = 0
+    for k in range(about.first, about.first + about.nodes):
+        choose_node(s, m.at_node[k], m.at_gpus[k])
+    if job.state == RUNNING and is_there(s, j):
+        lower(s, j)
+        return
+    if job.state == RUNNING:
+        relocate(s, j, R_BEST)
+    else:
+        _start(s, j, about.restart, R_BEST)
+    about.group = about.to_group
+    about.waits = 0
+    about.restarts += 1
+    about.until = s.g[0].now + about.restart
+
+
+@inner
+def _place(s, m):  # type: ignore[no-untyped-def]
+    """Who keeps number and type keeps its nodes, unless others find no places then."""
+    for k in range(m.p[0].line):
+        j = m.line[k]
+        if m.about[j].group >= 0 and not _stays(s, m, j):
+            lift(s, j)
+            if m.about[j].to_gpus == 0:
+                drop(s, j, R_NONE)
+                m.about[j].group = -1
+    for t in range(m.size.size):
+        jobs = _list(s, m, t, False)
+        if jobs > 0 and _find(s, m, t, jobs, 0) < 0:
+            for k in range(m.p[0].line):
+                j = m.line[k]
+                if m.about[j].to_group == t and _stays(s, m, j):
+                    lift(s, j)
+            jobs = _list(s, m, t, True)
+            _find(s, m, t, jobs, 0)
+        for i in range(jobs):
+            _put(s, m, m.moving[i])
+
+
+@inner
+def _set_speeds(s, m):  # type: ignore[no-untyped-def]
+    for k in range(m.p[0].line):
+        j = m.line[k]
+        job, about = s.jobs[j], m.about[j]
+        if about.group < 0:
+            continue
+        at = 0
+        while m.count[about.group, at] != job.held:
+            at += 1
+        rate = m.goodput[about.app, about.group, at, about.tenth] * about.unit
+        set_turn(s, j, rate / (rate_of(s, j) / job.pace), job.counted)
+
+
+@inner
+def decide(s, m, c):  # type: ignore[no-untyped-def]
+    """At a round all GPUs are given out again."""
+    if m.p[0].due == 1:
+        m.p[0].due = 0
+        _choose(s, m, c)
+        _place(s, m)
+        _set_speeds(s, m)
+
+
+@compiled
+def run(s, m, c, until, steps):  # type: ignore[no-untyped-def]
+    """Go on for so many instants."""
+    return loop(s, (m, c), until, steps, decide=decide, on_submit=comes, on_round=begins)

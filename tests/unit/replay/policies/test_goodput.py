@@ -1,0 +1,150 @@
+"""Goodput, options, choices and places of Sia and Pollux, worked out by hand and by trying everything."""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+from gpuctl.core.errors import InputError, UsageError
+from gpuctl.replay.policies.goodput import goodput_kernel
+from gpuctl.replay.policies.goodput.choice_kernel import Choice, choose
+from gpuctl.replay.policies.goodput.model import counts, read_apps, reference
+from tests.unit.replay.policies.test_scores import simulation
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+HEAD = "job_id,submit_time,duration,num_gpus,job_class"
+GOODPUTS = {
+    ("cifar10", "aws", 1, 1, 0): 1203.839118, ("cifar10", "aws", 4, 1, 0): 3519.641626,
+    ("cifar10", "aws", 8, 2, 0): 3645.409153, ("cifar10", "aws", 8, 2, 9): 9704.837554,
+    ("bert", "rtx", 8, 1, 0): 147.164625, ("bert", "dgx-ext", 16, 2, 9): 1407.804659,
+    ("yolov3", "aws", 2, 1, 0): 35.188598,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", GOODPUTS, ids=str)
+def test_goodput(key: tuple[str, str, int, int, int]) -> None:
+    name, kind, gpus, nodes, tenth = key
+    app = read_apps()[name]
+    assert app.on[kind].goodput(gpus, nodes, app.noise)[tenth] == pytest.approx(GOODPUTS[key], abs=1e-6)
+
+
+def test_a_job_alone_on_its_gang_takes_its_run_time() -> None:
+    found = reference(read_apps()["cifar10"], "aws", 4, 4, 16)
+    assert 3600 / (0.1 / found).sum() == pytest.approx(16886760.533, abs=1e-3)
+
+
+def test_counts_divide_the_next_one() -> None:
+    assert counts(4, 3) == [1, 2, 4, 8, 12]
+    assert counts(8, 2) == [1, 2, 4, 8, 16]
+    assert counts(6, 3) == [1, 2, 6, 12, 18]
+    assert counts(8, 40)[-1] == 128
+
+
+# ---- the exact choice
+
+Options = list[list[tuple[int, int, int]]]
+
+
+def chosen(options: Options, room: list[int]) -> list[int]:
+    """Which of each job's options, as (group, GPUs, cost), is chosen."""
+    lists = [each for k, each in enumerate(options) if each not in options[:k]]
+    flat = [option for each in lists for option in each]
+    jobs, size = len(options), len(flat)
+    choice = Choice(
+        first=np.cumsum([0, *map(len, lists)]), jobs_of=np.array([options.count(each) for each in lists]), best=jobs,
+        which=np.array([lists.index(each) for each in options]), group=np.array([o[0] for o in flat], "i4"),
+        gpus=np.array([o[1] for o in flat], "i4"), cost=np.array([o[2] for o in flat]), open=size, pick=jobs,
+        room=np.array(room), used=len(room), price=len(room), core=jobs,
+    )  # fmt: skip
+    choose(choice, len(lists), jobs)
+    first = choice.first[choice.which]
+    return (choice.pick - first).tolist()
+
+
+def tried(options: Options, room: list[int]) -> list[int]:
+    """The same by trying everything, in lexicographic order."""
+    best: tuple[int, list[int]] | None = None
+    for picks in product(*(range(len(job)) for job in options)):
+        used, cost = [0] * len(room), 0
+        for job, pick in zip(options, picks, strict=True):
+            group, gpus, price = job[pick]
+            cost += price
+            if group >= 0:
+                used[group] += gpus
+        if all(a <= b for a, b in zip(used, room, strict=True)) and (best is None or cost < best[0]):
+            best = cost, list(picks)
+    assert best is not None
+    return best[1]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_the_choice_is_the_first_best_one(seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    groups = int(draw.integers(1, 4))
+    room = draw.integers(0, 9, groups).tolist()
+    options: Options = []
+    for _ in range(int(draw.integers(1, 4))):
+        # few costs, so that many choices are equally good
+        own = [(int(draw.integers(groups)), int(draw.integers(1, 7)), int(draw.integers(40, 46))) for _ in range(4)]
+        own.insert(int(draw.choice([4, draw.integers(5)])), (-1, 0, int(draw.integers(44, 52))))
+        options += [own] * int(draw.choice([1, 1, 2, 3]))
+    options = options[:5]
+    assert chosen(options, room) == tried(options, room)
+
+
+def test_choices_by_hand() -> None:
+    two, one = [(0, 1, 100), (0, 2, 84), (-1, 0, 110)], [(0, 1, 100), (-1, 0, 110)]
+    assert chosen([two, two, one], [4]) == [1, 1, 1]
+    assert chosen([two, two, one], [3]) == [0, 1, 1]
+    either = [(0, 1, 100), (1, 1, 100), (-1, 0, 110)]
+    assert chosen([either, either], [1, 1]) == [0, 1]
+
+
+# ---- rounds
+
+
+def nodes(path: Path, *parts: tuple[str, int, int]) -> str:
+    path.write_text(
+        "\n".join(f'[[nodes]]\nname = "{kind}-"\ncount = {count}\ngpus = {gpus}\ngpu_type = "{kind}"\n'
+                  for kind, count, gpus in parts)
+    )  # fmt: skip
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("cap", "wanted"),
+    [
+        (1, [100, 78]),
+        (2, [100, 75, 78, 57]),
+        (8, [100, 75, 58, 78, 57, 47, 42]),
+    ],
+)
+def test_costs_of_sia(cap: int, wanted: list[int], tmp_path: Path) -> None:
+    cluster = nodes(tmp_path / "nodes.toml", ("aws", 1, 4), ("rtx", 1, 8))
+    one = simulation(tmp_path / "jobs.csv", "sia", cluster, [HEAD, "a,0,3600,1,cifar10"], explore="false")
+    memory, choice = one.program.memory
+    memory.about[0].cap = cap
+    options = getattr(goodput_kernel._options, "py_func", goodput_kernel._options)
+    end = options(one.state, memory, choice, 0, 1, 0)
+    found = [int(choice.cost[k]) for k in range(end)]
+    assert found[-1] == 110
+    assert found[:-1] == wanted
+
+
+def test_tables_of_the_users_own(tmp_path: Path) -> None:
+    apps = tmp_path / "apps.csv"
+    apps.write_text("app,gpu_type,alpha_c\nx,aws,1\n")
+    rows = [HEAD, "a,0,3600,1,cifar10"]
+    with pytest.raises(InputError, match="lacks the columns beta_c, alpha_n"):
+        simulation(tmp_path / "jobs.csv", "sia", "2x4", rows, apps=str(apps))
+
+
+def test_a_cluster_too_large_for_an_exact_choice(tmp_path: Path) -> None:
+    cluster = nodes(tmp_path / "nodes.toml", ("aws", 40, 4), ("rtx", 40, 4), ("dgx-ext", 40, 4))
+    with pytest.raises(UsageError, match="at most 2,000,000 ways"):
+        simulation(tmp_path / "jobs.csv", "sia", cluster, [HEAD, "a,0,3600,1,cifar10"])
