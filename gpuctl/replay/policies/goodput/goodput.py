@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.bundles import records
 from gpuctl.core.errors import InputError, UsageError
-from gpuctl.core.notes import literal, note
+from gpuctl.core.notes import NamedValue, note
 from gpuctl.replay.contract.policy import Parameter, Policy
 from gpuctl.replay.engine.program import CompiledProgram
 from gpuctl.replay.models.traits import in_line
@@ -60,7 +60,9 @@ class _Goodput(Policy):
         common.begin(self.name, state, settings)
         known = read_apps(self.params["apps"], self.params["noise"])
         names, derived = apps_of(workload, known)
-        groups = _Groups(workload, state, cluster, [*next(iter(known.values())).on], pollux=bool(self.kind.get("pollux")))
+        groups = _Groups(
+            workload, state, cluster, [*next(iter(known.values())).on], pollux=bool(self.kind.get("pollux"))
+        )
         p = records(1, goodput_kernel.GOODPUT)
         p.explore = self.params["explore"]
         for name, value in self.kind.items():
@@ -88,9 +90,10 @@ class _Goodput(Policy):
             shared=size,
             owner=size,
         )
+        some, each = size * most, groups.size.size
         choice = Choice(
-            first=size + 1, jobs_of=size, best=size, which=size, group=size * most, gpus=size * most, cost=size * most, open=size * most, pick=size,
-            room=groups.size.size, used=groups.size.size, price=groups.size.size, core=size,
+            first=size + 1, jobs_of=size, best=size, which=size, group=some, gpus=some, cost=some, open=some,
+            pick=size, room=each, used=each, price=each, core=size,
         )  # fmt: skip
         state.g.span = self.params["interval"]
         state.g.paced = 1
@@ -98,9 +101,7 @@ class _Goodput(Policy):
             goodput_kernel.run, (memory, choice), goodput_kernel.GOODPUT_REASONS, self._notes(workload, derived, groups)
         )
 
-    def _about(
-        self, workload: Workload, state: State, known: dict[str, App], names: list[str], groups: _Groups
-    ) -> Any:
+    def _about(self, workload: Workload, state: State, known: dict[str, App], names: list[str], groups: _Groups) -> Any:
         """What is known of each job; sets what the simulation charges for changes."""
         about = records(workload.size, goodput_kernel.ABOUT)
         numbers = {name: number for number, name in enumerate(known)}
@@ -124,8 +125,8 @@ class _Goodput(Policy):
     def _notes(self, workload: Workload, derived: int, groups: _Groups) -> tuple[Note, ...]:
         told = [
             note(
-                "speeds are the policy's own: goodput of each application by GPU type; a start or change holds GPUs for "
-                "its restart time; --rates, --speeds and --overhead do not matter"
+                "speeds are the policy's own: goodput of each application by GPU type; a start or change holds GPUs "
+                "for its restart time; --rates, --speeds and --overhead do not matter"
             )
         ]
         if derived:
@@ -139,7 +140,8 @@ class _Goodput(Policy):
         if groups.unknown:
             told.append(
                 note(
-                    "GPUs whose type is not in the table of applications count as {kind}", kind=literal(groups.first)
+                    "GPUs whose type is not in the table of applications count as {kind}",
+                    kind=NamedValue("value", groups.first),
                 )
             )
         return tuple(told)
@@ -172,7 +174,7 @@ class Sia(_Goodput):
 
 
 class Pollux(_Goodput):
-    """Every `interval` seconds each job gets the number of GPUs that is best for all, by speedup over its fair share."""
+    """Every `interval` seconds each job gets the number of GPUs best for all, by speedup over the fair share."""
 
     name = "pollux"
     title = "in rounds, numbers of GPUs by goodput over the fair share, solved exactly; jobs grow and shrink"
@@ -221,8 +223,8 @@ class _Groups:
         nodes = np.diff(self.first_node)
         if math.prod((self.size * nodes + 1).tolist()) > MOST_STATES:
             raise UsageError(
-                f"the exact choice of {'pollux' if pollux else 'sia'} looks at each number of free GPUs of each kind of "
-                f"node: at most {MOST_STATES:,} ways, and this cluster has more",
+                f"the exact choice of {'pollux' if pollux else 'sia'} looks at each number of free GPUs of each "
+                f"kind of node: at most {MOST_STATES:,} ways, and this cluster has more",
                 hint="replay fewer nodes, or fewer kinds of them",
             )
         self.first = kinds[0]
@@ -269,4 +271,3 @@ class _Groups:
                 hint="its batches do not fit: see init_batch, max_batch, min_local and max_local in apps",
             )
         return float((0.1 / found).sum())
-

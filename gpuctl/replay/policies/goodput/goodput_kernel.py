@@ -12,7 +12,7 @@ from gpuctl.replay.engine.loop_kernel import loop
 from gpuctl.replay.engine.placement_kernel import choose as choose_node
 from gpuctl.replay.engine.reasons import REASONS
 from gpuctl.replay.engine.reshuffle_kernel import drop, is_there, lift, lower, relocate
-from gpuctl.replay.engine.state import D_START, FINISHED, REJECTED, RUNNING, WAITING
+from gpuctl.replay.engine.state import D_START, FINISHED, REJECTED, RUNNING
 from gpuctl.replay.policies.goodput.choice_kernel import choose
 
 R_BEST, R_NONE = len(REASONS), len(REASONS) + 1
@@ -180,9 +180,8 @@ def _options(s, m, c, j, fair, at):  # type: ignore[no-untyped-def]
     first = at
     if held > 0:
         at += 1
-    if p.pollux == 1 or held == 0:
-        if p.pollux == 1:
-            at = _option(c, at, -1, 0, none)
+    if p.pollux == 1:
+        at = _option(c, at, -1, 0, none)
     for t in range(m.size.size):
         if not _may_use(s, m, j, t):
             continue

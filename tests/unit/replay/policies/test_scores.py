@@ -88,8 +88,8 @@ def test_qssf_learns_from_jobs_that_have_ended(tmp_path: Path) -> None:
 def test_a_trace_with_queues_that_have_nodes_of_their_own(tmp_path: Path) -> None:
     path = tmp_path / "nodes.toml"
     path.write_text(
-        '[[nodes]]\nname = "a"\ngpus = 8\n\n[[servers]]\nname = "b"\ngpus = 8\n\n'
-        '[[queues]]\nname = "one"\nservers = ["a"]\n\n[[queues]]\nname = "two"\nservers = ["b"]\n'
+        '[[nodes]]\nname = "a"\ngpus = 8\n\n[[nodes]]\nname = "b"\ngpus = 8\n\n'
+        '[[queues]]\nname = "one"\nnodes = ["a"]\n\n[[queues]]\nname = "two"\nnodes = ["b"]\n'
     )
     rows = ["job_id,submit_time,duration,num_gpus,vc", "a,0,100,8,one", "b,1,100,8,one", "c,2,100,8,two"]
     assert starts(tmp_path / "jobs.csv", "qssf", str(path), rows) == {"a": 0, "b": 100, "c": 2}
