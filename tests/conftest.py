@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis.database import DirectoryBasedExampleDatabase
 
-from tests import cli_runner, small_samples
+from tests import cli_runner, reduced_samples
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -85,7 +85,7 @@ def sample_data(root: Path) -> Path:
 def thin_data(sample_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A part of the sample data: all of it is what test_screens.py, test_truth.py and `make report` go by."""
     place = tmp_path_factory.mktemp("thin") / "sample_data"
-    small_samples.make(sample_data, place)
+    reduced_samples.make(sample_data, place)
     return place
 
 

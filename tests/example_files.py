@@ -7,7 +7,7 @@ import zipfile
 from functools import cache
 from pathlib import Path
 
-from tests import slurm_site
+from tests import slurm_site_files
 from tests.trace_files import TRACES
 from tests.unit.ingest.slurm.test_dbd import QOS
 from tests.unit.ingest.slurm.test_tacc import HEADER, ROW
@@ -76,7 +76,7 @@ def example_files() -> dict[str, tuple[str, bytes]]:
     """Format name -> (a usual file name, the bytes of a small file of it); archives hold many formats."""
     site = {
         f"slurm-{name.replace('_', '-')}": (_site_name(name), text.encode())
-        for name, text in slurm_site.EXCERPTS.items()
+        for name, text in slurm_site_files.EXCERPTS.items()
     }
     application = f"application_{yarn.START}_0001"
     return {

@@ -6,7 +6,7 @@ import shutil
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpuctl.analyze.site_files import read_quotas, read_racks
-from tests.worked_log import write_worked_log
+from tests.hand_worked_logs import write_worked_log
 
 if TYPE_CHECKING:
     from pathlib import Path

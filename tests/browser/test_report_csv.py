@@ -17,7 +17,7 @@ from gpuctl.replay.results.tables import result
 from gpuctl.reports.export.files import write_dir
 from gpuctl.reports.figures import ANALYSES, REPLAYS, on
 from tests.browser.conftest import replayed, several
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis
 
 if TYPE_CHECKING:

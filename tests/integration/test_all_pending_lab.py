@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from labs.slurm import lab as slurm
-from tests import labs_asked
+from tests import lab_requirements
 
 if TYPE_CHECKING:
     import subprocess
@@ -29,7 +29,7 @@ QUANTILES = ("p10_s", "p50_s", "p80_s", "p90_s")
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[slurm.Lab]:
-    labs_asked.need(slurm.missing())
+    lab_requirements.skip_or_fail(slurm.missing())
     with slurm.Lab() as lab:
         yield lab
 

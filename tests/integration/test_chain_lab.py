@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from labs.slurm import lab as slurm
-from tests import labs_asked
+from tests import lab_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -56,7 +56,7 @@ jobs = {jobs}
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[slurm.Lab]:
-    labs_asked.need(slurm.missing())
+    lab_requirements.skip_or_fail(slurm.missing())
     with slurm.Lab() as lab:
         lab.run("sacctmgr", "--immediate", "add", "user", "root", "account=vision")
         yield lab

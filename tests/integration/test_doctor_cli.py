@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.held_store import held_open
+from tests.locked_store import held_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -14,7 +14,7 @@ from gpuctl.predictors.conformance import random_log
 from gpuctl.predictors.contract import answers
 from gpuctl.predictors.registry import find
 from tests.cli_runner import run_command
-from tests.made_package import forget, on_path
+from tests.installed_package import forget, on_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

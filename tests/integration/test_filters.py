@@ -15,7 +15,7 @@ from gpuctl.analyze.run import analyze
 from gpuctl.core.job_filter import JobFilter, parse
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
-from tests.tables import table_of
+from tests.result_tables import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -18,7 +18,7 @@ import pytest
 
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import WrongSchemaError
-from tests.examples import SEARCHING
+from tests.example_counts import SEARCHING
 from tests.fake_format import contents
 
 if TYPE_CHECKING:

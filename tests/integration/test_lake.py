@@ -16,7 +16,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
 from gpuctl.store.lake_place import MARKER
 from gpuctl.store.views import VIEWS, show
-from tests.examples import SEARCHING
+from tests.example_counts import SEARCHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.fake_format import contents
-from tests.held_store import held_open
+from tests.locked_store import held_open
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

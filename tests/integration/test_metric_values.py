@@ -1,4 +1,4 @@
-"""Metrics that CI can check, and the tables behind them, against values worked out by hand (tests/worked_log.py)."""
+"""Metrics that CI can check, and the tables behind them, against values by hand (tests/hand_worked_logs.py)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.worked_log import write_worked_log
+from tests.hand_worked_logs import write_worked_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, Phase, example, given, settings
 from hypothesis import strategies as st
 
 from gpuctl.core.notes import KINDS
-from tests.examples import SEARCHING
+from tests.example_counts import SEARCHING
 
 if TYPE_CHECKING:
     import subprocess

@@ -17,7 +17,7 @@ import pytest
 
 from labs.pickyman import lab, plan
 from labs.pickyman.running import VENV, missing
-from tests import labs_asked
+from tests import lab_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -55,9 +55,9 @@ def recorded(sample_data: Path) -> Tables:
 @pytest.fixture(scope="module")
 def fresh(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Tables:
     """What a short run of the lab makes here and now; half a minute, on a busy machine more."""
-    if labs_asked.ASKED and not VENV.exists():
+    if lab_requirements.REQUESTED and not VENV.exists():
         lab.setup()
-    labs_asked.need(missing())
+    lab_requirements.skip_or_fail(missing())
     out = tmp_path_factory.mktemp("pickyman")
     command = [sys.executable, str(root / "labs/pickyman/lab.py"), "record", "--out", str(out), "--quick"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=500)

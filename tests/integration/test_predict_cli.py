@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.profiles import traffic
+from tests.traffic_profiles import traffic
 
 Run = Callable[..., Any]
 ROOT = Path(__file__).resolve().parents[2]

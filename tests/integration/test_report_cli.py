@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.examples import SEARCHING
+from tests.example_counts import SEARCHING
 
 if TYPE_CHECKING:
     from collections.abc import Callable

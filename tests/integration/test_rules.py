@@ -14,8 +14,8 @@ import pytest
 
 from gpuctl.analyze import delays, scheduler_rules
 from gpuctl.analyze.racks import guess_layouts
-from tests.examples import examples
-from tests.made_up_waits import NEVER, Made, Site, make
+from tests.example_counts import examples
+from tests.synthetic_waits import NEVER, Made, Site, make
 
 TRACES = int(os.environ.get("GPUCTL_TRACES", examples(100)))
 SEED = int(os.environ.get("GPUCTL_TRACES_SEED", "20171003"))

@@ -27,7 +27,7 @@ from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.screens import analysis, clusters, predict, replay, report
 from gpuctl.reports.screens.draw import print_screen
 from gpuctl.store.database import Store
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.reports.fakes import HOSTILE
 
 if TYPE_CHECKING:

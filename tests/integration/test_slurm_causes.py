@@ -12,7 +12,7 @@ from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
-from tests.slurm_forms import SHARED
+from tests.slurm_loading import SHARED
 
 if TYPE_CHECKING:
     from pathlib import Path

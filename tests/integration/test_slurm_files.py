@@ -19,7 +19,7 @@ from gpuctl.ingest.slurm.layout import FIELDS
 from gpuctl.slurm.states import state_of
 from gpuctl.store.database import Store
 from tests.philly_log import new_store
-from tests.slurm_forms import SHARED, OneSource, load, rows
+from tests.slurm_loading import SHARED, OneSource, load, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

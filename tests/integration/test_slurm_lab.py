@@ -23,7 +23,7 @@ import zstandard
 from gpuctl.store.database import Store
 from labs.slurm import lab as slurm
 from labs.slurm import workload
-from tests import labs_asked
+from tests import lab_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -82,7 +82,7 @@ class Found:
 @pytest.fixture(scope="session")
 def lab(gpuctl: Gpuctl, root: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Found]:
     """Run the whole lab once; a minute."""
-    labs_asked.need(slurm.missing())
+    lab_requirements.skip_or_fail(slurm.missing())
     folder = tmp_path_factory.mktemp("slurm")
     with slurm.Lab() as cluster:
         yield _drive(cluster, gpuctl, root, folder)

@@ -11,7 +11,7 @@ import pytest
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.slurm.job_id_forms import DOUBTFUL, UNJOINED
 from gpuctl.store.database import Store
-from tests.slurm_forms import SHARED
+from tests.slurm_loading import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.made_store import make_store
+from tests.synthetic_store import make_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.examples import SEARCHING
+from tests.example_counts import SEARCHING
 
 if TYPE_CHECKING:
     from pathlib import Path

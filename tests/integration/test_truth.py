@@ -18,7 +18,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.reports.screens.analysis import TABLES
 from gpuctl.store.database import Store
 from tests.philly_truth import CAUSES, compare, truth_of
-from tests.tables import table_of
+from tests.result_tables import table_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,7 +1,7 @@
 """Two dozen tasks as a new user does them.
 
 The command is one of the examples of a ``--help``, found by the words of the question, and its options stand in that
-page. Its answer is held against the truth of a made-up cluster (`tests.made_up_site`), a slow simulator, or a sum by
+page. Its answer is held against the truth of a made-up cluster (`tests.synthetic_site`), a slow simulator, or a sum by
 hand.
 """
 
@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from tests.made_up_site import BAD_MACHINE, BEGIN, BEHIND_UTC, OUTPUT, WASTER, Made, make, minutes, write
 from tests.replay_reference import Job, by_rank, by_share, without_preemption
+from tests.synthetic_site import BAD_MACHINE, BEGIN, BEHIND_UTC, OUTPUT, WASTER, Made, make, minutes, write
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping

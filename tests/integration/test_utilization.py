@@ -14,7 +14,7 @@ from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
-from tests.tables import table_of
+from tests.result_tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path

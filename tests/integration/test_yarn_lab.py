@@ -23,7 +23,7 @@ from gpuctl.ingest.yarn.live import fetch
 from gpuctl.store.database import Store
 from labs.yarn import check, jars, manifest, workload
 from labs.yarn.lab import Lab
-from tests import labs_asked
+from tests import lab_requirements
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -240,7 +240,7 @@ def test_a_queue_at_its_maximum_is_told_from_a_full_cluster(
 @pytest.mark.lab
 @pytest.mark.timeout(600)
 def test_a_real_yarn(db: Path, tmp_path: Path) -> None:
-    labs_asked.need(jars.missing())
+    lab_requirements.skip_or_fail(jars.missing())
     with Lab(tmp_path / "lab") as lab:
         lab.run(workload.SHORT)
         answers = fetch(lab.web, tmp_path / "answers")

@@ -9,7 +9,7 @@ import pytest
 from labs.yarn import jars
 from labs.yarnsched import lab
 from labs.yarnsched.check import Recording, table
-from tests import labs_asked
+from tests import lab_requirements
 
 FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "yarnsched"
 
@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).resolve().parents[1] / "fixtures" / "yarnsched"
 @pytest.mark.lab
 @pytest.mark.slow
 def test_the_real_schedulers_decide_as_recorded(tmp_path: Path) -> None:
-    labs_asked.need(jars.missing())
+    lab_requirements.skip_or_fail(jars.missing())
     path = jars.classpath(jars.NEWEST, download=False)
     classes = lab.compile_driver(tmp_path, path)
     for name in ("cs-limits", "cs-preempt12-whole", "fs-reserve", "fs-preempt-plain"):

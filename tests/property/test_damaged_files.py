@@ -20,8 +20,8 @@ from gpuctl.ingest.pipeline.detect import detect
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store
 from tests.cli_runner import run_command
+from tests.example_counts import SEARCHING
 from tests.example_files import example_files
-from tests.examples import SEARCHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

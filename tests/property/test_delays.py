@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from gpuctl.analyze import delays, occupancy
 from gpuctl.analyze.interval_sweeps import Ranked, highest
-from tests.examples import examples
+from tests.example_counts import examples
 
 SIZES = (8, 8, 2, 8)
 RACKS = (0, 0, 1, 1)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpuctl.predictors.epochs import BURST_AT, TOLD, autocorrelation, find_epochs
 from gpuctl.predictors.series import series
-from tests.examples import examples
-from tests.profiles import traffic
+from tests.example_counts import examples
+from tests.traffic_profiles import traffic
 
 EPOCH = st.integers(30, 400)
 SEED = st.integers(0, 2**32 - 1)

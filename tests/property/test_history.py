@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.predictors import features, history, history_folder, job_table
 from gpuctl.predictors.baselines import baselines
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from pathlib import Path

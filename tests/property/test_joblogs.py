@@ -12,7 +12,7 @@ from gpuctl.core.states import State
 from gpuctl.joblogs import scan
 from gpuctl.joblogs.classify import classify
 from gpuctl.joblogs.evidence import TEXT_LIMIT, Facts, Match
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.signatures import scanner, table
 
 TABLE = table()

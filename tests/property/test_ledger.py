@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.example_counts import examples
 from tests.example_files import PHILLY
-from tests.examples import examples
 from tests.fake_format import FAKE, lines
 
 if TYPE_CHECKING:

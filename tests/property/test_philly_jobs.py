@@ -12,7 +12,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.local_time import Stamp, WallClock
 from gpuctl.ingest.formats import philly_jobs, philly_jobs_csv, philly_machines
 from gpuctl.ingest.philly.attempts import Timeline, timeline
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.philly_log import Kept, attempt, job, load_into, log
 
 DATE = "%Y-%m-%d %H:%M:%S"

@@ -16,7 +16,7 @@ from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
 from tests.backfill_reference import Backfill, Conservative, Easy, Site, promises_are_kept
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.replay_reference import Job, attempts, cluster, simulate, workload
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from gpuctl.replay.contract.python_policy import PythonPolicy, RankPolicy
 from gpuctl.replay.inputs.check import unplaceable
 from gpuctl.replay.policies import BUILT_IN, find
 from gpuctl.replay.policies.philly.philly import Philly
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.replay_policies import Borrows, Crowd, Measures, Packer, Restless, Slicer
 
 if TYPE_CHECKING:

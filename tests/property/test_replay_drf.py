@@ -18,7 +18,7 @@ from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.models.records import Cluster
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.replay_reference import Job, workload
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from gpuctl.replay.contract.conformance import random_case, run, violations
 from gpuctl.replay.contract.gpu_type_cases import with_types
 from gpuctl.replay.contract.hooks import HOOKS
 from gpuctl.replay.contract.python_policy import PythonPolicy
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.contract.view import View

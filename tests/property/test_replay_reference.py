@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, reject, settings
 from hypothesis import strategies as st
 
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.replay_reference import (
     Attempts,
     EndlessError,

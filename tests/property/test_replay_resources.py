@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpuctl.replay.contract.conformance import random_case, run, violations
 from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.policies import BUILT_IN, find
-from tests.examples import examples
+from tests.example_counts import examples
 
 NAMES = [name for name in BUILT_IN if find(name).resources]
 EVERYTHING = ("gpu", "cpu", "mem")

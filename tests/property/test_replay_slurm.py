@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gpuctl.replay.contract.conformance import check, random_case, run, violations
 from gpuctl.replay.policies import find
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload

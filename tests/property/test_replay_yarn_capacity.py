@@ -16,7 +16,7 @@ from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.engine.state import DECISIONS
 from gpuctl.replay.policies import find
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import ASKING, GIVEN
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from gpuctl.replay.contract.conformance import random_case, violations
 from gpuctl.replay.engine.simulation import Simulation
 from gpuctl.replay.policies import find
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.engine.setup import Settings

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.cli_runner import run_command
-from tests.examples import SEARCHING, examples
+from tests.example_counts import SEARCHING, examples
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

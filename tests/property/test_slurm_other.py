@@ -17,9 +17,9 @@ from gpuctl.ingest.slurm import dbd_sql
 from gpuctl.ingest.slurm.jobcomp_fields import fields as jobcomp_fields
 from gpuctl.ingest.slurm.json_fields import clock, number
 from gpuctl.store.database import Store
-from tests.examples import examples
-from tests.slurm_forms import FIXTURES, OneSource
-from tests.slurm_forms import load as load_one
+from tests.example_counts import examples
+from tests.slurm_loading import FIXTURES, OneSource
+from tests.slurm_loading import load as load_one
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_sacct import FORMAT
 from gpuctl.ingest.read import pieces
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.philly_log import new_store
-from tests.sacct import DEFAULTS, text
-from tests.slurm_forms import load, rows
+from tests.sacct_records import DEFAULTS, text
+from tests.slurm_loading import load, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

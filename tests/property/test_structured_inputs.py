@@ -20,8 +20,8 @@ import pytest
 
 from gpuctl.store.database import Store
 from tests.cli_runner import run_command
+from tests.example_counts import SEARCHING
 from tests.example_files import example_files
-from tests.examples import SEARCHING
 from tests.grammars import others, slurm
 from tests.grammars.shapes import changed
 from tests.grammars.values import Values

@@ -21,8 +21,8 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.registry import all_formats
 from tests.philly_log import new_store
-from tests.sacct import text
-from tests.slurm_forms import load, rows
+from tests.sacct_records import text
+from tests.slurm_loading import load, rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -24,8 +24,8 @@ from gpuctl.ingest.formats import (
 )
 from gpuctl.ingest.traffic.series import WRAP_MOST, Deltas, increase
 from gpuctl.store.database import Store
-from tests.examples import examples
-from tests.traffic_files import FIXTURES, Loaded
+from tests.example_counts import examples
+from tests.traffic_loading import FIXTURES, Loaded
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

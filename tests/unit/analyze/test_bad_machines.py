@@ -14,7 +14,7 @@ import pytest
 
 from gpuctl.analyze import bad_machines
 from gpuctl.store.database import Store
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.analyze.failure_store import Site
 from tests.unit.analyze.test_failures import run
 

@@ -13,8 +13,8 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.joblogs.evidence import Facts
 from gpuctl.joblogs.table import load
 from gpuctl.store.database import Store
-from tests.sacct import text
-from tests.tables import table_of
+from tests.result_tables import table_of
+from tests.sacct_records import text
 from tests.unit.analyze.failure_store import SIGNATURES, Site, example
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.store.database import Store
 from gpuctl.store.views import show
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.analyze.failure_store import Site, at
 
 if TYPE_CHECKING:

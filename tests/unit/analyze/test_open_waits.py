@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ingested import analyzed, ingested, rows
-from tests.sacct import NEVER, PENDING, text
+from tests.analyzed_logs import analyzed, ingested, rows
+from tests.sacct_records import NEVER, PENDING, text
 
 if TYPE_CHECKING:
     from pathlib import Path

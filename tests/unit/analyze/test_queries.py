@@ -17,8 +17,8 @@ from gpuctl.core.results import Analysis
 from gpuctl.queries.catalogue import read
 from gpuctl.queries.sections import SECTIONS
 from gpuctl.store.database import Store
-from tests.made_store import change, make_store
-from tests.tables import table_of
+from tests.result_tables import table_of
+from tests.synthetic_store import change, make_store
 
 if TYPE_CHECKING:
     from pathlib import Path

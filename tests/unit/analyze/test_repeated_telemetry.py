@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ingested import findings, ingested
+from tests.analyzed_logs import findings, ingested
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ingested import ingested, rows
-from tests.sacct import text
+from tests.analyzed_logs import ingested, rows
+from tests.sacct_records import text
 
 if TYPE_CHECKING:
     from pathlib import Path

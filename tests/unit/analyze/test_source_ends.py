@@ -13,8 +13,8 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.replay.inputs.trace_rows import holdings, read_rows
 from gpuctl.store.database import Store
 from gpuctl.store.sources import SOURCE_ENDS
-from tests.sacct import PENDING, text
-from tests.tables import table_of
+from tests.result_tables import table_of
+from tests.sacct_records import PENDING, text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ingested import findings, ingested, rows
-from tests.sacct import DEFAULTS, text
+from tests.analyzed_logs import findings, ingested, rows
+from tests.sacct_records import DEFAULTS, text
 
 if TYPE_CHECKING:
     from pathlib import Path

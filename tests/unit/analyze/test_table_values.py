@@ -1,7 +1,7 @@
 """Every analysis table of four small logs, cell by cell; GPUCTL_UPDATE_GOLDEN=1 writes them anew: read the diff.
 
-The first log's figures were worked out by hand (tests/worked_log.py); the truth about the others' waits and failures is
-checked elsewhere. These files say what else changes if a query does.
+The first log's figures were worked out by hand (tests/hand_worked_logs.py); the truth about the others' waits and
+failures is checked elsewhere. These files say what else changes if a query does.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.worked_log import write_mixed_log, write_worked_log
+from tests.hand_worked_logs import write_mixed_log, write_worked_log
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -9,7 +9,7 @@ import pytest
 from gpuctl.analyze.explain import explain
 from gpuctl.analyze.options import Options
 from gpuctl.store.database import Store
-from tests.ingested import findings, ingested, rows
+from tests.analyzed_logs import findings, ingested, rows
 from tests.philly_log import attempt, job, log
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import pytest
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.store.database import Store
-from tests.tables import table_of
+from tests.result_tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path

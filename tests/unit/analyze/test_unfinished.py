@@ -18,8 +18,8 @@ from gpuctl.analyze.run import analyze
 from gpuctl.analyze.shared_sql import base_sql
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
-from tests.examples import examples
-from tests.tables import table_of
+from tests.example_counts import examples
+from tests.result_tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,8 +11,8 @@ from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.store.database import Store
-from tests.made_store import make_store
-from tests.tables import table_of
+from tests.result_tables import table_of
+from tests.synthetic_store import make_store
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -18,7 +18,7 @@ from gpuctl.reports.screens.report import screen
 from gpuctl.store.database import Store
 from gpuctl.workloads import quality
 from gpuctl.workloads.jobs import jobs_of
-from tests.tables import table_of
+from tests.result_tables import table_of
 
 MONDAY = datetime(2026, 3, 2, tzinfo=UTC)
 TABLES = (

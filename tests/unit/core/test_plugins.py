@@ -23,8 +23,8 @@ from gpuctl.replay.contract.policy import Policy
 from gpuctl.reports.export.document import read_document
 from gpuctl.reports.figures import in_terminal
 from tests.cli_runner import run_command
-from tests.made_package import forget, install, on_path
-from tests.made_store import make_store
+from tests.installed_package import forget, install, on_path
+from tests.synthetic_store import make_store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

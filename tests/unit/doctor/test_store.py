@@ -18,8 +18,8 @@ from gpuctl.doctor.check import DoctorContext, Finding, Status
 from gpuctl.store import schema
 from gpuctl.store.database import Store
 from gpuctl.store.schema import MIGRATIONS
-from tests.held_store import held_open
-from tests.made_store import JOBS, NOW, change, make_store
+from tests.locked_store import held_open
+from tests.synthetic_store import JOBS, NOW, change, make_store
 
 if TYPE_CHECKING:
     from collections.abc import Callable

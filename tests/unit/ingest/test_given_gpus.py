@@ -12,7 +12,7 @@ from gpuctl.core.errors import InputError, UsageError
 from gpuctl.ingest.core.given_gpus import GpusPerNode, read_gpus_per_node
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
-from tests.tables import table_of
+from tests.result_tables import table_of
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -11,7 +11,7 @@ from gpuctl.predictors.epoch_left import rest_by_bytes
 from gpuctl.predictors.epochs import Epochs, by_change_points, by_period, by_volume, change_points, find_epochs
 from gpuctl.predictors.runtime import Z
 from gpuctl.predictors.series import Series, series
-from tests.profiles import traffic
+from tests.traffic_profiles import traffic
 
 
 def made(epoch_s: float, epochs: float, **how: float) -> Series:

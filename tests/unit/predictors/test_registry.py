@@ -8,7 +8,7 @@ import pytest
 
 from gpuctl.core.errors import UsageError
 from gpuctl.predictors.registry import MODEL, built_in, find
-from tests.made_package import forget, install, on_path
+from tests.installed_package import forget, install, on_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -12,7 +12,7 @@ from gpuctl.predictors.runtime import examine, predict, profiled
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, design
 from gpuctl.predictors.validation import ValidationInference
-from tests.profiles import traffic
+from tests.traffic_profiles import traffic
 
 TRUE = np.array([0.02, 0.0004, 0.03, 15.0])
 SHAPES = {

@@ -12,7 +12,7 @@ from gpuctl.predictors.runtime import predict
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape
 from gpuctl.predictors.validation import UNSURE
-from tests.profiles import traffic
+from tests.traffic_profiles import traffic
 
 BYTES = 1e5
 """A sample."""

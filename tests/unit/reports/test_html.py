@@ -15,7 +15,7 @@ from gpuctl.core.results import Analysis
 from gpuctl.reports.html import PAGE_CELLS, render_html, render_report, write_html
 from gpuctl.reports.report import labelled, summarize
 from gpuctl.reports.summary import headlines
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:

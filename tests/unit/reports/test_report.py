@@ -28,7 +28,7 @@ from gpuctl.reports.report import (
     verdict,
 )
 from gpuctl.reports.screens.report import screen
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:

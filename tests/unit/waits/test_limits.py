@@ -12,7 +12,7 @@ from gpuctl.store.database import Store
 from gpuctl.waits import features
 from gpuctl.waits.limits import Limits, Times, rooms
 from gpuctl.waits.queue_log import from_store, log_of
-from tests import made_store
+from tests import synthetic_store
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,8 +38,8 @@ def test_room_is_what_the_tightest_limit_leaves() -> None:
 
 def test_limits_of_a_store_bear_on_what_a_forecast_sees(tmp_path: Path) -> None:
     draw = np.random.default_rng(4)
-    path = made_store.make_store(tmp_path / "s.duckdb")
-    made_store.change(path, "DELETE FROM job_rows", "DELETE FROM attempt_rows")
+    path = synthetic_store.make_store(tmp_path / "s.duckdb")
+    synthetic_store.change(path, "DELETE FROM job_rows", "DELETE FROM attempt_rows")
     jobs = []
     for k in range(200):
         came = int(draw.integers(0, 100_000))

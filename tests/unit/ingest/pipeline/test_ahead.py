@@ -16,7 +16,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.spread import engine
 from gpuctl.spread import run as spread
-from tests.examples import SEARCHING
+from tests.example_counts import SEARCHING
 from tests.fake_format import contents
 from tests.unit.ingest.yarn import cluster as yarn
 

@@ -15,7 +15,7 @@ from gpuctl.ingest.pipeline.clusters import A_DAY_S, GAP_S, Span, distance, sche
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store
-from tests.sacct import text
+from tests.sacct_records import text
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,8 +15,8 @@ from gpuctl.ingest.core.known_jobs import REPEAT, KnownJobs
 from gpuctl.ingest.slurm import records
 from gpuctl.ingest.slurm.records import Records
 from tests.philly_log import new_store
-from tests.sacct import FIRST, PENDING, SECOND, ingest
-from tests.slurm_forms import OneSource, rows
+from tests.sacct_records import FIRST, PENDING, SECOND, ingest
+from tests.slurm_loading import OneSource, rows
 
 if TYPE_CHECKING:
     from pathlib import Path

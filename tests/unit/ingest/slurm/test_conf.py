@@ -8,7 +8,7 @@ import pytest
 
 from gpuctl.ingest.slurm.site.settings import kept
 from tests.philly_log import load, load_into
-from tests.slurm_site import (
+from tests.slurm_site_files import (
     ASSOC,
     CLUSTER,
     CONF,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.philly_log import load, load_into, new_store
-from tests.slurm_site import CLUSTER, CTLD, PLACE, Loose, real, site_format
+from tests.slurm_site_files import CLUSTER, CTLD, PLACE, Loose, real, site_format
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -14,7 +14,7 @@ from gpuctl.ingest.slurm import dbd_delimited, dbd_names, dbd_sql, record_batche
 from gpuctl.ingest.slurm.dbd_fields import COLUMNS, DELETED, JOB_COLUMNS, exit_code, fields
 from gpuctl.ingest.slurm.dbd_tables import EVENT_COLUMNS, read_event
 from tests.philly_log import new_store
-from tests.slurm_forms import load, rows
+from tests.slurm_loading import load, rows
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store

@@ -8,7 +8,7 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from tests.philly_log import load_into
-from tests.slurm_site import EVENTS, Loose, real, site_format
+from tests.slurm_site_files import EVENTS, Loose, real, site_format
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

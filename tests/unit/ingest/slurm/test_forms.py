@@ -14,7 +14,7 @@ import pytest
 from gpuctl.ingest.formats import slurm_dbd, slurm_jobcomp, slurm_json
 from gpuctl.ingest.pipeline.registry import all_formats
 from tests.philly_log import new_store
-from tests.slurm_forms import FIXTURES, SHARED, load, rows
+from tests.slurm_loading import FIXTURES, SHARED, load, rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

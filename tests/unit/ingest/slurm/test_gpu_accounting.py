@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests.ingested import analyzed, findings, ingested, rows, stored
-from tests.sacct import text
+from tests.analyzed_logs import analyzed, findings, ingested, rows, stored
+from tests.sacct_records import text
 
 if TYPE_CHECKING:
     from pathlib import Path

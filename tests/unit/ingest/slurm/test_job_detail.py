@@ -13,7 +13,7 @@ from gpuctl.ingest.slurm.site.job_gpus import stated_gpus
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm.timestamps import LocalClock
 from tests.philly_log import load, load_into
-from tests.slurm_site import CLUSTER, DETAIL, PLACE, Loose, real, site_format
+from tests.slurm_site_files import CLUSTER, DETAIL, PLACE, Loose, real, site_format
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store

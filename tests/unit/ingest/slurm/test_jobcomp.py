@@ -10,7 +10,7 @@ from gpuctl.core.line_reader import CUT_OFF, RowError
 from gpuctl.ingest.formats import slurm_jobcomp
 from gpuctl.ingest.slurm.jobcomp_fields import COLUMNS, FIRST_KEY, TWICE, fields
 from gpuctl.slurm.scontrol import NO_RECORD, TOO_LONG, records
-from tests.slurm_forms import load, rows
+from tests.slurm_loading import load, rows
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store

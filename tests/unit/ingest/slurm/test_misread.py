@@ -16,9 +16,9 @@ from gpuctl.ingest.pipeline.registry import formats_for
 from gpuctl.ingest.slurm.layout import delimiter_of, looks_headless
 from gpuctl.slurm.gres import read_gres
 from gpuctl.store.database import Store
-from tests.sacct import ingest
-from tests.slurm_forms import rows
-from tests.tables import table_of
+from tests.result_tables import table_of
+from tests.sacct_records import ingest
+from tests.slurm_loading import rows
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,7 +8,7 @@ import pytest
 
 from gpuctl.slurm.gres import read_gres, read_tres
 from tests.philly_log import load, load_into, new_store
-from tests.slurm_site import (
+from tests.slurm_site_files import (
     CLUSTER,
     CONF,
     GRES,

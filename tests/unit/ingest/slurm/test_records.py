@@ -11,8 +11,8 @@ from gpuctl.core.states import State
 from gpuctl.ingest.slurm import placements
 from gpuctl.ingest.slurm.typed_columns import BAD_ID, BAD_STATE
 from gpuctl.slurm.states import exit_of, state_of
-from tests.sacct import FIRST, NEVER, PENDING, SECOND, attempt, ingest, job
-from tests.slurm_forms import rows
+from tests.sacct_records import FIRST, NEVER, PENDING, SECOND, attempt, ingest, job
+from tests.slurm_loading import rows
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store

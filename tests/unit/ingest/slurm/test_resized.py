@@ -14,8 +14,8 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.inputs.trace import WORKS, read_trace
 from gpuctl.reports.explain import blocks
 from gpuctl.store.database import Store
-from tests.ingested import ingested, rows, stored
-from tests.sacct import text
+from tests.analyzed_logs import ingested, rows, stored
+from tests.sacct_records import text
 
 if TYPE_CHECKING:
     from pathlib import Path

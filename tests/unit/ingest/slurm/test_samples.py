@@ -10,7 +10,7 @@ from gpuctl.ingest.slurm.site.samples import SINFO as SINFO_COLUMNS
 from gpuctl.ingest.slurm.site.samples import SQUEUE as SQUEUE_COLUMNS
 from gpuctl.ingest.slurm.site.samples import Job, jobs_of, reason_of
 from tests.philly_log import load, load_into, new_store
-from tests.slurm_site import CLUSTER, PLACE, SINFO, SQUEUE, Loose, real, site_format
+from tests.slurm_site_files import CLUSTER, PLACE, SINFO, SQUEUE, Loose, real, site_format
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
-from tests.examples import examples
+from tests.example_counts import examples
 from tests.philly_log import load_into
-from tests.slurm_site import (
+from tests.slurm_site_files import (
     EXCERPTS,
     NAMES,
     PARTITIONS,

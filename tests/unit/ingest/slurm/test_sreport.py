@@ -8,9 +8,9 @@ import pytest
 
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats.slurm_sreport import FORMAT, sniff
-from tests.ingested import findings, ingested, rows, stored
-from tests.sacct import text
-from tests.slurm_forms import load
+from tests.analyzed_logs import findings, ingested, rows, stored
+from tests.sacct_records import text
+from tests.slurm_loading import load
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -15,7 +15,7 @@ from gpuctl.ingest.pipeline.detect import detect
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store
-from tests.slurm_forms import SHARED
+from tests.slurm_loading import SHARED
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,11 +8,11 @@ from gpuctl.core.errors import InputError
 from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.formats import slurm_tacc
 from gpuctl.ingest.slurm.tacc_fields import COLUMNS, fields
-from tests.slurm_forms import SHARED, load, rows
+from tests.slurm_loading import SHARED, load, rows
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store
-    from tests.slurm_forms import OneSource
+    from tests.slurm_loading import OneSource
 
 REAL = SHARED / "ls6-a100.log"
 FORMAT = slurm_tacc.FORMAT

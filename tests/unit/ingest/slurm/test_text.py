@@ -17,8 +17,8 @@ from gpuctl.ingest.read.streams import LogStream
 from gpuctl.ingest.slurm import layout, repair
 from gpuctl.ingest.slurm.repair import AMBIGUOUS
 from gpuctl.ingest.slurm.sacct_text import NOT_A_RECORD
-from tests.sacct import DEFAULTS, ingest, text
-from tests.slurm_forms import OneSource, load, rows
+from tests.sacct_records import DEFAULTS, ingest, text
+from tests.slurm_loading import OneSource, load, rows
 
 if TYPE_CHECKING:
     from pathlib import Path

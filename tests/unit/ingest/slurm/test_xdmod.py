@@ -11,7 +11,7 @@ import pytest
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.slurm.tres import tres
-from tests.slurm_forms import SHARED, load
+from tests.slurm_loading import SHARED, load
 
 if TYPE_CHECKING:
     from pathlib import Path

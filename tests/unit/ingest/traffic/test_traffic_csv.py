@@ -13,7 +13,7 @@ from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats, formats_for
 from gpuctl.ingest.traffic.samples import LATE
 from gpuctl.store.database import Store
-from tests.traffic_files import Loaded
+from tests.traffic_loading import Loaded
 
 if TYPE_CHECKING:
     from pathlib import Path

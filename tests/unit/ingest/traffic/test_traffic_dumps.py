@@ -14,7 +14,7 @@ from gpuctl.ingest.traffic.interval import interval_of
 from gpuctl.ingest.traffic.procfs import interfaces, nfs_mounts
 from gpuctl.ingest.traffic.timestamps import reader
 from gpuctl.store.database import Store
-from tests.traffic_files import FIXTURES, Loaded
+from tests.traffic_loading import FIXTURES, Loaded
 
 NETDEV, MOUNTSTATS, NFSIOSTAT = traffic_netdev.FORMAT, traffic_mountstats.FORMAT, traffic_nfsiostat.FORMAT
 HEADING = (

@@ -11,7 +11,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.formats import traffic_flows, traffic_prometheus
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.store.database import Store
-from tests.traffic_files import FIXTURES, Loaded
+from tests.traffic_loading import FIXTURES, Loaded
 
 PROMETHEUS, FLOWS = traffic_prometheus.FORMAT, traffic_flows.FORMAT
 NODE = {"__name__": "node_network_receive_bytes_total", "instance": "gpu01:9100", "job": "node", "device": "eth0"}

@@ -13,7 +13,7 @@ from gpuctl.analyze.options import Options
 from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.store.database import Store
-from tests.ingested import rows
+from tests.analyzed_logs import rows
 from tests.unit.ingest.yarn import cluster as y
 
 if TYPE_CHECKING:

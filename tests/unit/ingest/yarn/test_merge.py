@@ -10,7 +10,7 @@ import pytest
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.yarn import merge
 from gpuctl.store.database import Store
-from tests.examples import SEARCHING
+from tests.example_counts import SEARCHING
 from tests.unit.ingest.yarn import cluster as y
 from tests.unit.ingest.yarn.test_dumps import capacity_scheduler
 from tests.unit.ingest.yarn.test_logs import JOB

@@ -33,7 +33,7 @@ from gpuctl.replay.contract.hooks import HOOKS
 from gpuctl.replay.contract.python_policy import PythonPolicy
 from gpuctl.replay.inputs.check import unplaceable
 from gpuctl.replay.policies import find
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from gpuctl.replay.contract.view import View

@@ -10,7 +10,7 @@ import pytest
 
 from gpuctl.replay.results.tables import result
 from gpuctl.reports.charts.registry import draw_all
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.replay.outcomes import make_cluster, make_outcome, make_workload
 from tests.unit.replay.results.test_gantt import lent
 

@@ -15,8 +15,8 @@ from gpuctl.core.errors import UsageError
 from gpuctl.replay.engine.state import DECISIONS, LOG
 from gpuctl.replay.results.gantt import BARS, NODES
 from gpuctl.replay.results.tables import result
-from tests.examples import examples
-from tests.tables import table_of
+from tests.example_counts import examples
+from tests.result_tables import table_of
 from tests.unit.replay.outcomes import make_cluster, make_outcome, make_workload, random_outcome, random_workload
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from gpuctl.replay.inputs.trace import read_trace
 from gpuctl.replay.results.store import refuse, write_store
 from gpuctl.replay.run import replay
 from gpuctl.store.database import Store
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -18,7 +18,7 @@ from gpuctl.replay.results.tables import CDF_POINTS, LISTED, cdf_points, result
 from gpuctl.reports.export.files import write_tables
 from gpuctl.reports.html import render_html
 from gpuctl.reports.terminal.printer import print_analysis
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.replay.outcomes import (
     decided,
     make_cluster,

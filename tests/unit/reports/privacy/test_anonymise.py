@@ -24,7 +24,7 @@ from gpuctl.reports.html import render_report
 from gpuctl.reports.privacy.anonymise import Pseudonyms, anonymised, command, hide, pseudonymous, random_key, read_key
 from gpuctl.reports.privacy.names import KEPT, LINES, NAMES, NUMBERED, TOLD, WORDS
 from gpuctl.reports.report import labelled, summarize
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
 
 if TYPE_CHECKING:

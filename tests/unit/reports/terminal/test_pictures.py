@@ -35,7 +35,7 @@ from gpuctl.reports.terminal.picture import NARROWEST, ROWS, attempts, draw
 from gpuctl.reports.terminal.pictures import of_analysis, of_results
 from gpuctl.reports.terminal.printer import print_analysis
 from gpuctl.reports.terminal.text_graphics import BLOCKS, PLAIN, UNKNOWN, Signs
-from tests.tables import table_of
+from tests.result_tables import table_of
 from tests.unit.reports.fakes import (
     HOSTILE,
     SIZES,

@@ -34,7 +34,7 @@ from gpuctl.research.accel.saved import SHAPES, small
 from gpuctl.research.accel.simulate import Outcome, Policy, Rules, simulate, state_of
 from gpuctl.research.accel.world_kernel import share
 from gpuctl.research.learn.repeated_runs import u
-from tests.examples import examples
+from tests.example_counts import examples
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

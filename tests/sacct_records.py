@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gpuctl.ingest.formats.slurm_sacct import FORMAT
-from tests.slurm_forms import OneSource, load, rows
+from tests.slurm_loading import OneSource, load, rows
 
 if TYPE_CHECKING:
     from gpuctl.store.database import Store

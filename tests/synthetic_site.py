@@ -1,4 +1,4 @@
-"""The logs that the cluster of `tests.made_up_waits` would have left, in Philly's format, and the truth about it.
+"""The logs that the cluster of `tests.synthetic_waits` would have left, in Philly's format, and the truth about it.
 
 Ours. Planted: a user who kills jobs after hours, a machine on which gangs fail, jobs that leave their GPUs idle, each
 job's utilization, and why attempts failed. Whoever asks counts with plain loops over `Made.jobs`.
@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tests import made_up_waits
-from tests.made_up_waits import Site
+from tests import synthetic_waits
 from tests.philly_log import attempt, job, log
+from tests.synthetic_waits import Site
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -86,7 +86,7 @@ class Made:
 def make(seed: int, jobs: int) -> Made:
     """Run the cluster and draw final state of its jobs."""
     site = Site(seed, jobs, load=1.0, racks=((8, 8, 8, 4),) * 3)
-    ran = made_up_waits.run(site)
+    ran = synthetic_waits.run(site)
     rng = random.Random(seed)
     free = {f"m{k}": list(range(gpus)) for k, gpus in enumerate(ran.cluster.gpus)}
     gpus, rack = ({name: of[k] for k, name in enumerate(free)} for of in (ran.cluster.gpus, ran.cluster.rack))
