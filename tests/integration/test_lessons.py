@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BOTH = ("--lesson", "locality", "--lesson", "sharing")
-SMALL: dict[str, Any] = {"jobs": 400, "days": 1.5, "telemetry_days": 1.5, "nodes": 10, "users": 16}
+SMALL: dict[str, Any] = {"jobs": 400, "days": 1.5, "telemetry_days": 1.5, "servers": 10, "users": 16}
 
 
 @pytest.fixture(scope="module")
