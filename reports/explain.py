@@ -383,7 +383,7 @@ def _decisions(found: Explanation) -> Iterator[Item]:
         yield Item("text", f"{found.decisions_from} has no decision about this job.")
     for one in found.decisions[:DECISIONS]:
         size = f", {plural(one.gpus, 'GPU')}" if one.gpus else ""
-        on = f" on {plural(one.servers, 'machine')}" if one.servers else ""
+        on = f" on {plural(one.nodes, 'node')}" if one.nodes else ""
         yield Item("fact", f"{one.decision}{size}{on}: {one.reason}", f"after {lasting(one.t_s)}")
     if len(found.decisions) > DECISIONS:
         yield Item("text", f"… and {plural(len(found.decisions) - DECISIONS, 'more decision')}: --json")

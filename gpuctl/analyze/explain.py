@@ -321,6 +321,7 @@ def _read_decisions(path: Path, job: str) -> tuple[tuple[Decision, ...], str]:
             try:
                 row = json.loads(line)
                 if row["job"] == job:
+                    row.setdefault("nodes", row.get("servers"))  # its name until version 0.2
                     made.append(Decision(*(row[key] for key in Decision.__dataclass_fields__)))
             except (ValueError, KeyError, TypeError):
                 # not what a replay writes; the digest will differ, too

@@ -275,7 +275,7 @@ class Decision:
     t_s: float
     decision: str
     gpus: int
-    servers: int
+    nodes: int
     reason: str
 
 

@@ -34,7 +34,7 @@ def job(number: int, *, queue: str = "gpu", minute: int = 0) -> str:
 @pytest.mark.parametrize("form", ["tsv", "table", "json"])
 def test_warnings_go_to_stderr_and_are_not_in_tables(gpuctl: Run, tmp_path: Path, form: str) -> None:
     done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--format", form, "--section", "overview")
-    assert "Warning: the GPUs of 1 machine are inferred" in done.stderr
+    assert "Warning: the GPUs of 1 node are inferred" in done.stderr
     assert "Warning:" not in done.stdout
 
 
@@ -103,7 +103,7 @@ def test_quotas_and_racks_of_what_is_not_there_are_named(gpuctl: Run, tmp_path: 
     (tmp_path / "r.csv").write_text("machine,rack\nn1,r1\nn77,r1\n")
     done = gpuctl("analyze", folder, "--quotas", tmp_path / "q.csv", "--racks", tmp_path / "r.csv")
     assert "--quotas names queues that the trace does not have: nosuch\n" in done.stderr
-    assert "--racks names machines that the trace does not have: n77\n" in done.stderr
+    assert "--racks names nodes that the trace does not have: n77\n" in done.stderr
 
 
 def test_a_quota_of_a_queue_that_may_be_misspelt_is_an_error(gpuctl: Run, tmp_path: Path) -> None:

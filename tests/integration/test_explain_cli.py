@@ -85,7 +85,7 @@ def test_what_a_policy_decided(gpuctl: Callable[..., subprocess.CompletedProcess
     assert made["decisions_from"] == str(replayed / "decisions" / "fifo.jsonl")
     shown = gpuctl("explain", "second", store, "--cluster", "jobs.csv@fifo", "-q").stdout
     assert "What the policy decided" in shown
-    assert f"after 10 min: start, 8 GPUs on 1 machine: {start['reason']}" in " ".join(shown.split())
+    assert f"after 10 min: start, 8 GPUs on 1 node: {start['reason']}" in " ".join(shown.split())
 
 
 def test_decisions_of_another_replay_are_not_shown(

@@ -35,9 +35,9 @@ class Zeros(http.server.BaseHTTPRequestHandler):
         self.send_response(200); self.send_header("Content-Length", str(size)); self.end_headers()
         self.wfile.write(bytes(size))
     def log_message(self, *_): pass
-node = http.server.HTTPNode((sys.argv[1], 8123), Zeros)
+server = http.server.HTTPServer((sys.argv[1], 8123), Zeros)
 print("ready", flush=True)
-node.serve_forever()
+server.serve_forever()
 """
 FETCH = """
 import sys, urllib.request
@@ -117,8 +117,8 @@ def namespaces() -> Iterator[tuple[str, str]]:
 
 
 @pytest.fixture
-def node(namespaces: tuple[str, str], root: Path) -> Iterator[str]:
-    """The address of a node of zeros in the first namespace."""
+def server(namespaces: tuple[str, str], root: Path) -> Iterator[str]:
+    """The address of a server of zeros in the first namespace."""
     serving = started("-c", SERVE, "10.77.0.1", prefix=("ip", "netns", "exec", namespaces[0]), root=root)
     assert serving.stdout is not None
     assert serving.stdout.readline() == "ready\n"
@@ -128,9 +128,9 @@ def node(namespaces: tuple[str, str], root: Path) -> Iterator[str]:
 
 
 def test_what_a_process_downloads_is_what_was_recorded(
-    namespaces: tuple[str, str], node: str, gpuctl: Run, root: Path, tmp_path: Path
+    namespaces: tuple[str, str], server: str, gpuctl: Run, root: Path, tmp_path: Path
 ) -> None:
-    fetching = started("-c", FETCH, node, str(SIZE), prefix=("ip", "netns", "exec", namespaces[1]), root=root)
+    fetching = started("-c", FETCH, server, str(SIZE), prefix=("ip", "netns", "exec", namespaces[1]), root=root)
     out = tmp_path / "train.csv"
     recording = started(
         *("-c", AS_GPUCTL, "profile", "record", "--pid", str(fetching.pid)),
@@ -158,7 +158,7 @@ def test_what_a_process_downloads_is_what_was_recorded(
 
 
 def test_an_interface_for_a_while_then_ctrl_c_and_kill(
-    namespaces: tuple[str, str], node: str, root: Path, tmp_path: Path
+    namespaces: tuple[str, str], server: str, root: Path, tmp_path: Path
 ) -> None:
     inside = ("ip", "netns", "exec", namespaces[1])
 
@@ -166,7 +166,7 @@ def test_an_interface_for_a_while_then_ctrl_c_and_kill(
         command = ("profile", "record", "--iface", "gb", "--interval", "0.1", "--output", str(tmp_path / name), *more)
         return started("-c", AS_GPUCTL, *command, prefix=inside, root=root)
 
-    fetching = started("-c", FETCH, node, str(SIZE), prefix=inside, root=root)
+    fetching = started("-c", FETCH, server, str(SIZE), prefix=inside, root=root)
     runs = {"int.csv": record("int.csv"), "kill.csv": record("kill.csv")}
     for name in runs:
         more_lines_in(tmp_path / name, 3)

@@ -223,11 +223,11 @@ def test_samples_split_what_accounting_and_the_replay_take_as_a_whole(tmp_path: 
     assert sum(row["hours"] for row in free.values()) == pytest.approx(whole)
 
 
-def test_machines_and_partitions_that_no_file_tells_are_inferred_and_said_to_be(by_hand: Analysis) -> None:
+def test_nodes_and_partitions_that_no_file_tells_are_inferred_and_said_to_be(by_hand: Analysis) -> None:
     overview = by_hand.table("overview").frame.to_dicts()[0]
     assert (overview["machines"], overview["gpus"], overview["gpus_labelled"]) == (2, 8, None)
-    assert any("the GPUs of 2 machines are inferred" in warning for warning in by_hand.warnings)
-    assert any("the machines of 1 partition are inferred" in warning for warning in by_hand.warnings)
+    assert any("the GPUs of 2 nodes are inferred" in warning for warning in by_hand.warnings)
+    assert any("the nodes of 1 partition are inferred" in warning for warning in by_hand.warnings)
 
 
 @pytest.fixture(scope="module")
