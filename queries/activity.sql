@@ -2,10 +2,10 @@
 -- section: overview
 -- order: 52
 -- question: When were GPUs held and used, when did work wait, and when did attempts fail?
--- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. Means of each hour or day (--by), UTC, over the part of it that the log covers.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. Means of each period (--by), UTC, over the part of it that the log covers.
 -- needs: attempts
 -- detail: yes
--- column: ts | UTC | beginning of the hour or day
+-- column: ts | UTC | beginning of the period
 -- column: gpus_busy | GPUs | mean number of GPUs held; empty where no size is known
 -- column: allocated_pct | % | the same over the GPUs of the cluster (node list and use; nodes that were down are counted); empty where that is above 100 %: more was held than the known nodes have, see data_quality
 -- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry
@@ -14,13 +14,13 @@
 -- column: waiting_gpus | GPUs | mean number of GPUs that they asked for
 -- column: failures | attempts | attempts that then failed, ran out of memory or time, lost a node or were preempted
 -- chart: time x=ts y=gpus_busy,waiting_gpus y_title=GPUs
---   page.title="GPUs held and waited for, by hour or day" terminal.title="GPUs held and waited for over time"
+--   page.title="GPUs held and waited for, over time" terminal.title="GPUs held and waited for over time"
 --   terminal.y="gpus_busy:GPUs held,waiting_gpus:GPUs waited for"
 WITH edges AS (
     SELECT ts, make_timestamp(epoch_us(ts)) AS period, greatest(ts, first_ts) AS begin_ts,
-           least(ts + CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END, last_ts) AS end_ts
+           least(ts + CAST('1 ' || $by AS INTERVAL), last_ts) AS end_ts
     FROM (
-        SELECT *, unnest(generate_series(date_trunc($by, first_ts), last_ts, CASE $by WHEN 'day' THEN INTERVAL 1 DAY ELSE INTERVAL 1 HOUR END)) AS ts
+        SELECT *, unnest(generate_series(date_trunc($by, first_ts), last_ts, CAST('1 ' || $by AS INTERVAL))) AS ts
         FROM base_log_span
         WHERE first_ts IS NOT NULL
     )
@@ -44,7 +44,7 @@ changes AS (
 ),
 -- of times without a zone: with one, a calendar is asked, for millions of them
 within AS (
-    SELECT *, ((epoch_us(moment) - epoch_us(date_trunc($by, moment))) / 1e6)::DECIMAL(11, 6) AS late_s
+    SELECT *, ((epoch_us(moment) - epoch_us(date_trunc($by, moment))) / 1e6)::DECIMAL(14, 6) AS late_s
     FROM (
         SELECT make_timestamp(epoch_us(least(greatest(ts, first_ts), last_ts))) AS moment, waiting,
                coalesce(busy, 0)::DECIMAL(27, 9) AS busy, coalesce(demand, 0)::DECIMAL(27, 9) AS demand
@@ -64,7 +64,7 @@ means AS (
            ((sum(busy) OVER so_far)::DECIMAL(27, 9) * length_s - coalesce(busy_late, 0))::DOUBLE AS busy_s,
            ((sum(waiting) OVER so_far)::DECIMAL(18, 0) * length_s - coalesce(waiting_late, 0))::DOUBLE AS waiting_s,
            ((sum(demand) OVER so_far)::DECIMAL(27, 9) * length_s - coalesce(demand_late, 0))::DOUBLE AS demand_s
-    FROM (SELECT *, (epoch(end_ts) - epoch(ts))::DECIMAL(11, 6) AS length_s FROM edges LEFT JOIN changed USING (period))
+    FROM (SELECT *, (epoch(end_ts) - epoch(ts))::DECIMAL(14, 6) AS length_s FROM edges LEFT JOIN changed USING (period))
     WHERE end_ts > begin_ts
     WINDOW so_far AS (ORDER BY period)
 ),

@@ -2,10 +2,10 @@
 -- section: overview
 -- order: 56
 -- question: When did each queue hold GPUs, and how well did it use them?
--- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start, by hour or day (--by), UTC; a row for each in which the queue held GPUs.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start, by period (--by), UTC; a row for each in which the queue held GPUs.
 -- needs: attempts
 -- detail: yes
--- column: ts | UTC | beginning of the hour or day
+-- column: ts | UTC | beginning of the period
 -- column: queue | - | queue or virtual cluster
 -- column: gpu_hours | GPU-h | held then
 -- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry

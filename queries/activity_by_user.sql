@@ -2,10 +2,10 @@
 -- section: overview
 -- order: 54
 -- question: When did each user hold GPUs, and how well did it use them?
--- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start, by hour or day (--by), UTC; a row for each in which the user held GPUs.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start, by period (--by), UTC; a row for each in which the user held GPUs.
 -- needs: attempts
 -- detail: yes
--- column: ts | UTC | beginning of the hour or day
+-- column: ts | UTC | beginning of the period
 -- column: user | - | who submitted; empty where the source names no user
 -- column: gpu_hours | GPU-h | held then
 -- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry

@@ -19,13 +19,23 @@ from gpuctl.compiled.jit import interpreted, is_compiled
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from typing import Any, Literal
+    from typing import Any
 
     from numpy.typing import NDArray
 
     from gpuctl.analyze.occupancy import Bools, Floats, Ints, Nodes
     from gpuctl.store.database import Store
 
+_EDGES = """
+    SELECT epoch(edge)::DOUBLE AS edge_s
+    FROM (
+        SELECT last_ts + step AS end_ts,
+               unnest(generate_series(date_trunc($by, first_ts), last_ts + step, step)) AS edge
+        FROM base_log_span CROSS JOIN (SELECT CAST('1 ' || $by AS INTERVAL) AS step)
+        WHERE first_ts IS NOT NULL
+    )
+    WHERE edge < end_ts
+"""
 _FEW = 4_000
 """Instants that Python sweeps in the time in which compiled code is loaded; compiling takes ten times as long."""
 
@@ -64,13 +74,13 @@ class Levels:
     waiting: Floats
 
 
-def build(store: Store, by: Literal["hour", "day"]) -> None:
-    """Create ``base_fragmentation``: the time-weighted means of `Levels` for every hour or day (UTC) of the log.
+def build(store: Store, by: str) -> None:
+    """Create ``base_fragmentation``: the time-weighted means of `Levels` for every period (UTC) of the log.
 
     Args:
         store: an open store in which base_machines, base_racks (made with the delays), base_placements,
             base_holdings, base_machines_down, base_queue_machines, base_waiting_gangs and base_log_span exist.
-        by: length of the periods.
+        by: length of the periods: hour, day, week, month or quarter.
     """
     machines = store.frame(
         "SELECT m.machine, coalesce(m.gpus, 0) AS gpus, m.gpu_type, r.rack FROM base_machines AS m "
@@ -96,9 +106,8 @@ def build(store: Store, by: Literal["hour", "day"]) -> None:
         np.ceil(gangs["gpus"].to_numpy()).astype(np.int64),
         gangs["pool"].to_numpy(),
     )
+    edges = store.frame(_EDGES, {"by": by})["edge_s"].to_numpy()
     [(first, last)] = store.frame("SELECT epoch(first_ts), epoch(last_ts) FROM base_log_span").rows()
-    seconds = {"hour": 3600.0, "day": 86400.0}[by]
-    edges = np.array([]) if first is None else np.arange(first // seconds * seconds, last + seconds, seconds)
     found = means(nodes, [*pools, *delay_table.queues_of(machines, own)], demand, np.clip(edges, first, last))
     rows = pl.DataFrame({"start_s": edges[:-1], **{name: getattr(found, name) for name in Levels.__dataclass_fields__}})
     store.keep("base_fragmentation", rows)

@@ -10,6 +10,7 @@ from gpuctl.core.job_filter import EVERY_JOB, JobFilter
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from gpuctl.analyze.site_files import Price
     from gpuctl.queries.catalogue import Query
 
 
@@ -25,7 +26,10 @@ class Options:
         quotas: GPUs of each queue's quota, as the user gave them.
         racks: rack of each node, as the user gave them.
         borrow_below: share of busy GPUs up to which a queue may exceed its quota; 0 never; None where it is inferred.
-        by: the periods of series over time, in UTC.
+        by: the periods of series over time, in UTC, and of charges; None: an hour, of charges a month.
+        charge_zone: IANA name of the zone in which charges are cut; None: that of the log.
+        prices: what a GPU-hour costs, by type, account and date.
+        forgive: states of attempts that are not charged.
         idle_below: mean GPU utilization, %, below which a job counts as idle.
         brief: leave empty what only GPU telemetry tells of users, queues and accounts: the first screen has none of it.
         reference: a key of `registry.REFERENCES`, or None.
@@ -45,7 +49,10 @@ class Options:
     quotas: dict[str, float] = field(default_factory=dict)
     racks: dict[str, str] = field(default_factory=dict)
     borrow_below: float | None = None
-    by: Literal["hour", "day"] = "hour"
+    by: Literal["hour", "day", "week", "month", "quarter"] | None = None
+    charge_zone: str | None = None
+    prices: tuple[Price, ...] = ()
+    forgive: tuple[str, ...] = ()
     idle_below: float = 5.0
     brief: bool = False
     reference: str | None = None

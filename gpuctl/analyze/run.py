@@ -152,6 +152,8 @@ def _numbers(asked: Query, bases: SharedTables, called: Note, options: Options) 
     known = {
         "cluster": called,
         "idle_below": note("{pct:g}", pct=options.idle_below),
+        "charge_by": literal(options.by or "month"),
+        "charge_zone": literal(options.charge_zone or "the zone of the log"),
         "telemetry_note": note("a minute belongs to an attempt from the minute in which it starts")
         if options.definition == "notebook"
         else note("a sample belongs to the attempt that holds the GPU at the sample's time"),

@@ -94,7 +94,10 @@ class SharedTables:
             "cluster": cluster,
             "duration": self.duration,
             "whole_minutes": self._notebook,
-            "by": options.by,
+            "by": options.by or "hour",
+            "charge_by": options.by or "month",
+            "charge_zone": options.charge_zone,
+            "forgive": ",".join(options.forgive),
             "idle_below": options.idle_below,
             "since": None,
             "until": None,
@@ -274,6 +277,14 @@ class SharedTables:
 
         self._store.keep("base_reasons", pl.read_csv(shared_sql.reasons()))
 
+    def _prices(self) -> None:
+        import polars as pl
+
+        price = pl.Decimal(12, 6)
+        days: dict[str, Any] = {"from_date": pl.Date, "to_date": pl.Date}
+        schema = {"gpu_type": pl.String, "price": price, "account": pl.String, **days}
+        self._store.keep("base_prices", pl.DataFrame(self._options.prices, schema, orient="row"))
+
     def _delays(self) -> None:
         from gpuctl.analyze import delay_table
 
@@ -296,7 +307,7 @@ class SharedTables:
 
         self._tell("placing waiting gangs")
         with _beside_arrays(self._store):
-            fragmentation.build(self._store, self._options.by)
+            fragmentation.build(self._store, self._options.by or "hour")
 
     def _failures(self) -> None:
         from gpuctl.analyze import failure_table
@@ -322,6 +333,7 @@ class SharedTables:
 _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[SharedTables], None]], ...] = (
     (("source_ends", "last_samples"), (), SharedTables._ends),
     (("reasons",), (), SharedTables._reasons),
+    (("prices",), (), SharedTables._prices),
     (tuple(telemetry_once.TABLES), (), SharedTables._telemetry),
     (DELAYS, _DELAYS_NEED, SharedTables._delays),
     (("fragmentation",), _FRAGMENTATION_NEEDS, SharedTables._fragmentation),

@@ -1,12 +1,14 @@
-"""The two small files in which a site says what its logs do not: quotas and racks."""
+"""The small files in which a site states what its logs do not: quotas, racks and prices."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from datetime import date
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.core.errors import InputError
-from gpuctl.core.small_csv import rows
+from gpuctl.core.small_csv import rows, table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +48,81 @@ def read_racks(path: Path) -> dict[str, str]:
             )
         racks[machine] = rack
     return racks
+
+
+class Price(NamedTuple):
+    """What a GPU-hour of a type costs.
+
+    Attributes:
+        gpu_type: the type, in small letters.
+        price: an hour of one GPU.
+        account: of whom; None: of all accounts without a price of their own.
+        from_date: the first day that it holds; None: from the beginning.
+        to_date: the day from which it no longer holds; None: to the end.
+    """
+
+    gpu_type: str
+    price: Decimal
+    account: str | None = None
+    from_date: date | None = None
+    to_date: date | None = None
+
+
+_PRICES = ("gpu_type", "price_per_gpu_hour", "account", "from", "to")
+_HIGHEST = 10**6
+
+
+def read_prices(path: Path) -> tuple[Price, ...]:
+    """Read a CSV with columns ``gpu_type``, ``price_per_gpu_hour`` and perhaps ``account``, ``from``, ``to`` (days).
+
+    Raises:
+        InputError: a column or value is missing, a price or a day is none, or two prices of a type hold at one time.
+    """
+    found: list[Price] = []
+    for line, cells in table(path, _PRICES[:2], _PRICES[2:]):
+        try:
+            price = _price(cells)
+        except ValueError as error:
+            raise InputError(str(error), path=str(path), line=line) from None
+        rival = next((one for one in found if _both_hold(one, price)), None)
+        if rival is not None:
+            whose = f" for account {price.account}" if price.account else ""
+            told = f"a second price of {price.gpu_type!r}{whose} at the same time: {rival.price:f} and {price.price:f}"
+            raise InputError(told, path=str(path), line=line, hint="set from and to, or keep one of them")
+        found.append(price)
+    return tuple(found)
+
+
+def _price(cells: dict[str, str]) -> Price:
+    """The price in a row.
+
+    Raises:
+        ValueError: it is none.
+    """
+    text = cells["price_per_gpu_hour"]
+    try:
+        price = Decimal(text)
+    except InvalidOperation:
+        price = Decimal("NaN")
+    if not (price.is_finite() and 0 <= price < _HIGHEST and price == round(price, 6)):
+        raise ValueError(
+            f"price_per_gpu_hour is {text!r}, expected a number from 0 to {_HIGHEST} with up to 6 decimals"
+        )
+    days = []
+    for name in ("from", "to"):
+        try:
+            days.append(date.fromisoformat(cells[name]) if cells[name] else None)
+        except ValueError:
+            raise ValueError(f"{name} is {cells[name]!r}, expected a day such as 2026-10-01") from None
+    if days[0] and days[1] and days[0] >= days[1]:
+        raise ValueError(f"from {days[0]} is not before to {days[1]}")
+    return Price(cells["gpu_type"].lower(), price, cells["account"] or None, *days)
+
+
+def _both_hold(one: Price, other: Price) -> bool:
+    def before(end: date | None, start: date | None) -> bool:
+        return end is not None and start is not None and end <= start
+
+    return (one.gpu_type, one.account) == (other.gpu_type, other.account) and not (
+        before(one.to_date, other.from_date) or before(other.to_date, one.from_date)
+    )

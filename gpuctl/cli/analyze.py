@@ -13,6 +13,7 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.inputs import opened
 from gpuctl.cli.keep import keep, keeping_place
 from gpuctl.cli.options import (
+    Charging,
     ClusterOption,
     ColumnsOption,
     CsvOption,
@@ -55,6 +56,9 @@ class Period(StrEnum):
 
     HOUR = "hour"
     DAY = "day"
+    WEEK = "week"
+    MONTH = "month"
+    QUARTER = "quarter"
 
 
 class Duration(StrEnum):
@@ -96,7 +100,14 @@ def analyze(
             "Default: span, or sum where the source has nothing else."
         ),
     ] = None,
-    by: Annotated[Period, typer.Option(help="Periods of the series over time, in UTC.")] = Period.HOUR,
+    by: Annotated[
+        Period | None,
+        typer.Option(
+            help="Periods of the series over time, in UTC (default: hour), and of charges, in their zone "
+            "(default: month)."
+        ),
+    ] = None,
+    charging: Charging,
     idle_below: Annotated[
         float,
         typer.Option(
@@ -150,7 +161,8 @@ def analyze(
         definition=definition.value,
         duration=duration.value if duration else None,
         **site.settings(),
-        by=by.value,
+        by=by.value if by else None,
+        **charging.settings(),
         idle_below=idle_below,
         brief=first and not whole,
         reference=reference,

@@ -254,6 +254,48 @@ class Site:
 
 
 @dataclass(frozen=True)
+class Charging:
+    """How the tables of charges are made."""
+
+    prices: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Prices for the tables charges...: CSV with gpu_type,price_per_gpu_hour and, as needed, "
+            "account,from,to.",
+        ),
+    ] = None
+    charge_timezone: Annotated[
+        str | None,
+        typer.Option(metavar="ZONE", help="Zone in which months of charges begin. Default: that of the log."),
+    ] = None
+    forgive: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="A,B", help="Do not charge attempts that ended in these states, e.g. node_fail,preempted."
+        ),
+    ] = None
+
+    def settings(self) -> dict[str, Any]:
+        """These of `gpuctl.analyze.options.Options`, the prices read.
+
+        Raises:
+            InputError: the file is not what it should be.
+            UsageError: there is no such zone or state.
+        """
+        from gpuctl.analyze.site_files import read_prices
+        from gpuctl.core.job_filter import states_of
+        from gpuctl.core.local_time import check_timezone
+
+        check_timezone(self.charge_timezone, "--charge-timezone")
+        return {
+            "prices": read_prices(self.prices) if self.prices else (),
+            "charge_zone": self.charge_timezone,
+            "forgive": states_of("--forgive", self.forgive or ()),
+        }
+
+
+@dataclass(frozen=True)
 class Filters:
     """Which jobs the result is about."""
 

@@ -117,14 +117,24 @@ def parse(
     Raises:
         UsageError: something of it makes no sense.
     """
-    states = _listed(state)
-    for name in states:
-        if name not in set(State):
-            raise UsageError(f"--state {name}: no such state", hint=meant(name, list(State)))
+    states = states_of("--state", state)
     return JobFilter(
         _listed(user), _listed(queue), _listed(account), states, None if gpus is None else _range(gpus),
         since and since.strip(), until and until.strip(),
     )  # fmt: skip
+
+
+def states_of(option: str, given: Sequence[str]) -> tuple[str, ...]:
+    """States, commas between.
+
+    Raises:
+        UsageError: one of them is none.
+    """
+    states = _listed(given)
+    for name in states:
+        if name not in list(State):
+            raise UsageError(f"{option} {name}: no such state", hint=meant(name, list(State)))
+    return states
 
 
 def instant(text: str, option: str) -> datetime:

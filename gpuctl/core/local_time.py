@@ -26,7 +26,7 @@ _LOCAL = re.compile(
 """A time of day without an offset, and without the name of a zone."""
 
 
-def check_timezone(timezone: str | None) -> None:
+def check_timezone(timezone: str | None, option: str = "--timezone") -> None:
     """Refuse what is no time zone.
 
     Raises:
@@ -37,7 +37,7 @@ def check_timezone(timezone: str | None) -> None:
             ZoneInfo(timezone)
     except (ZoneInfoNotFoundError, ValueError, OSError) as error:
         raise UsageError(
-            f"--timezone {timezone!r}: no such time zone", hint="give an IANA name, e.g. America/Los_Angeles or UTC"
+            f"{option} {timezone!r}: no such time zone", hint="give an IANA name, e.g. America/Los_Angeles or UTC"
         ) from error
 
 

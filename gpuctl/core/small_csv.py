@@ -1,4 +1,4 @@
-"""Small CSV files in which a site says what its logs do not: two columns, a name and a value."""
+"""Small CSV files in which a site says what its logs do not: most of them two columns, a name and a value."""
 
 from __future__ import annotations
 
@@ -27,23 +27,41 @@ def rows(path: Path, keys: tuple[str, ...], value: str) -> Iterator[tuple[int, t
     Raises:
         InputError: it cannot be read, lacks a column or a cell, or has too many rows.
     """
-    wanted = f"a header with the columns {' or '.join(keys)} and {value}"
+    for line, cells in _read(path, (keys, (value,)), ()):
+        key, name = cells.values()
+        yield line, (key, name)
+
+
+def table(path: Path, needed: tuple[str, ...], optional: tuple[str, ...]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Yield the line number and the cells of each row by column; those of an optional column that is not there are "".
+
+    Raises:
+        InputError: it cannot be read, lacks a column or a cell of those needed, or has too many rows.
+    """
+    yield from _read(path, tuple((name,) for name in needed), optional)
+
+
+def _read(
+    path: Path, needed: tuple[tuple[str, ...], ...], optional: tuple[str, ...]
+) -> Iterator[tuple[int, dict[str, str]]]:
+    wanted = f"a header with the columns {' and '.join(' or '.join(names) for names in needed)}"
     hint = f"expected a CSV with {wanted}"
     data = read_whole(path, hint=hint)
     try:
         reader = csv.DictReader(io.StringIO(data.decode("utf-8-sig"), newline=""), skipinitialspace=True)
         names = [name.strip() for name in reader.fieldnames or []]
         reader.fieldnames = names
-        key = next((k for k in keys if k in names), None)
-        if key is None or value not in names:
+        there = [next((name for name in allowed if name in names), "") for allowed in needed]
+        if not all(there):
             found = ", ".join(names)[:200] or "(none)"
             raise InputError(f"found the columns {found}, expected {wanted}", path=str(path), line=1)
         for row in reader:
             if reader.line_num > MOST_ROWS:
                 raise InputError(f"more than {MOST_ROWS} lines", path=str(path), hint=hint)
-            got = ((row[key] or "").strip(), (row[value] or "").strip())
-            if not all(got):
-                raise InputError(f"no {key} or no {value} in this row", path=str(path), line=reader.line_num)
-            yield reader.line_num, got
+            cells = {name: (row.get(name) or "").strip() for name in (*there, *optional)}
+            if not all(cells[name] for name in there):
+                told = " or ".join(f"no {name}" for name in there)
+                raise InputError(f"{told} in this row", path=str(path), line=reader.line_num)
+            yield reader.line_num, cells
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", path=str(path), hint=hint) from error

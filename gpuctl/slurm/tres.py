@@ -31,6 +31,8 @@ class Tres(NamedTuple):
         cpus: cores.
         nodes: nodes.
         mem_mb: MiB of memory over all nodes.
+        billing: billing units, by the partition's TRESBillingWeights.
+        gpus_by_type: ``a100=2,h100=4``: the GPUs of each type, a MIG instance as one of its own; in alphabetical order.
     """
 
     gpus: float | None = None
@@ -39,6 +41,8 @@ class Tres(NamedTuple):
     cpus: int | None = None
     nodes: int | None = None
     mem_mb: int | None = None
+    billing: float | None = None
+    gpus_by_type: str | None = None
 
 
 def tres(text: str) -> Tres:
@@ -67,6 +71,8 @@ def tres(text: str) -> Tres:
         cpus=_whole(values.get("cpu")),
         nodes=_whole(values.get("node")),
         mem_mb=_whole(values.get("mem")),
+        billing=values.get("billing"),
+        gpus_by_type=_by_type(typed),
     )
 
 
@@ -92,7 +98,7 @@ def gres(text: str) -> Tres:
         return Tres(gpus=0.0 if text.strip() not in {"", "0", "(null)", "N/A"} else None)
     gpus = _count(typed, plain + sum(typed.values()))
     shared = parts or any(_MIG.search(name) for name in typed)
-    return Tres(gpus=gpus, gpu_type=",".join(sorted(typed)) or None, shared=shared)
+    return Tres(gpus=gpus, gpu_type=",".join(sorted(typed)) or None, shared=shared, gpus_by_type=_by_type(typed))
 
 
 def req_mem(text: str) -> tuple[float | None, str]:
@@ -113,6 +119,10 @@ def _number(text: str, *, memory: bool) -> float | None:
         return None
     unit = match[2].upper()
     return float(match[1]) * (_MB[unit] if memory else 1000.0 ** "KMGTPE".index(unit) * 1000 if unit else 1)
+
+
+def _by_type(typed: dict[str, float]) -> str | None:
+    return ",".join(f"{name}={count:g}" for name, count in sorted(typed.items()) if count) or None
 
 
 def _count(typed: dict[str, float], untyped: float | None) -> float | None:

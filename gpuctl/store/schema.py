@@ -31,6 +31,7 @@ MIGRATIONS = (
     "0011_trace_jobs.sql",
     "0012_part17.sql",
     "0013_gpu_type_request.sql",
+    "0014_usage_of_requests.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 STORED = {"jobs": "job_rows", "attempts": "attempt_rows"}

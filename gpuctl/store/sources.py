@@ -19,7 +19,11 @@ SOURCE_ENDS = """
         SELECT source, least(submit_ts, start_ts, end_ts) AS low, greatest(submit_ts, start_ts, end_ts) AS high
         FROM jobs WHERE cluster = $cluster
         UNION ALL
-        SELECT source, least(start_ts, end_ts), greatest(start_ts, end_ts) FROM attempts WHERE cluster = $cluster
+        SELECT source, least(start_ts, end_ts),
+               -- a source that states for how long something has run was made then
+               greatest(start_ts, end_ts, CASE WHEN state IN ('running', 'suspended') THEN start_ts
+                   + to_microseconds(((elapsed_s + coalesce(suspended_s, 0)) * 1e6)::BIGINT) END)
+        FROM attempts WHERE cluster = $cluster
     ),
     spans AS (
         SELECT t.source, min(t.low) AS low, max(t.high) AS high,

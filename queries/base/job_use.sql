@@ -1,4 +1,4 @@
--- GPU samples (one a GPU and minute) of each job by hour or day (UTC), and the sum of their utilization in whole millionths of a percent.
+-- GPU samples (one a GPU and minute) of each job by period (UTC), and the sum of their utilization in whole millionths of a percent.
 SELECT job, ts, count(*) AS samples, sum((util * 1e6)::BIGINT) AS total
 FROM (
     SELECT p.job, p.ts, unnest(list_select(s.util, p.lanes)) AS util

@@ -5,7 +5,7 @@ WITH tried AS (
     FROM (SELECT *, max(attempt) OVER (PARTITION BY job) AS last FROM attempts WHERE cluster = $cluster AND job IN (SELECT job FROM attempts WHERE cluster = $cluster AND list_contains(quirks, 'resized')))
 ),
 resized AS (SELECT job, count(*) FILTER (is_resized) AS resizes, CASE WHEN bool_and(gpu_s IS NOT NULL OR NOT is_resized) THEN sum(gpu_s) END AS all_gpu_s, CASE WHEN bool_and(gpu_s IS NOT NULL OR NOT is_resized) THEN sum(gpu_s) FILTER (in_last_try) END AS last_gpu_s FROM tried GROUP BY job)
-SELECT job, coalesce(queue, '(none)') AS queue, "user", account, qos, name, state, source_state, gpus, gpu_type, gpu_type_request, cpus, nodes, reason, priority, attempts, attempts - coalesce(resizes, 0) AS tries, submit_ts, start_ts, end_ts, wait_s,
+SELECT job, coalesce(queue, '(none)') AS queue, "user", account, qos, name, state, source_state, gpus, gpu_type, gpu_type_request, cpus, mem_mb, time_limit_s, nodes, reason, priority, attempts, attempts - coalesce(resizes, 0) AS tries, submit_ts, start_ts, end_ts, wait_s,
        run_span_s, run_sum_s, run_last_s, quirks, source,
        CASE $duration WHEN 'span' THEN run_span_s WHEN 'sum' THEN run_sum_s ELSE run_last_s END AS run_s,
        CASE WHEN resizes IS NULL THEN gpus * run_span_s ELSE all_gpu_s + gpus * (run_span_s - run_sum_s) END AS job_gpu_s_span, CASE WHEN resizes IS NULL THEN gpus * run_sum_s ELSE all_gpu_s END AS job_gpu_s_sum, CASE WHEN resizes IS NULL THEN gpus * run_last_s ELSE last_gpu_s END AS job_gpu_s_last,

@@ -1,12 +1,11 @@
--- GPUs held by the attempts of each user or queue ($owner) in each hour or day ($by, UTC), and how well they used them by telemetry.
+-- GPUs held by the attempts of each user or queue ($owner) in each period ($by, UTC), and how well they used them by telemetry.
 WITH owned AS (
     SELECT job, CASE $owner WHEN 'user' THEN "user" WHEN 'queue' THEN queue ELSE account END AS name FROM base_jobs
 ),
--- in microseconds since 1970: of times with a zone, a calendar is asked for each hour of each attempt
-length AS (SELECT CASE $by WHEN 'day' THEN 86400000000 ELSE 3600000000 END AS step_us),
+-- of times without a zone: with one, a calendar is asked for each period of each attempt
+length AS (SELECT CAST('1 ' || $by AS INTERVAL) AS step),
 pieces AS (
-    SELECT job, gpus, from_us, until_us, step_us,
-           unnest(generate_series(epoch_us(date_trunc($by, make_timestamp(from_us))), until_us, step_us)) AS us
+    SELECT job, gpus, from_us, until_us, unnest(generate_series(date_trunc($by, make_timestamp(from_us)), make_timestamp(until_us), step)) AS begin, epoch_us(begin) AS us, epoch_us(begin + step) AS next_us
     FROM (
         SELECT job, gpus, epoch_us(held_from_ts) AS from_us, epoch_us(held_until_ts) AS until_us
         FROM (
@@ -18,7 +17,7 @@ pieces AS (
     WHERE gpus > 0 AND until_us > from_us AND span.first_ts IS NOT NULL
 ),
 held AS (
-    SELECT o.name, p.us, sum((gpus * ((least(until_us, us + step_us) - greatest(from_us, us)) / 1e6))::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours
+    SELECT o.name, p.us, sum((gpus * ((least(until_us, next_us) - greatest(from_us, us)) / 1e6))::DECIMAL(28, 6))::DOUBLE / 3600 AS gpu_hours
     FROM pieces AS p JOIN owned AS o USING (job)
     WHERE until_us > us
     GROUP BY ALL

@@ -40,7 +40,7 @@ WITH_SOURCE = frozenset(
         *TRACE_JOBS,
         *("profiles", "suspensions", "traffic_averages"),
         *("service_load", "quota_history", "trace_parts", "machine_averages", "job_dependencies"),
-        "stated_usage",
+        *("stated_usage", "step_usage"),
     }
 )
 """Tables whose rows say which source they came from."""

@@ -29,17 +29,18 @@ USED = frozenset(
         *("ExitCode", "DerivedExitCode", "Submit", "Eligible", "Start", "End", "Elapsed", "ElapsedRaw", "Suspended"),
         *("Timelimit", "TimelimitRaw", "NNodes", "AllocNodes", "ReqNodes", "NCPUS", "AllocCPUS", "ReqCPUS"),
         *("ReqTRES", "AllocTRES", "AllocGRES", "ReqGRES", "ReqMem", "NodeList", "Reason", "Priority", "Flags"),
-        *("Restarts", "CPUTimeRAW", "Constraints"),
+        *("Restarts", "CPUTimeRAW", "Constraints", "SubmitLine", "AdminComment"),
+        *("TotalCPU", "NTasks", "MaxRSS", "TRESUsageInTot"),
     }
 )
 """The fields that tell something the store has a place for."""
 
 _TEXT = """
-AdminComment AssocID AveCPU AveCPUFreq BlockID Comment ConsumedEnergy ConsumedEnergyRaw Container CPUTime
-CPUTimeRAW DBIndex Exclusive Extra FailedNode GID Group Layout Licenses McsLabel MinCPU MinCPUNode MinCPUTask NTasks
+AssocID AveCPU AveCPUFreq BlockID Comment ConsumedEnergy ConsumedEnergyRaw Container CPUTime
+CPUTimeRAW DBIndex Exclusive Extra FailedNode GID Group Layout Licenses McsLabel MinCPU MinCPUNode MinCPUTask
 OriginalSLUID OverSubscribe Planned PlannedCPU PlannedCPURAW QOSRAW QOSREQ ReqCPUFreq ReqCPUFreqGov ReqCPUFreqMax
 ReqCPUFreqMin ReqReservation Reservation ReservationId Reserved ResvCPU ResvCPURAW SegmentSize SLUID StdErr StdIn StdOut
-SubmitLine SystemComment SystemCPU TotalCPU UID UserCPU WCKey WCKeyID WorkDir
+SystemComment SystemCPU UID UserCPU WCKey WCKeyID WorkDir
 """
 _MEASURED = ("DiskRead", "DiskWrite", "Pages", "RSS", "VMSize")
 _USAGE = ("Ave", "Max", "MaxNode", "MaxTask", "Min", "MinNode", "MinTask", "Tot")

@@ -13,6 +13,7 @@ from gpuctl.ingest.slurm.attempts import settle
 from gpuctl.ingest.slurm.placements import placements, sizes
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.ingest.slurm.typed_columns import normal, sort_out
+from gpuctl.ingest.slurm.usage import of_steps
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -47,6 +48,14 @@ _ATTEMPT = {
     "wait_s": "wait_s",
     "run_s": "run_s",
     "stated_gpu_s": "stated_gpu_s",
+    "stated_run_s": "elapsed_s",
+    **{
+        name: name
+        for name in (
+            *("suspended_s", "cpu_s", "mem_used_mb", "mem_limit_mb", "mem_node_pct", "billing", "gpus_by_type"),
+            "started_as",
+        )
+    },
     "exit_code": "exit_code",
     "exit_signal": "exit_signal",
     "reason": "reason",
@@ -86,7 +95,7 @@ class Records:
     all of them text as ``sacct -P`` prints it, null or empty where it prints nothing; absent columns are fields that
     the source does not have. Times may be zone-less text (of the sink's zone), text with an offset, or seconds since
     the epoch, value by value. A column of truths whose name begins with ``_`` is a quirk that the source adds to its
-    jobs. Records of steps (``1234.batch``) are counted as loaded and fill no table.
+    jobs. Records of steps (``1234.batch``) are counted as loaded; what they used fills ``step_usage``.
 
     A record is one attempt of a job; attempts are told apart by Submit, which Slurm resets on a requeue (by Start where
     there is no Submit), and numbered in its order. A second record of the same attempt, in this source or in one loaded
@@ -183,12 +192,13 @@ class Records:
 
         parts = sort_out(frame, lines)
         self._revoked += parts.revoked
+        steps = [("step_usage", of_steps(parts.steps, self._sink.timezone))] if parts.steps.height else []
         if parts.jobs.is_empty():
-            return _Batch(0, parts.aside, parts.bad, [], iter(()))
+            return _Batch(0, parts.aside, parts.bad, steps, iter(()))
         made = normal(parts.jobs, parts.lines, self._sink.timezone, folded=self._folded)
         records = made.records
         if records.is_empty():
-            return _Batch(0, parts.aside, [*parts.bad, *made.bad], [], iter(()))
+            return _Batch(0, parts.aside, [*parts.bad, *made.bad], steps, iter(()))
         ordinals = self._seen.add(records["job"], records["line"])
         named = sizes(records["node_list"])
         records = records.with_columns(
@@ -196,7 +206,7 @@ class Records:
         ).with_columns(**_totals())
         records = records.rechunk()
         self._remember(records)
-        tables = [
+        tables = steps + [
             (table, records.select(pl.col(name).alias(to) for name, to in names.items() if name in records.columns))
             for table, names in (("attempts", _ATTEMPT), ("jobs", _JOB))
         ]

@@ -33,7 +33,7 @@ def resources(frame: pl.DataFrame) -> pl.DataFrame:
     What was allocated counts; what was asked for counts where nothing is allocated (a pending job) or the source has
     no column of allocations (then ``requested``). Sites that did not track GPUs as TRES before 20.11 have them only as
     AllocGRES (of the whole job) and ReqGRES (of each node). ``shared``: MIG instances, shards or MPS are among them.
-    Further columns are ``nodes``, ``cpus`` and ``mem_mb``.
+    Further columns are ``nodes``, ``cpus``, ``mem_mb``, and of the allocation ``billing`` and ``gpus_by_type``.
 
     Args:
         frame: canonical text, one row a job's record.
@@ -63,6 +63,8 @@ def resources(frame: pl.DataFrame) -> pl.DataFrame:
             _first(wide, "AllocTRES.mem_mb", "ReqTRES.mem_mb"),
             pl.col("mem") * pl.when(per="core").then(cpus).when(per="node").then(nodes).otherwise(1),
         ).cast(pl.Int64, strict=False),
+        billing=_first(wide, "AllocTRES.billing").cast(pl.Float64),
+        gpus_by_type=_first(wide, "AllocTRES.gpus_by_type", "AllocGRES.gpus_by_type").cast(pl.String),
     )
 
 
@@ -125,6 +127,8 @@ def _fields(column: Distinct, work: Callable[[str], Tres]) -> dict[str, pl.Serie
         "cpus": pl.Int32,
         "nodes": pl.Int32,
         "mem_mb": pl.Int64,
+        "billing": pl.Float64,
+        "gpus_by_type": pl.String,
     }
     return column.fields(work, dtypes)
 

@@ -8,6 +8,7 @@ from gpuctl.ingest.core.ranges import LARGEST, out_of_range
 from gpuctl.ingest.slurm.distinct_values import Distinct
 from gpuctl.ingest.slurm.fields import identity, outcome, settled
 from gpuctl.ingest.slurm.resources import resources
+from gpuctl.ingest.slurm.usage import of_jobs
 from gpuctl.slurm.hostlist import NOBODY
 from gpuctl.slurm.times import Instants, instants
 
@@ -46,13 +47,15 @@ class Sorted(NamedTuple):
     Attributes:
         jobs: the records of jobs, in canonical text.
         lines: the lines they start on.
-        aside: how many records fill no table: those of steps, and of the jobs in `revoked`.
+        steps: the records of steps, in canonical text; ``_record`` differs for the steps of different records.
+        aside: how many records fill no table of jobs: those of steps, and of the jobs in `revoked`.
         revoked: jobs of a federation that another cluster ran: this one's copies of them, which held nothing.
         bad: records that are neither.
     """
 
     jobs: pl.DataFrame
     lines: pl.Series
+    steps: pl.DataFrame
     aside: int
     bad: list[Bad]
     revoked: list[str]
@@ -86,12 +89,14 @@ def sort_out(frame: pl.DataFrame, lines: pl.Series) -> Sorted:
         rest = sort_out(frame.filter(~mixed), lines.filter(~mixed))
         return rest._replace(bad=[*rest.bad, (MIXED_IDS, frame.filter(mixed), lines.filter(mixed))])
     if plain.all():
-        return _without_revoked(Sorted(frame, lines, 0, [], []))
+        return _without_revoked(Sorted(frame, lines, frame.clear(), 0, [], []))
     job = plain | ids.str.contains(_ID)
     step = ~job & ids.str.contains(_STEP)
     other = ~job & ~step
     bad = [(BAD_ID, frame.filter(other), lines.filter(other))] if other.any() else []
-    return _without_revoked(Sorted(frame.filter(job), lines.filter(job), int(step.sum()), bad, []))
+    # sacct lists the steps of a record below it
+    steps = frame.with_columns(_record=job.cum_sum()).filter(step)
+    return _without_revoked(Sorted(frame.filter(job), lines.filter(job), steps, steps.height, bad, []))
 
 
 def _without_revoked(parts: Sorted) -> Sorted:
@@ -155,7 +160,7 @@ def normal(frame: pl.DataFrame, lines: pl.Series, timezone: str, *, folded: bool
             return Normal(frame.clear(), bad)
         frame, lines = frame.filter(good), lines.filter(good)
         times = {name: Instants(*(part.filter(good) for part in read)) for name, read in times.items()}
-    parts = [identity(frame), _clock(times), resources(frame), outcome(frame)]
+    parts = [identity(frame), _clock(times), resources(frame), outcome(frame), of_jobs(frame)]
     parts.append(frame.select([name for name in frame.columns if name.startswith("_")]))
     wide = pl.concat([part for part in parts if part.width], how="horizontal")
     beyond = _out_of_range(wide)

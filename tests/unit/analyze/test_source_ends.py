@@ -19,7 +19,7 @@ from tests.sacct_records import PENDING, text
 if TYPE_CHECKING:
     from pathlib import Path
 
-RUNS = {"State": "RUNNING", "End": "Unknown"}
+RUNS = {"State": "RUNNING", "End": "Unknown", "Elapsed": "00:09:00"}
 
 
 def export(path: Path, year: int, *more: dict[str, str]) -> None:
@@ -54,6 +54,15 @@ def test_a_running_job_ends_with_its_own_source(store: Path) -> None:
     overview = table_of(found, "overview")
     # four jobs of 2 GPUs, 9 minutes each
     assert overview.frame["gpu_hours"].item() == pytest.approx(4 * 2 * 9 / 60)
+
+
+def test_a_source_was_made_when_a_job_had_run_for_as_long_as_it_states(tmp_path: Path) -> None:
+    export(tmp_path / "logs" / "a.txt", 2026, RUNS | {"Elapsed": "01:00:00", "Suspended": "00:30:00"}, RUNS)
+    ingest([tmp_path / "logs"], tmp_path / "t.duckdb", cluster="c")
+    with Store(tmp_path / "t.duckdb") as opened:
+        analyze(opened, Options(tables=("overview",)))
+        ends = opened.frame("SELECT DISTINCT held_until_ts FROM base_attempts WHERE end_ts IS NULL").to_series()
+    assert ends.to_list() == [datetime(2026, 11, 20, 11, 32, tzinfo=UTC)], "start, Elapsed and Suspended, for both"
 
 
 def test_a_replay_takes_the_same_run_times(store: Path) -> None:

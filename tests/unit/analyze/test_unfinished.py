@@ -36,7 +36,7 @@ def row(number: int, state: str, times: str, gpus: int, queue: str = "gpu", *, r
     """`times`: submit, eligible, start, end as HH:MM, or a word of Slurm's."""
     stamps = "|".join(f"{DAY}{word}:00" if word[0].isdigit() else word for word in times.split())
     held = f"gres/gpu={gpus},node=1|n1" if ran else "|None assigned"
-    return f"{number}|{number}|n|u|{queue}|{state}|{stamps}|00:10:00|gres/gpu={gpus}|{held}"
+    return f"{number}|{number}|n|u|{queue}|{state}|{stamps}|00:04:00|gres/gpu={gpus}|{held}"
 
 
 ROWS = (

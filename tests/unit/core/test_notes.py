@@ -53,7 +53,10 @@ WORDS = {
     "gpuctl/analyze/contradictions.py": {"row['at']"},
     "gpuctl/analyze/delay_table.py": {"source"},
     "gpuctl/analyze/caveats.py": {"name"},
-    "gpuctl/analyze/run.py": {"PODS.format(unit=unit)", "options.definition", "bases.duration", "what"},
+    "gpuctl/analyze/run.py": {
+        *("PODS.format(unit=unit)", "options.definition", "bases.duration", "what"),
+        *("options.by or 'month'", "options.charge_zone or 'the zone of the log'"),  # a period, a zone that there is
+    },
     "gpuctl/calibrate/tables.py": {
         "f'mean of ln(1 + minutes between replayed and recorded start): {fit.distance:.4g}'",
     },

@@ -54,7 +54,9 @@ def test_trap_15_shards_and_mps_have_no_known_size(part: str) -> None:
 
 
 def test_everything_else_of_a_tres() -> None:
-    assert tres("billing=20,cpu=4,gres/gpu=1,license/matlab=1,mem=1.5G,node=2") == Tres(1.0, None, False, 4, 2, 1536)
+    assert tres("billing=20,cpu=4,gres/gpu=1,license/matlab=1,mem=1.5G,node=2") == Tres(
+        1.0, None, False, 4, 2, 1536, 20
+    )
     assert tres(f"cpu={NO_VAL64},mem={NO_VAL64},node=1") == Tres(gpus=0.0, nodes=1)
     assert tres("mem=0.98G").mem_mb == 1004
     assert tres("mem=512K").mem_mb == 0

@@ -51,6 +51,7 @@ def test_every_column(store: Store) -> None:
         **{"start_ts": "2026-11-20 10:01:00", "end_ts": "2026-11-20 10:11:00", "released_ts": "2026-11-20 10:11:00"},
         **{"state": "completed", "source_state": "COMPLETED", "gpus": 2.0, "servers": 1, "started_by": "main"},
         **{"wait_s": 60.0, "run_s": 600.0, "exit_code": 0, "exit_signal": 0, "quirks": [], "stated_gpu_s": 1200.0},
+        **{"elapsed_s": 600.0, "billing": 8.0, "gpus_by_type": "a100=2"},
     }
     (made,) = rows(store, "placements")
     assert made == {
