@@ -30,7 +30,8 @@ BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 # How long one example takes, and to make one, depends on what else the machine does.
 _ANYWHERE = settings(deadline=None, suppress_health_check=(HealthCheck.too_slow,))
-# `make test` draws the same examples on every machine; `make fuzz` draws others each time and keeps those that fail.
+# `make test` draws from the same seeds on every machine, and Hypothesis adds constants of the modules that are loaded;
+# `make fuzz` draws from other seeds each time and keeps examples that fail.
 settings.register_profile("gpuctl", _ANYWHERE, derandomize=True, database=None)
 settings.register_profile("fuzz", _ANYWHERE, derandomize=False, database=DirectoryBasedExampleDatabase(".hypothesis"))
 settings.load_profile("fuzz" if os.environ.get("GPUCTL_FUZZ_SEED") else "gpuctl")
