@@ -36,7 +36,8 @@ NEEDED = ("job_id", "submit_time", "duration", "num_gpus")
 OPTIONAL = (
     "vc", "requested_time", "user", "gpu_type", "app", "depends_on", "think_time", "eligible_time", "predicted_time",
     "epochs", "checkpoint_bytes", "account", "qos", "nodes", "nice", "min_gpus", "max_gpus", "job_class",
-    "speed_curve", "stop_fraction", "deadline", *TRAITS,
+    "speed_curve", "stop_fraction", "deadline", "sharescore",
+    *TRAITS,
 )  # fmt: skip
 MINUTES = "limit_min"
 """A column that says: this is a queue of whole nodes in whole minutes, as Mirage's authors' simulator has it."""
@@ -54,7 +55,7 @@ MOST_SECONDS = 1e12
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
             "checkpoint_bytes", "nodes", "nice", "think_time", "min_gpus", "max_gpus", "stop_fraction",
-            "deadline", *TRAITS, *MORE)  # fmt: skip
+            "deadline", "sharescore", *TRAITS, *MORE)  # fmt: skip
 _EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
 
 
@@ -101,7 +102,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     and ``job_class`` (jobs of one
     name are equally fast on equal GPUs); and ``stop_fraction`` (above 0, at most 1: the search that the job belongs to
     kills it when that part of its ``duration`` is done); ``deadline`` (s, on
-    the clock of ``submit_time``); and what `gpuctl.replay.models.traits` says. An empty optional
+    the clock of ``submit_time``); ``sharescore`` (0, 1 or 2: how much a job
+    slows down another one on its GPUs); and what `gpuctl.replay.models.traits` says. An empty optional
     cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by submission; of jobs
     submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus``
     and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
@@ -293,7 +295,7 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
 def _traits(faults: _Faults, present: list[str]) -> None:
     """What is wrong with numbers that policies of deep learning go by."""
     gpus = pl.col("num_gpus number")
-    for column in (*TRAITS, "stop_fraction"):
+    for column in (*TRAITS, "stop_fraction", "sharescore"):
         if column not in present:
             continue
         value = pl.col(f"{column} number")
@@ -305,6 +307,9 @@ def _traits(faults: _Faults, present: list[str]) -> None:
             wrong = value > gpus if column == "w_min" else value < gpus
             side = "above" if column == "w_min" else "below"
             faults.tell(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
+        elif column == "sharescore":
+            wrong = value.is_finite() & ~value.is_in([0.0, 1.0, 2.0])
+            faults.tell(wrong, "sharescore is not 0, 1 or 2 in {n}", column)
         elif column in {"fungible", "grow"}:
             faults.tell(value.is_finite() & (value != 0) & (value != 1), f"{column} is not 0 or 1 in {{n}}", column)
         elif column == "alpha":
@@ -459,7 +464,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
         max_gpus=_bound(numbers, "max_gpus"),
         deadline=_optional(numbers, "deadline", unknown) if "deadline" in numbers.columns else None,
         beyond=duration - done if "stop_fraction" in numbers.columns else None,
-        traits={name: _optional(numbers, name, unknown) for name in TRAITS if name in numbers.columns},
+        traits={name: _optional(numbers, name, unknown) for name in (*TRAITS, "sharescore") if name in numbers.columns},
     )
 
 

@@ -1,0 +1,1 @@
+"""Lucid: packing of jobs that leave each other enough, by predicted GPU-time."""
