@@ -12,12 +12,12 @@ AccaSim 1.1.3 (PyPI; it needs Python 3.9 or older) runs once, where ``ACCASIM_PY
 that has it, as ``python3.9 -m venv /tmp/acca && /tmp/acca/bin/pip install accasim``: EASYBackfilling with FirstFit on
 64 nodes of 8, its seconds without the start of Python, but with reading jobs and writing results, which it does
 on the way. Its reservation stays once it is made, so that its waits are not those of EASY as published. The ratio is
-that of its seconds on the processor, so that it is not in favour of ours where others use the node, too: ours are
+that of its seconds on the processor, so that it is not in favour of ours where others use the machine, too: ours are
 short and the smallest of some, AccaSim's go on while the others run. On two hyper-threads of a Xeon with Python 3.11
 and 3.9.18:
 
-    2026-11-22, node busy    ours 0.028 s, AccaSim 38.8 s, 8.6 s of them on the processor: 311 times as fast
-    before, node idle        ours 0.013 s, AccaSim 10.5 s: 800 times as fast
+    2026-11-22, machine busy    ours 0.028 s, AccaSim 38.8 s, 8.6 s of them on the processor: 311 times as fast
+    before, machine idle        ours 0.013 s, AccaSim 10.5 s: 800 times as fast
 
 pyss, whose results `easy` is checked with (`--param passes=event`), is not timed: it needs Python 2, and PyPI has
 another program of that name only.

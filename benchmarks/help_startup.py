@@ -2,7 +2,7 @@
 
 python benchmarks/help_startup.py [RUNS]   (40 unless given)
 
-Both are started alike, turn by turn, so that other load on the node hits both. The bare program has the same
+Both are started alike, turn by turn, so that other load on the machine hits both. The bare program has the same
 commands, options and help texts, in one file with empty bodies; it is measured as Typer comes (help drawn by Rich) and
 with the plain help that gpuctl uses. Exit code 1 where gpuctl takes more than 1.5 times the plain one (of the minima).
 """

@@ -4,7 +4,7 @@
 
 The jobs are those of ../shared/data/philly/sia_philly.csv, as benchmarks/replay.py reads them, with limits as users
 round them (``--limits-from steps``) for the policies that plan ahead. The policies have their defaults: no site's
-configuration. Seconds are those of the processor, which others on the node change less than the clock's, the
+configuration. Seconds are those of the processor, which others on the machine change less than the clock's, the
 smallest of REPEATS (1), after a run of the first 500 jobs that compiles the code, and with reading the cluster; the
 ratio is to ``easy`` on the same nodes. On 64x8 thousands of jobs wait; 83x2+469x8 is about as large as the cluster
 that the trace was recorded on.

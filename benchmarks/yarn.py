@@ -10,7 +10,7 @@ each (25 kB an application; a real log of that version has 50 kB). Ways:
   scan       the compiled scanner alone: dates, messages, marks
   gpuctl     ingest into a new store, with checks, rejects, ledger, digest, jobs, gangs and placements
 Each runs in a process of its own; imports and the first compilation are made before. The smallest time counts; CPU
-seconds are given beside it, for nodes that do other things meanwhile; the ratios are of CPU seconds.
+seconds are given beside it, for machines that do other things meanwhile; the ratios are of CPU seconds.
 """
 
 from __future__ import annotations

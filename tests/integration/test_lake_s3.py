@@ -32,7 +32,7 @@ def _has_httpfs() -> bool:
 _LACKS = [name for name in ("moto", "boto3") if importlib.util.find_spec(name) is None]
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(bool(_LACKS), reason="no S3 server: pip install 'moto[node]' boto3"),
+    pytest.mark.skipif(bool(_LACKS), reason="no S3 server: pip install 'moto[server]' boto3"),
     pytest.mark.skipif(not _has_httpfs(), reason="DuckDB's extension httpfs is not installed"),
 ]
 _KEYS = {"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret", "AWS_DEFAULT_REGION": "us-east-1"}
@@ -40,7 +40,7 @@ _COUNT = "SELECT count(*) AS rows, count(DISTINCT machine) AS machines, sum(util
 
 
 @pytest.fixture(scope="module")
-def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     log = tmp_path_factory.mktemp("s3") / "log"
     with (
         log.open("wb") as out,
@@ -58,7 +58,7 @@ def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 def test_a_lake_is_read_where_it_was_copied_to(
-    gpuctl: Run, node: str, sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    gpuctl: Run, server: str, sample_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import boto3
 
@@ -67,13 +67,13 @@ def test_a_lake_is_read_where_it_was_copied_to(
     told = [gpuctl(*command).stdout for command in (("query", db, _COUNT, "--json"), ("analyze", "--db", db, "--json"))]
     for name, value in _KEYS.items():
         monkeypatch.setenv(name, value)
-    client = boto3.client("s3", endpoint_url=node)
+    client = boto3.client("s3", endpoint_url=server)
     client.create_bucket(Bucket="telemetry")
     for path in lake.rglob("*.parquet"):
         client.upload_file(str(path), "telemetry", f"copy/{path.relative_to(lake)}")
     lake.rename(tmp_path / "away")
     monkeypatch.setenv("GPUCTL_LAKE", "s3://telemetry/copy")
-    monkeypatch.setenv("AWS_ENDPOINT_URL", node)
+    monkeypatch.setenv("AWS_ENDPOINT_URL", server)
     assert gpuctl("query", db, _COUNT, "--json").stdout == told[0]
     assert json.loads(gpuctl("analyze", "--db", db, "--json").stdout)["tables"] == json.loads(told[1])["tables"]
     asked = "SELECT * FROM read_parquet('s3://telemetry/other/x.parquet')"
