@@ -20,7 +20,7 @@ _YEARS = range(1971, 2200)
 _WITHIN_HOUR = {f":{minute:02}:{second:02}": 60 * minute + second for minute in range(60) for second in range(60)}
 
 _LOCAL = re.compile(
-    rb"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?"
+    rb"(?:\d{4}-\d\d-\d\d[T ]|\d{4}/\d\d/\d\d |\b20\d{6} {1,4})\d\d:\d\d:\d\d(?:[.,]\d+)?"
     rb"(?!\d|[.,]\d|Z| ?[+-]\d\d:?\d\d\b| ?(?:UTC|GMT|[PMCEA][SD]T|CES?T|WES?T|EES?T|BST|JST|KST|IST|MSK)\b)"
 )
 """A time of day without an offset, and without the name of a zone."""

@@ -45,6 +45,18 @@ TABLES: dict[str, dict[str, str]] = {
         "mem_free_kb": "DOUBLE",
         "source": "INTEGER",
     },
+    "gpu_readings": {
+        "cluster": "VARCHAR",
+        "ts": "TIMESTAMPTZ",
+        "series": "BIGINT",
+        "util": "FLOAT",
+        "mem_mb": "FLOAT",
+        "power_w": "FLOAT",
+        "energy_j": "DOUBLE",
+        "sm_pct": "FLOAT",
+        "tensor_pct": "FLOAT",
+        "source": "INTEGER",
+    },
 }
 """Tables that a lake holds, and their columns."""
 VIEWS = (*TABLES, "gpu_util")
@@ -55,8 +67,15 @@ _LEFT = re.compile(rf"(tmp_)?{_FILE}(\.tmp)?")
 _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]{0,62}")
 _GPU_UTIL = """
     SELECT cluster, ts, machine, unnest(range(len(util)))::INTEGER AS gpu, unnest(util) AS util,
-           unnest(coalesce(mem_mb, list_resize([]::FLOAT[], len(util)))) AS mem_mb, source
+           unnest(coalesce(mem_mb, list_resize([]::FLOAT[], len(util)))) AS mem_mb,
+           NULL::VARCHAR AS instance, NULL::FLOAT AS sm_pct, NULL::FLOAT AS tensor_pct, NULL::FLOAT AS power_w,
+           NULL::DOUBLE AS energy_j, NULL::VARCHAR AS job, NULL::VARCHAR AS uuid, 'kernel' AS util_kind, source
     FROM temp.main.lake_gpu_samples
+    UNION ALL BY NAME
+    SELECT r.cluster, r.ts, s.machine, s.gpu, r.util, r.mem_mb, s.instance, r.sm_pct, r.tensor_pct, r.power_w,
+           r.energy_j, s.job, s.uuid, s.util_kind, r.source
+    FROM temp.main.lake_gpu_readings AS r
+    JOIN trace.main.gpu_series AS s ON s.cluster = r.cluster AND s.series = r.series
 """
 
 

@@ -32,6 +32,7 @@ MIGRATIONS = (
     "0012_part17.sql",
     "0013_gpu_type_request.sql",
     "0014_usage_of_requests.sql",
+    "0015_gpu_telemetry.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 STORED = {"jobs": "job_rows", "attempts": "attempt_rows"}

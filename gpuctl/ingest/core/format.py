@@ -16,7 +16,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 STAMPED = frozenset(
-    {"jobs", "queue_samples", "machine_samples", "job_events", "exact_placements", "gpu_samples", "host_util"}
+    {
+        "jobs",
+        "queue_samples",
+        "machine_samples",
+        "job_events",
+        "exact_placements",
+        "gpu_samples",
+        "host_util",
+        "gpu_readings",
+    }
 )
 """Tables whose rows have times as the log writes them."""
 RAW_LIMIT = 500

@@ -12,13 +12,14 @@ from typing import BinaryIO
 
 from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
-from gpuctl.ingest.slurm.site.machines import put_machines
+from gpuctl.ingest.slurm.site.machines import Rows, put_machines
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.slurm.conf import INCLUDED, hosts, statements, words
 from gpuctl.slurm.gres import MOST_GPUS
 from gpuctl.slurm.machines import Machine
 from gpuctl.slurm.scontrol import name_of, whole
 
+_FILE = re.compile(r"/dev/nvidia(\d{1,4})", re.ASCII)
 _MOST_NODES = 1_000_000
 _LINE = re.compile(
     rb"^[ \t]*(?:AutoDetect[ \t]*=[ \t]*\w+|(?:NodeName[ \t]*=\S+[ \t]+)?(?:AutoDetect=\w+[ \t]+)?Name[ \t]*=[ \t]*\w+"
@@ -33,6 +34,8 @@ class _Inventory:
 
     gpus: Counter[str] = field(default_factory=Counter)
     types: dict[str, dict[str, None]] = field(default_factory=dict)
+    files: dict[str, list[int]] = field(default_factory=dict)
+    """Of each node, the numbers N of its files /dev/nvidiaN, in the order in which Slurm numbers its GPUs."""
     budget: int = _MOST_NODES
 
     def take(self, text: str) -> None:
@@ -53,6 +56,8 @@ class _Inventory:
             raise RowError(f"more than {_MOST_NODES} nodes in all statements")
         for node in nodes:
             self.gpus[name_of(node, "node name")] += count
+            numbers = [_FILE.fullmatch(file) for file in hosts(found["file"])] if found.get("file") else []
+            self.files.setdefault(node, []).extend(int(number[1]) for number in numbers if number)
             if found.get("type"):
                 self.types.setdefault(node, {})[found["type"]] = None
 
@@ -90,6 +95,11 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         for node, count in inventory.gpus.items()
     ]
     put_machines(sink, machines, keep=True)
+    numbering = Rows(sink, "gpu_numbering", {"machine": "text", "idx": "whole", "minor": "whole"})
+    for node, files in inventory.files.items():
+        for idx, minor in enumerate(files):
+            numbering.add(node, idx, minor)
+    numbering.flush()
     reconcile(sink)
 
 
@@ -106,9 +116,10 @@ def sniff(name: str, head: bytes) -> str | None:
 FORMAT = Format(
     name="slurm-gres-conf",
     title="Slurm: gres.conf with the GPUs of the nodes",
-    fills=("machines",),
+    fills=("machines", "gpu_numbering"),
     file_names=("gres.conf",),
     order=16,
     sniff=sniff,
     load=load,
+    parser_version=2,
 )

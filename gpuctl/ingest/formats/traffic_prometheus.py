@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
+from gpuctl.ingest.telemetry.exporters import gpu_metric
 from gpuctl.ingest.traffic.samples import Feed, job_name, micros, name_of, number
 from gpuctl.ingest.yarn.dumps import items
 
@@ -125,7 +126,8 @@ def sniff(name: str, head: bytes) -> str | None:
     del name
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     if text.startswith(b"{") and ((b'"metric"' in text and _HEAD.search(text)) or _VALUES_FIRST.search(text)):
-        return 'an answer with results that have a "metric"'
+        # an answer belongs to the format that knows its metric
+        return None if gpu_metric(head) else 'an answer with results that have a "metric"'
     return None
 
 
