@@ -77,12 +77,12 @@ def run_commands(commands: list[list[str]]) -> str:
 def compile_sweeps(_: list[Any]) -> str:
     """Compile what few jobs are swept without: as many instants as take compiled code."""
     from gpuctl.analyze import fragmentation
-    from gpuctl.analyze.occupancy import Servers
+    from gpuctl.analyze.occupancy import Nodes
 
     whole, none = np.zeros(0, np.int64), np.zeros(0)
-    servers = Servers(np.array([8]), np.array([0]), none, none, whole, whole)
+    nodes = Nodes(np.array([8]), np.array([0]), none, none, whole, whole)
     demand = fragmentation.Demand(none, none, whole, whole)
-    fragmentation.means(servers, [np.ones(1, bool)], demand, np.arange(50_000.0))
+    fragmentation.means(nodes, [np.ones(1, bool)], demand, np.arange(50_000.0))
     return ""
 
 
