@@ -66,8 +66,8 @@ def main() -> None:
             rows = log.rows[np.arange(count + 1) * 97 % log.rows.height]
             asked = features.WaitQueries(rows, at, np.full(count + 1, log.ready_s.size))
             each = f"{count + 1} answers, {what} waiting, log replayed"
-            took(f"{each}, simulated", 1, lambda a=asked, g=log: forward.of_asked(g, a, "fair-share"))
-            took(f"{each}, what trees see", 1, lambda a=asked, g=log: features.of_asked(g, a))
+            took(f"{each}, simulated", 1, lambda a=asked, g=log: forward.for_queries(g, a, "fair-share"))
+            took(f"{each}, what trees see", 1, lambda a=asked, g=log: features.for_queries(g, a))
 
 
 if __name__ == "__main__":

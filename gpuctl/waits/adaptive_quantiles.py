@@ -73,7 +73,7 @@ def groups(curves: Floats, load: Ints) -> Ints:
     """Row of levels of jobs, by the median of what is said of each, and by its load where that is below a minute.
 
     Args:
-        curves: what is said of each, as `quantiles.Forests.curves` [LEVELS, jobs]; NaN: nothing.
+        curves: the forecast of each job, as `quantiles.Forests.curves` [LEVELS, jobs]; NaN: nothing.
         load: of each, as `loads` has it.
     """
     long = np.searchsorted(np.log1p(CLASSES_S), curves[LEVELS.index(0.5)], side="right")
@@ -90,7 +90,7 @@ def follow(
     """Answer for jobs one after the other, and learn from each once its wait is known.
 
     Args:
-        curves: what is said of each, as `quantiles.Forests.curves` [LEVELS, jobs].
+        curves: the forecast of each job, as `quantiles.Forests.curves` [LEVELS, jobs].
         times: when each can first start, s, ascending; when it starts: infinite for not yet.
         levels: looked up for `ANSWERED` at first, one row a group.
         group: of each job, a row of `levels`; None: the first.
@@ -109,18 +109,18 @@ def follow(
     news: list[tuple[float, int, int, bool]] = []
     for job, at in enumerate(ready_s.tolist()):
         while news and news[0][0] < at:
-            _, told, k, above = heapq.heappop(news)
-            row = now[of[told]]
+            _, earlier, k, above = heapq.heappop(news)
+            row = now[of[earlier]]
             row[k] = min(max(row[k] + step[k] * (aim[k] - (not above)), LEAST), MOST)
             row.sort()
-        said = np.expm1(np.interp(now[of[job]], grid, full[:, job]))
-        found[job] = np.sort(said)
+        forecast_s = np.expm1(np.interp(now[of[job]], grid, full[:, job]))
+        found[job] = np.sort(forecast_s)
         if learn is not None and not learn[job]:
             continue
         wait = leave_s[job] - at
         # waits are whole seconds, many are 0: an end of the interval counts as inside
-        above = np.where(lower, wait >= said, wait > said)
-        known = np.minimum(leave_s[job], at + said)
+        above = np.where(lower, wait >= forecast_s, wait > forecast_s)
+        known = np.minimum(leave_s[job], at + forecast_s)
         for k in range(aim.size):
             heapq.heappush(news, (float(known[k]), job, k, bool(above[k])))
     return found, tuple(map(tuple, now.tolist()))

@@ -21,7 +21,7 @@ def follow(leave, order, wait, group, asks, own_group, own_job, places, top, rec
         order: the order of that.
         wait: of each job, s; NaN where it never started.
         group: of each job, from 1 on.
-        asks: when is asked, s, ascending.
+        asks: time of each query, s, ascending.
         own_group: about which group; below 0: one that the log does not have.
         own_job: for which job of the log; the number of jobs for none.
         places: which wait of n bounds each level.
@@ -31,11 +31,11 @@ def follow(leave, order, wait, group, asks, own_group, own_job, places, top, rec
         out: written, the bounds; NaN with fewer waits than `FEWEST` [asks, levels].
     """
     groups = count.size
-    kept = recent.shape[1]
+    window = recent.shape[1]
     valid = np.zeros(groups, np.int64)
     misses = np.zeros(groups, np.int64)
-    said = np.full(wait.size, np.nan)
-    some = np.empty(kept)
+    bound = np.full(wait.size, np.nan)
+    some = np.empty(window)
     at = 0
     for n in range(asks.size):
         while at < order.size and leave[order[at]] < asks[n]:
@@ -44,11 +44,11 @@ def follow(leave, order, wait, group, asks, own_group, own_job, places, top, rec
             if np.isnan(wait[j]):
                 continue
             for g in (0, group[j]):
-                recent[g, count[g] % kept] = wait[j]
+                recent[g, count[g] % window] = wait[j]
                 count[g] += 1
-                valid[g] = min(valid[g] + 1, kept)
-                if g > 0 and not np.isnan(said[j]):
-                    misses[g] = misses[g] + 1 if wait[j] > said[j] else 0
+                valid[g] = min(valid[g] + 1, window)
+                if g > 0 and not np.isnan(bound[j]):
+                    misses[g] = misses[g] + 1 if wait[j] > bound[j] else 0
                     if misses[g] >= MISSES:
                         valid[g] = min(valid[g], FEWEST)
                         misses[g] = 0
@@ -59,9 +59,9 @@ def follow(leave, order, wait, group, asks, own_group, own_job, places, top, rec
         if m < FEWEST:
             continue
         for k in range(m):
-            some[k] = recent[g, (count[g] - 1 - k) % kept]
+            some[k] = recent[g, (count[g] - 1 - k) % window]
         ranked = np.sort(some[:m])
         for column in range(places.shape[1]):
             out[n, column] = ranked[places[m, column]]
         if own_job[n] < wait.size:
-            said[own_job[n]] = out[n, top]
+            bound[own_job[n]] = out[n, top]

@@ -55,22 +55,24 @@ def held(model: Model, log: WaitLog) -> HeldShare:
     if model.method == learn.BOUND:
         group = features.classes(log.rows) + 1
         asks = (log.ready_s, group, np.arange(log.ready_s.size))
-        said = order_statistics.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)[new]
-        return _held(log, new, said, said)
-    asked = features.WaitQueries(log.rows[new.tolist()], log.ready_s[new], new)
-    curves, group = forecast.queue_curves(model, model.method, log, asked)
-    told = ~np.isnan(curves[0])
-    new, curves, group = new[told], curves[:, told], group[told]
+        forecast_s = order_statistics.bounds(log.leave_s, log.wait_s, group, asks, quantiles.ANSWERED)[new]
+        return _held(log, new, forecast_s, forecast_s)
+    queries = features.WaitQueries(log.rows[new.tolist()], log.ready_s[new], new)
+    curves, group = forecast.queue_curves(model, model.method, log, queries)
+    answered = ~np.isnan(curves[0])
+    new, curves, group = new[answered], curves[:, answered], group[answered]
     levels = model.levels[model.method]
     followed, _ = adaptive_quantiles.follow(curves, (log.ready_s[new], log.leave_s[new]), levels, group)
     return _held(log, new, adaptive_quantiles.looked_up(curves, levels, group), followed)
 
 
 def _held(log: WaitLog, new: NDArray[np.int64], saved: Floats, followed: Floats) -> HeldShare:
-    told = log.started[new] & ~np.isnan(followed[:, 0])
-    wait = log.wait_s[new][told]
+    answered = log.started[new] & ~np.isnan(followed[:, 0])
+    wait = log.wait_s[new][answered]
     shares = [
-        100 * float(((wait >= said[told, 0]) & (wait <= said[told, -1])).mean()) if told.any() else np.nan
-        for said in (saved, followed)
+        100 * float(((wait >= forecast_s[answered, 0]) & (wait <= forecast_s[answered, -1])).mean())
+        if answered.any()
+        else np.nan
+        for forecast_s in (saved, followed)
     ]
-    return HeldShare(int(told.sum()), *shares)
+    return HeldShare(int(answered.sum()), *shares)

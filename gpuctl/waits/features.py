@@ -101,37 +101,37 @@ class WaitQueries:
 def of_log(log: WaitLog, wanted: NDArray[np.bool_] | None = None) -> Floats:
     """The features of every job of a log, as seen when it could first start [jobs, ALL]; NaN: not known, not wanted."""
     if wanted is None or wanted.all():
-        return of_asked(log, WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size)))
+        return for_queries(log, WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size)))
     place = np.flatnonzero(wanted)
     found = np.full((log.ready_s.size, len(ALL)), np.nan)
-    found[place] = of_asked(log, WaitQueries(log.rows[place.tolist()], log.ready_s[place], place))
+    found[place] = for_queries(log, WaitQueries(log.rows[place.tolist()], log.ready_s[place], place))
     return found
 
 
-def of_asked(log: WaitLog, asked: WaitQueries) -> Floats:
+def for_queries(log: WaitLog, queries: WaitQueries) -> Floats:
     """The features of jobs that come to a queue, of the log or not, in the same form."""
     jobs = log.ready_s.size
     when = np.concatenate([log.ready_s, log.leave_s, log.end_s])
     kind = np.repeat(np.array([ENTER, START, END]), jobs)
     of = np.tile(np.arange(jobs), 3)
-    told = np.isfinite(when)
+    dated = np.isfinite(when)
     order = np.lexsort((of, kind, when))
-    order = order[told[order]]
+    order = order[dated[order]]
     size, limit = sizes(log.rows), limits(log.rows)
-    names = [_codes(log.rows[c], asked.rows[c]) for c in ("queue", "user")]
-    (queue, asked_queue), (user, asked_user) = names
-    keys, asked_keys, groups = _keys(log, asked, names)
-    own = np.stack([sizes(asked.rows), limits(asked.rows), asked_queue, asked_user], axis=1)
+    names = [_codes(log.rows[c], queries.rows[c]) for c in ("queue", "user")]
+    (queue, query_queue), (user, query_user) = names
+    keys, query_keys, groups = _keys(log, queries, names)
+    own = np.stack([sizes(queries.rows), limits(queries.rows), query_queue, query_user], axis=1)
     assert own.shape[1] == OWN  # noqa: S101
-    out = np.zeros((asked.ready_s.size, FEATURES))
+    out = np.zeros((queries.ready_s.size, FEATURES))
     aside(
         sweep, when[order], kind[order], of[order], log.ready_s, log.leave_s, log.wait_s, size, limit, queue, user,
-        keys, np.full((groups, 3), -1.0), asked.ready_s, own.astype(np.float64), asked_keys, asked.place, out,
+        keys, np.full((groups, 3), -1.0), queries.ready_s, own.astype(np.float64), query_keys, queries.place, out,
         watched=watch(),
     )  # fmt: skip
-    calendar = asked.rows.select(*_CALENDAR).to_numpy().astype(np.float64)
+    calendar = queries.rows.select(*_CALENDAR).to_numpy().astype(np.float64)
     times = limits_.Times(log.ready_s, log.leave_s, log.end_s, log.started, size)
-    rooms = limits_.rooms(log.limits, times, asked.rows, asked.ready_s, asked.place)
+    rooms = limits_.rooms(log.limits, times, queries.rows, queries.ready_s, queries.place)
     found = np.concatenate([out, calendar, rooms], axis=1)
     found[:, len(_JOB) + len(_STATE) - 1 : len(_SWEPT)][found[:, len(_JOB) + len(_STATE) - 1 : len(_SWEPT)] < 0] = (
         np.nan
@@ -165,19 +165,19 @@ def classes(rows: pl.DataFrame) -> Ints:
     return found
 
 
-def _codes(known: pl.Series, asked: pl.Series) -> tuple[Ints, Ints]:
+def _codes(known: pl.Series, queries: pl.Series) -> tuple[Ints, Ints]:
     """Numbers for names of the log; -1 for one that it does not have."""
     names = {name: k for k, name in enumerate(known.unique(maintain_order=True).to_list())}
-    told, wanted = ([names.get(name, -1) for name in each.to_list()] for each in (known, asked))
-    return np.array(told, np.int64), np.array(wanted, np.int64)
+    codes, query_codes = ([names.get(name, -1) for name in each.to_list()] for each in (known, queries))
+    return np.array(codes, np.int64), np.array(query_codes, np.int64)
 
 
-def _keys(log: WaitLog, asked: WaitQueries, names: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, int]:
+def _keys(log: WaitLog, queries: WaitQueries, names: list[tuple[Ints, Ints]]) -> tuple[Ints, Ints, int]:
     """Rows of the state that each job's groups have."""
-    (queue, asked_queue), (user, asked_user) = names
+    (queue, query_queue), (user, query_user) = names
     parts = [
-        (np.zeros_like(queue), np.zeros_like(asked_queue)), (queue, asked_queue),
-        (classes(log.rows), classes(asked.rows)), (user, asked_user),
+        (np.zeros_like(queue), np.zeros_like(query_queue)), (queue, query_queue),
+        (classes(log.rows), classes(queries.rows)), (user, query_user),
     ]  # fmt: skip
     first, keys, wanted = 0, [], []
     for known, asks in parts:

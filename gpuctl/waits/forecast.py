@@ -44,7 +44,7 @@ class Forecast:
         answers: seconds at each of `TOLD`; empty: no answer.
         method: one of `gpuctl.waits.learn.METHODS`, or ``none``.
         reason: why there is none, or what the answer does not know.
-        waited_s: how long it has waited already; NaN: it is asked about as it comes.
+        waited_s: how long it has waited already; NaN: the forecast is made at its arrival.
         slurm_s: its wait as Slurm itself estimates it; NaN: it says none.
     """
 
@@ -77,18 +77,18 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
     jobs = jobs.with_columns(pl.col("submit_s").fill_null(now) if now is not None else pl.col("submit_s"))
     rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
     queues = known_queues(model, log)
-    asked = rows.select("size", "time_limit_s", "queue").iter_rows()
-    why = [unanswerable(model, size_, limit_s, queue, queues) for size_, limit_s, queue in asked]
+    queries = rows.select("size", "time_limit_s", "queue").iter_rows()
+    why = [unanswerable(model, size_, limit_s, queue, queues) for size_, limit_s, queue in queries]
     at = rows["submit_s"].to_numpy()
     first = log.ready_s[0] if log is not None else np.nan
     seen = (at >= first) & (at <= now + STALE_S) if now is not None else np.zeros(at.size, bool)
-    told = np.array([not each for each in why], bool)
+    answered = np.array([not each for each in why], bool)
     found = np.full((at.size, len(quantiles.ANSWERED)), np.nan)
     method = np.full(at.size, NONE_, object)
-    if (seen & told).any() and log is not None:
-        mask = np.flatnonzero(seen & told)
+    if (seen & answered).any() and log is not None:
+        mask = np.flatnonzero(seen & answered)
         found[mask], method[mask] = _with_queue(model, rows, at, mask, log)
-    left = told & np.isnan(found[:, 0])
+    left = answered & np.isnan(found[:, 0])
     if left.any():
         found[left] = model.job_only.answer(features.of_jobs(rows.filter(pl.Series(left))))
         method[left] = learn.JOB_ONLY
@@ -96,7 +96,7 @@ def forecast(model: Model, jobs: pl.DataFrame, log: WaitLog | None = None) -> li
     result = []
     for k, job in enumerate(rows["job"].to_list()):
         reason = why[k] or (_blind(log, bool(seen[k])) if method[k] == learn.JOB_ONLY else NONE)
-        answers = tuple(found[k, columns].tolist()) if told[k] else ()
+        answers = tuple(found[k, columns].tolist()) if answered[k] else ()
         result.append(Forecast(job, float(at[k]), answers, str(method[k]), reason))
     return result
 
@@ -109,67 +109,69 @@ def _with_queue(
     Where the model's method cannot simulate a job, as behind a very long queue, trees alone answer.
     """
     order = which[np.argsort(at[which], kind="stable")]
-    asked = rows[order.tolist()]
+    queries = rows[order.tolist()]
     jobs = log.ready_s.size
     found = np.empty((order.size, len(quantiles.ANSWERED)))
     if model.method == learn.BOUND:
-        group, own = features.classes(log.rows) + 1, features.classes(asked) + 1
-        # what was asked before tells how long the past counts
+        group, own = features.classes(log.rows) + 1, features.classes(queries) + 1
+        # earlier queries decide how much of the past counts
         when = np.concatenate([log.ready_s, at[order]])
         merged = np.argsort(when, kind="stable")
         both = np.concatenate([group, own])[merged], np.concatenate([np.arange(jobs), np.full(own.size, jobs)])[merged]
-        said = order_statistics.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
-        found[merged[merged >= jobs] - jobs] = said[merged >= jobs]
+        forecast_s = order_statistics.bounds(log.leave_s, log.wait_s, group, (when[merged], *both), quantiles.ANSWERED)
+        found[merged[merged >= jobs] - jobs] = forecast_s[merged >= jobs]
     else:
-        found = _followed(model, model.method, asked, at[order], log)
+        found = _followed(model, model.method, queries, at[order], log)
     method = np.full(order.size, model.method, object)
     left = np.flatnonzero(np.isnan(found[:, 0]))
     if left.size and model.method == learn.BLEND:
-        found[left] = _followed(model, learn.BOOSTED, asked[left.tolist()], at[order[left]], log)
+        found[left] = _followed(model, learn.BOOSTED, queries[left.tolist()], at[order[left]], log)
         method[left] = learn.BOOSTED
     # `which` ascends, so the order of the numbers is the order of its jobs
     own = np.argsort(order, kind="stable")
     return found[own], method[own]
 
 
-def _followed(model: Model, method: str, asked: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
+def _followed(model: Model, method: str, queries: pl.DataFrame, at: Floats, log: WaitLog) -> Floats:
     """Answers of a method, whose levels follow the jobs that came after those that it was fitted on."""
-    place = _own_places(log, asked, at)
+    place = _own_places(log, queries, at)
     new = np.flatnonzero((log.ready_s > model.trained_s) & (log.started | np.isinf(log.leave_s)))[-FOLLOWED:]
     when = np.concatenate([log.ready_s[new], at])
     order = np.argsort(when, kind="stable")
-    rows = pl.concat([log.rows[new.tolist()], asked.select(log.rows.columns)])[order.tolist()]
+    rows = pl.concat([log.rows[new.tolist()], queries.select(log.rows.columns)])[order.tolist()]
     seen = features.WaitQueries(rows, when[order], np.concatenate([new, place])[order])
     curves, group = queue_curves(model, method, log, seen)
     leave = np.concatenate([log.leave_s[new], np.full(at.size, np.inf)])[order]
     known = order < new.size
-    told = ~np.isnan(curves[0])
-    times = when[order][told], leave[told]
-    said = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
-    said[told], _ = adaptive_quantiles.follow(curves[:, told], times, model.levels[method], group[told], known[told])
-    found = np.empty((at.size, said.shape[1]))
-    found[order[~known] - new.size] = said[~known]
+    answered = ~np.isnan(curves[0])
+    times = when[order][answered], leave[answered]
+    forecast_s = np.full((order.size, len(quantiles.ANSWERED)), np.nan)
+    forecast_s[answered], _ = adaptive_quantiles.follow(
+        curves[:, answered], times, model.levels[method], group[answered], known[answered]
+    )
+    found = np.empty((at.size, forecast_s.shape[1]))
+    found[order[~known] - new.size] = forecast_s[~known]
     return found
 
 
 def queue_curves(
-    model: Model, method: str, log: WaitLog, asked: features.WaitQueries
+    model: Model, method: str, log: WaitLog, queries: features.WaitQueries
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """What a method says of jobs as they came: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
-    wide = features.of_asked(log, asked)
-    load = adaptive_quantiles.loads(log, asked.ready_s)
+    """Forecast jobs at their arrival by one method: curves [LEVELS, jobs], and a row of levels for each [jobs]."""
+    wide = features.for_queries(log, queries)
+    load = adaptive_quantiles.loads(log, queries.ready_s)
     if method == learn.BOOSTED:
         curves = model.boosted.curves(wide)
         return curves, adaptive_quantiles.groups(curves, load)
-    said = run_times.of_asked(model.run_times, log, asked)
-    samples, plan = forward.of_asked(log, asked, model.order, said=said)
+    run_curves = run_times.for_queries(model.run_times, log, queries)
+    samples, plan = forward.for_queries(log, queries, model.order, run_curves=run_curves)
     simulated = forward.curves(samples)
     trees = model.blend.curves(np.concatenate([wide, forward.described(samples, plan)], axis=1))
     curves = forward.blended(trees, simulated)
     return curves, adaptive_quantiles.groups(curves, load)
 
 
-def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
+def _own_places(log: WaitLog, queries: pl.DataFrame, at: Floats) -> NDArray[np.int64]:
     """Which job of the log each is, by name and instant: it is not in its own way; their number where it is none."""
     known = {
         (job, when): k
@@ -177,7 +179,7 @@ def _own_places(log: WaitLog, asked: pl.DataFrame, at: Floats) -> NDArray[np.int
     }
     jobs = log.ready_s.size
     return np.array(
-        [known.get((job, when), jobs) for job, when in zip(asked["job"].to_list(), at.tolist(), strict=True)]
+        [known.get((job, when), jobs) for job, when in zip(queries["job"].to_list(), at.tolist(), strict=True)]
     )
 
 
@@ -187,10 +189,10 @@ def known_queues(model: Model, log: WaitLog | None) -> frozenset[str]:
 
 
 def unanswerable(model: Model, size: float, limit_s: float, queue: str, queues: frozenset[str]) -> Note:
-    """Why nothing can be said of a job; empty where something can.
+    """Return why a job has no forecast; empty if it has one.
 
     Args:
-        model: that is asked.
+        model: the model.
         size: of the job, in the model's unit; NaN: not known.
         limit_s: its time limit; NaN: not known.
         queue: that it is submitted to; "": not known.

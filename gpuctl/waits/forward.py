@@ -1,6 +1,6 @@
 """Waits by simulation: the queue as it is, run forward many times with drawn run times and submissions of the past.
 
-What decides is said in `gpuctl.waits.forward_kernel`. Known are, at each instant: what waits and runs, how long jobs
+`gpuctl.waits.forward_kernel` has the rules. Known are, at each instant: what waits and runs, how long jobs
 that had ended by then ran, which jobs had come. Nodes are as many as were ever held at once by then.
 """
 
@@ -70,28 +70,28 @@ ORDERS_SAID = {
 }
 
 
-def of_asked(
+def for_queries(
     log: WaitLog,
-    asked: WaitQueries,
+    queries: WaitQueries,
     order: str,
     wanted: Mask | None = None,
     count: int = SAMPLES,
     *,
-    said: tuple[Floats, Floats] | None = None,
-    tell: Callable[[int], None] | None = None,
+    run_curves: tuple[Floats, Floats] | None = None,
+    progress: Callable[[int], None] | None = None,
     watched: Ints | None = None,
 ) -> tuple[Floats, Floats]:
     """Simulated waits of jobs that come to a queue, of the log or not, each from what was known when it came.
 
     Args:
         log: of the cluster.
-        asked: the jobs.
+        queries: the jobs.
         order: one of `ORDERS`.
         wanted: which of them are simulated; None: all.
         count: simulations of each.
-        said: what trees say of run times of the log's jobs, and of those asked about, as `run_times.of_asked` tells
+        run_curves: run times of the log's jobs and of the queries by trees, see `run_times.for_queries`
             it. None: run times are drawn from the past alone.
-        tell: called with how many were simulated so far.
+        progress: called with the number of jobs simulated so far.
         watched: of `gpuctl.compiled.background_loop.watch`; in the end, how many were simulated and what that took.
 
     Returns:
@@ -99,21 +99,36 @@ def of_asked(
         simulated (not wanted, or behind a queue that takes too long), of no size, or larger than all nodes
         [asks, count], [asks].
     """
-    curve, own_curve = said or (run_times.nothing(log.ready_s.size), run_times.nothing(asked.ready_s.size))
-    own = np.empty((asked.ready_s.size, 7 + own_curve.shape[1]))
+    curve, own_curve = run_curves or (run_times.nothing(log.ready_s.size), run_times.nothing(queries.ready_s.size))
+    own = np.empty((queries.ready_s.size, 7 + own_curve.shape[1]))
     own[:, 7:] = own_curve
-    per, nodes = shapes(features.sizes(asked.rows), log.width)
-    limit = features.limits(asked.rows)
+    per, nodes = shapes(features.sizes(queries.rows), log.width)
+    limit = features.limits(queries.rows)
     own[:, 0], own[:, 1], own[:, 2], own[:, 4] = per, nodes, limit_class(limit), limit
-    users, own[:, 3] = _users(log, asked.rows["user"].to_list())
-    own[:, 5], own[:, 6] = _limited(log, asked.rows)
+    users, own[:, 3] = _users(log, queries.rows["user"].to_list())
+    own[:, 5], own[:, 6] = _limited(log, queries.rows)
     s, when, kind, of = empty(log, users, order, curve)
     f = twin(s)
-    out, plan = np.full((asked.ready_s.size, count), np.nan), np.full(asked.ready_s.size, np.nan)
-    told = np.ones(asked.ready_s.size, np.bool_) if wanted is None else wanted
+    out, plan = np.full((queries.ready_s.size, count), np.nan), np.full(queries.ready_s.size, np.nan)
+    answered = np.ones(queries.ready_s.size, np.bool_) if wanted is None else wanted
     f.effort[1] = MOST_EFFORT
-    given = (s, f, when, kind, of, log.ready_s, log.wait_s, _ran(log), asked.ready_s, own, asked.place, told, out, plan)
-    aside(sweep, *given, watched=watch() if watched is None else watched, tell=tell)
+    args = (
+        s,
+        f,
+        when,
+        kind,
+        of,
+        log.ready_s,
+        log.wait_s,
+        _ran(log),
+        queries.ready_s,
+        own,
+        queries.place,
+        answered,
+        out,
+        plan,
+    )
+    aside(sweep, *args, watched=watch() if watched is None else watched, tell=progress)
     return np.sort(out, axis=1), plan
 
 
@@ -123,14 +138,14 @@ def of_log(
     wanted: Mask | None = None,
     count: int = SAMPLES,
     *,
-    said: Floats | None = None,
-    tell: Callable[[int], None] | None = None,
+    run_curves: Floats | None = None,
+    progress: Callable[[int], None] | None = None,
     watched: Ints | None = None,
 ) -> tuple[Floats, Floats]:
-    """The same of every job of a log [jobs, count], [jobs]; said: what trees say of run times of its jobs."""
-    asked = features.WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size))
-    both = None if said is None else (said, said)
-    return of_asked(log, asked, order, wanted, count, said=both, tell=tell, watched=watched)
+    """Simulate every job of a log [jobs, count], [jobs]; `run_curves`: run times of its jobs by trees."""
+    queries = features.WaitQueries(log.rows, log.ready_s, np.arange(log.ready_s.size))
+    both = None if run_curves is None else (run_curves, run_curves)
+    return for_queries(log, queries, order, wanted, count, run_curves=both, progress=progress, watched=watched)
 
 
 def of_waiting(
@@ -140,54 +155,54 @@ def of_waiting(
     nodes: int | None = None,
     count: int = SAMPLES,
     *,
-    said: Floats | None = None,
+    run_curves: Floats | None = None,
 ) -> tuple[Ints, Floats, Floats]:
     """Simulated waits, from the log's last instant on, of all that wait then.
 
     Args:
         log: of the cluster.
         order: one of `ORDERS`.
-        priority: of each job of the log, as Slurm has it; it goes before `order`. None: it is not told.
+        priority: of each job of the log, from Slurm; it takes precedence over `order`. None: unknown.
         nodes: how many nodes are up; None: as many as were held at once.
         count: simulations.
-        said: what trees say of run times of the log's jobs; None: they are drawn from the past alone.
+        run_curves: run times of the log's jobs by trees; None: run times are drawn from the past alone.
 
     Returns:
         which jobs of the log they are; seconds, in ascending order [jobs, count]; those of a plan [jobs]. What does not
         start within `HORIZON_S` has that many seconds.
     """
     now = log.taken_s
-    s = at_end(log, order, said, nodes or 1)
+    s = at_end(log, order, run_curves, nodes or 1)
     if nodes is not None:
         held = s.piece_node[: _pieces(s)].max(initial=-1) + 1
         s.c[NODES] = max(nodes, int(held))
     length = int(s.c[WAITING])
     line = s.line_job[:length]
     fits = s.per[line] * s.count[line] <= s.c[NODES] * s.t[WIDTH]
-    kept = np.flatnonzero(fits)
+    fitting = np.flatnonzero(fits)
     if priority is not None:
-        told = np.nan_to_num(priority[line[kept]], nan=-1.0)
-        kept = kept[np.lexsort((log.ready_s[line[kept]], -told))]
+        priorities = np.nan_to_num(priority[line[fitting]], nan=-1.0)
+        fitting = fitting[np.lexsort((log.ready_s[line[fitting]], -priorities))]
         s.weights[FAIR] = s.weights[SIZE] = 0.0
-    s.line_job[: kept.size], s.line_ready[: kept.size] = line[kept].copy(), s.line_ready[kept].copy()
+    s.line_job[: fitting.size], s.line_ready[: fitting.size] = line[fitting].copy(), s.line_ready[fitting].copy()
     if priority is not None:
         # behind each other in that order, and ahead of all that is to come
-        s.line_ready[: kept.size] = now - kept.size + np.arange(kept.size) - 1.0
-    s.line_who[: kept.size] = np.arange(kept.size)
-    s.c[WAITING] = kept.size
-    begins = np.full((count + 1, kept.size), now + HORIZON_S)
-    if kept.size:
+        s.line_ready[: fitting.size] = now - fitting.size + np.arange(fitting.size) - 1.0
+    s.line_who[: fitting.size] = np.arange(fitting.size)
+    s.c[WAITING] = fitting.size
+    begins = np.full((count + 1, fitting.size), now + HORIZON_S)
+    if fitting.size:
         f = twin(s)
         f.effort[1] = np.iinfo(np.int64).max
         entered = int(np.searchsorted(log.ready_s, now, "right"))
-        aside(whole_line, s, f, now, log.ready_s, entered, kept.size, begins, watched=watch())
+        aside(whole_line, s, f, now, log.ready_s, entered, fitting.size, begins, watched=watch())
     waits = np.minimum(begins - now, HORIZON_S)
-    return s.line_job[: kept.size].copy(), np.sort(waits[1:], axis=0).T, waits[0]
+    return s.line_job[: fitting.size].copy(), np.sort(waits[1:], axis=0).T, waits[0]
 
 
-def at_end(log: WaitLog, order: str, said: Floats | None = None, least: int = 1) -> Queue:
+def at_end(log: WaitLog, order: str, run_curves: Floats | None = None, least: int = 1) -> Queue:
     """The queue at a log's last instant, on so many nodes at least; what happened then is known, too."""
-    curve = run_times.nothing(log.ready_s.size) if said is None else said
+    curve = run_times.nothing(log.ready_s.size) if run_curves is None else run_curves
     users, _ = _users(log, [])
     s, when, kind, of = empty(log, users, order, curve, least)
     nobody, no = np.zeros((1, 7 + curve.shape[1])), np.zeros(1, np.bool_)
@@ -330,8 +345,8 @@ def _limited(log: WaitLog, rows: pl.DataFrame) -> tuple[Ints, Ints]:
     return np.array(queue, np.int64), np.array(pair, np.int64)
 
 
-def _users(log: WaitLog, asked: list[str]) -> tuple[Ints, Ints]:
-    """Numbers of the users of the log's jobs, by first submission, and of those asked about: one more for a new one."""
+def _users(log: WaitLog, users: list[str]) -> tuple[Ints, Ints]:
+    """Numbers of users, by first submission: of the log's jobs, and of the queries; a new user gets the next number."""
     names = {name: k for k, name in enumerate(log.rows["user"].unique(maintain_order=True).to_list())}
-    told = np.array([names[name] for name in log.rows["user"].to_list()], np.int64)
-    return told, np.array([names.get(name, len(names)) for name in asked], np.int64)
+    numbers = np.array([names[name] for name in log.rows["user"].to_list()], np.int64)
+    return numbers, np.array([names.get(name, len(names)) for name in users], np.int64)

@@ -31,7 +31,7 @@ SHARED = 2
 """One run time in so many is drawn by trees, where these say something of the job: they know more, but are too sure."""
 STEPS = np.array([0.0, *LEVELS, 1.0])
 BEYOND = 1.0
-"""How far the ends of a distribution lie beyond the outermost levels that trees say, in the logarithm."""
+"""How far the ends of a distribution lie beyond the outermost levels of trees, in the logarithm."""
 MOST_EFFORT = 12_000_000
 """Of the simulations of one job: jobs, nodes and users looked at, about 0.1 s. What takes longer is not simulated."""
 MOST_TESTED = 500
@@ -141,7 +141,7 @@ def _knot(s, job, k):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _told(s, job, least, x):  # type: ignore[no-untyped-def]
+def log_share_used(s, job, least, x):  # type: ignore[no-untyped-def]
     """The logarithm of the share of its limit that a job uses up, by trees, given that it is more than `least`."""
     level = x / 2147483647.0
     top = STEPS.size - 1
@@ -164,7 +164,7 @@ def _told(s, job, least, x):  # type: ignore[no-untyped-def]
 def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
     """How long a job runs, s, given that it has run for so long: a share of its limit.
 
-    Half of them are as trees say, where these say something; others are of its user's past, or of all jobs'.
+    Half of them are drawn from the forecast of trees, if there is one; the others from its user's past, or from all jobs.
 
     Args:
         s: the queue.
@@ -179,7 +179,7 @@ def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
     if not np.isnan(s.curve[job, 0]):
         x = random(x)
         if x % SHARED == 0:
-            share = np.exp(_told(s, job, np.log(least) if least > 0 else -np.inf, random(x)))
+            share = np.exp(log_share_used(s, job, np.log(least) if least > 0 else -np.inf, random(x)))
             return max(min(share, 1.0) * limit, elapsed + 1.0)
     for attempt in range(TRIES):
         x = random(x)

@@ -99,8 +99,8 @@ def _forward(f, now, number, ready, entered, wanted, begins):  # type: ignore[no
         if f.effort[0] > f.effort[1]:
             return np.nan
         if changed:
-            found, begun = one_pass(f, at, number, begins)
-            left -= begun
+            found, started = one_pass(f, at, number, begins)
+            left -= started
             if found or (wanted > 0 and left == 0):
                 return at - now
         # a new day of the future is a day of the past
@@ -201,7 +201,7 @@ def sweep(s, f, when, kind, of, ready, wait, ran, asks, own, own_job, wanted, sa
         ran: how long it ran, s.
         asks: seconds, ascending [asks].
         own: of the jobs asked about: GPUs a node, nodes, class of limit, user, limit, s, queue, user in queue, and what
-            trees say of their run times, as `Queue.curve` [asks, 7 + LEVELS].
+            trees forecast of their run times, as `Queue.curve` [asks, 7 + LEVELS].
         own_job: which job of the log each is; the number of jobs where it is none [asks].
         wanted: which are answered [asks].
         samples: written, simulated waits, s; NaN: none [asks, simulations].

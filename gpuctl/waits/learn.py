@@ -1,8 +1,9 @@
 """Learn how long jobs wait from a log, and score forecasts side by side on its last part.
 
-The log is cut into four parts by the time at which jobs could first start. Forests are fitted on the first, the first
-two, and so on, each on waits that had ended when the part did, and asked about the next part, learning on the way how
-far their quantiles hold. So the last part is scored by forests that knew nothing of it. What is kept is fitted on all.
+The log is cut into four parts by the time at which jobs could first start. Forests are fitted on the first part, on
+the first two, and so on, each on waits that had ended by the end of the part. They forecast the next part, which shows
+how well their quantiles hold. So forests that have not seen the last part score it. The saved model is fitted on all
+parts.
 """
 
 from __future__ import annotations
@@ -148,14 +149,14 @@ class TrainedModel:
 
 
 def train(
-    log: WaitLog, test_share: float = TEST_SHARE, tell: Callable[[str, int, int], None] | None = None
+    log: WaitLog, test_share: float = TEST_SHARE, progress: Callable[[str, int, int], None] | None = None
 ) -> TrainedModel:
     """Learn waits, and score what was learnt; the same log gives the same model, bit for bit.
 
     Args:
         log: of one cluster.
         test_share: of the jobs that started, the last ones, that are scored on.
-        tell: called with (what is being done, steps done, steps in all).
+        progress: called with (step, steps done, total steps).
 
     Raises:
         InputError: there are too few jobs.
@@ -163,23 +164,23 @@ def train(
     """
     if not 0 < test_share < 1:
         raise UsageError(f"share to test on: found {test_share:g}, expected a number above 0 and below 1")
-    say = tell or (lambda _text, _done, _all: None)
+    report_step = progress or (lambda _text, _done, _all: None)
     learnt = 1 - test_share
     able = log.ready_s >= log.since_s
     cuts = np.quantile(log.ready_s[log.started & able], [learnt / 3, 2 * learnt / 3, learnt]).tolist()
     picked = _spread(able, LEARNT)
     parts = [part & picked for part in _parts(log, cuts)]
     counts = tuple(int(part.sum()) for part in parts)
-    say("trying orders of the queue", 0, STEPS)
+    report_step("trying orders of the queue", 0, STEPS)
     order, runs = _simulated_as(log, parts[1], cuts)
     wanted = _to_simulate(log, picked, cuts[1], runs.effort)
-    seen = _seen(log, order, runs.said, (picked, wanted), say)
+    seen = _seen(log, order, runs.run_curves, (picked, wanted), report_step)
     early = [
-        _fitted(log, seen, picked, cut, partial(say, f"fitting, {k} of 3", 20 + 20 * k, STEPS))
+        _fitted(log, seen, picked, cut, partial(report_step, f"fitting, {k} of 3", 20 + 20 * k, STEPS))
         for k, cut in enumerate(cuts[1:], 1)
     ]
-    whole = _fitted(log, seen, picked, log.taken_s + 1, partial(say, "fitting, 3 of 3", 80, STEPS))
-    say("scoring", 95, STEPS)
+    whole = _fitted(log, seen, picked, log.taken_s + 1, partial(report_step, "fitting, 3 of 3", 80, STEPS))
+    report_step("scoring", 95, STEPS)
     of = np.flatnonzero(picked)
     group = features.classes(log.rows) + 1
     asks = (log.ready_s[of], group[of], of)
@@ -192,13 +193,13 @@ def train(
     answers: dict[str, Floats] = {}
     tried = {BOUND: bounds[middle]}
     for name in (BLEND, BOOSTED, SIMULATED, JOB_ONLY):
-        # each part is told by trees that know nothing of it; levels learnt on one go on into the next
+        # trees that have not seen a part forecast it; levels learnt on one part carry over to the next
         first = (quantiles.ANSWERED,) * (1 if name == JOB_ONLY else adaptive_quantiles.GROUPS)
         tried[name], then = _followed(log, _curves(name, early[0], seen, of), middle, first, load)
         answers[name], levels[name] = _followed(log, _curves(name, early[1], seen, of), last, then, load)
     answers |= {BOUND: bounds[last], **_rules(log, last), PLAN: seen[PLAN][last]}
     method = _best({name: tried[name] for name in WITH_QUEUE}, log.wait_s[middle])
-    told = log.rows["time_limit_s"].to_numpy()[log.started]
+    answered = log.rows["time_limit_s"].to_numpy()[log.started]
     model = Model(
         blend=_forests(whole[BLEND]),
         boosted=_forests(whole[BOOSTED]),
@@ -210,7 +211,7 @@ def train(
         unit=log.unit,
         zone=log.zone,
         clock=log.clock,
-        unlimited=bool(np.isnan(told).mean() > FEW_UNLIMITED),
+        unlimited=bool(np.isnan(answered).mean() > FEW_UNLIMITED),
         largest=float(features.sizes(log.rows)[log.started].max()),
         queues=log.queues,
         trained_s=log.taken_s,
@@ -261,7 +262,7 @@ class Runs:
     """What tells run times to simulations: trees, by part, or nothing.
 
     Attributes:
-        said: `limit_share.LEVELS` of each job, by trees that knew nothing of it [jobs, levels]; None: not by trees.
+        run_curves: `limit_share.LEVELS` of each job, by trees that knew nothing of it [jobs, levels]; None: not by trees.
         names: of what trees look at.
         seen: what that is of each job.
         error: of the simulations' medians on some jobs of the second part, s: without trees, and with them.
@@ -269,7 +270,7 @@ class Runs:
         effort: what the simulations of one of them took, were they as many as of an answer.
     """
 
-    said: Floats | None
+    run_curves: Floats | None
     names: tuple[str, ...]
     seen: NDArray[np.float32]
     error: tuple[float, float]
@@ -278,17 +279,17 @@ class Runs:
 
     def kept(self, log: WaitLog) -> Shares | None:
         """Trees fitted on the whole log."""
-        return None if self.said is None else run_times.fit(log, self.seen, self.names, np.inf)
+        return None if self.run_curves is None else run_times.fit(log, self.seen, self.names, np.inf)
 
 
 def _simulated_as(log: WaitLog, part: Mask, cuts: list[float]) -> tuple[str, Runs]:
     """The order of the queue, and the run times, whose simulations come nearer to the waits of some jobs of a part."""
     spent = watch()
 
-    def off(order: str, some: Mask, said: Floats | None = None) -> float:
-        found, _ = forward.of_log(log, order, some, FOR_ORDER_SAMPLES, said=said, watched=spent)
-        told = some & ~np.isnan(found[:, 0])
-        return scores.pinball(np.median(found[told], axis=1), log.wait_s[told], 0.5) if told.any() else 0.0
+    def off(order: str, some: Mask, run_curves: Floats | None = None) -> float:
+        found, _ = forward.of_log(log, order, some, FOR_ORDER_SAMPLES, run_curves=run_curves, watched=spent)
+        answered = some & ~np.isnan(found[:, 0])
+        return scores.pinball(np.median(found[answered], axis=1), log.wait_s[answered], 0.5) if answered.any() else 0.0
 
     # how long simulations take is seen all over the log: a cluster fills up, queues grow
     off("fair-share", _spread(log.ready_s >= cuts[0], FOR_EFFORT))
@@ -338,26 +339,30 @@ def _to_simulate(log: WaitLog, picked: Mask, half: float, effort: float) -> Mask
 
 
 def _seen(
-    log: WaitLog, order: str, said: Floats | None, masks: tuple[Mask, Mask], say: Callable[[str, int, int], None]
+    log: WaitLog,
+    order: str,
+    run_curves: Floats | None,
+    masks: tuple[Mask, Mask],
+    report_step: Callable[[str, int, int], None],
 ) -> dict[str, Floats]:
     """What each method looks at, of every job as it came; NaN of those that are not picked.
 
     Args:
         log: of one cluster.
         order: of the queue.
-        said: what trees say of run times.
+        run_curves: run times by trees.
         masks: jobs that are learnt from, and those of them that are simulated.
-        say: called with what is being done, steps done, and steps in all.
+        report_step: called with what is being done, steps done, and steps in all.
     """
     picked, wanted = masks
-    say("replaying the log", 15, STEPS)
+    report_step("replaying the log", 15, STEPS)
     wide = features.of_log(log, picked)
     count = int(wanted.sum())
 
-    def tell(done: int) -> None:
-        say(f"simulating, {done:,} of {count:,} jobs", 20 + 20 * done // max(count, 1), STEPS)
+    def progress(done: int) -> None:
+        report_step(f"simulating, {done:,} of {count:,} jobs", 20 + 20 * done // max(count, 1), STEPS)
 
-    samples, plan = forward.of_log(log, order, wanted, said=said, tell=tell)
+    samples, plan = forward.of_log(log, order, wanted, run_curves=run_curves, progress=progress)
     return {
         BLEND: np.concatenate([wide, forward.described(samples, plan)], axis=1),
         BOOSTED: wide,
@@ -394,17 +399,17 @@ def _forests(method: Method) -> Forests:
 
 
 def _fitted(
-    log: WaitLog, seen: dict[str, Floats], picked: Mask, cut: float, tell: Callable[[], None]
+    log: WaitLog, seen: dict[str, Floats], picked: Mask, cut: float, progress: Callable[[], None]
 ) -> dict[str, Method]:
     """Methods, from waits of picked jobs that had ended at an instant."""
-    tell()
+    progress()
     mask, weight = _known(log, picked, cut)
     wait = log.wait_s[mask]
-    told = ~np.isnan(seen[SIMULATED][mask, 0])
-    if told.sum() < FEWEST:
-        told = np.ones_like(told)
+    answered = ~np.isnan(seen[SIMULATED][mask, 0])
+    if answered.sum() < FEWEST:
+        answered = np.ones_like(answered)
     return {
-        BLEND: quantiles.fit(seen[BLEND][mask][told], wait[told], weight[told], BLENDED),
+        BLEND: quantiles.fit(seen[BLEND][mask][answered], wait[answered], weight[answered], BLENDED),
         BOOSTED: quantiles.fit(seen[BOOSTED][mask], wait, weight, features.ALL),
         SIMULATED: Simulations(),
         JOB_ONLY: quantiles.fit(seen[JOB_ONLY][mask], wait, weight, features.OF_JOB, JOB_TREES),
@@ -428,23 +433,23 @@ def _followed(
     """Answers from curves of all jobs, of those of a part that started, learning on the way; the levels at its end."""
     group = adaptive_quantiles.groups(curves, load) if len(levels) > 1 else np.zeros_like(load)
     first, end = log.ready_s[part][[0, -1]]
-    told = ~np.isnan(curves[0])
-    came = told & (log.started | np.isinf(log.leave_s)) & (log.ready_s >= first) & (log.ready_s <= end)
+    answered = ~np.isnan(curves[0])
+    came = answered & (log.started | np.isinf(log.leave_s)) & (log.ready_s >= first) & (log.ready_s <= end)
     times = log.ready_s[came], log.leave_s[came]
-    said, levels = adaptive_quantiles.follow(curves[:, came], times, levels, group[came])
-    found = np.full((part.size, said.shape[1]), np.nan)
-    found[came] = said
+    run_curves, levels = adaptive_quantiles.follow(curves[:, came], times, levels, group[came])
+    found = np.full((part.size, run_curves.shape[1]), np.nan)
+    found[came] = run_curves
     return found[part], levels
 
 
-def _best(said: dict[str, Floats], wait_s: Floats) -> str:
+def _best(forecasts: dict[str, Floats], wait_s: Floats) -> str:
     """The method with the least CRPS on jobs that all of them answer; a method without answers is none of them."""
-    told = {name: ~np.isnan(each[:, 0]) for name, each in said.items()}
-    able = [name for name in said if told[name].any()]
-    both = np.logical_and.reduce([told[name] for name in able])
+    answered = {name: ~np.isnan(each[:, 0]) for name, each in forecasts.items()}
+    able = [name for name in forecasts if answered[name].any()]
+    both = np.logical_and.reduce([answered[name] for name in able])
     if not both.any():
         return BOOSTED
-    losses = {name: scores.crps(said[name][both], wait_s[both]) for name in able}
+    losses = {name: scores.crps(forecasts[name][both], wait_s[both]) for name in able}
     return min(losses, key=lambda name: losses[name])
 
 
@@ -454,5 +459,5 @@ def _rules(log: WaitLog, part: Mask) -> dict[str, Floats]:
     start, wait = log.leave_s[log.started][order], log.wait_s[log.started][order]
     known = np.searchsorted(start, log.ready_s[part], side="left")
     total = np.append(0.0, np.add.accumulate(wait))
-    said = {"mean": total[known] / np.maximum(known, 1), "last": np.where(known > 0, wait[known - 1], 0.0)}
-    return {name: each[:, None] for name, each in said.items()}
+    run_curves = {"mean": total[known] / np.maximum(known, 1), "last": np.where(known > 0, wait[known - 1], 0.0)}
+    return {name: each[:, None] for name, each in run_curves.items()}

@@ -81,13 +81,13 @@ class Times:
     size: Floats
 
 
-def rooms(limits: Limits, times: Times, asked: pl.DataFrame, at_s: Floats, place: NDArray[np.int64]) -> Floats:
+def rooms(limits: Limits, times: Times, queries: pl.DataFrame, at_s: Floats, place: NDArray[np.int64]) -> Floats:
     """`FEATURES` of jobs that come at some instants, from what was held and waited just before [asks, FEATURES].
 
     Args:
         limits: as read.
         times: of the jobs of the log.
-        asked: ``user``, ``queue`` and ``size`` of each job.
+        queries: ``user``, ``queue`` and ``size`` of each job.
         at_s: when each comes.
         place: which job of the log each is; the number of jobs where it is none.
     """
@@ -100,12 +100,12 @@ def rooms(limits: Limits, times: Times, asked: pl.DataFrame, at_s: Floats, place
             members[key].append(job)
     asks: list[list[int]] = [[] for _ in limits.gpus]
     for k, (user, queue, own) in enumerate(
-        zip(asked["user"].to_list(), asked["queue"].to_list(), place.tolist(), strict=True)
+        zip(queries["user"].to_list(), queries["queue"].to_list(), place.tolist(), strict=True)
     ):
         keys = limits.of_job[own] if own < len(limits.of_job) else limits.of_user.get((user, queue), ())
         for key in keys:
             asks[key].append(k)
-    size = np.nan_to_num(asked["size"].to_numpy())
+    size = np.nan_to_num(queries["size"].to_numpy())
     for key, (own, which) in enumerate(zip(members, asks, strict=True)):
         if not which:
             continue

@@ -44,8 +44,8 @@ def of_all(
     Returns:
         the forecasts, and what of the configuration or the queue is taken for something else.
     """
-    told = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
-    runs, _ = run_times.of_asked(model.run_times, log)
+    queued = {} if snapshot is None else {each.job: each for each in snapshot.waiting}
+    runs, _ = run_times.for_queries(model.run_times, log)
     notes: tuple[Note, ...] = ()
     if not run_times.hold(log, runs):
         runs = run_times.nothing(log.ready_s.size)
@@ -61,12 +61,16 @@ def of_all(
         ruled = of_waiting(log, conf, model.order, runs)
         which, samples, notes = ruled.which, ruled.samples, (*notes, *ruled.notes)
     else:
-        priority = _priorities(log.rows["job"].to_list(), told)
-        which, samples, _ = forward.of_waiting(log, model.order, priority, _nodes(model, log, snapshot), said=runs)
+        priority = _priorities(log.rows["job"].to_list(), queued)
+        which, samples, _ = forward.of_waiting(
+            log, model.order, priority, _nodes(model, log, snapshot), run_curves=runs
+        )
     open_ = np.flatnonzero(~log.started & np.isinf(log.leave_s))
     load = np.repeat(adaptive_quantiles.loads(log, np.array([log.taken_s])), which.size)
     curves = forward.curves(samples)
-    said = adaptive_quantiles.looked_up(curves, model.levels[learn.SIMULATED], adaptive_quantiles.groups(curves, load))
+    forecast_s = adaptive_quantiles.looked_up(
+        curves, model.levels[learn.SIMULATED], adaptive_quantiles.groups(curves, load)
+    )
     queues = known_queues(model, log)
     simulated = {int(j): k for k, j in enumerate(which.tolist())}
     names, found = log.rows["job"].to_list(), {}
@@ -82,7 +86,7 @@ def of_all(
             why = _no_place(size)
         elif not why and k is not None and samples[k, 0] >= HORIZON_S:
             why = note("it started within 30 days in none of the simulations")
-        answers = () if why or k is None else tuple((waited + said[k, _COLUMNS]).tolist())
+        answers = () if why or k is None else tuple((waited + forecast_s[k, _COLUMNS]).tolist())
         method = learn.SIMULATED if answers else NONE_
         found[names[j]] = Forecast(names[j], float(log.ready_s[j]), answers, method, why, waited)
     if snapshot is None:
@@ -90,11 +94,11 @@ def of_all(
     return [_as_listed(each, found.get(each.job), snapshot) for each in snapshot.waiting], notes
 
 
-def _priorities(jobs: Sequence[str], told: Mapping[str, QueuedJob]) -> Floats | None:
+def _priorities(jobs: Sequence[str], queued: Mapping[str, QueuedJob]) -> Floats | None:
     """Slurm's priorities of jobs, of a task that of its array, NaN: it does not wait; None: some are not told."""
-    if not told or any(each.priority is None for each in told.values() if each.row is not None):
+    if not queued or any(each.priority is None for each in queued.values() if each.row is not None):
         return None
-    of = {job: each.priority for job, each in told.items()}
+    of = {job: each.priority for job, each in queued.items()}
     return np.array([of.get(str(job).partition("_+")[0], math.nan) for job in jobs], np.float64)
 
 
@@ -162,5 +166,5 @@ def _given_waited(curve: Floats, levels: tuple[float, ...], waited_s: float) -> 
     passed = float(np.interp(math.log1p(waited_s), full[:, 0], grid)) if waited_s > 0 else 0.0
     if passed > max(quantiles.LEVELS):
         return ()
-    asked = [passed + (1 - passed) * levels[k] for k in _COLUMNS]
-    return tuple(np.maximum(np.expm1(np.interp(asked, grid, full[:, 0])), waited_s).tolist())
+    levels_left = [passed + (1 - passed) * levels[k] for k in _COLUMNS]
+    return tuple(np.maximum(np.expm1(np.interp(levels_left, grid, full[:, 0])), waited_s).tolist())

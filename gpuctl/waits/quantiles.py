@@ -56,8 +56,8 @@ class Forests:
 
     def curves(self, rows: Floats) -> Floats:
         """The fitted levels, in order, of log(1 + seconds) [LEVELS, jobs]."""
-        said = np.stack([forest.answer(rows) for forest in self.fitted])
-        found: Floats = np.sort(said.clip(0, _LONGEST), axis=0)
+        levels_s = np.stack([forest.answer(rows) for forest in self.fitted])
+        found: Floats = np.sort(levels_s.clip(0, _LONGEST), axis=0)
         return found
 
     def answer(self, rows: Floats) -> Floats:
@@ -79,13 +79,13 @@ def fit(rows: Floats, wait_s: Floats, weight: Floats, features: Sequence[str], r
     import lightgbm
 
     sample = {"bagging_fraction": SAMPLE / len(rows), "bagging_freq": 1} if len(rows) > SAMPLE else {}
-    given = {**PARAMETERS, **sample, "objective": "quantile", "verbose": -1}
+    parameters = {**PARAMETERS, **sample, "objective": "quantile", "verbose": -1}
     target = np.log1p(wait_s)
     names = list(features)
     texts = []
-    data = lightgbm.Dataset(rows, target, weight=weight, feature_name=names, params=given).construct()
+    data = lightgbm.Dataset(rows, target, weight=weight, feature_name=names, params=parameters).construct()
     for level in LEVELS:
-        fitted = lightgbm.train({**given, "alpha": level}, data, num_boost_round=rounds)
+        fitted = lightgbm.train({**parameters, "alpha": level}, data, num_boost_round=rounds)
         texts.append(trees.strip(fitted.model_to_string()))
     parsed = tuple(trees.parse(text, names, "what LightGBM wrote") for text in texts)
     return Forests(tuple(names), parsed, tuple(texts))

@@ -98,8 +98,8 @@ class WaitLog:
     @property
     def queues(self) -> tuple[str, ...]:
         """Names of the queues that jobs have started in, in order; empty: the log names none."""
-        told = self.rows["queue"].filter(pl.Series(self.started))
-        return tuple(sorted({name for names in told.unique().to_list() for name in queue_names(names)}))
+        dated = self.rows["queue"].filter(pl.Series(self.started))
+        return tuple(sorted({name for names in dated.unique().to_list() for name in queue_names(names)}))
 
     @property
     def wait_s(self) -> Floats:
@@ -183,34 +183,34 @@ def log_of(
     waiting = ~ran & ~gone & (pl.col("state") == State.PENDING)
     # clocks are set back: none left before it came
     ready = pl.max_horizontal("submit_s", pl.min_horizontal(eligible, pl.coalesce("start_s", "end_s", eligible)))
-    told = jobs.with_columns(ready=ready, ran=ran.fill_null(value=False), gone=gone, waiting=waiting)
+    dated = jobs.with_columns(ready=ready, ran=ran.fill_null(value=False), gone=gone, waiting=waiting)
     submitted = pl.col("submit_s").is_not_null()
     fate = pl.col("ran") | pl.col("gone") | pl.col("waiting")
     # of jobs that came within one second the one with the lower number came first
     number = pl.col("job").str.extract(r"^(\d{1,18})(?:\D|$)").cast(pl.Int64)
-    kept = told.filter(submitted & fate).sort("ready", "submit_s", number, "job")
+    rows_kept = dated.filter(submitted & fate).sort("ready", "submit_s", number, "job")
     unit = "nodes" if "gpus" not in jobs.columns or jobs["gpus"].is_null().all() else "GPUs"
-    rows = job_table.describe(kept, size="nodes" if unit == "nodes" else "gpus", zone=zone, clock=clock)
-    ran_, gone_ = kept["ran"].to_numpy(), kept["gone"].to_numpy()
+    rows = job_table.describe(rows_kept, size="nodes" if unit == "nodes" else "gpus", zone=zone, clock=clock)
+    ran_, gone_ = rows_kept["ran"].to_numpy(), rows_kept["gone"].to_numpy()
     counts = {
         "jobs": jobs.height,
-        "no_submission": told.filter(~submitted).height,
-        "no_end_of_wait": told.filter(submitted & ~fate).height,
+        "no_submission": dated.filter(~submitted).height,
+        "no_end_of_wait": dated.filter(submitted & ~fate).height,
         "started": int(ran_.sum()),
         "left_early": int(gone_.sum()),
         "still_waiting": int((~ran_ & ~gone_).sum()),
-        "held_first": kept.filter(pl.col("ran") & (pl.col("ready") > pl.col("submit_s"))).height,
-        "array_tasks": kept.filter(pl.col("ran") & pl.col("array_job").is_not_null()).height,
-        "het_parts": kept.filter(pl.col("ran") & pl.col("het_job").is_not_null()).height,
+        "held_first": rows_kept.filter(pl.col("ran") & (pl.col("ready") > pl.col("submit_s"))).height,
+        "array_tasks": rows_kept.filter(pl.col("ran") & pl.col("array_job").is_not_null()).height,
+        "het_parts": rows_kept.filter(pl.col("ran") & pl.col("het_job").is_not_null()).height,
     }
     if not counts["started"]:
-        shown = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in counts.items() if n)
+        listed = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in counts.items() if n)
         raise InputError(
-            f"{name}: no job has a known wait ({shown})", hint="train on accounting, which has the starts of jobs"
+            f"{name}: no job has a known wait ({listed})", hint="train on accounting, which has the starts of jobs"
         )
-    ready_s, start, end = (kept[c].fill_null(np.inf).to_numpy() for c in ("ready", "start_s", "end_s"))
+    ready_s, start, end = (rows_kept[c].fill_null(np.inf).to_numpy() for c in ("ready", "start_s", "end_s"))
     leave = np.maximum(np.where(ran_, start, np.where(gone_, end, np.inf)), ready_s)
-    times = kept.select(pl.max_horizontal("submit_s", "start_s", "end_s").max()).item()
+    times = rows_kept.select(pl.max_horizontal("submit_s", "start_s", "end_s").max()).item()
     return WaitLog(
         name=name,
         rows=rows,
@@ -223,7 +223,7 @@ def log_of(
         clock=clock,
         unit=unit,
         counts=counts,
-        width=1 if unit == "nodes" else _width(kept.filter(ran_)),
+        width=1 if unit == "nodes" else _width(rows_kept.filter(ran_)),
     )
 
 

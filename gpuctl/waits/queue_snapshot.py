@@ -1,4 +1,4 @@
-"""What ``squeue --json`` and ``sinfo --json`` tell of a cluster at one instant, as a log of waits takes it."""
+"""The queue and the nodes of a cluster at one instant, from ``squeue --json`` and ``sinfo --json``, as wait-log rows."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _OFF = frozenset(
 """Words of states of nodes that take no jobs, beside DRAIN… and FAIL…; those that only sleep take some."""
 LATER = note("it is to begin later")
 CLOCK_S = 60.0
-"""Clocks that differ by more are said to."""
+"""Clocks that differ by more get a note."""
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class QueuedJob:
 
     Attributes:
         job: its id.
-        reason: why nothing can be said of its wait; `NONE`: it waits for nodes only.
+        reason: why its wait cannot be forecast; `NONE`: it waits for nodes only.
         starts_s: its start as Slurm itself estimates it, since 1970; None: it says none.
-        priority: as Slurm has it; None: it is not told.
+        priority: of Slurm; None: unknown.
         more: further tasks of an array, or parts of a heterogeneous job, that it stands for.
         row: of `Snapshot.jobs`; None: it competes for nothing.
     """
@@ -66,7 +66,7 @@ class Snapshot:
         taken_s: when it was so.
         running: jobs that hold nodes, in the columns of `COLUMNS`.
         waiting: jobs that wait, in the order of the queue's list.
-        told: whether the queue says when it was so; else it is the newest instant in it.
+        dated: whether the queue states its time; if not, `taken_s` is the newest instant in it.
         gpus: of all nodes that are up, 0 where there are none; None: not known.
         nodes: nodes that are up; None: not known.
         cut: arrays that wait of which the queue names only the first tasks.
@@ -75,7 +75,7 @@ class Snapshot:
     taken_s: float
     running: tuple[dict[str, Any], ...]
     waiting: tuple[QueuedJob, ...]
-    told: bool
+    dated: bool
     gpus: float | None = None
     nodes: int | None = None
     cut: int = 0
@@ -112,15 +112,15 @@ def read_snapshot(data: bytes, path: str, taken_s: float | None = None) -> Snaps
         InputError: it is no such text, or it says neither a time nor any instant.
     """
     try:
-        told = json.loads(data)
-        jobs = told["jobs"]
+        document = json.loads(data)
+        jobs = document["jobs"]
         if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
             raise ValueError("jobs is not a list of objects")
-        said = number(told.get("last_update"))
+        updated = number(document.get("last_update"))
         read = [_job(job) for job in jobs]
     except (ValueError, KeyError, TypeError, RecursionError, RowError) as error:
         raise InputError(f"is not a queue: {str(error)[:200]}", path=path, hint=_HINT) from error
-    taken = taken_s if taken_s is not None else said
+    taken = taken_s if taken_s is not None else updated
     if taken is None:
         instants = [s for row, _ in read for s in (row["submit_s"], row["start_s"]) if s is not None]
         if not instants:
@@ -130,7 +130,7 @@ def read_snapshot(data: bytes, path: str, taken_s: float | None = None) -> Snaps
     pending = [(row, raw) for row, raw in read if row["state"] == State.PENDING]
     cut = sum("..." in text(raw, "array_task_string") for _, raw in pending)
     waiting = tuple(_waiting(pending, float(taken)))
-    return Snapshot(float(taken), running, waiting, taken_s is not None or said is not None, cut=cut)
+    return Snapshot(float(taken), running, waiting, taken_s is not None or updated is not None, cut=cut)
 
 
 def _job(job: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -188,31 +188,31 @@ def _waiting(pending: Sequence[tuple[dict[str, Any], dict[str, Any]]], taken_s: 
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    told = list(values)
-    return None if any(value is None for value in told) else sum(value or 0.0 for value in told)
+    document = list(values)
+    return None if any(value is None for value in document) else sum(value or 0.0 for value in document)
 
 
-def _reason(said: str) -> Note:
-    """Why the wait of a job cannot be told, as Slurm's reason for it says."""
-    if said in _ONLY_NODES:
+def _reason(reason: str) -> Note:
+    """Return why the wait of a job cannot be forecast, from the reason that Slurm gives."""
+    if reason in _ONLY_NODES:
         return NONE
-    if said in {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"}:
+    if reason in {"JobHeldUser", "JobHeldAdmin", "JobHoldMaxRequeue"}:
         return note("it is held, and it is not known until when")
-    if said.startswith("Dependency"):
+    if reason.startswith("Dependency"):
         return note("it depends on other jobs, and it is not known when these end")
-    if said == "BeginTime":
+    if reason == "BeginTime":
         return LATER
-    if said.startswith("JobArrayTaskLimit"):
+    if reason.startswith("JobArrayTaskLimit"):
         return note("its array has as many tasks running as it may, and it is not known when these end")
-    if said.startswith(("Assoc", "QOS", "MaxSubmit")) or "Limit" in said:
-        return note("a limit holds it up ({reason}), and limits are not known", reason=untrusted(said))
-    return note("it waits for something else than nodes ({reason})", reason=untrusted(said))
+    if reason.startswith(("Assoc", "QOS", "MaxSubmit")) or "Limit" in reason:
+        return note("a limit holds it up ({reason}), and limits are not known", reason=untrusted(reason))
+    return note("it waits for something other than nodes ({reason})", reason=untrusted(reason))
 
 
-def array_tasks(said: str) -> int:
+def array_tasks(text: str) -> int:
     """How many tasks a text such as ``0-9:2,12%4`` names; 1 for none."""
     count = 0
-    for part in said.partition("%")[0].split(","):
+    for part in text.partition("%")[0].split(","):
         found = _TASKS.fullmatch(part.strip())
         if found is not None:
             first, last, step = (int(word) if word else None for word in found.groups())
@@ -227,8 +227,12 @@ def read_nodes(data: bytes, path: str) -> tuple[float, int]:
         InputError: it is no such text.
     """
     try:
-        told = json.loads(data)
-        rows = told["nodes"] if "nodes" in told else [node for row in told["sinfo"] for node in sinfo_nodes(row)]
+        document = json.loads(data)
+        rows = (
+            document["nodes"]
+            if "nodes" in document
+            else [node for row in document["sinfo"] for node in sinfo_nodes(row)]
+        )
         nodes = {text(node, "name"): node for node in rows}
         gpus, up = 0.0, 0
         for node in nodes.values():
@@ -272,13 +276,13 @@ def merged(accounting: pl.DataFrame, snapshot: Snapshot, zone: str, name: str) -
     newest = accounting.select(pl.max_horizontal(pl.col("submit_s", "start_s", "end_s").fill_nan(None).max())).item()
     late = float(newest or 0.0) - float(taken)
     if abs(float(off or 0.0)) > CLOCK_S or late > CLOCK_S:  # type: ignore[arg-type]
-        told = (
+        document = (
             f"the same jobs were submitted {abs(float(off)):.0f} s apart by accounting and by the queue"  # type: ignore[arg-type]
             if abs(float(off or 0.0)) > CLOCK_S  # type: ignore[arg-type]
             else f"accounting goes on for {late:.0f} s after the queue was taken"
         )
         raise InputError(
-            f"{name}: clocks differ: {told}", hint="name the zone of the accounting's times with --timezone"
+            f"{name}: clocks differ: {document}", hint="name the zone of the accounting's times with --timezone"
         )
     known = pl.col("job").is_in(ids)
     open_ = pl.col("end_s").fill_nan(None).is_null()
@@ -291,7 +295,7 @@ def merged(accounting: pl.DataFrame, snapshot: Snapshot, zone: str, name: str) -
     if late < -86_400:
         notes.append(note("Accounting ends {h:,} hour{h||s} before the queue was taken: what ran since is not known.",
                           h=round(-late / 3600)))  # fmt: skip
-    if not snapshot.told:
+    if not snapshot.dated:
         notes.append(note("The queue does not say when it was so: its newest instant is taken."))
     kept = accounting.filter(~known & ~open_)
     columns = [c for c in COLUMNS if c in kept.columns]

@@ -71,7 +71,7 @@ def fit(log: WaitLog, seen: Singles, names: Sequence[str], cut: float, fewest: i
 def by_part(
     log: WaitLog, seen: Singles, fitted: Sequence[Shares | None], cuts: Sequence[float], end: float = np.inf
 ) -> Floats:
-    """What trees say of a log's jobs, those of each part by trees of their own [jobs, levels]; NaN: none says anything.
+    """Forecast the run times of a log's jobs, each part by trees of its own [jobs, levels]; NaN: no forecast.
 
     Args:
         log: of the cluster.
@@ -80,68 +80,68 @@ def by_part(
         cuts: from which second on each answers, ascending.
         end: from which second on none does.
     """
-    said = nothing(log.ready_s.size)
+    run_curves = nothing(log.ready_s.size)
     for shares, first, last in zip(fitted, cuts, [*cuts[1:], end], strict=True):
         part = (log.ready_s >= first) & (log.ready_s < last)
         if shares is not None and part.any():
-            said[part] = shares.answer(seen[part])
-    return said
+            run_curves[part] = shares.answer(seen[part])
+    return run_curves
 
 
-def of_asked(shares: Shares | None, log: WaitLog, asked: WaitQueries | None = None) -> tuple[Floats, Floats]:
-    """What trees say of the jobs of a log that may matter, and of jobs that come to it.
+def for_queries(shares: Shares | None, log: WaitLog, queries: WaitQueries | None = None) -> tuple[Floats, Floats]:
+    """Forecast run times of the jobs of a log that matter, and of queries.
 
     Args:
-        shares: fitted on earlier jobs; None: nothing is said.
+        shares: fitted on earlier jobs; None: no forecast.
         log: of the cluster.
-        asked: the jobs that come; None: none.
+        queries: the jobs that come; None: none.
 
     Returns:
         `limit_share.LEVELS` of the logarithm of the share of its limit that each uses up [jobs, levels], [asks, levels]
-        NaN: nothing is said.
+        NaN: no forecast.
     """
-    jobs, asks = log.ready_s.size, 0 if asked is None else asked.ready_s.size
+    jobs, asks = log.ready_s.size, 0 if queries is None else queries.ready_s.size
     if shares is None:
         return nothing(jobs), nothing(asks)
     rows = rows_of(log)
     place = np.arange(jobs)
-    if asked is not None:
-        new = asked.rows.select(log.rows.columns).with_columns(
-            submit_s=asked.ready_s, end_s=pl.lit(np.nan), run_s=pl.lit(np.nan), known=pl.lit(value=False)
+    if queries is not None:
+        new = queries.rows.select(log.rows.columns).with_columns(
+            submit_s=queries.ready_s, end_s=pl.lit(np.nan), run_s=pl.lit(np.nan), known=pl.lit(value=False)
         )
-        order = np.argsort(np.concatenate([log.ready_s, asked.ready_s]), kind="stable")
+        order = np.argsort(np.concatenate([log.ready_s, queries.ready_s]), kind="stable")
         rows = pl.concat([rows, new.select(rows.columns)])[order.tolist()]
         place = np.empty(order.size, np.int64)
         place[order] = np.arange(order.size)
-    now = log.taken_s if asked is None or not asks else float(asked.ready_s[0])
+    now = log.taken_s if queries is None or not asks else float(queries.ready_s[0])
     matter = np.ones(place.size, np.bool_)
     matter[:jobs] = (log.end_s >= now) | (log.ready_s >= now - LOOKED_BACK_S)
-    said = nothing(place.size)
-    said[matter] = shares.answer(limit_share.seen(rows, shares.features)[place[matter]])
-    return said[:jobs], said[jobs:]
+    run_curves = nothing(place.size)
+    run_curves[matter] = shares.answer(limit_share.seen(rows, shares.features)[place[matter]])
+    return run_curves[:jobs], run_curves[jobs:]
 
 
-def hold(log: WaitLog, said: Floats) -> bool:
-    """Whether trees tell the run times of the jobs that ended last at least as well as the past did when each came.
+def hold(log: WaitLog, run_curves: Floats) -> bool:
+    """Return whether trees forecast run times of the latest jobs at least as well as past jobs did.
 
-    A model may be asked about another cluster, or long after it was trained; the past follows what runs now.
+    A model may be used on another cluster, or long after its training; past jobs follow what runs now.
 
     Args:
         log: of the cluster, up to now.
-        said: what trees say of its jobs, as `of_asked` has it.
+        run_curves: run times of its jobs by trees, see `for_queries`.
     """
     ended = np.flatnonzero(_ended(log))
     if ended.size < FEWEST_LATEST:
         return True
     ended = ended[np.argsort(log.end_s[ended], kind="stable")]
     latest = np.arange(max(ended.size - LATEST, 0), ended.size)
-    latest = latest[np.isfinite(said[ended[latest]]).all(axis=1)]
+    latest = latest[np.isfinite(run_curves[ended[latest]]).all(axis=1)]
     if not latest.size:
         return True
     came = limit_share.share(_run_s(log, ended), features.limits(log.rows)[ended])
     users, before = log.rows["user"].to_numpy()[ended], np.searchsorted(log.end_s[ended], log.ready_s[ended])
     past = [np.quantile(_drawn(came, users, k, before[k]), limit_share.LEVELS) for k in latest.tolist()]
-    return _loss(said[ended[latest]], came[latest]) <= _loss(np.stack(past), came[latest])
+    return _loss(run_curves[ended[latest]], came[latest]) <= _loss(np.stack(past), came[latest])
 
 
 def _drawn(came: Floats, users: NDArray[Any], k: int, before: int) -> Floats:
@@ -152,13 +152,13 @@ def _drawn(came: Floats, users: NDArray[Any], k: int, before: int) -> Floats:
     return came[own] if own.size >= FEWEST_OF_USER else came[max(before - POOL, 0) : before]
 
 
-def _loss(said: Floats, came: Floats) -> float:
+def _loss(run_curves: Floats, came: Floats) -> float:
     """Quantile loss over `limit_share.LEVELS` [jobs, levels], where this came of them [jobs]."""
-    return sum(scores.pinball(said[:, k], came, level) for k, level in enumerate(limit_share.LEVELS))
+    return sum(scores.pinball(run_curves[:, k], came, level) for k, level in enumerate(limit_share.LEVELS))
 
 
 def nothing(jobs: int) -> Floats:
-    """What is said of so many jobs where no trees are asked."""
+    """Return the curves of `jobs` jobs without a forecast: NaN."""
     return np.full((jobs, len(limit_share.LEVELS)), np.nan)
 
 

@@ -34,9 +34,9 @@ MEASURES = {
 }  # fmt: skip
 
 
-def pinball(said: Floats, wait_s: Floats, level: float) -> float:
+def pinball(forecast_s: Floats, wait_s: Floats, level: float) -> float:
     """Mean pinball loss of answers at one level, s."""
-    over = wait_s - said
+    over = wait_s - forecast_s
     return float(np.maximum(level * over, (level - 1) * over).mean())
 
 
@@ -59,9 +59,9 @@ def load_levels(load: Floats) -> Ints:
     return place * len(LOADS) // max(load.size, 1)
 
 
-def forecast_classes(said: Floats) -> Ints:
-    """Which of `FORECASTS` each job belongs to, by what is said of it [jobs, levels or 1]."""
-    middle = said[:, 0] if said.shape[1] == 1 else said[:, ANSWERED.index(0.5)]
+def forecast_classes(forecast_s: Floats) -> Ints:
+    """Which of `FORECASTS` each job belongs to, by its forecast [jobs, levels or 1]."""
+    middle = forecast_s[:, 0] if forecast_s.shape[1] == 1 else forecast_s[:, ANSWERED.index(0.5)]
     return np.searchsorted(np.array(_CLASSES_S), middle, side="right")
 
 
@@ -71,17 +71,21 @@ def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.Dat
     Columns are ``predictor``, ``load``, ``forecast``, ``jobs`` and `MEASURES`; load or forecast is ``all``. Jobs that
     one of them has no answer for are scored for none, so that all stand for the same jobs.
     """
-    all_told = np.logical_and.reduce([~np.isnan(each[:, 0]) for each in answers.values()])
+    all_answered = np.logical_and.reduce([~np.isnan(each[:, 0]) for each in answers.values()])
     third = load_levels(load)
     rows = []
-    for name, said in answers.items():
+    for name, forecast_s in answers.items():
         for level in ("all", *LOADS):
-            mask = all_told if level == "all" else all_told & (third == LOADS.index(level))
-            rows.append({"predictor": name, "load": level, "forecast": "all", **_measured(said[mask], wait_s[mask])})
-        of = forecast_classes(said)
+            mask = all_answered if level == "all" else all_answered & (third == LOADS.index(level))
+            rows.append(
+                {"predictor": name, "load": level, "forecast": "all", **_measured(forecast_s[mask], wait_s[mask])}
+            )
+        of = forecast_classes(forecast_s)
         for k, forecast in enumerate(FORECASTS):
-            mask = all_told & (of == k)
-            rows.append({"predictor": name, "load": "all", "forecast": forecast, **_measured(said[mask], wait_s[mask])})
+            mask = all_answered & (of == k)
+            rows.append(
+                {"predictor": name, "load": "all", "forecast": forecast, **_measured(forecast_s[mask], wait_s[mask])}
+            )
     types = {
         "predictor": pl.String,
         "load": pl.String,
@@ -92,12 +96,12 @@ def table(answers: Mapping[str, Floats], wait_s: Floats, load: Floats) -> pl.Dat
     return pl.DataFrame(rows, schema=types)
 
 
-def by_queue(said: Floats, wait_s: Floats, queue: list[str]) -> pl.DataFrame:
+def by_queue(forecast_s: Floats, wait_s: Floats, queue: list[str]) -> pl.DataFrame:
     """One row a queue: ``queue``, ``jobs``, `MEASURES` of one forecaster, and the interval of its coverage."""
     names = np.array(queue, dtype=object)
     rows = []
     for name in sorted(set(queue)):
-        own = _measured(said[names == name], wait_s[names == name])
+        own = _measured(forecast_s[names == name], wait_s[names == name])
         ends = wilson(own["coverage_pct"], int(own["jobs"] or 0))
         rows.append({"queue": name, **own, **dict(zip(INTERVAL, ends, strict=True))})
     numbers = dict.fromkeys((*MEASURES, *INTERVAL), pl.Float64)
@@ -117,35 +121,35 @@ def wilson(share_pct: float | None, count: int) -> tuple[float | None, float | N
     return 100 * (middle - half), 100 * (middle + half)
 
 
-def held(said: Floats, wait_s: Floats, load: Floats) -> pl.DataFrame:
+def held(forecast_s: Floats, wait_s: Floats, load: Floats) -> pl.DataFrame:
     """What each level promised and held, % of the waits: the columns of the table ``wait_calibration``."""
     third = load_levels(load)
     rows = []
     for level in ("all", *LOADS):
         mask = np.ones(load.size, bool) if level == "all" else third == LOADS.index(level)
         for k, share in enumerate(ANSWERED):
-            strictly = 100 * float((wait_s[mask] < said[mask, k]).mean())
-            up_to = 100 * float((wait_s[mask] <= said[mask, k]).mean())
+            strictly = 100 * float((wait_s[mask] < forecast_s[mask, k]).mean())
+            up_to = 100 * float((wait_s[mask] <= forecast_s[mask, k]).mean())
             rows.append((level, 100 * share, (strictly + up_to) / 2, strictly, up_to))
     numbers = dict.fromkeys(("promised_pct", "held_pct", "below_pct", "up_to_pct"), pl.Float64)
     columns = {"load": pl.String, **numbers}
     return pl.DataFrame(rows, schema=columns, orient="row")
 
 
-def _measured(said: Floats, wait_s: Floats) -> dict[str, float | int | None]:
+def _measured(forecast_s: Floats, wait_s: Floats) -> dict[str, float | int | None]:
     if not wait_s.size:
         return {"jobs": 0}
-    one = said.shape[1] == 1
-    middle = said[:, 0] if one else said[:, ANSWERED.index(0.5)]
+    one = forecast_s.shape[1] == 1
+    middle = forecast_s[:, 0] if one else forecast_s[:, ANSWERED.index(0.5)]
     found: dict[str, float | int | None] = {
-        "jobs": wait_s.size, "pinball_s": pinball(middle, wait_s, 0.5), "crps_s": crps(said, wait_s),
+        "jobs": wait_s.size, "pinball_s": pinball(middle, wait_s, 0.5), "crps_s": crps(forecast_s, wait_s),
         "median_s": float(np.median(wait_s)),
     }  # fmt: skip
     if one:
         return found
-    below, above = wait_s < said[:, 0], wait_s > said[:, -1]
+    below, above = wait_s < forecast_s[:, 0], wait_s > forecast_s[:, -1]
     shares = {"below_pct": below, "above_pct": above, "coverage_pct": ~(below | above)}
     return found | {
         **{name: 100 * float(mask.mean()) for name, mask in shares.items()},
-        "width_s": float(np.median(said[:, -1] - said[:, 0])),
+        "width_s": float(np.median(forecast_s[:, -1] - forecast_s[:, 0])),
     }

@@ -69,7 +69,7 @@ class Forecasts:
 
 
 def of_waiting(
-    log: WaitLog, conf: Sequence[Path], order: str, said: Floats | None = None, count: int = forward.SAMPLES
+    log: WaitLog, conf: Sequence[Path], order: str, run_curves: Floats | None = None, count: int = forward.SAMPLES
 ) -> Forecasts:
     """Simulated waits, from the log's last instant on, of all that wait then, by a site's configuration.
 
@@ -77,7 +77,7 @@ def of_waiting(
         log: of the cluster.
         conf: files and directories of the configuration.
         order: of the queue in `forward.of_waiting`; it bears on nothing here.
-        said: what trees say of run times of the log's jobs; None: they are drawn from the past alone.
+        run_curves: run times of the log's jobs by trees; None: run times are drawn from the past alone.
         count: simulations.
 
     Raises:
@@ -86,7 +86,7 @@ def of_waiting(
     """
     if split := next((path for path in conf if os.pathsep in str(path)), None):
         raise UsageError(f"--slurm-conf {split}: a path with {os.pathsep!r} in it cannot be split")
-    queue = forward.at_end(log, order, said)
+    queue = forward.at_end(log, order, run_curves)
     runs = np.flatnonzero(log.started & (log.end_s > log.taken_s))
     waits = np.flatnonzero(~log.started & np.isinf(log.leave_s) & (log.ready_s <= log.taken_s))
     waits = waits[features.sizes(log.rows)[waits] > 0]
@@ -201,7 +201,7 @@ class _World:
         return np.concatenate(found), np.concatenate(when)
 
     def _run(self, number: int, job: int, kind: int) -> float:
-        """How long a job that waits or comes runs; the others are told elsewhere, or never start."""
+        """Return the run time of a job that waits or arrives; other jobs have it already, or never start."""
         limit = float(self.queue.limit[job])
         if kind in {1, 3} or number < 0:
             return limit

@@ -27,12 +27,12 @@ HOUR_S, DAY_S = 3600.0, 86_400.0
 @inner
 def _learn(means, row, wait):  # type: ignore[no-untyped-def]
     """Let a group know of a wait: the last one, and two running means of log(1 + seconds)."""
-    said = np.log(1.0 + max(wait, 0.0))
+    log_wait = np.log(1.0 + max(wait, 0.0))
     if means[row, 0] < 0:
-        means[row, 1] = means[row, 2] = said
-    means[row, 0] = said
-    means[row, 1] += FAST * (said - means[row, 1])
-    means[row, 2] += SLOW * (said - means[row, 2])
+        means[row, 1] = means[row, 2] = log_wait
+    means[row, 0] = log_wait
+    means[row, 1] += FAST * (log_wait - means[row, 1])
+    means[row, 2] += SLOW * (log_wait - means[row, 2])
 
 
 @inner
@@ -66,7 +66,7 @@ def _queue(now, line, length, gone, ready, size, limit, queue, user, own, out): 
 
 @inner
 def _running(now, held, count, leave, size, limit, queue, user, own, most, until, nodes, slots, out):  # type: ignore[no-untyped-def]
-    """Write what runs, what is free, and what will be as the limits tell; fill the slots of a plan."""
+    """Write what runs, what is free, and what will be by their limits; fill the slots of a plan."""
     for k in range(count):
         j = held[k]
         left = max(leave[j] + limit[j] - now, 0.0)

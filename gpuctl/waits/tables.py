@@ -55,7 +55,7 @@ def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -
 def settings(trained: TrainedModel) -> dict[str, Note]:
     """The choices that shape the figures; words and dates of ours."""
     cuts = ", ".join(_date(cut) for cut in trained.cut_s)
-    told = {
+    texts = {
         "wait": "from when a job can first start to its start; of jobs that started",
         "size": trained.log.unit,
         "answers where the queue is known": trained.model.method,
@@ -68,7 +68,7 @@ def settings(trained: TrainedModel) -> dict[str, Note]:
         "simulated": "{simulated:,} of those; {order:,} to choose the order of the queue".format(**trained.sizes),
         "interval": "10 % to 90 % quantile",
     }
-    return {name: literal(text) for name, text in told.items()}
+    return {name: literal(text) for name, text in texts.items()}
 
 
 def _limits(trained: TrainedModel) -> str:
@@ -88,10 +88,10 @@ RUN_TIMES = (
 
 def _run_times(trained: TrainedModel) -> str:
     past, trees = trained.run_error_s
-    told = RUN_TIMES[trained.model.run_times is not None]
+    texts = RUN_TIMES[trained.model.run_times is not None]
     if trees == float("inf"):
-        return f"{told}; too few jobs for trees"
-    return f"{told}; pinball loss on the second part {past:,.0f} s from the past, {trees:,.0f} s by trees"
+        return f"{texts}; too few jobs for trees"
+    return f"{texts}; pinball loss on the second part {past:,.0f} s from the past, {trees:,.0f} s by trees"
 
 
 def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any]:
@@ -169,7 +169,7 @@ PREDICTIONS = (
         Column(name, "s", f"{100 * level:.0f} % of such jobs wait no longer.")
         for name, level in TOLD.items()
     ),
-    Column("waited_s", "s", "How long it has waited already, part of the quantiles; empty: asked about as it comes."),
+    Column("waited_s", "s", "Time waited so far, part of the quantiles; empty: forecast at arrival."),
     Column("slurm_s", "s", "Its wait as Slurm itself estimates it (squeue --start); empty: it says none."),
     Column("method", "-", "blend, boosted, simulated, bound: from the queue as it was when it came; job-only: from the "
            "job alone; none: no answer."),
@@ -184,9 +184,9 @@ def _scored(trained: TrainedModel) -> pl.DataFrame:
 
 def _own(trained: TrainedModel) -> tuple[np.ndarray[Any, Any], pl.DataFrame]:
     """What the model's method says of the jobs scored, and those jobs; without those that it has no answer for."""
-    said = trained.answers[trained.model.method]
-    told = ~np.isnan(said[:, 0])
-    return said[told], trained.tested.filter(pl.Series(told))
+    forecast_s = trained.answers[trained.model.method]
+    texts = ~np.isnan(forecast_s[:, 0])
+    return forecast_s[texts], trained.tested.filter(pl.Series(texts))
 
 
 def _tested(trained: TrainedModel) -> Note:
@@ -215,7 +215,7 @@ def _scores(trained: TrainedModel) -> ResultTable:
 
 
 def _calibration(trained: TrainedModel) -> ResultTable:
-    said, tested = _own(trained)
+    forecast_s, tested = _own(trained)
     return ResultTable(
         name="wait_calibration",
         section=SECTION,
@@ -230,7 +230,7 @@ def _calibration(trained: TrainedModel) -> ResultTable:
             Column("below_pct", "%", "Jobs that waited less."),
             Column("up_to_pct", "%", "Jobs that waited no longer."),
         ),
-        frame=scores.held(said, tested["wait_s"].to_numpy(), tested["load"].to_numpy()),
+        frame=scores.held(forecast_s, tested["wait_s"].to_numpy(), tested["load"].to_numpy()),
         detail=True,
         charts=(
             "bands name=chart-wait-calibration x=promised_pct y=held_pct,below_pct,up_to_pct series=load lead=yes "
@@ -240,7 +240,7 @@ def _calibration(trained: TrainedModel) -> ResultTable:
 
 
 def _by_queue(trained: TrainedModel) -> ResultTable:
-    said, tested = _own(trained)
+    forecast_s, tested = _own(trained)
     return ResultTable(
         name="wait_by_queue",
         section=SECTION,
@@ -257,7 +257,7 @@ def _by_queue(trained: TrainedModel) -> ResultTable:
             ),
             Column("coverage_high_pct", "%", "Upper end of it."),
         ),
-        frame=scores.by_queue(said, tested["wait_s"].to_numpy(), tested["queue"].to_list()).select(
+        frame=scores.by_queue(forecast_s, tested["wait_s"].to_numpy(), tested["queue"].to_list()).select(
             "queue", "jobs", *scores.MEASURES, *scores.INTERVAL
         ),
         charts=(

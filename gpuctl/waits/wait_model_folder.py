@@ -107,8 +107,8 @@ def load(path: Path) -> learn.Model:
 
 def _names_features(names: Any) -> bool:
     known = history.described()
-    told = isinstance(names, list) and all(isinstance(name, str) and name in known for name in names)
-    return told and len(set(names)) == len(names)
+    valid = isinstance(names, list) and all(isinstance(name, str) and name in known for name in names)
+    return valid and len(set(names)) == len(names)
 
 
 def _run_times(level: float) -> str:
@@ -116,7 +116,7 @@ def _run_times(level: float) -> str:
 
 
 def _shares(folder: Folder, names: list[str]) -> limit_share.Shares | None:
-    """Trees that tell run times; None: there are none, these are drawn from the past alone."""
+    """Trees that forecast run times; None: run times are drawn from the past alone."""
     if not names:
         return None
     files = tuple(map(_run_times, limit_share.LEVELS))

@@ -95,4 +95,4 @@ def test_a_job_of_the_log_and_the_same_one_asked_about_see_the_same() -> None:
     log = log_of("made up", made_up(4))
     asked = features.WaitQueries(log.rows[40:41], log.ready_s[40:41], np.array([40]))
     with interpreted():
-        assert np.array_equal(features.of_asked(log, asked), features.of_log(log)[40:41], equal_nan=True)
+        assert np.array_equal(features.for_queries(log, asked), features.of_log(log)[40:41], equal_nan=True)

@@ -139,7 +139,7 @@ def test_no_user_runs_more_jobs_at_once_than_any_has_where_three_have_come_to_as
         log = log_of("made up", jobs, taken_s=7002.0)
         one = log.rows.filter(job="e1").with_columns(user=pl.lit(user))
         with interpreted():
-            samples, plan = forward.of_asked(
+            samples, plan = forward.for_queries(
                 log, WaitQueries(one, np.array([7002.0]), np.array([log.ready_s.size])), "age"
             )
         return float(samples.min()), float(plan[0])

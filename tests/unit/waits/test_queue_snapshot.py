@@ -23,7 +23,7 @@ def recorded(root: Path, name: str) -> bytes:
 def test_a_recorded_queue(root: Path) -> None:
     found = queue_snapshot.read_snapshot(recorded(root, "squeue.json"), "squeue.json")
     # 22.05 does not say when: the newest instant of any job is taken, and that is told
-    assert not found.told
+    assert not found.dated
     assert found.taken_s == 1_795_417_080
     runs = {row["job"]: (row["gpus"], row["nodes"], row["time_limit_s"]) for row in found.running}
     assert set(runs) == {"1", "2", "8", "6", "7", "9"}
