@@ -164,7 +164,7 @@ def log_share_used(s, job, least, x):  # type: ignore[no-untyped-def]
 def run_of(s, job, elapsed, x):  # type: ignore[no-untyped-def]
     """How long a job runs, s, given that it has run for so long: a share of its limit.
 
-    Half of them are drawn from the forecast of trees, if there is one; the others from its user's past, or from all jobs.
+    Half are drawn from the forecast of trees, if there is one; the others from the past of its user or of all jobs.
 
     Args:
         s: the queue.

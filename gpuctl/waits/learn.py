@@ -262,8 +262,8 @@ class Runs:
     """What tells run times to simulations: trees, by part, or nothing.
 
     Attributes:
-        run_curves: `limit_share.LEVELS` of each job, by trees that knew nothing of it [jobs, levels]; None: not by trees.
-        names: of what trees look at.
+        run_curves: `limit_share.LEVELS` of each job, by trees not fitted on it [jobs, levels]; None: not by trees.
+        names: of the features of the trees.
         seen: what that is of each job.
         error: of the simulations' medians on some jobs of the second part, s: without trees, and with them.
         tried: how many jobs these are.

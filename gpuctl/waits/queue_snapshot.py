@@ -1,4 +1,4 @@
-"""The queue and the nodes of a cluster at one instant, from ``squeue --json`` and ``sinfo --json``, as wait-log rows."""
+"""The queue and the nodes of one instant, from ``squeue --json`` and ``sinfo --json``, as wait-log rows."""
 
 from __future__ import annotations
 
