@@ -8,9 +8,13 @@ import numpy as np
 import pytest
 
 from gpuctl.core.errors import InputError
+from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.transforms import bootstrap, scale_load
 from gpuctl.replay.models.deadlines import deadlines, derived
+from gpuctl.replay.run import replay
+from tests.elasticflow_reference import Elastic
+from tests.elasticflow_reference import replay as slow
 from tests.unit.replay.policies.test_scores import simulation
 
 if TYPE_CHECKING:
@@ -29,6 +33,57 @@ def test_edf_by_hand(tmp_path: Path) -> None:
     assert jobs["end_s"].to_list() == [120, 30, 40]
     assert jobs["preemptions"].to_list() == [1, 0, 0]
     assert one.policy.oracle is False
+
+
+ELASTIC = "job_id,submit_time,duration,num_gpus,max_gpus,alpha,deadline"
+
+
+def elastic(path: Path, rows: list[str], **params: str) -> tuple[list[float | None], dict[str, float]]:
+    """Ends of jobs under elasticflow on four GPUs, and what it counts."""
+    path.write_text("\n".join([ELASTIC, *rows]))
+    workload = read_jobs(path)
+    policy = ("elasticflow", params)
+    (outcome,) = replay(workload, parse_cluster("pool:4", workload), [policy], own_speeds=True, processes=1)
+    return outcome.jobs["end_s"].to_list(), dict(outcome.counts)
+
+
+def test_shares_and_leftovers(tmp_path: Path) -> None:
+    # b's ceiling is 2, a's is 1; a's next level costs the one GPU left: both on 2
+    rows = ["a,0,600,1,4,0,600", "b,0,600,1,4,0,300"]
+    assert elastic(tmp_path / "jobs.csv", rows) == ([300, 300], {"deadlines_met": 2, "jobs_declined": 0})
+    # without leftovers for those that have some: a on 1 until 300, then it needs 1 for the 300 s left
+    assert elastic(tmp_path / "jobs.csv", rows, grow="false")[0] == [600, 300]
+
+
+def test_a_deadline_that_others_leave_no_room_for_is_declined(tmp_path: Path) -> None:
+    # at 60 c would take 4 GPUs for 3 slots, and b's 480 s left would have one; d gets the GPU that is left
+    rows = ["a,0,600,1,4,0,600", "b,0,600,1,4,0,300", "c,30,600,1,4,0,240", "d,30,600,1,4,0,"]
+    assert elastic(tmp_path / "jobs.csv", rows) == ([420, 300, None, 450], {"deadlines_met": 2, "jobs_declined": 1})
+    ends, _ = elastic(tmp_path / "jobs.csv", rows, admit="2")
+    assert None not in ends
+
+
+def test_more_than_the_gang_where_the_deadline_needs_it(tmp_path: Path) -> None:
+    # speeds of a 5/8, 1, 10/7: 8 slots need a ceiling of 4 until 300, then 2; b has 2 from 300 on
+    rows = ["a,0,600,2,4,.25,500", "b,0,300,1,2,.25,"]
+    assert elastic(tmp_path / "jobs.csv", rows)[0] == pytest.approx([471.429, 487.5], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_as_the_slow_reference_does(seed: int, tmp_path: Path) -> None:
+    draw = np.random.default_rng(seed)
+    jobs = []
+    for k in range(40):
+        submit, seconds = int(draw.integers(0, 2000)), int(draw.integers(1, 900))
+        gang, alpha = int(draw.choice([1, 1, 2, 4])), float(draw.choice([0, 0.1, 0.3]))
+        jobs.append(Elastic(k, submit, seconds, gang, 4, alpha, submit + seconds * 3 + 60))
+    rows = [f"j{j.line},{j.submit},{j.left},{j.gang},{j.most},{j.alpha},{j.deadline}" for j in jobs]
+    ends, counts = elastic(tmp_path / "jobs.csv", rows)
+    jobs.sort(key=lambda job: (job.submit, job.line))
+    wanted = slow(jobs, 4)
+    assert ends == [None if end is None else pytest.approx(end, abs=1e-6) for end in wanted]
+    assert counts["jobs_declined"] == wanted.count(None) > 0
+    assert counts["deadlines_met"] == sum(job.end is not None and job.end <= job.deadline for job in jobs)
 
 
 def test_deadlines_move_with_submissions(tmp_path: Path) -> None:
