@@ -73,7 +73,7 @@ def tree(
         wanted = Models(rates=source.rates, **models)
         simulation = start_simulation(source.workload, source.cluster, names[0], wanted, skip_unplaceable=skip)
         found = imitation.watch(
-            simulation, preempts=preempts, tell=lambda done, size: bar.at(f"{teacher}: jobs", done, size)
+            simulation, preempts=preempts, progress=lambda done, size: bar.at(f"{teacher}: jobs", done, size)
         )
     learnt, tested = imitation.split(found, test_share)
     made = imitation.distil(learnt, depth=depth, leaf=leaf, leaves=leaves)

@@ -92,14 +92,14 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             from gpuctl.research.accel import ddpg
 
             about, files, cpu_s = ddpg.train(
-                machine, some, generations or ddpg.rounds_of(minutes), seed, tables, kept=checkpoint,
-                tell=lambda done, of: bar.at("training", done, of),
+                machine, some, generations or ddpg.rounds_of(minutes), seed, tables, checkpoint=checkpoint,
+                progress=lambda done, of: bar.at("training", done, of),
             )  # fmt: skip
         else:
             count = generations or max(1, round(minutes * training.GENERATIONS_A_MINUTE))
             about, files, cpu_s = training.train(
-                machine, training.Lesson(some, count, seed), kept=checkpoint,
-                tell=lambda done, of: bar.at("training", done, of),
+                machine, training.Lesson(some, count, seed), checkpoint=checkpoint,
+                progress=lambda done, of: bar.at("training", done, of),
             )  # fmt: skip
     card.save_folder(model, training.KIND, about, files)
     message(f"trained for {cpu_s:.0f} s of CPU", quiet=given.quiet)

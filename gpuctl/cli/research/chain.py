@@ -235,7 +235,7 @@ def train(
     )  # fmt: skip
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
         _announce(bar, given, OF_POLICIES)
-        about, files = of_model.train(log, evaluation, bar.at, net=net, kept=checkpoint)
+        about, files = of_model.train(log, evaluation, bar.at, net=net, checkpoint=checkpoint)
     about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
     card.save_folder(model, of_model.KIND, about, files)
     tell_written((model,), given)

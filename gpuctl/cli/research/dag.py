@@ -165,7 +165,7 @@ def simulate(
         for one in policies:
             outcomes[one.name] = of_jobs.simulate(
                 jobs, one, executors=executors, delay_ms=delay, logged=log is not None,
-                tell=lambda done, name=one.name: bar.at(f"{name}: jobs", done, len(jobs)),  # type: ignore[misc]
+                progress=lambda done, name=one.name: bar.at(f"{name}: jobs", done, len(jobs)),  # type: ignore[misc]
             )  # fmt: skip
     if log is not None:
         from gpuctl.core.file_io import write_atomically

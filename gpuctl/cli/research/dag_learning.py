@@ -108,7 +108,7 @@ def distil(
         made = training.run(asked, wanted, paths or [], bar.at)
     training.save(model, asked, made)
     result = tables.distilled(
-        asked, made.rounds, made.fidelity, made.rules, training=made.told, command=command_line(),
+        asked, made.rounds, made.fidelity, made.rules, training=made.description, command=command_line(),
         cpu_s=time.process_time() - begun,
     )  # fmt: skip
     print_answer(result, shape, answer, table, given, also=(model,))

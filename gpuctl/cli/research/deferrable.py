@@ -161,7 +161,7 @@ def simulate(
         raise InputError("no such file or directory", path=str(capacity), hint="name what deferrable convert wrote")
     case = read_case(capacity, jobs, season)
     with command.progress() as bar:
-        ran = run(case, policies, evict.value, limit_s=time_limit, tell=bar.at)
+        ran = run(case, policies, evict.value, limit_s=time_limit, progress=bar.at)
     name = capacity.resolve().name if capacity.is_dir() else capacity.name
     result = tables.result(case, ran, evict.value, name, command_line())
     _print(result, command)
@@ -282,10 +282,10 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             from gpuctl.research.deferrable import ppo_training
 
             tasks = (aux or Aux.ALL).value
-            fitted = ppo_training.train(lessons, minutes, tasks, seed, kept=checkpoint, tell=tell)
+            fitted = ppo_training.train(lessons, minutes, tasks, seed, checkpoint=checkpoint, progress=tell)
             saved = ppo_training.about(fitted, lessons, minutes, seed, tasks)
         else:
-            fitted = training.train(lessons, minutes, seed, kept=checkpoint, tell=tell)
+            fitted = training.train(lessons, minutes, seed, checkpoint=checkpoint, progress=tell)
             saved = training.about(fitted, lessons, minutes, seed)
     card.save_folder(model, KIND, *saved)
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]

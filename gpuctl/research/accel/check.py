@@ -111,7 +111,7 @@ def _unlike_published(costs: Costs) -> list[str]:
     found = []
     for model, published in PUBLISHED.items():
         for field, value, unit in zip(("macs", "weight_bytes"), published, (1e9, 1e6), strict=True):
-            ours = float(costs.extra[field][model][:, 0].sum() / unit)
-            if abs(ours / value - 1) > NEAR:
-                found.append(f"{model}: {field} {ours:.3f}, published {value:g}")
+            computed = float(costs.extra[field][model][:, 0].sum() / unit)
+            if abs(computed / value - 1) > NEAR:
+                found.append(f"{model}: {field} {computed:.3f}, published {value:g}")
     return found

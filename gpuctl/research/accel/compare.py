@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from gpuctl.research.accel.requests import Requests
     from gpuctl.research.accel.simulate import Outcome, Rules
 
-    Tell = Callable[[str, int, int], None]
+    Progress = Callable[[str, int, int], None]
 
 LEARNED = "relmas:"
 GENETIC, EXHAUSTIVE = "genetic", "exhaustive"
@@ -49,32 +49,32 @@ def loaded(names: Sequence[str], machine: Machine) -> tuple[dict[str, Policy], l
         InputError: a model cannot be read, or is for another number of sub-accelerators.
     """
     found: dict[str, Policy] = {}
-    told: list[Note] = []
+    notes: list[Note] = []
     for name in names:
         if name.startswith(LEARNED):
             path = Path(name.removeprefix(LEARNED))
             found[name], about = saved.load(path, name, len(machine.system.kinds))
-            told += strangers(path, about, machine)
+            notes += strangers(path, about, machine)
         elif name not in {GENETIC, EXHAUSTIVE}:
             found[name] = policies.rule(name)
-    return found, told
+    return found, notes
 
 
 def strangers(path: Path, about: dict[str, Any], machine: Machine) -> list[Note]:
     """What a model was trained for that is not what it is used for."""
-    told = []
+    notes = []
     system = about.get("system")
     if isinstance(system, str) and system != machine.system.plain:
-        told.append(note("{model} was trained for another system: {kinds}.", model=NamedValue("path", str(path)),
+        notes.append(note("{model} was trained for another system: {kinds}.", model=NamedValue("path", str(path)),
                          kinds=NamedValue("value", system[:200])))  # fmt: skip
     if isinstance(about.get("costs"), str) and about["costs"] != machine.digest:
-        told.append(note("{model} was trained with another table of costs.", model=NamedValue("path", str(path))))
-    return told
+        notes.append(note("{model} was trained with another table of costs.", model=NamedValue("path", str(path))))
+    return notes
 
 
 def run(  # noqa: PLR0917
     names: Sequence[str], found: dict[str, Policy], machine: Machine, requests: Requests, rules: Rules,
-    tell: Tell = lambda *_: None,
+    progress: Progress = lambda *_: None,
 ) -> list[Outcome]:  # fmt: skip
     """What comes of requests under each policy.
 
@@ -84,7 +84,7 @@ def run(  # noqa: PLR0917
         machine: on which.
         requests: that are simulated.
         rules: that hold.
-        tell: called with what is under way, how much of it is done, of how much.
+        progress: called with what is under way, how much of it is done, of how much.
 
     Raises:
         UsageError: exhaustive is asked for a case that is not tiny.
@@ -92,10 +92,10 @@ def run(  # noqa: PLR0917
     warm_up(machine, requests, policies.rule(policies.SIMPLE[0]))
     outcomes = []
     for done, name in enumerate(names):
-        tell(name, done, len(names))
+        progress(name, done, len(names))
         begin = time.process_time()
         if name == GENETIC:
-            outcome = offline.genetic(machine, requests, rules, tell)
+            outcome = offline.genetic(machine, requests, rules, progress)
         elif name == EXHAUSTIVE:
             outcome = offline.exhaustive(machine, requests, rules)
         else:

@@ -38,7 +38,7 @@ def rounds_of(minutes: float) -> int:
 
 def train(
     machine: Machine, models: Sequence[int], rounds: int, seed: int, tables: Path | None = None,
-    *, kept: Path | None = None, tell: Callable[[int, int], None] = lambda *_: None,
+    *, checkpoint: Path | None = None, progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[dict[str, Any], dict[str, Any], float]:  # fmt: skip
     """Learn: what a model's card says, its files, and seconds of CPU; the same call gives the same model.
 
@@ -48,8 +48,8 @@ def train(
         rounds: of `STEPS` decisions.
         seed: of everything.
         tables: the CSV of costs that `machine` has; None: gpuctl's own.
-        kept: a folder in which the training is kept, and from which it goes on; None: none.
-        tell: called with the rounds that are done, of how many.
+        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
+        progress: called with the rounds that are done, of how many.
 
     Raises:
         DependencyError: Stable-Baselines3 is not installed.
@@ -66,7 +66,7 @@ def train(
     )  # fmt: skip
     found = learn(
         lambda: flat(machine.system.text, names, tables), scale, how, body=body(accels),
-        data_digest=f"{machine.digest} {machine.system.plain} {names}", kept=kept, tell=tell,
+        data_digest=f"{machine.digest} {machine.system.plain} {names}", checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     from gpuctl.research.accel.environment import FIRST_SEED, LOADS, SEEDS
 
@@ -96,8 +96,8 @@ def flat(system: str, models: str, tables: Path | None) -> Any:
             self.observation_space = gymnasium.spaces.Box(-far, far, (rows * width,), np.float32)
             self.action_space = gymnasium.spaces.Box(-1, 1, (rows * (1 + accels),), np.float32)
 
-        def reset(self, **given: Any) -> Any:
-            seen, about = self.env.reset(**given)
+        def reset(self, **options: Any) -> Any:
+            seen, about = self.env.reset(**options)
             return row_of(seen), about
 
         def step(self, action: Any) -> Any:

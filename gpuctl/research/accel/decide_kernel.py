@@ -63,9 +63,9 @@ def key_of(z, r):  # type: ignore[no-untyped-def]
     elif order == MIX:
         key = whole(rest + max(slack, 0.0) / SLACK_SHARE + (LATE_US if slack < -EPS else 0.0))
     elif order == RANDOM:
-        key = z.given[z.given_at[r] + z.at[r] - z.first[r]]
+        key = z.keys[z.keys_at[r] + z.at[r] - z.first[r]]
     elif order == FIXED:
-        key = z.given[r]
+        key = z.keys[r]
     if z.c[BEHIND] and slack < -EPS:
         key += BEHIND_ALL
     return key

@@ -102,13 +102,13 @@ class Accel(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
         """Begin an episode: the stream that ``options={"seed": N, "load": L}`` names, or one by chance."""
         super().reset(seed=seed)
-        given = options or {}
-        number = given.get("seed")
+        settings = options or {}
+        number = settings.get("seed")
         number = FIRST_SEED + int(self.np_random.integers(SEEDS)) if number is None else int(number)
-        load = given.get("load")
+        load = settings.get("load")
         load = float(self.np_random.choice(self.loads)) if load is None else float(load)
-        asked = stream(self.machine, self.models, self.requests, load, number)
-        self._state = state_of(self.machine, asked, Policy("outside", s.OUTSIDE, s.AFFINITY), self.rules)
+        drawn_requests = stream(self.machine, self.models, self.requests, load, number)
+        self._state = state_of(self.machine, drawn_requests, Policy("outside", s.OUTSIDE, s.AFFINITY), self.rules)
         self._state.c[s.WATCH] = 1
         self._before = (0, 0, 0.0, 0.0)
         run(self._state)

@@ -160,13 +160,16 @@ class Scores:
 
 
 def run(
-    machine: Machine, policy: Policy, evaluation: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None
+    machine: Machine,
+    policy: Policy,
+    evaluation: Evaluation,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Scores:
     """Score a policy and rules on the same streams; the same call gives the same figures, but for ``decision_us``."""
     every = [*(policies.rule(name) for name in RULES), policy]
     scores = Scores([], [], [])
     for done, load in enumerate(evaluation.loads):
-        tell(f"load {load:g}", done, len(evaluation.loads))
+        progress(f"load {load:g}", done, len(evaluation.loads))
         seeds = range(evaluation.first_seed, evaluation.first_seed + evaluation.streams)
         streams = [stream(machine, evaluation.models, evaluation.requests, load, seed) for seed in seeds]
         sla: dict[str, Floats] = {}

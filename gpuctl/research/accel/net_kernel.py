@@ -208,8 +208,8 @@ def act(z):  # type: ignore[no-untyped-def]
         for j in range(h):
             come, forget = z.hidden[gates + j], z.hidden[gates + h + j]
             new, show = z.hidden[gates + 2 * h + j], z.hidden[gates + 3 * h + j]
-            kept = z.hidden[cell + j] * (0.5 + 0.5 * np.tanh(0.5 * forget))
-            z.hidden[cell + j] = kept + (0.5 + 0.5 * np.tanh(0.5 * come)) * np.tanh(new)
+            memory = z.hidden[cell + j] * (0.5 + 0.5 * np.tanh(0.5 * forget))
+            z.hidden[cell + j] = memory + (0.5 + 0.5 * np.tanh(0.5 * come)) * np.tanh(new)
             z.hidden[out + j] = (0.5 + 0.5 * np.tanh(0.5 * show)) * np.tanh(z.hidden[cell + j])
         for o in range(outputs):
             answer = z.weights[linear + h * outputs + o]

@@ -31,7 +31,7 @@ MOST_LAYERS, MOST_STATES = 12, 200_000
 
 
 def genetic(
-    machine: Machine, requests: Requests, rules: Rules, tell: Callable[[str, int, int], None] = lambda *_: None
+    machine: Machine, requests: Requests, rules: Rules, progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> Outcome:
     """The best of many fixed orders of requests, each with earliest finish; it knows all arrivals.
 
@@ -52,7 +52,7 @@ def genetic(
 
     found = [tried(each) for each in some]
     for generation in range(GENERATIONS):
-        tell("genetic", generation, GENERATIONS)
+        progress("genetic", generation, GENERATIONS)
         found.sort(key=lambda each: each[0], reverse=True)
         found = found[:INDIVIDUALS]
         children: list[Floats] = []
@@ -168,12 +168,12 @@ class _Search:
         step = min([*(left / v for (_, _, left, _), v in zip(running, speeds, strict=True)), *to_come])
         then, states = now + step, list(at)
         rest, ended, met, ends = [], [], 0, 0.0
-        for (accel, r, left, begun), speed in zip(running, speeds, strict=True):
+        for (accel, r, left, started), speed in zip(running, speeds, strict=True):
             if left - step * speed > s.EPS:
-                rest.append((accel, r, left - step * speed, begun))
+                rest.append((accel, r, left - step * speed, started))
                 continue
             layer = at[r][1]
-            ended.append((r, layer, accel, begun, then))
+            ended.append((r, layer, accel, started, then))
             last = layer + 1 == self.machine.count[self.requests.model[r]]
             states[r] = (2 if last else 0, layer + 1)
             if last:
@@ -200,10 +200,10 @@ def fair_speeds(demands: list[float], bandwidth: float) -> list[float]:
 def _outcome_of(machine: Machine, requests: Requests, schedule: Schedule) -> Outcome:
     start, end = np.full(len(requests), np.nan), np.full(len(requests), np.nan)
     energy = 0.0
-    for r, layer, accel, begun, ended in schedule:
+    for r, layer, accel, started, ended in schedule:
         flat = int(machine.first[requests.model[r]]) + layer
         energy += float(machine.energy[flat, accel])
-        start[r] = begun if layer == 0 else start[r]
+        start[r] = started if layer == 0 else start[r]
         end[r] = ended if layer + 1 == machine.count[requests.model[r]] else end[r]
     whole = np.array([each[:3] for each in schedule], np.int64).reshape(-1, 3).T
     times = np.array([each[3:] for each in schedule], np.float64).reshape(-1, 2).T

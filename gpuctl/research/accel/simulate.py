@@ -109,12 +109,12 @@ def state_of(machine: Machine, requests: Requests, policy: Policy, rules: Rules 
     c[s.ORDER], c[s.PLACE], c[s.BEHIND], c[s.DROP] = policy.order, policy.place, policy.behind, rules.drop
     c[s.HIDDEN] = policy.hidden
     f[s.BANDWIDTH], f[s.PERIOD] = machine.system.bandwidth, rules.period_us
-    given, given_at = np.zeros(0, np.int64), np.zeros(0, np.int64)
+    keys, keys_at = np.zeros(0, np.int64), np.zeros(0, np.int64)
     if policy.order == s.RANDOM:
-        given_at = np.cumsum(layers) - layers
-        given = random_keys(requests, layers)
+        keys_at = np.cumsum(layers) - layers
+        keys = random_keys(requests, layers)
     elif policy.order == s.FIXED and policy.keys is not None:
-        given = policy.keys
+        keys = policy.keys
     seen = s.OF_REQUEST + 3 * accels
     return State(
         compute=machine.compute, demand=machine.dram / machine.compute, alone=machine.alone, energy=machine.energy,
@@ -123,8 +123,8 @@ def state_of(machine: Machine, requests: Requests, policy: Policy, rules: Rules 
         last=first + layers - 1, arrival=requests.arrival,
         deadline=requests.deadline, arrivals=np.argsort(requests.arrival, kind="stable"), state=n, at=first.copy(),
         start=np.full(n, np.nan), end=np.full(n, np.nan), late=n, ready=n, place=n, on=np.full(accels, s.NOBODY),
-        left=accels, speed=accels, begun=accels, wants=accels, by=accels, free=accels, taken=accels, plan_request=n,
-        plan_accel=n, plan_layer=n, key=n, heap=n, given=given, given_at=given_at,
+        left=accels, speed=accels, started=accels, wants=accels, by=accels, free=accels, taken=accels, plan_request=n,
+        plan_accel=n, plan_layer=n, key=n, heap=n, keys=keys, keys_at=keys_at,
         weights=np.zeros(0) if policy.weights is None else policy.weights, hidden=max(16, 10 * policy.hidden),
         features=(n if policy.order == s.NET_B else 0, s.OF_REQUEST), rows=s.SEEN_REQUESTS, place_seen=n,
         seen=(s.SEEN_REQUESTS, seen), seen_accels=(accels, s.OF_ACCEL), seen_all=s.OF_ALL,

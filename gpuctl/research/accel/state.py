@@ -67,7 +67,7 @@ class State(Bundle):
     on = ints()  # request that runs there [accels]
     left = floats()  # computing time [accels]
     speed = floats()  # [accels]
-    begun = floats()  # time [accels]
+    started = floats()  # time [accels]
     wants = floats()  # demands, ascending; for `share` [accels]
     by = ints()  # whose [accels]
     free = floats()  # microseconds until it is free, as a decision fills it [accels]
@@ -77,8 +77,8 @@ class State(Bundle):
     plan_layer = ints()
     key = ints()  # order, small ones first [requests]
     heap = ints()  # requests [requests]
-    given = ints()  # keys of FIXED [requests], or of RANDOM [layers of all requests]
-    given_at = ints()  # of RANDOM: place of each request's first [requests]
+    keys = ints()  # keys of FIXED [requests], or of RANDOM [layers of all requests]
+    keys_at = ints()  # of RANDOM: place of each request's first [requests]
     weights = floats()  # of a net
     hidden = floats()  # what a net computes with
     features = floats(2)  # of NET_B [requests, OF_REQUEST]

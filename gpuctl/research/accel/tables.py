@@ -194,9 +194,9 @@ def evaluated(
     generations, episodes = whole(about.get("generations")), whole(about.get("episodes"))
     gains = [replace(row, train_generations=generations, train_episodes=episodes) for row in scores.gains]
     steps = [CurveRow(k, row.get("score", row.get("reward")), row.get("held_score")) for k, row in enumerate(curve, 1)]
-    said = sentences(scores)
+    remarks = sentences(scores)
     tables = (
-        GainRow.table(gains, population, said),
+        GainRow.table(gains, population, remarks),
         LoadRow.table(scores.loads, population),
         LoadGroupRow.table(scores.groups, population),
         CurveRow.table(steps, note("Each step of the training.")),
@@ -209,7 +209,7 @@ def evaluated(
         "training": training,
         "intervals": literal("95 %, Student's t over streams; gains are paired by stream"),
     }
-    return _analysis(_name(machine), tables, settings, command, (*warnings, *said))
+    return _analysis(_name(machine), tables, settings, command, (*warnings, *remarks))
 
 
 def sentences(scores: Scores) -> tuple[Note, ...]:

@@ -70,7 +70,11 @@ def streams(machine: Machine, models: Sequence[int], first: int, count: int) -> 
 
 
 def evolve(
-    machine: Machine, lesson: Lesson, *, kept: Path | None = None, tell: Callable[[int, int], None] = lambda *_: None
+    machine: Machine,
+    lesson: Lesson,
+    *,
+    checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Found:
     """Search for the weights of the two nets; the same call gives the same weights, after any number of stops.
 
@@ -94,7 +98,7 @@ def evolve(
 
     how = Evolution(generations=lesson.generations, noise=0.1, rate=0.03, seed=lesson.seed)
     settings = {"costs": machine.digest, "system": machine.system.plain, "models": list(lesson.models), "of": "accel"}
-    return search(begin(lesson.seed), score, how, settings=settings, kept=kept, tell=tell)
+    return search(begin(lesson.seed), score, how, settings=settings, checkpoint=checkpoint, progress=progress)
 
 
 def begin(seed: int) -> NDArray[np.float32]:
@@ -107,10 +111,14 @@ def begin(seed: int) -> NDArray[np.float32]:
 
 
 def train(
-    machine: Machine, lesson: Lesson, *, kept: Path | None = None, tell: Callable[[int, int], None] = lambda *_: None
+    machine: Machine,
+    lesson: Lesson,
+    *,
+    checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> tuple[dict[str, Any], dict[str, Any], float]:
     """Learn: what a model's card says, its files, and seconds of CPU; see `evolve`."""
-    found = evolve(machine, lesson, kept=kept, tell=tell)
+    found = evolve(machine, lesson, checkpoint=checkpoint, progress=progress)
     files: dict[str, Any] = {"curve.json": found.curve}
     files |= {f"{name}.npy": array for name, array in saved.split(found.weights).items()}
     return about(machine, lesson, found.curve), files, found.cpu_s

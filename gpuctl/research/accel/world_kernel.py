@@ -113,7 +113,7 @@ def end_layer(z, s):  # type: ignore[no-untyped-def]
     r, now = z.on[s], z.f[NOW]
     k = z.c[LOGGED]
     z.log_request[k], z.log_layer[k], z.log_accel[k] = r, z.at[r] - z.first[r], s
-    z.log_start[k], z.log_end[k] = z.begun[s], now
+    z.log_start[k], z.log_end[k] = z.started[s], now
     z.c[LOGGED] += 1
     z.on[s] = NOBODY
     z.at[r] += 1
@@ -187,7 +187,7 @@ def start_layers(z):  # type: ignore[no-untyped-def]
         z.state[r] = RUNNING
         z.on[s] = r
         z.left[s] = z.compute[z.at[r], s]
-        z.begun[s] = z.f[NOW]
+        z.started[s] = z.f[NOW]
         z.f[ENERGY] += z.energy[z.at[r], s]
         if z.at[r] == z.first[r]:
             z.start[r] = z.f[NOW]

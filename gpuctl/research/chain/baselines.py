@@ -38,7 +38,7 @@ class Known:
 
 def known(situation: Situation) -> Known:
     """Let P start, and look about at the next submission after that, whose jobs are queued already."""
-    e = situation.begun()
+    e = situation.initial_state()
     kernel.advance(e, kernel.FAR, kernel.P_START)
     trace = e.minute.size - 2
     at = int(e.c[kernel.NEXT])
@@ -60,12 +60,14 @@ def known(situation: Situation) -> Known:
 
 def reactive(situation: Situation, at: Known) -> Outcome:
     """S is submitted at P's end."""
-    return situation.outcome(situation.begun(), at.p_end_s // 60)
+    return situation.outcome(situation.initial_state(), at.p_end_s // 60)
 
 
 def average(situation: Situation, at: Known) -> Outcome:
     """S is submitted so long before P's end as jobs have waited, at the earliest a minute after P."""
-    return situation.outcome(situation.begun(), max(at.p_end_s // 60 - at.avg_wait_min, situation.p_submit_min + 1))
+    return situation.outcome(
+        situation.initial_state(), max(at.p_end_s // 60 - at.avg_wait_min, situation.p_submit_min + 1)
+    )
 
 
 def online(situation: Situation, rule: Callable[[int, int | None], bool]) -> tuple[Outcome, int]:
@@ -78,15 +80,15 @@ def online(situation: Situation, rule: Callable[[int, int | None], bool]) -> tup
         rule: of the minute, and P's minutes since its start, None before that.
 
     Returns:
-        what came of it, and how often the rule was asked.
+        the outcome, and the number of decisions of the rule.
     """
-    e = situation.begun()
-    t, asked = situation.p_submit_min // LOOK_MIN * LOOK_MIN + LOOK_MIN, 0
+    e = situation.initial_state()
+    t, decisions = situation.p_submit_min // LOOK_MIN * LOOK_MIN + LOOK_MIN, 0
     while True:
         kernel.advance(e, t, kernel.NEVER)
-        begun = int(e.c[kernel.P_START])
-        ran = None if begun == kernel.NEVER else t - begun
-        asked += 1
+        p_start = int(e.c[kernel.P_START])
+        ran = None if p_start == kernel.NEVER else t - p_start
+        decisions += 1
         if rule(t, ran) or (ran is not None and ran >= situation.pair.limit_min):
-            return situation.outcome(e, t), asked
+            return situation.outcome(e, t), decisions
         t += LOOK_MIN

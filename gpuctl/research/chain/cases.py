@@ -112,14 +112,14 @@ def check(log: Log, cases: Sequence[Case]) -> None:
 
 
 def run(
-    log: Log, cases: Sequence[Case], tell: Callable[[str, int, int], None] = lambda *_: None
+    log: Log, cases: Sequence[Case], progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> tuple[pl.DataFrame, pl.DataFrame, pl.DataFrame]:
     """What comes of each case, of the baselines for each start, and what a policy sees at each submission.
 
     Args:
         log: the trace.
         cases: of the file.
-        tell: called with what is under way, how much of it is done, of how much.
+        progress: called with what is under way, how much of it is done, of how much.
 
     Returns:
         tables in the columns of `gpuctl.research.chain.case_tables`.
@@ -127,9 +127,9 @@ def run(
     outcomes, states = [], []
     starts: dict[tuple[object, ...], dict[str, object]] = {}
     for done, case in enumerate(cases):
-        tell("cases", done, len(cases))
+        progress("cases", done, len(cases))
         situation = case.situation(log)
-        outcome = situation.outcome(situation.begun(), case.s_submit_s // 60)
+        outcome = situation.outcome(situation.initial_state(), case.s_submit_s // 60)
         outcomes.append(
             {
                 "case": case.name,

@@ -58,14 +58,14 @@ def read_chain_file(path: Path) -> ChainSpec:
         return InputError(text, path=str(path), hint=_HINT)
 
     try:
-        given = tomllib.loads(read_whole(path, most=MOST_BYTES, hint=_HINT).decode("utf-8"))
+        document = tomllib.loads(read_whole(path, most=MOST_BYTES, hint=_HINT).decode("utf-8"))
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise wrong(f"cannot be read as TOML: {str(error)[:200]}") from error
     known = {"name", "script", "options", "jobs", "outage_cost", "lead_min", "nodes", "on_failure"}
-    strange = sorted(given.keys() - known)
+    strange = sorted(document.keys() - known)
     if strange:
         raise wrong(f"has an unknown key {strange[0][:40]!r}; known: {', '.join(sorted(known))}")
-    name, script, options = given.get("name"), given.get("script"), given.get("options", [])
+    name, script, options = document.get("name"), document.get("script"), document.get("options", [])
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise wrong("name: expected 1 to 60 letters, digits, - or _")
     if not isinstance(script, str) or not (path.parent / script).is_file():
@@ -78,14 +78,14 @@ def read_chain_file(path: Path) -> ChainSpec:
     for word in _in_script(path.parent / script):
         if _is_one(word, _NOWHERE):
             raise wrong(f"script: {script[:80]} has #SBATCH {word[:40]}, with which no chain can do")
-    on_failure = given.get("on_failure", "stop")
+    on_failure = document.get("on_failure", "stop")
     if on_failure not in {"stop", "go on"}:
         raise wrong('on_failure: expected "stop" or "go on"')
     return ChainSpec(
         name, (path.parent / script).resolve(), tuple(options),
-        _number(given, "jobs", None, 1, 10_000, wrong), float(_number(given, "outage_cost", 1, 0.01, 100, wrong)),
-        60 * _number(given, "lead_min", 0, 0, 43_200, wrong),
-        None if "nodes" not in given else _number(given, "nodes", None, 1, 10**6, wrong), on_failure == "go on",
+        _number(document, "jobs", None, 1, 10_000, wrong), float(_number(document, "outage_cost", 1, 0.01, 100, wrong)),
+        60 * _number(document, "lead_min", 0, 0, 43_200, wrong),
+        None if "nodes" not in document else _number(document, "nodes", None, 1, 10**6, wrong), on_failure == "go on",
     )  # fmt: skip
 
 
@@ -109,9 +109,9 @@ def _in_script(path: Path) -> list[str]:
 
 
 def _number(  # noqa: PLR0917 - as a line of a table
-    given: dict[str, Any], name: str, default: int | None, low: float, high: float, wrong: Any
+    document: dict[str, Any], name: str, default: int | None, low: float, high: float, wrong: Any
 ) -> Any:
-    found = given.get(name, default)
+    found = document.get(name, default)
     kinds = (int, float) if name == "outage_cost" else (int,)
     if not isinstance(found, kinds) or isinstance(found, bool) or not low <= found <= high:
         raise wrong(f"{name}: expected a number from {low:g} to {high:g}")

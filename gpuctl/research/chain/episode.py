@@ -161,9 +161,9 @@ class Situation:
         since = all_jobs(minute, [link.since_min for link in earlier], [p.since_min, 0])
         self.jobs["key"] = 3600 * self.jobs["nodes"] - 25 * size * since
         self.size = size
-        self._copy = self.begun()
+        self._copy = self.initial_state()
 
-    def begun(self, **own: Ints) -> kernel.Episode:
+    def initial_state(self, **own: Ints) -> kernel.Episode:
         """The cluster at the start; with arrays of its own in place of those that all copies share."""
         jobs = self.jobs["minute"].size
         c = np.zeros(kernel.COUNTERS, np.int64)
@@ -184,8 +184,8 @@ class Situation:
             minutes [minutes, number], from short to long.
         """
         waits = np.zeros((minutes.size, number), np.int64)
-        copy = self.begun(ticks=self.jobs["ticks"].copy())
-        forecasts(self.begun(), copy, minutes, drawn.past, drawn.count, drawn.kind, drawn.pool, waits)
+        copy = self.initial_state(ticks=self.jobs["ticks"].copy())
+        forecasts(self.initial_state(), copy, minutes, drawn.past, drawn.count, drawn.kind, drawn.pool, waits)
         waits.sort(axis=1)
         return waits
 
@@ -220,7 +220,7 @@ class Situation:
         Returns:
             [SNAPSHOTS, COLUMNS], oldest first; those from before the start are of an empty cluster.
         """
-        e = self.begun()
+        e = self.initial_state()
         rows = np.zeros((s_submit_min // 10 + 1, 34))
         scratch = np.zeros(e.minute.size)
         kernel.snapshots(e, s_submit_min, kernel.NEVER, rows, scratch)
@@ -229,7 +229,7 @@ class Situation:
         waited = (p_start if started else now) - self.p_submit_min
         elapsed = min(now - p_start, self.pair.lasts_min) if started else 0
         if leaking:
-            end = self.outcome(self.begun(), s_submit_min).s_start_s // 60 + 1
+            end = self.outcome(self.initial_state(), s_submit_min).s_start_s // 60 + 1
             rows = np.concatenate([rows, np.zeros((end // 10 + 1 - rows.shape[0], 34))])
             # the snapshot of the decision's own minute is from before it
             known = rows[s_submit_min // 10].copy()

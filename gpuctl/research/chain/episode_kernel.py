@@ -105,14 +105,14 @@ def _last_that_fits(e):  # type: ignore[no-untyped-def]
 
 @inner
 def _main(e, now):  # type: ignore[no-untyped-def]
-    begun = 0
-    while begun < e.c[WAITING] and e.nodes[e.line[begun]] <= e.c[FREE]:
-        _start(e, e.line[begun], now, 0)
-        begun += 1
-    if begun > 0:
-        e.c[WAITING] -= begun
+    started = 0
+    while started < e.c[WAITING] and e.nodes[e.line[started]] <= e.c[FREE]:
+        _start(e, e.line[started], now, 0)
+        started += 1
+    if started > 0:
+        e.c[WAITING] -= started
         for k in range(e.c[WAITING]):
-            e.line[k] = e.line[k + begun]
+            e.line[k] = e.line[k + started]
 
 
 @inner

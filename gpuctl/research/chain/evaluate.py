@@ -169,7 +169,7 @@ Frames = tuple[pl.DataFrame, pl.DataFrame, list[ForecastRow], list[FrontierRow]]
 
 
 def run(
-    log: Log, evaluation: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None,
+    log: Log, evaluation: Evaluation, progress: Callable[[str, int, int], None] = lambda *_: None,
     saved: Model | None = None,
 ) -> Frames:  # fmt: skip
     """Evaluate; the same log and settings give the same figures, but for ``train_s``.
@@ -177,7 +177,7 @@ def run(
     Args:
         log: the trace.
         evaluation: its settings.
-        tell: called with what is under way, how much of it is done, of how much.
+        progress: called with what is under way, how much of it is done, of how much.
         saved: a model that was trained before, for the policy `SAVED`.
 
     Returns:
@@ -190,7 +190,7 @@ def run(
     check_size(log, evaluation.size)
     past, later = starts(evaluation, log)
     trial = Trial(log, evaluation)
-    learnt = _lessons(trial, past, tell)
+    learnt = _lessons(trial, past, progress)
     scored = [trial.start(begin) for begin in later]
 
     def tried(name: str, rule: Rule, took: float | None) -> Found:
@@ -201,9 +201,9 @@ def run(
     priced: dict[str, Callable[[float], Rule]] = {}
     aimed: dict[str, float] = {}
     for done, name in enumerate(dict.fromkeys(("reactive", *evaluation.policies))):
-        tell(name, done, len(evaluation.policies) + 1)
+        progress(name, done, len(evaluation.policies) + 1)
         begin = time.process_time()
-        priced[name] = _priced(name, learnt, evaluation.outage_cost, saved, tell)
+        priced[name] = _priced(name, learnt, evaluation.outage_cost, saved, progress)
         aimed[name] = _aimed(name, learnt, evaluation)
         rule = priced[name](aimed[name])
         took = None
@@ -228,7 +228,7 @@ def run(
         name for name in evaluation.policies if name in GO_BY_COST or (name == SAVED and saved and not saved.priced)
     ]
     for done, name in enumerate(of_cost):
-        tell("other outage costs", done, len(of_cost))
+        progress("other outage costs", done, len(of_cost))
         for cost in sorted({*COSTS, aimed[name]}):
             each = found[name] if cost == aimed[name] else tried(name, priced[name](cost), None)
             frontier += _points(name, cost, each, of_level)
@@ -263,13 +263,13 @@ def _aimed(name: str, learnt: Lessons | None, evaluation: Evaluation) -> float:
 
 
 def _priced(
-    name: str, learnt: Lessons | None, cost: float, saved: Model | None, tell: Callable[[str, int, int], None]
+    name: str, learnt: Lessons | None, cost: float, saved: Model | None, progress: Callable[[str, int, int], None]
 ) -> Callable[[float], Rule]:  # fmt: skip
     """The rule of a policy for each outage cost; a net is trained here, for that of `cost` if it is for one."""
     if name == SAVED and saved is not None:
         return saved.rule
     if name in NETS and learnt is not None:
-        brain = net_training.train(name, learnt, cost, tell=tell)
+        brain = net_training.train(name, learnt, cost, progress=progress)
         return lambda c: rule_of(brain, c)
     return cache(lambda c: trained(name, learnt, c))
 
@@ -286,13 +286,13 @@ FORESEE = ("newsvendor", *NETS)
 """Policies that go by forecasts."""
 
 
-def _lessons(trial: Trial, past: list[int], tell: Callable[[str, int, int], None]) -> Lessons | None:
+def _lessons(trial: Trial, past: list[int], progress: Callable[[str, int, int], None]) -> Lessons | None:
     """What the policies that are asked for learn from, if they learn."""
     wanted = set(trial.evaluation.policies)
     if not wanted & {*LEARN, *NETS}:
         return None
     return lessons(
-        map(trial.start, past), bool(wanted & set(FORESEE)), lambda done: tell("training", done, len(past)),
+        map(trial.start, past), bool(wanted & set(FORESEE)), lambda done: progress("training", done, len(past)),
         before="transformer" in wanted,
     )  # fmt: skip
 

@@ -75,19 +75,19 @@ def from_store(store: Store, cluster: str | None) -> Log:
     zone = store.value("SELECT timezone FROM clusters WHERE cluster = $cluster", {"cluster": name})
     rows = store.frame(_JOBS, {"cluster": name, "zone": zone or "UTC"})
     known = pl.col("submit_s").is_not_null() & (pl.col("nodes") >= 1) & pl.col("start_s").is_not_null()
-    kept = rows.filter(known)
-    if not kept.height:
+    usable = rows.filter(known)
+    if not usable.height:
         raise InputError(
             f"{name}: none of {rows.height:,} jobs has a submission, a start and a number of nodes",
             hint="chains are evaluated on accounting of Slurm (sacct), whose jobs hold whole nodes",
         )
     counts = {
-        "left out: no submission, start or number of nodes": rows.height - kept.height,
-        "ran to their limits: no end": kept["end_s"].null_count(),
-        "planned for a year: no limit": kept["time_limit_s"].null_count(),
+        "left out: no submission, start or number of nodes": rows.height - usable.height,
+        "ran to their limits: no end": usable["end_s"].null_count(),
+        "planned for a year: no limit": usable["time_limit_s"].null_count(),
     }
     limit = pl.col("time_limit_s").fill_null(UNLIMITED_S)
-    cells = kept.select(
+    cells = usable.select(
         pl.col("submit_s").floor().cast(pl.Int64),
         pl.col("nodes").cast(pl.Int64),
         limit.cast(pl.Int64).alias("limit_s"),
@@ -98,11 +98,11 @@ def from_store(store: Store, cluster: str | None) -> Log:
         .otherwise(pl.col("user").rank("dense").cast(pl.Int64) - 1)
         .alias("user"),
     )
-    told = tuple(note("{n:,} job{n||s} {what}", n=n, what=literal(what)) for what, n in counts.items() if n)
+    left_out = tuple(note("{n:,} job{n||s} {what}", n=n, what=literal(what)) for what, n in counts.items() if n)
     columns = {column: cells[column].to_numpy() for column in cells.columns}
-    first = int(kept["start_s"].min())  # type: ignore[arg-type]
-    users = tuple(kept["user"].drop_nulls().unique().sort().to_list())
-    return log_of(name, kept["job"].to_list(), **columns, users=users, first_start_s=first, notes=told)
+    first = int(usable["start_s"].min())  # type: ignore[arg-type]
+    users = tuple(usable["user"].drop_nulls().unique().sort().to_list())
+    return log_of(name, usable["job"].to_list(), **columns, users=users, first_start_s=first, notes=left_out)
 
 
 def log_of(
@@ -142,9 +142,9 @@ def check_size(log: Log, size: int) -> None:
     """
     large = np.flatnonzero(log.nodes > size)
     if large.size:
-        shown = ", ".join(f"{log.ids[k]} ({log.nodes[k]} nodes)" for k in large[:5].tolist())
+        listed = ", ".join(f"{log.ids[k]} ({log.nodes[k]} nodes)" for k in large[:5].tolist())
         more = f" and {large.size - 5:,} more" if large.size > 5 else ""
         raise InputError(
-            f"{log.name}: {large.size:,} jobs ask for more than {size} nodes: {shown}{more}",
+            f"{log.name}: {large.size:,} jobs ask for more than {size} nodes: {listed}{more}",
             hint=f"name at least {log.nodes.max()} nodes",
         )

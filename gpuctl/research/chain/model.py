@@ -191,8 +191,8 @@ def _check_brain(brain: Brain, cost: float, *, one_look: bool = True) -> None:
 
 
 def train(
-    log: Log, evaluation: Evaluation, tell: Callable[[str, int, int], None] = lambda *_: None, *,
-    net: str | None = None, kept: Path | None = None,
+    log: Log, evaluation: Evaluation, progress: Callable[[str, int, int], None] = lambda *_: None, *,
+    net: str | None = None, checkpoint: Path | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """Learn from all starts of a log.
 
@@ -200,9 +200,9 @@ def train(
         log: the trace.
         evaluation: of its fields `size`, `pair`, `from_s`, `split_s` (no submission after it counts) and `warm_up_s`
             count; for a net of `nets.OF_COST`, `outage_cost`.
-        tell: called with what is under way, how much of it is done, of how much.
+        progress: called with what is under way, how much of it is done, of how much.
         net: of `nets.NETS`, trained to decide; None: none.
-        kept: a folder in which the training of the net is kept, and from which it goes on.
+        checkpoint: a folder in which the training of the net is kept, and from which it goes on.
 
     Returns:
         what the card says, and the files, for `predictors.card.save_folder`.
@@ -220,13 +220,14 @@ def train(
         )
     trial = Trial(log, evaluation)
     learnt = policies.lessons(
-        map(trial.start, begins), True, lambda done: tell("simulating", done, len(begins)), before=net == "transformer"
+        map(trial.start, begins), True, lambda done: progress("simulating", done, len(begins)),
+        before=net == "transformer",
     )  # fmt: skip
     files: dict[str, Any] = {_RATIOS: np.array([policies.planned_ratio(learnt, q) for q in QUANTILES])}
     files |= _past_files(trial, last)
     plenty = policies.enough(learnt)
     for k, q in enumerate(QUANTILES if plenty else ()):
-        tell("growing trees", k, len(QUANTILES))
+        progress("growing trees", k, len(QUANTILES))
         for bag, booster in enumerate(policies.grown(learnt, q)):
             files[f"wait_{k}_{bag}.txt"] = trees.strip(booster.model_to_string())
     about = {
@@ -243,7 +244,7 @@ def train(
         },
     }  # fmt: skip
     if net is not None:
-        brain = net_training.train(net, learnt, evaluation.outage_cost, kept=kept, tell=tell)
+        brain = net_training.train(net, learnt, evaluation.outage_cost, checkpoint=checkpoint, progress=progress)
         files |= files_of(brain.net)
         weights = sum(each.size for each in brain.net.weights.values())
         about["net"] = {"name": net, "outage_cost": brain.cost, "weights": weights}
@@ -258,9 +259,9 @@ def _clock(second: int) -> str:
 def _past_files(trial: Trial, second: int) -> dict[str, Any]:
     log = trial.log
     users, last = np.unique(log.user[::-1], return_index=True)
-    kept = users >= 0
-    drawn = trial.history.at(_known_at(log, second), log.user.size - 1 - last[kept])
-    digests = np.array([digest(log.users[user]) for user in users[kept].tolist()], np.int64)
+    checkpoint = users >= 0
+    drawn = trial.history.at(_known_at(log, second), log.user.size - 1 - last[checkpoint])
+    digests = np.array([digest(log.users[user]) for user in users[checkpoint].tolist()], np.int64)
     order = np.argsort(digests)
     return {
         _USERS: digests[order], _PAST: drawn.past[order].reshape(-1, PAST), _COUNT: drawn.count[order],
@@ -274,10 +275,10 @@ def _known_at(log: Log, second: int) -> int:
 
 
 def _brain_of(folder: card.Folder) -> Brain | None:
-    told = folder.card.get("net")
-    if told is None:
+    card_net = folder.card.get("net")
+    if card_net is None:
         return None
-    name, cost = (told.get("name"), told.get("outage_cost")) if isinstance(told, dict) else (None, None)
+    name, cost = (card_net.get("name"), card_net.get("outage_cost")) if isinstance(card_net, dict) else (None, None)
     priced = isinstance(cost, (int, float)) and not isinstance(cost, bool) and 0.01 <= cost <= 100
     if name not in nets.NETS or priced != (name in nets.OF_COST) or (cost is not None and not priced):
         raise InputError("net: names none that there is", path=str(folder.path / card.CARD), hint=_HINT)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Ints = NDArray[np.int64]
-    Tell = Callable[[str, int, int], None]
+    Progress = Callable[[str, int, int], None]
 
 EXPERTS = 5
 """Of ``moe``; each begins with its fifth of the past, in order of time, as the authors' twenty begin with theirs."""
@@ -72,15 +72,17 @@ def windows(learnt: Lessons) -> Floats:
     return np.concatenate(found)
 
 
-def train(name: str, learnt: Lessons, cost: float, *, kept: Path | None = None, tell: Tell = lambda *_: None) -> Brain:
+def train(
+    name: str, learnt: Lessons, cost: float, *, checkpoint: Path | None = None, progress: Progress = lambda *_: None
+) -> Brain:
     """Train a net on starts of the past; the same starts give the same net.
 
     Args:
         name: of `NETS`.
         learnt: the starts, with forecasts; for ``transformer`` with the hours before.
         cost: of an hour of interruption, in hours of overlap.
-        kept: a folder in which the training is kept, and from which it goes on; None: none.
-        tell: called with what is under way, how much of it is done, of how much.
+        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
+        progress: called with what is under way, how much of it is done, of how much.
 
     Raises:
         DependencyError: PyTorch is not installed.
@@ -88,7 +90,7 @@ def train(name: str, learnt: Lessons, cost: float, *, kept: Path | None = None, 
     """
     needed("torch", f"training {name}")
     begin = time.process_time()
-    work = _Work(name, learnt, cost, kept, tell)
+    work = _Work(name, learnt, cost, checkpoint, progress)
     starts = np.unique(learnt.start[work.some]).size
     if starts < FEWEST or not (work.early[work.some].any() and work.held[work.some].any()):
         raise InputError(
@@ -113,8 +115,8 @@ class _Task:
 class _Work:
     """What a training needs: rows of the past, which of them are held out, and where it is kept."""
 
-    def __init__(self, name: str, learnt: Lessons, cost: float, kept: Path | None, tell: Tell) -> None:
-        self.name, self.learnt, self.cost, self.kept, self.tell = name, learnt, cost, kept, tell
+    def __init__(self, name: str, learnt: Lessons, cost: float, checkpoint: Path | None, progress: Progress) -> None:
+        self.name, self.learnt, self.cost, self.checkpoint, self.progress = name, learnt, cost, checkpoint, progress
         planned = learnt.rows[:, look_kernel.PLANNED] > 0
         self.some = planned & near(learnt.rows, learnt.left_h) if name == "dqn" else planned
         last = int(learnt.start[-1]) + 1
@@ -131,10 +133,10 @@ class _Work:
 
     def fit_once(self, stage: str, net: Net, task: _Task, how: Training, held: Sequence[NDArray[Any]] = ()) -> Fitted:
         """Fit to all rows of a task."""
-        kept = None if self.kept is None else self.kept / stage
+        checkpoint = None if self.checkpoint is None else self.checkpoint / stage
         return fit(
-            net, task.arrays, held, task.loss, how, kept=kept,
-            tell=lambda k, n: self.tell(f"{self.name}: {stage}", k, n),
+            net, task.arrays, held, task.loss, how, checkpoint=checkpoint,
+            progress=lambda k, n: self.progress(f"{self.name}: {stage}", k, n),
         )  # fmt: skip
 
     def task(self, loss: Callable[..., Any], *arrays: NDArray[Any]) -> _Task:

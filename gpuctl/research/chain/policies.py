@@ -122,7 +122,7 @@ def look(start: Start, at: Ints, *, waits: bool) -> tuple[Floats, Ints]:
     """Look at a start in some minutes, in order: what there is to see, and how long S would wait."""
     rows = np.zeros((at.size, look_kernel.FEATURES))
     found = np.zeros(at.size if waits else 0, np.int64)
-    look_kernel.looks(start.situation.begun(), start.situation.begun(), start.clock, at, rows, found)
+    look_kernel.looks(start.situation.initial_state(), start.situation.initial_state(), start.clock, at, rows, found)
     return rows, found
 
 
@@ -177,14 +177,14 @@ class Lessons:
 
 
 def lessons(
-    starts: Iterable[Start], forecasts: bool, tell: Callable[[int], None] = lambda _: None, *, before: bool = False
+    starts: Iterable[Start], forecasts: bool, progress: Callable[[int], None] = lambda _: None, *, before: bool = False
 ) -> Lessons:
     """Look at starts of the past every hour, and let S wait."""
     begin = time.process_time()
     rows, waits, lefts, leads, loads, ends, earlier, drawn = [], [], [], [], [], [], [], []
     apart = 0.0
     for done, start in enumerate(starts):
-        tell(done)
+        progress(done)
         at = hourly(start)
         seen, wait = look(start, np.append(at, start.p_end), waits=True)
         ends.append(wait[-1] / 60)
@@ -296,7 +296,7 @@ def _best(start: Start, cost: float) -> int:
     if start.hindsight is None:
         at = np.append(start.looks()[0], start.forced)
         at = np.unique(at[at <= start.forced])
-        e = start.situation.begun()
+        e = start.situation.initial_state()
         r = np.array([start.situation.outcome(e, minute).interruption_s for minute in at.tolist()])
         start.hindsight = at, r
     at, r = start.hindsight

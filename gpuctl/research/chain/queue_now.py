@@ -89,8 +89,8 @@ def read_queue(data: bytes, path: str) -> list[QueuedJob]:
         InputError: it is no such text.
     """
     try:
-        told = json.loads(data)
-        jobs = told["jobs"]
+        document = json.loads(data)
+        jobs = document["jobs"]
         if not isinstance(jobs, list) or not all(isinstance(job, dict) for job in jobs):
             raise ValueError("jobs is not a list of objects")
         return [_job(job) for job in jobs]
@@ -147,8 +147,8 @@ def _counted(job: dict[str, Any], name: str, most: int) -> int | None:
 def when(data: bytes) -> int | None:
     """Seconds since 1970 at which a queue was so, where it says so itself (Slurm 23.02 and later)."""
     try:
-        told = json.loads(data)
-        return _instant(told, "last_update") if isinstance(told, dict) else None
+        document = json.loads(data)
+        return _instant(document, "last_update") if isinstance(document, dict) else None
     except (ValueError, RecursionError, RowError):
         return None
 

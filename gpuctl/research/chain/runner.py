@@ -59,9 +59,9 @@ class Runner:
         clock: seconds since 1970.
         settle_s: for which a job whose submission is unsure must be absent from Slurm before it is submitted again.
         dry: decide and say so, but submit, cancel and write nothing.
-        tell: is told each thing that happens.
+        report: is told each thing that happens.
         absent_since: of the unsure submission, the first look that did not find it.
-        said: the last decision to wait, so that it is said once.
+        last_message: the last decision to wait, so that it is said once.
     """
 
     spec: ChainSpec
@@ -71,9 +71,9 @@ class Runner:
     clock: Callable[[], float]
     settle_s: float = 60.0
     dry: bool = False
-    tell: Callable[[str], None] = lambda _: None
+    report: Callable[[str], None] = lambda _: None
     absent_since: float | None = None
-    said: str = ""
+    last_message: str = ""
 
     def step(self) -> bool:
         """Look once, and do what is to be done; returns whether the chain is over.
@@ -231,14 +231,14 @@ class Runner:
             self.slurm.cancel(job)
 
     def _write(self, event: str, **more: object) -> None:
-        said = " ".join([event, *(f"{key}={value}" for key, value in more.items() if value is not None)])
+        line = " ".join([event, *(f"{key}={value}" for key, value in more.items() if value is not None)])
         if self.dry:
-            self._say(f"would be done: {said}")
+            self._say(f"would be done: {line}")
             return
         self.journal.write(event, **more)
-        self._say(said)
+        self._say(line)
 
     def _say(self, text: str) -> None:
-        if text != self.said:
-            self.tell(text)
-        self.said = text
+        if text != self.last_message:
+            self.report(text)
+        self.last_message = text

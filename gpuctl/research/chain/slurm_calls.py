@@ -151,10 +151,10 @@ class Slurm:
             raise UnsureError(f"sbatch did not answer within {self.timeout_s:g} s") from None
         except OSError as error:
             raise InputError(f"sbatch cannot be run: {error.strerror}", hint="is Slurm on PATH?") from error
-        said = done.stderr.decode("utf-8", "replace").strip()[:500]
+        message = done.stderr.decode("utf-8", "replace").strip()[:500]
         job = done.stdout.decode("utf-8", "replace").strip().split(";")[0]
         if done.returncode == 0 and is_job_id(job):
             return job
-        if done.returncode > 0 and not any(word in said.lower() for word in _UNSURE):
-            raise RefusedError(f"sbatch: exit {done.returncode}: {said or 'it said nothing'}")
-        raise UnsureError(f"sbatch: exit {done.returncode}: {said or 'it printed no job id'}")
+        if done.returncode > 0 and not any(word in message.lower() for word in _UNSURE):
+            raise RefusedError(f"sbatch: exit {done.returncode}: {message or 'it message nothing'}")
+        raise UnsureError(f"sbatch: exit {done.returncode}: {message or 'it printed no job id'}")

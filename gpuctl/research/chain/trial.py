@@ -96,7 +96,7 @@ def hand_over(start: Start, name: str, rule: Rule) -> tuple[Outcome, Link]:
     """What comes of one P and its S, which goes at the latest when P's end is noticed."""
     at = min(rule.minute(start), start.p_ends if name in OFFLINE else start.forced)
     since = start.p_ends - start.situation.pair.lasts_min + 1 if name == "dependency" else at
-    outcome = start.situation.outcome(start.situation.begun(), at, since)
+    outcome = start.situation.outcome(start.situation.initial_state(), at, since)
     return outcome, Link(at, since)
 
 

@@ -14,7 +14,7 @@ from gpuctl.research.dag import choices_kernel as kernel
 from gpuctl.research.dag.features import Limit, features_of
 from gpuctl.research.dag.jobs import work_of
 from gpuctl.research.dag.policies import PLAIN, Policy, by_rules, packed
-from gpuctl.research.dag.simulate import NO_LIMIT, begun
+from gpuctl.research.dag.simulate import NO_LIMIT, initial_state
 from gpuctl.trees.fit import fit
 from gpuctl.trees.model import rules_of
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpuctl.trees.model import Tree
 
     Ints = NDArray[np.int64]
-    Tell = Callable[[str, int, int], None]
+    Progress = Callable[[str, int, int], None]
 
 ROWS_AT_ONCE, DECISIONS_AT_ONCE = 20_000, 1_000
 MOST_STAKE = 1000
@@ -93,7 +93,7 @@ class Rows:
 
 
 def watch(
-    jobs: Sequence[Job], player: Policy, watchers: Sequence[int], asked: Distillation, rules: Policy | None = None, *,
+    jobs: Sequence[Job], player: Policy, watchers: Sequence[int], goal: Distillation, rules: Policy | None = None, *,
     costs: bool = False,
 ) -> Rows:  # fmt: skip
     """Let a policy play, and note what others would do at each decision with a choice.
@@ -102,13 +102,16 @@ def watch(
         jobs: a set.
         player: who plays.
         watchers: kinds of policies; the first is the teacher.
-        asked: what the rows are for.
+        goal: what the rows are for.
         rules: of a watcher that goes by rules; None: the player's.
         costs: note what each watcher's action costs by the search.
     """
-    w = work_of(jobs, asked.executors, asked.delay_ms)
-    s, copy = begun(w, asked.executors, asked.delay_ms), begun(w, asked.executors, asked.delay_ms)
-    by_action = asked.limit is Limit.TREE
+    w = work_of(jobs, goal.executors, goal.delay_ms)
+    s, copy = (
+        initial_state(w, goal.executors, goal.delay_ms),
+        initial_state(w, goal.executors, goal.delay_ms),
+    )
+    by_action = goal.limit is Limit.TREE
     c = np.zeros(5, np.int64)
     c[kernel.BUDGET], c[kernel.BY_ACTION], c[kernel.COSTS] = NO_LIMIT, by_action, costs
     width = kernel.FEATURES + 1
@@ -129,7 +132,7 @@ def watch(
             c[kernel.ROWS] = c[kernel.SEEN] = 0
     found = np.concatenate(taken_rows)
     return Rows(
-        found[:, : len(features_of(asked.limit))], found[:, width], found[:, width + 1], np.concatenate(taken_seen),
+        found[:, : len(features_of(goal.limit))], found[:, width], found[:, width + 1], np.concatenate(taken_seen),
         np.asarray(w.job),
     )  # fmt: skip
 
@@ -152,31 +155,31 @@ class Round:
 
 
 def distil(
-    rounds: Sequence[Sequence[Sequence[Job]]], asked: Distillation, tell: Tell = lambda *_: None
+    rounds: Sequence[Sequence[Sequence[Job]]], goal: Distillation, progress: Progress = lambda *_: None
 ) -> tuple[Tree, list[Round]]:
     """Distil a tree: round 0 plays the teacher, later ones the tree so far; the teacher says what was right.
 
     Args:
         rounds: sets of jobs of each round.
-        asked: what is wanted.
-        tell: called with what is under way, how much of it is done, of how much.
+        goal: what is wanted.
+        progress: called with what is under way, how much of it is done, of how much.
 
     Raises:
         InputError: in no decision was there a choice.
     """
-    teacher = Policy(asked.teacher, PLAIN[asked.teacher])
-    player, tree, told = teacher, None, []
+    teacher = Policy(goal.teacher, PLAIN[goal.teacher])
+    player, tree, rounds_done = teacher, None, []
     features, chosen, weight = [], [], []
     total = sum(map(len, rounds))
     done = 0
     for sets in rounds:
         decisions = rows = 0
         for jobs in sets:
-            tell("sets of jobs", done, total)
-            found = watch(jobs, player, [teacher.kind], asked)
+            progress("sets of jobs", done, total)
+            found = watch(jobs, player, [teacher.kind], goal)
             features.append(found.features)
             chosen.append(found.chosen)
-            weight.append(found.weight * (found.stake if asked.by_stake else 1))
+            weight.append(found.weight * (found.stake if goal.by_stake else 1))
             decisions, rows = decisions + len(found.seen), rows + len(found.chosen)
             done += 1
         x, y, of = np.concatenate(features), np.concatenate(chosen), np.concatenate(weight)
@@ -184,12 +187,12 @@ def distil(
             raise InputError(
                 "in no decision was there more than one job to choose from", hint="more jobs, or more load"
             )
-        tree = fit(x, y, of, depth=asked.depth, leaf=asked.leaf, leaves=asked.leaves)
-        rules = rules_of(tree, features_of(asked.limit))
-        told.append(Round(player.name, decisions, rows, len(rules.rules)))
-        player = by_rules("tree", rules, asked.limit)
+        tree = fit(x, y, of, depth=goal.depth, leaf=goal.leaf, leaves=goal.leaves)
+        rules = rules_of(tree, features_of(goal.limit))
+        rounds_done.append(Round(player.name, decisions, rows, len(rules.rules)))
+        player = by_rules("tree", rules, goal.limit)
     assert tree is not None  # noqa: S101 - there is a round
-    return tree, told
+    return tree, rounds_done
 
 
 @dataclass(frozen=True)
@@ -212,27 +215,27 @@ class Fidelity:
 
 
 def fidelity(
-    sets: Sequence[Sequence[Job]], policy: Policy, asked: Distillation, tell: Tell = lambda *_: None
+    sets: Sequence[Sequence[Job]], policy: Policy, goal: Distillation, progress: Progress = lambda *_: None
 ) -> list[Fidelity]:
     """Count, while a policy plays, how often it and others choose the teacher's job, and what their actions cost.
 
     Args:
         sets: of jobs that it was not made from.
         policy: who plays.
-        asked: teacher, executors and delay.
-        tell: as `distil` has it.
+        goal: teacher, executors and delay.
+        progress: as `distil` has it.
 
     Returns:
         the policy, `REFERENCES`, and chance: the mean of 1 / candidates.
     """
-    costs = asked.teacher == "rollout"
+    costs = goal.teacher == "rollout"
     names = [policy.name, *REFERENCES]
-    kinds = [PLAIN[asked.teacher], policy.kind, *(PLAIN[name] for name in REFERENCES)]
+    kinds = [PLAIN[goal.teacher], policy.kind, *(PLAIN[name] for name in REFERENCES)]
     same: list[NDArray[np.bool_]] = []
     loss, chance = [], []
     for done, jobs in enumerate(sets):
-        tell("fidelity", done, len(sets))
-        found = watch(jobs, policy, kinds, asked, costs=costs)
+        progress("fidelity", done, len(sets))
+        found = watch(jobs, policy, kinds, goal, costs=costs)
         seen = found.seen[found.seen[:, 0] > 1]
         job = found.job[seen[:, 2:-1:3]]
         same.append(job[:, 1:] == job[:, :1])
@@ -242,8 +245,8 @@ def fidelity(
     total = len(agree)
     if not total:
         return []
-    told = [
+    scored = [
         Fidelity(policy.name, name, total, float(agree[:, k].mean()), float(lost[:, k].mean()) if costs else None)
         for k, name in enumerate(names)
     ]
-    return [*told, Fidelity(policy.name, "chance", total, float(np.concatenate(chance).mean()), None)]
+    return [*scored, Fidelity(policy.name, "chance", total, float(np.concatenate(chance).mean()), None)]

@@ -44,7 +44,7 @@ class Setting:
 
 
 def run(
-    setting: Setting, policies: Sequence[Policy], tell: Callable[[str, int, int], None] = lambda *_: None
+    setting: Setting, policies: Sequence[Policy], progress: Callable[[str, int, int], None] = lambda *_: None
 ) -> dict[float, dict[str, Floats]]:
     """Mean completion time, in ms, of each set: by load, by policy [sets]."""
     total = len(setting.loads) * len(setting.seeds)
@@ -52,7 +52,7 @@ def run(
     for at, load in enumerate(setting.loads):
         means = {policy.name: np.zeros(len(setting.seeds)) for policy in policies}
         for k, seed in enumerate(setting.seeds):
-            tell("sets of jobs", at * len(setting.seeds) + k, total)
+            progress("sets of jobs", at * len(setting.seeds) + k, total)
             jobs = generate(seed, setting.jobs, setting.executors, load)
             for policy in policies:
                 outcome = simulate(jobs, policy, executors=setting.executors, delay_ms=setting.delay_ms)

@@ -167,13 +167,13 @@ def _swf(text: str, path: str, found: Imported) -> dict[str, list[_Task]]:
             continue
         found.rows += 1
         try:
-            number, submit, run, used, asked = (int(float(cells[k])) for k in (0, 1, 3, 4, 7))
+            number, submit, run, used, requested = (int(float(cells[k])) for k in (0, 1, 3, 4, 7))
             before = tuple(sorted({int(word) for word in cells[16].split("&")} - {-1, 0}))
             if len(cells) < 18 or any(one < 0 for one in before):
                 raise ValueError(f"found {len(cells)} columns, and {cells[16][:40]} as the jobs before it")
         except (ValueError, IndexError, OverflowError) as error:
             raise InputError(f"is not a valid job: {error}", path=path, line=line, hint=_SWF_HINT) from error
-        size = asked if asked > 0 else used
+        size = requested if requested > 0 else used
         if number in tasks:
             raise InputError(f"job {number} is in the file twice", path=path, line=line, hint=_SWF_HINT)
         why = "of jobs without a run time, a size or a submission" if run < 0 or size < 1 or submit < 0 else ""

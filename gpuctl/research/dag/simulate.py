@@ -70,7 +70,7 @@ class Outcome:
         return int(self.end.max())
 
 
-def begun(w: loop.Work, executors: int, delay_ms: int, *, logged: bool = False) -> loop.State:
+def initial_state(w: loop.Work, executors: int, delay_ms: int, *, logged: bool = False) -> loop.State:
     """The state before the first arrival."""
     jobs = w.arrival.size
     c = np.zeros(loop.COUNTERS, np.int64)
@@ -95,7 +95,7 @@ def no_book() -> kernel.Book:
 
 def simulate(
     jobs: Sequence[Job], policy: Policy, *, executors: int, delay_ms: int, logged: bool = False,
-    slowly: bool | None = None, tell: Callable[[int], None] = lambda _: None,
+    slowly: bool | None = None, progress: Callable[[int], None] = lambda _: None,
 ) -> Outcome:  # fmt: skip
     """Run the jobs under a policy.
 
@@ -106,17 +106,17 @@ def simulate(
         delay_ms: before its first task for another job than its last.
         logged: keep all tasks.
         slowly: run as Python, or compiled; None: what is sooner done. The result is the same.
-        tell: called with the jobs that have come.
+        progress: called with the jobs that have come.
     """
     w = work_of(jobs, executors, delay_ms)
-    s, copy = begun(w, executors, delay_ms, logged=logged), begun(w, executors, delay_ms)
+    s, copy = initial_state(w, executors, delay_ms, logged=logged), initial_state(w, executors, delay_ms)
     book, rules = no_book(), packed(policy.rules)
     with interpreted(as_python(jobs, policy, executors) if slowly is None else slowly):
         over = False
         while not over:
             book.c[kernel.BUDGET] = AT_ONCE
             over = kernel.play(w, s, copy, rules, policy.kind, book)
-            tell(int(s.c[loop.NEXT]))
+            progress(int(s.c[loop.NEXT]))
     order = np.array(in_order(jobs))
 
     def back(values: Ints) -> Ints:

@@ -232,8 +232,8 @@ PLAIN_NAMES = ("fifo", "fair", "wfair", "cp", "srpt")
 def _taught(policy: Policy) -> int | None:
     """Decisions for which the teacher was asked, as the card of a tree says; None: it has none."""
     rounds = [] if policy.card is None else policy.card.get("rounds", [])
-    asked = [each.get("decisions") for each in rounds if isinstance(each, dict)] if isinstance(rounds, list) else []
-    return sum(each for each in asked if type(each) is int) or None
+    counts = [each.get("decisions") for each in rounds if isinstance(each, dict)] if isinstance(rounds, list) else []
+    return sum(each for each in counts if type(each) is int) or None
 
 
 def _verdict(load: float, name: str, best: str, changes: tuple[float | None, ...]) -> Note:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpuctl.trees.model import Tree
     from gpuctl.trees.rules import Rules
 
-    Tell = Callable[[str, int, int], None]
+    Progress = Callable[[str, int, int], None]
 
 APART = 100_000
 """Between the seeds of sets that belong to one seed of the training and to the next; the first one is left to tests."""
@@ -68,7 +68,7 @@ class Training:
         rules: its leaves.
         rounds: sets of each round, and how it went.
         fidelity: by load; by NaN for files.
-        told: what it was trained and tested on, in words.
+        description: what it was trained and tested on, in words.
         seeds: the first and the last seed of the made-up sets that it was trained on; None: files.
     """
 
@@ -76,11 +76,13 @@ class Training:
     rules: Rules
     rounds: list[tuple[int, Round]]
     fidelity: dict[float, list[Fidelity]]
-    told: dict[str, Note]
+    description: dict[str, Note]
     seeds: tuple[int, int] | None
 
 
-def run(asked: Distillation, wanted: TrainingSets, paths: Sequence[Path], tell: Tell = lambda *_: None) -> Training:
+def run(
+    goal: Distillation, wanted: TrainingSets, paths: Sequence[Path], progress: Progress = lambda *_: None
+) -> Training:
     """Distil a tree from files, or from made-up sets, and count its fidelity on other made-up sets.
 
     Files are all played in every round; the last fifth of the jobs of each, by arrival, is kept for the test where
@@ -93,35 +95,35 @@ def run(asked: Distillation, wanted: TrainingSets, paths: Sequence[Path], tell: 
         parts = [_parted(read(path)) for path in paths]
         rounds = [[early for early, _ in parts]] * wanted.rounds
         tests = {math.nan: [late for _, late in parts if late]}
-        told = {
+        description = {
             "trained on": listed("path", map(str, paths)),
             "tested on": literal("the last fifth of the jobs of each file, by arrival"),
         }
     else:
         made = [
-            generate(seed, wanted.jobs, asked.executors, wanted.loads[k % len(wanted.loads)])
+            generate(seed, wanted.jobs, goal.executors, wanted.loads[k % len(wanted.loads)])
             for k, seed in enumerate(seeds)
         ]
         rounds = [made[k : k + wanted.sets] for k in range(0, count, wanted.sets)]
         tests = {
-            load: [generate(seeds[-1] + 1 + k, wanted.jobs, asked.executors, load) for k in range(wanted.test)]
+            load: [generate(seeds[-1] + 1 + k, wanted.jobs, goal.executors, load) for k in range(wanted.test)]
             for load in wanted.loads
         }
         loads = literal(", ".join(f"{load:g}" for load in wanted.loads))
-        told = {
+        description = {
             "trained on": note("{n:,} made-up sets of {jobs:,} job{jobs||s} at loads {loads} in turn, seeds "
                                "{first} to {last}",
                                n=count, jobs=wanted.jobs, loads=loads, first=seeds[0], last=seeds[-1]),
             "tested on": note("seeds {first} to {last} at each load", first=seeds[-1] + 1,
                               last=seeds[-1] + wanted.test),
         }  # fmt: skip
-    tree, went = distil(rounds, asked, tell)
-    rules = rules_of(tree, features_of(asked.limit))
-    policy = by_rules("tree", rules, asked.limit)
-    found = {load: fidelity(sets, policy, asked, tell) for load, sets in tests.items() if sets}
+    tree, went = distil(rounds, goal, progress)
+    rules = rules_of(tree, features_of(goal.limit))
+    policy = by_rules("tree", rules, goal.limit)
+    found = {load: fidelity(sets, policy, goal, progress) for load, sets in tests.items() if sets}
     sizes = list(map(len, rounds))
     return Training(
-        tree, rules, list(zip(sizes, went, strict=True)), found, told, None if paths else (seeds[0], seeds[-1])
+        tree, rules, list(zip(sizes, went, strict=True)), found, description, None if paths else (seeds[0], seeds[-1])
     )
 
 
@@ -134,29 +136,29 @@ def _parted(jobs: list[Job]) -> tuple[list[Job], list[Job]]:
     return ordered[:cut], ordered[cut:]
 
 
-def save(path: Path, asked: Distillation, made: Training) -> None:
+def save(path: Path, goal: Distillation, made: Training) -> None:
     """Save a tree with a card; the same training gives the same bytes."""
     about: dict[str, Any] = {
         "title": "A tree that gives executors to jobs of stages",
-        "what": f"Distilled from {asked.teacher} by gpuctl dag distil; tree.json runs, rules.txt is the same in words.",
-        "teacher": asked.teacher,
-        "trained_on": str(made.told["trained on"]),
+        "what": f"Distilled from {goal.teacher} by gpuctl dag distil; tree.json runs, rules.txt is the same in words.",
+        "teacher": goal.teacher,
+        "trained_on": str(made.description["trained on"]),
         "training_seeds": list(made.seeds or ()),
-        "executors": asked.executors,
-        "delay_ms": asked.delay_ms,
-        "settings": {"depth": asked.depth, "leaf": asked.leaf, "leaves": asked.leaves, "by_stake": asked.by_stake},
+        "executors": goal.executors,
+        "delay_ms": goal.delay_ms,
+        "settings": {"depth": goal.depth, "leaf": goal.leaf, "leaves": goal.leaves, "by_stake": goal.by_stake},
         "rounds": [
             {"player": r.player, "sets": n, "decisions": r.decisions, "rows": r.rows, "leaves": r.leaves}
             for n, r in made.rounds
         ],
-        "tested_on": str(made.told["tested on"]),
+        "tested_on": str(made.description["tested on"]),
         "fidelity": [
             {"load": None if math.isnan(load) else load, "policy": f.policy, "decisions": f.decisions, "same": f.same,
              "loss_ms": f.loss_ms}
             for load, several in made.fidelity.items() for f in several
         ],
     }  # fmt: skip
-    model.save(path, made.tree, asked.limit, about)
+    model.save(path, made.tree, goal.limit, about)
 
 
 def check_unseen(policies: Sequence[Policy], seeds: Sequence[int]) -> None:
@@ -176,15 +178,15 @@ def check_unseen(policies: Sequence[Policy], seeds: Sequence[int]) -> None:
             )
 
 
-def fidelity_of(policies: Sequence[Policy], setting: Setting, tell: Tell) -> dict[float, list[Fidelity]]:
+def fidelity_of(policies: Sequence[Policy], setting: Setting, progress: Progress) -> dict[float, list[Fidelity]]:
     """The fidelity of each tree to its teacher, the search where none is known, by load."""
     found: dict[float, list[Fidelity]] = {}
     for policy in (each for each in policies if each.limit is not None):
         teacher = "rollout" if policy.card is None else str(policy.card.get("teacher"))
         if teacher not in PLAIN:
             raise InputError(f"{policy.name}: teacher of its card: found {teacher[:40]!r}, expected {', '.join(PLAIN)}")
-        asked = Distillation(teacher, setting.executors, setting.delay_ms, policy.limit or Limit.FAIR)
+        goal = Distillation(teacher, setting.executors, setting.delay_ms, policy.limit or Limit.FAIR)
         for load in setting.loads:
             sets = [generate(seed, setting.jobs, setting.executors, load) for seed in setting.seeds]
-            found.setdefault(load, []).extend(fidelity(sets, policy, asked, tell))
+            found.setdefault(load, []).extend(fidelity(sets, policy, goal, progress))
     return found

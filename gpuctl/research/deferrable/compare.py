@@ -83,7 +83,7 @@ class SeedRow(
 
 def compare(
     policies: Sequence[Policy], loads: Sequence[float], seeds: Sequence[int],
-    tell: Callable[[str, int, int], None] = lambda *_: None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> Floats:  # fmt: skip
     """Scores of policies on the same cases [loads, seeds, policies].
 
@@ -91,12 +91,12 @@ def compare(
         policies: which.
         loads: of the cases.
         seeds: one case each.
-        tell: called with what is under way, how much is done, of how much.
+        progress: called with what is under way, how much is done, of how much.
     """
     found = np.empty((len(loads), len(seeds), len(policies)))
     for i, load in enumerate(loads):
         for k, seed in enumerate(seeds):
-            tell(f"load {load:g}", i * len(seeds) + k, len(loads) * len(seeds))
+            progress(f"load {load:g}", i * len(seeds) + k, len(loads) * len(seeds))
             case = generate(Made(seed, load))
             found[i, k] = [score(case, run_one(case, policy, "newest", 60.0).outcome) for policy in policies]
     return found

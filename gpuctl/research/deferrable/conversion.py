@@ -81,15 +81,15 @@ def convert(trace: Trace, slot_s: int, share: int = SHARE, gpus: int | None = No
     span = np.array([put_off(each, slot_s) for each in run[rows].tolist()], np.int64)
     latest = np.minimum(earliest + span, horizon - slots)
     closed, large = latest < earliest, trace.gpus[rows] > total
-    kept = ~(closed | large)
+    fits = ~(closed | large)
     about = {
-        "trace_jobs": len(trace.ids), "on_demand_jobs": int((~chosen).sum()), "deferrable_jobs": int(kept.sum()),
+        "trace_jobs": len(trace.ids), "on_demand_jobs": int((~chosen).sum()), "deferrable_jobs": int(fits.sum()),
         "marked_by": "hash" if trace.marked is None else "trace", "share_pct": share if trace.marked is None else None,
         "left_out_too_late": int((closed & ~large).sum()), "left_out_too_large": int(large.sum()),
     }  # fmt: skip
     return Case(
-        np.maximum(0, total - on_demand), tuple(trace.ids[row] for row in rows[kept].tolist()), earliest[kept],
-        latest[kept], trace.gpus[rows][kept], slots[kept], total, max(1, round(DAY_S / slot_s)), slot_s, on_demand,
+        np.maximum(0, total - on_demand), tuple(trace.ids[row] for row in rows[fits].tolist()), earliest[fits],
+        latest[fits], trace.gpus[rows][fits], slots[fits], total, max(1, round(DAY_S / slot_s)), slot_s, on_demand,
         about,
     )  # fmt: skip
 

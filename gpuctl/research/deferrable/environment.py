@@ -17,7 +17,7 @@ from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.research.deferrable.cases import Case, read_case
 from gpuctl.research.deferrable.generator import Made, generate
 from gpuctl.research.deferrable.observation import MOST, SHAPES, Observer, flat
-from gpuctl.research.deferrable.slots import EVICTED, Rule, begun, outcome, quantiles, score, worth
+from gpuctl.research.deferrable.slots import EVICTED, Rule, initial_state, outcome, quantiles, score, worth
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -97,7 +97,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             number = int(self.np_random.integers(len(self.cases))) if wanted is None else int(wanted)
             case = self.cases[number]
             past = self._past.setdefault(number, quantiles(case))
-            self._case, self._slots = case, begun(case, Rule(kernel.ASKED), self.evict, past)
+            self._case, self._slots = case, initial_state(case, Rule(kernel.ASKED), self.evict, past)
             self._observer = Observer(case, self._slots)
             offered = self._advance(-1)
             if offered < 0 and wanted is not None:

@@ -13,7 +13,7 @@ from gpuctl.predictors import card
 from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.replay.policies.osdec.net_weights import read_weights
 from gpuctl.research.deferrable.observation import SHAPES, Observer, flat
-from gpuctl.research.deferrable.slots import Outcome, Rule, begun, outcome, simulate
+from gpuctl.research.deferrable.slots import Outcome, Rule, initial_state, outcome, simulate
 from gpuctl.research.learn.saved import net_of
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class Model:
         """What comes of a case."""
         if self.net is None:
             return simulate(case, self.rule, evict)
-        s, decide = begun(case, self.rule, evict), self.net.ready()
+        s, decide = initial_state(case, self.rule, evict), self.net.ready()
         observer = Observer(case, s)
         with jit.interpreted():
             offered = kernel.advance(s, -1)

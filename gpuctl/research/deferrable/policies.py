@@ -93,7 +93,7 @@ def _parse(name: str) -> Policy:
 
 def run(
     case: Case, policies: Sequence[Policy], evict: str = "newest", *, limit_s: float = 60.0,
-    tell: Callable[[str, int, int], None] = lambda *_: None,
+    progress: Callable[[str, int, int], None] = lambda *_: None,
 ) -> list[Ran]:  # fmt: skip
     """Run policies on a case.
 
@@ -102,14 +102,14 @@ def run(
         policies: which.
         evict: whom on-demand load evicts, a key of `gpuctl.research.deferrable.slots.EVICTED`.
         limit_s: seconds of the solver of `optimum`.
-        tell: called with the policy under way, how many are done, of how many.
+        progress: called with the policy under way, how many are done, of how many.
 
     Raises:
         InputError: the optimum is out of reach.
     """
     found = []
     for done, policy in enumerate(policies):
-        tell(policy.label, done, len(policies))
+        progress(policy.label, done, len(policies))
         found.append(run_one(case, policy, evict, limit_s))
     return found
 

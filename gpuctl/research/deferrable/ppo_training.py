@@ -44,8 +44,8 @@ def tasks_of(name: str) -> Auxiliary | None:
 
 
 def train(
-    lessons: Lessons, minutes: float, aux: str = "all", seed: int = 1, *, kept: Path | None = None,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    lessons: Lessons, minutes: float, aux: str = "all", seed: int = 1, *, checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:  # fmt: skip
     """Learn a rule; the same call gives the same net, after any number of stops.
 
@@ -54,8 +54,8 @@ def train(
         minutes: nominal ones, see `ROUNDS_A_MINUTE`.
         aux: auxiliary tasks: ``all``, ``none``, or a key of `TASKS`.
         seed: of everything.
-        kept: a folder in which the training is kept, and from which it goes on; None: none.
-        tell: called with the rounds that are done, of how many.
+        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
+        progress: called with the rounds that are done, of how many.
 
     Raises:
         DependencyError: Stable-Baselines3 is not installed.
@@ -64,7 +64,7 @@ def train(
     how = Learning("ppo", max(1, round(minutes * ROUNDS_A_MINUTE)), STEPS, HIDDEN, seed, options=dict(_OPTIONS))
     return learn(
         lambda: Deferrable(lessons.learnt, rows=True), scaled(_looks(lessons, seed)), how, data_digest=digest(lessons),
-        kept=kept, aux=tasks_of(aux), tell=tell,
+        checkpoint=checkpoint, aux=tasks_of(aux), progress=progress,
     )  # fmt: skip
 
 
@@ -87,14 +87,14 @@ def about(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the card of a model says, and its files, for `gpuctl.predictors.card.save_folder`."""
     steps = len(fitted.curve) * STEPS
-    told = {
+    description = {
         "title": "When deferrable jobs start",
         "what": "A net that says from 48 slots back and forecasts of 48 ahead whether a job starts.",
         "features": OBSERVED,
         "algorithm": "PPO",
         "auxiliary_tasks": aux,
         "budget": {"minutes": minutes, "steps": steps, "seed": seed},
-        "trained_on": lessons.told,
+        "trained_on": lessons.description,
         "training_curve": fitted.curve,
     }
-    return told, files_of(fitted.net)
+    return description, files_of(fitted.net)

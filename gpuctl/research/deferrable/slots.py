@@ -62,7 +62,7 @@ class Outcome:
     lost: int
 
 
-def begun(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = None) -> kernel.Slots:
+def initial_state(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = None) -> kernel.Slots:
     """A case before its first slot.
 
     Args:
@@ -98,8 +98,8 @@ def quantiles(case: Case) -> Ints:
 
 
 def simulate(case: Case, rule: Rule, evict: str = "newest", past: Ints | None = None) -> Outcome:
-    """Go through all slots; arguments as of `begun`."""
-    s = begun(case, rule, evict, past)
+    """Go through all slots; arguments as of `initial_state`."""
+    s = initial_state(case, rule, evict, past)
     with jit.interpreted(as_python(case)):
         kernel.advance(s, -1)
     return outcome(s)

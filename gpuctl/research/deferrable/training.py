@@ -13,7 +13,7 @@ from gpuctl.replay.policies.osdec import slot_kernel as kernel
 from gpuctl.replay.policies.osdec.net_weights import layers
 from gpuctl.research.deferrable.generator import Made, generate
 from gpuctl.research.deferrable.model import FEATURES, rule_of
-from gpuctl.research.deferrable.slots import begun, outcome, quantiles, score
+from gpuctl.research.deferrable.slots import initial_state, outcome, quantiles, score
 from gpuctl.research.learn.checkpoints import digest_of
 from gpuctl.research.learn.evolution import Evolution, evolve
 from gpuctl.research.learn.nets import initial
@@ -55,23 +55,23 @@ class Lessons:
     Attributes:
         learnt: cases, each tried by many nets.
         held: cases by which the best net is chosen.
-        told: of both, for the card.
+        description: of both, for the card.
     """
 
     learnt: tuple[Case, ...]
     held: tuple[Case, ...]
-    told: dict[str, Any]
+    description: dict[str, Any]
 
 
 def made_up(loads: Sequence[float] = LOADS, days: int = 14) -> Lessons:
     """Cases that are made up, of several loads."""
     learnt = tuple(generate(Made(FIRST_MADE + k, loads[k % len(loads)], days)) for k in range(MADE))
     held = tuple(generate(Made(FIRST_HELD + k, loads[k % len(loads)], days)) for k in range(HELD))
-    told = {
+    description = {
         "cases": "made up", "days": days, "loads": list(loads), "seeds": f"{FIRST_MADE} to {FIRST_MADE + MADE - 1}",
         "held_seeds": f"{FIRST_HELD} to {FIRST_HELD + HELD - 1}",
     }  # fmt: skip
-    return Lessons(learnt, held, told)
+    return Lessons(learnt, held, description)
 
 
 def of_trace(case: Case) -> Lessons:
@@ -91,8 +91,8 @@ def of_trace(case: Case) -> Lessons:
             f"{case.horizon:,} slots with {len(case.ids):,} deferrable jobs are too few to learn from",
             hint="a longer trace, or none: made-up cases are learnt from then",
         )
-    told = {"cases": "a trace's own", "slots": f"0 to {first - 1}", "held_slots": f"{first} to {second - 1}"}
-    return Lessons(learnt, (held,), told)
+    description = {"cases": "a trace's own", "slots": f"0 to {first - 1}", "held_slots": f"{first} to {second - 1}"}
+    return Lessons(learnt, (held,), description)
 
 
 def part(case: Case, begin: int, end: int) -> Case:
@@ -108,8 +108,8 @@ def part(case: Case, begin: int, end: int) -> Case:
 
 
 def train(
-    lessons: Lessons, minutes: float, seed: int = 1, *, kept: Path | None = None,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    lessons: Lessons, minutes: float, seed: int = 1, *, checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:  # fmt: skip
     """Learn a rule; the same call gives the same net, after any number of stops.
 
@@ -117,8 +117,8 @@ def train(
         lessons: cases.
         minutes: nominal ones, see `GENERATIONS_A_MINUTE`.
         seed: of the first weights, the noise and the cases of each generation.
-        kept: a folder in which the training is kept, and from which it goes on; None: none.
-        tell: called with the generations that are done, of how many.
+        checkpoint: a folder in which the training is kept, and from which it goes on; None: none.
+        progress: called with the generations that are done, of how many.
 
     Raises:
         InputError: the folder holds another training.
@@ -128,7 +128,7 @@ def train(
     # the middle quantile to begin with: the net adds nothing
     net = net.with_weights(net.weights | {"2.weight": np.zeros_like(net.weights["2.weight"])})
     trial = _Trial(lessons, seed)
-    return evolve(net, trial.score, how, data_digest=trial.digest, kept=kept, tell=tell)
+    return evolve(net, trial.score, how, data_digest=trial.digest, checkpoint=checkpoint, progress=progress)
 
 
 def digest(lessons: Lessons) -> str:
@@ -167,7 +167,7 @@ class _Trial:
 
 
 def _score(case: Case, rule: Any, past: NDArray[np.int64]) -> float:
-    s = begun(case, rule, "newest", past)
+    s = initial_state(case, rule, "newest", past)
     with jit.interpreted(on=False):
         kernel.advance(s, -1)
     return score(case, outcome(s))
@@ -178,14 +178,14 @@ def about(fitted: Fitted, lessons: Lessons, minutes: float, seed: int) -> tuple[
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]
     generations = len(fitted.curve)
     cases = generations * 2 * PAIRS * min(EACH, len(lessons.learnt))
-    told = {
+    description = {
         "title": "When deferrable jobs start",
         "what": "A net that corrects the middle quantile of the forecast of leftover capacity.",
         "features": list(FEATURES),
         "algorithm": "evolution strategy",
         "budget": {"minutes": minutes, "generations": generations, "cases": cases, "seed": seed},
-        "trained_on": lessons.told,
+        "trained_on": lessons.description,
         "held_score": {"first": held[0], "best": max(held)},
         "training_curve": fitted.curve,
     }  # fmt: skip
-    return told, files_of(fitted.net)
+    return description, files_of(fitted.net)

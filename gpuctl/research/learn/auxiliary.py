@@ -106,12 +106,12 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
     class Ppo(library.PPO):  # type: ignore[misc,name-defined]
         """Gives its policy the labels of the steps at hand."""
 
-        told: NDArray[np.float32]
+        labels_of_steps: NDArray[np.float32]
 
         def train(self) -> None:
             """See `stable_baselines3.PPO.train`."""
             self.policy.factor = self.ent_coef
-            self.policy.labels = lambda: torch.from_numpy(self.told[self.rollout_buffer.chosen])
+            self.policy.labels = lambda: torch.from_numpy(self.labels_of_steps[self.rollout_buffer.chosen])
             super().train()
             self.policy.labels = None
 
@@ -124,7 +124,7 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
             self.where: dict[int, int] = {}
 
         def _on_rollout_start(self) -> None:
-            self.model.told = np.full((self.model.n_steps, len(place)), np.nan, np.float32)
+            self.model.labels_of_steps = np.full((self.model.n_steps, len(place)), np.nan, np.float32)
             self.where.clear()
             self.at = 0
 
@@ -133,7 +133,7 @@ def ppo(aux: Auxiliary) -> tuple[Any, Any, Any, Any]:
             self.at += 1
             for step, column, value in self.locals["infos"][0]["known"]:
                 if step in self.where and column in place:
-                    self.model.told[self.where[step], place[column]] = value
+                    self.model.labels_of_steps[self.where[step], place[column]] = value
             self.number += 1
             if self.locals["dones"][0]:
                 # numbers begin anew, places go on

@@ -54,8 +54,8 @@ def evolve(
     how: Evolution,
     *,
     data_digest: str = "",
-    kept: Path | None = None,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:
     """Search for weights with a high score; the same call gives the same weights, after any number of stops.
 
@@ -65,8 +65,8 @@ def evolve(
             for generation -1 those by which the best net is chosen, of the first, the last and every tenth.
         how: it is searched.
         data_digest: says what `score` depends on, so that a folder is not taken for that of another search.
-        kept: a folder in which its state is kept, and from which it goes on; None: none.
-        tell: called with the generations that are done, of how many.
+        checkpoint: a folder in which its state is kept, and from which it goes on; None: none.
+        progress: called with the generations that are done, of how many.
 
     Raises:
         InputError: the folder holds the state of another search.
@@ -76,7 +76,7 @@ def evolve(
                  for name, w in net.weights.items()}) > 0  # fmt: skip
     found = search(
         flat(net.weights), lambda theta, number: score(_with(net, theta), number), how, settings=settings, free=free,
-        kept=kept, tell=tell,
+        checkpoint=checkpoint, progress=progress,
     )  # fmt: skip
     return Fitted(_with(net, found.weights), found.curve, found.cpu_s)
 
@@ -103,8 +103,8 @@ def search(
     *,
     settings: Mapping[str, Any],
     free: NDArray[np.bool_] | None = None,
-    kept: Path | None = None,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Found:
     """Search for a row of weights, whatever they are of; otherwise as `evolve`.
 
@@ -114,14 +114,14 @@ def search(
         how: it is searched.
         settings: a value for JSON that says what `score` depends on.
         free: weights that may change; None: all.
-        kept: see `evolve`.
-        tell: see `evolve`.
+        checkpoint: see `evolve`.
+        progress: see `evolve`.
 
     Raises:
         InputError: the folder holds the state of another search.
     """
     begin = time.process_time()
-    place = Checkpoint(kept, digest_of({**settings, **asdict(how)}, [weights]))
+    place = Checkpoint(checkpoint, digest_of({**settings, **asdict(how)}, [weights]))
     theta = weights.astype(np.float64)
     may = np.ones(theta.size, np.bool_) if free is None else free
     arrays = {"theta": theta, "best": theta.copy(), "first": np.zeros(theta.size), "second": np.zeros(theta.size)}
@@ -133,7 +133,7 @@ def search(
         with place.restoring():
             arrays = {name: _like(each, found[1][name]) for name, each in arrays.items()}
     while len(curve) < how.generations:
-        tell(len(curve), how.generations)
+        progress(len(curve), how.generations)
         curve.append(_generation(score, how, number=len(curve), free=may, arrays=arrays, curve=curve))
         last = len(curve) == how.generations
         place.save({"curve": curve, "cpu_s": before + time.process_time() - begin}, arrays, now=last)

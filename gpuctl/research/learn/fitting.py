@@ -67,8 +67,8 @@ def fit(
     loss: Loss,
     how: Training,
     *,
-    kept: Path | None = None,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    checkpoint: Path | None = None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:
     """Fit a net; the same data, settings and seed give the same weights on a CPU, after any number of stops.
 
@@ -78,8 +78,8 @@ def fit(
         held: the same, not learnt from: the epoch with the least loss on it is kept; empty: the last epoch is.
         loss: of PyTorch; called with the module and the tensors of a batch, it returns the mean over its rows.
         how: it is fitted.
-        kept: a folder in which its state is kept, and from which it goes on; None: none.
-        tell: called with the epochs that are done, of how many.
+        checkpoint: a folder in which its state is kept, and from which it goes on; None: none.
+        progress: called with the epochs that are done, of how many.
 
     Raises:
         DependencyError: PyTorch is not installed.
@@ -88,7 +88,7 @@ def fit(
     begin = time.process_time()
     torch = torch_of("training a neural net")
     run = _Run(torch, net, how)
-    place = Checkpoint(kept, digest_of(_settings(net, how), [flat(net.weights), *data, *held]))
+    place = Checkpoint(checkpoint, digest_of(_settings(net, how), [flat(net.weights), *data, *held]))
     found = place.load()
     if found is not None:
         with place.restoring():
@@ -96,7 +96,7 @@ def fit(
     before = run.cpu_s
     rows, tested = _tensors(torch, data), _tensors(torch, held)
     while not run.over:
-        tell(len(run.curve), how.epochs)
+        progress(len(run.curve), how.epochs)
         run.epoch(rows, tested, loss)
         run.cpu_s = before + time.process_time() - begin
         place.save(*run.state(), now=run.over)

@@ -71,13 +71,15 @@ class Decisions:
         return np.where(self.chosen == 1, count - of_chosen, of_chosen)
 
 
-def watch(simulation: Simulation, *, preempts: bool, tell: Callable[[int, int], None] = lambda *_: None) -> Decisions:
+def watch(
+    simulation: Simulation, *, preempts: bool, progress: Callable[[int, int], None] = lambda *_: None
+) -> Decisions:
     """Replay to the end and note the decisions.
 
     Args:
         simulation: before its first instant.
         preempts: whether its policy takes GPUs from running jobs.
-        tell: called with jobs that have ended, of how many.
+        progress: called with jobs that have ended, of how many.
     """
     eye = _Eye(simulation, preempts=preempts)
     going = True
@@ -87,7 +89,7 @@ def watch(simulation: Simulation, *, preempts: bool, tell: Callable[[int, int], 
         eye.look()
         steps += 1
         if steps % 500 == 0:
-            tell(simulation.workload.size - simulation.left, simulation.workload.size)
+            progress(simulation.workload.size - simulation.left, simulation.workload.size)
     return eye.decisions()
 
 
@@ -124,7 +126,7 @@ class _Eye:
         if self._number % self._every == 0:
             self._decision(jobs[started], jobs[stopped], np.asarray(log.gpus)[started], np.asarray(log.gpus)[stopped])
 
-    def _decision(self, started: Ints, stopped: Ints, taken: Ints, given: Ints) -> None:
+    def _decision(self, started: Ints, stopped: Ints, taken: Ints, returned: Ints) -> None:
         state = self._simulation.state
         j, now = state.jobs, float(state.g.now[0])
         code = np.asarray(j.state)
@@ -133,9 +135,9 @@ class _Eye:
         runs[started], waits[started] = False, True
         runs[stopped], waits[stopped] = True, False
         held = np.where(after, j.held, 0).astype(np.int64)
-        held[stopped] = given
+        held[stopped] = returned
         at_once = code[stopped] != SUSPENDING
-        free = int(state.g.free[0]) + int(taken.sum()) - int(given[at_once].sum())
+        free = int(state.g.free[0]) + int(taken.sum()) - int(returned[at_once].sum())
         candidates = waits | runs if self._preempts else waits & (j.gpus <= free)
         who = np.flatnonzero(candidates)
         if not 0 < after[who].sum() < who.size:
@@ -235,7 +237,7 @@ def fidelity(decisions: Decisions, tree: Tree) -> list[Fidelity]:
     }
     count = np.bincount(decisions.decision)
     picked = np.bincount(decisions.decision, weights=decisions.chosen)
-    told = []
+    scored = []
     for name, key in orders.items():
         order = np.lexsort((rows[:, PLACE], key, decisions.decision))
         begin = np.cumsum(count) - count
@@ -243,5 +245,5 @@ def fidelity(decisions: Decisions, tree: Tree) -> list[Fidelity]:
         rank[order] = np.arange(len(rows)) - begin[decisions.decision[order]]
         hit = (rank < picked[decisions.decision]) & (decisions.chosen == 1)
         share = np.bincount(decisions.decision, weights=hit) / picked
-        told.append(Fidelity(name, count.size, float(share.mean()), float((share == 1).mean())))
-    return [*told, Fidelity("chance", count.size, float((picked / count).mean()), float("nan"))]
+        scored.append(Fidelity(name, count.size, float(share.mean()), float((share == 1).mean())))
+    return [*scored, Fidelity("chance", count.size, float((picked / count).mean()), float("nan"))]

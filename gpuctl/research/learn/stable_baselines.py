@@ -78,9 +78,9 @@ def learn(
     *,
     body: Body | None = None,
     data_digest: str = "",
-    kept: Path | None = None,
+    checkpoint: Path | None = None,
     aux: Auxiliary | None = None,
-    tell: Callable[[int, int], None] = lambda *_: None,
+    progress: Callable[[int, int], None] = lambda *_: None,
 ) -> Fitted:
     """Learn a policy; the same call gives the same weights on a CPU, after any number of stops.
 
@@ -90,9 +90,9 @@ def learn(
         how: it is learnt.
         body: modules of the policy; None: those of `how`.
         data_digest: says what the environment is made of, so that a folder is not taken for that of another training.
-        kept: a folder in which its state is kept, and from which it goes on; None: none.
+        checkpoint: a folder in which its state is kept, and from which it goes on; None: none.
         aux: what ppo learns beside, from ``info["known"]`` of the environment; None: nothing.
-        tell: called with the rounds that are done, of how many.
+        progress: called with the rounds that are done, of how many.
 
     Returns:
         a net whose answer is, for ppo, the logits of the actions or the mean action; for dqn, the value of each
@@ -108,7 +108,7 @@ def learn(
     settings = {**asdict(how), "hidden": list(how.hidden), "data": data_digest}
     if aux is not None:
         settings["aux"] = asdict(aux)
-    place = Checkpoint(kept, digest_of(settings, scale.values()))
+    place = Checkpoint(checkpoint, digest_of(settings, scale.values()))
     found = place.load()
     curve, before = ([], 0.0) if found is None else (found[0]["curve"], found[0]["cpu_s"])
     arrays: Arrays = {} if found is None else found[1]
@@ -117,7 +117,7 @@ def learn(
         with place.restoring():
             _restore(torch, learner, arrays)
     while len(curve) < how.rounds:
-        tell(len(curve), how.rounds)
+        progress(len(curve), how.rounds)
         learner.learn(how.steps, callback=labels)
         rewards = [each["r"] for each in learner.ep_info_buffer]
         row = {"round": len(curve) + 1, "steps": (len(curve) + 1) * how.steps}
@@ -213,8 +213,8 @@ def _restore(torch: Any, learner: Any, arrays: Arrays) -> None:
     if buffer is not None:
         buffer.pos, buffer.full = int(arrays["buffer_at"][0]), bool(arrays["buffer_at"][1])
         for name in _BUFFER:
-            whole, kept = getattr(buffer, name), arrays[f"buffer_{name}"]
-            whole[: len(kept)] = kept.reshape(len(kept), *whole.shape[1:]).astype(whole.dtype)
+            whole, checkpoint = getattr(buffer, name), arrays[f"buffer_{name}"]
+            whole[: len(checkpoint)] = checkpoint.reshape(len(checkpoint), *whole.shape[1:]).astype(whole.dtype)
 
 
 def _attribute(learner: Any, name: str) -> Any:

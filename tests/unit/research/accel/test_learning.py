@@ -77,8 +77,8 @@ def test_the_same_seed_gives_the_same_model_after_a_stop(
 
     monkeypatch.setattr("gpuctl.research.learn.checkpoints.EVERY_S", 0.0)
     with pytest.raises(KeyboardInterrupt):
-        training.train(machine, lesson, kept=tmp_path / "kept", tell=stop)
-    again, same, _ = training.train(machine, lesson, kept=tmp_path / "kept")
+        training.train(machine, lesson, checkpoint=tmp_path / "kept", progress=stop)
+    again, same, _ = training.train(machine, lesson, checkpoint=tmp_path / "kept")
     card.save_folder(tmp_path / "other", training.KIND, again, same)
     for path in sorted((tmp_path / "one").iterdir()):
         assert path.read_bytes() == (tmp_path / "other" / path.name).read_bytes(), path.name
@@ -183,8 +183,8 @@ def test_ddpg_gives_the_same_lstm_after_a_stop(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ddpg.train(machine, some, 2, 1, kept=tmp_path / "kept", tell=stop)
-    again, same, _ = ddpg.train(machine, some, 2, 1, kept=tmp_path / "kept")
+        ddpg.train(machine, some, 2, 1, checkpoint=tmp_path / "kept", progress=stop)
+    again, same, _ = ddpg.train(machine, some, 2, 1, checkpoint=tmp_path / "kept")
     assert about == again
     assert (files["net.npy"] == same["net.npy"]).all()
     card.save_folder(tmp_path / "m", saved.KIND, about, files)

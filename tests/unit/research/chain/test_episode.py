@@ -64,11 +64,11 @@ def test_a_pair_is_that_of_the_slow_simulator(seed: int, nodes: int, pair: Pair)
     for s_min in (301, 430, 555):
         p, s, seen = slowly(queue(seed), nodes, pair, 300, s_min)
         situation = Situation(log(queue(seed)), 0, nodes, pair, p_submit_s=18_000)
-        found = situation.outcome(situation.begun(), s_min)
+        found = situation.outcome(situation.initial_state(), s_min)
         assert (found.p_start_s, found.s_start_s) == (60 * (p.start or 0), 60 * (s.start or 0))
         assert (found.p_backfilled, found.s_backfilled) == (p.backfilled, s.backfilled)
         assert found.interruption_s == 60 * ((s.start or 0) - (p.start or 0) - pair.limit_min)
-        e = situation.begun()
+        e = situation.initial_state()
         kernel.advance(e, s_min, kernel.NEVER)
         waiting = [(int(e.nodes[j]), s_min - int(e.minute[j])) for j in e.line[: e.c[kernel.WAITING]]]
         running = [(-int(e.held[k]), s_min - int(e.start[k])) for k in range(int(e.c[kernel.RUNNING]))]
@@ -78,14 +78,14 @@ def test_a_pair_is_that_of_the_slow_simulator(seed: int, nodes: int, pair: Pair)
 
 def test_many_submissions_from_one_cluster_are_as_those_from_clusters_of_their_own() -> None:
     situation = Situation(log(queue(3)), 0, 4, Pair(1, 300), p_submit_s=18_000)
-    shared = situation.begun()
+    shared = situation.initial_state()
     for s_min in range(310, 650, 10):
-        assert situation.outcome(shared, s_min) == situation.outcome(situation.begun(), s_min)
+        assert situation.outcome(shared, s_min) == situation.outcome(situation.initial_state(), s_min)
 
 
 def test_a_state_holds_a_day_of_snapshots_and_the_present_pair() -> None:
     situation = Situation(log(queue(1)), 0, 4, Pair(1, 300), p_submit_s=30_000)
-    e = situation.begun()
+    e = situation.initial_state()
     kernel.advance(e, kernel.FAR, kernel.P_START)
     begun = int(e.c[kernel.P_START])
     now = begun + 100

@@ -50,7 +50,7 @@ def queued(job: str, nodes: int, limit_min: int, submit: int, start: int | None,
 
 def squeue_of(situation: Situation, minute: int) -> list[QueuedJob]:
     """What squeue would print at that minute of a simulation."""
-    e = situation.begun()
+    e = situation.initial_state()
     kernel.advance(e, minute, kernel.NEVER)
     c, p = e.c, e.minute.size - 2
 

@@ -80,7 +80,7 @@ def test_the_environment_is_the_simulation(log: Log) -> None:
         assert [step[1] for step in steps[:23]] == [0] * min(waited, 23)
         last = steps[-1] if waited == 24 else env.step(1)
         minute = start.p_end if waited == 24 else start.p_end - 1439 + 60 * waited
-        gap = start.situation.outcome(start.situation.begun(), minute).interruption_s / 3600
+        gap = start.situation.outcome(start.situation.initial_state(), minute).interruption_s / 3600
         assert last[2:4] == (True, False)
         assert -last[1] == pytest.approx(3 * max(gap, 0) + max(-gap, 0))
     with pytest.raises(UsageError, match="no trace store"):
@@ -151,8 +151,8 @@ def test_a_trained_net_is_better_than_waiting(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        net_training.train(name, learnt, 3.0, kept=kept, tell=stop)
-    again = net_training.train(name, learnt, 3.0, kept=kept)
+        net_training.train(name, learnt, 3.0, checkpoint=kept, progress=stop)
+    again = net_training.train(name, learnt, 3.0, checkpoint=kept)
     assert all((again.net.weights[k] == w).all() for k, w in found.net.weights.items())
     assert again.curve == found.curve
     x = np.random.Generator(np.random.PCG64(1)).random((5, *found.net.inputs))

@@ -54,7 +54,7 @@ def test_looks_are_as_single_submissions_and_the_plan_bounds_the_wait(log: Log) 
     at = hourly(start)
     rows, waits = look(start, at, waits=True)
     assert (at[0], at[-1]) == (start.p_end - 599, start.p_end - 59)
-    outcomes = [situation.outcome(situation.begun(), int(t)) for t in at]
+    outcomes = [situation.outcome(situation.initial_state(), int(t)) for t in at]
     assert waits.tolist() == [o.s_start_s // 60 - t for o, t in zip(outcomes, at.tolist(), strict=True)]
     assert np.allclose(
         60 * rows[:, look_kernel.PLANNED], [o.planned_s // 60 - t for o, t in zip(outcomes, at, strict=True)]
@@ -96,7 +96,7 @@ def test_forecasts_are_the_future_where_run_times_are_known_and_nobody_comes(log
     drawn = History(cut).at(8 * DAY_S, situation.trace)
     assert drawn.count[:-2].min() > 3
     at = np.array([3 * 1440 + 5, 3 * 1440 + 305])
-    e = situation.begun()
+    e = situation.initial_state()
     real = [situation.outcome(e, int(t)).s_start_s // 60 - int(t) for t in at]
     assert min(real) > 60
     assert situation.forecasts(at, drawn, 3).tolist() == [[wait] * 3 for wait in real]
@@ -222,7 +222,7 @@ def test_a_bound_on_the_overlap_is_kept_by_a_lower_outage_cost(calmer: Log) -> N
         at, lead = hourly(start), lead_h[late.start == k]
         minute = next((max(int(t), start.p_end - int(60 * h)) for t, h in zip(at, lead, strict=True)
                        if start.p_end - int(60 * h) < t + 60), start.p_end)  # fmt: skip
-        outcome = start.situation.outcome(start.situation.begun(), min(minute, start.p_end))
+        outcome = start.situation.outcome(start.situation.initial_state(), min(minute, start.p_end))
         real.append(max(-outcome.interruption_s, 0) / 3600)
     assert max(real) > 1
     assert np.abs(bound.overlaps(late, lead_h) - real).max() < 0.2

@@ -37,8 +37,8 @@ def test_the_same_again_after_a_stop(aux: str, tmp_path: Path, monkeypatch: pyte
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        ppo_training.train(lessons, minutes, aux, kept=tmp_path / "kept", tell=stop)
-    again = ppo_training.train(lessons, minutes, aux, kept=tmp_path / "kept")
+        ppo_training.train(lessons, minutes, aux, checkpoint=tmp_path / "kept", progress=stop)
+    again = ppo_training.train(lessons, minutes, aux, checkpoint=tmp_path / "kept")
     assert again.curve == whole.curve
     for name, each in whole.net.weights.items():
         assert (each == again.net.weights[name]).all()

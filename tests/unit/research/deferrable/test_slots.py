@@ -23,7 +23,7 @@ from gpuctl.research.deferrable.generator import Made, generate
 from gpuctl.research.deferrable.model import load
 from gpuctl.research.deferrable.optimum import optimum
 from gpuctl.research.deferrable.policies import Policy, parse, run_one
-from gpuctl.research.deferrable.slots import Outcome, Rule, begun, outcome, score, simulate, worth
+from gpuctl.research.deferrable.slots import Outcome, Rule, initial_state, outcome, score, simulate, worth
 from gpuctl.research.learn.repeated_runs import u
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def test_nobody_beats_the_optimum_and_it_is_that_of_brute_force(
     assert worth(case, found.outcome.start).sum() == pytest.approx(best, abs=1e-6)
     assert any((found.outcome.start == starts).all() for starts in schedules(case))
     draw = np.random.Generator(np.random.PCG64(seed))
-    asked = begun(case, Rule(kernel.ASKED), evict)
+    asked = initial_state(case, Rule(kernel.ASKED), evict)
     with jit.interpreted():
         offered = kernel.advance(asked, -1)
         while offered >= 0:
@@ -186,7 +186,7 @@ def test_a_net_of_zeros_is_the_middle_quantile_and_compiled_code_does_the_same()
     drawn = tuple(draw.standard_normal(each.shape) for each in zero)
     for weights, same in ((zero, Rule(kernel.QUANTILE, 50)), (drawn, None)):
         rule = Rule(kernel.NET, 50, weights)  # type: ignore[arg-type]
-        python, compiled = begun(case, rule), begun(case, rule)
+        python, compiled = initial_state(case, rule), initial_state(case, rule)
         with jit.interpreted():
             kernel.advance(python, -1)
         with jit.interpreted(on=False):

@@ -31,7 +31,7 @@ def lessons() -> training.Lessons:
 
 
 def test_the_same_again_after_a_stop_too(lessons: training.Lessons, tmp_path: Path) -> None:
-    whole = training.train(lessons, MINUTES, 3, kept=tmp_path / "whole")
+    whole = training.train(lessons, MINUTES, 3, checkpoint=tmp_path / "whole")
 
     def stop(done: int, _: int) -> None:
         if done == 4:
@@ -40,8 +40,8 @@ def test_the_same_again_after_a_stop_too(lessons: training.Lessons, tmp_path: Pa
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpuctl.research.learn.checkpoints.EVERY_S", 0.0)
         with pytest.raises(KeyboardInterrupt):
-            training.train(lessons, MINUTES, 3, kept=tmp_path / "kept", tell=stop)
-    again = training.train(lessons, MINUTES, 3, kept=tmp_path / "kept")
+            training.train(lessons, MINUTES, 3, checkpoint=tmp_path / "kept", progress=stop)
+    again = training.train(lessons, MINUTES, 3, checkpoint=tmp_path / "kept")
     assert len(whole.curve) == len(again.curve) == 6
     assert whole.curve == again.curve
     for name, each in whole.net.weights.items():
@@ -49,7 +49,7 @@ def test_the_same_again_after_a_stop_too(lessons: training.Lessons, tmp_path: Pa
     other = training.train(lessons, MINUTES, 4)
     assert other.curve != whole.curve
     with pytest.raises(InputError, match="other data"):
-        training.train(lessons, MINUTES, 4, kept=tmp_path / "kept")
+        training.train(lessons, MINUTES, 4, checkpoint=tmp_path / "kept")
 
 
 def test_what_is_saved_is_what_runs(lessons: training.Lessons, tmp_path: Path) -> None:

@@ -42,7 +42,7 @@ def test_labels_stand_beside_their_steps_and_are_learnt() -> None:
     )  # fmt: skip
     learner.learn(512, callback=labels)
     seen = learner.rollout_buffer.observations.reshape(256, 2)
-    told = learner.told
+    told = learner.labels_of_steps
     known = ~np.isnan(told[:, 0])
     # the last step of each episode, and of the rollout, is told of no more
     assert 6 / 7 - 0.02 < known.mean() < 6 / 7 + 0.02

@@ -59,12 +59,12 @@ def test_evolution_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkey
     with monkeypatch.context() as patch:
         patch.setattr("gpuctl.research.learn.checkpoints.EVERY_S", 0.0)
         with pytest.raises(StopError):
-            evolve(net, score, how, kept=kept, tell=stop_at(5))
-    resumed = evolve(net, score, how, kept=kept)
+            evolve(net, score, how, checkpoint=kept, progress=stop_at(5))
+    resumed = evolve(net, score, how, checkpoint=kept)
     assert same(resumed.net, whole.net)
     assert resumed.curve == whole.curve
     with pytest.raises(InputError, match="of a training with other data"):
-        evolve(net, score, replace(how, seed=2), kept=kept)
+        evolve(net, score, replace(how, seed=2), checkpoint=kept)
 
 
 @pytest.mark.parametrize(
@@ -78,14 +78,14 @@ def test_evolution_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkey
 def test_a_state_that_no_training_has_is_refused(tmp_path: Path, state: dict[str, Any], arrays: dict[str, Any]) -> None:
     how = Evolution(generations=2, pairs=2)
     weights = np.zeros(49)
-    search(weights, lambda theta, _: -float((theta**2).sum()), how, settings={}, kept=tmp_path / "kept")
+    search(weights, lambda theta, _: -float((theta**2).sum()), how, settings={}, checkpoint=tmp_path / "kept")
     folder = load_folder(tmp_path / "kept", KIND)
     saved = {name.removesuffix(".npy"): each for name, each in folder.files.items() if name.endswith(".npy")}
     place = Checkpoint(tmp_path / "kept", folder.card["of"])
     left = {name: each for name, each in (saved | arrays).items() if each is not None}
     place.save(folder.json("state.json") | state, left, now=True)
     with pytest.raises(InputError, match="holds no state that this training can go on from"):
-        search(weights, lambda theta, _: -float((theta**2).sum()), how, settings={}, kept=tmp_path / "kept")
+        search(weights, lambda theta, _: -float((theta**2).sum()), how, settings={}, checkpoint=tmp_path / "kept")
 
 
 def test_fitting_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,14 +107,14 @@ def test_fitting_finds_a_curve_and_goes_on_after_a_stop(tmp_path: Path, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr("gpuctl.research.learn.checkpoints.EVERY_S", 0.0)
         with pytest.raises(StopError):
-            fit(net, *parts, loss, how, kept=kept, tell=stop_at(7))
+            fit(net, *parts, loss, how, checkpoint=kept, progress=stop_at(7))
     done: list[int] = []
-    resumed = fit(net, *parts, loss, how, kept=kept, tell=lambda number, _: done.append(number))
+    resumed = fit(net, *parts, loss, how, checkpoint=kept, progress=lambda number, _: done.append(number))
     assert done[0] == 7
     assert same(resumed.net, whole.net)
     assert resumed.curve == whole.curve
     with pytest.raises(InputError, match="of a training with other data"):
-        fit(net, (X[::2] + 1, Y[::2]), parts[1], loss, how, kept=kept)
+        fit(net, (X[::2] + 1, Y[::2]), parts[1], loss, how, checkpoint=kept)
 
 
 @pytest.mark.slow
@@ -160,8 +160,8 @@ def test_learning_in_an_environment_goes_on_after_a_stop(
     with monkeypatch.context() as patch:
         patch.setattr("gpuctl.research.learn.checkpoints.EVERY_S", 0.0)
         with pytest.raises(StopError):
-            learn(Sign, scale, how, kept=kept, tell=stop_at(2))
-    assert same(learn(Sign, scale, how, kept=kept).net, whole.net)
+            learn(Sign, scale, how, checkpoint=kept, progress=stop_at(2))
+    assert same(learn(Sign, scale, how, checkpoint=kept).net, whole.net)
     x = np.random.Generator(np.random.PCG64(1)).uniform(-1, 1, (200, 2))
     answers = whole.net(x)
     if algorithm == "ddpg":
