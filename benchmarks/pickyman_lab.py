@@ -25,8 +25,9 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.predictors import overhead
+from gpuctl.predictors.job_description import JobDescription
 from gpuctl.predictors.overhead import MeasuredSuspension
-from gpuctl.predictors.runtime import Described, Prediction, predict
+from gpuctl.predictors.runtime import Prediction, predict
 from gpuctl.predictors.series import Series, series
 from gpuctl.predictors.transfer import Shape, validated
 
@@ -38,7 +39,7 @@ EPOCHS_SEEN = 2.5
 class Recorded:
     """A job of the lab: what its owner could say of it, its traffic up to 2.5 epochs, and what it really took."""
 
-    described: Described
+    described: JobDescription
     family: str
     seen: Series
     epoch_s: float
@@ -68,7 +69,7 @@ def recorded(folder: Path) -> list[Recorded]:
         size = float(row["dataset_bytes"])
         looked = validated(float(row["samples"]), size, float(row["validation_bytes"]))
         shape = Shape(float(row["samples"]), float(row["batch"]), float(row["gpus"]), looked)
-        described = Described(row["job_id"], row["model"], shape, float(row["epochs"]), size)
+        described = JobDescription(row["job_id"], row["model"], shape, float(row["epochs"]), size)
         seen = series(t, received).until(spans[0][1] + (EPOCHS_SEEN - 1) * epoch_s)
         cached = row["cached"] == "1"
         found.append(Recorded(described, row["family"], seen, epoch_s, float(row["run_time_s"]), cached))
