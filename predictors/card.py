@@ -58,7 +58,7 @@ class Folder:
 
     Attributes:
         path: of the folder.
-        card: what `save_folder` was told of the model, and ``kind``, ``gpuctl``, ``files``.
+        card: the description that `save_folder` got, and ``kind``, ``gpuctl``, ``files``.
         files: text of ``.txt``, value of ``.json``, array of ``.npy``, by name.
     """
 
@@ -137,8 +137,8 @@ def _check_replaceable(path: Path) -> None:
             return
         if CARD not in there:
             raise UsageError(f"{path}: a folder with other files in it, not a model", hint=_ELSEWHERE)
-        ours = {CARD, PAGE, *read_card(path)["files"]}
-        strange = [name for name in there if name not in ours or not _is_file(path / name)]
+        expected = {CARD, PAGE, *read_card(path)["files"]}
+        strange = [name for name in there if name not in expected or not _is_file(path / name)]
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}", hint=_ELSEWHERE) from error
     except InputError as error:

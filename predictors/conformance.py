@@ -25,20 +25,20 @@ def check(kind: type[Predictor], cases: int) -> list[str]:
 
     Args:
         kind: the predictor.
-        cases: so many random logs, some of which tell next to nothing of a job.
+        cases: number of random logs; some have almost no columns.
     """
     found: list[str] = []
     for seed in range(cases):
         rows = random_log(seed).rows
         try:
-            said = answers(kind, rows)
-            if not np.array_equal(said, answers(kind, rows), equal_nan=True):
-                found.append(f"log {seed}: asked once more, it answers otherwise")
+            predictions = answers(kind, rows)
+            if not np.array_equal(predictions, answers(kind, rows), equal_nan=True):
+                found.append(f"log {seed}: a second call gives other predictions")
             half = rows.height // 2
             at = float(rows["submit_s"][half])
             later = (pl.col("end_s") >= at) | (pl.col("submit_s") >= at)
             other = rows.with_columns(run_s=pl.when(later).then(pl.col("run_s") * 7 + 1).otherwise(pl.col("run_s")))
-            if not np.array_equal(said[: half + 1], answers(kind, other)[: half + 1], equal_nan=True):
+            if not np.array_equal(predictions[: half + 1], answers(kind, other)[: half + 1], equal_nan=True):
                 found.append(f"log {seed}: its answers depend on what happened later")
         except GpuctlError as error:
             found.append(f"log {seed}: {error.message}")

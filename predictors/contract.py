@@ -1,7 +1,7 @@
 """What a predictor of run times by others is: told of each job that ends, asked about each one that is submitted.
 
 It sees jobs in the order of the log and never what comes later: gpuctl asks it about a job at its submission, with all
-jobs that had ended strictly before then told, in the order of their ends.
+jobs that had ended strictly before then reported, in the order of their ends.
 """
 
 from __future__ import annotations
@@ -80,16 +80,16 @@ def answers(kind: type[Predictor], rows: pl.DataFrame) -> Floats:
     end, run = rows["end_s"].to_numpy(), rows["run_s"].to_numpy()
     ends = known[np.argsort(end[known], kind="stable")]
     found = np.full(len(jobs), np.nan)
-    told = 0
+    reported = 0
     try:
         predictor = kind()
         for k, job in enumerate(jobs):
-            while told < len(ends) and end[ends[told]] < job.submit_s:
-                predictor.ended(jobs[ends[told]], float(run[ends[told]]))
-                told += 1
-            said = predictor.predict(job)
-            if said is not None:
-                found[k] = _seconds(said)
+            while reported < len(ends) and end[ends[reported]] < job.submit_s:
+                predictor.ended(jobs[ends[reported]], float(run[ends[reported]]))
+                reported += 1
+            prediction = predictor.predict(job)
+            if prediction is not None:
+                found[k] = _seconds(prediction)
     except KeyboardInterrupt:
         raise
     except BaseException as error:  # also sys.exit(), which would end gpuctl without a word
@@ -102,11 +102,11 @@ class _NoTimeError(Exception):
     """What a predictor said that is no length of time."""
 
 
-def _seconds(said: object) -> float:
+def _seconds(prediction: object) -> float:
     try:
-        value = float(said)  # type: ignore[arg-type]
+        value = float(prediction)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         value = math.nan
     if not 0 <= value < math.inf:
-        raise _NoTimeError(f"predict() answered {str(said)[:60]}; expected seconds, at least 0, or None")
+        raise _NoTimeError(f"predict() answered {str(prediction)[:60]}; expected seconds, at least 0, or None")
     return value

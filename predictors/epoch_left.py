@@ -104,13 +104,13 @@ def rest_by_bytes(profile: Series, epochs: Epochs) -> Rest | None:
     if epochs.method == "none" or not np.isfinite(size) or size <= 0 or not np.isfinite(epochs.phase_s):
         return None
     total, at = profile.total, profile.step * np.arange(profile.total.size)
-    begun = profile.seconds - epochs.phase_s
-    so_far = float(total[-1] - np.interp(begun, at, total))
+    epoch_start_s = profile.seconds - epochs.phase_s
+    so_far = float(total[-1] - np.interp(epoch_start_s, at, total))
     # in a pause no bytes tell how much of it is over; the pause before the epoch is none of it
     paused = min(profile.seconds - _reached(profile, float(total[-1]), size), epochs.phase_s)
     found: list[float] = []
-    for back in range(1, int((begun - 0.5 * epochs.epoch_s) / epochs.epoch_s) + 1):
-        end = begun - (back - 1) * epochs.epoch_s
+    for back in range(1, int((epoch_start_s - 0.5 * epochs.epoch_s) / epochs.epoch_s) + 1):
+        end = epoch_start_s - (back - 1) * epochs.epoch_s
         start = end - epochs.epoch_s
         if start < 0.5 * epochs.first_s and found:
             break

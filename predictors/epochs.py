@@ -1,7 +1,7 @@
 """How long an epoch of a training job lasts, from the bytes that it reads: three estimators, and when none applies.
 
 Reconstructed from the published abstract (PickyMan, IPCCC 2022): that run times can be told from the traffic between
-storage and computing is theirs; these estimators are ours.
+storage and computing is theirs; these estimators are not from the paper.
 """
 
 from __future__ import annotations
@@ -302,7 +302,7 @@ _LATER = note("later ones may be read from memory, and be shorter")
 def _pace(profile: Series, upto: float) -> float:
     """Seconds a byte over the second half of so many bytes: the first half has the start of the job in it.
 
-    What follows the last of them is left out: a pause, or a silence that has only begun.
+    What follows the last of them is left out: a pause, or the start of a silence.
     """
     total, at = profile.total, profile.step * np.arange(profile.total.size)
     half, end = np.interp([0.5 * upto, ALL_READ * upto], total, at)

@@ -77,12 +77,12 @@ def score(guess: Guess, truth: Floats, day: Ints, quantiles: tuple[float, ...]) 
     """
     has = ~np.isnan(guess.middle)
     true, day = np.maximum(truth[has], SHORTEST_S), day[has]
-    said = np.maximum(guess.middle[has], SHORTEST_S)
+    predicted = np.maximum(guess.middle[has], SHORTEST_S)
     ends = None if guess.lower is None or guess.upper is None else (guess.lower[has], guess.upper[has])
     drawn, block = _draws(day)
-    found = {m: _mean(values, block, drawn) for m, values in _by_job(true, said, ends, quantiles).items()}
-    found["median_ape_pct"] = _median(100 * np.abs(said - true) / true, block, drawn)
-    found["rank_correlation"] = _correlation(said, true, block, drawn)
+    found = {m: _mean(values, block, drawn) for m, values in _by_job(true, predicted, ends, quantiles).items()}
+    found["median_ape_pct"] = _median(100 * np.abs(predicted - true) / true, block, drawn)
+    found["rank_correlation"] = _correlation(predicted, true, block, drawn)
     if "log_width" in found:
         value, low, high = (float(np.exp(x)) for x in found["log_width"])
         found["width_factor"] = value, low, high
@@ -101,17 +101,17 @@ _SCHEMA = {
 
 
 def _by_job(
-    true: Floats, said: Floats, ends: tuple[Floats, Floats] | None, quantiles: tuple[float, ...]
+    true: Floats, predicted: Floats, ends: tuple[Floats, Floats] | None, quantiles: tuple[float, ...]
 ) -> dict[str, Floats]:
     """What each measure that is a mean is the mean of."""
-    error = np.abs(said - true)
-    lower, upper = ends or (said, said)
+    error = np.abs(predicted - true)
+    lower, upper = ends or (predicted, predicted)
     pinball = np.zeros(len(true))
-    for quantile, value in zip(quantiles, (lower, said, upper), strict=True):
+    for quantile, value in zip(quantiles, (lower, predicted, upper), strict=True):
         pinball += np.maximum(quantile * (true - value), (quantile - 1) * (true - value)) / len(quantiles)
     found = {
         "mae_s": error,
-        "mean_abs_log_error": np.abs(np.log(said / true)),
+        "mean_abs_log_error": np.abs(np.log(predicted / true)),
         "within_10_pct": _percent(error <= 0.1 * true),
         "within_50_pct": _percent(error <= 0.5 * true),
         "pinball_s": pinball,
@@ -182,12 +182,12 @@ def _median(values: Floats, block: Ints, drawn: Ints) -> Interval:
     return _interval(float(np.median(values)), found)
 
 
-def _correlation(said: Floats, true: Floats, block: Ints, drawn: Ints) -> Interval:
+def _correlation(predicted: Floats, true: Floats, block: Ints, drawn: Ints) -> Interval:
     from scipy.stats import rankdata
 
-    if len(said) < 2 or np.ptp(said) == 0 or np.ptp(true) == 0:
+    if len(predicted) < 2 or np.ptp(predicted) == 0 or np.ptp(true) == 0:
         return float("nan"), float("nan"), float("nan")
-    a, b = (np.asarray(rankdata(x), np.float64) / len(said) for x in (said, true))
+    a, b = (np.asarray(rankdata(x), np.float64) / len(predicted) for x in (predicted, true))
     # the first row is the sample itself
     times = np.vstack([np.ones((1, drawn.shape[1]), np.int64), drawn])
     n, sa, sb = (_sums(x, block, times) for x in (np.ones(len(a)), a, b))

@@ -70,7 +70,7 @@ def described() -> dict[str, str]:
     return OWN | named
 
 
-def told(rows: pl.DataFrame) -> list[str]:
+def stated_columns(rows: pl.DataFrame) -> list[str]:
     """Names of the features that a log can tell: those whose user, name, queue, size or limit it has at all."""
     fields = {field: bool((rows[field] != "").any()) for field in ("user", "queue", "name")}
     fields |= {own: bool(rows[column].is_not_nan().any()) for own, column in _NUMBERS.items()}
@@ -235,10 +235,10 @@ def _as_of(state: State, keys: Ints, submit: Floats) -> tuple[Singles, Floats]:
     some = count > 0
     row, number = np.indices(keys.shape)
     figures = np.full((*keys.shape, len(FIGURES)), np.nan, np.float32)
-    kept = state.recent[keys]
-    figures[..., 0] = np.where(some, kept[row, number, (count - 1) % RECENT], np.nan)
-    figures[..., 1] = np.where(count > 1, kept[row, number, (count - 2) % RECENT], np.nan)
-    ordered = np.sort(np.where(np.arange(RECENT) < recent[..., None], kept, np.inf), axis=2)
+    latest = state.recent[keys]
+    figures[..., 0] = np.where(some, latest[row, number, (count - 1) % RECENT], np.nan)
+    figures[..., 1] = np.where(count > 1, latest[row, number, (count - 2) % RECENT], np.nan)
+    ordered = np.sort(np.where(np.arange(RECENT) < recent[..., None], latest, np.inf), axis=2)
     low, high = (ordered[row, number, at] for at in ((recent - 1) // 2, np.minimum(recent // 2, RECENT - 1)))
     with np.errstate(invalid="ignore", divide="ignore"):
         figures[..., 2] = state.log_sum[keys] / count

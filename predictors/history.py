@@ -128,7 +128,7 @@ def train(
     test_share: float = TEST_SHARE,
     quantiles: tuple[float, ...] = QUANTILES,
     others: Sequence[type[Predictor]] = (),
-    tell: Callable[[str, int, int], None] | None = None,
+    progress: Callable[[str, int, int], None] | None = None,
 ) -> TrainedModel:
     """Learn run times from the jobs of a log, and score what was learnt on its last jobs.
 
@@ -139,7 +139,7 @@ def train(
         test_share: share of the jobs, the last submitted ones, that it is scored on.
         quantiles: of the lower end, the prediction and the upper end.
         others: predictors that are scored beside the model and the rules.
-        tell: called with (what is being done, steps done, steps in all).
+        progress: called with (step, steps done, total steps).
 
     Raises:
         InputError: there are too few jobs.
@@ -148,15 +148,15 @@ def train(
     lower, middle, upper = _checked(quantiles)
     if not 0 < test_share < 1:
         raise UsageError(f"share to test on: found {test_share:g}, expected a number above 0 and below 1")
-    say = tell or (lambda _text, _done, _all: None)
+    say = progress or (lambda _text, _done, _all: None)
     steps = len(ENDS) + 2
     say("reading history", 0, steps)
     known, state = features.of_log(table)
     parts = split(table, test_share)
     run = np.maximum(table.rows["run_s"].to_numpy(), job_table.SHORTEST_S)
     typical = float(np.median(run[parts.fit]))
-    told = features.told(table.rows)
-    names = [*told, *relative(told)]
+    stated = features.stated_columns(table.rows)
+    names = [*stated, *relative(stated)]
     matrix, base = columns(table.rows, known, names, typical)
     target = np.log(run) - base
     fitted = []
@@ -210,8 +210,8 @@ def predict(model: Model, jobs: pl.DataFrame) -> pl.DataFrame:
     if "job" not in jobs.columns:
         jobs = jobs.with_columns(job=pl.int_range(pl.len()).cast(pl.String))
     if "submit_ts" in jobs.columns:
-        shown = pl.col("submit_ts").dt.convert_time_zone(model.clock).dt.replace_time_zone(None)
-        jobs = jobs.with_columns(submit_s=shown.dt.epoch("us") / 1e6)
+        local = pl.col("submit_ts").dt.convert_time_zone(model.clock).dt.replace_time_zone(None)
+        jobs = jobs.with_columns(submit_s=local.dt.epoch("us") / 1e6)
     size = "gpus" if model.size == "GPUs" else "nodes"
     rows = job_table.describe(jobs, size=size, zone=model.zone, clock=model.clock)
     return _predicted(rows, features.of_new(rows, model.state), model)
@@ -233,8 +233,8 @@ def relative(names: list[str]) -> list[str]:
 
 def columns(rows: pl.DataFrame, known: Features, names: Sequence[str], typical_s: float) -> tuple[Singles, Floats]:
     """The features of these names, shape (jobs, names), and the logarithm of the last two rule, shape (jobs,)."""
-    said = last_two(rows, known)
-    base = np.log(np.where(np.isnan(said), typical_s, said))
+    last_run_s = last_two(rows, known)
+    base = np.log(np.where(np.isnan(last_run_s), typical_s, last_run_s))
     single = base.astype(np.float32)
     columns = [
         single if name == LAST_TWO else known.column(name.removesuffix(_TO)) - (single if name.endswith(_TO) else 0)
@@ -263,8 +263,8 @@ def interval(answers: Floats, widen: tuple[float, float]) -> tuple[Floats, Float
 
 def _checked(quantiles: tuple[float, ...]) -> tuple[float, float, float]:
     if len(quantiles) != len(ENDS) or not all(a < b for a, b in zip((0, *quantiles), (*quantiles, 1), strict=True)):
-        shown = ",".join(f"{q:g}" for q in quantiles)
-        raise UsageError(f"quantiles {shown}: expected three numbers that rise, between 0 and 1", hint="0.1,0.5,0.9")
+        local = ",".join(f"{q:g}" for q in quantiles)
+        raise UsageError(f"quantiles {local}: expected three numbers that rise, between 0 and 1", hint="0.1,0.5,0.9")
     lower, middle, upper = quantiles
     return lower, middle, upper
 
@@ -275,7 +275,7 @@ def _fit(rows: Singles, target: Floats, weight: Floats, quantile: float, names: 
     import lightgbm
 
     sample = {"bagging_fraction": SAMPLE / len(rows), "bagging_freq": 1} if len(rows) > SAMPLE else {}
-    given = {
+    parameters = {
         **PARAMETERS,
         **sample,
         "objective": "quantile",
@@ -283,8 +283,8 @@ def _fit(rows: Singles, target: Floats, weight: Floats, quantile: float, names: 
         "num_threads": min(MOST_THREADS, len(os.sched_getaffinity(0))),
         "verbose": -1,
     }
-    data = lightgbm.Dataset(rows, target, weight=weight, feature_name=names, params=given, free_raw_data=True)
-    return lightgbm.train(given, data, num_boost_round=TREES)
+    data = lightgbm.Dataset(rows, target, weight=weight, feature_name=names, params=parameters, free_raw_data=True)
+    return lightgbm.train(parameters, data, num_boost_round=TREES)
 
 
 def _fill(rows: Singles) -> Floats:

@@ -95,8 +95,8 @@ class _Settings:
 
     def wrong(self, key: str, expected: str) -> InputError:
         """What is wrong with one setting."""
-        shown = repr(self.found.get(key))[:80]
-        return InputError(f"{key}: found {shown}, expected {expected}", path=self.path, hint=_HINT)
+        found = repr(self.found.get(key))[:80]
+        return InputError(f"{key}: found {found}, expected {expected}", path=self.path, hint=_HINT)
 
     def numbers(self, key: str, values: Any, count: int, low: float, high: float) -> list[float]:
         """So many finite numbers from `low` to `high`."""
@@ -132,8 +132,8 @@ class _Settings:
     def fill(self, count: int) -> NDArray[np.float64]:
         """What takes the place of what is not known."""
         values = self.found.get("fill")
-        given = [0.0 if value is None else value for value in values] if isinstance(values, list) else values
-        numbers = np.array(self.numbers("fill", given, count, -1e12, 1e12))
+        entries = [0.0 if value is None else value for value in values] if isinstance(values, list) else values
+        numbers = np.array(self.numbers("fill", entries, count, -1e12, 1e12))
         return np.where([value is None for value in values or ()], np.nan, numbers)
 
     def zone(self, key: str) -> str:

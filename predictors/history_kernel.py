@@ -28,8 +28,8 @@ def sweep(submit, ends, ended, run, keys, count, log_sum, run_sum, last_end, rec
         first: column of `matrix` that the first group begins at.
         means: written, shape (jobs, groups): mean run time, s.
     """
-    kept = recent.shape[1]
-    some = np.empty(kept)
+    window = recent.shape[1]
+    some = np.empty(window)
     at = 0
     for job in range(submit.size):
         # not <=: the two may come from one tick of the clock in either order
@@ -38,7 +38,7 @@ def sweep(submit, ends, ended, run, keys, count, log_sum, run_sum, last_end, rec
             value = np.log(max(run[known], 1.0))
             for group in range(keys.shape[1]):
                 row = keys[known, group]
-                recent[row, count[row] % kept] = value
+                recent[row, count[row] % window] = value
                 count[row] += 1
                 log_sum[row] += value
                 run_sum[row] += run[known]
@@ -48,13 +48,13 @@ def sweep(submit, ends, ended, run, keys, count, log_sum, run_sum, last_end, rec
             row = keys[job, group]
             number = count[row]
             column = first + 6 * group
-            size = min(number, kept)
+            size = min(number, window)
             matrix[job, column + 4] = np.log(1.0 + size)
             if number == 0:
                 continue
-            matrix[job, column] = recent[row, (number - 1) % kept]
+            matrix[job, column] = recent[row, (number - 1) % window]
             if number > 1:
-                matrix[job, column + 1] = recent[row, (number - 2) % kept]
+                matrix[job, column + 1] = recent[row, (number - 2) % window]
             matrix[job, column + 2] = log_sum[row] / number
             means[job, group] = run_sum[row] / number
             for k in range(size):

@@ -58,7 +58,7 @@ def result(trained: TrainedModel, sources: Sequence[SourceInfo], command: str) -
 def settings(trained: TrainedModel) -> dict[str, Note]:
     """The choices that shape the figures."""
     quantiles = ", ".join(f"{quantile:g}" for quantile in trained.model.quantiles)
-    told = {
+    texts = {
         "run time": "sum over a job's attempts; however it ended",
         "quantiles": quantiles,
         "size": trained.model.size,
@@ -73,7 +73,7 @@ def settings(trained: TrainedModel) -> dict[str, Note]:
         + ", ".join(f"{name} {value}" for name, value in history.PARAMETERS.items()),
     }
     # numbers and dates of ours
-    return {name: literal(text) for name, text in told.items()}
+    return {name: literal(text) for name, text in texts.items()}
 
 
 def about(trained: TrainedModel, sources: Sequence[SourceInfo]) -> dict[str, Any]:

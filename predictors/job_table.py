@@ -160,9 +160,11 @@ def table(name: str, rows: pl.DataFrame, *, zone: str = "UTC", clock: str = "UTC
     marked = full.with_columns(_fate().alias("fate"), earliest=begin + pl.col("run_s"))
     counts = _counts(marked)
     if not counts["known"]:
-        told = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in counts.items() if n)
-        raise InputError(f"{name}: no job has a known run time ({told})", hint="train on a log of jobs that have ended")
-    kept = (
+        listed = ", ".join(f"{key.replace('_', ' ')} {n:,}" for key, n in counts.items() if n)
+        raise InputError(
+            f"{name}: no job has a known run time ({listed})", hint="train on a log of jobs that have ended"
+        )
+    usable = (
         marked.filter(pl.col("fate") != "no_submission")
         .with_columns(
             known=pl.col("fate") == "known",
@@ -172,7 +174,7 @@ def table(name: str, rows: pl.DataFrame, *, zone: str = "UTC", clock: str = "UTC
         .sort("submit_s", "job")
         .drop("fate", "earliest", "state")
     )
-    return JobTable(name, kept, zone, clock, size, counts, dated)
+    return JobTable(name, usable, zone, clock, size, counts, dated)
 
 
 def describe(rows: pl.DataFrame, *, size: str, zone: str, clock: str) -> pl.DataFrame:
@@ -205,11 +207,11 @@ def _calendar(zone: str, clock: str) -> tuple[pl.Expr, pl.Expr]:
     """Hour of the day (with its fraction) and day of the week, as a wall clock in `zone` showed them."""
     inside = pl.col("submit_s").is_between(-_FAR_S, _FAR_S)
     ticks = pl.when(inside).then(pl.col("submit_s")).fill_nan(None) * 1e6
-    shown = ticks.cast(pl.Int64).cast(pl.Datetime("us"))
+    local = ticks.cast(pl.Int64).cast(pl.Datetime("us"))
     if zone != clock:
-        there = shown.dt.replace_time_zone(clock, ambiguous="earliest", non_existent="null")
-        shown = there.dt.convert_time_zone(zone).dt.replace_time_zone(None)
-    second = shown.dt.epoch("us") / 1e6
+        there = local.dt.replace_time_zone(clock, ambiguous="earliest", non_existent="null")
+        local = there.dt.convert_time_zone(zone).dt.replace_time_zone(None)
+    second = local.dt.epoch("us") / 1e6
     hour = (second % 86400) / 3600
     # 1970-01-01 was a Thursday
     weekday = ((second / 86400).floor() + 3) % 7

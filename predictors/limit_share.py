@@ -49,15 +49,15 @@ class Shares:
 
     def answer(self, rows: Singles) -> Floats:
         """`LEVELS` of the logarithm of the share, in order, none above 0 [jobs, LEVELS]."""
-        said = np.stack([forest.answer(rows) for forest in self.fitted], axis=1)
-        found: Floats = np.sort(np.minimum(said, 0.0), axis=1)
+        levels = np.stack([forest.answer(rows) for forest in self.fitted], axis=1)
+        found: Floats = np.sort(np.minimum(levels, 0.0), axis=1)
         return found
 
 
 def names(rows: pl.DataFrame) -> tuple[str, ...]:
     """What is looked at of jobs in the columns of `JobTable.rows`: what their log tells at all."""
-    told = features.told(rows)
-    return (*told, *history.relative(told))
+    stated = features.stated_columns(rows)
+    return (*stated, *history.relative(stated))
 
 
 def seen(rows: pl.DataFrame, wanted: Sequence[str]) -> Singles:
@@ -92,13 +92,13 @@ def fit(rows: Singles, run_s: Floats, limit_s: Floats, weight: Floats, wanted: S
     import lightgbm
 
     sample = {"bagging_fraction": history.SAMPLE / len(rows), "bagging_freq": 1} if len(rows) > history.SAMPLE else {}
-    given: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         **history.PARAMETERS, **sample, "objective": "quantile", "num_threads": 1, "verbose": -1
     }  # fmt: skip
     target = share(run_s, limit_s)
-    data = lightgbm.Dataset(rows, target, weight=weight, feature_name=list(wanted), params=given).construct()
+    data = lightgbm.Dataset(rows, target, weight=weight, feature_name=list(wanted), params=parameters).construct()
     texts = tuple(
-        trees.strip(lightgbm.train({**given, "alpha": level}, data, num_boost_round=TREES).model_to_string())
+        trees.strip(lightgbm.train({**parameters, "alpha": level}, data, num_boost_round=TREES).model_to_string())
         for level in LEVELS
     )
     fitted = tuple(trees.parse(text, wanted, "what LightGBM wrote") for text in texts)

@@ -145,7 +145,7 @@ class OverheadModel:
             epoch_s: what its epochs take; inf: it has none.
             phase_s: since the epoch under way began.
             mode: how it is stopped.
-            left: the rest of the epoch where more is known of it than these two tell, as from its traffic.
+            left: the rest of the epoch if more is known about it than these two give, such as from its traffic.
         """
         resume = self.part("resume", checkpoint_bytes, dataset_bytes, gpus, model)
         reach = self.reach.get("suspension" if model in self.own.get("resume", {}) else "job", {})
@@ -195,12 +195,12 @@ def _by_factor(middle: float, known: float, reach: float) -> Bounds:
 def usable(rows: Sequence[MeasuredSuspension]) -> tuple[list[MeasuredSuspension], dict[str, int]]:
     """The suspensions that can be learnt from, and how many cannot, by what they lack.
 
-    A number that no row tells is no term; one that others tell is needed. Where a job finished its epoch, what was
-    known of the epoch at the request and what was left of it are needed.
+    A number that no row has is no term; one that only other rows have is required. If a job finished its epoch, both
+    the facts about the epoch at the request and the rest of the epoch are required.
     """
     terms = [name for name in TERMS[1:] if any(np.isfinite(getattr(row, name)) for row in rows)]
     without: dict[str, Any] = dict.fromkeys(set(TERMS[1:]) - set(terms), 0.0)
-    kept, lacking = [], Counter[str]()
+    usable, lacking = [], Counter[str]()
     for row in rows:
         needed = [*terms, *(("epoch_s", "epoch_done_s", "epoch_left_s") if row.mode == "epoch" else ())]
         lack = [name for name in needed if not np.isfinite(getattr(row, name))]
@@ -209,8 +209,8 @@ def usable(rows: Sequence[MeasuredSuspension]) -> tuple[list[MeasuredSuspension]
         elif row.mode == "epoch" and row.epoch_s <= 0:
             lacking["epoch_s above 0"] += 1
         else:
-            kept.append(replace(row, **without))
-    return kept, dict(sorted(lacking.items()))
+            usable.append(replace(row, **without))
+    return usable, dict(sorted(lacking.items()))
 
 
 def fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
@@ -221,9 +221,9 @@ def fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
     """
     rows, lacking = usable(rows)
     if len(rows) < LEAST:
-        told = "".join(f"; {count} without {name}" for name, count in lacking.items())
+        listed = "".join(f"; {count} without {name}" for name, count in lacking.items())
         raise InputError(
-            f"{len(rows)} measured suspensions can be used; at least {LEAST} are needed to fit what they cost{told}",
+            f"{len(rows)} measured suspensions can be used; at least {LEAST} are needed to fit what they cost{listed}",
             hint="record more, or predict with the defaults: leave --model out",
         )
     tried = {apart: left_out(rows, apart) for apart in ("suspension", "job")}
@@ -310,9 +310,9 @@ def _tried(model: OverheadModel, row: MeasuredSuspension) -> Iterator[Tried]:
             (rest.left_s, row.epoch_left_s, 0.0), (costs.suspend_s, row.suspend_s, stop),
             (both, row.suspend_s + row.resume_s, stop + costs.resume_s),
         )  # fmt: skip
-        for cost, (said, true, beside) in zip(_BY_SIDE, parts, strict=True):
+        for cost, (predicted, true, beside) in zip(_BY_SIDE, parts, strict=True):
             below, above = _sides(rest, beside)
-            off = true - said
+            off = true - predicted
             score = off / max(above, _TINY_S) if off > 0 else -off / max(below, _TINY_S)
             yield Tried(row.job, cost, -off / max(true, _TINY_S), abs(off) / row.epoch_s, score)
     else:
@@ -328,9 +328,9 @@ _TINY_S = 1e-3
 """Durations are told to a millisecond at best: shorter ones count as this where one is divided by them."""
 
 
-def _ratio(job: str, cost: str, said: float, true: float) -> Tried:
-    said, true = max(said, _TINY_S), max(true, _TINY_S)
-    return Tried(job, cost, said / true - 1, np.nan, abs(float(np.log(said / true))))
+def _ratio(job: str, cost: str, predicted: float, true: float) -> Tried:
+    predicted, true = max(predicted, _TINY_S), max(true, _TINY_S)
+    return Tried(job, cost, predicted / true - 1, np.nan, abs(float(np.log(predicted / true))))
 
 
 def _fit(rows: Sequence[MeasuredSuspension]) -> OverheadModel:
@@ -403,9 +403,9 @@ def from_json(data: Any, path: str) -> OverheadModel:
         terms = {name: tuple(_number(v, 0) for v in data["terms"][name]) for name in PARTS}
         own = {name: {str(k): _number(v) for k, v in data["own"].get(name, {}).items()} for name in PARTS}
         error = {str(k): _number(v, 0) for k, v in data["error"].items()}
-        told = data["lengths"]
-        middle, spread = _number(told["middle"], -_MOST_LN, _MOST_LN), _number(told["spread"], 0, _MOST_LN)
-        lengths = Lengths(middle, spread, _whole(told["jobs"]))
+        listed = data["lengths"]
+        middle, spread = _number(listed["middle"], -_MOST_LN, _MOST_LN), _number(listed["spread"], 0, _MOST_LN)
+        lengths = Lengths(middle, spread, _whole(listed["jobs"]))
         reach = {a: {k: _reach_of(k, data["reach"][a][k]) for k in SCORED} for a in ("suspension", "job")}
         rows = _whole(data["rows"])
     except (KeyError, TypeError, AttributeError, ValueError) as fault:

@@ -89,36 +89,36 @@ class Suspension:
     model_name: str | None
 
 
-def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Analysis:
+def predict_overhead(suspension: Suspension, model: Path | None, command: str) -> Analysis:
     """Predict what one suspension costs.
 
     Raises:
         InputError: the model cannot be read.
     """
-    size = asked.checkpoint_bytes
+    size = suspension.checkpoint_bytes
     if size is None:
-        size = min(suspension_cost.CHECKPOINT_BYTES_PER_GPU * asked.gpus, suspension_cost.MOST_CHECKPOINT_BYTES)
-    epoch_s = math.inf if asked.epoch_s is None else asked.epoch_s
-    mode: Mode = asked.mode  # type: ignore[assignment]
+        size = min(suspension_cost.CHECKPOINT_BYTES_PER_GPU * suspension.gpus, suspension_cost.MOST_CHECKPOINT_BYTES)
+    epoch_s = math.inf if suspension.epoch_s is None else suspension.epoch_s
+    mode: Mode = suspension.mode  # type: ignore[assignment]
     error: float | None = None
     bounds: tuple[float | None, ...] = (None,) * 10
     if model is None:
-        rate = asked.bandwidth or suspension_cost.NODE_RATE
-        resume = suspension_cost.resume_seconds(size, asked.first_bytes, rate)
+        rate = suspension.bandwidth or suspension_cost.NODE_RATE
+        resume = suspension_cost.resume_seconds(size, suspension.first_bytes, rate)
         stop = suspension_cost.stop_seconds(size, rate)
-        left_s = asked.left[0] if asked.left else epoch_s - asked.phase_s
-        phase_s = epoch_s - left_s if math.isfinite(epoch_s) and mode != "abort" else asked.phase_s
+        left_s = suspension.left[0] if suspension.left else epoch_s - suspension.phase_s
+        phase_s = epoch_s - left_s if math.isfinite(epoch_s) and mode != "abort" else suspension.phase_s
         costs = suspension_cost.costs(stop, resume, epoch_s=epoch_s, phase_s=phase_s, mode=mode)
         rest = left_s if mode == "epoch" else math.nan
         method = "defaults"
     else:
-        if asked.bandwidth is not None:
+        if suspension.bandwidth is not None:
             raise UsageError("--bandwidth and --model: a fitted model has its own rates", hint="give one of them")
         fitted = from_json(load_folder(model, "overhead").json("overhead.json"), str(model / "overhead.json"))
-        left = Rest(*asked.left) if asked.left else None
+        left = Rest(*suspension.left) if suspension.left else None
         found = fitted.predict(
-            checkpoint_bytes=size, dataset_bytes=asked.first_bytes, gpus=asked.gpus, epoch_s=epoch_s,
-            phase_s=asked.phase_s, mode=mode, model=asked.model_name or "", left=left,
+            checkpoint_bytes=size, dataset_bytes=suspension.first_bytes, gpus=suspension.gpus, epoch_s=epoch_s,
+            phase_s=suspension.phase_s, mode=mode, model=suspension.model_name or "", left=left,
         )  # fmt: skip
         costs, rest = found.costs, found.left.left_s
         ends = (*found.suspend_s, *found.resume_s, *found.loss_s, *found.overhead_s, *found.left[1:])
@@ -138,15 +138,15 @@ def predict_overhead(asked: Suspension, model: Path | None, command: str) -> Ana
         question="What does suspending and resuming this job cost?",
         population=note(
             "One job of {gpus} with a checkpoint of {size:,.0f} bytes, mode {mode}.",
-            gpus=counted(asked.gpus, "GPU"),
+            gpus=counted(suspension.gpus, "GPU"),
             size=size,
-            mode=literal(asked.mode),
+            mode=literal(suspension.mode),
         ),
         notes=(),
         columns=COSTS,
         frame=frame,
     )
-    return analysis_of(note("suspension"), (table,), {"mode": literal(asked.mode)}, command, ())
+    return analysis_of(note("suspension"), (table,), {"mode": literal(suspension.mode)}, command, ())
 
 
 def error_tables(
@@ -156,7 +156,7 @@ def error_tables(
 
     Args:
         usable: measured suspensions.
-        population: how many they are, as readers are told.
+        population: the sentence about their number.
         notes: what was left out.
     """
     share = 100 - 100 // overhead.MOST_FOLDS

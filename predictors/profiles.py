@@ -35,10 +35,10 @@ def read_described(store: Store, cluster: str) -> list[JobDescription]:
 
 def _shape(row: Mapping[str, Any]) -> Shape:
     samples, batch, gpus = (_real(row[name]) for name in ("samples", "batch", "gpus"))
-    told = _real(row["validation_samples"])
-    if math.isnan(told):
-        told = validated(samples, _real(row["dataset_bytes"]), _real(row["validation_bytes"]))
-    return Shape(samples, batch, gpus, told)
+    stated = _real(row["validation_samples"])
+    if math.isnan(stated):
+        stated = validated(samples, _real(row["dataset_bytes"]), _real(row["validation_bytes"]))
+    return Shape(samples, batch, gpus, stated)
 
 
 def read_series(store: Store, cluster: str) -> dict[str, Series]:

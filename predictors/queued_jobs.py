@@ -48,31 +48,31 @@ def read_listed(path: Path, *, alone: bool = True) -> tuple[pl.DataFrame, Source
     names = [HISTORY_NAMES.get(c.strip(), c.strip()) for c in table.columns]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
-        said = [old for old, new in zip(table.columns, names, strict=True) if new == twice]
-        raise InputError(f"has several columns of one meaning: {', '.join(said)}", path=str(path), hint=_LISTED)
+        columns = [old for old, new in zip(table.columns, names, strict=True) if new == twice]
+        raise InputError(f"has several columns of one meaning: {', '.join(columns)}", path=str(path), hint=_LISTED)
     table.columns = names
     if "job" not in table.columns:
         raise InputError(f"has no column job_id; found: {', '.join(table.columns)}", path=str(path), hint=_LISTED)
     if "name" not in table.columns and "model" in table.columns:
         table = table.rename({"model": "name"})
-    given = [c for c in _NUMBERS if c in table.columns]
+    numeric = [c for c in _NUMBERS if c in table.columns]
     known = [c for c in ("job", "user", "queue", "name", *_NUMBERS) if c in table.columns]
     unread = [c for c in table.columns if c not in known] if alone else []
     if unread:
-        told = ", ".join(map(repr, unread[:_SHOWN])) + (" …" if len(unread) > _SHOWN else "")
-        _log.warning("%s: columns that are not read: %s", path.name, told)
-    cells = [pl.col(c).str.strip_chars().replace("", None) for c in ("job", *given)]
+        listed = ", ".join(map(repr, unread[:_SHOWN])) + (" …" if len(unread) > _SHOWN else "")
+        _log.warning("%s: columns that are not read: %s", path.name, listed)
+    cells = [pl.col(c).str.strip_chars().replace("", None) for c in ("job", *numeric)]
     read = (
         table.select(known)
         .with_columns(cells)
-        .with_columns(pl.col(c).cast(pl.Float64, strict=False).alias(f"{c} read") for c in given)
+        .with_columns(pl.col(c).cast(pl.Float64, strict=False).alias(f"{c} read") for c in numeric)
     )
     # an empty cell is not known; one that is not a number of any sense is a fault
-    bad = {c: pl.col(c).is_not_null() & ~_sensible(pl.col(f"{c} read")) for c in given}
-    kept = read.filter(pl.col("job").is_not_null(), *(~each for each in bad.values()))
-    if not kept.height:
+    bad = {c: pl.col(c).is_not_null() & ~_sensible(pl.col(f"{c} read")) for c in numeric}
+    usable = read.filter(pl.col("job").is_not_null(), *(~each for each in bad.values()))
+    if not usable.height:
         raise InputError(_no_job(read, bad), path=str(path), hint=_LISTED)
-    jobs = kept.select(pl.col(f"{c} read").alias(c) if c in given else pl.col(c) for c in known)
+    jobs = usable.select(pl.col(f"{c} read").alias(c) if c in numeric else pl.col(c) for c in known)
     jobs = jobs.unique("job", keep="first", maintain_order=True)
     return jobs, jobs_csv(path, table.height, jobs.height)
 

@@ -85,7 +85,7 @@ def predict(
     Args:
         jobs: what is known of jobs, those to predict and those to learn from.
         profiles: traffic of jobs, by name; a job may have no description.
-        epochs: of jobs that do not tell how many.
+        epochs: of jobs that do not state their number.
         wanted: the jobs to predict; None: all of them.
 
     Returns:
@@ -100,15 +100,15 @@ def predict(
     return [_with_validation(each, known[each.job], filled) for each in found]
 
 
-def _with_validation(found: Prediction, told: JobDescription, filled: ValidationInference) -> Prediction:
+def _with_validation(found: Prediction, job: JobDescription, filled: ValidationInference) -> Prediction:
     """A prediction from other jobs that says what it takes for validation, or that this is not known."""
     samples = filled.known[found.job].shape.validation
     if found.method != "transfer":
         return found
-    if told.model in filled.unsure:
+    if job.model in filled.unsure:
         text = note("whether its epochs validate is not known (give validation_samples)")
         return replace(found, reason=_both(found.reason, text))
-    if samples > 0 and samples != told.shape.validation:
+    if samples > 0 and samples != job.shape.validation:
         text = note("validation of {n:,.0f} sample{n||s} an epoch, as other jobs of the model show", n=samples)
         return replace(found, provenance=_both(found.provenance, text))
     return found
@@ -249,9 +249,9 @@ def _count(job: JobDescription, others: Sequence[JobDescription], epochs: float)
         ),
         ([o.epochs for o in others], note("number of epochs: median of this model's jobs")),
     ):
-        told = [e for e in some if np.isfinite(e)]
-        if told:
-            return float(np.median(told)), text
+        stated = [e for e in some if np.isfinite(e)]
+        if stated:
+            return float(np.median(stated)), text
     return np.nan, note("")
 
 

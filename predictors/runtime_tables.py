@@ -68,7 +68,7 @@ def result_of(
     Args:
         found: the predictions.
         cluster: of the jobs.
-        settings: what they were made with, as readers are told.
+        settings: of the predictions, as shown to readers.
         command: the command line.
         sources: what was read.
         with_traffic: how many of the jobs have traffic of their own.

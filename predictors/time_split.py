@@ -110,7 +110,7 @@ def weights(submit: Floats, end: Floats, ended: Mask, part: Mask, cut: float) ->
     Args:
         submit: s, shape (jobs,).
         end: s.
-        ended: which jobs a weight is asked of.
+        ended: the jobs to weight.
         part: which jobs the part has, ended or not.
         cut: end of the part, s.
 

@@ -130,8 +130,8 @@ def design(shapes: Sequence[Shape]) -> Floats:
 def fit(profiled: Sequence[ProfiledJob]) -> Floats:
     """Fit the coefficients by least squares of relative errors, none of them below 0 [4].
 
-    Terms that the jobs cannot tell apart are left out: without two batch sizes A goes into B, without a gang of several
-    GPUs (or without a single one) there is no C, and K needs one job more than the other terms.
+    Terms that the jobs cannot distinguish are left out: without two batch sizes A merges into B, C needs both a gang of
+    several GPUs and a job of one GPU, and K needs one job more than the other terms.
     """
     from scipy.optimize import nnls
 

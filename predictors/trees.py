@@ -193,8 +193,8 @@ class _Sections:
         missing = kinds >> 2
         other = (kinds & _CATEGORY).astype(bool) | ~np.isin(missing, (_MISSING_NONE, _MISSING_NAN))
         if other.any():
-            told = "decision_type asks for categories, or takes zeros as missing; expected neither"
-            raise self._at(inner, other).wrong(told)
+            problem = "decision_type asks for categories, or takes zeros as missing; expected neither"
+            raise self._at(inner, other).wrong(problem)
         # infinity parts what is known from what is not
         threshold = self._floats("threshold", inner)
         column = self._whole("split_feature", inner, 0, len(features) - 1)
@@ -250,8 +250,8 @@ class _Sections:
         if outside.any():
             at = int(outside.argmax())
             least, most = (int(np.broadcast_to(limit, found.shape)[at]) for limit in (low, high))
-            told = f"{key} has a value that is not a whole number from {least} to {most}"
-            raise self._at(counts, outside).wrong(told)
+            problem = f"{key} has a value that is not a whole number from {least} to {most}"
+            raise self._at(counts, outside).wrong(problem)
         return found.astype(np.int64)
 
     def _depth(self, left: Ints, right: Ints, node: Ints, tree: Ints, inner: Ints) -> int:

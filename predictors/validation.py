@@ -57,13 +57,13 @@ def fill(
     Args:
         known: jobs, by name.
         profiles: traffic of jobs.
-        examine: what profiles tell of epochs, given what is known of the jobs.
+        examine: estimates the epochs from profiles and the known facts of the jobs.
     """
     found, models = dict(known), _models(known)
     unsure = set()
     for model, jobs in models.items():
-        told = [job.shape.validation for job in jobs if job.shape.validation > 0]
-        common = float(np.median(told)) if told else _in_common(jobs)
+        stated = [job.shape.validation for job in jobs if job.shape.validation > 0]
+        common = float(np.median(stated)) if stated else _in_common(jobs)
         if np.isnan(common):
             unsure.add(model)
         found |= {job.job: _validating(job, common) for job in jobs if common > 0 and job.shape.validation <= 0}

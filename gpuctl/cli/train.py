@@ -88,7 +88,7 @@ def runtime(
     from gpuctl.cli.progress import Bar
 
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        trained = history.train(jobs, test_share=test_share, quantiles=shares, others=others, tell=bar.at)
+        trained = history.train(jobs, test_share=test_share, quantiles=shares, others=others, progress=bar.at)
     history_folder.save(model, trained.model, history_tables.about(trained, sources))
     result = history_tables.result(trained, sources, command_line())
     print_answer(result, shape, answer, table, given, also=(model,))

@@ -159,7 +159,7 @@ def test_a_package_s_predictor_is_scored_beside_the_rules(site: Path) -> None:
     [
         ("return -1", "expected seconds, at least 0, or None"),
         ("return job.age", "AttributeError"),
-        ("SEEN.append(1); return len(SEEN)", "asked once more, it answers otherwise"),
+        ("SEEN.append(1); return len(SEEN)", "a second call gives other predictions"),
     ],
 )
 def test_what_no_predictor_may_do_is_found(tmp_path: Path, body: str, told: str) -> None:
