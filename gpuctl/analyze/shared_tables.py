@@ -247,7 +247,7 @@ class SharedTables:
         if any(name in step[0] for step in _STEPS):
             return "", {}
         owner, _, kind = name.partition("_")
-        if owner in _OWNERS and kind in {"figures", "activity"}:
+        if owner in _OWNERS and kind in {"figures", "activity", "requests"}:
             return shared_sql.base_sql(f"owner_{kind}"), {"owner": owner}
         if name in MADE_OF and not self._has_rows(MADE_OF[name]):
             return shared_sql.base_sql(f"{name}_none"), {}

@@ -20,6 +20,9 @@ from gpuctl.core.errors import ExitCode, UsageError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from gpuctl.cli.common import Settings
+    from gpuctl.cli.output_format import OutputFormat
+    from gpuctl.cli.report_inputs import Selection
     from gpuctl.core.notes import Note
     from gpuctl.core.results import Analysis
     from gpuctl.reports.privacy.anonymise import Pseudonyms
@@ -94,7 +97,11 @@ def report(
     ] = False,
     shown: TableOptions,
 ) -> None:
-    """Put results on one page, say what stands out, and check what was measured."""
+    """Put results on one page, say what stands out, and check what was measured.
+
+    With one --user, a page for that user: what was used, how well, and what to ask for, as text also where no terminal
+    is (mail it by cron); --json and --html have its tables.
+    """
     given = settings(context)
     shape, output, table = shown.shape(given), shown.output, shown.table
     from gpuctl.reports.conditions import parse
@@ -113,20 +120,21 @@ def report(
     if not paths:
         raise UsageError("nothing to report", hint="name results written with --json, a trace store, or logs")
     from gpuctl.cli.report_inputs import Selection, gather, strangers
-    from gpuctl.store.inventory import listing
 
     pseudonyms = _pseudonyms(anonymise_key, anonymise=anonymise, queues=anonymise_queues)
-    if list_kept and pseudonyms is not None:
-        raise UsageError("--list shows names: it cannot be anonymised", hint="leave one of them out")
     if list_kept:
-        _check_stores(paths)
-        print_result(listing(paths, command), shape, output, table, given)
+        print_result(_listed(paths, command, hidden=pseudonyms is not None), shape, output, table, given)
         return
     check_outputs(context, written)
     if pseudonyms is not None:
         given = replace(given, hide=partial(_told, pseudonyms))
     conditions = [parse(text) for text in fail_if or ()]
-    found = gather(paths, Selection(tuple(cluster or ()), tuple(only or ()), command, filters.parsed()), given)
+    chosen = Selection(tuple(cluster or ()), tuple(only or ()), command, filters.parsed())
+    others = (conditions, baseline, markdown, junit, table, shown.every, pseudonyms)
+    if len(chosen.filter.user) == 1 and not any(others):
+        _write_user(paths, chosen, shape, output, html, given, notes=shown.notes)
+        return
+    found = gather(paths, chosen, given)
     old = [read_document(path) for path in baseline] if baseline else None
     with strangers(read=old is not None or any(one.read for one in found)):
         if pseudonyms is None:
@@ -162,12 +170,47 @@ def report(
         raise typer.Exit(ExitCode.CHECK_FAILED)
 
 
-def _check_stores(paths: Sequence[Path]) -> None:
-    from gpuctl.cli.inputs import is_store
+def _write_user(  # noqa: PLR0917 - what the command was given
+    paths: Sequence[Path], chosen: Selection, shape: OutputFormat | None, output: Path | None,
+    html: Path | None, given: Settings, *, notes: bool,
+) -> None:  # fmt: skip
+    """Write the page of one user, for each cluster with jobs of that user."""
+    from gpuctl.cli.output import print_screen
+    from gpuctl.cli.output_format import OutputFormat
+    from gpuctl.cli.report_inputs import gather
+    from gpuctl.reports.screens.user import TABLES, screen
 
+    found = [one.analysis for one in gather(paths, replace(chosen, tables=TABLES), given)]
+    if html is not None or shape not in {None, OutputFormat.TABLE}:
+        if len(found) > 1:
+            raise UsageError("the tables of a user are of one cluster", hint="choose it with --cluster")
+        if html is not None:
+            from gpuctl.reports.html import write_html
+
+            write_html(found[0], html)
+    if shape not in {None, OutputFormat.TABLE}:
+        print_result(found[0], shape, output, None, given)
+    elif html is None or output is not None:
+        for one in found:
+            print_screen(screen(one, chosen.filter.user[0]), output, given, notes=notes)
+    tell_written((html, output), given)
+
+
+def _listed(paths: Sequence[Path], command: str, *, hidden: bool) -> Analysis:
+    """What stores have; nothing of it may be hidden.
+
+    Raises:
+        UsageError: names are to be hidden, or something is no store.
+    """
+    from gpuctl.cli.inputs import is_store
+    from gpuctl.store.inventory import listing
+
+    if hidden:
+        raise UsageError("--list shows names: it cannot be anonymised", hint="leave one of them out")
     other = next((path for path in paths if not is_store(path)), None)
     if other is not None:
         raise UsageError(f"--list: {other} is not a trace store", hint="name stores that gpuctl ingest made")
+    return listing(paths, command)
 
 
 def _check_listing(asked: Mapping[str, bool], others: Mapping[str, object]) -> None:

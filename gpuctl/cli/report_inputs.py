@@ -29,12 +29,14 @@ class Selection:
         only: names of kept results.
         command: the command line, for the record of analyses that are made now.
         filter: which jobs these analyses are of.
+        tables: those that are made; none: all.
     """
 
     clusters: tuple[str, ...]
     only: tuple[str, ...]
     command: str
     filter: JobFilter = EVERY_JOB
+    tables: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -154,7 +156,8 @@ def _of_store(path: Path, wanted: Selection, given: Settings) -> list[NamedResul
         found = []
         for name in dict.fromkeys(wanted.clusters if chosen else there):
             with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-                made = analyze(store, Options(cluster=name, command=wanted.command, filter=wanted.filter), bar.at)
+                options = Options(cluster=name, command=wanted.command, filter=wanted.filter, tables=wanted.tables)
+                made = analyze(store, options, bar.at)
             found.append(NamedResult(None, made, read=False))
     found += [NamedResult(name, parse_document(text, f"{path}: result {name!r}")) for name, text in documents]
     if not found:

@@ -59,7 +59,8 @@ TOLD: dict[tuple[str, str], str] = {
 
 KEPT = frozenset(
     {
-        *("gpu_type", "gpu_util_coverage", "mem_source", "month", "period", "started_as"),
+        *("asked_p50", "freed", "gpu_type", "gpu_util_coverage", "mem_source"),
+        *("month", "period", "resource", "started_as"),
         "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
         "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "end", "feature",
         "finding", "format", "gpus",

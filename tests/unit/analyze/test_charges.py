@@ -11,8 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.examples import examples
-from tests.sacct import text
-from tests.tables import table_of
 
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
@@ -20,6 +18,8 @@ from gpuctl.analyze.site_files import Price, read_prices
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.result_tables import table_of
+from tests.sacct_records import text
 
 if TYPE_CHECKING:
     from pathlib import Path

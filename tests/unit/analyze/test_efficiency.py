@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.sacct import FIRST, PENDING, SECOND, text
-from tests.tables import table_of
 
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.result_tables import table_of
+from tests.sacct_records import FIRST, PENDING, SECOND, text
 from tests.unit.slurm.test_jobstats import node, packed
 
 if TYPE_CHECKING:
