@@ -16,6 +16,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tools.release import UV, pythons
+
 pytestmark = pytest.mark.slow
 
 ROOMS = ("queries", "predictors", "reports")
@@ -159,3 +161,34 @@ def test_version_is_the_same_everywhere(empty_venv: Path, tmp_path: Path) -> Non
     module, installed = call(empty_venv / "python", "-c", program, cwd=tmp_path).stdout.split()
     assert module == installed
     assert module in said.split()
+
+
+_IMPORTS = """
+import gpuctl, importlib, pkgutil
+for module in pkgutil.walk_packages(gpuctl.__path__, "gpuctl.", onerror=lambda _: None):
+    try:
+        importlib.import_module(module.name)
+    except ModuleNotFoundError as error:  # of an extra
+        if (error.name or "").startswith("gpuctl"):
+            raise
+"""
+
+
+def test_the_newest_python_here_runs_the_main_job(wheel: Path, sample_data: Path, root: Path, tmp_path: Path) -> None:
+    newest = list(pythons().items())[-1]
+    if newest[0] == f"{sys.version_info.major}.{sys.version_info.minor}":
+        pytest.skip("no Python newer than the one that runs the tests")
+    call(UV, "venv", "--quiet", "--python", newest[1], "venv", cwd=tmp_path)
+    python = tmp_path / "venv" / "bin" / "python"
+    install = (UV, "pip", "install", "--quiet", "--python", python, "--constraint", root / ".ci" / "constraints.txt")
+    done = call(*install, wheel, cwd=tmp_path, ok=False)
+    if done.returncode and "error sending request" in done.stderr:
+        pytest.skip(f"no package index can be reached: {done.stderr[-200:]}")
+    assert done.returncode == 0, done.stderr
+    call(python, "-I", "-c", _IMPORTS, cwd=tmp_path)
+    done = call(
+        python, "-I", "-m", "gpuctl", "analyze", sample_data / "failures" / "sacct.txt", "--table", "overview",
+        cwd=tmp_path,
+    )  # fmt: skip
+    assert "Traceback" not in done.stderr
+    assert done.stdout.strip()
