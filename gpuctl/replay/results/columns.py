@@ -315,6 +315,19 @@ _PREEMPTIONS = (
 )  # fmt: skip
 
 
+_DEADLINES = (
+    _POLICY,
+    ("deadlines", "Jobs with a deadline.", "jobs"),
+    ("deadlines_met", "Of these, jobs that ended by it.", "jobs"),
+    ("met_pct", "Their share."),
+    ("deadlines_missed", "Jobs with a deadline that did not: late, declined, or without an end.", "jobs"),
+    ("ended_late", "Of these, jobs that ended after it.", "jobs"),
+    ("declined", "Of these, jobs that the policy rejected.", "jobs"),
+    ("late_mean_s", "Mean time from the deadline to the end of jobs that ended late."),
+    ("late_p95_s", "95th percentile of it."),
+)
+
+
 def _cdf(what: str) -> tuple[tuple[str, ...], ...]:
     return (
         _POLICY,
@@ -342,6 +355,7 @@ _TABLES: dict[str, tuple[tuple[str, ...], ...]] = {
     "replay_fairness": _FAIRNESS,
     "replay_rho_cdf": _RHO_CDF,
     "replay_preemptions": _PREEMPTIONS,
+    "replay_deadlines": _DEADLINES,
     "replay_jobs": _JOB,
     "replay_traits": _TRAITS,
 }

@@ -14,7 +14,7 @@ from gpuctl.core.notes import NONE, NamedValue, Note, listed, literal, note, tog
 from gpuctl.core.results import Analysis, ResultTable
 from gpuctl.replay.models.never import BEHIND, why_left
 from gpuctl.replay.models.traits import TRAITS, traits
-from gpuctl.replay.results import comparison, elastic_changes, fairness, gantt, metrics, timelines
+from gpuctl.replay.results import comparison, deadlines, elastic_changes, fairness, gantt, metrics, timelines
 from gpuctl.replay.results.exact_sums import total
 from gpuctl.replay.results.model_error import nearness, widen
 from gpuctl.replay.results.result_tables import documented as _table
@@ -121,6 +121,7 @@ def result(
     absent |= {"replay_vs_unchanged"} if unchanged is None else set()
     absent |= set() if any(o.by_traits for o in named) else {"replay_traits"}
     absent |= set() if len(named) > 1 or any(o.by_traits for o in named) else {"replay_fairness", "replay_rho_cdf"}
+    absent |= set() if deadlines.there(named, workload) else {"replay_deadlines"}
     absent |= set() if elastic_changes.changed(named) else {"replay_changes"}
     absent |= set() if elastic_changes.resized(named) else {"replay_gpus"}
     wanted = [make for name, make in _MAKERS.items() if name not in absent and (tables is None or name in tables)]
@@ -516,6 +517,7 @@ _MAKERS: dict[str, Callable[[Replays], ResultTable]] = {
     "replay_by_size": _by_size,
     "replay_by_queue": _by_queue,
     "replay_preemptions": _preemptions,
+    "replay_deadlines": deadlines.table,
     "replay_jct_cdf": _jct_cdf,
     "replay_wait_cdf": _wait_cdf,
     "replay_fairness": fairness.fairness,

@@ -46,7 +46,6 @@ class ElasticFlow(CompiledPolicy):
     sets: ClassVar[dict[str, tuple[str, ...]]] = {"overhead": ("restart",)}
     run: ClassVar[Loop | None] = elasticflow_kernel.run
     reasons = elasticflow_kernel.ELASTICFLOW_REASONS
-    tallies: ClassVar[dict[str, str]] = {"deadlines_met": "met", "jobs_declined": "declined"}
     parameters = (
         Parameter("slot", 60.0, "seconds from one decision to the next", least=1.0),
         Parameter(
@@ -58,8 +57,8 @@ class ElasticFlow(CompiledPolicy):
         ),
         Parameter("grow", True, "leftovers also go to jobs that have GPUs; otherwise only to those that have none"),
         Parameter(
-            "restart", 0.0, "seconds that a job on another number of GPUs holds them without progress, but for its "
-            "first start",
+            "restart", 0.0, "seconds that a job on another number of GPUs holds them without progress, except at "
+            "its first start",
         ),
     )  # fmt: skip
 
@@ -107,4 +106,4 @@ class ElasticFlow(CompiledPolicy):
         """See `Policy.program`."""
         memory = self.memory(workload, cluster, settings, state)
         state.g.span = self.every
-        return CompiledProgram(elasticflow_kernel.run, memory, self.reasons, derived(workload), self.tallies)
+        return CompiledProgram(elasticflow_kernel.run, memory, self.reasons, derived(workload))

@@ -41,8 +41,6 @@ ELASTICFLOW = np.dtype(
         ("new", "i8"),  # jobs in `new`
         ("sure", "i8"),  # jobs in `sure`
         ("runs", "i8"),  # runs of slots
-        ("met", "i8"),
-        ("declined", "i8"),
     ],
     align=True,
 )
@@ -76,12 +74,6 @@ def comes(s, j, m):  # type: ignore[no-untyped-def]
         k -= 1
     m.new[k] = j
     p.new += 1
-
-
-@inner
-def ends(s, j, m):  # type: ignore[no-untyped-def]
-    """Count a deadline that is met."""
-    m.p[0].met += s.g[0].now <= m.deadline[j] + LATE_S and m.deadline[j] < np.inf
 
 
 @inner
@@ -226,7 +218,6 @@ def _admit(s, m, total):  # type: ignore[no-untyped-def]
             continue
         _remove(m, j)
         if p.admit == ONLY_WHO_CAN_BE:
-            p.declined += 1
             p.line -= 1
             reject(s, j, R_DECLINED)
     p.new = 0
@@ -347,4 +338,4 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 @compiled
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
     """Go on for so many instants."""
-    return loop(s, (m,), until, steps, decide=decide, on_submit=comes, on_finish=ends, on_round=begins)
+    return loop(s, (m,), until, steps, decide=decide, on_submit=comes, on_round=begins)

@@ -123,14 +123,14 @@ class _Goodput(Policy):
         return about
 
     def _notes(self, workload: Workload, derived: int, groups: _Groups) -> tuple[Note, ...]:
-        told = [
+        found = [
             note(
                 "speeds are the policy's own: goodput of each application by GPU type; a start or change holds GPUs "
                 "for its restart time; --rates, --speeds and --overhead do not matter"
             )
         ]
         if derived:
-            told.append(
+            found.append(
                 note(
                     "applications of {n:,} of {all:,} job{all||s} are derived from GPU-hours, not from the input",
                     n=derived,
@@ -138,13 +138,13 @@ class _Goodput(Policy):
                 )
             )
         if groups.unknown:
-            told.append(
+            found.append(
                 note(
                     "GPUs whose type is not in the table of applications count as {kind}",
                     kind=NamedValue("value", groups.first),
                 )
             )
-        return tuple(told)
+        return tuple(found)
 
 
 class Sia(_Goodput):

@@ -263,12 +263,12 @@ def _stays(s, m, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _list(s, m, group, anew):  # type: ignore[no-untyped-def]
+def _list(s, m, group, everybody):  # type: ignore[no-untyped-def]
     """Put the jobs that need places in a group into `moving`, who has most GPUs ahead; returns how many."""
     size = 0
     for k in range(m.p[0].line):
         j = m.line[k]
-        if m.about[j].to_group == group and (anew or not _stays(s, m, j)):
+        if m.about[j].to_group == group and (everybody or not _stays(s, m, j)):
             at = size
             size += 1
             while at > 0 and m.about[m.moving[at - 1]].to_gpus < m.about[j].to_gpus:

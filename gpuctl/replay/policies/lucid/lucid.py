@@ -55,17 +55,17 @@ class Lucid(CompiledPolicy):
         Parameter("most_gpus", 8.0, "larger gangs are never packed"),
         Parameter("profilers", 0.0, "nodes, the last ones, on which jobs run first to be measured", most=1e6),
         Parameter("profile_s", 200.0, "seconds that a job may run there", least=1.0),
-        Parameter("factor", 4.0, "jobs of at most so many GPUs for each profiler go there"),
+        Parameter("factor", 4.0, "GPUs of the largest gang that goes there, for each profiler"),
     )
 
     def memory(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> tuple[Any, ...]:
         """See `CompiledPolicy.memory`."""
         size = workload.size
-        told = self.params
-        profilers = min(int(told["profilers"]), len(cluster.nodes) - 1)
+        given = self.params
+        profilers = min(int(given["profilers"]), len(cluster.nodes) - 1)
         p = records(1, lucid_kernel.LUCID)
-        p.share, p.budget, p.ratio = told["share"], told["budget"], told["ratio"]
-        p.most, p.factor, p.seconds = told["most_gpus"], told["factor"], told["profile_s"]
+        p.share, p.budget, p.ratio = given["share"], given["budget"], given["ratio"]
+        p.most, p.factor, p.seconds = given["most_gpus"], given["factor"], given["profile_s"]
         p.profilers = profilers
         predicted = np.where(workload.run_time < 0, UNKNOWN_S, workload.run_time)
         priority = predicted * workload.gpus

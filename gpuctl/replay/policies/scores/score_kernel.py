@@ -1,4 +1,4 @@
-"""The compiled pass of policies that score waiting jobs anew at every instant: the lowest score starts first.
+"""The compiled pass of policies that score waiting jobs at every instant: the lowest score starts first.
 
 With Q waiting jobs an instant costs O(Q) for each job that starts, and nothing where fewer GPUs are free than the
 smallest waiting gang asks for.

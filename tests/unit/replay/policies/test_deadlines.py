@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.inputs.transforms import bootstrap, scale_load
 from gpuctl.replay.models.deadlines import deadlines, derived
+from gpuctl.replay.results.tables import result
 from gpuctl.replay.run import replay
 from tests.elasticflow_reference import Elastic
 from tests.elasticflow_reference import replay as slow
@@ -38,19 +39,24 @@ def test_edf_by_hand(tmp_path: Path) -> None:
 ELASTIC = "job_id,submit_time,duration,num_gpus,max_gpus,alpha,deadline"
 
 
-def elastic(path: Path, rows: list[str], **params: str) -> tuple[list[float | None], dict[str, float]]:
-    """Ends of jobs under elasticflow on four GPUs, and what it counts."""
+def elastic(path: Path, rows: list[str], **params: str) -> tuple[list[float | None], dict[str, Any]]:
+    """Ends of jobs under elasticflow on four GPUs, and its row of deadlines."""
     path.write_text("\n".join([ELASTIC, *rows]))
     workload = read_jobs(path)
     policy = ("elasticflow", params)
-    (outcome,) = replay(workload, parse_cluster("pool:4", workload), [policy], own_speeds=True, processes=1)
-    return outcome.jobs["end_s"].to_list(), dict(outcome.counts)
+    nodes = parse_cluster("pool:4", workload)
+    outcomes = replay(workload, nodes, [policy], own_speeds=True, processes=1)
+    found = next(t for t in result(outcomes, workload, nodes).tables if t.name == "replay_deadlines")
+    return outcomes[0].jobs["end_s"].to_list(), found.frame.row(0, named=True)
 
 
 def test_shares_and_leftovers(tmp_path: Path) -> None:
     # b's ceiling is 2, a's is 1; a's next level costs the one GPU left: both on 2
     rows = ["a,0,600,1,4,0,600", "b,0,600,1,4,0,300"]
-    assert elastic(tmp_path / "jobs.csv", rows) == ([300, 300], {"deadlines_met": 2, "jobs_declined": 0})
+    ends, row = elastic(tmp_path / "jobs.csv", rows)
+    assert ends == [300, 300]
+    assert row == {"policy": "elasticflow", "deadlines": 2, "deadlines_met": 2, "met_pct": 100, "deadlines_missed": 0,
+                   "ended_late": 0, "declined": 0, "late_mean_s": None, "late_p95_s": None}  # fmt: skip
     # without leftovers for those that have some: a on 1 until 300, then it needs 1 for the 300 s left
     assert elastic(tmp_path / "jobs.csv", rows, grow="false")[0] == [600, 300]
 
@@ -58,7 +64,9 @@ def test_shares_and_leftovers(tmp_path: Path) -> None:
 def test_a_deadline_that_others_leave_no_room_for_is_declined(tmp_path: Path) -> None:
     # at 60 c would take 4 GPUs for 3 slots, and b's 480 s left would have one; d gets the GPU that is left
     rows = ["a,0,600,1,4,0,600", "b,0,600,1,4,0,300", "c,30,600,1,4,0,240", "d,30,600,1,4,0,"]
-    assert elastic(tmp_path / "jobs.csv", rows) == ([420, 300, None, 450], {"deadlines_met": 2, "jobs_declined": 1})
+    ends, row = elastic(tmp_path / "jobs.csv", rows)
+    assert ends == [420, 300, None, 450]
+    assert (row["deadlines"], row["deadlines_met"], row["deadlines_missed"], row["declined"]) == (3, 2, 1, 1)
     ends, _ = elastic(tmp_path / "jobs.csv", rows, admit="2")
     assert None not in ends
 
@@ -78,12 +86,14 @@ def test_as_the_slow_reference_does(seed: int, tmp_path: Path) -> None:
         gang, alpha = int(draw.choice([1, 1, 2, 4])), float(draw.choice([0, 0.1, 0.3]))
         jobs.append(Elastic(k, submit, seconds, gang, 4, alpha, submit + seconds * 3 + 60))
     rows = [f"j{j.line},{j.submit},{j.left},{j.gang},{j.most},{j.alpha},{j.deadline}" for j in jobs]
-    ends, counts = elastic(tmp_path / "jobs.csv", rows)
+    ends, row = elastic(tmp_path / "jobs.csv", rows)
     jobs.sort(key=lambda job: (job.submit, job.line))
     wanted = slow(jobs, 4)
     assert ends == [None if end is None else pytest.approx(end, abs=1e-6) for end in wanted]
-    assert counts["jobs_declined"] == wanted.count(None) > 0
-    assert counts["deadlines_met"] == sum(job.end is not None and job.end <= job.deadline for job in jobs)
+    late = [end - job.deadline for end, job in zip(wanted, jobs, strict=True) if end and end > job.deadline + 1e-6]
+    assert row["declined"] == wanted.count(None) > 0
+    assert row["ended_late"] == len(late)
+    assert row["late_mean_s"] == (pytest.approx(np.mean(late)) if late else None)
 
 
 def test_deadlines_move_with_submissions(tmp_path: Path) -> None:
