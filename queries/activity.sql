@@ -1,18 +1,18 @@
 -- title: The cluster over time
 -- section: overview
 -- order: 52
--- question: When were GPUs held and used, when did work wait, and when did attempts fail?
--- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. Means of each period (--by), UTC, over the part of it that the log covers.
+-- question: When were GPUs held and used, when did jobs wait, and when did attempts fail?
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. Means per period (--by), UTC, over the part that the log covers.
 -- needs: attempts
 -- detail: yes
--- column: ts | UTC | beginning of the period
--- column: gpus_busy | GPUs | mean number of GPUs held; empty where no size is known
--- column: allocated_pct | % | the same over the GPUs of the cluster (node list and use; nodes that were down are counted); empty where that is above 100 %: more was held than the known nodes have, see data_quality
+-- column: ts | UTC | start of the period
+-- column: gpus_busy | GPUs | mean number of GPUs held; empty if no gang size is known
+-- column: allocated_pct | % | gpus_busy as a share of the cluster's GPUs (from the node list and from use; down nodes count); empty if above 100 %, as more was held than the known nodes have: see data_quality
 -- column: util_mean_pct | % | mean GPU utilization of the GPUs held, by telemetry; empty without telemetry
 -- column: submitted | jobs | jobs submitted
--- column: waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
--- column: waiting_gpus | GPUs | mean number of GPUs that they asked for
--- column: failures | attempts | attempts that then failed, ran out of memory or time, lost a node or were preempted
+-- column: waiting | attempts | mean number of attempts waiting for GPUs; attempts that never started count until they were given up or their log ended
+-- column: waiting_gpus | GPUs | mean number of GPUs that waiting attempts requested
+-- column: failures | attempts | attempts that failed, ran out of memory or time, lost a node or were preempted in this period
 -- chart: time x=ts y=gpus_busy,waiting_gpus y_title=GPUs
 --   page.title="GPUs held and waited for, over time" terminal.title="GPUs held and waited for over time"
 --   terminal.y="gpus_busy:GPUs held,waiting_gpus:GPUs waited for"

@@ -1,13 +1,13 @@
--- title: How regularly jobs come
+-- title: Regularity of arrivals
 -- section: workload
 -- order: 80
--- question: Do busy hours follow busy hours, days and weeks?
--- population: Jobs with a submission; counts of the whole spans of time after that of the first and before that of the last submission, in seconds from 1970. Index of dispersion: variance over mean of the counts, 1 for a Poisson process. Autocorrelation: of the counts an hour with those that many hours later.
+-- question: Do busy hours, days and weeks follow one another?
+-- population: Jobs with a submission time, counted in whole spans of time (aligned to 1970) after the span of the first submission and before the span of the last. Index of dispersion: variance of the counts over their mean; 1 for a Poisson process. Autocorrelation: of hourly counts with the counts that many hours later.
 -- column: measure | - | index of dispersion, or autocorrelation
--- column: lag | - | span of time of the counts, or lag
+-- column: lag | - | span over which submissions are counted, or lag
 -- column: lag_h | h | the same as a number
 -- column: value | - | its value
--- column: spans | spans | counted
+-- column: spans | spans | number of spans counted
 WITH widths(width) AS (VALUES (60), (3600), (86400)),
 counted AS (SELECT width, floor(submit_s / width)::BIGINT AS slot, count(*) AS jobs FROM base_workload, widths GROUP BY ALL),
 ends AS (SELECT width, min(slot) + 1 AS low, max(slot) - 1 AS high FROM counted GROUP BY width),

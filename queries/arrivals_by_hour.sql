@@ -1,16 +1,16 @@
 -- title: Submissions by hour of the day
 -- section: workload
 -- order: 20
--- question: When do jobs come?
--- population: Jobs with a submission, on the log's own clock; none where times count from a start of the trace's own. Rates are per hour that lies between the first and the last submission, in whole hours.
+-- question: At what time of day are jobs submitted?
+-- population: Jobs with a submission time, on the log's own clock; none if times count from an origin of the trace's own. Rates are per hour between the first and the last submission, in whole hours.
 -- column: hour | h | hour of the day, 0 to 23
--- column: jobs | jobs | submitted in that hour
+-- column: jobs | jobs | jobs submitted in that hour
 -- column: jobs_pct | % | share of all
 -- column: jobs_an_hour | jobs/h | mean over all days
 -- column: working_day | jobs/h | mean over Mondays to Fridays
 -- column: weekend | jobs/h | mean over Saturdays and Sundays
 -- chart: profile x=hour page.y=jobs_an_hour,working_day,weekend terminal.y="working_day:Monday to Friday,weekend:Saturday and Sunday" y_title="submissions"
---   title="Submissions an hour, by hour of the day"
+--   title="Submissions per hour, by hour of the day"
 WITH dated AS (
     SELECT * FROM base_workload WHERE NOT EXISTS (SELECT 1 FROM clusters WHERE cluster = $cluster AND epoch = 'relative')
 ),

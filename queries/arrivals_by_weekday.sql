@@ -1,14 +1,14 @@
 -- title: Submissions by day of the week
 -- section: workload
 -- order: 30
--- question: On which days do jobs come?
--- population: Jobs with a submission, on the log's own clock; none where times count from a start of the trace's own. Rates are per day from the first to the last one with a submission; the first and the last day count as whole ones. Work is size times run time.
--- column: weekday | - | 1 Monday to 7 Sunday
--- column: jobs | jobs | submitted on that day
+-- question: On which days are jobs submitted?
+-- population: Jobs with a submission time, on the log's own clock; none if times count from an origin of the trace's own. Rates are per day from the first to the last day with a submission; both count as whole days. Work is size times run time.
+-- column: weekday | - | 1 (Monday) to 7 (Sunday)
+-- column: jobs | jobs | jobs submitted on that day
 -- column: jobs_pct | % | share of all
--- column: jobs_a_day | jobs/day | mean
+-- column: jobs_a_day | jobs/day | mean number of jobs submitted per day number of jobs submitted per day
 -- column: work_pct | % | share of the work
--- chart: profile on=page x=weekday y=jobs_a_day y_title="submissions" title="Submissions a day, 1 Monday to 7 Sunday"
+-- chart: profile on=page x=weekday y=jobs_a_day y_title="submissions" title="Submissions per day, by day of the week (1 = Monday, 7 = Sunday)"
 WITH dated AS (
     SELECT * FROM base_workload WHERE NOT EXISTS (SELECT 1 FROM clusters WHERE cluster = $cluster AND epoch = 'relative')
 ),

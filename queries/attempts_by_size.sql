@@ -1,16 +1,16 @@
 -- title: Attempts and retries
 -- section: failures
 -- order: 10
--- question: How often are jobs of this size retried, and how often in vain?
--- population: {jobs} job{jobs||s} less {jobs_without_attempts} without an attempt, by the GPUs of the first one.
+-- question: How often are jobs of each size retried, and how often without success?
+-- population: {jobs} job{jobs||s} less {jobs_without_attempts} without an attempt, by the GPUs of the first attempt.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
 -- column: jobs | jobs | jobs with at least one attempt
--- column: attempts | attempts | their attempts
--- column: retries_mean | attempts | attempts after the first, a job; a change of a running job's size is no retry
+-- column: attempts | attempts | attempts of these jobs
+-- column: retries_mean | attempts | attempts after the first, per job; resizing a running job is not a retry
 -- column: retried_pct | % | share of jobs that were retried
--- column: retried_passed_pct | % | share of the retried jobs that finally passed
--- column: failed_pct | % | share that failed, ran out of memory or lost a node, of those that ended with a known final state
+-- column: retried_passed_pct | % | share of the retried jobs that passed in the end
+-- column: failed_pct | % | share that failed, ran out of memory or lost a node, among jobs with a known final state
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, count(*) AS jobs,
        sum(attempts)::BIGINT AS attempts, avg(tries - 1) AS retries_mean,
        100.0 * count(*) FILTER (tries > 1) / count(*) AS retried_pct,

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 LAST = 1000
-"""The place in its section of an analysis that tells none."""
+"""Default position of an analysis in its section."""
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,59}")
 _FIELD = re.compile(r"^-- ([a-z_]+): (.+(?:\n--   .+)*)", re.MULTILINE)
@@ -143,7 +143,7 @@ def _keys(text: str, columns: Iterable[Column]) -> tuple[str, ...]:
     keys = tuple(name.strip() for name in text.split(",") if name.strip())
     strange = set(keys) - {column.name for column in columns}
     if strange:
-        raise ValueError(f"key_columns: {min(strange)!r} is none of its columns")
+        raise ValueError(f"key_columns: {min(strange)!r} is not one of its columns")
     return keys
 
 
@@ -161,7 +161,7 @@ def _charts(name: str, drawings: Iterable[str], title: str, columns: Iterable[Co
         for chart in declared(name, text, title):
             strange = [column for column in (*chart.columns, *chart.y) if column not in there]
             if strange:
-                raise ValueError(f"its chart is drawn from {strange[0]!r}, which is none of its columns")
+                raise ValueError(f"its chart is drawn from {strange[0]!r}, which is not one of its columns")
             if any((chart.name, chart.medium) == (other.name, other.medium) for other in found):
                 raise ValueError(f"two of its charts are called {chart.name}: give one of them another name=")
             found.append(chart)

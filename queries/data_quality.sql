@@ -1,11 +1,11 @@
--- title: What the log leaves out or gets wrong
+-- title: Gaps and errors in the log
 -- section: quality
 -- order: 10
--- question: Which rows need care, and how are they treated?
+-- question: Which rows are incomplete or contradictory, and how are they treated?
 -- population: {jobs} job{jobs||s}, {attempts} attempt{attempts||s}; rejected rows are counted in the table sources.
 -- column: finding | - | what was found
 -- column: rows | rows | how many
--- column: treatment | - | how they are treated
+-- column: treatment | - | how gpuctl treats them
 WITH known(rank, level, quirk, finding, treatment) AS (
     VALUES
         (1, 'job', 'no_attempts', 'jobs without an attempt', 'counted as jobs; no size, wait or run time'),

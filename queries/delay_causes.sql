@@ -1,11 +1,11 @@
--- title: Queueing delay by cause, with its uncertainty
+-- title: Queueing delay by cause, with uncertainty
 -- section: delays
 -- order: 10
--- question: Why did jobs wait, and how certain is that?
--- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited. Low and high bound a cause by all that the logs leave open, so they do not sum to 100 %: rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the ones used (delay_settings), quotas that starts in the log exceed, limits that Slurm names and no file states, sizes of nodes that are inferred, and, where waits are not explained, nodes that may have been down and GPUs that jobs from before the log may have held. Where nothing is open, both are the share itself. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
+-- question: Why did jobs wait, and how certain are these causes?
+-- population: {delays} attempt{delays||s} with a known wait, of which {delays_waited} waited. Low and high bound the share of a cause, given everything that the logs leave open, so they do not sum to 100 %. Open are: rules (quotas, borrowing, racks, relaxation of locality) that explain the log about as well as the rules used (delay_settings); quotas that starts in the log exceed; limits that Slurm names but no file states; inferred sizes of nodes; and, for unexplained waits, nodes that may have been down and GPUs that jobs from before the log may have held. If nothing is open, both equal the share. Quotas: {quota_note}. Racks: {rack_note}. Borrowing: {borrow_note}.
 -- needs: placements
--- column: cause | - | fair_share, capacity, fragmentation, scheduler, or ineligible; 'all' is every one
--- column: waits | waits | waits longer than 0 s with most seconds of this cause
+-- column: cause | - | fair_share, capacity, fragmentation, scheduler, or ineligible; 'all' is the total
+-- column: waits | waits | waits longer than 0 s whose largest part has this cause
 -- column: hours | h | hours of delay by this cause, under the rules used
 -- column: share_pct | % | share of the queueing time
 -- column: low_pct | % | lower end of the share's range

@@ -2,9 +2,9 @@
 -- section: delays
 -- order: 80
 -- question: Does the scheduler's reason agree with the cluster's state?
--- population: {delays_eligible_waited} attempt{delays_eligible_waited||s} that waited longer than 0 s while eligible, in a source that gives reasons. The scheduler keeps one reason, the last one other than priority or resources: against reasons sampled every second on a real Slurm it named the longest such reason for 81 % of the jobs and none for 13 %. Neither column refutes the other: a job may fit by GPUs and be held back by priority, a reservation or a limit.
+-- population: {delays_eligible_waited} attempt{delays_eligible_waited||s} that waited longer than 0 s while eligible, in a source that gives reasons. The scheduler records one reason, the last other than priority or resources: compared with reasons sampled every second on a real Slurm, it was the longest such reason for 81 % of the jobs and missing for 13 %. The columns need not agree: GPUs may be free for a job that priority, a reservation or a limit holds back.
 -- needs: reasons
--- column: category | - | kind of the scheduler's reason; 'none given' where it left none
+-- column: category | - | kind of the scheduler's reason; 'none given' if it recorded none
 -- column: cause | - | the cause with the most seconds while eligible, by replay
 -- column: attempts | attempts | how many
 -- column: hours | h | hours from eligibility to start

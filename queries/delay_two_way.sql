@@ -1,8 +1,8 @@
--- title: Fair share or fragmentation, as the paper counts
+-- title: Fair share or fragmentation, counted as in the paper
 -- section: delays
 -- order: 40
 -- question: How often do gangs wait for their queue's quota, and how often for anything else?
--- population: waits longer than 0 s of gangs of 2 and more GPUs that then ran for a minute or longer: {paper_waits} wait{paper_waits||s}. Fragmentation here is all that is not fair share (ATC'19, 3.1). A wait is counted once, under its cause at arrival, and in the second pair of columns under the one with the most seconds.
+-- population: waits longer than 0 s of gangs of 2 and more GPUs that then ran for a minute or longer: {paper_waits} wait{paper_waits||s}. Fragmentation here is every cause other than fair share (ATC'19, 3.1). Each wait is counted once: in the first pair of columns under its cause at arrival, in the second under the cause with the most seconds.
 -- needs: placements
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: waits | waits | how many

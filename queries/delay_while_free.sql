@@ -2,14 +2,14 @@
 -- section: delays
 -- order: 60
 -- question: What held attempts back although the replay finds free GPUs for them?
--- population: the scheduler hours of delay_by_size: {delays_while_free} attempt{delays_while_free||s}. Where the queue was sampled meanwhile, the time of an attempt is split as its samples' reasons are. Of the others: where the scheduler named a licence, an administrator, a reservation or missing nodes as the attempt's reason, all of this time counts there, an upper bound: it does not say when that held. Slurm goes on naming a limit while the job waits for others (on two recorded clusters, 34 % and 11 % of the samples in such waits named one), so that this time is of the limit or of priority; limits on GPUs that are loaded (sacctmgr show assoc, show qos) are replayed instead, as fair share. Else it is split by replay: behind an attempt of the same queue with a higher priority, or not (priorities are those of the jobs' last records; none is found for sources without priorities). CPUs, memory and the reservations of backfill are not replayed.
+-- population: the scheduler hours of delay_by_size: {delays_while_free} attempt{delays_while_free||s}. If the queue was sampled during an attempt's wait, the time is split in proportion to the reasons in the samples. Otherwise, if the scheduler recorded a licence, an administrator, a reservation or missing nodes as the reason, all of the time counts there: an upper bound, as the record has no times. Slurm keeps a limit as the reason while the job waits for others (34 % and 11 % of the samples in such waits on two recorded clusters), so this time is due to the limit or to priority; limits on GPUs that are loaded (sacctmgr show assoc, show qos) are replayed instead, as fair share. All other time is split by replay: behind an attempt of the same queue with a higher priority, or not (priorities are from the jobs' last records; none is found for sources without priorities). CPUs, memory and backfill reservations are not replayed.
 -- needs: placements
--- column: held_by | - | the kind of the scheduler's reason, of samples any kind, else quota or priority, license, admin, reservation, nodes_unavailable_or_planned; priority by replay; else not told
--- column: told_by | - | samples, replay, the scheduler's reason, or neither
--- column: attempts | attempts | attempts with such a time; one may be in several rows
+-- column: held_by | - | the kind of the scheduler's reason: any kind in samples; else quota or priority, license, admin, reservation, nodes_unavailable_or_planned; priority by replay; else not told
+-- column: told_by | - | source of the reason: source of the reason: samples, replay, the scheduler's reason, or neither
+-- column: attempts | attempts | attempts with such time; an attempt may be in several rows
 -- column: hours | h | the time; for a reason, an upper bound
--- column: samples | samples | instants at which the queue was sampled, in such waits and with the cause scheduler (squeue, gpuctl sample): those with this reason; in other rows, those that would get this reason without samples
--- column: agree_pct | % | confidence of rows without samples: share of those samples whose reason is of that kind (of priority: priority); empty without samples
+-- column: samples | samples | samples of the queue (squeue, gpuctl sample) taken during such waits, at instants with the cause scheduler: those with this reason; in rows without samples, those that would get this reason
+-- column: agree_pct | % | confidence of rows without samples: share of the samples whose reason is of this kind (for priority: priority); empty without samples
 WITH sampled AS (
     SELECT s.job, s.attempt, s.behind, coalesce(r.category, 'unknown') AS category
     FROM base_sampled_causes AS s LEFT JOIN base_reasons AS r ON r.reason = split_part(s.reason, ',', 1)

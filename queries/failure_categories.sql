@@ -2,10 +2,10 @@
 -- section: failures
 -- order: 40
 -- question: Do attempts fail because of the infrastructure, the AI engine or the user?
--- population: {failures} failed attempt{failures||s} (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempt{attempts_killed||s} ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. A reason with several possible origins has all their categories; a signature may be narrower than its reason.
+-- population: {failures} failed attempt{failures||s} (trials): finished attempts whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempt{attempts_killed||s} ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. A reason with several possible origins has several categories; a signature may be narrower than its reason.
 -- needs: attempts
 -- key_columns: category, trials, trials_pct, jobs, users, gpu_hours, gpu_hours_pct, top_reason
--- column: category | - | infrastructure, ai_engine (framework, CUDA, GPU), user, or several that it may be; 'not known' without a signature; 'all' is everything
+-- column: category | - | infrastructure, ai_engine (framework, CUDA, GPU), user, or several possible ones; 'not known' without a signature; 'all' is the total
 -- column: trials | attempts | failed attempts
 -- column: trials_pct | % | share of all failed attempts
 -- column: jobs | jobs | their jobs
@@ -13,7 +13,7 @@
 -- column: rtf_p50_min | min | median run time to failure
 -- column: rtf_p95_min | min | 95th percentile
 -- column: gpu_hours | GPU-h | held by these attempts
--- column: gpu_hours_pct | % | share of those of all failed attempts
+-- column: gpu_hours_pct | % | share of all failed attempts' total
 -- column: top_reason | - | the most frequent reason
 WITH total AS (SELECT count(*) AS trials, sum(gpu_hours::DECIMAL(28, 9))::DOUBLE AS gpu_hours FROM base_failures),
 named AS (SELECT *, coalesce(category, 'not known') AS kind FROM base_failures)

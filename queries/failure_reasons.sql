@@ -1,8 +1,8 @@
 -- title: Why attempts failed
 -- section: failures
 -- order: 30
--- question: Why do attempts fail, after how long, and what do they cost?
--- population: {failures} failed attempt{failures||s} (trials): those that are over and whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempt{attempts_killed||s} ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. The reason comes from the log or from the scheduler; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
+-- question: Why do attempts fail, after how long, and at what cost?
+-- population: {failures} failed attempt{failures||s} (trials): finished attempts whose state is failed, out of memory, node failure, time limit or preempted; {failures_with_log} of them have a log in the store. Not counted: {attempts_killed} attempt{attempts_killed||s} ended by a user or an administrator, and {attempts_end_unknown} whose end is unknown. The reason comes from the log or from the scheduler; RTF (run time to failure) is how long the attempt held its GPUs, empty for {failures_without_rtf}. The columns are those of Table 7 of the Philly paper.
 -- needs: attempts
 -- first_columns: 10
 -- key_columns: reason, category, trials, trials_pct, jobs, users, rtf_p50_min, gpu_minutes_pct
@@ -16,12 +16,12 @@
 -- column: rtf_p90_min | min | 90th percentile
 -- column: rtf_p95_min | min | 95th percentile
 -- column: rtf_total_pct | % | share of the run time to failure of all failed attempts
--- column: trials_1 | attempts | attempts that asked for 1 GPU (or a part of one)
--- column: trials_2_to_4 | attempts | for 2 to 4 GPUs
--- column: trials_over_4 | attempts | for more than 4 GPUs; the rest asked for none, or the source does not say
+-- column: trials_1 | attempts | attempts that requested 1 GPU (or part of one)
+-- column: trials_2_to_4 | attempts | attempts that requested 2 to 4 GPUs
+-- column: trials_over_4 | attempts | attempts that requested more than 4 GPUs; the rest requested none, or the source does not state it
 -- column: gpu_minutes | GPU-min | RTF x demand: run time to failure times GPUs
--- column: gpu_minutes_pct | % | share of those of all failed attempts
--- column: confidence_mean | - | mean confidence of these verdicts, 0 to 1; 0 where no signature was found
+-- column: gpu_minutes_pct | % | share of all failed attempts' total
+-- column: confidence_mean | - | mean confidence of these verdicts, 0 to 1; 0 if no signature was found
 -- column: scheduler_only | attempts | attempts whose reason comes from the scheduler alone: no log, or no match in it
 -- chart: bars on=page x=reason y=trials_pct,gpu_minutes_pct
 --   title="Failed attempts and the GPU time they held, by reason"

@@ -1,16 +1,16 @@
 -- title: Savings by the lessons of the Philly study
 -- section: failures
 -- order: 100
--- question: How many GPU-hours went into failures that a retry could not cure, a small first try would have shown, or a check before the start would have caught?
--- population: {failures} failed attempt{failures||s}, as in failure_reasons. Each row is an estimate and an upper bound under the assumption that it states; a GPU-hour may be in several rows, so they do not add up. Never cured: 10 or more jobs were tried again after this reason and none passed later, preemptions, node failures and time limits aside (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose reason may be the user's or the AI engine's. Checked before the start: syntax, imports, libraries, arguments, permissions, inputs, quota. Attempts whose end the log lacks are left out.
+-- question: How many GPU-hours went into failures that retries could not cure, that a small trial run would have shown, or that a check before the start would have caught?
+-- population: {failures} failed attempt{failures||s}, as in failure_reasons. Each row is an estimate and an upper bound under its stated assumption; a GPU-hour may be in several rows, so rows do not add up. Never cured: 10 or more jobs were retried after this reason and none passed later, except preemptions, node failures and time limits (of n jobs, up to about 3/n may still pass, with 95 % confidence). Small first: first attempts of gangs whose failure may be due to the user or the AI engine. Checked before the start: syntax, imports, libraries, arguments, permissions, inputs, quota. Attempts whose end the log lacks are left out.
 -- needs: attempts
 -- column: lesson | - | the rule
--- column: reasons | - | the reasons that it applies to here
+-- column: reasons | - | the reasons to which the rule applies here
 -- column: trials | attempts | attempts that would not have run, or would have been smaller or shorter
--- column: rests_on | jobs | jobs that support this
+-- column: rests_on | jobs | jobs on which the estimate rests
 -- column: gpu_hours | GPU-h | upper bound of the saving
 -- column: gpu_hours_pct | % | share of the GPU-hours that all attempts held
--- column: assumption | - | the assumption made, and what exactly is counted
+-- column: assumption | - | the assumption, and what exactly is counted
 WITH held AS (SELECT sum(gpu_s)::DOUBLE / 3600 AS gpu_hours FROM base_held),
 tries AS (
     SELECT a.job, a.attempt, a.job_state, a.is_last, f.reason, f.title, f.category, f.gpus, f.rtf_s,

@@ -1,8 +1,8 @@
--- title: Logs that no signature explains
+-- title: Failures that no signature explains
 -- section: failures
 -- order: 120
 -- question: Which signature should be added?
--- population: {failures_unmatched} failed attempt{failures_unmatched||s} that have a log and for which neither it nor the scheduler gives a reason, by their most informative line; lines that differ only in numbers, paths and names have one template. docs/how-to/failures.md says how to add a signature.
+-- population: {failures_unmatched} failed attempt{failures_unmatched||s} with a log, for which neither the log nor the scheduler gives a reason, by their most informative line; lines that differ only in numbers, paths and names share a template. To add a signature, see docs/how-to/failures.md.
 -- needs: job_logs
 -- key_columns: template, trials, jobs, users, gpu_hours, example_job
 -- column: template | - | what the lines have in common, <*> for what varies; empty if no line is informative

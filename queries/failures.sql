@@ -1,7 +1,7 @@
 -- title: Every failed attempt
 -- section: failures
 -- order: 130
--- question: Why did each attempt fail, and which line says so?
+-- question: Why did each attempt fail, and which line shows it?
 -- population: {failures} failed attempt{failures||s}, as in failure_reasons.
 -- needs: attempts
 -- detail: yes
@@ -14,17 +14,17 @@
 -- column: start_ts | UTC | its start
 -- column: rtf_s | s | run time to failure: how long it held its GPUs
 -- column: gpu_hours | GPU-h | held
--- column: state | - | as the scheduler ended it
+-- column: state | - | the scheduler's final state of the attempt
 -- column: job_state | - | final state of its job
 -- column: reason | - | why it failed: a name, as in gpuctl classify
 -- column: category | - | possible origin
 -- column: confidence | - | of the verdict, 0 to 1
--- column: signature | - | which signature decided; empty if the scheduler gave the reason
+-- column: signature | - | the deciding signature; empty if the scheduler gave the reason
 -- column: stream | - | the log with the evidence; 'scheduler': the scheduler's own reason
 -- column: line_no | - | line of the evidence
 -- column: evidence | - | the line itself
 -- column: other_reasons | - | other reasons in its logs, the strongest first
--- column: has_log | - | whether a log of it is in the store
+-- column: has_log | - | whether a log of the attempt is in the store
 SELECT job, attempt, queue, "user", gpus, machines, start_ts, rtf_s, gpu_hours, state, job_state, reason, category, confidence, signature, stream, line_no, evidence,
        others AS other_reasons, has_log
 FROM base_failures

@@ -2,19 +2,19 @@
 -- section: failures
 -- order: 60
 -- question: In which queues do attempts fail, why, and at what cost?
--- population: {attempts_over} attempt{attempts_over||s} that are over, {failures} of which failed, as in failure_reasons; queues without a failed attempt are left out.
+-- population: {attempts_over} finished attempt{attempts_over||s}, {failures} of which failed, as in failure_reasons; queues without a failed attempt are left out.
 -- needs: attempts
 -- key_columns: queue, jobs, failed_jobs, failed_pct, gpu_hours, gpu_hours_pct, top_reason
 -- column: queue | - | queue or virtual cluster
--- column: jobs | jobs | jobs with attempts that are over
+-- column: jobs | jobs | jobs with finished attempts
 -- column: failed_jobs | jobs | jobs with a failed attempt
 -- column: trials | attempts | failed attempts
--- column: failed_pct | % | share of the attempts that are over
+-- column: failed_pct | % | share of the finished attempts
 -- column: rtf_p50_min | min | median run time to failure
 -- column: gpu_hours | GPU-h | held by the failed attempts
--- column: gpu_hours_pct | % | share of those of all failed attempts
+-- column: gpu_hours_pct | % | share of all failed attempts' total
 -- column: top_reason | - | the most frequent reason
--- column: top_reason_pct | % | share of its failed attempts that have it
+-- column: top_reason_pct | % | share of the queue's failed attempts with this reason
 WITH reasons AS (
     SELECT queue, arg_max(title, (n, title)) AS top_reason, max(n) AS n
     FROM (SELECT queue, title, count(*) AS n FROM base_failures GROUP BY ALL)

@@ -2,17 +2,17 @@
 -- section: failures
 -- order: 50
 -- question: Do larger gangs fail more often, and where do failures originate?
--- population: {attempts_over} attempt{attempts_over||s} that are over, {failures} of which failed, as in failure_reasons, by the GPUs of the attempt.
+-- population: {attempts_over} finished attempt{attempts_over||s}, {failures} of which failed, as in failure_reasons, by the GPUs of the attempt.
 -- needs: attempts
 -- key_columns: size_bucket, attempts, trials, failed_pct, user_pct, infrastructure_pct, gpu_hours, top_reason
 -- column: size_bucket | GPUs | GPUs of the attempt; 'all' is every size
--- column: attempts | attempts | attempts that are over
+-- column: attempts | attempts | finished attempts
 -- column: trials | attempts | failed attempts
 -- column: failed_pct | % | share that failed
--- column: user_pct | % | share of the failed ones that only the user can have caused
--- column: infrastructure_pct | % | share that the infrastructure may have caused
--- column: ai_engine_pct | % | share that the AI engine may have caused
--- column: not_known_pct | % | share without a signature
+-- column: user_pct | % | share of the failed attempts that only the user can have caused
+-- column: infrastructure_pct | % | share of the failed attempts that the infrastructure may have caused
+-- column: ai_engine_pct | % | share of the failed attempts that the AI engine may have caused
+-- column: not_known_pct | % | share of the failed attempts without a signature
 -- column: rtf_p50_min | min | median run time to failure
 -- column: rtf_p95_min | min | 95th percentile
 -- column: gpu_hours | GPU-h | held by the failed attempts

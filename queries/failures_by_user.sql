@@ -2,21 +2,21 @@
 -- section: failures
 -- order: 70
 -- question: Whose GPU-hours went into attempts that did not end in success, and why did they fail?
--- population: {attempts} attempt{attempts||s}, of which {attempts_over} are over and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: what attempts held that were tried again, and the last ones of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. A large loss is not proof of fault. Users who lost nothing and have no failed attempt are left out.
+-- population: {attempts} attempt{attempts||s}, of which {attempts_over} finished and {failures} of these failed, as in failure_reasons. Lost is as in gpu_hours_lost: GPU-hours of attempts that were retried, and of the last attempts of jobs that failed or were killed, cancelled after their start, preempted or ended by their time limit. A large loss is not proof of fault. Users who lost nothing and have no failed attempt are left out.
 -- needs: attempts
 -- key_columns: user, lost_gpu_hours, lost_pct, jobs, failed_jobs, failed_pct, top_reason
--- column: user | - | who submitted; empty where the source names no user
--- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success, whatever ended them
--- column: lost_pct | % | share of all users' lost GPU-hours
--- column: jobs | jobs | jobs with attempts that are over
+-- column: user | - | who submitted; empty if the source names no user
+-- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success, for any reason
+-- column: lost_pct | % | share of the lost GPU-hours of all users
+-- column: jobs | jobs | jobs with finished attempts
 -- column: failed_jobs | jobs | jobs with a failed attempt
 -- column: trials | attempts | failed attempts
--- column: failed_pct | % | share of the attempts that are over
+-- column: failed_pct | % | share of the finished attempts
 -- column: rtf_p50_min | min | median run time to failure
 -- column: gpu_hours | GPU-h | held by the failed attempts alone
--- column: gpu_hours_pct | % | share of those of all failed attempts
+-- column: gpu_hours_pct | % | share of all failed attempts' total
 -- column: top_reason | - | the most frequent reason
--- column: top_reason_pct | % | share of this user's failed attempts that have it
+-- column: top_reason_pct | % | share of this user's failed attempts with this reason
 WITH reasons AS (
     SELECT "user", arg_max(title, (n, title)) AS top_reason, max(n) AS n
     FROM (SELECT "user", title, count(*) AS n FROM base_failures GROUP BY ALL)

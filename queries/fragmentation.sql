@@ -1,19 +1,19 @@
--- title: Free GPUs and what could use them
+-- title: Free GPUs and fragmentation
 -- section: overview
 -- order: 58
 -- question: Were GPUs free that no waiting job could use?
--- population: {waiting_gangs} wait{waiting_gangs||s} of attempts that asked for GPUs and could start, those that never did among them. Time-weighted means of each hour or day (--by), UTC. A gang fits on the fewest nodes that can hold it, all in one rack of the nodes that its queue may use; racks: {rack_note}. GPUs of nodes that are down are not free. Quotas, CPUs and memory are ignored.
+-- population: {waiting_gangs} wait{waiting_gangs||s} of eligible attempts that requested GPUs, including attempts that never started. Time-weighted means per hour or day (--by), UTC. A gang fits if it can have the fewest nodes that hold it, all in one rack, among the nodes of its queue; racks: {rack_note}. GPUs of down nodes are not free. Quotas, CPUs and memory are ignored.
 -- needs: placements
 -- detail: yes
--- column: ts | UTC | beginning of the hour or day
+-- column: ts | UTC | start of the hour or day
 -- column: free_gpus | GPUs | free GPUs of all nodes
 -- column: largest_gang | GPUs | the largest gang that would fit
 -- column: stranded_gpus | GPUs | free GPUs that no waiting job can use; 0 while no job waits
--- column: waiting_gpus | GPUs | asked for by waiting jobs
+-- column: waiting_gpus | GPUs | requested by waiting jobs
 -- chart: time x=ts y=free_gpus,stranded_gpus,largest_gang y_title=GPUs
---   page.title="Free GPUs, those that no waiting job could use, and the largest gang that would fit"
+--   page.title="Free GPUs, free GPUs that no waiting job could use, and the largest gang that would fit"
 --   terminal.title="Free GPUs and the largest gang that would fit, over time"
---   terminal.y="free_gpus:free,largest_gang:largest gang,stranded_gpus:of no use to waiting jobs"
+--   terminal.y="free_gpus:free,largest_gang:largest gang,stranded_gpus:unusable by waiting jobs"
 SELECT to_timestamp(start_s) AS ts, free AS free_gpus, largest AS largest_gang, stranded AS stranded_gpus, waiting AS waiting_gpus
 FROM base_fragmentation
 ORDER BY ts

@@ -1,19 +1,19 @@
--- title: GPU-hours that did not end in success
+-- title: GPU-hours by outcome
 -- section: failures
 -- order: 20
--- question: What do attempts that do not end in success cost?
--- population: {attempts} attempt{attempts||s} less {attempts_not_run} with neither a start nor a run time; no source states the GPUs of {ran_without_gpus}, which have node-hours instead; GPU-hours are GPUs times the time held, from allocation to release, as in overview, overlapping attempts of a job not counted twice, a running attempt counted to the end of its log. An attempt is a success when it is the last of a job that passed.
+-- question: How many GPU-hours did attempts without success cost?
+-- population: {attempts} attempt{attempts||s} less {attempts_not_run} with neither a start nor a run time; no source states the GPUs of {ran_without_gpus}, which have node-hours instead. GPU-hours are GPUs times the time held, from allocation to release, as in overview; overlapping attempts of a job are counted once, a running attempt to the end of its log. An attempt is a success if it is the last one of a job that passed.
 -- needs: attempts
 -- column: size_bucket | GPUs | GPUs of the attempt; 'all' is every size
 -- column: gpu_hours | GPU-h | held by all attempts
--- column: succeeded_h | GPU-h | by the last attempt of jobs that passed
--- column: retried_h | GPU-h | by attempts that were followed by another one
--- column: killed_h | GPU-h | by the last attempt of jobs that were killed, ran into their time limit or were preempted
--- column: failed_h | GPU-h | by the last attempt of jobs that failed, ran out of memory or lost a node
--- column: other_h | GPU-h | by the last attempt of jobs in any other or an unknown state, and by attempts that still ran
--- column: lost_pct | % | share of gpu_hours in retried, killed and failed attempts; empty where no source states how any attempt ended
+-- column: succeeded_h | GPU-h | held by the last attempt of jobs that passed
+-- column: retried_h | GPU-h | held by attempts that another attempt of the job followed
+-- column: killed_h | GPU-h | held by the last attempt of jobs that were killed, ended by their time limit or preempted
+-- column: failed_h | GPU-h | held by the last attempt of jobs that failed, ran out of memory or lost a node
+-- column: other_h | GPU-h | held by the last attempt of jobs in any other or an unknown state, and by attempts still running
+-- column: lost_pct | % | share of gpu_hours held by retried, killed and failed attempts; empty if no source states how any attempt ended
 -- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held
--- column: lost_node_pct | % | share of node_hours in retried, killed and failed attempts, as lost_pct
+-- column: lost_node_pct | % | the same share of node_hours
 -- chart: stacked on=terminal x=size_bucket y=succeeded_h,retried_h,killed_h,failed_h,other_h
 --   title="What became of the GPU-hours, by gang size" head=GPUs unit=GPU-h what=GPU-hours
 SELECT CASE WHEN grouping(size_bucket) = 1 THEN 'all' ELSE size_bucket END AS size_bucket, sum(gpu_s)::DOUBLE / 3600 AS gpu_hours,

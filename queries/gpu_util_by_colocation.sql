@@ -2,7 +2,7 @@
 -- section: utilization
 -- order: 30
 -- question: Does sharing a node with another job cost utilization?
--- population: {util_samples} sample{util_samples||s}, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. A sample is colocated where another attempt held GPUs of the same node at that minute. Percentiles to 0.1 points.
+-- population: {util_samples} sample{util_samples||s}, one per held GPU and minute with a telemetry row that is not NA; {telemetry_note}. A sample is colocated if another attempt held GPUs of the same node in that minute. Percentiles to 0.1 points.
 -- needs: telemetry
 -- column: gpus | GPUs | GPUs of the gang
 -- column: colocation | - | dedicated: no other attempt on that node then; colocated: at least one

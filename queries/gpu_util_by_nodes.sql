@@ -2,7 +2,7 @@
 -- section: utilization
 -- order: 20
 -- question: Does spreading a gang over more nodes cost utilization?
--- population: {util_samples} sample{util_samples||s}, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
+-- population: {util_samples} sample{util_samples||s}, one per held GPU and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
 -- needs: telemetry
 -- column: gpus | GPUs | GPUs of the gang
 -- column: nodes | nodes | nodes it was placed on

@@ -1,11 +1,11 @@
 -- title: GPU utilization by gang size and status
 -- section: utilization
 -- order: 10
--- question: How busy are the GPUs held by jobs of this size, by final state of the job?
--- population: {util_samples} sample{util_samples||s}, one a GPU held and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
+-- question: How busy are the GPUs that jobs of each size hold, by final state of the job?
+-- population: {util_samples} sample{util_samples||s}, one per held GPU and minute with a telemetry row that is not NA; {telemetry_note}. Percentiles to 0.1 points.
 -- needs: telemetry
 -- column: gpus | GPUs | GPUs of the gang; 'all' is every size
--- column: state | - | final state of the job; 'all' is every one
+-- column: state | - | final state of the job; 'all' is the total
 -- column: gpu_minutes | GPU-min | samples
 -- column: mean_pct | % | mean utilization
 -- column: p50_pct | % | median

@@ -1,8 +1,8 @@
 -- title: Host CPU and memory
 -- section: utilization
 -- order: 50
--- question: How busy are the hosts?
--- population: {host_samples} sample{host_samples||s}, one a node and minute; NA, and a total memory of 0, are left out. Memory used is 100 (total - free) / total, the page cache counted as used. Percentiles to 0.1 points.
+-- question: How much CPU and memory do the nodes use?
+-- population: {host_samples} sample{host_samples||s}, one per node and minute; NA and a total memory of 0 are left out. Memory used is 100 (total - free) / total, with the page cache counted as used. Percentiles to 0.1 points.
 -- needs: host telemetry
 -- column: measure | - | cpu or memory
 -- column: samples | rows | node-minutes

@@ -1,7 +1,7 @@
 -- title: Host CPU and memory, cumulative
 -- section: utilization
 -- order: 60
--- question: How is the utilization of node-minutes distributed?
+-- question: How is CPU and memory use distributed over node-minutes?
 -- population: {host_samples} sample{host_samples||s}, as in host_util.
 -- needs: host telemetry
 -- detail: yes
@@ -10,8 +10,8 @@
 -- column: cdf_pct | % | share of samples with at most this utilization
 -- chart: cdf x=util_pct y=cdf_pct series=measure
 --   page.title="Processor and memory use of the nodes"
---   x_title="utilization, %" y_title="% of node-minutes at most so high"
---   terminal.title="How busy processors and memory were" beside=host_util head=measure zero="at 0 %" what=samples
+--   x_title="utilization, %" y_title="% of node-minutes at or below"
+--   terminal.title="Processor and memory use of the nodes" beside=host_util head=measure zero="at 0 %" what=samples
 WITH halves AS (
     SELECT measure, ceil(tenth / 5)::INTEGER AS half, sum(samples) AS samples FROM base_host_histogram GROUP BY ALL
 )

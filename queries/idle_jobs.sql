@@ -1,8 +1,8 @@
 -- title: Idle jobs
 -- section: utilization
 -- order: 45
--- question: Which jobs left the GPUs idle that they held?
--- population: jobs whose mean GPU utilization is below {idle_below} % (--idle-below), as the tables users, queues and accounts count them; of jobs without telemetry nobody knows. Of attempts that the telemetry covers in part, the part counts; gpu_hours are all that the job held.
+-- question: Which jobs left their GPUs idle?
+-- population: jobs whose mean GPU utilization is below {idle_below} % (--idle-below), as counted in the tables users, queues and accounts; jobs without telemetry are left out, as their utilization is unknown. If telemetry covers only part of an attempt, that part counts; gpu_hours are all GPU-hours that the job held.
 -- detail: yes
 -- needs: telemetry
 -- column: job | - | the source's job id
@@ -12,7 +12,7 @@
 -- column: num_gpus | GPUs | GPUs of the first attempt
 -- column: start_ts | UTC | first attempt's start
 -- column: gpu_hours | GPU-h | held by all attempts
--- column: gpu_minutes | GPU-min | samples of its GPUs' utilization, one a GPU and minute
+-- column: gpu_minutes | GPU-min | samples of its GPUs' utilization, one per GPU and minute
 -- column: util_mean_pct | % | mean GPU utilization of these samples
 WITH used AS (
     SELECT job, sum(samples) AS samples, sum(total) / sum(samples) / 1e6 AS mean_pct FROM base_job_use GROUP BY job

@@ -1,17 +1,17 @@
--- title: How often jobs repeat
+-- title: Repeated jobs
 -- section: workload
 -- order: 70
--- question: Is a user's next job like the one before?
--- population: Jobs with a submission, a user and a size above 0, in order of submission. A session ends where its user submits nothing for 20 minutes. Like: of the same name and size; empty where no job has a name.
--- column: pairs | pairs | jobs that follow another one of their user
--- column: same_size_pct | % | of them with the size of the one before
--- column: same_name_pct | % | of them with its name
--- column: like_pct | % | of them with its name and size
--- column: run_within_2_pct | % | of those of the same size, with a run time from half to twice that of the one before
--- column: sessions | sessions | of all users
--- column: session_jobs | jobs | mean number of jobs of a session
--- column: single_pct | % | sessions of one job
--- column: seen_pct | % | jobs with a name and size that their user has submitted before
+-- question: Is a user's next job like the previous one?
+-- population: Jobs with a submission time, a user and a size above 0, in order of submission. A session ends when its user submits nothing for 20 minutes. Alike: same name and size; empty if no job has a name.
+-- column: pairs | pairs | jobs that follow another job of the same user
+-- column: same_size_pct | % | share of these with the size of the previous job
+-- column: same_name_pct | % | share with the name of the previous job
+-- column: like_pct | % | share with the name and size of the previous job
+-- column: run_within_2_pct | % | share, among those of the same size, whose run time is half to twice the previous one
+-- column: sessions | sessions | sessions of all users
+-- column: session_jobs | jobs | mean number of jobs per session
+-- column: single_pct | % | share of sessions with one job
+-- column: seen_pct | % | share of jobs whose name and size their user had submitted before
 WITH chained AS (
     SELECT name, size, run_s, submit_s, lag(size) OVER chain AS size_before, lag(name) OVER chain AS name_before, lag(run_s) OVER chain AS run_before,
            lag(submit_s) OVER chain AS submit_before, lead(submit_s) OVER chain AS submit_next

@@ -1,10 +1,10 @@
 -- title: Jobs by exact size
 -- section: workload
 -- order: 40
--- question: How many GPUs do jobs ask for, and which sizes take the work?
--- population: Jobs with a submission and a size above 0, in GPUs, or in CPUs or nodes where no job has any GPU. Work is size times run time. All jobs with more than 64 are one row, named over 64.
+-- question: How many GPUs do jobs request, and which sizes account for most of the work?
+-- population: Jobs with a submission time and a size above 0, in GPUs, or in CPUs or nodes if no job has a GPU. Work is size times run time. All jobs larger than 64 are in one row, 'over 64'.
 -- column: size | - | GPUs, CPUs or nodes of a job
--- column: jobs | jobs | of that size
+-- column: jobs | jobs | jobs of that size
 -- column: jobs_pct | % | share of the jobs
 -- column: up_to_pct | % | share of the jobs up to that size
 -- column: work_h | h | hours of run time times size

@@ -7,11 +7,11 @@
 -- column: size_bucket | GPUs | GPUs of the gang
 -- column: waited | - | how long it waited
 -- column: attempts | attempts | how many
--- column: fewest_pct | % | on the fewest nodes that can hold it, and those in one rack or only one node; at_fewest_pct of locality_by_size asks for the fewest nodes alone, so it is no smaller
--- column: one_rack_pct | % | on more nodes than that, all in one rack
--- column: across_racks_pct | % | on nodes of several racks
--- column: rack_unknown_pct | % | on several nodes, at least one of them in no known rack
--- column: excess_nodes | nodes | mean number of nodes over the fewest
+-- column: fewest_pct | % | share on the fewest nodes that can hold the gang, in one rack; at_fewest_pct of locality_by_size requires only the fewest nodes, so it is no smaller
+-- column: one_rack_pct | % | share on more nodes, all in one rack
+-- column: across_racks_pct | % | share share on nodes of several racks
+-- column: rack_unknown_pct | % | share on several nodes, at least one of whose racks is unknown
+-- column: excess_nodes | nodes | mean number of nodes beyond the fewest
 WITH waited AS (
     SELECT *, CASE WHEN wait_s < 60 THEN 0 WHEN wait_s < 600 THEN 1 WHEN wait_s < 3600 THEN 2 WHEN wait_s < 36000 THEN 3 ELSE 4 END AS bin
     FROM base_delays

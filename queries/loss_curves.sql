@@ -2,15 +2,15 @@
 -- section: training
 -- order: 30
 -- question: What was the loss at each point, and how much GPU time had passed by then?
--- population: the points of the {training_usable} job{training_usable||s} with a usable loss curve; definitions as in training_convergence. Of jobs whose points are placed evenly over their GPU time, that time is inferred.
+-- population: the points of the {training_usable} job{training_usable||s} with a usable loss curve; definitions as in training_convergence. For jobs whose points are spread evenly over their GPU time, the time of a point is inferred.
 -- needs: training progress
 -- detail: yes
 -- column: job | - | job
 -- column: point | - | number of the point, from 1
 -- column: point_unit | - | what a point is: epochs, parts of an epoch, steps or lines
--- column: loss | - | the loss there; NaN or infinite as printed
+-- column: loss | - | the loss at this point; NaN or infinite as printed
 -- column: gpu_hours | GPU-h | held by the job up to this point; empty where not known
--- column: placed | - | how the moment was found: stamps of the lines, elapsed time of bars, or even (inferred)
+-- column: placed | - | how the time of the point was found: timestamps of the lines, elapsed time in progress bars, or even (inferred)
 WITH held AS (
     SELECT job, attempt, start_ts, held_until_c - start_c AS held_s, gpu_s / nullif(held_until_c - held_from_c, 0) AS gpus,
            coalesce(sum(gpu_s::DECIMAL(28, 9)) OVER (PARTITION BY job ORDER BY attempt ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)::DOUBLE

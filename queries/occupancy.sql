@@ -2,15 +2,15 @@
 -- section: overview
 -- order: 50
 -- question: When was the cluster full, and when did jobs wait?
--- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. At most 400 bins of equal length; times are the bins' beginnings.
+-- population: {attempts} attempt{attempts||s} less {attempts_without_start} without a start; {delays} wait{delays||s}, and {never_started} that never started. At most 400 bins of equal length; each row's time is the start of its bin.
 -- needs: attempts
 -- detail: yes
--- column: ts | UTC | beginning of the bin
--- column: gpus_busy | GPUs | mean number of GPUs held; empty where no size is known
--- column: gpus_total | GPUs | GPUs of the cluster (node list and use; nodes that were down are counted)
--- column: busy_pct | % | gpus_busy over gpus_total; empty where that is above 100 %: more was held than the known nodes have, see data_quality
--- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; those that never started wait until they ended, or to the end of their log
--- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts asked for
+-- column: ts | UTC | start of the bin
+-- column: gpus_busy | GPUs | mean number of GPUs held; empty if no gang size is known
+-- column: gpus_total | GPUs | GPUs of the cluster (from the node list and from use; down nodes count)
+-- column: busy_pct | % | gpus_busy over gpus_total; empty if above 100 %, as more was held than the known nodes have: see data_quality
+-- column: jobs_waiting | attempts | mean number of attempts waiting for GPUs; attempts that never started count until they were given up or their log ended
+-- column: gpus_waited_for | GPUs | mean number of GPUs that waiting attempts requested
 -- chart: time x=ts y=gpus_busy,gpus_waited_for limit=gpus_total
 --   page.lead=yes page.title="GPUs in use and GPUs waited for" y_title=GPUs
 --   terminal.title="GPUs in use and attempts waiting over time" terminal.y="gpus_busy:GPUs in use,jobs_waiting:waiting"

@@ -2,25 +2,25 @@
 -- section: overview
 -- order: 10
 -- question: How big is this trace, and how busy was the cluster?
--- population: {jobs} job{jobs||s} of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempt{attempts||s}, {attempts_without_start} without a start: the log lacks that of {attempts_start_lost}; the others are in never_started.
+-- population: {jobs} job{jobs||s} of cluster {cluster}, {jobs_without_attempts} of them without any attempt; {attempts} attempt{attempts||s}, {attempts_without_start} without a start: the log lacks the start of {attempts_start_lost}; the rest are in never_started.
 -- column: cluster | - | the cluster's name in the store
 -- column: jobs | jobs | jobs in the log, in any state
--- column: attempts | attempts | times that a job's gang was started, or its size changed while it ran
--- column: users | users | distinct users; empty where the source names none
+-- column: attempts | attempts | starts of a job's gang, and changes of its size while it ran
+-- column: users | users | distinct users; empty if the source names none
 -- column: queues | queues | distinct queues (virtual clusters)
 -- column: machines | nodes | nodes in the node list or seen in use
--- column: gpus | GPUs | sum over nodes of the larger of the label and the highest GPU index in use + 1; of nodes with neither, the most GPUs held there at once
--- column: gpus_labelled | GPUs | sum over nodes of the number that the node list states
+-- column: gpus | GPUs | sum over nodes of the larger of the label and the highest GPU index in use + 1; for nodes with neither, the most GPUs held there at once
+-- column: gpus_labelled | GPUs | sum over nodes of the number in the node list
 -- column: first_submit_ts | UTC | first submission
 -- column: last_ts | UTC | last time in the job log
 -- column: span_days | days | from first submission to the last time in the job log
--- column: gpu_hours | GPU-h | GPUs times the time they were held, from allocation (which may come before the start) to release, over all attempts that ran (of YARN, over their containers), with a known start or not; overlapping attempts of a job are not counted twice
--- column: node_hours | node-h | the same of attempts whose GPUs no source states, as nodes times time; a node that several attempts share counts for each; empty if there is none
--- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty where there is none, where no size is known, and where it would be above 100 %: then more was held than the known nodes have, see data_quality, or where the starts of more than 1 % of the GPU-hours are unknown
+-- column: gpu_hours | GPU-h | GPUs times the time they were held, from allocation (which may come before the start) to release, over all attempts that ran (for YARN, over their containers), with or without a known start; overlapping attempts of a job are counted once
+-- column: node_hours | node-h | nodes times time held, of attempts whose GPUs no source states; a node shared by several attempts counts once for each; empty if there are none
+-- column: occupancy_pct | % | GPU-hours that all jobs held from the first submission (--since, if later) to the last time (--until, if earlier), over gpus times that period; empty if there is no period, if no gang size is known, if the starts of more than 1 % of the GPU-hours are unknown, or if above 100 %, as more was held than the known nodes have: see data_quality
 -- column: size_unknown | attempts | attempts that ran and whose GPUs no source states: gpu_hours and occupancy_pct exclude them
 -- column: wait_p50_min | min | median wait of an attempt
 -- column: wait_p95_min | min | 95th percentile of the wait of an attempt
--- column: gpu_samples | rows | telemetry rows (node and minute), repeated ones included
+-- column: gpu_samples | rows | telemetry rows (one per node and minute), repeats included
 WITH held AS (
     -- less what lies before the period that a filter chooses, and after it
     SELECT sum((gpus * (held_until_c - held_from_c

@@ -1,29 +1,29 @@
 -- title: Queues
 -- section: overview
 -- order: 30
--- question: How much does each queue request, hold and wait?
--- population: {jobs} job{jobs||s}, {attempts} attempt{attempts||s}. GPU-hours are GPUs times the time they were held, from allocation to release, as in overview; without attempts, GPUs times the chosen duration. They are empty if none is known for a queue. Sorted by GPU-hours; if none is known, by node-hours, then by jobs. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle where its mean GPU utilization is below {idle_below} % (--idle-below).
+-- question: How many GPU-hours does each queue use, how long does it wait, and how much is lost?
+-- population: {jobs} job{jobs||s}, {attempts} attempt{attempts||s}. GPU-hours are GPUs times the time they were held, from allocation to release, as in overview; without attempts, GPUs times the chosen duration. They are empty if a queue has none known. Sorted by GPU-hours, else by node-hours, then by jobs. Lost is as in gpu_hours_lost: GPU-hours of attempts that did not end in success. A job is idle if its mean GPU utilization is below {idle_below} % (--idle-below).
 -- first_columns: 12
 -- key_columns: queue, jobs, users, gpu_hours, node_hours, quota_gpus, wait_p95_min, own_lost_pct, util_mean_pct
 -- column: queue | - | queue or virtual cluster
 -- column: jobs | jobs | jobs submitted to it
--- column: users | users | distinct users; empty where the source names none
+-- column: users | users | distinct users; empty if the source names none
 -- column: gpu_hours | GPU-h | held by all attempts of its jobs
 -- column: gpu_hours_pct | % | share of all queues' GPU-hours
--- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held; a node that several attempts share counts for each; empty if there is none
+-- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held; a node shared by several attempts counts once for each; empty if there are none
 -- column: node_hours_pct | % | share of all queues' node-hours
--- column: quota_gpus | GPUs | its quota; empty where none is known, or the log fits any from some number of GPUs on
+-- column: quota_gpus | GPUs | its quota; empty if unknown, or if the log fits any quota above some number of GPUs
 -- column: limit_gpus | GPUs | most GPUs it may hold: its quota, or the maximum of a YARN queue; empty if unlimited or unknown
--- column: quota_source | - | given (--quotas), configured (in the logs) or inferred (what best explains starts and waits, and no much larger one does); empty if unlimited or not known
+-- column: quota_source | - | given (--quotas), configured (in the logs) or inferred (best explains starts and waits, unlike much larger quotas); empty if unlimited or unknown
 -- column: wait_p50_min | min | median wait of its attempts
--- column: wait_p95_min | min | 95th percentile of the wait of its attempts
--- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success: the sum of the three kinds; empty where no source states how the attempts ended
--- column: lost_node_hours | node-h | of node_hours, those of attempts that did not end in success; empty where no source states how they ended
--- column: lost_pct | % | share of all queues' lost GPU-hours
+-- column: wait_p95_min | min | 95th percentile of its attempts' waits
+-- column: lost_gpu_hours | GPU-h | held by attempts that did not end in success: the sum of failed, killed and retried; empty if no source states how the attempts ended
+-- column: lost_node_hours | node-h | node_hours of attempts that did not end in success; empty if no source states how they ended
+-- column: lost_pct | % | share of the lost GPU-hours of all queues
 -- column: own_lost_pct | % | share of this queue's own GPU-hours
--- column: failed_h | GPU-h | lost by the last attempt of jobs that failed, ran out of memory or lost a node
--- column: killed_h | GPU-h | lost by the last attempt of jobs that were killed, cancelled after their start, ran into their time limit or were preempted
--- column: retried_h | GPU-h | lost by attempts that were followed by another one
+-- column: failed_h | GPU-h | held by the last attempt of jobs that failed, ran out of memory or lost a node
+-- column: killed_h | GPU-h | held by the last attempt of jobs that were killed, cancelled after their start, ended by their time limit or preempted
+-- column: retried_h | GPU-h | held by attempts that another attempt of the job followed
 -- column: failed_jobs | jobs | jobs that failed, ran out of memory or lost a node
 -- column: measured_jobs | jobs | jobs with GPU utilization; this and the following columns are empty without telemetry
 -- column: util_mean_pct | % | mean GPU utilization of these jobs' GPU-minutes

@@ -4,14 +4,14 @@
 -- reference: acme
 -- question: How close are this trace's figures to those of Seren and Kalos?
 -- population: published: AcmeTrace, data/cluster_summary.csv and the distributions below data/utilization/util_pkl (InternLM, CC-BY-4.0); jobs with GPUs in any state, March to August 2023; quartiles are the first value whose share reaches 25, 50 or 75 %. ours: jobs with GPUs, as in the table workload; GPU utilization is that of gpu_util_by_state, of GPUs that jobs held.
--- column: place | - | where the value was read
--- column: group_name | - | of which cluster or jobs
+-- column: place | - | source of the published value
+-- column: group_name | - | cluster or jobs that the value describes
 -- column: measure | - | what is measured
 -- column: unit | - | unit of both values
 -- column: published | - | the published value
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
 -- column: difference | - | ours - published
--- column: finding | - | where the source contradicts itself or its own data; empty: not known to
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH published(rank, place, group_name, measure, unit, published, ours, finding) AS (
     VALUES
         (1, 'data/cluster_summary.csv', 'Seren', 'jobs', 'jobs', 1031550, 'jobs', 'the README counts 880,740 jobs of both clusters, this summary 1,093,963'),

@@ -3,13 +3,13 @@
 -- order: 10
 -- reference: atc19
 -- question: How close are this trace's figures to the published ones?
--- population: published: the paper's 75 days, 96,260 jobs, 14 virtual clusters; ours: this trace. The public Philly trace is another, sanitised selection of the same cluster (117,325 jobs), so its figures differ from the paper's too. Figure 9 is read off a plot (0.02 either way); section 4.1 says 'about' of its first two figures.
+-- population: published: the paper's 75 days, 96,260 jobs, 14 virtual clusters; ours: this trace. The public Philly trace is another, sanitised selection of the same cluster (117,325 jobs), so its figures differ from the paper's too. Figure 9 is read off a plot (± 0.02); the first two figures of section 4.1 are marked 'about'.
 -- column: place | - | table or figure of the paper
 -- column: measure | - | what is measured
--- column: group_name | - | of which jobs
+-- column: group_name | - | jobs that the value describes
 -- column: unit | - | unit of both values
 -- column: published | - | the paper's value
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
 -- column: difference | - | ours - published
 WITH published(rank, place, measure, a, b, unit, value) AS (
     VALUES

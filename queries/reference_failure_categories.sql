@@ -1,9 +1,9 @@
--- title: Failures by category, beside those of Table 7 of the Philly paper
+-- title: Failures by category, compared with Table 7 of the Philly paper
 -- section: reference
 -- order: 25
 -- reference: atc19
--- question: Do as many failures lie with the infrastructure, the AI engine and users as on Philly?
--- population: published: sums over the reasons of Table 7 (39,776 trials; Jeon et al., USENIX ATC 2019) by the categories that it gives each; ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. A reason with several possible origins counts in each, so that shares add up to more than 100 %.
+-- question: Do the infrastructure, the AI engine and users cause as many failures as on Philly?
+-- population: published: sums over the reasons of Table 7 (39,776 trials; Jeon et al., USENIX ATC 2019) by its categories; ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. A reason with several possible origins counts in each, so shares add up to more than 100 %.
 -- needs: attempts
 -- column: category | - | possible origin: infrastructure, ai_engine (framework, CUDA, GPU), user; not known: no signature
 -- column: published_trials_pct | % | share of the trials, published

@@ -3,10 +3,10 @@
 -- order: 20
 -- reference: atc19
 -- question: Do attempts fail for the same reasons as on Philly?
--- population: published: 39,776 trials of 75 days on Philly, 2017 (Jeon et al., USENIX ATC 2019); ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. The public Philly trace has no logs, so all of its failures are without a signature. Reasons that are not in Table 7 are ours.
+-- population: published: 39,776 trials of 75 days on Philly, 2017 (Jeon et al., USENIX ATC 2019); ours: {failures} failed attempt{failures||s} of this trace, {failures_with_log} of them with a log. The public Philly trace has no logs, so none of its failures has a signature. Reasons that are not in Table 7 are gpuctl's own.
 -- needs: attempts
 -- first_columns: 7
--- column: reason | - | as Table 7 has it, else as ours
+-- column: reason | - | name in Table 7, else gpuctl's own
 -- column: published_trials_pct | % | share of the trials, published
 -- column: trials_pct | % | ours
 -- column: published_p50_min | min | median run time to failure, published
@@ -17,7 +17,7 @@
 -- column: p95_min | min | ours
 -- column: published_rtf_pct | % | share of the run time to failure, published
 -- column: rtf_pct | % | ours
--- column: published_over_4_pct | % | share of the trials that asked for more than 4 GPUs, published
+-- column: published_over_4_pct | % | share of the trials that requested more than 4 GPUs, published
 -- column: over_4_pct | % | ours
 -- column: published_gpu_minutes_pct | % | share of run time to failure x demand, published
 -- column: gpu_minutes_pct | % | ours

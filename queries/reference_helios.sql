@@ -3,15 +3,15 @@
 -- order: 30
 -- reference: helios
 -- question: How close are this trace's figures to those of the four clusters of Helios?
--- population: published: HeliosArtifact, analysis/1_compare with Philly trace/helios_cluster_summary.csv (S-Lab, MIT); jobs with GPUs in any state, April to September 2020; its authors count TIMEOUT and NODE_FAIL as failed. Shares of GPU time are made of its GPU-seconds by state. ours: jobs with GPUs, as in the table workload.
--- column: place | - | where the value was read
--- column: group_name | - | of which cluster or jobs
+-- population: published: HeliosArtifact, analysis/1_compare with Philly trace/helios_cluster_summary.csv (S-Lab, MIT); jobs with GPUs in any state, April to September 2020; its authors count TIMEOUT and NODE_FAIL as failed. Shares of GPU time are computed from its GPU-seconds by state. ours: jobs with GPUs, as in the table workload.
+-- column: place | - | source of the published value
+-- column: group_name | - | cluster or jobs that the value describes
 -- column: measure | - | what is measured
 -- column: unit | - | unit of both values
 -- column: published | - | the published value
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
 -- column: difference | - | ours - published
--- column: finding | - | where the source contradicts itself or its own data; empty: not known to
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH published(rank, place, group_name, measure, unit, published, ours, finding) AS (
     VALUES
         (1, 'helios_cluster_summary.csv', 'Venus', 'jobs', 'jobs', 246708, 'jobs', NULL),

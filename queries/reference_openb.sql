@@ -4,14 +4,14 @@
 -- reference: openb
 -- question: How close is this cluster to OpenB?
 -- population: published: cluster-trace-gpu-v2023 (Alibaba), README and files as released with kubernetes-scheduler-simulator (HKUST, Apache-2.0). Its rows are pods, not jobs. ours: as in the tables overview and workload.
--- column: place | - | where the value was read
--- column: group_name | - | of which cluster or jobs
+-- column: place | - | source of the published value
+-- column: group_name | - | cluster or jobs that the value describes
 -- column: measure | - | what is measured
 -- column: unit | - | unit of both values
 -- column: published | - | the published value
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
 -- column: difference | - | ours - published
--- column: finding | - | where the source contradicts itself or its own data; empty: not known to
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH published(rank, place, group_name, measure, unit, published, ours, finding) AS (
     VALUES
         (1, 'README and files', 'nodes', 'machines', 'machines', 1523, 'machines', NULL),

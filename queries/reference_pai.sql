@@ -3,15 +3,15 @@
 -- order: 50
 -- reference: pai
 -- question: How close are this trace's figures to those of PAI?
--- population: published: trace cluster-trace-gpu-v2020 (Alibaba, CC-BY-4.0), its file pai_machine_spec; the row PAI of AcmeTrace's data/cluster_summary.csv; and a public case study over the whole pai_sensor_table, whose rows are averages of a worker's life. ours: jobs with GPUs, as in the table workload; GPU utilization is of GPUs and minutes, as in gpu_util_by_state, not of workers.
--- column: place | - | where the value was read
--- column: group_name | - | of which cluster or jobs
+-- population: published: trace cluster-trace-gpu-v2020 (Alibaba, CC-BY-4.0), its file pai_machine_spec; the row PAI of AcmeTrace's data/cluster_summary.csv; and a public case study over the whole pai_sensor_table, whose rows are averages over a worker's life. ours: jobs with GPUs, as in the table workload; GPU utilization is of GPUs and minutes, as in gpu_util_by_state, not of workers.
+-- column: place | - | source of the published value
+-- column: group_name | - | cluster or jobs that the value describes
 -- column: measure | - | what is measured
 -- column: unit | - | unit of both values
 -- column: published | - | the published value
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
 -- column: difference | - | ours - published
--- column: finding | - | where the source contradicts itself or its own data; empty: not known to
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH published(rank, place, group_name, measure, unit, published, ours, finding) AS (
     VALUES
         (1, 'AcmeTrace data/cluster_summary.csv', 'jobs with GPUs', 'jobs', 'jobs', 1260920, 'jobs', NULL),

@@ -4,14 +4,14 @@
 -- reference: spot
 -- question: How close is this cluster to that of the spot trace?
 -- population: published: cluster-trace of spot GPU instances (Alibaba, for research or study): README, paper, and issue 260 of its repository. ours: as in the table overview.
--- column: place | - | where the value was read
--- column: group_name | - | of which cluster or jobs
+-- column: place | - | source of the published value
+-- column: group_name | - | cluster or jobs that the value describes
 -- column: measure | - | what is measured
 -- column: unit | - | unit of both values
 -- column: published | - | the published value
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
 -- column: difference | - | ours - published
--- column: finding | - | where the source contradicts itself or its own data; empty: not known to
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH published(rank, place, group_name, measure, unit, published, ours, finding) AS (
     VALUES
         (1, 'README', 'cluster', 'machines with GPUs', 'machines', 4278, 'gpu_machines', 'names of nodes go up to 4,340, with gaps'),

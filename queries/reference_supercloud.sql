@@ -4,14 +4,14 @@
 -- reference: supercloud
 -- question: How close are this trace's figures to those of SuperCloud?
 -- population: published: MIT SuperCloud Dataset, its README, the output of its notebook, and the sizes of the jobs of HPCA 2022 (jobs with GPUs that ran for more than 30 s). ours: jobs with GPUs, as in the table workload.
--- column: place | - | where the value was read
--- column: group_name | - | of which cluster or jobs
+-- column: place | - | source of the published value
+-- column: group_name | - | cluster or jobs that the value describes
 -- column: measure | - | what is measured
 -- column: unit | - | unit of both values
 -- column: published | - | the published value
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
 -- column: difference | - | ours - published
--- column: finding | - | where the source contradicts itself or its own data; empty: not known to
+-- column: finding | - | known contradictions within the source; empty: none known
 WITH published(rank, place, group_name, measure, unit, published, ours, finding) AS (
     VALUES
         (1, 'README', 'all jobs', 'jobs', 'jobs', 460497, 'jobs', 'the log that its notebook reads has 395,914'),

@@ -1,17 +1,17 @@
--- title: This cluster beside public traces
+-- title: Comparison with public traces
 -- section: reference
 -- order: 90
 -- reference: traces
 -- question: How does this cluster differ from Helios, Acme, Philly and PAI?
--- population: published: AcmeTrace, data/cluster_summary.csv (InternLM, CC-BY-4.0), jobs with GPUs in any state, of Helios (SenseTime, 2020), Seren and Kalos (Acme, 2023), Philly (Microsoft, 2017) and PAI (Alibaba, 2020); empty where it has no value. Run times of Kalos hold the wait. ours: jobs with GPUs, as in the table workload.
+-- population: published: AcmeTrace, data/cluster_summary.csv (InternLM, CC-BY-4.0), jobs with GPUs in any state, of Helios (SenseTime, 2020), Seren and Kalos (Acme, 2023), Philly (Microsoft, 2017) and PAI (Alibaba, 2020); empty if it has no value. Run times of Kalos include the wait. ours: jobs with GPUs, as in the table workload.
 -- column: measure | - | what is measured
 -- column: unit | - | unit of the values
--- column: ours | - | this trace's value; empty where the trace has no such jobs or data
--- column: helios | - | published of Helios, four clusters
--- column: seren | - | published of Seren of Acme
--- column: kalos | - | published of Kalos of Acme
--- column: philly | - | published of Philly
--- column: pai | - | published of PAI
+-- column: ours | - | this trace's value; empty if the trace has no such jobs or data
+-- column: helios | - | published value for Helios, four clusters
+-- column: seren | - | published value for Seren (Acme)
+-- column: kalos | - | published value for Kalos (Acme)
+-- column: philly | - | published value for Philly
+-- column: pai | - | published value for PAI
 WITH published(rank, measure, unit, ours, helios, seren, kalos, philly, pai) AS (
     VALUES
         (1, 'jobs', 'jobs', 'jobs', 3362981, 1031550, 62413, 112956, 1260920),

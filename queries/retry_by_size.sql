@@ -1,19 +1,19 @@
 -- title: Do retries help?
 -- section: failures
 -- order: 80
--- question: How often are jobs of this size retried, and does it help?
--- population: {jobs} job{jobs||s} less {jobs_without_attempts} without an attempt, by the GPUs of the first one; a retry is any attempt after the first, however the one before it ended. mean retries and unsuccessful share are those of Figure 9 of the Philly paper.
+-- question: How often are jobs of each size retried, and do retries help?
+-- population: {jobs} job{jobs||s} less {jobs_without_attempts} without an attempt, by the GPUs of the first attempt; a retry is any attempt after the first, whatever the outcome of the previous one. Mean retries and unsuccessful share are as in Figure 9 of the Philly paper.
 -- needs: attempts
 -- first_columns: 7
 -- column: size_bucket | GPUs | GPUs of the job; 'all' is every size
 -- column: jobs | jobs | jobs with at least one attempt
--- column: retries_mean | attempts | attempts after the first, a job
--- column: unsuccessful_pct | % | share that failed, ran out of memory or lost a node, of those that ended with a known final state
--- column: retried_jobs | jobs | jobs that were tried again
--- column: retried_passed_pct | % | share of these that passed in the end
--- column: first_retry_passed_pct | % | share of first retries that passed, of those that are over
--- column: second_retry_passed_pct | % | of second retries
--- column: later_retry_passed_pct | % | of all further ones
+-- column: retries_mean | attempts | attempts after the first, per job
+-- column: unsuccessful_pct | % | share that failed, ran out of memory or lost a node, among jobs with a known final state
+-- column: retried_jobs | jobs | jobs that were retried
+-- column: retried_passed_pct | % | share of the retried jobs that passed in the end
+-- column: first_retry_passed_pct | % | share of finished first retries that passed
+-- column: second_retry_passed_pct | % | the same for second retries
+-- column: later_retry_passed_pct | % | the same for all later retries
 -- column: retry_gpu_hours | GPU-h | held by retries
 -- column: retry_failed_gpu_hours | GPU-h | held by retries that failed again
 WITH tries AS (

@@ -1,19 +1,19 @@
 -- title: Outcome of retries, by reason
 -- section: failures
 -- order: 90
--- question: When an attempt failed for this reason and was retried, did the retry pass, or fail for the same reason?
--- population: {failures} failed attempt{failures||s}, as in failure_reasons; a retry is the next attempt of the job. Without a signature, two failures have the same reason where the most informative lines share a template.
+-- question: After a failure for this reason, did the retry pass, or fail for the same reason?
+-- population: {failures} failed attempt{failures||s}, as in failure_reasons; a retry is the next attempt of the job. Without a signature, two failures have the same reason if their most informative lines share a template.
 -- needs: attempts
 -- first_columns: 8
 -- column: reason | - | why the attempt failed; 'all' is every reason
 -- column: trials | attempts | failed attempts
--- column: retried | attempts | of these, followed by another attempt of the job
+-- column: retried | attempts | failed attempts that another attempt of the job followed
 -- column: retry_passed | attempts | retries that passed
--- column: retry_passed_pct | % | share of the retries that passed, of those that passed or failed
+-- column: retry_passed_pct | % | share that passed, among retries that passed or failed
 -- column: same_reason | attempts | retries that failed for the same reason
 -- column: same_reason_pct | % | share of the retries that passed or failed
 -- column: other_reason | attempts | retries that failed for another or an unknown reason
--- column: undecided | attempts | retries that were killed, still ran, or have an unknown end
+-- column: undecided | attempts | retries that were killed, are still running, or have an unknown end
 -- column: job_passed_pct | % | share of the retried attempts whose job passed in the end
 -- column: retry_gpu_hours | GPU-h | held by the retries
 -- column: same_reason_gpu_hours | GPU-h | held by retries that failed for the same reason

@@ -2,9 +2,9 @@
 -- section: workload
 -- order: 50
 -- question: How long do jobs of each size run until they complete, are killed, or fail?
--- population: Jobs with a submission, a size above 0 and a run time (--duration). Failed: failed, out of memory, lost a node, or ran into its time limit; other: preempted, still running, or not told.
+-- population: Jobs with a submission time, a size above 0 and a run time (--duration). Failed: failed, out of memory, node lost, or time limit reached; other: preempted, still running, or unknown.
 -- column: size_bucket | - | size; 'all' is every size
--- column: state | - | completed, killed, failed, other; 'all' is every one
+-- column: state | - | completed, killed, failed, other; 'all' is the total
 -- column: jobs | jobs | how many
 -- column: jobs_pct | % | share of the jobs of this size
 -- column: run_mean_s | s | mean run time

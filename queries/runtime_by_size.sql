@@ -2,7 +2,7 @@
 -- section: runtime
 -- order: 10
 -- question: How long do jobs run?
--- population: {runs} job{runs||s} with a known run time of {jobs}. Size buckets by GPUs.
+-- population: {runs} job{runs||s} of {jobs} with a known run time. Size buckets by GPUs.
 -- key_columns: size_bucket, runs, mean_min, p50_min, p90_min, p95_min, p99_min
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
 -- column: runs | runs | how many

@@ -2,12 +2,12 @@
 -- section: quality
 -- order: 30
 -- question: Does the log's GPU allocation match the scheduler's?
--- population: {machine_samples} sample{machine_samples||s} of a node at an instant within the job log (sinfo, gpuctl sample). A sample agrees where the log's attempts hold as many GPUs there, at its second, the one before or the one after: most logs have whole seconds. GPUs of nodes that boot, drain or clean up, and even splits over several nodes, are where they differ.
+-- population: {machine_samples} sample{machine_samples||s} of a node at an instant within the job log (sinfo, gpuctl sample). A sample agrees if the log's attempts hold as many GPUs of the node within one second of it (most logs have whole seconds). Differences come from nodes that boot, drain or clean up, and from gangs assumed to be split evenly over their nodes.
 -- needs: machine samples
--- column: machine | - | the node; 'all' is every one
+-- column: machine | - | the node; 'all' is the total
 -- column: samples | samples | how many
 -- column: agree_pct | % | share that agree
--- column: said_gpus | GPUs | mean GPUs in use by the samples, a node
+-- column: said_gpus | GPUs | mean GPUs in use per node, by the samples
 -- column: replayed_gpus | GPUs | mean GPUs held by attempts of the log at the same instants
 WITH levels AS (
     SELECT machine, at_c, sum(sum(gpus)) OVER (PARTITION BY machine ORDER BY at_c) AS held

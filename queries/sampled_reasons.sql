@@ -6,10 +6,10 @@
 -- needs: samples
 -- column: reason | - | the scheduler's reason at the instant
 -- column: samples | samples | how many
--- column: fair_share_pct | % | share of them with fair-share delay by replay
--- column: capacity_pct | % | with too few GPUs free
--- column: fragmentation_pct | % | with enough GPUs free, but not together
--- column: scheduler_pct | % | with GPUs free that fit: held back by priority, a reservation, a limit, or other resources
+-- column: fair_share_pct | % | share with fair-share delay by replay
+-- column: capacity_pct | % | share share with too few GPUs free
+-- column: fragmentation_pct | % | share with enough GPUs free, but not close together
+-- column: scheduler_pct | % | share with free GPUs that fit: held back by priority, a reservation, a limit, or other resources
 SELECT reason, count(*) AS samples,
        100.0 * count(*) FILTER (cause = 'fair_share') / count(*) AS fair_share_pct,
        100.0 * count(*) FILTER (cause = 'capacity') / count(*) AS capacity_pct,

@@ -4,19 +4,19 @@ SECTIONS = (
     ("overview", "Overview"),
     ("runtime", "Run time"),
     ("queueing", "Waiting"),
-    ("delays", "Why jobs waited"),
+    ("delays", "Causes of waits"),
     ("locality", "Locality and order"),
     ("utilization", "Utilization"),
     ("failures", "Attempts and lost GPU-hours"),
     ("training", "Training progress"),
     ("workload", "Workload"),
     ("quality", "Quality of the log"),
-    ("reference", "Beside published values"),
+    ("reference", "Comparison with published values"),
 )
-"""Key and heading of each, in the order in which they are shown."""
+"""Key and heading of each section, in display order."""
 
 REFERENCES = ("atc19", "helios", "acme", "pai", "openb", "spot", "supercloud", "traces")
-"""Published values that ``--reference NAME`` prints beside ours."""
+"""Published values for ``--reference NAME``."""
 
 FORMER_NAMES = {"failure_machines": "failure_nodes", "gpu_util_by_servers": "gpu_util_by_nodes"}
-"""Tables that had another name until version 0.2: ``--table`` and results saved as JSON may still use it."""
+"""Tables renamed in version 0.2: ``--table`` and results saved as JSON may still use the former name."""

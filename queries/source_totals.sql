@@ -1,17 +1,17 @@
--- title: Totals that the sources state themselves
+-- title: Totals stated by the sources
 -- section: quality
 -- order: 15
--- question: Do the GPU-hours here agree with those that the sources state themselves?
--- population: attempts (of YARN, applications) that are over and of which a source states a total of its own; one row per kind of total. Of sreport: the cluster, or each user of an account, over the period of the report, whatever the filter chooses; compared where the log covers 95 % of that period.
+-- question: Do the computed GPU-hours agree with the totals that the sources state?
+-- population: finished attempts (YARN: applications) for which a source states its own total; one row per kind of total. For sreport: the cluster, or each user of an account, over the period of the report, regardless of filters; compared if the log covers 95 % of that period.
 -- column: total | - | the source's own total
 -- column: compared | rows | attempts, applications or figures of sreport compared
 -- column: stated_gpu_hours | GPU-h | the source's total
 -- column: gpu_hours | GPU-h | the same attempts, as the other tables count them
 -- column: difference_gpu_hours | GPU-h | gpu_hours less stated_gpu_hours
--- column: differing | rows | those that differ by more than 60 GPU-seconds (of sreport, what it rounds off) and 0.5 % of the source's total
--- column: largest_job | - | the job (of sreport, the user) with the largest difference among these
+-- column: differing | rows | rows that differ by more than 60 GPU-seconds (sreport: its rounding) and 0.5 % of the source's total
+-- column: largest_job | - | the job (sreport: the user) with the largest difference among these
 -- column: largest_gpu_hours | GPU-h | its difference, gpu_hours less stated_gpu_hours
--- column: covered_pct | % | of sreport: share of its period between the first submission and the end of the log
+-- column: covered_pct | % | sreport only: share of its period between the first submission and the end of the log
 WITH each AS (
     SELECT total, job, attempt, stated_gpu_s, gpu_s, gpu_s - stated_gpu_s AS difference_s,
            abs(gpu_s - stated_gpu_s) > greatest(60, 0.005 * stated_gpu_s) AS differs, NULL::DOUBLE AS covered

@@ -5,13 +5,13 @@
 -- population: every file of cluster {cluster}; rows in = rows loaded + rows already in the store + rows rejected.
 -- detail: yes
 -- column: path | - | the file; archive!member for members of archives
--- column: format | - | the log format that it was read as
+-- column: format | - | the log format as which it was read
 -- column: bytes | bytes | its size before decompression
 -- column: rows_in | rows | lines, records or objects in it
--- column: rows_loaded | rows | how many of them are in the store
--- column: rows_already_stored | rows | how many were in the store already, with the same content: from another file, or earlier in this one
--- column: rows_rejected | rows | how many could not be read, or contradict what is in the store
--- column: most_rejected_for | - | the most frequent reason of these
+-- column: rows_loaded | rows | rows loaded into the store
+-- column: rows_already_stored | rows | rows already in the store with the same content: from another file, or earlier in this one
+-- column: rows_rejected | rows | rows that could not be read, or contradict rows in the store
+-- column: most_rejected_for | - | the most frequent reason for rejection
 SELECT path, format, bytes, rows_in, rows_loaded, rows_already_stored, rows_rejected, reason AS most_rejected_for
 FROM sources LEFT JOIN (
     SELECT source, reason, row_number() OVER (PARTITION BY source ORDER BY count(*) DESC, reason) AS rank

@@ -2,22 +2,22 @@
 -- section: overview
 -- order: 20
 -- question: How many jobs pass, are killed or fail, and how much GPU time do they take?
--- population: {jobs} job{jobs||s}; gpu_hours are those held, from allocation to release, as in overview, users and queues. The columns gpu_hours_span, _sum and _last count from the start, as published analyses do: a job's duration under that definition times its GPUs (of a job whose size changed while it ran, each attempt with its own); empty where no job that may have run has both. Under span, the gaps between the attempts of a job count too, and under last only its last attempt, so their sums differ from gpu_hours.
+-- population: {jobs} job{jobs||s}; gpu_hours are held from allocation to release, as in overview, users and queues. The columns gpu_hours_span, _sum and _last count from the start, as published analyses do: a job's duration under that definition times its GPUs (for a job resized while it ran, each attempt with its own GPUs); empty if no job that may have run has both. Span includes the gaps between a job's attempts and last only its last attempt, so these sums differ from gpu_hours.
 -- key_columns: state, source_state, jobs, jobs_pct, gpu_hours, gpu_hours_pct, node_hours
--- column: state | - | final state, one enumeration for all sources; 'all' is every job
--- column: source_state | - | the source's own name, without who cancelled the job
+-- column: state | - | final state, in one vocabulary for all sources; 'all' is every job
+-- column: source_state | - | the source's own name of the state, without who cancelled the job
 -- column: jobs | jobs | number of jobs
 -- column: jobs_pct | % | share of all jobs
 -- column: gpu_hours | GPU-h | held by all attempts of these jobs, from allocation to release
--- column: gpu_hours_pct | % | its share
+-- column: gpu_hours_pct | % | share of all GPU-hours
 -- column: node_hours | node-h | held by attempts whose GPUs no source states: nodes times the time held
 -- column: jobs_timed | jobs | jobs with a known GPU count and duration under the chosen definition
 -- column: gpu_hours_span | GPU-h | GPU time from the start, duration = last attempt's end - first attempt's start (gaps between attempts count)
--- column: gpu_hours_span_pct | % | its share
+-- column: gpu_hours_span_pct | % | share of the total
 -- column: gpu_hours_sum | GPU-h | GPU time from the start, duration = sum over attempts
--- column: gpu_hours_sum_pct | % | its share
+-- column: gpu_hours_sum_pct | % | share of the total
 -- column: gpu_hours_last | GPU-h | GPU time from the start, duration = last attempt only
--- column: gpu_hours_last_pct | % | its share
+-- column: gpu_hours_last_pct | % | share of the total
 -- chart: bars on=page x=state series=source_state y=jobs_pct,gpu_hours_pct
 --   title="Jobs and their GPU-hours by final state"
 WITH by_state AS MATERIALIZED (

@@ -1,15 +1,15 @@
--- title: How few users submit how much
+-- title: User concentration
 -- section: workload
 -- order: 60
--- question: Is the cluster one of many users, or of a few?
--- population: Users with a job that has a submission and a size above 0; jobs without a user are left out. Work is size times run time. Gini: 0 where all users have as much, near 1 where one has all. The top 5 % of users are rounded up.
--- column: users | users | who submitted
+-- question: Do many users share the cluster, or do a few dominate it?
+-- population: Users with a job that has a submission time and a size above 0; jobs without a user are left out. Work is size times run time. Gini: 0 if all users have equal amounts, near 1 if one user has everything. The top 5 % is rounded up to whole users.
+-- column: users | users | users who submitted
 -- column: gini_jobs | - | Gini coefficient of users' numbers of jobs
 -- column: gini_work | - | Gini coefficient of users' work
--- column: top_5_jobs_pct | % | share of the jobs of the 5 % of users with most jobs
--- column: top_5_work_pct | % | share of the work of the 5 % of users with most work
--- column: top_work_pct | % | share of the work of the user with most
--- column: half_work_users | users | so few of them have half of the work
+-- column: top_5_jobs_pct | % | share of jobs from the 5 % of users with the most jobs
+-- column: top_5_work_pct | % | share of work from the 5 % of users with the most work
+-- column: top_work_pct | % | share of the work of the user with the most work
+-- column: half_work_users | users | smallest number of users with half of the work
 WITH each AS (
     SELECT "user", count(*) AS jobs, coalesce(sum((size * run_s)::DECIMAL(38, 6)), 0) AS work FROM base_workload WHERE size > 0 AND "user" IS NOT NULL GROUP BY ALL
 ),

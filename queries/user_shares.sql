@@ -1,13 +1,13 @@
--- title: Users, and their share of the jobs and the work
+-- title: Users' shares of jobs and work
 -- section: workload
 -- order: 65
--- question: What share of the jobs and of the work have the most active users?
--- population: Users with a job that has a submission and a size above 0; jobs without a user are left out. Work is size times run time. The share of users is rounded up to whole users; those with most jobs, and those with most work, are counted apart.
--- column: users_pct | % | this share of the users, those with most
--- column: users | users | how many these are
--- column: jobs_pct | % | share of the jobs, of those with most jobs
--- column: work_pct | % | share of the work, of those with most work
--- chart: profile x=users_pct y="jobs_pct:jobs,work_pct:work" y_title="share of all" title="Share of the jobs and the work that the most active users have"
+-- question: What share of the jobs and of the work do the most active users have?
+-- population: Users with a job that has a submission time and a size above 0; jobs without a user are left out. Work is size times run time. The share of users is rounded up to whole users; users with the most jobs and users with the most work are ranked separately.
+-- column: users_pct | % | the most active users, as a share of all
+-- column: users | users | the same as a number
+-- column: jobs_pct | % | share of the jobs, for the users with the most jobs
+-- column: work_pct | % | share of the work, for the users with the most work
+-- chart: profile x=users_pct y="jobs_pct:jobs,work_pct:work" y_title="share of all" title="Share of jobs and work of the most active users"
 WITH each AS (
     SELECT "user", count(*) AS jobs, coalesce(sum((size * run_s)::DECIMAL(38, 6)), 0) AS work FROM base_workload WHERE size > 0 AND "user" IS NOT NULL GROUP BY ALL
 ),

@@ -1,8 +1,8 @@
 -- title: Waits by queue and gang size
 -- section: queueing
 -- order: 20
--- question: Which queues wait, and for gangs of which size?
--- population: {waits} wait{waits||s}, and {never_started} that never started, as in wait_by_size; rows with 'all' are the queue's every size.
+-- question: How long does each queue wait, by gang size?
+-- population: {waits} wait{waits||s}, and {never_started} that never started, as in wait_by_size; rows with 'all' cover every size.
 -- needs: attempts
 -- column: queue | - | queue or virtual cluster
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
@@ -12,8 +12,8 @@
 -- column: p90_min | min | 90th percentile
 -- column: p95_min | min | 95th percentile
 -- column: over_10min_pct | % | share of waits of 10 minutes and longer
--- column: not_started | waits | more, that did not end in a start: given up, or still going on at the end of the log
--- column: km_p50_min | min | median of both together (Kaplan-Meier); empty: longer than what the log shows
+-- column: not_started | waits | further waits that did not end in a start: given up, or still open at the end of the log
+-- column: km_p50_min | min | median of both together (Kaplan-Meier); empty: longer than the log covers
 WITH known AS (
     SELECT queue, grouping(size_bucket) = 1 AS every_size, size_bucket, count(*) AS waits, avg(seconds) / 60 AS mean_min,
            quantile_cont(minutes, [0.50, 0.90, 0.95]) AS p, 100.0 * count(*) FILTER (minutes >= 10) / count(*) AS over_10min_pct

@@ -2,7 +2,7 @@
 -- section: queueing
 -- order: 10
 -- question: How long do attempts wait for their GPUs?
--- population: {waits} wait{waits||s}; an attempt's wait begins with submission, a retry's with the end of the attempt before. {attempts_without_wait} attempt{attempts_without_wait||s} {attempts_without_wait|has|have} none: they never started, a time is missing, or attempts overlap. The {never_started} that never started (never_started) are in not_started and in the two km columns alone: each is known to have lasted at least until it was given up, or until the end of its log. Size buckets by GPUs.
+-- population: {waits} wait{waits||s}; an attempt's wait begins at submission, a retry's at the end of the previous attempt. {attempts_without_wait} attempt{attempts_without_wait||s} {attempts_without_wait|has|have} none: they never started, a time is missing, or attempts overlap. The {never_started} that never started (table never_started) are only in not_started and the two km columns: each is known to have lasted at least until it was given up or its log ended. Size buckets by GPUs.
 -- needs: attempts
 -- key_columns: size_bucket, waits, mean_min, p50_min, p90_min, p95_min, p99_min, not_started
 -- column: size_bucket | GPUs | GPUs of the gang; 'all' is every size
@@ -15,9 +15,9 @@
 -- column: p90_min | min | 90th percentile
 -- column: p95_min | min | 95th percentile
 -- column: p99_min | min | 99th percentile
--- column: not_started | waits | more, that did not end in a start: given up, or still going on at the end of the log
--- column: km_p50_min | min | median of both together (Kaplan-Meier); empty: longer than what the log shows
--- column: km_p95_min | min | their 95th percentile (Kaplan-Meier); empty: longer than what the log shows
+-- column: not_started | waits | further waits that did not end in a start: given up, or still open at the end of the log
+-- column: km_p50_min | min | median of both together (Kaplan-Meier); empty: longer than the log covers
+-- column: km_p95_min | min | 95th percentile of both (Kaplan-Meier); empty: longer than the log covers
 WITH known AS (
     SELECT grouping(size_bucket) = 1 AS every_size, size_bucket, count(*) AS waits, avg(seconds) / 60 AS mean_min,
            quantile_cont(minutes, [0.10, 0.25, 0.50, 0.75, 0.90, 0.95, 0.99]) AS p

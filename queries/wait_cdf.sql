@@ -2,7 +2,7 @@
 -- section: queueing
 -- order: 40
 -- question: How are waits distributed, by queue and gang size?
--- population: {waits} wait{waits||s}, as in wait_by_size; queue 'all' is every queue. y is 100 i / (n - 1) for the i-th shortest, counted from 0, as in the published notebook. At most 400 points a curve for all queues and 100 for one, evenly spaced in rank, the ends kept.
+-- population: {waits} wait{waits||s}, as in wait_by_size; queue 'all' is every queue. y is 100 i / (n - 1) for the i-th shortest, counted from 0, as in the published notebook. At most 400 points per curve for all queues and 100 for one, evenly spaced in rank, including both ends.
 -- needs: attempts
 -- detail: yes
 -- column: queue | - | queue or virtual cluster; 'all' is every queue

@@ -1,12 +1,12 @@
--- title: The workload in figures
+-- title: Workload summary
 -- section: workload
 -- order: 10
--- question: What would a trace paper say of these jobs?
--- population: Jobs with a submission. Sizes, run times, waits and work are of the jobs with a size above 0, in the unit that the column unit names: GPUs, or CPUs or nodes where no job has any GPU. Waits are from submission to the first start. Run times follow --duration. Work is size times run time. Failed: failed, out of memory, lost a node, or ran into its time limit.
+-- question: How would a paper on this trace describe its jobs?
+-- population: Jobs with a submission time. Sizes, run times, waits and work cover jobs with a size above 0; the column unit names the unit of sizes: GPUs, or CPUs or nodes if no job has a GPU. Waits are from submission to the first start. Run times follow --duration. Work is size times run time. Failed: failed, out of memory, node lost, or time limit reached.
 -- key_columns: sized_jobs, unit, jobs_a_day, size_mean, run_p50_s, wait_mean_s, completed_pct, failed_pct
--- column: jobs | jobs | submitted
+-- column: jobs | jobs | jobs submitted
 -- column: sized_jobs | jobs | with a size above 0
--- column: unit | - | what sizes count: GPUs, CPUs or nodes
+-- column: unit | - | unit of sizes: GPUs, CPUs or nodes
 -- column: days | days | from the first to the last submission
 -- column: jobs_a_day | jobs/day | with a size above 0
 -- column: size_mean | - | mean size
@@ -14,7 +14,7 @@
 -- column: size_max | - | largest size
 -- column: one_pct | % | share of the jobs of size 1 or less
 -- column: over_8_pct | % | share of the jobs larger than 8
--- column: over_8_work_pct | % | their share of the work
+-- column: over_8_work_pct | % | share of the work of the jobs larger than 8
 -- column: run_mean_s | s | mean run time
 -- column: run_p50_s | s | median run time
 -- column: run_p90_s | s | 90th percentile of run times
@@ -28,7 +28,7 @@
 -- column: completed_work_pct | % | share of the work of jobs that completed
 -- column: killed_work_pct | % | share of the work of jobs that were killed
 -- column: failed_work_pct | % | share of the work of jobs that failed
--- column: load_mean | - | mean size held or wanted at once: work over the time from the first to the last submission
+-- column: load_mean | - | mean size running at once if no job waited: work over the time from the first to the last submission
 WITH sized AS (SELECT *, (size * run_s)::DECIMAL(38, 6) AS work FROM base_workload WHERE size > 0),
 whole AS (SELECT count(*) AS jobs, any_value(unit) AS unit FROM base_workload),
 figures AS (

@@ -27,7 +27,24 @@ _SUFFIX_OF_UNIT = {"s": "s", "min": "min", "h": "h", "%": "pct", "GB": "gb", "MB
 _SPELLED_UNIT = {
     "GPU-h": "gpu_hours", "node-h": "node_hours", "GPU-min": "gpu_minutes", "min": "minutes", "h": "hours", "d": "days",
 }  # fmt: skip
-_CAPITALS = {"gpu": "GPU", "gpus": "GPUs", "cpu": "CPU", "cpus": "CPUs", "cdf": "CDF", "id": "ID", "vc": "VC"}
+_CAPITALS = {
+    "gpu": "GPU",
+    "gpus": "GPUs",
+    "cpu": "CPU",
+    "cpus": "CPUs",
+    "cdf": "CDF",
+    "id": "ID",
+    "vc": "VC",
+    "jct": "JCT",
+}
+_LABELS = {
+    "own_lost": "lost of own", "util_mean": "mean GPU utilization", "util_p10": "GPU utilization p10",
+    "km_p50": "p50 with open waits", "km_p95": "p95 with open waits", "rtf_p50": "run time to failure p50",
+    "rtf_p90": "run time to failure p90", "rtf_p95": "run time to failure p95", "rtf": "run time to failure",
+    "rtf_total": "share of run time to failure", "told_by": "source", "said_gpus": "sampled GPUs", "bad": "suspect",
+    "placed": "time from", "ours": "this trace",
+}  # fmt: skip
+"""Headings of columns whose names are too short to be read as words."""
 
 
 def visible(text: str) -> str:
@@ -55,9 +72,9 @@ def _escaped(char: str) -> str:
 
 
 def heading(column: Column) -> tuple[str, str]:
-    """Return a column's heading and its unit, each said once: ``wait_p50_min`` is ``("wait p50", "min")``.
+    """Return a column's heading and its unit, each shown once: ``wait_p50_min`` is ``("wait p50", "min")``.
 
-    The unit is empty where the column has none or the heading already says it.
+    The unit is empty where the column has none or the heading already includes it.
     """
     unit = "" if column.unit in {"-", ""} else column.unit
     name = column.name
@@ -69,8 +86,8 @@ def heading(column: Column) -> tuple[str, str]:
     spelled = _SPELLED_UNIT.get(unit, unit.lower().replace(" ", "_"))
     if f"_{spelled}_" in f"_{name}_":
         unit = ""
-    words = [_CAPITALS.get(word, word) for word in name.split("_") if word]
-    return visible(" ".join(words)), visible(unit)
+    words = _LABELS.get(name) or " ".join(_CAPITALS.get(word, word) for word in name.split("_") if word)
+    return visible(words), visible(unit)
 
 
 def shown(value: object, unit: str = "-") -> str:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Analysis
 
 MOST_CHANGES = 25
-"""Metrics that the Markdown lists: those that changed most against the baseline."""
+"""Number of metrics in the Markdown: the largest changes from the baseline."""
 
 _NO_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
@@ -74,7 +74,7 @@ def _markdown(summary: Analysis) -> Iterator[str]:
             yield f"| {mark} | {' | '.join(map(escaped, words))} | {escaped(row['condition'])} |"
     changed = _changed(summary)
     if changed:
-        yield "\n### Changed against the baseline\n"
+        yield "\n### Changes from the baseline\n"
         yield "| result | metric | before | now | change |"
         yield "|---|---|---:|---:|---:|"
         for row in changed[:MOST_CHANGES]:
@@ -83,7 +83,7 @@ def _markdown(summary: Analysis) -> Iterator[str]:
             yield f"| {' | '.join(map(escaped, words))} |"
         yield f"\n{BY_CHANCE}"
     if len(changed) > MOST_CHANGES:
-        yield f"\n{len(changed) - MOST_CHANGES} more have changed less; the page has all."
+        yield f"\n{len(changed) - MOST_CHANGES} smaller changes are on the page."
     standout = summary.table("standout")
     if standout is not None and standout.frame.height:
         yield "\n### What stands out\n"

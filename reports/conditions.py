@@ -33,9 +33,9 @@ OPERATORS: dict[str, Callable[[float, float], bool]] = {
     "<": operator.lt,
 }
 TOTAL = "all"
-"""A label's value that sums up the others: it is meant where it is named, and is none of ``{label=*}``."""
+"""A label's value for the total: matched only if named, never by ``{label=*}``."""
 RESULT = "result"
-"""The label that every condition may have: the result that is meant, where a report has several."""
+"""Label allowed in every condition: the result to check, if a report has several."""
 _FORM = (
     'expected METRIC OP NUMBER, as "queueing.p95_wait_h > 2" or "queueing.p95_wait_h{queue=research} > baseline * 1.1"'
 )
@@ -76,7 +76,7 @@ class Check:
 
     Attributes:
         condition: which.
-        result: name of the result that was measured.
+        result: name of the result checked.
         key: metric and labels; as asked for where there is no value.
         value: as measured; None where it was not.
         limit: what it was held against; None where there is no such baseline.
@@ -101,7 +101,7 @@ def parse(text: str) -> Condition:
     text = storable(text)
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise UsageError(f"--fail-if {text[:200]!r}: not understood", hint=_FORM)
+        raise UsageError(f"--fail-if {text[:200]!r}: not a condition", hint=_FORM)
     known = {metric.name: metric for metric in METRICS}
     if found["name"] not in known:
         hint = meant(found["name"], known, "gpuctl report --metrics lists them")
@@ -129,7 +129,9 @@ def _labels(text: str, whole: str) -> dict[str, str]:
     while at < len(inner):
         part = _LABEL.match(inner, at)
         if part is None or part[1] in found:
-            raise UsageError(f"--fail-if {whole[:200]!r}: labels not understood", hint="expected {label=value,...}")
+            raise UsageError(
+                f"--fail-if {whole[:200]!r}: labels are not NAME=VALUE pairs", hint="expected {label=value,...}"
+            )
         value = part[2].strip()
         found[part[1]] = re.sub(r"\\(.)", r"\1", value[1:-1], flags=re.DOTALL) if value.startswith('"') else value
         at = part.end()

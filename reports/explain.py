@@ -32,16 +32,16 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 LINES = 12
-"""So many kept lines of an attempt's logs are shown."""
+"""Maximum lines shown from an attempt's logs."""
 PLACES = 8
-"""So many nodes of an attempt are shown one by one."""
+"""Maximum nodes of an attempt listed individually."""
 TRIES = 40
-"""So many attempts are drawn in the page."""
+"""Maximum attempts drawn on the page."""
 DECISIONS = 40
-"""So many decisions of a policy are shown."""
+"""Maximum decisions of a policy shown."""
 
 RESIZED = "resized"
-"""The state of an attempt that a change of the running job's size ended."""
+"""State of an attempt that ended because the running job was resized."""
 _MEASURES = {
     "wait_s": "Wait to the first start",
     "run_s": "First start to last end",
@@ -112,7 +112,7 @@ def blocks(found: Explanation) -> tuple[Block, ...]:
     failed = any(tried.cause for tried in found.attempts)
     made = (
         ("job", "The job", _facts(found)),
-        ("why-failed", "Why it failed" if failed else "What its logs show", _causes(found)),
+        ("why-failed", "Why it failed" if failed else "Lines of its logs", _causes(found)),
         ("why-waited", "Why it waited", _waits(found)),
         ("where", "Where it ran", _places(found)),
         ("use", "How it used its GPUs", _uses(found)),
@@ -145,7 +145,7 @@ def _facts(found: Explanation) -> Iterator[Item]:
         text = lasting(float(str(value))) if key == "time_limit_s" else shown(value)
         text += " UTC" if key.endswith("_ts") else ""
         if key == "gpus" and any(tried.state == RESIZED for tried in found.attempts):
-            text += " at most: its size changed while it ran"
+            text += " at most: it was resized while it ran"
         own = str(found.facts.get("source_state") or value)
         if key == "state" and own.casefold() != str(value):
             text += f" ({shown(found.facts['source_state'])})"
@@ -165,11 +165,11 @@ def _causes(found: Explanation) -> Iterator[Item]:
         if tried.cause is not None:
             yield from _cause(tried.cause, tried, several=len(found.attempts) > 1)
         else:
-            yield Item("text", f"It did not fail: the scheduler says {tried.state}.")
+            yield Item("text", f"It did not fail; scheduler state: {tried.state}.")
         own = tried.cause
         rest = [line for line in tried.lines if own is None or (line.stream, line.line_no) != (own.stream, own.line_no)]
         if rest:
-            yield Item("text", "What else its logs show:" if own else "Its logs show:")
+            yield Item("text", "Other lines of its logs:" if own else "Lines of its logs:")
         for line in rest[:LINES]:
             often = f", {line.count} times" if line.count > 1 else ""
             kind = f": {line.reason}" if line.reason else ""
@@ -184,11 +184,11 @@ def _cause(cause: Cause, tried: Tried, *, several: bool) -> Iterator[Item]:
     kinds = f" ({' or '.join(cause.category.replace('_', ' ').split('+'))})" if cause.category else ""
     sure = f", confidence {cause.confidence:.2f}" if cause.confidence else ""
     if cause.reason == "no_signature":
-        yield Item("text", f"Not known: no signature was found{' in its logs' if tried.logs else ''}.")
+        yield Item("text", f"Unknown: no signature was found{' in its logs' if tried.logs else ''}.")
     else:
         yield Item("text", f"{cause.title}{kinds}{sure}.")
     if cause.evidence is not None and cause.stream == "scheduler":
-        yield Item("code", cause.evidence, "the scheduler's word")
+        yield Item("code", cause.evidence, "the scheduler's record")
     elif cause.evidence is not None:
         yield Item("code", cause.evidence, f"{cause.path or cause.stream}, line {cause.line_no}")
     if cause.others:
@@ -197,11 +197,11 @@ def _cause(cause: Cause, tried: Tried, *, several: bool) -> Iterator[Item]:
     ended += [f"signal {tried.exit_signal}"] if tried.exit_signal else []
     ended += [f"preempted by {tried.preempted_by}"] if tried.preempted_by else []
     if ended:
-        yield Item("text", f"The scheduler says: {', '.join([tried.state, *ended])}.")
+        yield Item("text", f"Scheduler: {', '.join([tried.state, *ended])}.")
     if not tried.logs:
         yield Item("note", "No log of this attempt is in the store (gpuctl ingest --job-logs).")
     elif several and any(log.of_all for log in tried.logs):
-        yield Item("note", "Its log does not say of which attempt it is; it is taken for that of the last one.")
+        yield Item("note", "Its log does not name its attempt; it is assigned to the last one.")
 
 
 def _waits(found: Explanation) -> Iterator[Item]:
@@ -216,18 +216,26 @@ def _waits(found: Explanation) -> Iterator[Item]:
 def _wait(wait: Wait) -> Iterator[Item]:
     since = f", since {shown(wait.queued_ts)} UTC" if wait.queued_ts is not None else ""
     if wait.seconds is None:
-        yield Item("text", f"It waited in vain{since}; when it gave up is not known.")
+        yield Item("text", f"It waited{since} without starting; when it gave up is unknown.")
         return
     if not wait.seconds and not wait.still_waits:
         yield Item("text", "It did not wait.")
         return
-    how = "It has waited" if wait.still_waits else "It waited in vain" if wait.never_started else "It waited"
+    how = (
+        "It has been waiting for"
+        if wait.still_waits
+        else "It waited without starting for"
+        if wait.never_started
+        else "It waited"
+    )
     unit = unit_of([wait.seconds])
     yield Item("text", f"{how} {lasting(wait.seconds, unit)}{since}.")
     yield from _parts(wait, wait.seconds, unit)
     if wait.behind_s:
         yield Item(
-            "text", f"For {lasting(wait.behind_s, unit)} of it, others of its queue that could start had waited longer."
+            "text",
+            f"For {lasting(wait.behind_s, unit)} of that time, other jobs of its queue that could have started had "
+            "waited longer.",
         )
     if wait.scheduler_reason:
         yield Item("fact", wait.scheduler_reason, "scheduler's reason")
@@ -243,7 +251,7 @@ def _parts(wait: Wait, whole: float, unit: Unit) -> Iterator[Item]:
     ranges = {part.cause: (part.low_s, part.high_s) for part in possible}
     if wait.main is None and len(may_be_main(ranges)) > 1:
         names = [cause_name(cause) for cause in may_be_main(ranges)]
-        yield Item("text", f"The main cause is not known: {' or '.join(names)}.")
+        yield Item("text", f"The main cause is unknown: {' or '.join(names)}.")
     for part in sorted(possible, key=lambda part: (-part.low_s, -part.high_s)):
         low, high = (min(100.0, 100 * seconds / whole) for seconds in (part.low_s, part.high_s))
         share = percent(low) if low == high else between(low, high).replace("\u00a0", " ")
@@ -267,13 +275,13 @@ def _places(found: Explanation) -> Iterator[Item]:
 
 
 def _locality(tried: Tried) -> str:
-    text = f"{_gpus(tried.gpus)} on {plural(len(tried.places), 'machine')}"
+    text = f"{_gpus(tried.gpus)} on {plural(len(tried.places), 'node')}"
     if tried.fewest_servers and len(tried.places) > tried.fewest_servers:
-        text += f" ({tried.fewest_servers} could have held it)"
+        text += f" ({tried.fewest_servers} would have sufficed)"
     if tried.racks:
         text += f", {plural(tried.racks, 'rack')}"
         if tried.fewest_racks and tried.racks > tried.fewest_racks:
-            text += f" ({tried.fewest_racks} could have held it)"
+            text += f" ({tried.fewest_racks} would have sufficed)"
     return f"{text}."
 
 
@@ -289,7 +297,7 @@ def _place(place: Place) -> str:
         text += f" (number {ranges(place.gpu_indices)})" if place.gpu_indices else ""
     text += "".join(f", {word}" for word in (place.gpu_type, place.rack and f"rack {place.rack}") if word)
     if not place.others:
-        return f"{text}; shared with nobody"
+        return f"{text}; not shared"
     others = [f"{other.job} ({_gpus(other.gpus)}, {lasting(other.seconds)})" for other in place.longest]
     more = place.others - len(others)
     return f"{text}; shared with {', '.join(others)}{f' and {more} more' if more > 0 else ''}"
@@ -307,7 +315,7 @@ def _uses(found: Explanation) -> Iterator[Item]:
             f"{percent(use.idle_pct)} of {plural(use.samples, 'sample')}.",
         )
         if use.whole_machines:
-            yield Item("note", "All GPUs of its nodes: the source does not say which of them it held.")
+            yield Item("note", "Mean over all GPUs of its nodes: the source does not record which of them it held.")
 
 
 def _trainings(found: Explanation) -> Iterator[Item]:
@@ -343,9 +351,7 @@ def _similar(found: Explanation) -> Iterator[Item]:
         words[key].format(_gpus(value) if isinstance(value, float) else shown(value))
         for key, value in similar.alike.items()
     )
-    yield Item(
-        "text", f"{plural(similar.jobs, 'job')} {alike}, those submitted nearest to it; {similar.failed} failed."
-    )
+    yield Item("text", f"{plural(similar.jobs, 'job')} {alike}, submitted closest in time; {similar.failed} failed.")
     for one in similar.measures:
         unit = unit_of((one.own, one.p50, one.p10, one.p90))
         told = (
@@ -380,7 +386,7 @@ def _decisions(found: Explanation) -> Iterator[Item]:
     if found.decisions_from is None:
         return
     if not found.decisions:
-        yield Item("text", f"{found.decisions_from} has no decision about this job.")
+        yield Item("text", f"{found.decisions_from} contains no decision about this job.")
     for one in found.decisions[:DECISIONS]:
         size = f", {plural(one.gpus, 'GPU')}" if one.gpus else ""
         on = f" on {plural(one.nodes, 'node')}" if one.nodes else ""

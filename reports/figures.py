@@ -33,32 +33,32 @@ REPLAYS = _all(
     ("replay_timeline", """lines on=terminal name=chart-replay-queue x=t_s end=t_end_s y=waiting_jobs series=policy
         title="Jobs waiting over time, by policy" beside=replay_summary head=policy unit=jobs"""),
     ("replay_summary", """ranges on=page lead=yes name=chart-replay-wait-mean x=policy
-        y=wait_mean_s,wait_mean_low_s,wait_mean_high_s title="Mean wait by policy, with its 95 % interval" """),
+        y=wait_mean_s,wait_mean_low_s,wait_mean_high_s title="Mean wait by policy, with 95 % intervals" """),
     ("replay_summary", """ranges on=page lead=yes name=chart-replay-wait-p95 x=policy
         y=wait_p95_s,wait_p95_low_s,wait_p95_high_s
-        title="95th percentile of the wait by policy, with its 95 % interval" """),
+        title="95th percentile of the wait by policy, with 95 % intervals" """),
     ("replay_summary", f"""stacked name=chart-replay-use x=policy y={_USES} unit=GPU-h
-        title="What the GPU-hours went into, by policy" head=policy what=GPU-hours"""),
+        title="Use of GPU-hours, by policy" head=policy what=GPU-hours"""),
     ("replay_preemptions", f"""stacked on=page x=policy y={_PREEMPTED}
         title="Preemptions by policy and by GPUs of the job" """),
     ("replay_jct_cdf", """cdf x=minutes y=cdf_pct series=policy scale=minutes page.title="JCT by policy"
         x_title="JCT (logarithmic)" y_title="% of jobs that ended within this time of submission"
-        terminal.title="How long jobs took from submission to end (JCT), by policy"
+        terminal.title="Job completion times (JCT), by policy"
         beside=replay_summary head=policy zero="0 s" what=jobs"""),
     ("replay_wait_cdf", """cdf x=minutes y=cdf_pct series=policy scale=minutes page.title="Waits by policy"
         x_title="wait (logarithmic)" y_title="% of jobs that waited at most this long"
-        terminal.title="How long jobs waited, by policy" beside=replay_summary head=policy zero="at once" what=jobs"""),
+        terminal.title="Waits by policy" beside=replay_summary head=policy zero="at once" what=jobs"""),
     ("replay_heatmap", """heat x=t_s y=busy_pct,down_pct series=nodes facet=policy calendar=ts
         title="Occupancy of each node over time, by policy" """),
     ("replay_gantt", """gantt x=t_s end=t_end_s y=what,job,user,queue,gpus,counted_gpus,beside series=node
-        facet=policy calendar=ts title="Which job was on which node, by policy" """),
+        facet=policy calendar=ts title="Jobs on nodes over time, by policy" """),
 )  # fmt: skip
 PREDICTIONS = _all(
-    ("predictions", """ranges x=job y=run_time_s,lower_s,upper_s title="Predicted run times with their intervals" """),
+    ("predictions", """ranges x=job y=run_time_s,lower_s,upper_s title="Predicted run times with intervals" """),
 )
 SCORES = _all(
     ("runtime_scores", """ranges x=predictor y=value,low,high where=measure:median_ape_pct unit=%
-        title="Median error of predicted run times, with its 95 % interval" """),
+        title="Median error of predicted run times, with 95 % intervals" """),
 )  # fmt: skip
 
 CHAINS = _all(
@@ -68,22 +68,22 @@ CHAINS = _all(
 
 LESSONS = _all(
     ("locality_speed", """ranges on=page x=size_bucket y=ratio,ratio_low,ratio_high where="placement:more nodes"
-        title="Speed on more nodes, for that on the fewest, by GPUs of the gang" """),
+        title="Speed on more nodes relative to the fewest, by GPUs of the gang" """),
     ("locality_curve", """bands on=page lead=yes name=chart-lessons-locality x=threshold y=jct_h,jct_low_h,jct_high_h
         series=size_bucket where=rule:time
-        title="Time from submission to end, by minutes that a gang waits for locality" """),
+        title="Time from submission to end, by minutes a gang waits for locality" """),
     ("sharing_rules", """ranges on=page name=chart-lessons-sharing x=rule
         y=wait_saved_h,wait_saved_low_h,wait_saved_high_h
         title="Waiting saved, by rule" """),
     ("early_failure_rules", """ranges on=page name=chart-lessons-early x=rule y=gpu_hours_saved,low,high
         title="GPU-hours saved by first runs and refused retries" """),
     ("stopping_rules", """ranges on=page name=chart-lessons-stopping x=rule y=gpu_hours_saved,low,high
-        title="GPU-hours saved by stopping, less what runs again" """),
+        title="GPU-hours saved by stopping, net of reruns" """),
 )  # fmt: skip
 
 ACCELS = _all(
     ("accel_gains", """ranges x=load y=gain,gain_low,gain_high
-        title="Deadlines kept beyond the best rule, by load, with 95 % intervals" """),
+        title="Deadlines met beyond the best rule, by load, with 95 % intervals" """),
 )  # fmt: skip
 
 DEFERRABLE = _all(
@@ -97,7 +97,7 @@ LEARNED = _all(
 
 DAGS = _all(
     ("dag_gains", """ranges x=case y=change_pct,change_low_pct,change_high_pct
-        title="Completion time against that under the best simple rule, with 95 % intervals" """),
+        title="Completion time relative to the best simple rule, with 95 % intervals" """),
 )  # fmt: skip
 
 GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS, DAGS, DEFERRABLE, LEARNED)
@@ -105,7 +105,7 @@ GROUPS = (ANALYSES, REPLAYS, PREDICTIONS, SCORES, CHAINS, LESSONS, ACCELS, DAGS,
 
 _OURS = tuple(chart for group in GROUPS for chart in group)
 CAUSES = next(chart.y for chart in _OURS if chart.table == "delay_by_size")
-"""Columns with what the hours of waits were waited for."""
+"""Columns with the hours of waits by cause."""
 
 
 def own(analysis: Analysis) -> tuple[Chart, ...]:

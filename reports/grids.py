@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from gpuctl.reports.units import Units
 
 MANY_COLUMNS = 11
-"""No sheet of paper is wide enough for more: there, a row of such a table becomes a block of named values."""
+"""Maximum columns in print; rows of a wider table become blocks of named values."""
 
 FEW_COLUMNS = 8
-"""A table shows no more columns until all of them are asked for."""
+"""Maximum columns shown until the reader expands the table."""
 
 STYLED_COLUMNS = 60
-"""The style sheet can set so many columns of a table apart; those behind them look like text, and always show."""
+"""Number of columns that the style sheet can format; later ones look like text and are always shown."""
 
 _BARE = re.compile(r"[\w.:+-]+", re.ASCII)
 

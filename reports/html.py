@@ -47,19 +47,19 @@ if TYPE_CHECKING:
     from gpuctl.reports.why_empty import Reason
 
 TABLE_ROWS = 500
-"""At most so many rows of a table are in the page …"""
+"""Maximum rows of a table on the page …"""
 
 PAGE_CELLS = 10_000
-"""… and at most so many cells of all tables: where there are more, every table gets fewer rows."""
+"""… and maximum cells of all tables: beyond that, every table gets fewer rows."""
 
 UNFOLDED = 6
-"""A page of one result with no more cards shows them all; with more, its sections are a line each to unfold."""
+"""Maximum cards that a page of one result shows unfolded; beyond that, each section is one line to unfold."""
 
 FEW_ROWS = 5
-"""A table with no more rows has no filter."""
+"""Maximum rows of a table without a filter."""
 
 LONG_TEXT = 60
-"""A column with a longer text is set wide."""
+"""Text length from which a column is wide."""
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._]+")
 _INDENT = re.compile(r"^[ ]+", re.MULTILINE)
@@ -420,13 +420,13 @@ def _sections(parts: Sequence[Part], cards: Sequence[_Card]) -> list[_Section]:
 
 def _sources_grid(sources: Sequence[SourceInfo], limit: int) -> Grid:
     columns = (
-        Column("path", "-", "The file, as found; members of archives as archive!member."),
-        Column("format", "-", "The format it was read as."),
-        Column("rows_in", "-", "Rows read: those loaded, those already in the store, and those rejected."),
-        Column("rows_loaded", "-", "Rows that are in the store."),
-        Column("rows_already_stored", "-", "Rows that the store already had, with the same content."),
+        Column("path", "-", "The file, path of the file; members of archives as archive!member."),
+        Column("format", "-", "The format as which it was read."),
+        Column("rows_in", "-", "Rows read: loaded, already in the store, or rejected."),
+        Column("rows_loaded", "-", "Rows loaded into the store."),
+        Column("rows_already_stored", "-", "Rows already in the store with the same content."),
         Column("rows_rejected", "-", "Rows that could not be read; the store keeps each with its reason."),
-        Column("bytes", "-", "Its size, decompressed."),
+        Column("bytes", "-", "Decompressed size."),
         Column("sha256", "-", "Of its bytes."),
     )
     names = [c.name for c in columns]

@@ -123,7 +123,7 @@ def _waits(name: str, column: str, what: str) -> tuple[Metric, Metric]:
 
 
 def _cause(cause: str, what: str) -> Metric:
-    text = f"share of all time in queue that was spent waiting {what}"
+    text = f"share of all time in the queue spent waiting {what}"
     source = f"delay_by_size.{cause}_h"
     return _metric(f"queueing.{cause}_pct", "%", text, source, where=_ALL, better="low", per="wait_h")
 
@@ -140,18 +140,18 @@ def _workload(column: str, unit: str, text: str, table: str = "workload") -> Met
 
 
 _OF_JOBS = (
-    ("jobs_a_day", "jobs/day", "jobs submitted a day"),
-    ("size_mean", "-", "mean size of a job, in GPUs, or in CPUs or nodes where no job has any"),
+    ("jobs_a_day", "jobs/day", "jobs submitted per day"),
+    ("size_mean", "-", "mean size of a job, in GPUs, or in CPUs or nodes if no job has a GPU"),
     ("one_pct", "%", "share of the jobs of size 1 or less"),
     ("over_8_pct", "%", "share of the jobs larger than 8"),
     ("over_8_work_pct", "%", "share of the work of jobs larger than 8"),
     ("run_p50_s", "s", "median run time"),
     ("run_mean_s", "s", "mean run time"),
     ("wait_p50_s", "s", "median time from submission to the first start"),
-    ("wait_mean_s", "s", "mean of it"),
+    ("wait_mean_s", "s", "mean time from submission to the first start"),
     ("completed_pct", "%", "share of the jobs that completed"),
     ("killed_pct", "%", "share of the jobs that were killed or cancelled"),
-    ("failed_pct", "%", "share of the jobs that failed, time limits among it"),
+    ("failed_pct", "%", "share of the jobs that failed, including time limits"),
     ("completed_work_pct", "%", "share of the work of jobs that completed"),
     ("failed_work_pct", "%", "share of the work of jobs that failed"),
 )
@@ -161,8 +161,8 @@ _OF_USERS = (
     ("top_5_work_pct", "%", "share of the work of the top 5 % of users"),
 )
 _OF_REPETITION = (
-    ("same_size_pct", "%", "share of jobs of the size of their user's job before"),
-    ("session_jobs", "jobs", "mean number of jobs of a session"),
+    ("same_size_pct", "%", "share of jobs with the same size as their user's previous job"),
+    ("session_jobs", "jobs", "mean number of jobs per session"),
 )
 
 METRICS: tuple[Metric, ...] = (
@@ -173,7 +173,7 @@ METRICS: tuple[Metric, ...] = (
     _metric(
         "overview.occupancy_pct",
         "%",
-        "GPU-hours held by jobs, of those between the first submission and the last time of the log",
+        "GPU-hours held by jobs, as a share of the cluster's between the first submission and the end of the log",
         "overview.occupancy_pct",
         better="high",
     ),
@@ -189,34 +189,34 @@ METRICS: tuple[Metric, ...] = (
         "wait_by_queue.over_10min_pct",
         _ALL,
     ),
-    _low("queueing.waiting_jobs", "jobs", "jobs that waited at the end of the log", "never_started.waiting", _ALL),
+    _low("queueing.waiting_jobs", "jobs", "jobs waiting at the end of the log", "never_started.waiting", _ALL),
     _low(
         "queueing.longest_waiting_h",
         "h",
-        "longest wait of the jobs that waited at the end of the log",
+        "longest wait so far among jobs waiting at the end of the log",
         "never_started.waiting_max_min",
         _ALL,
     ),
     _cause("fair_share", "for the queue's share"),
-    _cause("capacity", "for GPUs that were not there"),
-    _cause("fragmentation", "for GPUs that were free, but not together"),
+    _cause("capacity", "while too few GPUs were free"),
+    _cause("fragmentation", "for GPUs that were free, but not close together"),
     _metric(
         "utilization.mean_pct{gpus,nodes}",
         "%",
-        "mean utilization of the GPUs of jobs of this size on this many nodes",
+        "mean GPU utilization of jobs of this size on this many nodes",
         "gpu_util_by_nodes.mean_pct",
         better="high",
     ),
     _low(
         "utilization.idle_pct{gpus,nodes}",
         "%",
-        "share of the GPU-minutes at 0 %, of jobs of this size on this many nodes",
+        "share of GPU-minutes at 0 % utilization, for jobs of this size on this many nodes",
         "gpu_util_by_nodes.idle_pct",
     ),
     _low(
         "failures.failed_jobs_pct",
         "%",
-        "share of the jobs that are over which failed, ran out of memory or lost a machine",
+        "share of finished jobs that failed, ran out of memory or lost a node",
         "attempts_by_size.failed_pct",
         _ALL,
     ),
@@ -230,32 +230,32 @@ METRICS: tuple[Metric, ...] = (
     _low(
         "failures.retried_jobs_pct",
         "%",
-        "share of the jobs that were tried more than once",
+        "share of the jobs with more than one attempt",
         "attempts_by_size.retried_pct",
         _ALL,
     ),
     _low(
         "failures.reason_gpu_time_pct{reason}",
         "%",
-        "share of failed attempts' GPU-time that goes to this reason",
+        "share of failed attempts' GPU time with this reason",
         "failure_reasons.gpu_minutes_pct",
     ),
     _low(
         "failures.category_gpu_time_pct{category}",
         "%",
-        "share of failed attempts' GPU-time that goes to this category",
+        "share of failed attempts' GPU time with this category",
         "failure_categories.gpu_hours_pct",
     ),
     _low(
         "failures.failed_attempts_pct{queue}",
         "%",
-        "share of the queue's attempts that are over which failed",
+        "share of the queue's finished attempts that failed",
         "failures_by_queue.failed_pct",
     ),
     _metric(
         "locality.at_fewest_pct",
         "%",
-        "share of the gangs that ran on as few nodes as could hold them",
+        "share of the gangs that ran on the fewest nodes that can hold them",
         "locality_by_size.at_fewest_pct",
         where=_ALL,
         better="high",
@@ -263,7 +263,7 @@ METRICS: tuple[Metric, ...] = (
     _metric(
         "locality.out_of_order_pct",
         "%",
-        "share of the starts that came while an attempt queued earlier in the same queue waited",
+        "share of starts that overtook an attempt queued earlier in the same queue",
         "out_of_order.out_of_order_pct",
         where=_ALL,
     ),
@@ -273,27 +273,27 @@ METRICS: tuple[Metric, ...] = (
     _metric(
         "workload.arrivals{measure,lag}",
         "-",
-        "regularity of submissions: index of dispersion of counts, or autocorrelation of counts an hour",
+        "regularity of submissions: index of dispersion of counts, or autocorrelation of hourly counts",
         "arrival_correlation.value",
     ),
     _low("replay.mean_jct_h{policy}", "h", "mean completion time of jobs that ended", "replay_summary.jct_mean_s"),
-    _low("replay.p95_jct_h{policy}", "h", "95th percentile of it", "replay_summary.jct_p95_s"),
+    _low("replay.p95_jct_h{policy}", "h", "95th percentile of the completion time", "replay_summary.jct_p95_s"),
     _low("replay.mean_wait_h{policy}", "h", "mean time without GPUs of jobs that ended", "replay_summary.wait_mean_s"),
-    _low("replay.p50_wait_h{policy}", "h", "median of it", "replay_summary.wait_p50_s"),
-    _low("replay.p95_wait_h{policy}", "h", "95th percentile of it", "replay_summary.wait_p95_s"),
+    _low("replay.p50_wait_h{policy}", "h", "median time without GPUs", "replay_summary.wait_p50_s"),
+    _low("replay.p95_wait_h{policy}", "h", "95th percentile of the time without GPUs", "replay_summary.wait_p95_s"),
     _low("replay.slowdown{policy}", "times", "mean slowdown of finished jobs", "replay_summary.slowdown_mean"),
-    _low("replay.preemptions{policy}", "times", "preemptions, of all jobs", "replay_summary.preemptions"),
+    _low("replay.preemptions{policy}", "times", "preemptions of all jobs", "replay_summary.preemptions"),
     _metric(
         "replay.utilization_pct{policy}",
         "%",
-        "GPU-hours held by jobs, of those of nodes that were up",
+        "GPU-hours held by jobs, as a share of the GPU-hours of nodes that were up",
         "replay_summary.utilization_pct",
         better="high",
     ),
     _metric(
         "replay.goodput_pct{policy}",
         "%",
-        "GPU-hours held with progress that was kept, of those of nodes that were up",
+        "GPU-hours held with lasting progress, as a share of the GPU-hours of nodes that were up",
         "replay_summary.goodput_pct",
         better="high",
     ),
@@ -309,7 +309,7 @@ METRICS: tuple[Metric, ...] = (
     _change("jct", "completion time"),
     _low("predict.suspend_s", "s", "from the request until the GPUs are free", "overhead.suspend_s"),
     _low("predict.resume_s", "s", "from the next start until the job makes progress", "overhead.resume_s"),
-    _low("predict.loss_s", "s", "on GPUs without progress that counts, for one suspension", "overhead.loss_s"),
+    _low("predict.loss_s", "s", "GPU time without lasting progress, per suspension", "overhead.loss_s"),
     _low(
         "train.median_error_pct{predictor}",
         "%",
@@ -339,7 +339,7 @@ METRICS: tuple[Metric, ...] = (
     _low(
         "train.overhead_error_pct{cost}",
         "%",
-        "mean error of this cost of suspensions that the model has not seen",
+        "mean error of this cost, for suspensions not used in training",
         "overhead_errors.mean_pct",
     ),
 )

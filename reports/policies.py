@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 CHANCE = 0.02
-"""A difference that chance makes as large more often is no finding: a screen has several sentences of this kind."""
+"""Maximum p of a finding; strict, as a screen has several such sentences."""
 _COMPARED = frozenset(
     {
         "policy", "measure", "size_bucket", "mean_s", "baseline_mean_s", "baseline", "diff_mean_s", "diff_low_s",

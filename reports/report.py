@@ -59,7 +59,7 @@ def labelled(analyses: Sequence[Analysis], names: Sequence[str | None] | None = 
     return tuple(parts)
 
 
-BY_CHANCE = note("Periods differ by chance, too: a difference is not the effect of a change.")
+BY_CHANCE = note("Periods also differ by chance: a difference is not the effect of a change.")
 """Changes against a baseline have no intervals."""
 
 
@@ -88,7 +88,7 @@ def earlier(analyses: Sequence[Analysis]) -> tuple[Part, ...]:
                 parts.append(Part(label, replace(one, cluster=named("cluster", label), tables=(mine,))))
     twice = next((label for label, count in Counter(part.label for part in parts).items() if count > 1), None)
     if twice is not None:
-        raise UsageError(f"several baselines have a result called {twice!r}", hint="leave all but one of them out")
+        raise UsageError(f"several baselines have a result named {twice!r}", hint="leave out all except one of them")
     return tuple(parts)
 
 
@@ -151,7 +151,7 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
         mine = table.frame.filter(pl.col("result") == part.label).select("metric", pl.col("value").alias(part.label))
         frame = frame.join(mine, on="metric", how="left", maintain_order="left")
     columns = [
-        Column("metric", "-", "its name, with labels where the table has several"),
+        Column("metric", "-", "the metric's name, with labels if the table has several values"),
         Column("unit", "-", "of the values"),
         *(Column(part.label, "-", f"as measured in {part.label}; empty: not measured") for part in parts),
     ]
@@ -170,7 +170,7 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
         title="Side by side",
         question="How do the results differ?",
         population=note(
-            "{height:,} metric{height||s} of {parts:,} result{parts||s}, each one value of one result table.",
+            "{height:,} metric{height||s} of {parts:,} result{parts||s}; each is one value of one result table.",
             height=frame.height,
             parts=len(parts),
         ),
@@ -205,10 +205,10 @@ def against_baseline(summary: Analysis) -> ResultTable | None:
     return replace(
         table,
         name="baseline",
-        title="Against the baseline",
-        question="What has changed?",
+        title="Changes from the baseline",
+        question="What has changed since the baseline?",
         population=note(
-            "{height} of {results} that the baseline has, too.",
+            "{height} of {results} that are also in the baseline.",
             height=counted(frame.height, "metric"),
             results=counted(results, "result"),
         ),
@@ -252,20 +252,21 @@ def known_metrics(command: str = "") -> Analysis:
     table = ResultTable(
         name="known_metrics",
         section=SECTION[0],
-        title="Metrics that conditions may name",
-        question="What can be checked?",
-        population=note("{rows:,} metric{rows||s}; a result has those whose table it has.", rows=len(rows)),
+        title="Metrics for conditions",
+        question="Which metrics can be checked?",
+        population=note("{rows:,} metric{rows||s}; a result has the metrics of its tables.", rows=len(rows)),
         notes=(
             note(
-                "Labels are written in braces: {{label=*}} means each value. Without braces the value that has "
-                "none is meant, or all of them where each has some. {{result=NAME}} means one of several results."
+                "Labels are written in braces; {{label=*}} matches each value. Without braces, a condition means "
+                "the value without labels, or all values if each has labels. {{result=NAME}} selects one of several "
+                "results."
             ),
         ),
         columns=(
-            Column("metric", "-", "its name, with its labels"),
+            Column("metric", "-", "the metric's name, with its labels"),
             Column("unit", "-", "of its values"),
             Column("better", "-", "whether low or high values are better; empty: neither"),
-            Column("table", "-", "the result table that it is taken from"),
+            Column("table", "-", "the result table of the value"),
             Column("definition", "-", "what it is"),
         ),
         frame=pl.DataFrame(rows, schema=dict.fromkeys(names, pl.String), orient="row"),
@@ -281,9 +282,9 @@ def _before(part: Part, baseline: Sequence[Part] | None) -> dict[str, float] | N
         same = list(baseline)
     if not same:
         raise UsageError(
-            f"the baseline has no result called {part.label!r}",
-            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}; a result kept in a store is called by "
-            "the name it was kept under (--keep), whatever its cluster",
+            f"the baseline has no result named {part.label!r}",
+            hint=f"it has: {', '.join(old.label for old in baseline) or 'none'}; a result saved in a store has the "
+            "name given with --keep, whatever its cluster",
         )
     old = same[0].analysis
     table = old.table("metrics")
@@ -319,7 +320,7 @@ def _checks(checks: Sequence[Check]) -> ResultTable:
         name="checks",
         section=SECTION[0],
         title="Checks",
-        question="Does anything exceed what was asked for?",
+        question="Does any metric exceed its threshold?",
         population=note(
             "{height} for {conditions}, {bad} failed.",
             height=counted(frame.height, "value"),
@@ -328,18 +329,18 @@ def _checks(checks: Sequence[Check]) -> ResultTable:
         ),
         notes=(
             note(
-                "A condition is held against every result that has its metric. It fails where it holds, where the "
-                "baseline does not have the value, and where no result has the metric."
+                "Each condition is checked against every result with its metric. The check fails if the condition "
+                "is true, if the baseline lacks the value, or if no result has the metric."
             ),
         ),
         columns=(
-            Column("failed", "-", "whether the condition holds, or could not be checked"),
-            Column("result", "-", "the result that was measured"),
-            Column("metric", "-", "which value it means"),
+            Column("failed", "-", "outcome of the check; failed if the condition is true or could not be checked"),
+            Column("result", "-", "the result checked"),
+            Column("metric", "-", "the metric, with its labels"),
             Column("value", "-", "as measured; empty: not measured"),
-            Column("limit", "-", "what it was held against; empty: the baseline has none"),
+            Column("limit", "-", "the threshold; empty: the baseline has no value"),
             Column("unit", "-", "of value and limit"),
-            Column("condition", "-", "as it was given"),
+            Column("condition", "-", "the condition as given"),
         ),
         frame=frame,
     )
@@ -357,18 +358,18 @@ def _standout(parts: Sequence[Part]) -> ResultTable:
         name="standout",
         section=SECTION[0],
         title="What stands out",
-        question="What should be looked at first?",
+        question="What deserves attention first?",
         population=note(
-            "{found:,} finding{found||s} in {parts:,} result{parts||s}; rules with fixed thresholds chose them.",
+            "{found:,} finding{found||s} in {parts:,} result{parts||s}, selected by rules with fixed thresholds.",
             found=len(found),
             parts=len(parts),
         ),
-        notes=(note("A reading aid: what no rule looks for is not here. The tables are the result."),),
+        notes=(note("A reading aid: it covers only what the rules look for. The tables are the result."),),
         columns=(
-            Column("result", "-", "the result that it is found in"),
+            Column("result", "-", "the result with the finding"),
             Column("finding", "-", "the finding, with its numbers"),
-            Column("table", "-", "the result table that it is taken from"),
-            Column("rule", "-", "the threshold that it passed"),
+            Column("table", "-", "the result table of the value"),
+            Column("rule", "-", "the threshold exceeded"),
         ),
         frame=pl.DataFrame(texts, schema=dict.fromkeys(texts, pl.String)),
     )
@@ -403,22 +404,22 @@ def _metrics(
         name="metrics",
         section=SECTION[0],
         title="Metrics",
-        question="What do checks and comparisons go by?",
+        question="Which values do checks and comparisons use?",
         population=note(
-            "{height:,} metric{height||s} of {measured:,} result{measured||s}, each one value of one result table.",
+            "{height:,} metric{height||s} of {measured:,} result{measured||s}; each is one value of one result table.",
             height=frame.height,
             measured=len(measured),
         ),
         notes=(),
         columns=(
-            Column("result", "-", "the result that it is measured in"),
-            Column("metric", "-", "its name, with labels where the table has several"),
-            Column("value", "-", "as measured; empty: the table has nothing there"),
+            Column("result", "-", "the result with the value"),
+            Column("metric", "-", "the metric's name, with labels if the table has several values"),
+            Column("value", "-", "as measured; empty: the table has no value"),
             Column("unit", "-", "of value and baseline"),
-            Column("baseline", "-", "the same in the baseline"),
-            *_changes("from the baseline to the value"),
+            Column("baseline", "-", "the value in the baseline"),
+            *_changes("change from the baseline to the value"),
             Column("better", "-", "whether low or high values are better; empty: neither"),
-            Column("table", "-", "the result table that it is taken from"),
+            Column("table", "-", "the result table of the value"),
             Column("definition", "-", "what it is"),
         ),
         frame=frame,
@@ -429,7 +430,7 @@ def _metrics(
 def _changes(told: str) -> tuple[Column, Column]:
     return (
         Column("change", "-", f"{told}, in the metric's unit"),
-        Column("change_pct", "%", f"{told}, of what it was; empty for metrics that are per cent themselves"),
+        Column("change_pct", "%", f"{told}, relative to the baseline; empty for metrics in per cent"),
     )
 
 

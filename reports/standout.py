@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Rule = Callable[[ResultTable, Units], Iterator["Finding"]]
 
 FEW = 20
-"""Fewer waits, attempts or jobs than this are too few to say anything of."""
+"""Minimum number of waits, attempts or jobs for a statement."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Finding:
 
     Attributes:
         text: the sentence, with the numbers behind it.
-        rule: why it is here: the threshold that it passed.
-        table: the result table that it is taken from.
+        rule: why it is here: the threshold exceeded.
+        table: the result table of the value.
         weight: what findings are ordered by, largest first: how far beyond its threshold it is.
     """
 
@@ -89,7 +89,7 @@ _ORACLE = "oracle"
 _CAUSES = {
     "fair_share": "the queue or its owner had used up its share",
     "capacity": "too few GPUs were free in the cluster",
-    "fragmentation": "GPUs were free, but not together",
+    "fragmentation": "GPUs were free, but not close together",
     "ineligible": "jobs were held: by a user, a dependency, a begin time or a limit",
 }
 
@@ -105,7 +105,10 @@ def _causes(table: ResultTable, units: Units) -> Iterator[Finding]:
             hours = f"{shown(row['hours'])} of {shown(total)}\u00a0h"
             share = between(row["low_pct"], row["high_pct"])
             text = f"{share} of the queueing time ({hours}) passed because {_CAUSES[row['cause']]}."
-            rule = "one cause has at least 40 % of the queueing time, and its range lies above that of every other"
+            rule = (
+                "one cause has at least 40 % of the queueing time, and its range lies above the range of every "
+                "other cause"
+            )
             yield Finding(text, rule, table.name, row["low_pct"] / 40)
 
 
@@ -116,7 +119,10 @@ def _cause(table: ResultTable, units: Units) -> Iterator[Finding]:
             hours = f"{shown(row[f'{cause}_h'])} of {shown(row['wait_h'])}\u00a0h"
             share = between(row["main_low_pct"], row["main_high_pct"])
             text = f"{share} of the queueing time ({hours}) passed because {_CAUSES[cause]}."
-            rule = "one cause has at least 40 % of the queueing time, and its range lies above that of every other"
+            rule = (
+                "one cause has at least 40 % of the queueing time, and its range lies above the range of every "
+                "other cause"
+            )
             yield Finding(text, rule, table.name, row["main_low_pct"] / 40)
 
 
@@ -151,11 +157,12 @@ def _queue(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[F
         text = (
             f"Queue {visible(str(worst['queue']))} waits longest: 95\u00a0% of its attempts start within "
             f"{_minutes(worst['p95_min'], unit)}, against {_minutes(middle, unit)} in the median queue. "
-            f"Its mean is {_times(like[worst['queue']])} that of the same sizes on the same days elsewhere."
+            f"Its mean is {_times(like[worst['queue']])} the mean for the same sizes on the same days in other queues."
         )
         rule = (
-            f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more; longer than "
-            f"like waits beyond chance (p at most {CHANCE}, corrected; 95 % interval)"
+            f"95th percentile at least 30 min and twice the median of the queues with {FEW} waits or more; longer "
+            "than comparable waits beyond chance"
+            f" (p at most {CHANCE}, corrected; 95 % interval)"
         )
         yield Finding(text, rule, table.name, worst["p95_min"] / (2 * middle) if middle else 2.0)
 
@@ -170,12 +177,13 @@ def _gangs(table: ResultTable, units: Units, like: dict[Any, Row]) -> Iterator[F
     most, least = (_minutes(row["mean_min"], units.timed(table.name, "mean_min")) for row in (large, small))
     text = (
         f"Large gangs wait longest: {most} on average for {_gpus(large['size_bucket'])} "
-        f"({shown(large['waits'])} waits), {least} for one GPU ({shown(small['waits'])} waits); "
-        f"like for like {_times(like[large['size_bucket']])}."
+        f"({shown(large['waits'])} waits), {least} for one GPU ({shown(small['waits'])} waits); like for like"
+        f" {_times(like[large['size_bucket']])}."
     )
     rule = (
-        "mean wait of the largest gangs at least 30 min and five times that of one GPU; longer than like waits beyond "
-        f"chance (p at most {CHANCE}, corrected; 95 % interval)"
+        "mean wait of the largest gangs at least 30 min and five times the mean of single-GPU jobs; longer than "
+        "comparable waits beyond chance"
+        f" (p at most {CHANCE}, corrected; 95 % interval)"
     )
     yield Finding(text, rule, table.name, min(large["mean_min"] / max(5 * small["mean_min"], 1.0), 5.0))
 
@@ -213,8 +221,9 @@ def _spread(table: ResultTable, units: Units) -> Iterator[Finding]:
     for row in _rows(table, size_bucket="all"):
         if row["ratio_high"] is not None and row["ratio_high"] < 1:
             text = (
-                f"Gangs on {row['placement']} reach {shown(row['ratio'])} of the GPU utilization of like ones on the "
-                f"fewest nodes (90\u00a0% interval {shown(row['ratio_low'])} to {shown(row['ratio_high'])})."
+                f"Gangs on {row['placement']} reach {shown(row['ratio'])} of the GPU utilization of comparable "
+                "gangs on the fewest nodes"
+                f" (90\u00a0% interval {shown(row['ratio_low'])} to {shown(row['ratio_high'])})."
             )
             yield Finding(text, "the 90 % interval of the ratio lies below 1", table.name, 1 / row["ratio"])
 
@@ -239,8 +248,8 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
         unknown = next((row["gpu_minutes_pct"] for row in _rows(table, reason="No signature")), None) or 0.0
         text = (
             f"{visible(str(top['reason']))} took {_pct(share)} of failed attempts' GPU-time: {shown(top['trials'])} "
-            f"attempts of {shown(top['users'])} users, half of them within "
-            f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}. Of the known reasons none "
+            f"attempts of {shown(top['users'])} users, half of which failed within "
+            f"{_minutes(top['rtf_p50_min'] or 0.0, units.timed(table.name, 'rtf_p50_min'))}. No other known reason "
             f"took more; {_pct(unknown)} has no known reason."
         )
         yield Finding(text, "one reason has at least 15 % of failed attempts' GPU-time", table.name, share / 15)
@@ -274,9 +283,9 @@ def _converged(table: ResultTable, units: Units) -> Iterator[Finding]:
         if share is not None and share >= 10 and row["jobs_timed"] >= FEW:
             text = (
                 f"{_pct(share)} of the GPU-hours of {shown(row['jobs_timed'])} trainings came after their loss was "
-                "within 0.1\u00a0% of its lowest, which is known only afterwards."
+                "within 0.1\u00a0% of its lowest (known only in hindsight)."
             )
-            yield Finding(text, "at least 10 % of the GPU-hours of trainings", table.name, share / 10)
+            yield Finding(text, "at least 10 % of the GPU-hours of training jobs", table.name, share / 10)
 
 
 def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
@@ -302,7 +311,7 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
         yield Finding(f"{also} {visible(str(others[0]['baseline']))} by mean wait: {told}.", rule, table, 3.9)
     if worse:
         last = worse[-1]
-        of = f", the most of {len(worse)} policies that are worse" if len(worse) > 1 else ""
+        of = f", the most among {len(worse)} worse policies" if len(worse) > 1 else ""
         text = (
             f"{visible(str(last['policy']))} lengthens the mean wait by {_difference(last, unit)}, from "
             f"{_from(last, unit)}{of}."
@@ -310,14 +319,14 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
         yield Finding(text, rule, table, 3.5)
     untold = [row for row in paired(analysis, "wait") if row["diff_low_s"] is None]
     if untold and not _equal(untold):
-        yield Finding(_too_short(untold), "no interval of the difference can be given", table, 3.2)
+        yield Finding(_too_short(untold), "the difference has no interval", table, 3.2)
     elif not found and not worse and (every or untold):
         yield Finding(_no_difference([*every, *untold], unit), f"no p is at most {CHANCE}, corrected", table, 3.0)
     if oracles:
         bounds = [_told_of(row, needs[row["policy"]], unit) for row in found if row["policy"] in oracles]
-        cut = f" They show what could be cut at most from the mean wait: {'; '.join(bounds)}." if bounds else ""
+        cut = f" They bound the possible reduction of the mean wait: {'; '.join(bounds)}." if bounds else ""
         text = (
-            f"Oracles, which know true run times as no real scheduler does: {', '.join(map(visible, oracles))}. "
+            f"Oracles, which know true run times, unlike real schedulers: {', '.join(map(visible, oracles))}. "
             f"Their results are bounds.{cut}"
         )
         yield Finding(text, "a policy knows true run times", "replay_summary", 2.0)
@@ -331,23 +340,23 @@ def _equal(every: Sequence[Row]) -> bool:
 def _too_short(every: Sequence[Row]) -> str:
     names = ", ".join(visible(str(row["policy"])) for row in every)
     return (
-        f"The trace is too short to tell how {names} {'does' if len(every) == 1 else 'do'} against "
-        f"{visible(str(every[0]['baseline']))} by mean wait: it holds too few independent stretches at this load."
+        f"The trace is too short to judge how {names} {'performs' if len(every) == 1 else 'perform'} against "
+        f"{visible(str(every[0]['baseline']))} by mean wait: it has too few independent periods at this load."
     )
 
 
 def _no_difference(every: Sequence[Row], unit: Unit) -> str:
     baseline = visible(str(every[0]["baseline"]))
     if not any(row["mean_s"] or row["baseline_mean_s"] for row in every):
-        return "No job waits under any of these policies: these jobs do not show which one is better."
+        return "No job waits under any of these policies, so these jobs cannot show which is better."
     if _equal(every):
-        return f"Each job waits as long under each of these policies as under {baseline}."
+        return f"Every job waits equally long under all of these policies and {baseline}."
     known = [row for row in every if row["diff_low_s"] is not None]
     low, high = min(row["diff_low_s"] for row in known), max(row["diff_high_s"] for row in known)
     ends = f"-{timed(-low, unit)}" if low < 0 else timed(low, unit)
     return (
-        f"No policy's mean wait is shown to differ from {baseline}'s; "
-        f"the 95\u00a0% intervals reach from {ends} to {_nbsp(lasting(high, unit))}."
+        f"No policy's mean wait differs significantly from {baseline}'s; "
+        f"the 95\u00a0% intervals range from {ends} to {_nbsp(lasting(high, unit))}."
     )
 
 

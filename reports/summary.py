@@ -163,7 +163,7 @@ def _mean(analysis: Analysis, measure: str, name: str) -> Headline | None:
             return Headline(f"Mean {name}", timed(value, unit), unit.name, told, table.name)
         return None
     others = [_with_time(policy, value, unit) for policy, value in means.items() if value >= means[chosen]]
-    behind = others[1:3] if best else ["no other policy is shown to be better"] if len(means) > 1 else []
+    behind = others[1:3] if best else ["no other policy is significantly better"] if len(means) > 1 else []
     bound = [f"bound: {_with_time(policy, value, unit)} (oracle)" for policy, value in bounds.items()
              if value < means[chosen]][:1]  # fmt: skip
     label = f"Shortest mean {name}" if best else f"Mean {name}"
@@ -187,7 +187,7 @@ def _remaining(table: ResultTable, units: Units) -> Headline | None:
         return None
     unit = units.timed(table.name, "remaining_s")
     longest = timed(rows["remaining_s"][0], unit)
-    return Headline("Longest still to run", longest, unit.name, visible(rows["job"][0]), table.name)
+    return Headline("Longest remaining", longest, unit.name, visible(rows["job"][0]), table.name)
 
 
 def _suspension(table: ResultTable, units: Units) -> Headline | None:

@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from gpuctl.core.results import Column, ResultTable
 
 _SCALED = frozenset({"s", "min"})
-"""Columns of these units are durations; sums over jobs, in hours, stay in hours."""
+"""Units of durations; sums over jobs, in hours, stay in hours."""
 _STATISTICS = re.compile(
     r"(?:^|_)(?:mean|p\d+|km|low|lower|high|upper|sd|diff|change|baseline|recorded|replayed|s|min|max)(?=_|$)"
 )
 _WAIT = "wait"
 _WAITS = frozenset({"wait", "jct", "delay", "queueing_delay", "waiting", "given_up"})
 _WAITING = frozenset({"queueing", "delays", "locality", "replay", "replay_compared", "experiments"})
-"""In tables of these sections, a column that is but a statistic is one of waits, or of times that go with them."""
+"""Sections whose tables have statistics of waits, or of times alongside them."""
 _OWN = frozenset({"rtf"})
 _SAMPLE = 1000
-"""So many rows of a table are looked at; they are in an order, so the middle one is near enough."""
+"""Rows of a table examined; they are sorted, so the middle one is a good estimate."""
 
 
 class Units:

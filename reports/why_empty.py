@@ -60,23 +60,24 @@ _REASONS: tuple[tuple[Reason, Callable[[Analysis, dict[str, Any]], bool]], ...] 
     (
         Reason(
             "GPUs of jobs",
-            "No source states how many GPUs jobs held: GPU-hours, sizes and causes of waits are empty; node-hours "
-            "stand for GPU-hours. If jobs have their nodes to themselves, give --gpus-per-node N or a file of nodes.",
+            "No source states how many GPUs jobs held: GPU-hours, sizes and causes of waits are empty, and "
+            "node-hours replace GPU-hours. If jobs have nodes to themselves, give --gpus-per-node N or a file of "
+            "nodes.",
         ),
         lambda analysis, about: bool(about.get("size_unknown")) and about.get("gpu_hours") is None,
     ),
     (
         Reason(
             "GPUs of the cluster",
-            "No source lists the nodes and their GPUs: the share of GPUs allocated is empty. Load the nodes too, or "
-            "name them with --gpus-per-node FILE.",
+            "No source lists the nodes and their GPUs: the share of GPUs allocated is empty. Load the node list "
+            "too, or give --gpus-per-node FILE.",
         ),
         lambda analysis, about: not about.get("gpus"),
     ),
     (
         Reason(
             "shares above all GPUs",
-            "More GPUs were held than the known nodes have, or the starts of some jobs are not known: the share of "
+            "More GPUs were held than the known nodes have, or the starts of some jobs are unknown: the share of "
             "GPUs allocated is left out.",
         ),
         _over_full,
@@ -101,4 +102,4 @@ _REASONS: tuple[tuple[Reason, Callable[[Analysis, dict[str, Any]], bool]], ...] 
     ),
 )
 EVERY = tuple(reason for reason, _ in _REASONS)
-"""All that may be missing."""
+"""Every kind of data that may be missing."""

@@ -41,7 +41,7 @@ def real(*parts: str) -> Path:
     """A real file; the test is skipped where there is none."""
     path = SHARED.joinpath(*parts)
     if not path.exists():
-        pytest.skip(f"{path} is not on this machine")
+        pytest.skip(f"{path} is not installed on this machine")
     return path
 
 

@@ -30,10 +30,10 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 LEVEL = 0.05
-"""Of the nodes called bad, this share is expected to be blamed by chance (false discovery rate)."""
+"""False discovery rate: expected share of false positives among the nodes flagged."""
 
 POWER = 0.8
-"""What a node could have shown is said for this chance of being called bad."""
+"""Power at which the detectable excess is given."""
 
 STRATUM = ("who", "week", "size_bucket", "retry")
 """Attempts are compared with those that have these in common; first attempts with no retries, for what fails is tried

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 UNEXPLAINED = 0.05
-"""A larger share of the waiting that no setting explains is worth a warning."""
+"""Unexplained share of the waiting time above which to warn."""
 UNSURE = 0.2
-"""A cause whose range is wider than this share of the waiting is worth a warning."""
+"""Width of a cause's range, as a share of the waiting time, above which to warn."""
 SHOWN = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
-"""Rules of borrowing that are shown for every guess at the racks, whether good or not."""
+"""Borrowing rules shown for every guess at the racks, whether good or not."""
 RANGES = {"cause": pl.String, "low_s": pl.Float64, "high_s": pl.Float64}
 SETTINGS = {
     "racks_by": pl.String, "racks": pl.Int64, "borrow_pct": pl.Float64, "one_rack_s": pl.Float64,
@@ -81,8 +81,8 @@ def warnings(rules: Rules) -> list[Note]:
         told.append(
             note(
                 "no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so "
-                "other rules apply that the log does not show. Give quotas with --quotas; "
-                "docs/reference/analyses/delays.md says how far to trust the causes",
+                "rules missing from the log apply. Give quotas with --quotas; for the reliability of causes, see "
+                "docs/reference/analyses/delays.md",
                 share=share,
             )
         )
@@ -91,8 +91,9 @@ def warnings(rules: Rules) -> list[Note]:
         low, high = (100 * ends[0] / rules.waited for ends in (rules.low, rules.high))
         told.append(
             note(
-                "settings that explain the log about equally well put fair share at {low:.0f} to {high:.0f} % of the "
-                "waiting time (delay_causes). Give what you know with --quotas, --racks and --borrow-below",
+                "settings that explain the log about equally well put fair share between {low:.0f} and {high:.0f} % "
+                "of the waiting time (delay_causes)."
+                " Give what you know with --quotas, --racks and --borrow-below",
                 low=low,
                 high=high,
             )

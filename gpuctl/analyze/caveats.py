@@ -54,7 +54,7 @@ def of_series(store: Store, bases: SharedTables) -> list[Caveat]:
     if years is None:
         return []
     said = note(
-        "the log spans {years:,.0f} years, so the tables over time are left out: probably a time in it is wrong. If "
+        "the log spans {years:,.0f} years, so tables over time are left out: a time in it is probably wrong. If "
         "the log is longer than 60 years, use --by day",
         years=years,
     )
@@ -102,8 +102,8 @@ _SIZELESS = (
 )
 _READ = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines", *ASKED)
 _OF_CSV = note(
-    "a CSV of jobs records neither when and where they ran nor how they ended: there are no waits, causes, failures or "
-    "utilization, and GPU-hours are of the run times that it gives; seconds are counted from 1970"
+    "a CSV of jobs does not record when and where jobs ran or how they ended: there are no waits, causes, failures "
+    "or utilization; GPU-hours follow from the given run times; seconds count from 1970"
 )
 
 
@@ -136,8 +136,8 @@ def _unknown_sizes(store: Store) -> tuple[float, Note | None]:
         return 0.0, None
     text = note(
         "no source states how many GPUs {attempts:,} of {ran:,} attempt{ran||s} held, {hours:,.2f} "
-        "hours in all: GPU-hours and occupancy exclude them and are lower bounds, and node-hours stand for them. "
-        "docs/how-to/why-empty.md says what to load or to give",
+        "hours in all: GPU-hours and occupancy exclude them and are lower bounds; node-hours replace GPU-hours "
+        "there. docs/how-to/why-empty.md lists what to load",
         **row,
     )
     return row["attempts"] / row["ran"], text
@@ -147,8 +147,8 @@ def _given(jobs: int) -> Note | None:
     if not jobs:
         return None
     return note(
-        "the GPUs of {jobs:,} job{jobs||s} are given by the user (--gpus-per-node), not stated by a source: all GPUs "
-        "of {jobs|its|their} nodes",
+        "the GPUs of {jobs:,} job{jobs||s} come from the option --gpus-per-node, not from a source: all GPUs of "
+        "{jobs|its|their} nodes",
         jobs=jobs,
     )
 
@@ -157,9 +157,9 @@ def _inferred_machines(inferred: int) -> Note | None:
     if not inferred:
         return None
     return note(
-        "the GPUs of {inferred:,} node{inferred||s} are inferred: no source states them, so each counts with the "
-        "most that its jobs held at once, a lower bound. Waits for capacity may be overstated; docs/how-to/sources.md "
-        "says what to load",
+        "the GPUs of {inferred:,} node{inferred||s} are inferred: no source states them, so each node counts the "
+        "most GPUs that its jobs held at once, a lower bound. Waits for capacity may be overstated; "
+        "docs/how-to/sources.md lists what to load",
         inferred=inferred,
     )
 
@@ -168,8 +168,8 @@ def _inferred_partitions(partitions: int) -> Note | None:
     if not partitions:
         return None
     return note(
-        "the nodes of {partitions:,} partition{partitions||s} are inferred: those that their jobs ran on. "
-        "Load slurm.conf or scontrol show partition",
+        "the nodes of {partitions:,} partition{partitions||s} are inferred from where their jobs ran. Load "
+        "slurm.conf or scontrol show partition",
         partitions=partitions,
     )
 
@@ -178,8 +178,8 @@ def _counted_twice(tasks: int) -> Note | None:
     if not tasks:
         return None
     return note(
-        "{tasks:,} array task{tasks||s} {tasks|is|are} counted twice: one source names them by JobID (12_3), "
-        "another one by JobIDRaw (15). Leave one of the two out",
+        "{tasks:,} array task{tasks||s} {tasks|is|are} counted twice: one source uses JobID (12_3), another "
+        "JobIDRaw (15). Leave one of the two out",
         tasks=tasks,
     )
 
@@ -188,8 +188,8 @@ def _clock_changed(attempts: int) -> Note | None:
     if not attempts:
         return None
     return note(
-        "{attempts:,} attempt{attempts||s} {attempts|spans|span} a change of the clock. The log's times carry "
-        "no zone, so waits and run times are differences of its wall clock, as in the published analyses: an hour off "
-        "if it was changed",
+        "{attempts:,} attempt{attempts||s} {attempts|spans|span} a daylight-saving change. The log's times have no "
+        "zone, so waits and run times are differences of wall-clock times, as in the published analyses: off by an "
+        "hour if the clock was changed",
         attempts=attempts,
     )

@@ -38,7 +38,7 @@ def check(query: Query, stores: Sequence[Path] = ()) -> list[str]:
     for column in query.columns:
         suffix = _SUFFIXES.get(column.unit)
         if suffix and f"_{suffix}" not in f"_{column.name}":
-            found.append(f"column {column.name}: is in {column.unit}, which its name does not say: _{suffix}")
+            found.append(f"column {column.name}: is in {column.unit}, but its name does not end in _{suffix}")
     with tempfile.TemporaryDirectory() as folder:
         empty = Path(folder) / "empty.duckdb"
         with Store(empty, write=True) as store:
@@ -64,7 +64,7 @@ def _of_store(query: Query, path: Path) -> list[str]:
                 f"its header names the columns {', '.join(names)}, its rows have {', '.join(runs[0].frame.columns)}"
             )
         if "{" in runs[0].population:
-            found.append("its population keeps a brace")
+            found.append("its population has an unfilled brace")
         if not runs[0].frame.equals(runs[1].frame):
             found.append(f"other rows, or in another order, with {_THREADS[1]} threads than with {_THREADS[0]}")
     return found

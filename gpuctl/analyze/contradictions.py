@@ -32,9 +32,9 @@ def contradictions(store: Store, bases: SharedTables) -> list[tuple[float, Note]
     if whole is not None and whole["gpus"] is not None and whole["held"] > whole["gpus"] + 1e-6:
         excess = 1 - whole["gpus"] / whole["held"]
         text = note(
-            "{held:,} GPU{held| was|s were} held at once, of {gpus:,} that the known nodes have (at {at} UTC): "
-            "nodes are missing from the list, or the log's sizes or times are wrong. Shares of the cluster's "
-            "GPUs that would be above 100 % are left out",
+            "{held:,} GPU{held| was|s were} held at once, but the known nodes have {gpus:,} (at {at} UTC): nodes "
+            "are missing from the list, or sizes or times in the log are wrong. Shares of the cluster's GPUs above "
+            "100 % are left out",
             **_numbers(whole),
         )
         found.append((excess, text))
@@ -54,8 +54,9 @@ def contradictions(store: Store, bases: SharedTables) -> list[tuple[float, Note]
     [gpus] = store.frame("FROM base_gpus_not_stated").to_dicts()
     if gpus["unknown"]:
         text = note(
-            "accounting does not track GPUs here: no record has gres/gpu, though the cluster has GPUs. Those of "
-            "{unknown:,} attempt{unknown||s} are unknown, not 0. Set AccountingStorageTRES=gres/gpu; for the past, "
+            "accounting does not track GPUs here: no record has gres/gpu, although the cluster has GPUs. The GPUs "
+            "of {unknown:,} attempt{unknown||s} are unknown, not 0."
+            " Set AccountingStorageTRES=gres/gpu; for the past, "
             "load scontrol show job -d or squeue --json",
             unknown=gpus["unknown"],
         )

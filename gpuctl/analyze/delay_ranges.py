@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 _NAMED = 5
 UNEXPLAINED = 0.05
-"""Where a larger share of a queue's waiting is unexplained by stated quotas, there may be other limits, too."""
+"""If stated quotas leave a larger share of a queue's waiting unexplained, other limits may exist."""
 _FREE = CAUSES.index("scheduler")
 _ODD_S = 60.0
-"""A wait of this long with suitable GPUs free may have had another cause, however few of them there are."""
+"""A wait at least this long with suitable GPUs free may have had another cause, however few such waits there are."""
 _PERHAPS_LIMITED = (
     "WITH named AS ("
     "SELECT a.number, a.\"user\", a.queue, a.source_reason, coalesce(r.category = 'quota', false) AS limited "
@@ -347,7 +347,8 @@ def _warnings(quotas: pl.DataFrame, broken: Iterable[int]) -> tuple[Note, ...]:
     return (
         note(
             "starts in the log exceed the quotas of {count:,} queue{count||s} ({queues}{more}), so these quotas did "
-            "not hold all the time, and fair share may be any share of the waiting there. Check --quotas and "
+            "not apply all the time, and the share of fair share there is unknown."
+            " Check --quotas and "
             "--borrow-below",
             count=len(names),
             queues=listed("queue", names, _NAMED),

@@ -326,15 +326,14 @@ def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:
     if inferred:
         warnings.append(
             note(
-                "the quotas of {inferred:,} queue{inferred||s} are inferred from what explains the waits and starts "
-                "best, which is a "
-                "guess (docs/reference/analyses/delays.md). Give them with --quotas",
+                "the quotas of {inferred:,} queue{inferred||s} are inferred, as the best explanation of waits and "
+                "starts: a guess (docs/reference/analyses/delays.md). Give them with --quotas",
                 inferred=int(inferred),
             )
         )
     if strangers:
         warnings.append(
-            note("--quotas names queues that the trace does not have: {queues}", queues=_some("queue", strangers))
+            note("--quotas names queues that are not in the trace: {queues}", queues=_some("queue", strangers))
         )
     return warnings
 
@@ -353,9 +352,9 @@ def _unexplained_warning(found: delays.Delays) -> list[Note]:
         return []
     return [
         note(
-            "no known limit, capacity or fragmentation explains {left:.0%} of the waiting time: limits may not be "
-            "loaded, or the scheduler was slow. Give quotas with "
-            "--quotas; docs/how-to/sources.md lists other sources of limits",
+            "no known limit, capacity or fragmentation explains {left:.0%} of the waiting time: limits may be "
+            "missing from the store, or the scheduler was slow. Give quotas with --quotas; docs/how-to/sources.md "
+            "lists other sources of limits",
             left=left,
         )
     ]
@@ -373,17 +372,17 @@ def _limits_warning(store: Store, *, partitions: bool) -> list[Note]:
     if not named:
         return [
             note(
-                "the logs name no reason why an attempt waited, and no limits are loaded, so {waits:,} wait{waits||s} "
-                "may have been for a limit: put sacctmgr -P show assoc > sacctmgr_assoc.txt and sacctmgr -P show qos > "
-                "sacctmgr_qos.txt beside the logs, and export sacct's column Reason if it is not in them",
+                "the logs have no reasons for waits, and no limits are loaded, so {waits:,} wait{waits||s} may have "
+                "been for a limit: save sacctmgr -P show assoc > sacctmgr_assoc.txt and sacctmgr -P show qos > "
+                "sacctmgr_qos.txt next to the logs, and export sacct's column Reason if it is missing",
                 waits=waits,
             )
         ]
     return [
         note(
-            "{named:,} attempt{named||s} waited for a limit, as Slurm says, and no limits are loaded: put sacctmgr -P "
-            "show assoc "
-            "> sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt beside the logs",
+            "{named:,} attempt{named||s} waited for a limit according to Slurm, but no limits are loaded: save "
+            "sacctmgr -P show assoc > sacctmgr_assoc.txt and sacctmgr -P show qos > sacctmgr_qos.txt next to the "
+            "logs",
             named=named,
         )
     ]
@@ -440,15 +439,14 @@ def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:
     if count == 1:
         return [
             note(
-                "the rack is a guess (nodes that share gangs); fragmentation and locality rest on it. Give racks "
+                "the rack is a guess (nodes that share gangs); fragmentation and locality depend on it. Give racks "
                 "with --racks"
             )
         ]
     return [
         note(
             "the {count:,} rack{count||s} {count|is|are} guesses (nodes that share gangs); fragmentation and "
-            "locality rest on them. Give "
-            "them with --racks",
+            "locality depend on them. Give them with --racks",
             count=count,
         )
     ]

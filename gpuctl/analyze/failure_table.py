@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 SLICE = 20_000
-"""So many attempts are classified at a time, so that the lines of no more than these are in memory."""
+"""Attempts classified at a time, which bounds the lines in memory."""
 _BEHIND = 1_000_000_000
-"""Added to the line numbers of the scheduler's words, which are looked at after what the logs say."""
+"""Added to the line numbers of the scheduler's reasons, which rank after the lines of logs."""
 
 _NEW: dict[str, pl.DataType] = {
     "reason": pl.String(),

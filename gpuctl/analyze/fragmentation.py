@@ -37,7 +37,7 @@ _EDGES = """
     WHERE edge < end_ts
 """
 _FEW = 4_000
-"""Instants that Python sweeps in the time in which compiled code is loaded; compiling takes ten times as long."""
+"""Instants that Python sweeps while compiled code is being loaded; compiling takes ten times as long."""
 
 
 @dataclass(frozen=True)

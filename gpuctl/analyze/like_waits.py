@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 LEAST_DAYS = 3
-"""With fewer days that have waits on both sides there is no interval."""
+"""Minimum days with waits on both sides for an interval."""
 _SQL = """
     SELECT queue, size_bucket, floor(epoch(queued_ts) / 86400)::BIGINT AS day, count(*) AS n, sum(wait_s)::DOUBLE AS s
     FROM base_attempts

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from gpuctl.analyze.occupancy import Bools, Floats, Ints, Nodes
 
 CUTS_S = (0.0, 60.0, 300.0, 900.0, 1800.0, 3600.0, 7200.0, 14400.0, 28800.0, 57600.0, 115200.0, np.inf)
-"""Seconds of waiting: guesses at how long gangs are held to one rack."""
+"""Guesses at how long gangs are restricted to one rack, in seconds of waiting."""
 SURELY = 0.02
-"""A rule holds until this share of those that break it have: a few are odd for reasons of their own."""
+"""A rule is valid until this share of its exceptions has occurred: a few are odd for other reasons."""
 LARGEST_GANG = 32
-"""Gangs on more nodes say little about racks and cost the square of their nodes."""
+"""Maximum nodes of a gang used to infer racks: larger ones add little and cost the square of their nodes."""
 
 
 def infer_racks(gangs: Iterable[Sequence[str]]) -> dict[str, str]:

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
 GROUP = "gpuctl.analyses"
 SITE_NOTES = ("quota_note", "rack_note", "borrow_note")
 SAYS = ("cluster", "telemetry_note", "idle_below", "charge_by", "charge_zone", *SITE_NOTES)
-"""What a population may say beside the numbers of ``queries/base/population.sql``."""
+"""Placeholders of populations in addition to the numbers of ``queries/base/population.sql``."""
 
 _ENDING = ".sql"
 _LARGEST = 1_000_000
-_HINT = "docs/how-to/add-an-analysis.md says what a file of SQL must contain"
+_HINT = "docs/how-to/add-an-analysis.md describes what a SQL file must contain"
 _log = logging.getLogger(__name__)
 
 
@@ -140,9 +140,9 @@ def _checked(name: str, text: str, origin: str) -> Query:
     found = replace(read(name, text), origin=origin)
     strange = fields(found.population) - {*SAYS, *numbers("population")}
     if strange:
-        raise ValueError(f"population: there is not a number {{{min(strange)}}}")
+        raise ValueError(f"population: the number does not exist: {{{min(strange)}}}")
     if found.needs and found.needs.replace(" ", "_") not in numbers("counts"):
-        raise ValueError(f"needs: {found.needs!r} is nothing that gpuctl looks for")
+        raise ValueError(f"needs: {found.needs!r} is not a kind of data that gpuctl knows")
     if found.parameters - {"cluster"}:
         raise ValueError(f"there is no parameter ${min(found.parameters - {'cluster'})}; there is $cluster")
     if found.reference:

@@ -38,8 +38,9 @@ def warnings(store: Store) -> list[Note]:
         return []
     return [
         note(
-            "the logs do not state which type of GPU {waits:,} attempt{waits||s} that waited asked for, so each may "
-            "have waited for the type that it was given or for any: export sacct's columns ReqTRES and Constraints, "
+            "the logs do not state which GPU type {waits:,} waiting attempt{waits||s} requested, so each may have "
+            "waited for the type that it got or for any:"
+            " export sacct's columns ReqTRES and Constraints, "
             "and name the types in AccountingStorageTRES",
             waits=int(waits),
         )

@@ -10,9 +10,7 @@ if TYPE_CHECKING:
     from gpuctl.queries.catalogue import Query
 
 _GANG = re.compile(r"(?<![_\w])([Gg])ang(s)?\b('s)?(?!_)")
-PODS = (
-    "a row of jobs is a {unit}: the trace does not say which of them belong together, so sizes are those of one {unit}"
-)
+PODS = "a row of jobs is a {unit}: the trace does not record which of them belong together, so sizes are of one {unit}"
 
 
 def of_units(asked: Query, unit: str) -> Query:

@@ -142,8 +142,8 @@ def _with_needed(names: Sequence[str], known: Mapping[str, Query]) -> list[str]:
     return list(ordered)
 
 
-ABOUT_ALL = literal("Of the whole cluster: the filter chooses none of these rows.")
-PARTLY_ALL = literal("What is of the cluster (its GPUs, its times, how many were allocated) is of all jobs.")
+ABOUT_ALL = literal("Covers the whole cluster: filters do not apply to these rows.")
+PARTLY_ALL = literal("Figures of the cluster (its GPUs, its times, the share allocated) cover all jobs.")
 
 
 def _numbers(asked: Query, bases: SharedTables, called: Note, options: Options) -> dict[str, Note]:

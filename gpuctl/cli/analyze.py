@@ -79,8 +79,7 @@ def analyze(
         typer.Option(
             "--db",
             metavar="FILE",
-            help="Trace store to keep what is read from PATHs; without PATHs, the store to analyze. Default: a "
-            "temporary store.",
+            help="Trace store for the logs of PATHs; without PATHs, the store to analyze. Default: a temporary store.",
         ),
     ] = None,
     cluster: ClusterOption = None,
@@ -91,13 +90,13 @@ def analyze(
     site: Site,
     filters: Filters,
     definition: Annotated[
-        Definition, typer.Option(help="Definition of waits and run times: gpuctl's, or that of the published notebook.")
+        Definition, typer.Option(help="Definition of waits and run times: gpuctl's or the published notebook's.")
     ] = Definition.GPUCTL,
     duration: Annotated[
         Duration | None,
         typer.Option(
             help="A job's duration: last end - first start, sum of its attempts, or its last attempt. "
-            "Default: span, or sum where the source has nothing else."
+            "Default: span, or sum if the source has only sums."
         ),
     ] = None,
     by: Annotated[
@@ -118,7 +117,7 @@ def analyze(
         ),
     ] = 5.0,
     reference: Annotated[
-        str | None, typer.Option(metavar="NAME", help=f"Print published values beside ours: {', '.join(REFERENCES)}.")
+        str | None, typer.Option(metavar="NAME", help=f"Compare with published values: {', '.join(REFERENCES)}.")
     ] = None,
     section: Annotated[
         list[str] | None,
@@ -134,11 +133,11 @@ def analyze(
     html: HtmlOption = None,
     keep_as: KeepOption = None,
 ) -> None:
-    """Say how busy the cluster was, how long jobs waited and why, and how well they used their GPUs.
+    """Report how busy the cluster was, how long jobs waited and why, and how well they used their GPUs.
 
-    A terminal gets one screen; --section, --table and --all print tables. Files and pipes get tables.
-    --json has those that a screen or page shows; with --all also those with a row for each job.
-    gpuctl analyses lists the tables; --table FILE.sql runs an analysis of your own (docs/how-to/add-an-analysis.md).
+    On a terminal, print one screen; --section, --table and --all print tables. Files and pipes get tables. --json
+    contains the tables of a screen or page; with --all, also tables with one row per job. gpuctl analyses lists the
+    tables; --table FILE.sql runs your own analysis (docs/how-to/add-an-analysis.md).
     """
     given = settings(context)
     shape, output = shown.shape(given), shown.output

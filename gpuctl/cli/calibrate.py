@@ -40,11 +40,11 @@ def calibrate(
     ] = None,
     policy: Annotated[
         str,
-        typer.Option(metavar="NAME", autocompletion=complete.policies, help="The policy whose rules are looked for."),
+        typer.Option(metavar="NAME", autocompletion=complete.policies, help="Policy to calibrate."),
     ],
     param: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME=VALUE", help="A parameter that is known and is not looked for; repeatable."),
+        typer.Option(metavar="NAME=VALUE", help="Parameter with a known value, not to be fitted; repeatable."),
     ] = None,
     slurm_conf: Annotated[
         list[Path] | None,
@@ -56,7 +56,7 @@ def calibrate(
     ] = None,
     quotas: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus. Default: quotas are looked for, too."),
+        typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus. Default: fit the quotas too."),
     ] = None,
     racks: Annotated[Path | None, typer.Option(metavar="FILE", help="CSV with columns node,rack.")] = None,
     nodes: Annotated[
@@ -69,16 +69,20 @@ def calibrate(
     window: WindowOption = None,
     resources: ResourcesOption = "gpu",
     fitted: Annotated[
-        float, typer.Option("--fit", metavar="F", help="Share of the jobs to fit to; the others say how near it is.")
+        float,
+        typer.Option("--fit", metavar="F", help="Share of the jobs used for fitting; the others measure the accuracy."),
     ] = 0.6,
-    trials: Annotated[int, typer.Option(metavar="N", min=1, help="The most replays to try.")] = 1000,
+    trials: Annotated[int, typer.Option(metavar="N", min=1, help="Maximum number of replays.")] = 1000,
     save: Annotated[
-        Path | None, typer.Option("--save", metavar="FILE.toml", help="Write the rules for gpuctl replay --calibrated.")
+        Path | None,
+        typer.Option(
+            "--save", metavar="FILE.toml", help="Write the rules to this file, for gpuctl replay --calibrated."
+        ),
     ] = None,
     shown: TableOptions,
     html: HtmlOption = None,
 ) -> None:
-    """Find a policy's parameters, and quotas, with which a replay starts jobs as the trace did, and say how near."""
+    """Find policy parameters and quotas with which a replay starts jobs as in the trace, and report how closely."""
     given = settings(context)
     shape = shown.shape(given)
     from gpuctl.calibrate import tables

@@ -32,15 +32,16 @@ def classify(
     ] = None,
     *,
     together: Annotated[
-        bool, typer.Option("--together", help="The files are of one attempt (stdout and stderr, one a rank).")
+        bool,
+        typer.Option("--together", help="Treat all files as logs of one attempt (stdout and stderr, one per rank)."),
     ] = False,
     learned: LearnedOption = True,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """Say why the programs that wrote these logs failed: reason, category, confidence, and the line that shows it.
+    """Explain why the programs that wrote these logs failed: reason, category, confidence, and the line of evidence.
 
-    Without an exit code, a log whose errors the program survived is not called a failure; where its last error may have
-    been survived, too, failed is "perhaps" (null in JSON).
+    Without an exit code, a log is not a failure if the program survived its errors; if it may also have survived
+    the last one, failed is "perhaps" (null in JSON).
     """
     from gpuctl.ingest.joboutput.verdicts import judge, templates
     from gpuctl.ingest.read.files import NotRead

@@ -42,7 +42,7 @@ def convert(
     paths: TracesArgument = None,
     to: Annotated[To, typer.Option("--to", help="The format; jobs-csv is what gpuctl replay reads.")] = To.JOBS_CSV,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Where it goes; needed.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file; required.")
     ] = None,
     nodes: Annotated[
         int | None,
@@ -53,10 +53,10 @@ def convert(
     unit: UnitOption = None,
     logs: LogReading,
 ) -> None:
-    """Write the jobs of a trace as other tools read them, or the load of services as gpuctl replay does.
+    """Write the jobs of a trace in the formats of other tools, or the load of services in the format of gpuctl replay.
 
-    What the format cannot say is lost, and what a job lacks that the format needs leaves it out; both are counted.
-    With no row left, nothing is written.
+    Data that the format cannot hold is lost, and jobs without a value that the format requires are left out; both are
+    counted. If no row is left, nothing is written.
     """
     from gpuctl.core.errors import ExitCode, UsageError
     from gpuctl.core.file_io import write_atomically

@@ -32,9 +32,9 @@ def doctor(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Check the installation, the node, a trace store and saved models; say what is wrong and what to do.
+    """Check the installation, the node, a trace store and saved models; report problems and how to fix them.
 
-    Exits with 1 where a check fails; warnings do not change the exit code.
+    Exits with code 1 if a check fails; warnings do not change the exit code.
     """
     options = settings(context)
     shape = answer.shape(options, table)

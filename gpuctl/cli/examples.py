@@ -11,21 +11,21 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     "analyze": (
-        ("Who wastes most GPU-hours?", "gpuctl analyze site.duckdb --table users"),
+        ("Who wastes the most GPU-hours?", "gpuctl analyze site.duckdb --table users"),
         ("Which jobs leave their GPUs idle?", "gpuctl analyze site.duckdb --table idle_jobs --idle-below 5"),
         (
             "What is the GPU utilization of each user, day by day?",
             "gpuctl analyze site.duckdb --table activity_by_user --by day",
         ),
         (
-            "Were GPUs free that no waiting job could use (fragmentation over time)?",
+            "How many free GPUs could no waiting job use (fragmentation over time)?",
             "gpuctl analyze site.duckdb --table fragmentation",
         ),
         ("What do the jobs of each queue wait for?", "gpuctl analyze site.duckdb --table delay_by_queue"),
         ("Which nodes are bad?", "gpuctl analyze site.duckdb --table failure_nodes"),
-        ("Which failures burn most GPU time?", "gpuctl analyze site.duckdb --table failure_reasons"),
+        ("Which failures cost the most GPU time?", "gpuctl analyze site.duckdb --table failure_reasons"),
         (
-            "How did one queue's large jobs fare in November?",
+            "How did a queue's large jobs perform in November?",
             "gpuctl analyze site.duckdb --queue gpu --gpus 8.. --since 2026-11-01 \\\n    --until 2026-12-01 --all",
         ),
         ("Every table as CSV, for pandas or a spreadsheet", "gpuctl analyze site.duckdb --csv tables"),
@@ -39,7 +39,7 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl report site.duckdb --since 2026-11-01 --baseline october.json",
         ),
         (
-            "Fail in a CI where waits are too long",
+            "Fail in CI if waits are too long",
             "gpuctl report site.duckdb --fail-if 'queueing.p95_wait_h > 4' \\\n    --junit checks.xml",
         ),
         ("A page without names, for a colleague", "gpuctl report site.duckdb --anonymise --html public.html"),
@@ -60,11 +60,11 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl replay site.duckdb --policy fifo-skip,fair,srtf",
         ),
         (
-            "What would two more nodes bring?",
+            "What would two more nodes change?",
             "gpuctl replay site.duckdb --policy fifo-skip --add-nodes 0,2",
         ),
         (
-            "What would another bf_window than that of slurm.conf bring?",
+            "What would a bf_window other than in slurm.conf change?",
             "gpuctl replay site.duckdb --slurm-conf slurm.conf \\\n"
             "    --policy slurm,far=slurm --param far.bf_window=4320",
         ),
@@ -74,11 +74,11 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "    --seed 1..10 --html sweep.html",
         ),
         (
-            "Ten seeds on four processors, one row a replay",
+            "Ten seeds on four processors, one row per replay",
             "gpuctl replay site.duckdb --policy fifo-skip,fair --seed 1..10 --jobs 4 \\\n    --parquet runs",
         ),
         (
-            "How far is a replay from what happened?",
+            "How far is a replay from the recorded history?",
             "gpuctl replay site.duckdb --policy philly --against recorded",
         ),
     ),
@@ -98,13 +98,13 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
             "gpuctl predict wait site.duckdb --model waits --gpus 8 --limit 24h",
         ),
         (
-            "And each of mine? (mine.csv: job_id,user,queue,gpus,time_limit_s)",
+            "How long will each of my jobs wait? (mine.csv: job_id,user,queue,gpus,time_limit_s)",
             "gpuctl predict wait site.duckdb --model waits --jobs mine.csv",
         ),
     ),
     "fit": (
         ("A model of last year's jobs", "gpuctl fit site.duckdb -o model"),
-        ("One that may be published", "gpuctl fit site.duckdb --anonymous -o model"),
+        ("A model that may be published", "gpuctl fit site.duckdb --anonymous -o model"),
     ),
     "convert": (
         ("The jobs of a log for Batsim", "gpuctl convert site.duckdb --to batsim -o workload.json"),
@@ -112,7 +112,7 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "synth": (
         (
-            "Ten thousand such jobs at 90 % load, and their waits",
+            "Ten thousand generated jobs at 90 % load, and their waits",
             "gpuctl synth model --jobs 10000 --load 0.9 -o jobs.csv\n"
             "gpuctl replay jobs.csv --cluster pool:512 --policy fifo,fifo-skip",
         ),
@@ -123,7 +123,7 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "chain evaluate": (
         (
-            "When should the successor of a 24-hour job be submitted? (reactive: when that ends)",
+            "When should the successor of a 24-hour job be submitted? (reactive: when the job ends)",
             "gpuctl chain evaluate site.duckdb --nodes 16 --limit 24h --split 2026-03-16 \\\n"
             "    --policy reactive,avg,plan",
         ),
@@ -135,7 +135,7 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "deferrable simulate": (
         (
-            "How much deferrable work fits in there, and what does it wait?",
+            "How much deferrable work fits, and how long does it wait?",
             "gpuctl deferrable convert site.duckdb -o slots\ngpuctl deferrable simulate slots",
         ),
     ),
@@ -147,13 +147,13 @@ EXAMPLES: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     ),
     "accel simulate": (
         (
-            "Which rule keeps most deadlines of a thousand requests in bursts?",
+            "Which rule meets the most deadlines for a thousand requests in bursts?",
             "gpuctl accel generate --n 1000 --load 0.8 --burst -o requests.csv\n"
             "gpuctl accel simulate requests.csv --policy fcfs-eft,edf-eft+h,sjf-eft,mix-eft",
         ),
     ),
     "ingest": (
-        ("Read logs once, and ask the store from then on", "gpuctl ingest logs --db site.duckdb"),
+        ("Read logs once, then query the store", "gpuctl ingest logs --db site.duckdb"),
         (
             "The same from a live Slurm, without files",
             "gpuctl ingest --from sacct --since 2026-11-01 --db site.duckdb",

@@ -48,12 +48,12 @@ def explain(
         typer.Option(
             "--db",
             metavar="FILE",
-            help="Trace store to keep what is read from PATHs; without PATHs, the store to search.",
+            help="Trace store for the logs of PATHs; without PATHs, the store to search.",
         ),
     ] = None,
     cluster: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Cluster of the store; needed if several have such a job."),
+        typer.Option(metavar="NAME", help="Cluster of the store; needed if several have a job with this id."),
     ] = None,
     timezone: TimezoneOption = None,
     log_format: LogFormatOption = None,
@@ -63,13 +63,13 @@ def explain(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="Directory that gpuctl replay --decisions wrote to. Default: beside the store.",
+            help="Directory written by gpuctl replay --decisions. Default: next to the store.",
         ),
     ] = None,
     as_json: JsonOption = False,
     html: HtmlOption = None,
 ) -> None:
-    """Say why a job waited, where it ran, how it used its GPUs, and why it failed, with the evidence."""
+    """Explain why a job waited, where it ran, how it used its GPUs, and why it failed, with the evidence."""
     given = settings(context)
     from dataclasses import replace
 

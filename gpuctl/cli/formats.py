@@ -30,12 +30,12 @@ def formats(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Read this file of the format, intact and damaged, and list violations of the rules for formats.",
+            help="Read this file of the format, intact and with damage, and list violations of the rules for formats.",
         ),
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List the log formats that gpuctl reads, where each is from, and how their files are usually called."""
+    """List the log formats that gpuctl reads, their sources, and their usual file names."""
     options = settings(context)
     as_json = as_json or options.json
     if check is not None:

@@ -71,7 +71,7 @@ def ingest(
     columns_map: MapOption = None,
     unit: UnitOption = None,
     save_map: Annotated[
-        Path | None, typer.Option("--save-map", metavar="FILE", help="Keep --map and --unit in this TOML file.")
+        Path | None, typer.Option("--save-map", metavar="FILE", help="Save --map and --unit to this TOML file.")
     ] = None,
     swf_unit: SwfUnitOption = None,
     gpus_per_node: GpusPerNodeOption = None,
@@ -79,20 +79,20 @@ def ingest(
         str | None,
         typer.Option(
             metavar="DIR",
-            help="Keep telemetry in this directory as Parquet, by cluster and day, not in the store. "
-            "If the lake was moved: where it is now.",
+            help="Store telemetry in this directory as Parquet, by cluster and day, instead of in the store. If the "
+            "lake was moved: its new location.",
         ),
     ] = None,
     engine: Annotated[
         str,
         typer.Option(
             metavar="WHERE",
-            help="Where files are read: local, dask://HOST:PORT (side by side on workers of Dask that see "
-            "the logs and the store's directory) or slurm (workers of Dask in jobs that it submits).",
+            help="Where files are read: local, dask://HOST:PORT (in parallel on Dask workers that see the logs and "
+            "the store's directory) or slurm (Dask workers in submitted jobs).",
         ),
     ] = "local",
     source: Annotated[
-        Scheduler | None, typer.Option("--from", help="Ask a live scheduler instead of reading files.")
+        Scheduler | None, typer.Option("--from", help="Query a live scheduler instead of reading files.")
     ] = None,
     since: Annotated[
         datetime | None,
@@ -114,7 +114,7 @@ def ingest(
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="With --from: seconds allowed for each answer. Default: 600, and 60 without a byte.",
+            help="With --from: time limit per query in seconds. Default: 600, and 60 without a byte.",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be loaded; write nothing.")] = False,
@@ -123,11 +123,11 @@ def ingest(
     ] = False,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """Read cluster logs into a trace store. Files that are in it already are left alone.
+    """Read cluster logs into a trace store. Files already loaded are skipped.
 
-    With --db and no PATH, the store is only brought up to this version of gpuctl. With --from sacct --since DATE,
-    Slurm's accounting is asked day by day; with --from yarn --url URL, a ResourceManager. What they say is kept in a
-    folder beside the store.
+    With --db and no PATH, only upgrade the store to this version of gpuctl. --from sacct --since DATE queries Slurm's
+    accounting day by day, --from yarn --url URL a ResourceManager; their answers are saved in a folder next to the
+    store.
     """
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.core.given_gpus import read_gpus_per_node

@@ -47,7 +47,7 @@ def keeping_place(name: str | None, paths: Sequence[Path], db: Path | None) -> P
     place = db or stores[0]
     check_places({"--keep": place}, {})
     if place.exists() and not is_store(place):
-        raise UsageError(f"--keep: {place} is not a trace store", hint="name another file with --db")
+        raise UsageError(f"--keep: {place} is not a trace store", hint="give another file with --db")
     if place.exists() and not os.access(place, os.W_OK):
         raise UsageError(f"--keep: {place} cannot be written to", hint="name another store with --db")
     return place

@@ -57,14 +57,17 @@ def lessons(
     ] = None,
     overhead: Annotated[
         str,
-        typer.Option(metavar="MODEL", help="What a preemption or migration costs, as for replay; pickyman: by epoch, "
-                     "checkpoint and storage."),
+        typer.Option(
+            metavar="MODEL",
+            help="Cost of a preemption or migration, as for replay; pickyman: by epoch, checkpoint and storage.",
+        ),
     ] = "pickyman",
     jobs: Annotated[
-        int | None, typer.Option("--jobs", metavar="N", min=1, help="Replays at a time. Default: one a processor.")
+        int | None,
+        typer.Option("--jobs", metavar="N", min=1, help="Replays to run in parallel. Default: one per processor."),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Print the study's values beside ours: atc19.")
+        str | None, typer.Option(metavar="NAME", help="Compare with the study's published values: atc19.")
     ] = None,
     shown: TableOptions,
     csv: CsvOption = None,
@@ -72,7 +75,7 @@ def lessons(
     html: HtmlOption = None,
     keep_as: KeepOption = None,
 ) -> None:  # fmt: skip
-    """Say what the lessons of the Philly study would have saved on this trace, in GPU-hours and in waiting."""
+    """Estimate what the lessons of the Philly study would have saved on this trace, in GPU-hours and in waits."""
     given = settings(context)
     shape, output = shown.shape(given), shown.output
     _check(lesson or [], reference)

@@ -111,11 +111,13 @@ def global_options(
     json: Annotated[bool, typer.Option("--json", help="Print results as JSON.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print results and errors only.")] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show a traceback with an internal error.")] = False,
-    no_color: Annotated[bool, typer.Option("--no-color", help="Print without colours (so does NO_COLOR).")] = False,
+    no_color: Annotated[
+        bool, typer.Option("--no-color", help="Print without colours; NO_COLOR does the same.")
+    ] = False,
     spreadsheet: Annotated[
         bool,
         typer.Option(
-            "--spreadsheet", help="In CSV and TSV, put ' before text that a spreadsheet would run as a formula."
+            "--spreadsheet", help="In CSV and TSV, put ' before text that a spreadsheet would treat as a formula."
         ),
     ] = False,
 ) -> None:

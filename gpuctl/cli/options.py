@@ -58,8 +58,8 @@ StampTimezoneOption = Annotated[
     typer.Option(metavar="ZONE", callback=_zone, help="Time zone of timestamps without one, e.g. Europe/Berlin."),
 ]
 LOG_FORMAT_HELP = (
-    "What the files are that are named one by one, whatever they look like (gpuctl formats lists the names); in "
-    "directories, where several formats would fit. FILE.py:NAME is a format of your own."
+    "Format of the files given explicitly, overriding detection; in directories, decides between formats that both "
+    "fit. gpuctl formats lists the names; FILE.py:NAME is your own format."
 )
 LogFormatOption = Annotated[str | None, typer.Option("--log-format", metavar="NAME", help=LOG_FORMAT_HELP)]
 ColumnsOption = Annotated[
@@ -71,9 +71,7 @@ LogColumnsOption = Annotated[
 ]
 DelimiterOption = Annotated[
     str | None,
-    typer.Option(
-        metavar="TEXT", help="With --columns: what stands between columns, e.g. '~' or '\\t'. Default: found."
-    ),
+    typer.Option(metavar="TEXT", help="With --columns: column separator, e.g. '~' or '\\t'. Default: detected."),
 ]
 CumulativeOption = Annotated[
     bool, typer.Option("--cumulative", help="The bytes of a CSV job_id,t,bytes are counters, not differences.")
@@ -83,18 +81,18 @@ JobLogsOption = Annotated[
     typer.Option(
         "--job-logs",
         metavar="PATTERN",
-        help="Where below a PATH the jobs' own output is: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; repeatable.",
+        help="Location of the jobs' own output below a PATH: '{job}/{attempt}/{stream}', 'logs/%x-%j.out'; repeatable.",
     ),
 ]
 SignaturesOption = Annotated[
     list[Path] | None,
-    typer.Option("--signatures", metavar="FILE", help="Your own signatures to look for in it; repeatable."),
+    typer.Option("--signatures", metavar="FILE", help="File of your own failure signatures; repeatable."),
 ]
 LearnedOption = Annotated[
     bool,
     typer.Option(
         "--learned/--no-learned",
-        help="Let a model that learned from recorded failures read the last lines of a log that no signature explains.",
+        help="If no signature explains a log, classify its last lines with a model trained on recorded failures.",
     ),
 ]
 
@@ -103,17 +101,22 @@ MapOption = Annotated[
     typer.Option(
         "--map",
         metavar="THEIRS=OURS",
-        help="What a column of a CSV of jobs is, e.g. gpu_num=num_gpus; or a file of these (TOML); repeatable.",
+        help="Meaning of a column in a CSV of jobs, e.g. gpu_num=num_gpus; or a TOML file of such mappings; "
+        "repeatable.",
     ),
 ]
 UnitOption = Annotated[
     list[str] | None,
-    typer.Option("--unit", metavar="OURS=UNIT", help="In which unit, e.g. duration=min, mem_mb=gb; repeatable."),
+    typer.Option(
+        "--unit", metavar="OURS=UNIT", help="Unit of a mapped column, e.g. duration=min, mem_mb=gb; repeatable."
+    ),
 ]
 SwfUnitOption = Annotated[
     str | None,
     typer.Option(
-        "--swf-unit", metavar="UNIT", help="What a processor of SWF or Batsim is: core, gpu or node.  [default: core]"
+        "--swf-unit",
+        metavar="UNIT",
+        help="Meaning of a processor in SWF or Batsim: core, gpu or node.  [default: core]",
     ),
 ]
 GpusPerNodeOption = Annotated[
@@ -121,20 +124,22 @@ GpusPerNodeOption = Annotated[
     typer.Option(
         "--gpus-per-node",
         metavar="N|FILE",
-        help="GPUs of each node, or a CSV with columns node,gpus: jobs whose GPUs no source states hold all GPUs of "
-        "their nodes.",
+        help="GPUs of each node, or a CSV with columns node,gpus: jobs without a GPU count in any source then hold "
+        "all GPUs of their nodes.",
     ),
 ]
-IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="From one sample to the next.")]
+IntervalOption = Annotated[float, typer.Option(metavar="SECONDS", help="Time between samples.")]
 
 # how it is understood
 QuotasOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota; else inferred."),
+    typer.Option(
+        metavar="FILE", help="CSV with columns vc,quota_gpus: quota of each queue in GPUs. Default: inferred."
+    ),
 ]
 RacksOption = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="CSV with columns node,rack; else from the logs, else inferred."),
+    typer.Option(metavar="FILE", help="CSV with columns node,rack. Default: from the logs, else inferred."),
 ]
 BorrowBelowOption = Annotated[
     float | None,
@@ -142,7 +147,8 @@ BorrowBelowOption = Annotated[
         metavar="F",
         min=0.0,
         max=1.0,
-        help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never. Else inferred.",
+        help="A queue may exceed its quota while at most this share of all GPUs is in use; 0: never. Default: "
+        "inferred.",
     ),
 ]
 
@@ -150,8 +156,8 @@ EngineOption = Annotated[
     str,
     typer.Option(
         metavar="WHERE",
-        help="Where an experiment runs: local (the processors of this machine), dask://HOST:PORT (workers of Dask) or "
-        "slurm (workers of Dask in jobs that it submits).",
+        help="Where an experiment runs: local (the processors of this machine), dask://HOST:PORT (Dask workers) or "
+        "slurm (Dask workers in submitted jobs).",
     ),
 ]
 
@@ -169,44 +175,48 @@ TableOption = Annotated[
         metavar="NAME",
         parser=_table_name,
         autocompletion=complete.tables,
-        help="Print only this table, even a long one that is not printed otherwise; repeatable.",
+        help="Print only this table, even a long one omitted by default; repeatable.",
     ),
 ]
 FormatOption = Annotated[
-    OutputFormat | None, typer.Option("--format", help="table on a terminal and tsv into a pipe, unless given.")
+    OutputFormat | None, typer.Option("--format", help="Output format. Default: table on a terminal, tsv into a pipe.")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with the tables that a page shows.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Short for --format json, with the tables of an HTML page.")]
 PlainJsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-OutputOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Write there instead of to standard output.")]
+OutputOption = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="Write to this file instead of standard output.")
+]
 NotesOption = Annotated[
-    bool, typer.Option("--notes", help="Also print caveats, what each figure counts, and how it is defined.")
+    bool, typer.Option("--notes", help="Also print caveats, and the population and definition of each figure.")
 ]
 AllOption = Annotated[
     bool,
     typer.Option(
         "--all",
-        help="Print every table in place of the one screen; on a terminal, through a pager. With --json, also those "
-        "with a row for each job.",
+        help="Print every table instead of the summary screen; on a terminal, through a pager. With --json, include "
+        "tables with one row per job.",
     ),
 ]
 WindowOption = Annotated[
     str | None,
-    typer.Option(metavar="A..B", help="Only jobs submitted from A on and before B: seconds, or ISO dates."),
+    typer.Option(metavar="A..B", help="Only jobs submitted at or after A and before B: seconds, or ISO dates."),
 ]
 ResourcesOption = Annotated[
     str, typer.Option(metavar="A,B", help="Resources a job needs to start: gpu, or gpu with cpu, mem or both.")
 ]
 HtmlOption = Annotated[Path | None, typer.Option(metavar="FILE", help="Also write one self-contained HTML page.")]
 CsvOption = Annotated[Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.csv.")]
-LogsStoreOption = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store to keep the logs in.")]
+LogsStoreOption = Annotated[Path | None, typer.Option("--db", metavar="FILE", help="Trace store for the logs.")]
 TrainingFolderOption = Annotated[
     Path | None,
-    typer.Option(metavar="DIR", help="Folder to keep the training in; after a stop it goes on from there."),
+    typer.Option(metavar="DIR", help="Folder for training checkpoints; an interrupted training resumes from there."),
 ]
-JobSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same jobs.")]
-RuleDepthOption = Annotated[int, typer.Option(metavar="N", min=1, max=20, help="Conditions of a rule, at most.")]
-RuleRowsOption = Annotated[int, typer.Option(metavar="N", min=1, help="Rows of a rule, at least.")]
-RulesOption = Annotated[int, typer.Option(metavar="N", min=2, max=4096, help="Rules, at most.")]
+JobSeedOption = Annotated[int, typer.Option(metavar="S", min=0, help="Random seed; the same seed gives the same jobs.")]
+RuleDepthOption = Annotated[
+    int, typer.Option(metavar="N", min=1, max=20, help="Maximum number of conditions per rule.")
+]
+RuleRowsOption = Annotated[int, typer.Option(metavar="N", min=1, help="Minimum number of rows per rule.")]
+RulesOption = Annotated[int, typer.Option(metavar="N", min=2, max=4096, help="Maximum number of rules.")]
 ParquetOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Also write every table to DIR/<table>.parquet.")
 ]
@@ -215,8 +225,7 @@ KeepOption = Annotated[
     typer.Option(
         "--keep",
         metavar="NAME",
-        help="Also keep the result in the trace store that is worked on, or that --db names, under this name; one of "
-        "that name is replaced. gpuctl report shows it.",
+        help="Also save the result under this name in the store in use or in --db (overwrites), for gpuctl report.",
     ),
 ]
 
@@ -315,13 +324,15 @@ class Filters:
         ),
     ] = None
     gpus: Annotated[
-        str | None, typer.Option(metavar="A..B", help="Only jobs of this many GPUs: 4, 4..8, ..1 or 8.. .")
+        str | None, typer.Option(metavar="A..B", help="Only jobs with this many GPUs: 4, 4..8, ..1 or 8.. .")
     ] = None
     since: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="Only jobs submitted then or later: an ISO date or time on the log's clock."),
+        typer.Option(metavar="TIME", help="Only jobs submitted at or after this ISO date or time, on the log's clock."),
     ] = None
-    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs submitted before.")] = None
+    until: Annotated[str | None, typer.Option(metavar="TIME", help="Only jobs submitted before this date or time.")] = (
+        None
+    )
 
     def parsed(self) -> JobFilter:
         """The filter that they make.

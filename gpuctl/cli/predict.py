@@ -56,23 +56,23 @@ def runtime(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with the columns job_id,model,batch,samples,gpus,epochs; with --model job_id and any of user, "
-            "queue, name, gpus, time_limit_s, submit_time will do.",
+            help="CSV with the columns job_id,model,batch,samples,gpus,epochs; with --model, job_id and any of user, "
+            "queue, name, gpus, time_limit_s, submit_time suffice.",
         ),
     ] = None,
     job: Annotated[list[str] | None, typer.Option(metavar="NAME", help="Only this job; repeatable.")] = None,
     epochs: Annotated[
-        int | None, typer.Option(metavar="N", min=1, help="Epochs of jobs whose number of epochs is unknown.")
+        int | None, typer.Option(metavar="N", min=1, help="Number of epochs, for jobs without one.")
     ] = None,
     model: Annotated[
         Path | None,
         typer.Option(
-            metavar="DIR", help="Model saved by gpuctl train runtime, for jobs without profiles of their model."
+            metavar="DIR", help="Model saved by gpuctl train runtime, for jobs whose training model has no profiles."
         ),
     ] = None,
     db: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Trace store to keep the profiles in, and to take others from."),
+        typer.Option("--db", metavar="FILE", help="Trace store for the profiles, and source of earlier ones."),
     ] = None,
     cluster: ClusterOption = None,
     cumulative: CumulativeOption = False,
@@ -80,7 +80,7 @@ def runtime(
     answer: AnswerOptions,
     keep_as: KeepOption = None,
 ) -> None:
-    """Predict run times from a job's storage traffic, other jobs of its model, or history."""
+    """Predict run times from a job's storage traffic, from other jobs of its training model, or from history."""
     given = settings(context)
     shape = answer.shape(given, ["predictions"])
     from gpuctl.cli.profiles import RuntimeOptions, predict_runtime
@@ -119,7 +119,7 @@ def overhead(
         typer.Option(metavar="B", min=0.0, help="Checkpoint size in bytes. Default: 0.5 GB per GPU, at most 10 GB."),
     ] = None,
     first_bytes: Annotated[
-        float, typer.Option(metavar="B", min=0.0, help="Bytes that its first step waits for; all data if staged.")
+        float, typer.Option(metavar="B", min=0.0, help="Bytes to read before its first step; all data if staged.")
     ] = 0.0,
     gpus: Annotated[int, typer.Option(metavar="N", min=1, max=1_000_000, help="GPUs of the gang.")] = 1,
     bandwidth: Annotated[
@@ -175,7 +175,8 @@ def wait(
         list[Path] | None,
         typer.Argument(
             metavar="INPUT...",
-            help="Accounting up to now, or one trace store (.duckdb), for the state of the queue. Default: unknown.",
+            help="Accounting up to now, or one trace store (.duckdb), as the state of the queue. Default: unknown "
+            "state.",
         ),
     ] = None,
     jobs: Annotated[
@@ -194,38 +195,38 @@ def wait(
     user: Annotated[str | None, typer.Option(metavar="NAME", help="Its user.")] = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help="When it is submitted, on the log's clock. Default: the log's last instant."),
+        typer.Option(metavar="TIME", help="Time of its submission, on the log's clock. Default: the end of the log."),
     ] = None,
-    every: Annotated[bool, typer.Option("--all", help="All jobs that wait, from one set of simulations.")] = False,
+    every: Annotated[bool, typer.Option("--all", help="Forecast the whole queue from one set of simulations.")] = False,
     squeue: Annotated[
         str | None,
         typer.Option(
-            metavar="now|FILE", help="The queue of now: squeue is run, or FILE with squeue --json --all --array."
+            metavar="now|FILE", help="Current queue: now runs squeue; FILE is output of squeue --json --all --array."
         ),
     ] = None,
     sinfo: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="What sinfo --json printed with it. Default: sinfo is run with --squeue now."
+            metavar="FILE", help="Output of sinfo --json taken with it. Default: with --squeue now, run sinfo."
         ),
     ] = None,
     taken: Annotated[
         float | None,
-        typer.Option(metavar="SECONDS", help="When --squeue FILE was so, in seconds since 1970, if it does not say."),
+        typer.Option(metavar="SECONDS", help="Time of --squeue FILE in seconds since 1970, if the file lacks it."),
     ] = None,
     slurm_conf: Annotated[
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="With --all: the site's own rules, slurm.conf and what sacctmgr dump and show print, or a directory "
-            "of them; repeatable.",
+            help="With --all: the site's rules: slurm.conf and output of sacctmgr dump and show, or a directory of "
+            "them; repeatable.",
         ),
     ] = None,
     logs: LogReading,
     notes: NotesOption = False,
     answer: AnswerOptions,
 ) -> None:
-    """Forecast how long jobs will wait: quantiles of the time from when a job can first start to its start."""
+    """Forecast how long jobs will wait: quantiles of the time between eligibility and start."""
     given = settings(context)
     shape = answer.shape(given, ["predictions"])
     one = {"gpus": gpus, "nodes": nodes, "limit": limit, "queue": queue, "user": user, "at": at}
@@ -308,7 +309,7 @@ def predictors(
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List what gpuctl train runtime scores: the model, simple rules, and the predictors of installed packages."""
+    """List the predictors that gpuctl train runtime scores: the model, simple rules, installed packages."""
     from gpuctl.predictors.registry import find, origin
 
     options = settings(context)

@@ -35,9 +35,9 @@ def _profile() -> None:
 @profile.command()
 def record(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    pid: Annotated[int | None, typer.Option(metavar="PID", min=1, help="Count what this process reads.")] = None,
+    pid: Annotated[int | None, typer.Option(metavar="PID", min=1, help="Count bytes that this process reads.")] = None,
     iface: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Count what this interface receives, e.g. eth0.")
+        str | None, typer.Option(metavar="NAME", help="Count bytes that this interface receives, e.g. eth0.")
     ] = None,
     interval: IntervalOption = 1.0,
     duration: Annotated[
@@ -51,12 +51,11 @@ def record(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(metavar="NAME", help="Job name in the file. Default: pid-PID or the --iface NAME."),
     ] = None,
 ) -> None:
-    """Record bytes read over the network as CSV (job_id,t,bytes) until the process ends, --for is over, or Ctrl-C.
+    """Record bytes read over the network as CSV (job_id,t,bytes) until the process ends, --for expires, or Ctrl-C.
 
-    With --pid: bytes that its NFS mounts read from their servers; without NFS mounts, bytes that its network
-    namespace receives.
-    Every line is written at once, so nothing is lost when gpuctl is stopped or killed, or ends by Ctrl-C (exit
-    code 130).
+    With --pid: bytes that its NFS mounts read from their servers; without NFS mounts, bytes that its network namespace
+    receives. Every line is written at once, so nothing is lost if gpuctl is stopped, killed or interrupted by Ctrl-C
+    (exit code 130).
     """
     from gpuctl.ingest.traffic import record as recorder
 

@@ -42,7 +42,7 @@ def query(  # noqa: PLR0917 - Typer passes options by name
         typer.Option(metavar="S", min=0.001, max=10**6, help="Stop after this many seconds (exit code 1)."),
     ] = None,
 ) -> None:
-    """Answer SQL over a trace store: one SELECT, which reads no file and no network."""
+    """Run one read-only SELECT against a trace store (no file or network access)."""
     given = settings(context)
     from gpuctl.analyze.held import provide_held
     from gpuctl.cli.time_limit import TimeLimit
@@ -100,7 +100,7 @@ def tables(
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List the tables that gpuctl query can read; of one, its columns."""
+    """List the tables that gpuctl query can read, or the columns of one table."""
     from gpuctl.core.suggestions import meant
     from gpuctl.store.views import VIEWS
 
@@ -151,12 +151,12 @@ def analyses(
         Path | None,
         typer.Option(
             metavar="STORE",
-            help="Run it on an empty store and on this one, and list violations of the rules for analyses.",
+            help="Run the analysis on an empty store and on this one, and list violations of the rules for analyses.",
         ),
     ] = None,
     as_json: PlainJsonOption = False,
 ) -> None:
-    """List the analyses that gpuctl analyze runs, one a table, and where each is from.
+    """List the analyses that gpuctl analyze runs (one per table) and where each is defined.
 
     The tables of gpuctl replay are in docs/how-to/replay.md; gpuctl tables lists those that SQL can read.
     """

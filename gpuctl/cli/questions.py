@@ -30,10 +30,10 @@ QUESTIONS: Final = {
     },
     "What if": {
         "replay": "The same jobs under other policies, loads and nodes.",
-        "calibrate": "The rules a trace ran under, and how near a replay is.",
+        "calibrate": "A trace's scheduling rules, and how close a replay is.",
         "policies": "Policies for replay, and their parameters.",
         "lessons": "What the Philly study's lessons would have saved here.",
-        "fit": "A model of a trace's workload, and how close it comes.",
+        "fit": "Fit a model of a trace's workload, and score it.",
         "synth": "Jobs generated from such a model.",
     },
     "What will happen": {
@@ -44,8 +44,8 @@ QUESTIONS: Final = {
     },
     "Research": {
         "chain": "When to submit the successor of a long job.",
-        "deferrable": "Work that can wait, in leftover capacity.",
-        "accel": "Layers of many networks on shared accelerators.",
+        "deferrable": "Deferrable jobs in leftover capacity.",
+        "accel": "Layers of many neural networks on shared accelerators.",
         "dag": "Jobs with stages: rules, a search, a tree distilled from it.",
     },
     "Data and upkeep": {
@@ -78,7 +78,7 @@ class ByQuestion(TyperGroup):
         for question, commands in QUESTIONS.items():
             with formatter.section(question):
                 formatter.write_dl([(name.ljust(width), text) for name, text in commands.items()])
-        formatter.write("\ngpuctl COMMAND --help lists the options of a command, most often with examples.\n")
+        formatter.write("\ngpuctl COMMAND --help lists the options of a command, usually with examples.\n")
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """See Typer's; numbers of options are finite, and whole ones fit into 64 bits."""

@@ -52,7 +52,7 @@ def replay(
         ),
     ] = None,
 ) -> None:
-    """Replay jobs under other policies, with more load or on other nodes, and say how they would have fared."""
+    """Replay jobs under other policies, with more load or on other nodes, and compare waits and completion times."""
     from gpuctl.cli import experiment, unchanged
     from gpuctl.cli.policy_choice import checked_baseline
 

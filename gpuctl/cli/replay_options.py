@@ -83,15 +83,15 @@ class Policies:
         typer.Option(
             metavar="A,B",
             autocompletion=complete.policies,
-            help="Policies as listed by gpuctl policies, or FILE.py:CLASS. LABEL=POLICY gives it a label, to "
-            "compare a policy with itself. Repeatable.",
+            help="Policies as listed by gpuctl policies, or FILE.py:CLASS. LABEL=POLICY adds a label, to compare "
+            "variants of a policy. Repeatable.",
         ),
     ] = None
     param: Annotated[
         list[str] | None,
         typer.Option(
             metavar="NAME=VALUE",
-            help="Parameter of every policy that has it, or of one: POLICY.NAME=VALUE or LABEL.NAME=VALUE; "
+            help="Parameter of every policy that has it, or of one policy: POLICY.NAME=VALUE or LABEL.NAME=VALUE; "
             "repeatable. Several values: NAME=600,1200 or NAME=600:2400:600.",
         ),
     ] = None
@@ -107,28 +107,27 @@ class Policies:
         list[Path] | None,
         typer.Option(
             metavar="PATH",
-            help="Configuration for the policy slurm: slurm.conf, what sacctmgr dump and sacctmgr show print, "
-            "or a directory of them; repeatable.",
+            help="Configuration for the policy slurm: slurm.conf, output of sacctmgr dump and sacctmgr show, or a "
+            "directory of them; repeatable.",
         ),
     ] = None
     model: Annotated[
         Path | None,
-        typer.Option(
-            metavar="MODEL", help="For the policy osdec: the rule in a folder that gpuctl deferrable train wrote."
-        ),
+        typer.Option(metavar="MODEL", help="For the policy osdec: folder written by gpuctl deferrable train."),
     ] = None
     calibrated: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.toml",
-            help="The trace's own rules, as gpuctl calibrate found them: its policy, parameters, quotas.",
+            help="Rules found by gpuctl calibrate for the trace: policy, parameters, quotas.",
         ),
     ] = None
     experiment: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE.toml",
-            help="An experiment as a file: jobs, nodes, policies with their parameters, what varies, seeds.",
+            help="Run the experiment described in this file: jobs, nodes, policies and their parameters, variants, "
+            "seeds.",
         ),
     ] = None
 
@@ -159,23 +158,22 @@ class Inputs:
         str | None,
         typer.Option(
             metavar="SPEC",
-            help="Nodes of an inference cluster, 9x8 (nodes x GPUs), which policy aryl may borrow; others run without.",
+            help="Nodes of an inference cluster, 9x8 (nodes x GPUs), which only the policy aryl may borrow.",
         ),
     ] = None
     inference_load: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with columns time_s,nodes_free: from each second on, how many nodes of --inference are idle; "
-            "or a trace store with requests to services. Default: an assumed daily curve.",
+            help="CSV with columns time_s,nodes_free: number of idle --inference nodes from that second on; or a "
+            "trace store with requests to services."
+            " Default: an assumed daily curve.",
         ),
     ] = None
     trace_cluster: ClusterOption = None
     db: Annotated[
         Path | None,
-        typer.Option(
-            "--db", metavar="FILE", help="Trace store to keep the logs in; without INPUT, the store to replay."
-        ),
+        typer.Option("--db", metavar="FILE", help="Trace store for the logs; without INPUT, the store to replay."),
     ] = None
     timezone: LogTimezoneOption = None
     log_format: LogFormatOption = None
@@ -186,22 +184,24 @@ class Inputs:
     swf_unit: SwfUnitOption = None
     quotas: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: GPUs of each queue's quota."),
+        typer.Option(metavar="FILE", help="CSV with columns vc,quota_gpus: quota of each queue in GPUs."),
     ] = None
     racks: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="CSV with columns node,rack, of the trace's own nodes.")
+        Path | None, typer.Option(metavar="FILE", help="CSV with columns node,rack for the trace's own nodes.")
     ] = None
     window: WindowOption = None
     scale_load: Annotated[
         str | None,
         typer.Option(
             metavar="F",
-            help="Submit jobs F times as fast: 1.2 is 20 % more load. Several: 0.8,1,1.2 or 0.8:1.4:0.1.",
+            help="Submit jobs F times as fast: 1.2 means 20 % more load. Several: 0.8,1,1.2 or 0.8:1.4:0.1.",
         ),
     ] = None
     work: Annotated[
         Work | None,
-        typer.Option(help="A job's run time: sum of its attempts, unless given; its last one; last end - first start."),
+        typer.Option(
+            help="A job's run time: sum of its attempts (default), its last attempt, or last end - first start."
+        ),
     ] = None
 
     @property
@@ -221,56 +221,55 @@ class Rules:
         str | None,
         typer.Option(
             metavar="MODEL",
-            help="Cost of a preemption: none, const[:S], resume:S, charge[:S], helios, lucid or pickyman; and of a "
-            "resize, if another: MODEL+resize:S. Else none; optimus and its like have their own, and all policies "
-            "resume:62 where these are compared with others.",
+            help="Cost of a preemption: none, const[:S], resume:S, charge[:S], helios, lucid or pickyman; for a "
+            "different cost of resizing: MODEL+resize:S. Default: none; optimus and similar policies have their "
+            "own, and if they are compared with others, all use resume:62.",
         ),
     ] = None
     mode: Annotated[
         Mode | None,
         typer.Option(
             help="How every policy preempts: after a checkpoint at any time, at the end of the epoch, or at once, "
-            "losing progress since the last checkpoint. Default: each policy's own way."
+            "losing progress since the last checkpoint. Default: each policy's own."
         ),
     ] = None
     run_times: Annotated[
         str,
         typer.Option(
             metavar="HOW",
-            help="Run times given to policies that use them: given (the column predicted_time, else the true "
-            "ones), true, error:F (wrong by about F: .3 is 30 %), or a CSV of predictions with columns "
-            "job,run_time_s.",
+            help="Run times given to policies that use them: given (column predicted_time, else the true run times), "
+            "true, error:F (off by about F: .3 means 30 %), or a CSV of predictions with columns job,run_time_s.",
         ),
     ] = "given"
     locality: Annotated[
         bool | None,
         typer.Option(
             "--locality/--no-locality",
-            help="Whether scattered jobs run slower: assumed, not measured. Default: no; with optimus and similar "
-            "policies, each job by its own efficiency.",
+            help="Slow down scattered jobs by an assumed (not measured) factor. Default: no; under optimus and "
+            "similar policies, by each job's own efficiency.",
         ),
     ] = None
     speeds: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with columns job_class,gpu_type,speed (and speed_in_rack,speed_across_racks): speeds of classes "
-            "of jobs on types of GPUs, in place of --locality.",
+            help="CSV with columns job_class,gpu_type,speed (and speed_in_rack,speed_across_racks): speeds of "
+            "classes of jobs on types of GPUs, instead of --locality.",
         ),
     ] = None
     pair_speeds: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV with columns job_class,beside,speed: speed of a class of jobs packed beside another on the same "
-            "GPUs, for policies of your own.",
+            help="CSV with columns job_class,beside,speed: speed of a class of jobs that shares GPUs with another "
+            "class, for your own policies.",
         ),
     ] = None
     time_slice: Annotated[
         str,
         typer.Option(
             metavar="S[:SWITCH]",
-            help="Time slice of jobs that share GPUs in turns, and the time to switch, in seconds.",
+            help="Time slice of jobs that take turns on GPUs, and the time to switch, in seconds.",
         ),
     ] = "60:1"
     resources: ResourcesOption = "gpu"
@@ -278,7 +277,7 @@ class Rules:
         str | None,
         typer.Option(
             metavar="CPUS,GB",
-            help="With --resources: CPUs and memory per GPU assumed for jobs that state none (6,50).",
+            help="With --resources: CPUs and memory per GPU assumed for jobs that request none (6,50).",
         ),
     ] = None
     limits: Annotated[bool, typer.Option("--limits", help="End jobs at their requested time limits.")] = False
@@ -286,10 +285,10 @@ class Rules:
         str,
         typer.Option(
             metavar="HOW",
-            help="Time limits for policies that plan ahead (easy, conservative, slurm): asked, true run "
-            "times, factor:F (times those), steps (30 min to days, at least twice those), error:F, or a CSV with "
-            "columns job,run_time_s of predictions (FILE:upper_s for another column). Comma-separated: each "
-            "applies to jobs that those before it leave without a limit.",
+            help="Time limits for policies that plan ahead (easy, conservative, slurm): asked (as requested), true "
+            "(run times), factor:F (F times the run times), steps (30 min to days, at least twice the run "
+            "times), error:F, or a CSV of predictions with columns job,run_time_s (FILE:upper_s for another "
+            "column). Comma-separated: each applies to jobs still without a limit.",
         ),
     ] = "asked"
     seed: Annotated[
@@ -297,19 +296,19 @@ class Rules:
         typer.Option(
             metavar="N",
             help="Random seed for stochastic policies. Several (1..10): each also resamples the jobs (--resample), "
-            "and figures get intervals over the seeds.",
+            "and results include intervals over the seeds.",
         ),
     ] = "0"
     resample: Annotated[
         Resample,
         typer.Option(
-            help="With several seeds: resample whole days, whole weeks or users with replacement, or keep the jobs "
+            help="With several seeds: resample whole days, whole weeks or users with replacement, or leave the jobs "
             "unchanged."
         ),
     ] = Resample.DAYS
     skip_unplaceable: Annotated[
         bool,
-        typer.Option("--skip-unplaceable", help="Skip and list jobs that fit on no node; run the rest."),
+        typer.Option("--skip-unplaceable", help="Skip and list jobs that do not fit on the nodes; run the rest."),
     ] = False
 
 
@@ -319,26 +318,26 @@ class Comparison:
 
     baseline: Annotated[
         str | None,
-        typer.Option(metavar="POLICY", help="Policy that the others are compared with. Default: the first."),
+        typer.Option(metavar="POLICY", help="Policy to compare the others with. Default: the first."),
     ] = None
     against: Annotated[Against | None, typer.Option(help="Also compare with what the trace recorded.")] = None
     unchanged: Annotated[
         bool,
         typer.Option(
             "--unchanged/--no-unchanged",
-            help="Also replay without what --scale-load, --add-nodes, --cluster, --placement, --mode, --limits-from "
-            "or, with --calibrated, --param and --quotas change, and compare with that.",
+            help="Also replay without the changes of --scale-load, --add-nodes, --cluster, --placement, --mode, "
+            "--limits-from or, with --calibrated, --param and --quotas, and compare with that replay.",
         ),
     ] = True
     gantt: Annotated[
         str | None,
         typer.Option(
             metavar="FROM..TO",
-            help="Window of the Gantt chart, which job was on which node: seconds, or ISO dates. Default: around the "
-            "busiest moment. On a terminal, prints the chart.",
+            help="Window of the Gantt chart (jobs on nodes): seconds, or ISO dates. Default: around the busiest "
+            "moment. On a terminal, print the chart.",
         ),
     ] = None
-    warmup: Annotated[float, typer.Option(metavar="F", help="Share of jobs at the start that job figures exclude.")] = (
+    warmup: Annotated[float, typer.Option(metavar="F", help="Share of the first jobs to exclude from job figures.")] = (
         0.0
     )
     jobs: Annotated[

@@ -37,7 +37,7 @@ def report(
         list[Path] | None,
         typer.Argument(
             metavar="RESULT...",
-            help="Results written with --json; trace stores (each cluster and each kept result counts); or logs.",
+            help="Results written with --json; trace stores (each cluster and each saved result counts); or logs.",
         ),
     ] = None,
     html: Annotated[
@@ -51,19 +51,19 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="NAME",
-            help="Only the result that a store keeps under this name (--keep), and the clusters of --cluster; "
+            help="Only the result saved in a store under this name (--keep), and the clusters of --cluster; "
             "repeatable. Default: all.",
         ),
     ] = None,
     filters: Filters,
     list_kept: Annotated[
-        bool, typer.Option("--list", help="Only list the clusters and kept results of the stores.")
+        bool, typer.Option("--list", help="Only list the clusters and saved results of the stores.")
     ] = False,
     fail_if: Annotated[
         list[str] | None,
         typer.Option(
             metavar="CONDITION",
-            help="Exit with 1 if it holds, e.g. 'queueing.p95_wait_h > 2' or "
+            help="Exit with code 1 if the condition is true, e.g. 'queueing.p95_wait_h > 2' or "
             "'queueing.p95_wait_h{queue=a} > baseline * 1.1'; repeatable.",
         ),
     ] = None,
@@ -78,29 +78,32 @@ def report(
         Path | None, typer.Option(metavar="FILE", help="Also write the checks as JUnit XML, one test case each.")
     ] = None,
     metrics: Annotated[
-        bool, typer.Option("--metrics", help="List the metrics that --fail-if knows, with their definitions.")
+        bool, typer.Option("--metrics", help="List the metrics for --fail-if, with their definitions.")
     ] = False,
     anonymise: Annotated[
         bool,
         typer.Option(
             "--anonymise",
-            help="Replace names of users, accounts, jobs, nodes, clusters and paths by pseudonyms, new in every "
+            help="Replace names of users, accounts, jobs, nodes, clusters and paths with pseudonyms, new in every "
             "report.",
         ),
     ] = False,
     anonymise_key: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The same with the secret in this file, so that pseudonyms stay the same."),
+        typer.Option(
+            metavar="FILE", help="Like --anonymise, with the secret in this file, so that pseudonyms stay the same."
+        ),
     ] = None,
     anonymise_queues: Annotated[
-        bool, typer.Option("--anonymise-queues", help="Replace names of queues too; needs one of the other two.")
+        bool,
+        typer.Option("--anonymise-queues", help="Also replace names of queues; needs --anonymise or --anonymise-key."),
     ] = False,
     shown: TableOptions,
 ) -> None:
-    """Put results on one page, say what stands out, and check what was measured.
+    """Put results on one page, list what stands out, and check metrics against thresholds.
 
-    With one --user, a page for that user: what was used, how well, and what to ask for, as text also where no terminal
-    is (mail it by cron); --json and --html have its tables.
+    With one --user, report on that user: usage, efficiency and advice on requests, as text even without a terminal
+    (mail it by cron); --json and --html contain its tables.
     """
     given = settings(context)
     shape, output, table = shown.shape(given), shown.output, shown.table

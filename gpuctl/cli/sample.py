@@ -46,7 +46,7 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
 ) -> None:
     """Poll squeue and sinfo of a Slurm cluster, and save the answers as text files that ingest and analyze read.
 
-    Slurm keeps no history of why jobs waited: samples beside its accounting make reasons and GPUs in use exact.
+    Slurm keeps no history of why jobs waited; samples in addition to accounting make reasons and GPUs in use exact.
     """
     from gpuctl.ingest.slurm import sampler
 

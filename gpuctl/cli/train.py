@@ -33,17 +33,15 @@ LearntPathsArgument = Annotated[
     typer.Argument(metavar="INPUT...", help="Logs, one trace store (.duckdb), or one CSV of jobs as for replay."),
 ]
 ModelOption = Annotated[
-    Path, typer.Option("--model", "-o", metavar="DIR", help="Folder for the model; replaces a model there.")
+    Path, typer.Option("--model", "-o", metavar="DIR", help="Folder for the model; an existing model is replaced.")
 ]
 
 LearntDbOption = Annotated[
     Path | None,
-    typer.Option(
-        "--db", metavar="FILE", help="Trace store to keep the logs in; without INPUT, the store to learn from."
-    ),
+    typer.Option("--db", metavar="FILE", help="Trace store for the logs; without INPUT, the store to learn from."),
 ]
 TestShareOption = Annotated[
-    float, typer.Option(metavar="F", help="Share of jobs, the last submitted, used for scoring.")
+    float, typer.Option(metavar="F", help="Share of jobs held out for scoring: the last submitted.")
 ]
 
 
@@ -71,7 +69,7 @@ def runtime(
     answer: AnswerOptions,
     keep_as: KeepOption = None,
 ) -> None:
-    """Train a model of run times on a log, and score it beside simple rules on the log's last jobs."""
+    """Train a model of run times on a log, and score it against simple rules on the log's last jobs."""
     given = settings(context)
     shape = answer.shape(given, table)
     shares = _numbers(quantiles)
@@ -111,7 +109,7 @@ def overhead(
     ] = None,
     db: Annotated[
         Path | None,
-        typer.Option("--db", metavar="FILE", help="Trace store to keep what is read; all of it is used."),
+        typer.Option("--db", metavar="FILE", help="Trace store for the input; everything in it is used."),
     ] = None,
     cluster: ClusterOption = None,
     answer: AnswerOptions,
@@ -148,7 +146,7 @@ def wait(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Train a model of waits on a log, and score it beside simple rules on the log's last jobs."""
+    """Train a model of waits on a log, and score it against simple rules on the log's last jobs."""
     given = settings(context)
     shape = answer.shape(given, table)
     from gpuctl.cli.waits import Source, train_wait

@@ -29,7 +29,7 @@ def tree(
     rules: Rules,
     paths: LearntPathsArgument = None,
     teacher: Annotated[
-        str, typer.Option(metavar="POLICY", help="Policy of gpuctl replay whose decisions the tree learns.")
+        str, typer.Option(metavar="POLICY", help="Replay policy whose decisions the tree learns.")
     ] = "srtf",
     param: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="Parameter of the teacher; repeatable.")
@@ -38,12 +38,12 @@ def tree(
     leaf: RuleRowsOption = 50,
     leaves: RulesOption = 31,
     test_share: Annotated[
-        float, typer.Option(metavar="F", help="Share of the decisions, the last ones, used for scoring.")
+        float, typer.Option(metavar="F", help="Share of the decisions held out for scoring: the last ones.")
     ] = 0.3,
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Distil a policy's decisions in a replay into a few rules over what is known without an oracle."""
+    """Distil a policy's decisions in a replay into a few rules that need no oracle."""
     given = settings(context)
     shape = answer.shape(given, table)
     if not 0.05 <= test_share <= 0.95:

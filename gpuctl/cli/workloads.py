@@ -79,7 +79,8 @@ class To(StrEnum):
 CapacityOption = Annotated[
     float | None,
     typer.Option(
-        metavar="N", help="GPUs (CPUs, nodes) that load is a share of. Default: the log's nodes, or the most in use."
+        metavar="N",
+        help="Capacity in GPUs (CPUs, nodes) to which load is relative. Default: the log's nodes, or the most in use.",
     ),
 ]
 
@@ -90,21 +91,23 @@ def fit(
     *,
     paths: LearntPathsArgument = None,
     model: Annotated[
-        Path | None, typer.Option("--model", "-o", metavar="DIR", help="Folder for the new model; replaces one there.")
+        Path | None,
+        typer.Option("--model", "-o", metavar="DIR", help="Folder for the new model; replaces an existing one."),
     ] = None,
     db: LogsStoreOption = None,
     method: Annotated[
         Method,
         typer.Option(
-            help="resample: users with their weeks, or weeks or blocks of jobs where users or weeks are few; users, "
-            "weeks, jobs: one of these; parametric: laws; lublin: Lublin and Feitelson's model, fitted or as published."
+            help="resample: users with their weeks, or, if users or weeks are few, weeks or blocks of jobs; users, "
+            "weeks, jobs: resample only these; parametric: fitted distributions; lublin: Lublin and Feitelson's "
+            "model, fitted or as published."
         ),
     ] = Method.RESAMPLE,
     unit: Annotated[
         list[str] | None,
         typer.Option(
             metavar="UNIT",
-            help="What sizes count: gpu, cpu or node. Default: GPUs, or CPUs or nodes where no job has any. Or "
+            help="Unit of job sizes: gpu, cpu or node. Default: GPUs, or CPUs or nodes if no job has GPUs. Or "
             "OURS=UNIT, the unit of a column of --map, e.g. duration=min; repeatable.",
         ),
     ] = None,
@@ -113,16 +116,21 @@ def fit(
         typer.Option(
             metavar="WEEKS",
             min=0,
-            help="How far users, weeks move at most; inf: anywhere. Default: near where the load has a trend.",
+            help="Maximum shift of users and weeks; inf: unlimited. Default: a small shift if the load has a trend.",
         ),
     ] = None,
-    arrivals: Annotated[Arrivals | None, typer.Option(help="How jobs of --method parametric come.")] = None,
+    arrivals: Annotated[Arrivals | None, typer.Option(help="Arrival process of --method parametric.")] = None,
     anonymous: Annotated[
-        bool, typer.Option("--anonymous", help="Laws that hold nothing of any single job or user; may be published.")
+        bool,
+        typer.Option(
+            "--anonymous",
+            help="Fit only distributions without data of any single job or user, so that the model may be published.",
+        ),
     ] = False,
     capacity: CapacityOption = None,
     check: Annotated[
-        Path | None, typer.Option("--check", metavar="DIR", help="Compare this model with INPUT; fit and save none.")
+        Path | None,
+        typer.Option("--check", metavar="DIR", help="Compare this model with INPUT instead of fitting one."),
     ] = None,
     seeds: Annotated[
         int | None,
@@ -130,10 +138,12 @@ def fit(
             metavar="N",
             min=1,
             max=1000,
-            help="Synthetic traces to compare. Default: 20; of more than 100,000 jobs fewer, down to 3.",
+            help="Number of synthetic traces to compare. Default: 20; fewer (down to 3) for more than 100,000 jobs.",
         ),
     ] = None,
-    load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load of the replays that compare.")] = 0.8,
+    load: Annotated[
+        float, typer.Option(metavar="L", min=0.01, max=10, help="Load of the replays used for comparison.")
+    ] = 0.8,
     no_replay: Annotated[bool, typer.Option("--no-replay", help="Compare without replays.")] = False,
     logs: LogReading,
     columns_map: MapOption = None,
@@ -141,7 +151,7 @@ def fit(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Fit a model of a trace's workload, and say how like the trace the jobs are that it makes."""
+    """Fit a model of a trace's workload, and report how closely generated jobs match the trace."""
     given = settings(context)
     shape = answer.shape(given, table)
     if (model is None) == (check is None):
@@ -184,41 +194,43 @@ def fit(
 
 def synth(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl fit wrote.")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the jobs.")],
-    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Jobs to make.")] = None,
-    days: Annotated[float | None, typer.Option(metavar="D", help="In place of --jobs: all jobs of D days.")] = None,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder written by gpuctl fit.")],
+    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File for the generated jobs.")],
+    jobs: Annotated[int | None, typer.Option("--jobs", metavar="N", min=1, help="Number of jobs.")] = None,
+    days: Annotated[float | None, typer.Option(metavar="D", help="Instead of --jobs: all jobs of D days.")] = None,
     users: Annotated[
         int | None,
         typer.Option(
-            metavar="U", help="Users: fewer or more than the trace has, some then several times. Default: its own."
+            metavar="U", help="Number of users; if more than in the trace, some are repeated. Default: as in the trace."
         ),
     ] = None,
     load: Annotated[
-        float | None, typer.Option(metavar="L", help="Load, a share of the capacity. Default: the model's own.")
+        float | None, typer.Option(metavar="L", help="Load, as a share of the capacity. Default: the model's own.")
     ] = None,
     load_by: Annotated[
         LoadBy,
-        typer.Option(help="time: divide the times between submissions; users: more users, and days keep their length."),
+        typer.Option(help="time: shorten the times between submissions; users: add users."),
     ] = LoadBy.TIME,
     capacity: CapacityOption = None,
     seed: JobSeedOption = 0,
-    growth: Annotated[float, typer.Option(metavar="F", help="Jobs of the last week over those of the first.")] = 1.0,
+    growth: Annotated[
+        float, typer.Option(metavar="F", help="Growth: jobs in the last week over jobs in the first.")
+    ] = 1.0,
     large: Annotated[
         str | None,
-        typer.Option(metavar="SHARE:SIZE", help="Share of jobs of at least that size: 0.2:16."),
+        typer.Option(metavar="SHARE:SIZE", help="Share of jobs with at least this size: 0.2:16."),
     ] = None,
     tail: Annotated[
-        float, typer.Option(metavar="F", help="Heavier tail of run times: the index of the tail is divided by F.")
+        float, typer.Option(metavar="F", help="Heavier tail of run times: divide the tail index by F.")
     ] = 1.0,
     start: Annotated[
-        str | None, typer.Option(metavar="DATE", help="For SWF: the jobs begin in the week of this date.")
+        str | None, typer.Option(metavar="DATE", help="For SWF: start the jobs in the week of this date.")
     ] = None,
     to: Annotated[To | None, typer.Option(help="Format. Default: by the file's name, else csv.")] = None,
     output_format: FormatOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make jobs from a model of a workload, for gpuctl replay and for other simulators."""
+    """Generate jobs from a model of a workload, for gpuctl replay and for other simulators."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=None, tables=None)
     from gpuctl.workloads import job_files, synthesis_options, tables, workload_folder

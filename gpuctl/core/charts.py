@@ -28,10 +28,10 @@ KINDS = {
     "profile": MEDIA,
     "tradeoff": MEDIA,
 }
-"""What charts there are, and where each can be drawn."""
+"""Kinds of charts, and where each can be drawn."""
 SCALES = ("share", "minutes", "ratio")
 GANTT = ("what", "job", "user", "queue", "gpus", "counted_gpus", "beside")
-"""What the columns of ``y`` of a ``gantt`` hold, in their order, whatever they are called."""
+"""Contents of the columns ``y`` of a ``gantt``, in order, whatever their names."""
 
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,99}")
 _UNIT = re.compile(r"(_gpu)?_h$")

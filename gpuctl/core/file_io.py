@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 MOST_SMALL = 64 << 20
 """Bytes of a configuration file, of a site's small table, of a model's card."""
 MOST_TOML = 4 << 20
-"""A parsed TOML file takes up some hundred times as much memory."""
+"""A parsed TOML file takes some hundred times as much memory."""
 MOST_TABLE = 1 << 30
 """Bytes of a table of jobs."""
 IDLE_S = 30.0
-"""From a pipe, something has to come in so many seconds …"""
+"""Seconds within which a pipe must deliver something …"""
 PIPE_S = 300.0
-"""… and its end in so many."""
+"""… and seconds within which it must end."""
 _CHUNK = 1 << 20
 
 
@@ -106,7 +106,7 @@ def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, An
 def _large(path: Path, most: int, hint: str | None) -> InputError:
     told = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most:,} bytes"
     return InputError(
-        f"is larger than {told}, the most that such a file may have",
+        f"is larger than {told}, the maximum for such a file",
         path=str(path),
         hint=hint or "is this the right file?",
     )
@@ -149,8 +149,8 @@ class _Pipe:
                 raise InputError(
                     "is a pipe that did not end",
                     path=str(self._path),
-                    hint=f"something has to come every {IDLE_S:g} s, and all of it in {PIPE_S:g} s: "
-                    "write it into a file first",
+                    hint=f"data must arrive at least every {IDLE_S:g} s and be complete within {PIPE_S:g} s: write "
+                    "it to a file first",
                 )
             if not found[0][1] & select.POLLIN:
                 return b""
@@ -177,7 +177,7 @@ def write_atomically(path: Path, write: Callable[[BinaryIO], None]) -> None:
         draft.replace(path)
     except OSError as error:
         _forget(draft)
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="choose another path") from error
     except BaseException:
         _forget(draft)
         raise
@@ -189,7 +189,7 @@ def _write_through(path: Path, write: Callable[[BinaryIO], None]) -> None:
         with path.open("wb") as file:
             write(file)
     except OSError as error:
-        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="name another place") from error
+        raise UsageError(f"{path}: cannot be written: {error.strerror or error}", hint="choose another path") from error
 
 
 def _forget(draft: Path) -> None:

@@ -14,7 +14,7 @@ class SampledReason:
     """A reason that the scheduler gave at several instants of a wait.
 
     Attributes:
-        reason: the scheduler's word.
+        reason: the scheduler's record.
         samples: at how many instants.
         eligible: whether the attempt asked for GPUs then.
         cause: what the cluster's state shows at most of these instants; None where it was not eligible.

@@ -29,7 +29,7 @@ NAMES: tuple[Name, ...] = get_args(Name)
 
 
 _COMMA = re.compile(r"(?<!\\),")
-"""Between names; one that is part of a name has a backslash before it."""
+"""Separator of names; within a name it is escaped by a backslash."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class JobFilter:
             words.append(_gpus(*self.gpus))
         words += [note("--since {when}", when=NamedValue("value", self.since))] if self.since else []
         words += [note("--until {when}", when=NamedValue("value", self.until))] if self.until else []
-        return note("{options} keeps {kept:,} of {of:,} job{of||s}", options=together(" ", words), kept=kept, of=of)
+        return note("{options} matches {kept:,} of {of:,} job{of||s}", options=together(" ", words), kept=kept, of=of)
 
     def check(self, known: Mapping[Name, Collection[str]]) -> None:
         """Refuse names that no job has.
@@ -84,11 +84,11 @@ class JobFilter:
                     there = sorted(known[kind])
                     some = f"known: {', '.join(there[:10])}{' ...' if len(there) > 10 else ''}"
                     whole = next((one for one in there if name in one.split(",") and one != name), None)
-                    hint = meant(name, there, some if there else f"this log names no {kind} of any job")
+                    hint = meant(name, there, some if there else f"this log records no {kind} for any job")
                     if whole is not None:
                         escaped = whole.replace(",", "\\,")
                         hint = f"put a backslash before a comma that is part of a name: --{kind} {shlex.quote(escaped)}"
-                    raise UsageError(f"--{kind} {name}: no job is of this {kind}", hint=hint)
+                    raise UsageError(f"--{kind} {name}: no job has this {kind}", hint=hint)
 
     def refuse_empty(self, of: int) -> None:
         """Say that no job of so many is chosen.
@@ -96,7 +96,7 @@ class JobFilter:
         Raises:
             UsageError: always.
         """
-        raise UsageError(f"the filter {self.told(0, of)}", hint="leave one of its options out")
+        raise UsageError(f"the filter {self.told(0, of)}", hint="leave out one of its options")
 
 
 EVERY_JOB = JobFilter()

@@ -8,11 +8,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 LINE_LIMIT = 2**20
-"""A line of more bytes than this is handed on cut off."""
+"""Maximum bytes of a line; longer ones are truncated."""
 
 LINE_TOO_LONG = f"line longer than {LINE_LIMIT // 2**20} MiB"
 CUT_OFF = "cut off: the file ends inside this line"
-GLUED = "records run together: a line end between them is missing, or stray bytes stand before one"
+GLUED = "records run together: a line end between them is missing, or stray bytes precede one"
 NOT_UTF8 = "not valid UTF-8"
 
 _CHUNK = 2**18

@@ -10,10 +10,10 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from gpuctl.core.errors import UsageError
 
 MISSING = frozenset((None, "", "None"))
-"""What a source writes in place of a time that it does not have."""
+"""Values that sources write for an unknown time."""
 
 LATEST_S = 7_258_118_400
-"""2200-01-01 in seconds since 1970: what claims to be later is a mistake of its source."""
+"""2200-01-01 in seconds since 1970: later times are errors of the source."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _YEARS = range(1971, 2200)
@@ -23,7 +23,7 @@ _LOCAL = re.compile(
     rb"(?:\d{4}-\d\d-\d\d[T ]|\d{4}/\d\d/\d\d |\b20\d{6} {1,4})\d\d:\d\d:\d\d(?:[.,]\d+)?"
     rb"(?!\d|[.,]\d|Z| ?[+-]\d\d:?\d\d\b| ?(?:UTC|GMT|[PMCEA][SD]T|CES?T|WES?T|EES?T|BST|JST|KST|IST|MSK)\b)"
 )
-"""A time of day without an offset, and without the name of a zone."""
+"""A time of day without an offset or zone name."""
 
 
 def check_timezone(timezone: str | None, option: str = "--timezone") -> None:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 MANY_JOBS = 10_000
-"""From so many jobs on, memory that is not needed any more is worth giving back."""
+"""Number of jobs from which it pays to return unused memory."""
 
 _DONTNEED = 4
 """``MADV_DONTNEED`` of Linux."""

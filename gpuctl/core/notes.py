@@ -87,7 +87,7 @@ if TYPE_CHECKING:
     """What may stand in a template; text only as a `NamedValue`, or as a `Note` of ours."""
 
 NONE = Note("")
-"""A sentence that says nothing."""
+"""The empty sentence."""
 
 
 def note(template: str, /, **arguments: Argument) -> Note:

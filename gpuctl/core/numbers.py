@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MISSING = "\u2013"
-"""What a reader sees where there is no value."""
+"""Text shown for a missing value."""
 
 _DUST = 1e-9
 
@@ -36,7 +36,7 @@ class Unit(NamedTuple):
 SECOND, MINUTE, HOUR, DAY = Unit(1.0, "s"), Unit(60.0, "min"), Unit(3600.0, "h"), Unit(86400.0, "d")
 UNITS = {unit.name: unit for unit in (SECOND, MINUTE, HOUR, DAY)}
 _LEAST = (99.95, 9.995, 0.9995, 0.09995, 0.009995, 0.0009995)
-"""From there on, 0, 1, 2 … decimals are three significant digits."""
+"""Limits from which 0, 1, 2 … decimals give three significant digits."""
 _BELOW = ((SECOND, 120.0), (MINUTE, 120 * 60.0), (HOUR, 48 * 3600.0))
 
 

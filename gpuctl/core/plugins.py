@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 BUILT_IN = "built in"
-"""Where something is from that gpuctl itself brings."""
+"""Origin of everything built into gpuctl."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class Plugin:
         """The error that says what is wrong with it."""
         return InputError(
             f"{self.word} {self.name!r} of {self.origin}: {what}",
-            hint="a fault of that package, not of gpuctl: update it, or uninstall it",
+            hint="this is a fault of that package, not of gpuctl: update or uninstall it",
         )
 
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 BEFORE_S = 315_532_800
-"""1980-01-01, seconds since 1970: what is earlier counts from a start of the trace's own."""
+"""1980-01-01 in seconds since 1970: earlier times count from an origin of the trace's own."""
 DAY_S = 86_400
 
 

@@ -43,7 +43,7 @@ def check_queues(given: Iterable[str], known: Collection[str]) -> None:
     told = [f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in near.items()]
     more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
     raise InputError(
-        f"--quotas names queues that the trace does not have: {', '.join(told)}{more}",
+        f"--quotas names queues that are not in the trace: {', '.join(told)}{more}",
         hint=f"queues without a quota in that file: {', '.join(left[:_SHOWN])}{' ...' if len(left) > _SHOWN else ''}; "
-        "others may be in it only where all of these are",
+        "other queues are allowed only if all of these are in the file",
     )

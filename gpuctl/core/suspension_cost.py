@@ -11,16 +11,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 STOP_S = 2.0
-"""Seconds to stop a job, beside writing its checkpoint."""
+"""Seconds to stop a job, in addition to writing its checkpoint."""
 START_S = 20.0
-"""Seconds to start a job, beside reading its checkpoint and its data."""
+"""Seconds to start a job, in addition to reading its checkpoint and its data."""
 NODE_RATE = 1e9
-"""Bytes a second between the storage and one node."""
+"""Bytes per second between the storage and one node."""
 STORAGE_RATE = 10e9
-"""Bytes a second of the storage, for all nodes together."""
+"""Bytes per second of the storage, for all nodes together."""
 CHECKPOINT_BYTES_PER_GPU = 0.5e9
 MOST_CHECKPOINT_BYTES = 10e9
-"""A checkpoint where its size is not known: so much a GPU of the gang, and no more than that."""
+"""Assumed checkpoint size if unknown: bytes per GPU of the gang, and maximum."""
 
 Mode = Literal["now", "epoch", "abort"]
 

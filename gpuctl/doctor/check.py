@@ -63,7 +63,7 @@ class DoctorContext:
 
 
 Check = Callable[[DoctorContext], Iterable[Finding]]
-"""Checks one thing; a thing that does not exist has no finding."""
+"""A check of one item; an item that does not exist has no finding."""
 
 
 def abbreviate(names: Iterable[str], most: int = 3, separator: str = ", ", noun: str = "") -> str:

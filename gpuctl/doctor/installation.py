@@ -24,16 +24,14 @@ _CLAUSE = re.compile(r"(>=|<=|==|!=|>|<)\s*(\d+(?:\.\d+)*)")
 _COMPARISONS = {
     ">=": operator.ge, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, "<": operator.lt
 }  # fmt: skip
-INSTALL = (
-    f"install {gpuctl.DISTRIBUTION} again, from the checkout or wheel that it came from: pip install --upgrade PATH"
-)
+INSTALL = f"reinstall {gpuctl.DISTRIBUTION} from its checkout or wheel: pip install --upgrade PATH"
 
 
 def python(_context: DoctorContext) -> list[Finding]:
     """Compare the interpreter with ``requires-python``."""
     required, _, _ = declared()
     version = platform.python_version()
-    evidence = f"{platform.python_implementation()} {version}, gpuctl asks for {required or 'any'}: {sys.executable}"
+    evidence = f"{platform.python_implementation()} {version}, gpuctl requires {required or 'any'}: {sys.executable}"
     fix = "run gpuctl with a newer Python" if required and not meets(version, required) else ""
     return [finding("python", evidence, fix, Status.FAIL)]
 
@@ -69,14 +67,14 @@ def compare_versions(required: Mapping[str, str], installed: Mapping[str, str | 
         source: document that `required` is from.
     """
     wrong = [
-        f"{name} {installed[name] or 'is missing'} (asked for: {versions or 'any'})"
+        f"{name} {installed[name] or 'is missing'} (required: {versions or 'any'})"
         for name, versions in required.items()
         if (version := installed[name]) is None or not meets(version, versions)
     ]
     if wrong:
         return finding("dependencies", f"{'; '.join(wrong)}; of {len(required)} in {source}", INSTALL, Status.FAIL)
     listed = ", ".join(f"{name} {installed[name]}" for name in required)
-    return finding("dependencies", f"{len(required)} of {len(required)} as {source} asks: {listed}")
+    return finding("dependencies", f"{len(required)} of {len(required)} as required by {source}: {listed}")
 
 
 def declared() -> tuple[str, dict[str, str], str]:
@@ -117,7 +115,7 @@ def meets(version: str, required: str) -> bool:
     for clause in filter(None, (each.strip() for each in required.split(","))):
         match = _CLAUSE.fullmatch(clause)
         if match is None:
-            raise ValueError(f"{clause!r} is not a version clause that gpuctl reads")
+            raise ValueError(f"{clause!r} is not a supported version clause")
         if not _COMPARISONS[match[1]](_release(version), _release(match[2])):
             return False
     return True
@@ -135,7 +133,7 @@ def _release(version: str) -> tuple[int, ...]:
 def compiled_code(context: DoctorContext) -> list[Finding]:
     """Check that hot loops are compiled at all, and that cached code is of today's sources."""
     if context.environ.get("NUMBA_DISABLE_JIT", "0") not in {"", "0"}:
-        evidence = "NUMBA_DISABLE_JIT is set: loops run uncompiled, a hundred times as slowly"
+        evidence = "NUMBA_DISABLE_JIT is set: loops run uncompiled, a hundred times slower"
         return [finding("compiled_code", evidence, "unset NUMBA_DISABLE_JIT")]
     from gpuctl.analyze import fragmentation_kernel
     from gpuctl.compiled.jit import is_compiled
@@ -165,12 +163,12 @@ def cached_code(current: Mapping[Any, bool]) -> Finding:
     locked = [f"{folder}: {why}" for folder in folders if (why := unwritable(Path(folder)))]
     evidence, fix = f"{len(current)} of {len(current)} loops are compiled, in {abbreviate(folders, 1)}", ""
     if None in places:
-        evidence = "no folder to keep compiled code in: every process compiles again, 5 to 15 s for each policy"
-        fix = "set NUMBA_CACHE_DIR to a directory that can be written to"
+        evidence = "no folder for compiled code: every process compiles again, 5 to 15 s per policy"
+        fix = "set NUMBA_CACHE_DIR to a writable directory"
     elif locked:
-        evidence = f"compiled code cannot be kept in {abbreviate(locked, 2)}"
-        fix = "give write access, or set NUMBA_CACHE_DIR to a directory that can be written to"
+        evidence = f"compiled code cannot be saved in {abbreviate(locked, 2)}"
+        fix = "give write access, or set NUMBA_CACHE_DIR to a writable directory"
     elif old:
         evidence = f"{len(old)} of {len(current)} loops are not compiled, or older than their source: {abbreviate(old)}"
-        fix = "none needed: the next command compiles what it needs, once, in 5 to 15 s for each policy"
+        fix = "none needed: the next command compiles what it needs, once, in 5 to 15 s per policy"
     return finding("compiled_code", evidence, fix)

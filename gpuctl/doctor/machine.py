@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 NEEDED_MEMORY = 2_000_000_000
-"""Bytes that a process of gpuctl stays under."""
+"""Maximum bytes of memory of a gpuctl process."""
 LOW_DISK = 1_000_000_000
 """Bytes; less free is a warning."""
 NO_DISK = 50_000_000
 """Bytes; less free is a failure."""
 NARROW = 60
-"""Characters of a line; on narrower terminals tables come in many parts."""
+"""Characters per line; on narrower terminals tables are split into many parts."""
 
 
 def processors(context: DoctorContext) -> list[Finding]:
@@ -31,10 +31,10 @@ def processors(context: DoctorContext) -> list[Finding]:
     there = os.cpu_count() or 1
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else there
     quota = cpu_quota(context.root)
-    evidence, fix = f"{allowed} of {there} may be used", ""
+    evidence, fix = f"{allowed} of {there} usable", ""
     if quota is not None and quota < allowed:
         evidence += f", for the time of {quota:g} of them (quota of the control group)"
-        fix = f"replay with --jobs {max(1, int(quota))}: as many processes as there are processors wait for each other"
+        fix = f"replay with --jobs {max(1, int(quota))}: with one process per processor, processes wait for each other"
     return [finding("processors", evidence, fix)]
 
 
@@ -47,9 +47,9 @@ def memory(context: DoctorContext) -> list[Finding]:
         return []
     evidence = f"{size(free)} free; DuckDB takes up to {DEFAULT_MEMORY_LIMIT}, a process up to {size(NEEDED_MEMORY)}"
     if free < int(DEFAULT_MEMORY_LIMIT.removesuffix("MB")) * 1_000_000:
-        return [finding("memory", evidence, "end other programs, or run on a machine with more memory", Status.FAIL)]
+        return [finding("memory", evidence, "close other programs, or run on a machine with more memory", Status.FAIL)]
     return [
-        finding("memory", evidence, "end other programs before large logs are read" if free < NEEDED_MEMORY else "")
+        finding("memory", evidence, "close other programs before reading large logs" if free < NEEDED_MEMORY else "")
     ]
 
 
@@ -59,15 +59,15 @@ def disk(context: DoctorContext) -> Iterator[Finding]:
         place = next(p for p in (context.db.absolute().parent, *context.db.absolute().parents) if p.is_dir())
         stored = context.db.stat().st_size if context.db.is_file() else 0
         free = shutil.disk_usage(place).free
-        yield free_space("disk_store", place, free, max(LOW_DISK, stored), "DuckDB spills beside the store")
+        yield free_space("disk_store", place, free, max(LOW_DISK, stored), "DuckDB spills next to the store")
     place = Path(tempfile.gettempdir())
     free = shutil.disk_usage(place).free
     why = unwritable(place)
     if why is not None:
-        fix = "set TMPDIR to a directory that can be written to"
+        fix = "set TMPDIR to a writable directory"
         yield finding("disk_temporary", f"{place} cannot be written to: {why}", fix, Status.FAIL)
     else:
-        use = "logs that are only looked at are read into a store there"
+        use = "logs analyzed without --db are read into a store there"
         yield free_space("disk_temporary", place, free, LOW_DISK, use)
 
 
@@ -85,7 +85,7 @@ def free_space(check: str, place: Path, free: int, wanted: int, use: str) -> Fin
     fix = "free space there" + ("" if check == "disk_store" else ", or set TMPDIR")
     if free < NO_DISK:
         return finding(check, evidence, fix, Status.FAIL)
-    return finding(check, f"{evidence}; {size(wanted)} are needed", fix) if free < wanted else finding(check, evidence)
+    return finding(check, f"{evidence}; {size(wanted)} needed", fix) if free < wanted else finding(check, evidence)
 
 
 def reports(context: DoctorContext) -> list[Finding]:
@@ -94,15 +94,17 @@ def reports(context: DoctorContext) -> list[Finding]:
     place = Path() if named is None else named
     shown = f"{place.absolute()}" + (" (where gpuctl runs)" if named is None else "")
     if place.exists() and not place.is_dir():
-        return [finding("reports", f"{shown}: a file, no directory", "name a directory with --reports", Status.FAIL)]
+        return [
+            finding("reports", f"{shown}: is a file, not a directory", "give a directory with --reports", Status.FAIL)
+        ]
     there = next(p for p in (place, *place.absolute().parents) if p.is_dir())
     why = unwritable(there)
     if why is not None:
         # gpuctl may run anywhere: nobody chose that directory for reports
         status = Status.WARN if named is None else Status.FAIL
         evidence = f"{there.absolute()} cannot be written to: {why}"
-        return [finding("reports", evidence, "name another place, or give write access", status)]
-    state = "can be written to" if there is place else "does not exist yet and can be created"
+        return [finding("reports", evidence, "choose another path, or give write access", status)]
+    state = "can be written to" if there is place else "does not exist yet, but can be created"
     return [finding("reports", f"{shown} {state}")]
 
 
@@ -118,10 +120,10 @@ def terminal(context: DoctorContext) -> list[Finding]:
 def screen(out: TextIO, width: int, context: DoctorContext) -> Finding:
     """Return the finding on the terminal that results are printed to."""
     if not out.isatty():
-        return finding("terminal", "standard output is none: results are written as TSV, in full")
+        return finding("terminal", "standard output is not a terminal: results are written as TSV, in full")
     kind = context.environ.get("TERM", "none")
     plain = bool(context.environ.get("NO_COLOR")) or kind == "dumb"
-    fix = f"widen it to {NARROW} columns or more: tables come in parts" if width < NARROW else ""
+    fix = f"widen it to {NARROW} or more columns: tables are split into parts" if width < NARROW else ""
     return finding("terminal", f"{kind}, {width} columns, {'no colours' if plain else 'colours'}", fix)
 
 
@@ -130,7 +132,7 @@ def unicode_support(encoding: str) -> Finding:
     try:
         "\u2013\u00e9\u4e2d\U0001f600".encode(encoding)
     except (UnicodeEncodeError, LookupError):
-        evidence = f"{encoding}: names with other characters are written out as \\u1234"
+        evidence = f"{encoding}: names with other characters are printed as \\u1234"
         return finding("unicode", evidence, "set LC_ALL=C.UTF-8, or PYTHONUTF8=1")
     return finding("unicode", f"{encoding} shows every character")
 
@@ -144,7 +146,7 @@ def locale_setting(context: DoctorContext) -> Finding:
         locale.setlocale(locale.LC_CTYPE, asked.partition("=")[2] if "=" in asked else "")
     except locale.Error:
         fix = "install that locale, or set LC_ALL=C.UTF-8"
-        return finding("locale", f"{asked} is not on this machine", fix)
+        return finding("locale", f"{asked} is not installed on this machine", fix)
     finally:
         locale.setlocale(locale.LC_CTYPE, before)
     return finding("locale", asked)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gpuctl.doctor.check import DoctorContext
 
 OLD_DAYS = 90
-"""Days; an older model is a warning: users, programs and queues change."""
-_AGAIN = "train it again: gpuctl train"
+"""Age in days above which a model is a warning: users, programs and queues change."""
+_AGAIN = "retrain it: gpuctl train"
 
 
 def models(context: DoctorContext) -> Iterator[Finding]:
@@ -39,7 +39,9 @@ def _model(folder: Path, context: DoctorContext) -> Iterator[Finding]:
         problem = error if isinstance(error, InputError) else InputError(str(error), path=str(folder))
         yield finding("model_folder", problem.message, problem.hint or _AGAIN, Status.FAIL)
         return
-    yield finding("model_folder", f"{folder}: {kind}, {plural(len(card['files']), 'file')} as the card says, loads")
+    yield finding(
+        "model_folder", f"{folder}: {kind}, {plural(len(card['files']), 'file')} as listed in the card, loads"
+    )
     yield age(folder, (context.now - written) / 86_400, card)
     if kind == "runtime":
         from gpuctl.predictors.history import described
@@ -88,7 +90,7 @@ def _load(folder: Path, card: Mapping[str, Any]) -> str:
         found = str(kind)[:40]
         raise InputError(
             f"a model of kind {found!r}, expected 'runtime', 'overhead', 'wait' or 'workload'", path=str(folder / CARD),
-            hint="use the gpuctl that it was made with",
+            hint="use the version of gpuctl that made it",
         )  # fmt: skip
     return str(kind)
 
@@ -103,7 +105,7 @@ def age(folder: Path, days: float, card: Mapping[str, Any]) -> Finding:
     """
     settings = card.get("settings")
     window = settings.get("submitted, fit") if isinstance(settings, dict) else None
-    trained = f", learnt from jobs submitted {window}"[:120] if isinstance(window, str) else ""
+    trained = f", trained on jobs submitted {window}"[:120] if isinstance(window, str) else ""
     evidence = f"{folder}: written {plural(max(0, round(days)), 'day')} ago{trained}"
     return finding("model_age", evidence, f"{_AGAIN}, on newer logs" if days > OLD_DAYS else "")
 
@@ -118,7 +120,7 @@ def features(folder: Path, card: Mapping[str, Any], today: Mapping[str, str]) ->
     """
     found = card.get("features")
     if not isinstance(found, dict) or not found:
-        return finding("model_features", f"{folder}: the card lists none", _AGAIN)
+        return finding("model_features", f"{folder}: the card lists no features", _AGAIN)
     same = {name: today.get(name) for name in found}
     evidence = f"{folder}: {plural(len(found), 'feature')}, schema {digest(found)}"
     changed = [name for name in found if found[name] != same[name]]
@@ -140,17 +142,17 @@ def drift(folder: Path, db: Path) -> Finding:
         with Store(db) as store:
             log, _ = from_store(store, None)
         if log.unit != model.unit:
-            raise InputError(f"its jobs are counted in {log.unit}, those that the model learnt from in {model.unit}")
+            raise InputError(f"its jobs are counted in {log.unit}, the model's training jobs in {model.unit}")
         found = wait_drift.held(model, log)
     except GpuctlError as error:
         evidence = f"{folder}: not compared with {db}: {error.message}"
-        return finding("model_drift", evidence, "name a store with one cluster, that of the model")
+        return finding("model_drift", evidence, "give a store with only the model's cluster")
     low, high = wait_drift.HOLDS
     evidence = f"{folder}: {plural(found.jobs, 'job')} of {db} started since it was trained"
     if found.jobs < wait_drift.FEWEST:
         return finding("model_drift", f"{evidence}, too few to judge (at least {wait_drift.FEWEST})")
     evidence += (
-        f"; its 80 % interval held {found.followed_pct:.0f} % of their waits ({found.as_saved_pct:.0f} % with the "
+        f"; its 80 % interval covered {found.followed_pct:.0f} % of their waits ({found.as_saved_pct:.0f} % with the "
         f"levels as saved; {low:.0f} to {high:.0f} expected)"
     )
     if found.fails:

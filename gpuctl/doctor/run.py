@@ -55,8 +55,8 @@ def run(context: DoctorContext, checks: Iterable[Check] = CHECKS) -> tuple[list[
 
 def _broken_check(name: str, error: ImportError | OSError) -> Finding:
     """Return the finding of a check that raised: a package does not load (llvmlite: an OSError), or a path is wrong."""
-    evidence = f"could not be done: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
-    fix = f"check the path that the message names; if it is of a package, {installation.INSTALL}"
+    evidence = f"check could not run: {type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    fix = f"check the path in the message; if it belongs to a package, {installation.INSTALL}"
     return finding(name, evidence, fix, Status.FAIL)
 
 
@@ -92,12 +92,15 @@ def _checks(context: DoctorContext, found: Sequence[Finding], *, more: bool) -> 
     notes = []
     if left:
         notes.append(
-            note("Not named, so not looked into: {left}.", left=together(" and ", [literal(name) for name in left]))
+            note(
+                "Not checked, as no option names them: {left}.",
+                left=together(" and ", [literal(name) for name in left]),
+            )
         )
     if more:
-        notes.append(note("The store's files, each with its share of rejected rows: --table ledger."))
+        notes.append(note("The store's files with their share of rejected rows: --table ledger."))
     if any(one.status is Status.FAIL and one.check.startswith("store") for one in found):
-        notes.append(note("The checks of the store behind the one that failed were not done."))
+        notes.append(note("Checks of the store after the failed one were skipped."))
     counted_statuses = [
         note("{count} {status}", count=sum(one.status is status for one in found), status=literal(status))
         for status in Status
@@ -106,14 +109,14 @@ def _checks(context: DoctorContext, found: Sequence[Finding], *, more: bool) -> 
         name="checks",
         section="doctor",
         title="Checks",
-        question="Is everything in order that gpuctl needs?",
+        question="Is everything that gpuctl needs in order?",
         population=note("{counts}.", counts=together(", ", counted_statuses)),
         notes=tuple(notes),
         columns=(
-            Column("check", "-", "what was looked at: an id that stays the same"),
+            Column("check", "-", "what was checked: a stable id"),
             Column("status", "-", "ok; warn: commands run, but see the fix; fail: something will not work"),
             Column("evidence", "-", "what was found"),
-            Column("fix", "-", "what to do; nothing where the status is ok"),
+            Column("fix", "-", "what to do; empty if the status is ok"),
         ),
         frame=pl.DataFrame(
             [(one.check, one.status.value, one.evidence, one.fix or None) for one in found],
@@ -130,24 +133,24 @@ def _ledger(rows: pl.DataFrame) -> ResultTable:
         name="ledger",
         section="store",
         title="Files of the store",
-        question="What was loaded, and how much of it was rejected?",
+        question="Which files were loaded, and how many of their rows were rejected?",
         population=note(
-            "{files} of the ledger: all, those with the largest share of rejected rows first.",
+            "{files} of the ledger: all, sorted by share of rejected rows, largest first.",
             files=counted(rows.height, "file"),
         ),
-        notes=(note("Over {pct:g} % rejected makes the check ledger a warning.", pct=store.REJECTED_PCT),),
+        notes=(note("More than {pct:g} % rejected rows make the check ledger a warning.", pct=store.REJECTED_PCT),),
         columns=(
-            Column("cluster", "-", "the cluster that it was loaded into"),
-            Column("path", "-", "as found; members of archives as archive!member"),
-            Column("format", "-", "a name of gpuctl formats"),
-            Column("rows_in", "rows", "rows that it has"),
-            Column("rows_already_stored", "rows", "those of them that the store already had, with the same content"),
+            Column("cluster", "-", "the cluster into which it was loaded"),
+            Column("path", "-", "path of the file; members of archives as archive!member"),
+            Column("format", "-", "format name, as in gpuctl formats"),
+            Column("rows_in", "rows", "rows in the file"),
+            Column("rows_already_stored", "rows", "rows already in the store with the same content"),
             Column(
                 "rows_rejected",
                 "rows",
-                "those of them that could not be read, or contradict the store; the store's table rejects has each",
+                "rows that could not be read, or contradict the store; the store's table rejects lists each",
             ),
-            Column("rejected_pct", "%", "rows_rejected of rows_in"),
+            Column("rejected_pct", "%", "rows_rejected as a share of rows_in"),
         ),
         frame=rows,
     )

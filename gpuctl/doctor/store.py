@@ -37,7 +37,7 @@ UNKNOWN_PCT = 1.0
 DAY_S = 86_400.0
 
 _LOAD = "gpuctl ingest LOGDIR --db FILE"
-_OTHER_FILE = "name another file with --db"
+_OTHER_FILE = "give another file with --db"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ def _run_checks(
                 return found, None
         return found, ledger(store)
     except StoreError as error:
-        return [*found, finding("store_rows", error.message, error.hint or "make it again", Status.FAIL)], None
+        return [*found, finding("store_rows", error.message, error.hint or "create it again", Status.FAIL)], None
 
 
 def open_failure(error: StoreError, context: DoctorContext) -> Finding:
@@ -125,18 +125,18 @@ def file(opened: OpenStore) -> list[Finding]:
     least = int(blocks["block_size"]) * int(blocks["used_blocks"]) + 3 * HEADER
     evidence = f"{opened.path}: {size(there)}"
     if there < least:
-        evidence += f", {size(least)} by its own account: the end is missing"
-        return [finding("store_file", evidence, "copy it again, or make it again: gpuctl ingest", Status.FAIL)]
+        evidence += f", {size(least)} according to its header: the end is missing"
+        return [finding("store_file", evidence, "copy it again, or create it again: gpuctl ingest", Status.FAIL)]
     log = opened.path.with_name(opened.path.name + ".wal")
     if log.exists():
         evidence += f"; {log.name} ({size(log.stat().st_size)}) was left by a process that was stopped"
-        return [finding("store_file", evidence, "keep both together; the next gpuctl ingest takes it in")]
+        return [finding("store_file", evidence, "keep both together; the next gpuctl ingest merges it")]
     return [finding("store_file", evidence)]
 
 
 def lock(_opened: OpenStore) -> list[Finding]:
     """Report that no process writes to it: otherwise it would not have opened (`open_failure`)."""
-    return [finding("store_lock", "no process holds it for writing")]
+    return [finding("store_lock", "no process has it open for writing")]
 
 
 def schema(opened: OpenStore) -> list[Finding]:
@@ -147,7 +147,7 @@ def schema(opened: OpenStore) -> list[Finding]:
 
     tags = opened.store.value("SELECT tags FROM duckdb_databases() WHERE database_name = 'trace'")
     storage = dict(tags or {}).get("storage_version", "unknown")
-    evidence = f"version {len(MIGRATIONS)}, as gpuctl wants; DuckDB {duckdb.__version__}, storage version {storage}"
+    evidence = f"version {len(MIGRATIONS)}, as gpuctl requires; DuckDB {duckdb.__version__}, storage version {storage}"
     return [finding("store_schema", evidence)]
 
 
@@ -162,7 +162,7 @@ def lake(opened: OpenStore) -> list[Finding]:
     rows, whole = sum(one.rows for one in files), sum(one.bytes for one in files)
     evidence = f"{found.place.path}: {plural(len(files), 'file')}, {plural(rows, 'row')}, {size(whole)}"
     if found.place.remote:
-        return [finding("store_lake", f"{evidence} by the store's account; in object storage, not looked into")]
+        return [finding("store_lake", f"{evidence} according to the store; not checked, as it is in object storage")]
     ends = accumulate(one.bytes for one in files)
     read = [one for one, end in zip(files, ends, strict=True) if end <= LAKE_BYTES]
     bad = [(one, why) for one in read if (why := _damage(found, one))]
@@ -171,7 +171,7 @@ def lake(opened: OpenStore) -> list[Finding]:
         evidence += f"; {plural(len(bad), 'file')} of {lost:,} rows damaged, the first {bad[0][0].name}: {bad[0][1]}"
         return [finding("store_lake", evidence, ANEW, Status.FAIL)]
     left = whole - sum(one.bytes for one in read)
-    evidence += f"; the bytes of all but {size(left)} were compared" if left else "; every byte as it was written"
+    evidence += f"; all bytes except {size(left)} were compared" if left else "; every byte as written"
     return [finding("store_lake", evidence)]
 
 
@@ -185,7 +185,7 @@ def _damage(lake: Lake, one: File) -> str:
         return f"{error.strerror or error}; {one.rows:,} rows expected"
     rows = lake.rows_in(one)
     found = "it cannot be read" if rows is None else f"{rows:,} found"
-    return f"other bytes than were written; {one.rows:,} rows expected, {found}"
+    return f"bytes differ from those written; {one.rows:,} rows expected, {found}"
 
 
 def ledger(store: Store) -> pl.DataFrame:
@@ -201,7 +201,7 @@ def rejected(opened: OpenStore) -> list[Finding]:
     """Sum up the ledger, and list the files with more than `REJECTED_PCT` per cent of their rows rejected."""
     rows = ledger(opened.store)
     if rows.height == 0:
-        return [finding("ledger", "no file was ever loaded", _LOAD)]
+        return [finding("ledger", "no file has been loaded", _LOAD)]
     total, dropped = int(rows["rows_in"].sum()), int(rows["rows_rejected"].sum())
     known = int(rows["rows_already_stored"].sum())
     evidence = f"{plural(rows.height, 'file')}, {plural(total, 'row')}"
@@ -213,7 +213,7 @@ def rejected(opened: OpenStore) -> list[Finding]:
     worst = (f"{row['path']} ({percent(row['rejected_pct'])})" for row in bad.head(3).iter_rows(named=True))
     evidence += f"; over {REJECTED_PCT:g} % in {bad.height:,}: {', '.join(worst)}"
     evidence += f" and {bad.height - 3:,} more" if bad.height > 3 else ""
-    fix = "see why: gpuctl analyze FILE --section data_quality; the store's table rejects has each row"
+    fix = "for reasons: gpuctl analyze FILE --section data_quality; the store's table rejects lists each row"
     return [finding("ledger", evidence, fix)]
 
 
@@ -225,9 +225,9 @@ def parsers(opened: OpenStore) -> list[Finding]:
     rows = opened.store.execute("SELECT DISTINCT path, format, parser_version FROM sources ORDER BY path").fetchall()
     old = [path for path, name, version in rows if version < today.get(name, 0)]
     if old:
-        evidence = f"{len(old):,} of {plural(len(rows), 'file')} read by an older parser: {abbreviate(old)}"
-        return [finding("parsers", evidence, f"load them again: {_LOAD}")]
-    return [finding("parsers", f"{plural(len(rows), 'file')} read by today's parsers")]
+        evidence = f"{len(old):,} of {plural(len(rows), 'file')} read by an older parser version: {abbreviate(old)}"
+        return [finding("parsers", evidence, f"reload them: {_LOAD}")]
+    return [finding("parsers", f"{plural(len(rows), 'file')} read by the current parsers")]
 
 
 def clusters(opened: OpenStore) -> list[Finding]:
@@ -242,7 +242,7 @@ def clusters(opened: OpenStore) -> list[Finding]:
     evidence = f"{len(rows):,}: {abbreviate(listed, separator='; ')}"
     unknown = sorted({row[2] for row in rows if not _is_zone(row[2])})
     if unknown:
-        fix = "install the tzdata package, or load the logs again with --timezone"
+        fix = "install the tzdata package, or reload the logs with --timezone"
         return [finding("clusters", f"{evidence}; unknown zone: {abbreviate(unknown)}", fix)]
     return [finding("clusters", evidence)]
 
@@ -284,7 +284,7 @@ def clocks(opened: OpenStore) -> list[Finding]:
     slight = sum(swapped - far for _, swapped, far, _ in rows)
     small = f"; {slight:,} out of order by less" if slight else ""
     if bad:
-        fix = "check the clock of the machine that logged them, and load again with --timezone ZONE"
+        fix = "check the clock of the machine that logged them, and reload with --timezone ZONE"
         return [finding("clocks", f"jobs and attempts: {abbreviate(bad, 4, '; ')}{small}", fix)]
     return [finding("clocks", f"no time is a day ahead of now, or out of order by a day{small}")]
 
@@ -309,7 +309,7 @@ def _known(check: str, what: str, rows: list[tuple[str, int, int]], fields: str,
         f"{name}: {lacking:,} of {jobs:,} jobs" for name, jobs, lacking in rows if lacking > jobs * UNKNOWN_PCT / 100
     ]
     if bad:
-        fix = f"load logs that contain it (sacct: {fields}); no figure of {figure} counts these jobs"
+        fix = f"load logs that contain it (sacct: {fields}); figures of {figure} exclude these jobs"
         return finding(check, f"without a {what}: {abbreviate(bad, 3, '; ', 'clusters')}", fix)
     jobs, lacking = sum(row[1] for row in rows), sum(row[2] for row in rows)
     return finding(check, f"{jobs - lacking:,} of {jobs:,} jobs have a {what}")

@@ -35,15 +35,15 @@ if TYPE_CHECKING:
     from gpuctl.reports.units import Units
 
 CATEGORIES = 14
-"""At most so many categories or bars are drawn, those that weigh most."""
+"""Maximum number of categories or bars drawn: the largest ones."""
 
 _ROOM_FOR_VALUE = 108.0
 _WIDE_LETTER = 10.0  # of the larger type on a narrow screen, in user units
 _LABEL, _BAR, _BETWEEN, _AFTER = 18, 13, 3, 12
 _MIDDLE = 24.0
-"""Of the line of an interval, in user units below its lane's top: under its name."""
+"""Position of an interval's line below its lane's top, in user units: under its name."""
 _ROOM_FOR_RANGE = 190.0
-"""For the numbers to the right of an interval."""
+"""Space for the numbers to the right of an interval."""
 
 
 def stacked(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:

@@ -30,16 +30,16 @@ Box = tuple[float, float, float, float]
 """Left, top, width and height of a pair of axes, in user units."""
 
 WIDTH = 560
-"""Of every figure, in user units; a page shows it at 340 to 640 pixels."""
+"""Width of every figure, in user units; a page shows it at 340 to 640 pixels."""
 
 DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 2), (8, 2, 2, 2), (12, 3), (4, 1, 1, 1, 1, 1), (1, 2), (10, 4))
-"""A curve has a dash pattern beside its colour, for those who cannot tell the colours apart."""
+"""Dash patterns of curves, in addition to colours, for readers who cannot distinguish the colours."""
 
 TOTAL = "all"
-"""In a column of names: the row sums up the others. Bars leave it out, a curve of it is drawn in ink."""
+"""Name of the row with the total. Bars leave it out; its curve is drawn in ink."""
 
 LABEL_LENGTH = 44
-"""Characters of a name in a figure; longer ones lose their middle, and the figure says so."""
+"""Maximum characters of a name in a figure; longer names lose their middle, with a note in the figure."""
 
 
 class Curve(TypedDict):
@@ -297,7 +297,7 @@ def drawn_rows(rows: pl.DataFrame, columns: Sequence[str]) -> Rows:
 def shortened_remark(names: Sequence[str]) -> tuple[str, ...]:
     """Return a remark where `short` shortened any of these names."""
     if any(short(name) != (visible(name) or '""') for name in names):
-        return ("Long names are shortened in the figure; the table has them in full.",)
+        return ("Long names are shortened in the figure; the table shows them in full.",)
     return ()
 
 

@@ -43,10 +43,10 @@ if TYPE_CHECKING:
     from gpuctl.reports.charts.chart import Box, Floats
 
 CURVE_POINTS = 600
-"""At most so many points a curve …"""
+"""Maximum number of points per curve …"""
 
 FIGURE_POINTS = 1800
-"""… and a figure."""
+"""… and per figure."""
 
 _SECOND = 1 / 60
 _TIME_TICKS = (
@@ -220,7 +220,7 @@ def _in_words(chart: Chart, x: Floats, y: Floats) -> str:
 
 def _cdf_remarks(chart: Chart, values: Floats, low: float) -> tuple[str, ...]:
     if chart.scale == "minutes" and bool((values < low).any()):
-        return (f"A logarithmic axis has no zero: what took less than {lasting(low * 60)} stands at its left edge.",)
+        return (f"A logarithmic axis has no zero: times below {lasting(low * 60)} are drawn at its left edge.",)
     return ()
 
 

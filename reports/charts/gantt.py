@@ -42,18 +42,18 @@ if TYPE_CHECKING:
     Rect = tuple[float, float, float, float]
 
 PANELS = 6
-"""At most so many panels are drawn, the first ones."""
+"""Maximum number of panels drawn: the first ones."""
 
 LABEL = 10
-"""Characters of a node's name beside its row."""
+"""Maximum characters of a node's name next to its row."""
 
 _RIGHT, _TOP, _BETWEEN, _BOTTOM = 16.0, 26.0, 38.0, 48.0
 _CHARACTER = 9.0
-"""Wide, in user units, on a phone."""
+"""Width on a phone, in user units."""
 _NODES = ("node", "lent")
 _TALL, _PITCH = 240.0, (20.0, 64.0)
 _THIN = 0.45
-"""How strong the colour is where jobs take turns."""
+"""Opacity for jobs that take turns."""
 _OTHERS = 5
 _COLORS = tuple(k for k in range(1, len(SERIES) + 1) if k != _OTHERS)
 
@@ -290,15 +290,15 @@ def _in_words(name: str, bars: list[Bar], nodes: int) -> str:
 
 
 def _remarks(bars: list[Bar], facets: int) -> tuple[str, ...]:
-    remarks = ["A bar is as high as its GPUs; which GPUs of a node they are is not known."]
+    remarks = ["The height of a bar is its number of GPUs; which GPUs of a node they are is unknown."]
     if any(bar.what == "job" and bar.counted < 0.995 * bar.gpus for bar in bars):
-        remarks.append("Pale: jobs that took turns on a node with fewer GPUs than they asked for.")
+        remarks.append("Pale: jobs that took turns on a node with fewer GPUs than they requested.")
     if any(bar.beside for bar in bars):
-        remarks.append("In the lower half of a bar: a job packed on the same GPUs.")
+        remarks.append("Lower half of a bar: a job packed on the same GPUs.")
     if any(bar.what == "lent" for bar in bars):
-        remarks.append("A row with gaps is a node that is there only while it is on loan.")
+        remarks.append("A row with gaps is a node that is present only while on loan.")
     if any(bar.what == "down" for bar in bars):
-        remarks.append("A line: the node was down.")
+        remarks.append("Line: the node was down.")
     if unknown := sum(bar.what == "job" and not bar.gpus for bar in bars):
         remarks.append(f"{plural(unknown, 'row')} without GPUs not drawn.")
     remarks += remark_more(facets - PANELS, "panel")

@@ -36,10 +36,10 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 PANELS = 6
-"""At most so many panels are drawn, the first ones."""
+"""Maximum number of panels drawn: the first ones."""
 
 STEPS = (0.14, 0.32, 0.52, 0.75, 1.0)
-"""How strong the colour is: up to 20 %, 40 %, 60 %, 80 % and 100 %. Nothing at all is left blank."""
+"""Opacities for up to 20 %, 40 %, 60 %, 80 % and 100 %. Zero stays blank."""
 
 _DIGITS = "0123456789abcdefghijklmnopqrstuv"
 _EMPTY = 0.5
@@ -103,7 +103,7 @@ def _packed_rows(names: list[str], *grids: Grid) -> list[tuple[str, str, str]]:
 
 
 def _grid(chart: Chart, part: pl.DataFrame, column: str, rows: list[str], absent: float = 0.0) -> Grid:
-    """The cells of one panel, row by row; `absent` in the rows that it has not."""
+    """The cells of one panel, row by row; `absent` in the rows in the file not."""
     own = part[chart.series].unique(maintain_order=True).to_list()
     cells = part[column].fill_null(0).to_numpy().astype(float).reshape(len(own), -1)
     grid = np.full((len(rows), cells.shape[1]), absent)
@@ -175,7 +175,7 @@ def _fill_runs(axes: Axes, chosen: Bools, edges: Grid, *, color: str, strength: 
 def _scale(figure: Figure, *, down: bool) -> None:
     from matplotlib.patches import Rectangle
 
-    write(figure, _LEFT, 14, "GPUs held, %" + (";  a line: down half of the time or more" if down else ""))
+    write(figure, _LEFT, 14, "GPUs held, %" + (";  line: down at least half of the time" if down else ""))
     axes = add_axes(figure, (_LEFT, 22, 300, 10))
     axes.set_axis_off()
     axes.set_xlim(0, 6)

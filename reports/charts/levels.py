@@ -40,10 +40,10 @@ if TYPE_CHECKING:
     from gpuctl.reports.charts.chart import Box, Floats
 
 CURVE_POINTS = 250
-"""At most so many points a curve …"""
+"""Maximum number of points per curve …"""
 
 FIGURE_POINTS = 2400
-"""… and a figure."""
+"""… and per figure."""
 
 _LEFT, _TOP, _RIGHT, _BOTTOM, _BETWEEN = 52.0, 28, 16, 48, 50
 _DIGIT = 10.0  # width of a digit in the larger type on a narrow screen, in user units

@@ -36,7 +36,7 @@ KINDS: dict[str, Callable[[Chart, ResultTable, pl.DataFrame], Sketch]] = {
     "tradeoff": lines.tradeoff,
 }
 _IN_UNITS = {"ranges": bars.ranges, "bands": lines.bands, "profile": lines.profile}
-"""Kinds that draw durations in the unit that the result shows them in."""
+"""Kinds of charts that draw durations in the result's display unit."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None,
         rows = " and ".join(f"{column} {' or '.join(values)}" for column, values in chart.where)
         return None, f"The table {chart.table} has no rows{' with ' + rows if rows else ''}."
     if chart.optional and not any(c in frame.columns and frame[c].sum() for c in chart.y):
-        return None, f"In the table {chart.table} there is nothing but zero to draw."
+        return None, f"The table {chart.table} has only zeros to draw."
     missing = _untold(chart, frame)
     return (None, missing) if missing else (frame, "")
 

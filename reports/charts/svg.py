@@ -24,7 +24,7 @@ INK = "#010203"
 FAINT = "#040506"
 PAPER = "#070809"
 SERIES = ("#0a0b01", "#0a0b02", "#0a0b03", "#0a0b04", "#0a0b05", "#0a0b06", "#0a0b07", "#0a0b08")
-"""Sentinels: what a figure is drawn in."""
+"""Sentinels for the colours of a figure."""
 
 _COLOURS = {INK: "currentColor", FAINT: "var(--grid)", PAPER: "var(--paper)"} | {
     sentinel: f"var(--s{number})" for number, sentinel in enumerate(SERIES, 1)
@@ -71,7 +71,7 @@ _COMMAND = re.compile(r"([A-Za-z])([^A-Za-z]*)")
 _REFERENCE = re.compile(r"url\(#([^)]+)\)")
 _OURS = re.compile(r"([akpc])([0-9]+)")
 _USUAL = {("text-anchor", "start"), ("fill", "none"), ("stroke-dashoffset", "0")}
-"""What the page's style sheet says of all figures, or what is so anyhow."""
+"""Styles that the page's style sheet sets for all figures, or that are defaults."""
 
 
 @contextmanager

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 SCHEMA = 1
-"""Of the document; raised when a key changes its name or meaning."""
+"""Version of the document's schema; raised when a key changes its name or meaning."""
 
 MOST_BYTES = 2 * 1024**3
-"""A file larger than this is taken to be something else."""
+"""Maximum bytes of a result file; a larger file is not read."""
 
 _TABLE_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
-"""Files and places in the page are called by it."""
+"""Names of tables, used for files and anchors on the page."""
 
 _TYPES: dict[str, Any] = {
     "integer": pl.Int64,
@@ -149,7 +149,7 @@ def parse_document(data: bytes, place: str) -> Analysis:
         raise InputError(f"is not valid JSON: {error}", path=place, hint=_HINT) from error
 
 
-_HINT = "expected what gpuctl analyze, replay, predict or train wrote with --json --output FILE"
+_HINT = "expected a file written by gpuctl analyze, replay, predict or train with --json --output FILE"
 
 
 class _NotOursError(Exception):
@@ -239,7 +239,7 @@ def _table(name: str, found: dict[str, Any]) -> ResultTable:
 def _keys(found: object, columns: Mapping[str, str], place: str) -> tuple[str, ...]:
     keys = _texts(found, place)
     if not set(keys) <= set(columns):
-        raise _NotOursError(f"{place} names columns that are not there")
+        raise _NotOursError(f"{place} names columns that do not exist")
     return keys
 
 

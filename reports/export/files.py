@@ -32,10 +32,10 @@ Format = Literal["table", "json", "jsonl", "csv", "tsv", "markdown", "parquet"]
 DirFormat = Literal["csv", "parquet"]
 
 FORMATS: tuple[str, ...] = get_args(Format)
-"""What ``--format`` takes."""
+"""Values of ``--format``."""
 
 _STEERING = re.compile(r"[^\n\t -~]+")
-"""Among these is all that steers a terminal; `visible` knows which of them do."""
+"""Characters that may steer a terminal; `visible` decides which do."""
 _FILE_NAME = re.compile(r"[a-z0-9_]{1,100}")
 
 
@@ -96,7 +96,7 @@ def check_places(files: Mapping[str, Path | None], directories: Mapping[str, Pat
     for option, path in files.items():
         if path is not None:
             if path.is_dir():
-                raise UsageError(f"{option} {path}: a directory, expected a file", hint="name a file in it")
+                raise UsageError(f"{option} {path}: is a directory, expected a file", hint="name a file in it")
             if path.exists() and not path.is_file():
                 continue  # a device or a pipe: it is written to, not replaced
             _check_directory(option, path, path.parent)
@@ -110,13 +110,15 @@ def check_places(files: Mapping[str, Path | None], directories: Mapping[str, Pat
 
 def _check_directory(option: str, path: Path, directory: Path) -> None:
     if not directory.is_dir():
-        raise UsageError(f"{option} {path}: there is no directory {directory}", hint="make it, or name another place")
+        raise UsageError(
+            f"{option} {path}: there is no directory {directory}", hint="create it, or choose another path"
+        )
     if not os.access(directory, os.W_OK | os.X_OK):
-        raise UsageError(f"{option} {path}: {directory} is not writable", hint="name another place")
+        raise UsageError(f"{option} {path}: {directory} is not writable", hint="choose another path")
 
 
 def _no_directory(what: str) -> UsageError:
-    return UsageError(f"{what}: a file, expected a directory to write tables to", hint="name another place")
+    return UsageError(f"{what}: a file, expected a directory to write tables to", hint="choose another path")
 
 
 def write_dir(analysis: Analysis, directory: Path, format: DirFormat, *, spreadsheet: bool = False) -> tuple[Path, ...]:
@@ -144,7 +146,7 @@ def write_dir(analysis: Analysis, directory: Path, format: DirFormat, *, spreads
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="name another place") from error
+        raise UsageError(f"{directory}: cannot be made: {error.strerror}", hint="choose another path") from error
     return tuple(_write_one(analysis, table, directory, format, spreadsheet=spreadsheet) for table in analysis.tables)
 
 
@@ -257,7 +259,7 @@ def _only(tables: Sequence[ResultTable]) -> ResultTable:
     if len(tables) == 1:
         return tables[0]
     raise UsageError(
-        f"a Parquet file holds one table, and these are {len(tables)}",
+        f"a Parquet file holds one table, but there are {len(tables)}",
         hint="name one with --table NAME, or write all of them with --parquet DIR",
     )
 

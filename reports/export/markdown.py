@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 _MARKUP = re.compile(r"([\\`*_\[\]<>|~#!$&])")
 _MENTION = re.compile(r"(?<![A-Za-z0-9])@(?=[A-Za-z0-9])")
-"""What GitHub and GitLab take for the name of a user, who is then told; no backslash keeps them from it."""
+"""User mentions of GitHub and GitLab, which notify that user; a backslash does not prevent this."""
 _ADDRESS = re.compile(
     r"(?<=\w)@(?=[\w-]+\.)|:(?=//)|(?<=mailto):|(?<=xmpp):|(?<=www)\.|(?<=\bGH)-(?=\d)", re.IGNORECASE
 )
-"""Where what they make a link of by themselves can be broken up: web and mail addresses, numbers of issues."""
+"""Places to break up automatic links: web and mail addresses, numbers of issues."""
 
 
 def escaped(text: str) -> str:

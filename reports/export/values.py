@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
 
 CHUNK_ROWS = 50_000
-"""Rows that are in memory as text at the same time."""
+"""Rows held in memory as text at a time."""
 _ESCAPED = r"[^ !#-\[\]-~]"
-"""What JSON in ASCII does not hold as it is."""
+"""Characters that ASCII JSON must escape."""
 _dump = json.JSONEncoder(allow_nan=False).encode
 
 

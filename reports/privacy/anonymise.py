@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from gpuctl.reports.report import Part
 
 LEAST_KEY = 16
-"""Bytes that a secret has at least."""
+"""Minimum bytes of a secret."""
 MOST_KEY = 4096
 NAME_BITS, TAG_BITS = 50, 15
 _PSEUDONYM = re.compile(r"([a-z]{1,12})-([a-z2-7]{10})([a-z2-7]{3})", re.ASCII)
@@ -123,7 +123,7 @@ def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
         pseudonyms: those that it gets; queues keep their names unless it has pseudonyms for them, too.
     """
     queues = note(", queues") if pseudonyms.queues else NONE
-    told = note("pseudonyms stand for users, accounts, jobs, nodes, racks, clusters and paths{queues}", queues=queues)
+    told = note("pseudonyms replace users, accounts, jobs, nodes, racks, clusters and paths{queues}", queues=queues)
     cluster = pseudonymous(analysis.cluster, pseudonyms)
     return replace(
         analysis,

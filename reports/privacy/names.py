@@ -36,10 +36,10 @@ NAMES: dict[str, str] = {
 be how many), but for the names of `NUMBERED`."""
 
 NUMBERED = frozenset({"account", "beside", "example_job", "job", "user"})
-"""Columns whose whole numbers are names, too."""
+"""Columns whose whole numbers are names."""
 
 LINES = frozenset({"evidence", "example", "most_rejected_for", "template"})
-"""Columns of text that jobs printed, or that quote a log: nothing of it stays."""
+"""Columns of text that jobs printed, or that quote a log: masked entirely."""
 
 WORDS = frozenset({"source_reason", "source_state"})
 """Columns of a scheduler's own words, which may go on with names: ``ReqNodeNotAvail, UnavailableNodes:n[1-3]``. The
@@ -72,10 +72,10 @@ KEPT = frozenset(
         "top_reason", "total", "treatment", "unit", "used", "value", "waited", "what",
     }
 )  # fmt: skip
-"""Columns of text that stay: words of ours, of policies, and of signature tables."""
+"""Columns of text that are not masked: words of gpuctl, of policies, and of signature tables."""
 
 MARKERS = frozenset({"", "all", "other", "others", "unknown", "not told", "none"})
-"""Values in columns of names that are ours: totals, and what is not known."""
+"""gpuctl's own values in columns of names: totals and unknowns."""
 
 KNOWN_FILES = frozenset(
     {
@@ -83,7 +83,7 @@ KNOWN_FILES = frozenset(
         "slurmdbd.conf", "topology.conf", "yarn-site.xml",
     }
 )  # fmt: skip
-"""Files that every site calls so."""
+"""File names that are the same at every site."""
 
 COMMANDS = frozenset({"analyze", "explain", "overhead", "predict", "replay", "report", "runtime", "train"})
-"""Words of a command line that stay."""
+"""Words of a command line that are not masked."""

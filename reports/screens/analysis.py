@@ -34,9 +34,9 @@ TABLES = (
 """The tables that the screen is made from."""
 
 LOST = (
-    "GPU-hours held by attempts that did not end in success: the last attempt of a job that failed, or that was "
-    "killed, cancelled after its start, preempted or ended by its time limit; and every attempt that was followed by "
-    "another one (retried). gpu_hours_lost has them by size, users by user, both by kind"
+    "GPU-hours held by attempts that did not end in success: the last attempt of a job that failed or was killed, "
+    "cancelled after its start, preempted or ended by its time limit; and every attempt followed by another one "
+    "(retried). gpu_hours_lost splits them by size, users by user, both by kind"
 )
 _OWN_LINE = frozenset({"failure_nodes", "sources"})
 _SENTENCES = 6
@@ -72,7 +72,7 @@ def screen(analysis: Analysis) -> Screen:
 def _title(analysis: Analysis, about: Row) -> str:
     name = clipped(analysis.cluster, 40)
     if about.get("first_submit_ts") is None:
-        return f"{name}: no job with a time of submission" if about.get("jobs") else f"{name}: no jobs"
+        return f"{name}: no job with a submission time" if about.get("jobs") else f"{name}: no jobs"
     times = f"{day(about['first_submit_ts'])} to {day(about['last_ts'])}"
     times += "" if times.startswith("day ") else " UTC"
     return f"{name}: {times} ({lasting(86400 * about['span_days'])})"
@@ -81,10 +81,10 @@ def _title(analysis: Analysis, about: Row) -> str:
 def _subtitle(about: Row) -> str:
     users, queues = about.get("users"), about.get("queues")
     jobs = count(about.get("jobs"), "job")
-    of = f" of {count(users, 'user')}" if users else " (users not named)" if about.get("jobs") else ""
+    of = f" of {count(users, 'user')}" if users else " (users unknown)" if about.get("jobs") else ""
     among = f" in {count(queues, 'queue')}" if queues else ""
     gpus, machines = about.get("gpus"), about.get("machines")
-    size = f"{count(gpus, 'GPU')} on {count(machines, 'machine')}" if gpus else "GPUs of the cluster unknown"
+    size = f"{count(gpus, 'GPU')} on {count(machines, 'node')}" if gpus else "GPUs of the cluster unknown"
     return f"{jobs}{of}{among}; {size}" if about.get("jobs") else size
 
 
@@ -129,7 +129,7 @@ def _empty(analysis: Analysis) -> Line | None:
 
 
 def _no_share(about: Row) -> str:
-    return "n/a (see the warnings)" if about.get("gpus") and about.get("gpu_hours") else "n/a (GPUs unknown)"
+    return "n/a (see warnings)" if about.get("gpus") and about.get("gpu_hours") else "n/a (GPUs unknown)"
 
 
 def _completed(analysis: Analysis) -> str:
@@ -183,7 +183,7 @@ def _main_cause(analysis: Analysis, row: Row) -> str:
     possible = may_be_main(ranges | {"ineligible": (row["ineligible_h"], row["ineligible_h"])})
     if len(possible) <= 2:
         return " or ".join(cause_name(cause) for cause in possible)
-    return "not known" if _limits_stated(analysis) else "not known: give --quotas"
+    return "not known" if _limits_stated(analysis) else "unknown: give --quotas"
 
 
 def _limits_stated(analysis: Analysis) -> bool:
@@ -279,7 +279,7 @@ def _machines(analysis: Analysis) -> Line | None:
     ]
     more = f"; and {len(bad) - len(told)} more" if len(bad) > len(told) else ""
     text = "; ".join(told) + more if told else _none_shown(every)
-    return Line("Suspect machines", text, lines=2)
+    return Line("Suspect nodes", text, lines=2)
 
 
 def _none_shown(every: Sequence[Row]) -> str:
@@ -287,8 +287,8 @@ def _none_shown(every: Sequence[Row]) -> str:
     times = sorted(row["detectable"] if known(row.get("detectable")) else math.inf for row in every)
     least = times[len(times) // 2]
     if not math.isfinite(least):
-        return "none shown, but too few attempts failed to show any"
-    return f"none shown; one failing {number(least)} times as often would be (4 in 5)"
+        return "none found, but too few attempts failed to detect any"
+    return f"none found; a node failing {number(least)} times as often would be, in 4 of 5 cases"
 
 
 def _next(analysis: Analysis, found: Sequence[Finding]) -> Line:
@@ -310,8 +310,8 @@ def _notes(analysis: Analysis, found: Sequence[Finding]) -> tuple[tuple[str, str
         ("GPU utilization", "gpu_util_by_state", "mean_pct"),
         ("Wait p50, p95", "overview", "wait_p50_min"),
         ("Still waiting", "never_started", "waiting"),
-        ("Suspect machines", "failure_nodes", "bad"),
-        ("Suspect nodes, none shown: a typical one", "failure_nodes", "detectable"),
+        ("Suspect nodes", "failure_nodes", "bad"),
+        ("Suspect nodes: none found; a typical node", "failure_nodes", "detectable"),
     ):
         table = analysis.table(name)
         if table is not None:

@@ -26,10 +26,10 @@ def screen(analysis: Analysis) -> Screen:
     best = _best(policies)
     oracles = [clipped(row["policy"], 20) for row in policies if row["oracle"]]
     blocks: list[Block | None] = [
-        Sentences("How much fits, and what it waits", _answer(policies, best), least=2),
+        Sentences("How much fits, and how long it waits", _answer(policies, best), least=2),
         _policies(policies),
         _strips(analysis, best),
-        Line(f"{ORACLE} oracle", f"{', '.join(oracles)} knew later load, as no scheduler does: a bound")
+        Line(f"{ORACLE} oracle", f"{', '.join(oracles)} knew later load, as no scheduler does: an upper bound")
         if oracles
         else None,
         briefly(analysis.warnings),
@@ -66,12 +66,14 @@ def _answer(policies: Sequence[Row], best: Row | None) -> tuple[str, ...]:
     ]
     lost = best["lost_gpu_h"]
     used = (
-        "" if best["utilization_pct"] is None else f"{shown(best['utilization_pct'], '%')} % of what is left is used; "
+        ""
+        if best["utilization_pct"] is None
+        else f"{shown(best['utilization_pct'], '%')} % of the leftover capacity is used; "
     )
-    found.append(f"{used}{best['evictions']:,} evictions lose {number(lost)} GPU-h more.")
+    found.append(f"{used}{best['evictions']:,} evictions lose a further {number(lost)} GPU-h.")
     bound = max((row["score"] for row in policies if row["oracle"] and known(row["score"])), default=None)
     if bound is not None and not best["oracle"]:
-        found.append(f"Score {number(best['score'])}, of {number(bound)} that is reached where later load is known.")
+        found.append(f"Score {number(best['score'])}, of {number(bound)} with later load known.")
     return tuple(found)
 
 
@@ -96,7 +98,7 @@ def _policies(policies: Sequence[Row]) -> Grid:
 
 
 def _strips(analysis: Analysis, best: Row | None) -> Strips | None:
-    """GPUs left over, and those in use under the best policy."""
+    """Leftover GPUs, and those in use under the best policy."""
     points = [row for row in rows(analysis, "deferrable_load") if best is not None and row["policy"] == best["policy"]]
     top = max((row["leftover_gpus"] for row in points), default=0)
     if len(points) < 2 or top <= 0:
@@ -108,6 +110,6 @@ def _strips(analysis: Analysis, best: Row | None) -> Strips | None:
             label, tuple(zip(begins, ends, (row[name] for row in points), strict=True)), top,
             f"max {number(max(row[name] for row in points))} GPUs",
         )
-        for label, name in (("GPUs left over", "leftover_gpus"), ("Deferrable jobs", "used_gpus"))
+        for label, name in (("Leftover GPUs", "leftover_gpus"), ("Deferrable jobs", "used_gpus"))
     )  # fmt: skip
     return Strips(strips, begins[0], ends[-1], calendar=False)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpuctl.reports.terminal.text_graphics import Signs
 
 WIDEST = 120
-"""Lines grow no longer: beyond that the eye loses them."""
+"""Maximum characters of a line; longer ones are hard to read."""
 _SENTENCE_LINES = 3
 _TITLE_LINES = 2
 _SUBTITLE_LINES = 2

@@ -65,7 +65,7 @@ def screen(store: str, cluster: str, sources: Sequence[Source], not_read: int, *
     rejected, stored = (sum(getattr(one, name) for one in sources) for name in ("rejected", "stored"))
     caveats = [f"{count(rejected, 'row')} rejected"] * bool(rejected)
     caveats += [f"{count(not_read, 'file')} not read"] * bool(not_read)
-    lines = [Line("Left out", f"{', '.join(caveats)} (--notes says why)")] if caveats else []
+    lines = [Line("Left out", f"{', '.join(caveats)} (details: --notes)")] if caveats else []
     if stored:
         lines = [Line("Already there", f"{count(stored, 'row')} already in the store"), *lines]
     name = clipped(store, 60)

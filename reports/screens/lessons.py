@@ -46,11 +46,11 @@ def _first(found: list[Row]) -> Line | None:
         return None
     saving = [row for row in found if row["gpu_hours"] == "saves" and not _may_wait(row)]
     if not saving:
-        return Line("Answer", "no rule is shown to save GPU-hours without more waiting", lines=2)
+        return Line("Answer", "no rule demonstrably saves GPU-hours without longer waits", lines=2)
     best = max(saving, key=lambda row: float(row["gpu_hours_saved"]))
-    waiting = f"; {shown(best['wait_saved_h'], 'h')} h of waiting a job" if best["waiting"] == "saves" else ""
+    waiting = f"; {shown(best['wait_saved_h'], 'h')} h of waiting per job" if best["waiting"] == "saves" else ""
     if best["waiting"] == "not known" and known(best["wait_saved_h"]):
-        waiting = "; of waiting the trace is too short to tell"
+        waiting = "; the trace is too short to judge waits"
     held, share = shown(best["gpu_hours_saved"], "GPU-h"), shown(best["gpu_hours_saved_pct"], "%")
     return Line("Answer", f"{best['rule']}: saves {held} GPU-hours ({share} %){waiting}", lines=2)
 
@@ -63,9 +63,9 @@ def _may_wait(row: Row) -> bool:
 
 def _answers(found: list[Row]) -> Block:
     if not found:
-        return Line("Answers", "none: this trace does not show what its jobs would have saved", lines=2)
+        return Line("Answers", "none: this trace lacks the data for an estimate", lines=2)
     heads = (
-        Head("What would be saved by", right=False), Head("GPU-hours", "90 %", right=False),
+        Head("Savings by rule", right=False), Head("GPU-hours", "90 %", right=False),
         Head("wait, h a job", "90 %", right=False), Head("%"), Head("GPU-hours", right=False),
         Head("waiting", right=False),
     )  # fmt: skip
@@ -82,7 +82,7 @@ def _answers(found: list[Row]) -> Block:
 def _inputs(found: list[Row]) -> Grid | None:
     if not found:
         return None
-    heads = (Head("What it rests on", right=False), Head("value"), Head("90 % interval", right=False),
+    heads = (Head("Basis of the estimate", right=False), Head("value"), Head("90 % interval", right=False),
              Head("origin", right=False))  # fmt: skip
     cells = [
         (

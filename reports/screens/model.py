@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 Span = tuple[float, float, float | None]
-"""(from, to, value): what held from one second to another; None where it is not known."""
+"""(from, to, value): the value between two seconds; None if unknown."""
 
 
 @dataclass(frozen=True)

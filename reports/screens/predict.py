@@ -40,7 +40,7 @@ def runtime_screen(analysis: Analysis) -> Screen:
 def _jobs(answered: list[Row], unit: Unit) -> Grid | None:
     left = any(known(row["remaining_s"]) for row in answered)
     heads = [Head("Job", right=False), Head("run time", unit.name), Head("80 % interval")]
-    heads += [Head("still to run")] if left else []
+    heads += [Head("remaining")] if left else []
     cells = []
     for row in answered[:_JOBS]:
         own = [clipped(row["job"], 32), timed(row["run_time_s"], unit)]

@@ -30,7 +30,7 @@ TABLES = (
 )  # fmt: skip
 """The tables that the screen is made from."""
 _SENTENCES = 4
-_WAITED = " deferrable jobs ran to their end in leftover capacity: "
+_WAITED = " deferrable jobs completed in leftover capacity: "
 
 
 def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
@@ -217,9 +217,9 @@ def _next(policies: Sequence[Row]) -> Line:
 def _notes(analysis: Analysis, found: Sequence[Finding], told: Sequence[str]) -> tuple[tuple[str, str], ...]:
     notes = [("Caveat", text) for text in _known_once(analysis, told)]
     notes += [
-        ("wait, p95, JCT", "mean wait and its 95th percentile, and mean time from submission to end, of ended jobs"),
-        ("util", "GPU-hours held over GPU-hours available in the measured time, which differs between policies"),
-        ("change", f"mean difference of the same jobs' waits; {analysis.settings.get('intervals', '')}"),
+        ("wait, p95, JCT", "mean wait, its 95th percentile, and mean time from submission to end, over finished jobs"),
+        ("util", "GPU-hours held over GPU-hours available during the measured time, which differs between policies"),
+        ("change", f"mean difference in wait per job; {analysis.settings.get('intervals', '')}"),
     ]
     for name in TABLES:
         table = analysis.table(name)

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     Row = dict[str, Any]
 
 NAME = 24
-"""A name from a log takes no more characters; ``--table`` has it in full."""
+"""Maximum characters of a name from a log; ``--table`` prints it in full."""
 ORACLE = "*"
-"""Stands behind the name of a policy that knew true run times."""
+"""Mark after the name of a policy that knew true run times."""
 
 
 def oracles(found: Sequence[Row]) -> Line | None:

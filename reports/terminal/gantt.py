@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     Row = tuple[str, str, str, str, float, float, float]
 
 LINES = 24
-"""At most so many nodes, of all policies together."""
+"""Maximum number of nodes over all policies."""
 NAMED = 8
-"""So many letters are explained, those of the jobs with most GPU-time."""
+"""Number of letters in the legend: the jobs with the most GPU time."""
 NAME = 24
-"""Characters of a node's name."""
+"""Maximum characters of a node's name."""
 NARROWEST = 12
 _FREE = "."
 
@@ -82,7 +82,7 @@ def gantt(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> tuple[t
     lines.append(f"{' ' * (names + 1)}{below}")
     caption = (
         f"{moment(low + shift, calendar=dated)} to {moment(high + shift, calendar=dated)}; each character is "
-        f"{lasting((high - low) / room)} of a node, and the job that held most GPU-time of it: {legend}; "
+        f"{lasting((high - low) / room)} of a node, marked by the job that held the most GPU time: {legend}; "
         f"{_FREE} nothing. " + (f"{plural(left_out, 'more node')} not drawn. " if left_out else "")
         + (f"{plural(idle, 'row')} of nodes that were not on loan left out. " if idle else "")
     )  # fmt: skip
@@ -131,4 +131,4 @@ def _letters(nodes: Iterable[list[dict[str, float]]]) -> tuple[dict[str, str], s
     most = sorted(order, key=lambda job: -total[job])[:NAMED]
     told = ", ".join(f"{letters[job]} {visible(job)}" for job in sorted(most, key=order.index))
     told += ", …" if len(order) > NAMED else ""
-    return letters, told + (" (letters come again)" if len(order) > len(ascii_letters) else "")
+    return letters, told + (" (letters repeat)" if len(order) > len(ascii_letters) else "")

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 HEIGHT = 12
 """Lines of a picture of means, above its axis."""
 MARKS = ascii_uppercase[:10]
-"""The mean of each series; there are no more of them in a picture."""
+"""Marks for the mean of each series; a picture has no more series."""
 BAR, BASE = "|", "-"
 """The characters of an interval and of an axis; not block characters, which leave no gaps between lines."""
 PANEL_HEIGHT, WIDEST, LEAST = 9, 44, 24
 """Lines of a panel of points; its characters, at most and at least."""
 SEVERAL = "*"
-"""Where points of several series lie."""
+"""Mark for points of several series."""
 
 _LINE, _VALUE, _LOW, _HIGH = "line", "value", "low", "high"
 _LABELLED = (0, HEIGHT // 2, HEIGHT - 1)

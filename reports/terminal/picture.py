@@ -36,25 +36,25 @@ if TYPE_CHECKING:
     from gpuctl.reports.terminal.text_graphics import Signs
 
 ROWS = 12
-"""So many rows of a picture are drawn, the total beside them."""
+"""Maximum rows of a picture, besides the total."""
 WIDEST = 120
-"""Bars take no more characters: there are no more points than a few hundred."""
+"""Maximum characters of a bar: a curve has only a few hundred points."""
 MOST_BINS = 60
-"""Distributions have no more bins: with fewer values in each, chance would be drawn."""
+"""Maximum bins of a distribution: with fewer values per bin, it would show noise."""
 NARROWEST = 12
-"""With less room for bars there is no picture."""
+"""Minimum room for bars; with less there is no picture."""
 TOTAL = "all"
-"""In a column of names: the row sums up the others."""
+"""Name of the row with the total."""
 
 OVER_TIME = ("time", "lines")
 _BESIDE = ("stacked", "bars")
 _SHORT = 0.1
-"""Seconds: an axis of durations starts near there where there are shorter ones, too."""
+"""Seconds: lower end of an axis of durations, even if some are shorter."""
 _SIZES = ("0", "1", "2-4", "5-8", ">8", "unknown")
 _PERCENT_BINS = (100, 50, 25, 20)
 
 Curves = list[tuple[str, list[tuple[float, float]]]]
-"""Of each name, the points of a cumulative distribution: (value, share of all up to and with it in %)."""
+"""By name, the points of a cumulative distribution: (value, share of values up to it in %)."""
 
 T = TypeVar("T")
 
@@ -254,7 +254,7 @@ def attempts(found: Explanation, width: int, signs: Signs) -> Picture | None:
     drawn = [(row, (phases(spans, low, high, room[2]),)) for row, (_, spans) in zip(rows, series, strict=True)]
     caption = (
         f"{waiting} waiting, {running} running; {moment(low, calendar=True)} to {moment(high, calendar=True)}; each "
-        f"character is {lasting((high - low) / room[2])}, and nothing is shorter than one. {left_out}"
+        f"character is {lasting((high - low) / room[2])}, the shortest interval shown. {left_out}"
     ).rstrip()
     ticks = time_ticks(low, high, room[2], calendar=True)
     return Picture("When it waited and ran", _assembled(drawn, ("", ""), room, signs, ticks), caption)
@@ -299,7 +299,7 @@ def _over_time(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pi
     unknown = f"{UNKNOWN}: not known. " if any(UNKNOWN in lines[-1] for _, lines in drawn) else ""
     caption = (
         f"{moment(low, calendar=calendar)} to {moment(high, calendar=calendar)}; each character is a mean of "
-        f"{lasting((high - low) / room[2])}; {'bars go from 0 to the number on top' if tall else full}. "
+        f"{lasting((high - low) / room[2])}; {'bars range from 0 to the number at the top' if tall else full}. "
         f"{left_out}{unknown}From {rule.table}."
     )
     ticks = time_ticks(low, high, room[2], calendar=calendar)
@@ -391,7 +391,7 @@ def durations(rule: Chart, every: Curves, width: int, signs: Signs, table: str) 
         (0.0, *inner, end / 60),
         tuple((round((math.log(time) - low) / (high - low) * room[2]), label) for time, label in ticks),
         f"{lasting(start)} to {lasting(end)}, logarithmic"
-        + (", what is shorter in the first character" if min(times) < start else ""),
+        + (", shorter ones in the first character" if min(times) < start else ""),
     )
     return _distributions(rule, groups, room, signs, scale, f"{left_out}From {table}.")
 
@@ -484,5 +484,5 @@ def _stacked(rule: Chart, frame: pl.DataFrame, width: int, signs: Signs) -> Pict
         split = [[100 * value / math.fsum(values) for value in values] for _, values in every if any(values)]
         parts = [_between(found) for found in zip(*split, strict=True)]
     keys = (f"{signs.fill(i)} {words} ({part})" for i, ((_, words), part) in enumerate(zip(used, parts, strict=True)))
-    caption = f"{', '.join(keys)}; each bar is 100 % of the {rule.what} beside it. {left_out}From {rule.table}."
+    caption = f"{', '.join(keys)}; each bar is 100 % of the {rule.what} next to it. {left_out}From {rule.table}."
     return Picture(rule.title, _assembled(drawn, heads, room, signs), caption)

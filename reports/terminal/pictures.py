@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from gpuctl.reports.terminal.text_graphics import Signs
 
 RESULTS = 6
-"""So many results of a report get a picture of their own over time."""
+"""Maximum results of a report with a picture over time."""
 _OVER_TIME = ("chart-occupancy", "chart-replay-busy")
 _SIDE_BY_SIDE = (
-    ("How long was waited, by result", ("chart-waits", "chart-replay-wait-cdf")),
-    ("How long jobs took from submission to end (JCT), by result", ("chart-replay-jct-cdf",)),
+    ("Waits by result", ("chart-waits", "chart-replay-wait-cdf")),
+    ("Job completion times (JCT), by result", ("chart-replay-jct-cdf",)),
 )
 
 

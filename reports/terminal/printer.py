@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     Painter = Callable[[Sequence[str], int, Signs], Mapping[str, Sequence[Picture]]]
 
 ROWS = 25
-"""So many rows of a table are printed."""
+"""Maximum rows printed per table."""
 
 MIN_WIDTH = 40
-"""A terminal that says it is narrower is taken for this wide: lines then wrap there."""
+"""Minimum width assumed; on narrower terminals lines wrap."""
 
 _UPRIGHT_COLUMNS = 5
 _PLAIN_SIGNS = str.maketrans(
@@ -269,7 +269,7 @@ def _rich_table(columns: Sequence[ShownColumn], part: Part) -> Table:
 
 def _print_empty(console: Console, tables: Sequence[ResultTable]) -> None:
     if tables:
-        _say(console, f"Without a row: {', '.join(table.name for table in tables)}", "dim")
+        _say(console, f"Empty tables: {', '.join(table.name for table in tables)}", "dim")
         console.print()
 
 
@@ -279,7 +279,7 @@ def _print_left_out(console: Console, tables: Sequence[ResultTable]) -> None:
 
     if not tables:
         return
-    _say(console, "Not printed: one row a job, or the points of a curve", "bold")
+    _say(console, "Not printed: one row per job, or the points of a curve", "bold")
     grid = Table.grid(padding=(0, GAP, 0, 0))
     grid.add_column(overflow="fold")
     grid.add_column(overflow="fold", justify="right")
@@ -287,4 +287,4 @@ def _print_left_out(console: Console, tables: Sequence[ResultTable]) -> None:
     for table in tables:
         grid.add_row(Text(f"  {table.name}"), Text(plural(table.frame.height, "row")), Text(visible(table.title)))
     console.print(grid)
-    _say(console, "Get them with --table NAME, or all of them with --json.", "dim")
+    _say(console, "Print one with --table NAME, or all with --json.", "dim")

@@ -11,10 +11,10 @@ if TYPE_CHECKING:
     from gpuctl.reports.cell_text import ShownColumn
 
 GAP = 2
-"""Blank characters between two columns."""
+"""Spaces between two columns."""
 
 TEXT_FLOOR = 14
-"""A text column is wrapped down to this many characters before the table is split."""
+"""Minimum width to which a text column is wrapped before the table is split."""
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 UNKNOWN = "?"
-"""Stands where there is no value that a bar could show: none at all, not a number, infinite, below zero."""
+"""Mark for a value that a bar cannot show: missing, not a number, infinite, or negative."""
 
 DAY = 86400.0
 _SHORTEST = 1e-290

@@ -49,7 +49,7 @@ def test_a_store_of_the_sample(gpuctl: Gpuctl, store: Path, tmp_path: Path) -> N
     ledger = document["tables"]["ledger"]["rows"]
     assert sum(row["rows_in"] for row in ledger) == 183_203
     assert [row["rows_rejected"] for row in ledger] == [1, 0, 0, 0, 0]
-    assert found["reports"]["evidence"] == f"{tmp_path / 'new'} does not exist yet and can be created"
+    assert found["reports"]["evidence"] == f"{tmp_path / 'new'} does not exist yet, but can be created"
     # nothing was written
     assert list(tmp_path.iterdir()) == []
     assert store.read_bytes() == before

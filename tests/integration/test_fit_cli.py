@@ -150,7 +150,7 @@ def test_a_model_is_compared_with_another_trace(gpuctl: Gpuctl, model: Path, tmp
         (["fit", "TRACE", "-o", "x", "--capacity", "nan"], "'nan' is not a finite number"),
         (["synth", "MODEL", "--jobs", "10", "--load-by", "users", "-o", "x.csv"], "--load-by is for --load"),
         (["fit", "no such file", "-o", "x"], "no such file"),
-        (["synth", "MODEL", "--jobs", "10", "--large", "2:x", "-o", "x.csv"], "not understood"),
+        (["synth", "MODEL", "--jobs", "10", "--large", "2:x", "-o", "x.csv"], "not a condition"),
         (["synth", "MODEL", "--jobs", "10", "--load", "-1", "-o", "x.csv"], "above 0"),
         (["synth", "MODEL", "--jobs", "10", "--start", "soon", "-o", "x.csv"], "expected a date"),
         (["synth", "no such model", "--jobs", "10", "-o", "x.csv"], "expected the folder of a model"),

@@ -203,7 +203,7 @@ def test_doctor_tells_of_the_lake(gpuctl: Run, kept: Path) -> None:
     told = found(1)
     assert told["status"] == "fail"
     assert f"1 file of {rows:,} rows damaged, the first {path.relative_to(lake)}" in told["evidence"]
-    assert f"other bytes than were written; {rows:,} rows expected, {rows:,} found" in told["evidence"]
+    assert f"bytes differ from those written; {rows:,} rows expected, {rows:,} found" in told["evidence"]
     assert "put the files back from a copy" in told["fix"]
     path.write_bytes(whole[:-8] + b"12345678")
     assert f"{path}" in found(1)["evidence"]

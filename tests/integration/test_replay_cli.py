@@ -119,7 +119,7 @@ def test_names_offered_are_those_there_are() -> None:
         (["--cluster", "4x8", "--policy", "fifo", "--warmup", "1.5"], 2, "--warmup 1.5"),
         (["--cluster", "4x8", "--policy", "fifo", "--work", "sum"], 2, "--work is for traces"),
         (["--cluster", "4x8", "--policy", "fifo", "--db", "x.duckdb"], 2, "--db is for traces"),
-        (["--cluster", "4x8", "--policy", "fifo", "--overhead", "const:x"], 2, "not understood"),
+        (["--cluster", "4x8", "--policy", "fifo", "--overhead", "const:x"], 2, "not a condition"),
         (["--cluster", "4x8", "--policy", "fifo", "--scale-load", "0"], 2, "above 0"),
         (["--cluster", "pool:8", "--policy", "fifo", "--locality"], 2, "a pool of GPUs has no places"),
         (["--cluster", "4x8", "--policy", "fifo", "--parquet", "there"], 2, "expected a directory"),

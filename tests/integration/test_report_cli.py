@@ -190,7 +190,7 @@ def test_a_report_is_the_baseline_of_the_next_one(gpuctl: Run, folder: Path, tmp
     [
         (["report"], 2, "nothing to report"),
         (["report", "a.json", "--fail-if", "queueing.p96_wait_h > 2"], 2, "did you mean queueing.p95_wait_h"),
-        (["report", "a.json", "--fail-if", "queueing.p95_wait_h"], 2, "not understood"),
+        (["report", "a.json", "--fail-if", "queueing.p95_wait_h"], 2, "not a condition"),
         (["report", "a.json", "--fail-if", "queueing.p95_wait_h > baseline"], 2, "there is no baseline"),
         (["report", "a.json", "--fail-if", "queueing.p95_wait_h{result=b} > 2"], 2, "there is no result 'b'"),
         (["report", "a.json", "--only", "whole"], 2, "--only chooses from a trace store"),
@@ -199,7 +199,7 @@ def test_a_report_is_the_baseline_of_the_next_one(gpuctl: Run, folder: Path, tmp
         (["report", "s.duckdb", "--cluster", "large"], 2, "it has: failures, small"),
         (["report", "s.duckdb", "--list", "--anonymise"], 2, "--list shows names"),
         (["report", "a.json", "--anonymise-queues"], 2, "--anonymise-queues goes with"),
-        (["report", "a.json", "--html", "."], 2, "a directory, expected a file"),
+        (["report", "a.json", "--html", "."], 2, "is a directory, expected a file"),
         (["report", "absent.json"], 3, "no such file"),
         (["report", "broken.json"], 3, "is not valid JSON"),
         (["report", "other.json"], 3, "is not a gpuctl result: it has schema 99"),

@@ -175,7 +175,7 @@ def test_lost_gpu_hours_by_user_add_up_to_those_by_size(whole: dict[str, Analysi
 
 def test_a_replay_of_three_days_says_that_it_is_too_short_to_tell(screens: dict[str, Screen]) -> None:
     text = " ".join(drawn(screens["replay-jobs"], 120).split())
-    told = "- The trace is too short to tell how srtf, las, conservative, easy do against fifo by mean wait"
+    told = "- The trace is too short to judge how srtf, las, conservative, easy perform against fifo by mean wait"
     assert told in text
     assert "cuts the mean wait" not in text
     assert text.count("(too short to tell)") == 4

@@ -59,12 +59,14 @@ KindsOption = Annotated[
     Path | None,
     typer.Option("--kinds", metavar="FILE", help="CSV with the columns kind, static_mw. Default: gpuctl's own."),
 ]
-ModelsOption = Annotated[str, typer.Option(metavar="A,B", help="Models of the requests; all: those of the table.")]
+ModelsOption = Annotated[
+    str, typer.Option(metavar="A,B", help="Models of the requests; all: every model in the table.")
+]
 PeriodOption = Annotated[
     float | None,
-    typer.Option(metavar="US", help="Decide at multiples of this only. Default: whenever something can start."),
+    typer.Option(metavar="US", help="Decide only at multiples of this time. Default: whenever something can start."),
 ]
-DropOption = Annotated[bool, typer.Option("--drop", help="Give up requests that can no longer be in time.")]
+DropOption = Annotated[bool, typer.Option("--drop", help="Drop requests that can no longer be in time.")]
 
 accel = typer.Typer(
     name="accel",
@@ -91,8 +93,8 @@ def simulate(
         typer.Option(
             metavar="A,B",
             help="ORDER-PLACE or ORDER-PLACE+h; orders: fcfs, edf, llf, sjf, mix, random; places: idle, eft, best; "
-            "+h: requests that are too late go behind. Also genetic and exhaustive, which know all arrivals, and "
-            "relmas:MODEL, a model of gpuctl accel train.",
+            "+h: requests that are too late go last. Also genetic and exhaustive, which know all arrivals, and "
+            "relmas:MODEL, a model from gpuctl accel train.",
         ),
     ] = "fcfs-eft,edf-eft,edf-eft+h,llf-eft,sjf-eft,mix-eft",
     period: PeriodOption = None,
@@ -108,7 +110,7 @@ def simulate(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Simulate requests under policies: how many are in time, how fairly, how fast, with how much energy?"""
+    """Simulate requests under policies: share in time, fairness, speed and energy."""
     command = start(context, answer, table, csv=csv, parquet=parquet, log=log)
     from gpuctl.research.accel import compare
     from gpuctl.research.accel import simulate as simulator
@@ -155,17 +157,18 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     models: ModelsOption = "all",
     n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=10_000_000, help="Requests.")] = 100,
     load: Annotated[
-        float, typer.Option(metavar="L", help="1: as many as the system can just serve if perfectly used.")
+        float,
+        typer.Option(metavar="L", help="Load; 1: as many requests as the system can just serve if perfectly used."),
     ] = 0.9,
-    seed: Annotated[int, typer.Option(metavar="S", help="Seed; the same one gives the same requests.")] = 1,
-    burst: Annotated[bool, typer.Option("--burst", help="Spells of half and of double the rate take turns.")] = False,
+    seed: Annotated[int, typer.Option(metavar="S", help="Random seed; the same seed gives the same requests.")] = 1,
+    burst: Annotated[bool, typer.Option("--burst", help="Alternate periods of half and double the rate.")] = False,
     recorded: Annotated[
         Path | None,
         typer.Option(
             "--from",
             metavar="TRACE",
-            help="Arrivals as a trace of requests to services has them, stretched to the load: a log, or a trace "
-            "store. The first N of them.",
+            help="Take the first N arrivals from a trace of requests to services (a log or a trace store), stretched "
+            "to the load.",
         ),
     ] = None,
     service: Annotated[
@@ -176,7 +179,8 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there instead of to standard output.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output."),
     ] = None,
 ) -> None:
     """Draw requests for gpuctl accel simulate: models, arrivals, deadlines, tenants."""
@@ -216,13 +220,13 @@ def list_tables(
         Path | None, typer.Argument(metavar="[LAYERS.csv]", help="CSV of costs. Default: gpuctl's own.")
     ] = None,
     check: Annotated[
-        bool, typer.Option("--check", help="See that the costs are possible; exit with 1 if they are not.")
+        bool, typer.Option("--check", help="Check that the costs are possible; exit with code 1 if they are not.")
     ] = False,
     tables: TablesOption = None,
     kinds: KindsOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """List what models take on each kind of sub-accelerator, by a table of costs."""
+    """List the cost of each model on each kind of sub-accelerator, from a table of costs."""
     command = start(context, answer)
     from gpuctl.core.notes import untrusted
     from gpuctl.research.accel import check as of_costs

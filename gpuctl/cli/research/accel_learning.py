@@ -53,7 +53,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         float,
         typer.Option(
             metavar="M",
-            help="Budget: as many generations as one core does in about this time; the same number on every machine.",
+            help="Budget: the number of generations that one core does in about this time; the same on every machine.",
         ),
     ] = 10.0,
     generations: Annotated[
@@ -67,12 +67,14 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             help="es: an evolution strategy on two nets. ddpg: an LSTM actor and critic, by gpuctl-toolkit[learn].",
         ),
     ] = Algorithm.ES,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, max=10**6, help="The same one gives the same model.")] = 1,
+    seed: Annotated[
+        int, typer.Option(metavar="S", min=0, max=10**6, help="Random seed; the same seed gives the same model.")
+    ] = 1,
     models: ModelsOption = "all",
     tables: TablesOption = None,
     checkpoint: TrainingFolderOption = None,
 ) -> None:
-    """Train a scheduler on requests that are drawn for it; gpuctl accel simulate runs it with NumPy alone."""
+    """Train a scheduler on generated requests; gpuctl accel simulate runs it with NumPy alone."""
     given = settings(context)
     if not 0 < minutes <= 10_000:
         raise UsageError(f"--minutes {minutes:g}: expected a number from 0 to 10000")
@@ -111,16 +113,16 @@ def train(  # noqa: PLR0917 - Typer passes options by name
 def evaluate(
     context: typer.Context,
     *,
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl accel train wrote.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Folder written by gpuctl accel train.")],
     loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the streams of requests.")] = ".6,.8,1,1.2",
-    streams: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Streams at each load.")] = 40,
-    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=1_000_000, help="Requests of a stream.")] = 100,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the first stream; others have the next.")] = 1,
+    streams: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Streams per load.")] = 40,
+    n: Annotated[int, typer.Option("--n", metavar="N", min=1, max=1_000_000, help="Requests per stream.")] = 100,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed of the first stream; the others follow.")] = 1,
     system: Annotated[
-        str | None, typer.Option(metavar="S", help="As of accel simulate. Default: the one it was trained for.")
+        str | None, typer.Option(metavar="S", help="As for accel simulate. Default: the system it was trained for.")
     ] = None,
     models: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Models of the requests. Default: those it was trained with.")
+        str | None, typer.Option(metavar="A,B", help="Models of the requests. Default: as in training.")
     ] = None,
     tables: TablesOption = None,
     kinds: KindsOption = None,
@@ -129,7 +131,7 @@ def evaluate(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Score a learned scheduler against rules on requests that it has not seen, load by load, with intervals."""
+    """Score a learned scheduler against rules on unseen requests, per load, with intervals."""
     command = start(context, answer, table, csv=csv, parquet=parquet)
     from gpuctl.research.accel import compare, saved
     from gpuctl.research.accel import evaluate as scoring

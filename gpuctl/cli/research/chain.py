@@ -49,7 +49,7 @@ OutageCostOption = Annotated[
 
 chain = typer.Typer(
     name="chain",
-    help="Say when to submit the successor of a long job, so that it starts when that ends.",
+    help="Advise when to submit the successor of a long job, so that it starts when the job ends.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -76,7 +76,7 @@ FOREVER_S = 2**62
 
 @chain.callback()
 def _group() -> None:
-    """Say when to submit the successor of a long job, so that it starts when that ends."""
+    """Advise when to submit the successor of a long job, so that it starts when the job ends."""
 
 
 @chain.command(cls=WithExamples)
@@ -90,14 +90,15 @@ def evaluate(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV of pairs, one a line: case,start,cluster_nodes,pair_nodes,pair_limit_min,p_submit_s,s_submit_s.",
+            help="CSV of pairs, one per line: "
+            "case,start,cluster_nodes,pair_nodes,pair_limit_min,p_submit_s,s_submit_s.",
         ),
     ] = None,
     compat: Annotated[
         Compat | None,
         typer.Option(
-            help="As Mirage's authors do: needed with --cases; with --split, models look, and notice P's end, each ten "
-            "minutes of the clock."
+            help="Follow Mirage's authors: required with --cases; with --split, models poll the queue and notice the "
+            "end of P only every ten minutes."
         ),
     ] = None,
     nodes: NodesOption = None,
@@ -109,7 +110,10 @@ def evaluate(
     jobs: Annotated[int, typer.Option(metavar="N", min=2, max=50, help="Jobs of each chain.")] = 2,
     warm_up: Annotated[
         str,
-        typer.Option(metavar="TIME", help="From the empty cluster to P's submission; 2d as published, 10d to plan by."),
+        typer.Option(
+            metavar="TIME",
+            help="Time from the empty cluster to the submission of P; 2d as published, 10d for planning.",
+        ),
     ] = "2d",
     policy: Annotated[
         str,
@@ -121,10 +125,10 @@ def evaluate(
     ] = "reactive,avg,quantile,plan,newsvendor,dependency,best",
     model: Annotated[
         Path | None,
-        typer.Option(metavar="MODEL", help="Folder that gpuctl chain train wrote: one more policy, saved."),
+        typer.Option(metavar="MODEL", help="Folder written by gpuctl chain train: a saved policy to add."),
     ] = None,
     split: Annotated[
-        str | None, typer.Option(metavar="DATE", help="Score starts from this date on; learn from those before.")
+        str | None, typer.Option(metavar="DATE", help="Score starts from this date on; learn from earlier ones.")
     ] = None,
     train_from: TrainFromOption = None,
     outage_cost: OutageCostOption = 1.0,
@@ -132,8 +136,8 @@ def evaluate(
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Mean overlap that plan and newsvendor may cause; where held-out starts say that it could be more, "
-            "they use a lower outage cost.",
+            help="Maximum mean overlap of plan and newsvendor; if held-out starts exceed it, they use a lower outage "
+            "cost.",
         ),
     ] = None,
     logs: LogReading,
@@ -141,7 +145,7 @@ def evaluate(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Simulate chains of jobs among those of a log: how long are gaps and overlaps, for each way to submit?"""
+    """Simulate chains of jobs among the jobs of a log: how long are gaps and overlaps under each submission policy?"""
     command = start(context, answer, table, parquet=parquet)
     reader = partial(_read, paths or [], db, logs, command.given)
     if cases is not None:
@@ -188,10 +192,10 @@ def train(
     limit: LimitOption = "48h",
     train_from: TrainFromOption = None,
     until: Annotated[
-        str | None, typer.Option(metavar="DATE", help="No submission after it is learnt from. Default: all are.")
+        str | None, typer.Option(metavar="DATE", help="Learn from submissions up to this date only. Default: all.")
     ] = None,
     warm_up: Annotated[
-        str, typer.Option(metavar="TIME", help="From the empty cluster to P's submission, in simulations.")
+        str, typer.Option(metavar="TIME", help="Time from the empty cluster to the submission of P in simulations.")
     ] = "10d",
     policy: Annotated[
         Learner,
@@ -200,7 +204,10 @@ def train(
     outage_cost: OutageCostOption = 1.0,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder to keep the net's training in; after a stop it goes on from there."),
+        typer.Option(
+            metavar="DIR",
+            help="Folder for training checkpoints of the net; an interrupted training resumes from there.",
+        ),
     ] = None,
     logs: LogReading,
 ) -> None:

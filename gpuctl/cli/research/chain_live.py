@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     from gpuctl.research.chain.queue_now import QueuedJob
     from gpuctl.research.chain.runner import Runner
 
-ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder that gpuctl chain train wrote.")]
+ModelArgument = Annotated[Path, typer.Argument(metavar="MODEL", help="Folder written by gpuctl chain train.")]
 TimeoutOption = Annotated[
     float,
-    typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="Time that each of Slurm's programs may take."),
+    typer.Option("--timeout", metavar="SECONDS", min=1, max=3600, help="Timeout of each Slurm program."),
 ]
 JournalOption = Annotated[
     Path | None, typer.Option("--journal", metavar="FILE", help="Journal of the chain. Default: CHAIN with .journal.")
@@ -40,17 +40,15 @@ def advise(
     context: typer.Context,
     *,
     model: ModelArgument,
-    job: Annotated[str, typer.Option(metavar="ID", help="The running job whose successor is asked about.")],
+    job: Annotated[str, typer.Option(metavar="ID", help="The running job that the successor follows.")],
     squeue: Annotated[
         str,
-        typer.Option(
-            metavar="now|FILE", help="The queue: squeue is run now, or FILE with squeue --json --all --array."
-        ),
+        typer.Option(metavar="now|FILE", help="Queue: now runs squeue; FILE is output of squeue --json --all --array."),
     ] = "now",
     at: Annotated[
         float | None,
         typer.Option(
-            metavar="SECONDS", min=0, max=1e11, help="When FILE was so, in seconds since 1970, if it does not say."
+            metavar="SECONDS", min=0, max=1e11, help="Time of FILE in seconds since 1970, if the file lacks it."
         ),
     ] = None,
     nodes: Annotated[
@@ -65,7 +63,7 @@ def advise(
     timeout: TimeoutOption = 60.0,
     answer: AnswerOptions,
 ) -> None:
-    """Say whether to submit the successor of a running job now, and what to expect."""
+    """Advise whether to submit the successor of a running job now, and what to expect."""
     command = start(context, answer)
     if outage_cost is not None:
         check_cost(outage_cost)
@@ -111,25 +109,27 @@ def _queue(squeue: str, at: float | None, timeout: float, given: Settings) -> tu
 @chain.command(cls=WithExamples)
 def run(  # noqa: PLR0917 - Typer passes options by name
     context: typer.Context,
-    path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file that says what the chain is.")],
+    path: Annotated[Path, typer.Argument(metavar="CHAIN", help="TOML file that describes the chain.")],
     model: Annotated[
-        Path | None, typer.Option(metavar="MODEL", help="Folder that gpuctl chain train wrote.")
+        Path | None, typer.Option(metavar="MODEL", help="Folder written by gpuctl chain train.")
     ] = None,
     journal: JournalOption = None,
     interval: Annotated[
-        float, typer.Option(metavar="SECONDS", min=0.2, max=3600, help="Time between two looks at the queue.")
+        float, typer.Option(metavar="SECONDS", min=0.2, max=3600, help="Time between two checks of the queue.")
     ] = 60.0,
     settle: Annotated[
         float,
         typer.Option(
             metavar="SECONDS", min=1, max=3600,
-            help="Time for which Slurm must not know a job whose submission is unsure before it is submitted again.",
+            help="If a submission is uncertain, submit the job again after Slurm has not known it for this long.",
         ),
     ] = 60.0,
     timeout: TimeoutOption = 60.0,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Look once and say the decision; submit nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check the queue once and print the decision; submit nothing.")
+    ] = False,
 ) -> None:  # fmt: skip
-    """Submit the jobs of a chain one after the other; may be killed and started again at any time."""
+    """Submit the jobs of a chain one after the other; can be killed and restarted at any time."""
     given = settings(context)
     from gpuctl.research.chain.chain_file import read_chain_file
     from gpuctl.research.chain.journal import Journal

@@ -20,18 +20,20 @@ if TYPE_CHECKING:
 
     from gpuctl.research.dag.jobs import Job
 
-StagesOutput = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="Where to write the stages.")]
-ExecutorsOption = Annotated[int, typer.Option(metavar="E", min=1, max=100_000, help="Executors; each runs a task.")]
+StagesOutput = Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="File for the stages.")]
+ExecutorsOption = Annotated[
+    int, typer.Option(metavar="E", min=1, max=100_000, help="Number of executors; each runs one task.")
+]
 DelayOption = Annotated[
-    int, typer.Option(metavar="MS", min=0, max=10**9, help="Time that an executor takes to move to another job.")
+    int, typer.Option(metavar="MS", min=0, max=10**9, help="Time for an executor to move to another job.")
 ]
 PatchOption = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="Rules of your own, read before those of a tree.")
+    Path | None, typer.Option(metavar="FILE", help="Your own rules, applied before those of the tree.")
 ]
-JobsOption = Annotated[int, typer.Option("--jobs", metavar="N", min=1, max=100_000, help="Jobs of a made-up set.")]
+JobsOption = Annotated[int, typer.Option("--jobs", metavar="N", min=1, max=100_000, help="Jobs per generated set.")]
 
 dag = typer.Typer(
-    name="dag", help="Run jobs of stages under rules, a search, or a tree that was distilled from it.",
+    name="dag", help="Run jobs with stages under rules, a search, or a tree distilled from the search.",
     no_args_is_help=True, rich_markup_mode=None,
 )  # fmt: skip
 
@@ -65,7 +67,7 @@ class Weigh(StrEnum):
 LimitOption = Annotated[
     LimitChoice | None,
     typer.Option(
-        help="Executors that trees give to a job: up to its share (fair), all that are free, or as the tree says. "
+        help="Executors that a tree gives to a job: up to its share (fair), all free ones, or the tree's choice. "
         "Default: the model's own; fair for a file."
     ),
 ]
@@ -73,7 +75,7 @@ LimitOption = Annotated[
 
 @dag.callback()
 def _group() -> None:
-    """Run jobs of stages under rules, a search, or a tree that was distilled from it."""
+    """Run jobs with stages under rules, a search, or a tree distilled from the search."""
 
 
 @dag.command(cls=WithExamples)
@@ -82,7 +84,9 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     output: StagesOutput,
     jobs: JobsOption = 25,
     executors: ExecutorsOption = 12,
-    load: Annotated[float, typer.Option(metavar="L", min=0.01, max=10, help="Load, a share of the executors.")] = 0.7,
+    load: Annotated[
+        float, typer.Option(metavar="L", min=0.01, max=10, help="Load, as a share of the executors.")
+    ] = 0.7,
     seed: JobSeedOption = 1,
 ) -> None:
     """Generate jobs with stages."""
@@ -100,7 +104,7 @@ def import_(
     path: Annotated[Path, typer.Argument(metavar="TRACE", help="Alibaba's batch_task.csv (2018), or SWF (.swf).")],
     output: StagesOutput,
 ) -> None:
-    """Read jobs of stages from a trace; times are those that were measured."""
+    """Read jobs with stages from a trace, with their measured times."""
     given = settings(context)
     check_outputs(context, {"--output": output})
     from gpuctl.research.dag import imported
@@ -138,7 +142,7 @@ def simulate(
         str,
         typer.Option(
             metavar="A,B",
-            help="Who decides: fifo, fair, wfair, cp, srpt, rollout, tree:MODEL (a folder, a tree's .json, or rules).",
+            help="Policies: fifo, fair, wfair, cp, srpt, rollout, tree:MODEL (a folder, a tree's .json, or rules).",
         ),
     ] = "fifo,fair,wfair,cp,srpt",
     limit: LimitOption = None,
@@ -149,7 +153,7 @@ def simulate(
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Run the jobs of a file under each policy: when is each done?"""
+    """Run the jobs of a file under each policy, and report when each job ends."""
     command = start(context, answer, table, csv=csv, parquet=parquet, log=log)
     from gpuctl.research.dag import jobs as of_file
     from gpuctl.research.dag import simulate as of_jobs

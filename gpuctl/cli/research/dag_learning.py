@@ -41,9 +41,9 @@ from gpuctl.core.errors import UsageError
 
 __all__ = ["dag"]
 
-MODEL_HELP = "A folder of gpuctl dag distil, a tree's .json, or a text file of rules."
+MODEL_HELP = "Folder written by gpuctl dag distil, a tree's .json, or a text file of rules."
 LoadsOption = Annotated[
-    str, typer.Option("--load", metavar="L,L", help="Loads of made-up sets: shares of the executors.")
+    str, typer.Option("--load", metavar="L,L", help="Loads of the generated sets: shares of the executors.")
 ]
 
 
@@ -55,37 +55,43 @@ def distil(
     model: ModelOption,
     paths: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="STAGES...", help="Sets of jobs to learn from, a file each. Default: made-up ones."),
+        typer.Argument(
+            metavar="STAGES...", help="Sets of jobs to learn from, one file per set. Default: generated sets."
+        ),
     ] = None,
-    teacher: Annotated[Teacher, typer.Option(help="Whose decisions the tree learns.")] = Teacher.ROLLOUT,
-    train: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Made-up sets of a round.")] = 12,
+    teacher: Annotated[Teacher, typer.Option(help="Policy whose decisions the tree learns.")] = Teacher.ROLLOUT,
+    train: Annotated[int, typer.Option(metavar="N", min=1, max=10_000, help="Generated sets per round.")] = 12,
     rounds: Annotated[
         int,
-        typer.Option(metavar="N", min=1, max=100, help="The first plays the teacher, later ones the tree so far."),
+        typer.Option(
+            metavar="N", min=1, max=100, help="Rounds; the first follows the teacher, later ones the tree so far."
+        ),
     ] = 3,
     depth: RuleDepthOption = 6,
     leaf: RuleRowsOption = 50,
     leaves: RulesOption = 31,
     limit: Annotated[
         LimitChoice,
-        typer.Option(help="Executors that the tree gives to a job: up to its share, all that are free, or as it says."),
+        typer.Option(
+            help="Executors that the tree gives to a job: up to its share (fair), all free ones, or the tree's choice."
+        ),
     ] = LimitChoice.FAIR,
     weigh: Annotated[
         Weigh,
-        typer.Option(help="Decisions count alike, or by what the search's best action saves on its worst (stake)."),
+        typer.Option(help="Weigh decisions equally, or by what the search's best action saves over its worst (stake)."),
     ] = Weigh.EQUAL,
     executors: ExecutorsOption = 12,
     delay: DelayOption = 2000,
     jobs: JobsOption = 25,
     load: LoadsOption = "0.5,0.7,0.9",
-    seed: Annotated[int, typer.Option(metavar="S", min=0, max=10_000, help="Seed of the made-up sets.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, max=10_000, help="Seed of the generated sets.")] = 1,
     test: Annotated[
-        int, typer.Option(metavar="N", min=0, max=1000, help="Other made-up sets of each load, to count fidelity on.")
+        int, typer.Option(metavar="N", min=0, max=1000, help="Further generated sets per load, to measure fidelity.")
     ] = 4,
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Distil a tree of a few rules from a teacher, and count how often it does as that does."""
+    """Distil a tree of a few rules from a teacher, and measure how often it decides like the teacher."""
     given = settings(context)
     shape = answer.shape(given, table)
     from gpuctl.cli.progress import Bar
@@ -136,10 +142,11 @@ def rules(  # noqa: PLR0917 - Typer passes options by name
     output_format: FormatOption = None,
     as_json: JsonOption = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write there, not to standard output.")
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write to this file instead of standard output."),
     ] = None,
 ) -> None:
-    """Print a tree as rules, one a line: a file to edit and to run with --policy tree:FILE."""
+    """Print a tree as rules, one per line: a file to edit and run with --policy tree:FILE."""
     given = settings(context)
     shape = chosen_format(output_format, as_json=as_json or given.json, output=output, tables=None)
     check_outputs(context, {"--output": output})
@@ -165,13 +172,13 @@ def evaluate(
     *,
     policy: Annotated[
         str,
-        typer.Option(metavar="A,B", help="Who decides; as in simulate. tree:MODEL with the others shows its worth."),
+        typer.Option(metavar="A,B", help="Policies, as in simulate. tree:MODEL is compared with the others."),
     ] = "fifo,fair,wfair,cp,srpt,rollout",
     limit: LimitOption = None,
     patch: PatchOption = None,
     load: LoadsOption = "0.5,0.7,0.9",
     seed: Annotated[
-        str, typer.Option(metavar="S..S", help="Seeds of the sets; none that a tree of --policy was trained on.")
+        str, typer.Option(metavar="S..S", help="Seeds of the sets; no seed on which a tree of --policy was trained.")
     ] = "5000..5009",
     jobs: JobsOption = 25,
     executors: ExecutorsOption = 12,

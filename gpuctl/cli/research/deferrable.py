@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 deferrable = typer.Typer(
     name="deferrable",
-    help="Say how much deferrable work fits into the capacity that on-demand jobs leave, and what it waits.",
+    help="Report how much deferrable work fits into the capacity that on-demand jobs leave, and how long it waits.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -50,7 +50,7 @@ class Evict(StrEnum):
 
 
 FolderOption = Annotated[
-    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for capacity.csv and jobs.csv; needed.")
+    Path | None, typer.Option("--output", "-o", metavar="DIR", help="Folder for capacity.csv and jobs.csv; required.")
 ]
 CsvOption = Annotated[
     Path | None, typer.Option(metavar="DIR", help="Also write DIR/jobs.csv, DIR/summary.csv and DIR/load.csv.")
@@ -59,7 +59,7 @@ CsvOption = Annotated[
 
 @deferrable.callback()
 def _group() -> None:
-    """Say how much deferrable work fits into the capacity that on-demand jobs leave, and what it waits."""
+    """Report how much deferrable work fits into the capacity that on-demand jobs leave, and how long it waits."""
 
 
 @deferrable.command(cls=WithExamples)
@@ -79,15 +79,17 @@ def convert(
     ] = None,
     queue: Annotated[
         list[str] | None,
-        typer.Option(metavar="NAME", help="Deferrable jobs are those of this queue or quality of service; repeatable."),
+        typer.Option(
+            metavar="NAME", help="Deferrable jobs are the jobs of this queue or quality of service; repeatable."
+        ),
     ] = None,
     db: LogsStoreOption = None,
     logs: LogReading,
 ) -> None:
     """Cut a trace into slots: the capacity that on-demand jobs leave, and deferrable jobs with their windows.
 
-    Deferrable are the jobs that the trace marks so (Alibaba's spot trace), those of --queue, or --share of all by a
-    hash of their names.
+    Deferrable jobs are the jobs marked so in the trace (Alibaba's spot trace), the jobs of --queue, or --share of all
+    jobs, chosen by a hash of their names.
     """
     given = settings(context)
     if output is None:
@@ -119,7 +121,7 @@ def simulate(
     context: typer.Context,
     *,
     capacity: Annotated[
-        Path, typer.Argument(metavar="DIR|CAPACITY.csv", help="What convert wrote; or a CSV with slot,leftover.")
+        Path, typer.Argument(metavar="DIR|CAPACITY.csv", help="Folder written by convert, or a CSV with slot,leftover.")
     ],
     jobs: Annotated[
         Path | None,
@@ -135,21 +137,24 @@ def simulate(
     ] = None,
     evict: Annotated[
         Evict,
-        typer.Option(help="Which run ends first when on-demand jobs need GPUs: latest start, or least loss."),
+        typer.Option(help="Run to evict first when on-demand jobs need GPUs: latest start, or least loss."),
     ] = Evict.NEWEST,
     season: Annotated[
         int | None,
-        typer.Option(metavar="SLOTS", min=1, max=10**6, help="Slots of a day. Default: as DIR says, else 48."),
+        typer.Option(metavar="SLOTS", min=1, max=10**6, help="Slots per day. Default: as recorded in DIR, else 48."),
     ] = None,
     time_limit: Annotated[
-        float, typer.Option(metavar="S", min=0.1, max=86_400, help="Seconds for optimum; the best found counts.")
+        float,
+        typer.Option(
+            metavar="S", min=0.1, max=86_400, help="Time limit of optimum in seconds; the best solution found counts."
+        ),
     ] = 60.0,
     csv: CsvOption = None,
     parquet: ParquetOption = None,
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Start deferrable jobs by a policy, slot by slot: how many run, what they wait, what evictions lose."""
+    """Start deferrable jobs by a policy, slot by slot: how many run, how long they wait, and what evictions cost."""
     command = start(context, answer, table, csv=csv, parquet=parquet)
     from gpuctl.research.deferrable import tables
     from gpuctl.research.deferrable.cases import read_case
@@ -177,15 +182,15 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
             metavar="L", min=0.01, max=100, help="Deferrable work over the capacity that on-demand jobs leave."
         ),
     ] = 0.8,
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same case.")] = 1,
-    days: Annotated[int, typer.Option(metavar="N", min=1, max=3660, help="Days that it lasts.")] = 14,
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Random seed; the same seed gives the same case.")] = 1,
+    days: Annotated[int, typer.Option(metavar="N", min=1, max=3660, help="Length in days.")] = 14,
     gpus: Annotated[int, typer.Option(metavar="N", min=1, max=10**6, help="GPUs of the cluster.")] = 256,
     on_demand: Annotated[
         float,
         typer.Option(metavar="F", min=0.01, max=10, help="Share of the GPUs that on-demand jobs hold on average."),
     ] = 0.6,
 ) -> None:
-    """Make up a case: on-demand load with days and weeks, and deferrable jobs."""
+    """Generate a case: on-demand load with daily and weekly cycles, and deferrable jobs."""
     given = settings(context)
     if output is None:
         raise UsageError("where to write is missing", hint="gpuctl deferrable generate -o DIR")
@@ -229,25 +234,26 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         Path | None,
         typer.Argument(
             metavar="[DIR]",
-            help="What convert wrote; the first 60 % of its slots are learnt from. Default: made-up cases.",
+            help="Folder written by convert; the first 60 % of its slots are used for training. Default: generated "
+            "cases.",
         ),
     ] = None,
     minutes: Annotated[
         float,
         typer.Option(
-            metavar="N", min=0.01, max=10_000, help="Budget: as many steps as one core does in about this time."
+            metavar="N", min=0.01, max=10_000, help="Budget: the number of steps that one core does in about this time."
         ),
     ] = 10.0,
     algo: Annotated[
         Algorithm,
-        typer.Option(help="es: an evolution strategy, in NumPy; ppo: by Stable-Baselines3, gpuctl-toolkit[learn]."),
+        typer.Option(help="es: an evolution strategy, in NumPy; ppo: Stable-Baselines3, needs gpuctl-toolkit[learn]."),
     ] = Algorithm.ES,
     aux: Annotated[
         Aux | None,
         typer.Option(help="Auxiliary tasks of --algo ppo: leftover capacity, survival, waiting GPUs. Default: all."),
     ] = None,
-    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of made-up cases.")] = "0.5,0.8,1.2",
-    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Seed; the same one gives the same model.")] = 1,
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the generated cases.")] = "0.5,0.8,1.2",
+    seed: Annotated[int, typer.Option(metavar="S", min=0, help="Random seed; the same seed gives the same model.")] = 1,
     checkpoint: TrainingFolderOption = None,
 ) -> None:
     """Learn when deferrable jobs start, for simulate --policy osdec:MODEL and gpuctl replay --policy osdec."""
@@ -300,16 +306,16 @@ def evaluate(
     context: typer.Context,
     *,
     models: Annotated[
-        list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders that gpuctl deferrable train wrote.")
+        list[Path] | None, typer.Argument(metavar="[MODEL]...", help="Folders written by gpuctl deferrable train.")
     ] = None,
-    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the made-up cases.")] = "0.5,0.8,1.2",
+    loads: Annotated[str, typer.Option(metavar="A,B", help="Loads of the generated cases.")] = "0.5,0.8,1.2",
     seeds: Annotated[
-        str, typer.Option(metavar="N..M", help="Seeds of the cases; none of them was learnt from.")
+        str, typer.Option(metavar="N..M", help="Seeds of the cases; none was used for training.")
     ] = "300..329",
     table: TableOption = None,
     answer: AnswerOptions,
 ) -> None:
-    """Score learned rules beside simple ones on made-up cases: does learning pay? With paired intervals."""
+    """Score learned rules against simple ones on generated cases, with paired intervals."""
     command = start(context, answer, table)
     from gpuctl.research.deferrable import compare
     from gpuctl.research.deferrable.policies import parse

@@ -132,12 +132,12 @@ def test_a_job_that_never_started(store: Path, signatures: Path) -> None:
     assert found.attempts == ()
     assert found.never_started is not None
     assert found.never_started.still_waits
-    assert "It has waited" in text(found)
+    assert "It has been waiting for" in text(found)
     # no source tells when it was killed, nor any attempt
     gone = told(store, "gone", signatures)
     assert gone.never_started is not None
     assert gone.never_started.seconds is None
-    assert "It waited in vain, since 2026-03-02 12:00" in text(gone)
+    assert "It waited without starting for, since 2026-03-02 12:00" in text(gone)
     assert timeline(gone) is None
     assert "when it gave up is not known" in render_explanation(gone)
 
@@ -218,7 +218,7 @@ def test_lines_of_a_job_that_passed_are_no_reason(store: Path, signatures: Path)
     assert [tried.cause is not None for tried in found.attempts] == [True, False]
     passed = replace(found, attempts=(replace(found.attempts[1], lines=found.attempts[0].lines),))
     [block] = [block for block in blocks(passed) if block.name == "why-failed"]
-    assert block.title == "What its logs show"
+    assert block.title == "Lines of its logs"
     assert block.items[0].text == "It did not fail: the scheduler says completed."
 
 

@@ -68,7 +68,7 @@ def test_gpu_hours_do_not_depend_on_the_order_in_which_threads_add_them() -> Non
         ("-- title: T\n", "-- title: T\n-- title: U\n", "several '-- title:' lines"),
         ("a | h | b", "a | h", "column line without"),
         ("-- chart: bars x=a y=a", "-- chart: pie x=a", "unknown kind of chart: 'pie'"),
-        ("y=a", "y=b", "drawn from 'b', which is none of its columns"),
+        ("y=a", "y=b", "drawn from 'b', which is not one of its columns"),
         ("y=a", "y=a colour=red", "a chart has no 'colour'"),
         ("y=a", "y=a on=paper", "can be on page or terminal"),
         ("y=a", 'y=a title="', "No closing quotation"),

@@ -19,7 +19,7 @@ COMMANDS = {
     "explain": ("When it waited and ran", ()),
     "report": ("GPUs in use and attempts waiting over time", ("--all",)),
     "replay": (
-        "How long jobs took from submission to end (JCT), by policy",
+        "Job completion times (JCT), by policy",
         ("--policy", "fifo,las", "--cluster", "8x8", "--all"),
     ),
 }

@@ -19,7 +19,7 @@ def test_names_repeat_or_have_commas_between_them() -> None:
 def test_a_comma_in_a_name_has_a_backslash_before_it() -> None:
     found = parse(user=["ann\\,bob,DOMAIN\\carl"])
     assert found.user == ("ann,bob", "DOMAIN\\carl")
-    with pytest.raises(UsageError, match="--user ann: no job is of this user") as refused:
+    with pytest.raises(UsageError, match="--user ann: no job has this user") as refused:
         parse(user=["ann,bob"]).check({"user": ["ann,bob", "carl"], "queue": [], "account": []})
     assert refused.value.hint == "put a backslash before a comma that is part of a name: --user 'ann\\,bob'"
 
@@ -46,11 +46,11 @@ def test_a_state_that_there_is_not() -> None:
 
 def test_it_is_told_as_it_is_given_and_knows_its_names() -> None:
     told = parse(user=["ann"], account=["big lab"], gpus="..8", since="2017-10-02").told(3, 1200)
-    assert told == "--user ann --account 'big lab' --gpus ..8 --since 2017-10-02 keeps 3 of 1,200 jobs"
+    assert told == "--user ann --account 'big lab' --gpus ..8 --since 2017-10-02 matches 3 of 1,200 jobs"
     assert told.replaced(lambda kind, _: kind).startswith("--user user --account 'account' ")
 
 
 def test_a_name_that_no_job_has() -> None:
-    with pytest.raises(UsageError, match="--user anne: no job is of this user") as found:
+    with pytest.raises(UsageError, match="--user anne: no job has this user") as found:
         parse(user=["anne"]).check({"user": ["ann", "bob"], "queue": [], "account": []})
     assert found.value.hint == "did you mean ann?"

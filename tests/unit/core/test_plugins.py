@@ -198,9 +198,9 @@ def test_a_file_of_sql_is_an_analysis_that_reads_the_store_alone(tmp_path: Path,
         assert "analysis 'waits_by_user' of file" in ended.stderr
         assert told in ended.stderr
     for old, new, told in (
-        ("{waits}", "{waits.__class__}", "there is not a number {waits.__class__}"),
+        ("{waits}", "{waits.__class__}", "the number does not exist: {waits.__class__}"),
         ("-- title: Waits by user\n", "", "needs a '-- title:' line"),
-        ("by user\n", "by user\n-- needs: magic\n", "'magic' is nothing that gpuctl looks for"),
+        ("by user\n", "by user\n-- needs: magic\n", "'magic' is not a kind of data that gpuctl knows"),
         ("by user\n", "by user\n-- reference: atc19\n", "only gpuctl's own"),
         ("SELECT", "SELECT $job,", "there is no parameter $job"),
     ):

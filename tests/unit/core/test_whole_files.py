@@ -55,7 +55,7 @@ def test_a_file_is_read_whole_up_to_the_limit(tmp_path: Path) -> None:
     assert read_head(path, 10) == b"x" * 10
     with pytest.raises(
         InputError,
-        match=r"file: is larger than 4,999 bytes, the most that such a file may have",
+        match=r"file: is larger than 4,999 bytes, the maximum for such a file",
     ):
         read_whole(path, most=4999)
 

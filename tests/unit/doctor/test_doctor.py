@@ -37,7 +37,7 @@ def findings() -> list[Finding]:
             {"duckdb": "2.0.1", "polars": "2.1.0", "lightgbm": "4.7.0"},
             "pyproject.toml",
         ),
-        machine.free_space("disk_store", Path("/data"), 700_000_000, 1_000_000_000, "DuckDB spills beside the store"),
+        machine.free_space("disk_store", Path("/data"), 700_000_000, 1_000_000_000, "DuckDB spills next to the store"),
         machine.unicode_support("ascii"),
         models.age(Path("/data/run-times"), 120, {"settings": {"submitted, fit": "2017-10-01 to 2017-11-30"}}),
         models.features(Path("/data/run-times"), {"features": {"size": "GPUs"}}, {"size": "GPUs"}),
@@ -88,9 +88,9 @@ def test_json_has_every_finding() -> None:
 @pytest.mark.parametrize(
     ("given", "note"),
     [
-        (DoctorContext(), "Not named, so not looked into: a store (--db FILE) and saved models (--model DIR)."),
-        (DoctorContext(db=Path("a")), "Not named, so not looked into: saved models (--model DIR)."),
-        (DoctorContext(models=(Path("a"),)), "Not named, so not looked into: a store (--db FILE)."),
+        (DoctorContext(), "Not checked, as no option names them: a store (--db FILE) and saved models (--model DIR)."),
+        (DoctorContext(db=Path("a")), "Not checked, as no option names them: saved models (--model DIR)."),
+        (DoctorContext(models=(Path("a"),)), "Not checked, as no option names them: a store (--db FILE)."),
     ],
 )
 def test_what_was_not_looked_into_is_told(given: DoctorContext, note: str) -> None:
@@ -100,12 +100,12 @@ def test_what_was_not_looked_into_is_told(given: DoctorContext, note: str) -> No
 
 def test_checks_that_were_not_done_are_told() -> None:
     (table,) = run.analysis(CONTEXT, findings(), None, "").tables
-    assert "behind the one that failed were not done" in table.notes[0]
+    assert "after the failed one were skipped" in table.notes[0]
 
 
 def test_the_ledger_is_told_of() -> None:
     table, _ = run.analysis(CONTEXT, [Finding("a", Status.OK, "fine")], ledger(), "").tables
-    assert table.notes == ("The store's files, each with its share of rejected rows: --table ledger.",)
+    assert table.notes == ("The store's files with their share of rejected rows: --table ledger.",)
 
 
 def test_a_check_without_its_package_fails_and_the_others_are_done() -> None:

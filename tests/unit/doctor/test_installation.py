@@ -76,13 +76,13 @@ def test_metadata_says_the_same_without_its_extras(monkeypatch: pytest.MonkeyPat
 
 def test_packages_as_asked() -> None:
     found = installation.compare_versions({"a": ">=1,<2", "b": ""}, {"a": "1.4", "b": "0.1"}, "here")
-    assert (found.status, found.evidence, found.fix) == (Status.OK, "2 of 2 as here asks: a 1.4, b 0.1", "")
+    assert (found.status, found.evidence, found.fix) == (Status.OK, "2 of 2 as required by here: a 1.4, b 0.1", "")
 
 
 def test_packages_that_are_missing_or_too_old_fail() -> None:
     found = installation.compare_versions({"a": ">=1", "b": ">=2", "c": ""}, {"a": "0.9", "b": None, "c": "1"}, "here")
     assert found.status is Status.FAIL
-    assert found.evidence == "a 0.9 (asked for: >=1); b is missing (asked for: >=2); of 3 in here"
+    assert found.evidence == "a 0.9 (required: >=1); b is missing (required: >=2); of 3 in here"
     assert "pip install" in found.fix
 
 
@@ -161,7 +161,7 @@ def test_a_cache_that_cannot_be_written_to_is_told(tmp_path: Path) -> None:
     source = tmp_path / "made_kernel.py"
     found = installation.cached_code({Loop(source, tmp_path / "absent"): True})
     assert found.status is Status.WARN
-    assert f"cannot be kept in {tmp_path / 'absent'}" in found.evidence
+    assert f"cannot be saved in {tmp_path / 'absent'}" in found.evidence
     assert "NUMBA_CACHE_DIR" in found.fix
 
 

@@ -127,7 +127,7 @@ def test_as_much_room_as_the_store_takes_is_wanted(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(shutil, "disk_usage", lambda _: SimpleNamespace(free=2 * GB))
     found = {one.check: one for one in machine.disk(DoctorContext(db=store))}
     assert found["disk_store"].status is Status.WARN
-    assert "3 GB are needed" in found["disk_store"].evidence
+    assert "3 GB needed" in found["disk_store"].evidence
     assert found["disk_temporary"].status is Status.OK
 
 
@@ -159,8 +159,8 @@ def test_reports_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (file,) = machine.reports(DoctorContext(reports=tmp_path / "file"))
     assert [one.status for one in (here, absent, relative, file)] == [Status.OK, Status.OK, Status.OK, Status.FAIL]
     assert here.evidence == f"{tmp_path} (where gpuctl runs) can be written to"
-    assert absent.evidence == f"{tmp_path / 'a' / 'b'} does not exist yet and can be created"
-    assert relative.evidence == f"{tmp_path / 'c'} does not exist yet and can be created"
+    assert absent.evidence == f"{tmp_path / 'a' / 'b'} does not exist yet, but can be created"
+    assert relative.evidence == f"{tmp_path / 'c'} does not exist yet, but can be created"
     assert not (tmp_path / "a").exists()
 
 
@@ -218,7 +218,7 @@ def test_letters(encoding: str, status: Status) -> None:
     ("environ", "status", "evidence"),
     [
         ({"LANG": "C", "LC_ALL": ""}, Status.OK, "LANG=C"),
-        ({"LC_ALL": "xx_YY.none", "LANG": "C"}, Status.WARN, "LC_ALL=xx_YY.none is not on this machine"),
+        ({"LC_ALL": "xx_YY.none", "LANG": "C"}, Status.WARN, "LC_ALL=xx_YY.none is not installed on this machine"),
     ],
 )
 def test_locale_is_left_as_it_was(environ: dict[str, str], status: Status, evidence: str) -> None:

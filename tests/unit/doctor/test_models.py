@@ -58,8 +58,8 @@ def test_a_good_model(model: Path) -> None:
     assert [one.check for one in found] == IDS
     assert {one.status for one in found} == {Status.OK}, found
     told = [one.evidence for one in found]
-    assert told[0] == f"{model}: runtime, 12 files as the card says, loads"
-    assert told[1].startswith(f"{model}: written 1 day ago, learnt from jobs submitted ")
+    assert told[0] == f"{model}: runtime, 12 files as listed in the card, loads"
+    assert told[1].startswith(f"{model}: written 1 day ago, trained on jobs submitted ")
     assert "as in this gpuctl" in told[2]
 
 

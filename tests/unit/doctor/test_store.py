@@ -272,7 +272,7 @@ def test_files_read_by_an_older_parser(store: Path) -> None:
     change(store, "UPDATE sources SET parser_version = 0")
     found = look(store)["parsers"]
     assert found.status is Status.WARN
-    assert "1 of 1 file read by an older parser: /logs/jobs" in found.evidence
+    assert "1 of 1 file read by an older parser version: /logs/jobs" in found.evidence
 
 
 def test_a_trace_without_dates_has_days(store: Path) -> None:

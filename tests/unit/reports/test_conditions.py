@@ -61,17 +61,17 @@ def test_a_metric_that_has_only_labels_means_all_of_them() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("", "not understood"),
-        ("queueing.p95_wait_h", "not understood"),
-        ("queueing.p95_wait_h > ", "not understood"),
-        ("queueing.p95_wait_h > 1 2", "not understood"),
+        ("", "not a condition"),
+        ("queueing.p95_wait_h", "not a condition"),
+        ("queueing.p95_wait_h > ", "not a condition"),
+        ("queueing.p95_wait_h > 1 2", "not a condition"),
         ("queueing.p95_wait_h > 1e", "is not a finite number"),
-        ("queueing.p95_wait_h > __import__('os')", "not understood"),
+        ("queueing.p95_wait_h > __import__('os')", "not a condition"),
         ("queueing.p95_wait > 2", "there is no metric queueing.p95_wait"),
         ("queueing.p95_wait_h{user=x} > 2", "has no label user"),
         ("overview.jobs{queue=x} > 2", "has no label queue"),
-        ("queueing.p95_wait_h{queue} > 2", "labels not understood"),
-        ("queueing.p95_wait_h{queue=a,queue=b} > 2", "labels not understood"),
+        ("queueing.p95_wait_h{queue} > 2", "labels are not NAME=VALUE pairs"),
+        ("queueing.p95_wait_h{queue=a,queue=b} > 2", "labels are not NAME=VALUE pairs"),
     ],
 )
 def test_what_is_no_condition_is_told(text: str, said: str) -> None:

@@ -100,14 +100,14 @@ def test_changes_are_not_taken_for_effects(tmp_path: Path) -> None:
         write_markdown(summary, tmp_path / "r.md")
         shown = [str(block) for block in screen(parts, summary).blocks]
         for text in (" ".join(shown), render_report(parts, summary), (tmp_path / "r.md").read_text()):
-            assert ("Periods differ by chance" in text) == is_told
+            assert ("Periods also differ by chance" in text) == is_told
 
 
 def test_what_has_no_metric_needs_no_baseline() -> None:
     bare = replace(waits("bare", 1.0), tables=())
     old = earlier([summarize(labelled([waits("a", 60.0), waits("b", 60.0)]))])
     summarize(labelled([bare, waits("a", 60.0)]), baseline=old)
-    with pytest.raises(UsageError, match="the baseline has no result called 'c'"):
+    with pytest.raises(UsageError, match="the baseline has no result named 'c'"):
         summarize(labelled([bare, waits("c", 60.0)]), baseline=old)
 
 
@@ -144,7 +144,7 @@ def test_the_baseline_is_that_of_the_same_label_or_the_only_one() -> None:
     ]
     other_name = labelled([waits("last week", 60.0)])
     assert failed(summarize(both[:1], grown, other_name)) == []
-    with pytest.raises(UsageError, match="the baseline has no result called 'a'"):
+    with pytest.raises(UsageError, match="the baseline has no result named 'a'"):
         summarize(both, grown, labelled([waits("b", 50.0), waits("c", 60.0)]))
     with pytest.raises(UsageError, match="there is no result 'z'"):
         summarize(both, [parse("queueing.p95_wait_h{result=z} > 1")])
@@ -255,7 +255,7 @@ def test_labels_are_never_two_of_one_name() -> None:
 
 def test_baselines_of_one_name_are_refused() -> None:
     old = [summarize(labelled([waits("a", p95)])) for p95 in (60.0, 600.0)]
-    with pytest.raises(UsageError, match="several baselines have a result called 'a'"):
+    with pytest.raises(UsageError, match="several baselines have a result named 'a'"):
         earlier(old)
 
 
@@ -290,4 +290,4 @@ def test_what_was_nothing_before_is_among_the_changes(tmp_path: Path) -> None:
     changes = [line for line in text.splitlines() if "| a | queueing" in line]
     assert changes[0].endswith("| 0 h | 1.5 h | +1.5 h (low is better) |")
     assert len(changes) == 25
-    assert "\n16 more have changed less; the page has all.\n" in text
+    assert "\n16 smaller changes are on the page.\n" in text

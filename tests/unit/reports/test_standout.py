@@ -43,7 +43,8 @@ def causes(**hours: float) -> Rows:
 def test_the_main_cause_of_waits_is_told() -> None:
     [one] = found("delay_by_size", causes(fragmentation=60.0, capacity=30.0, scheduler=10.0))
     assert (
-        one.text == "60.0\xa0% of the queueing time (60 of 100\xa0h) passed because GPUs were free, but not together."
+        one.text
+        == "60.0\xa0% of the queueing time (60 of 100\xa0h) passed because GPUs were free, but not close together."
     )
     assert one.table == "delay_by_size"
     assert found("delay_by_size", causes(fragmentation=39.0, capacity=31.0, scheduler=30.0)) == []
@@ -87,7 +88,7 @@ def test_the_queue_that_waits_longest_is_told() -> None:
     [one] = found("wait_by_queue", queues(10.0, 30.0, 200.0), **WAITS)
     assert one.text == (
         "Queue q2 waits longest: 95\xa0% of its attempts start within 200\xa0min, against 30\xa0min in the median "
-        "queue. Its mean is 4 times (2 to 8) that of the same sizes on the same days elsewhere."
+        "queue. Its mean is 4 times (2 to 8) the mean for the same sizes on the same days in other queues."
     )
     for rows in (
         queues(10.0, 30.0, 59.0), queues(1.0, 2.0, 29.0), queues(10.0, 200.0), queues(10.0, 30.0, 200.0, waits=19),
@@ -132,7 +133,7 @@ def speed(low: float | None, high: float | None) -> Rows:
 def test_what_spreading_costs_is_told_from_like_to_like_with_its_interval() -> None:
     [one] = found("locality_speed", speed(0.7, 0.9))
     assert one.text == (
-        "Gangs on more nodes reach 0.8 of the GPU utilization of like ones on the fewest nodes "
+        "Gangs on more nodes reach 0.8 of the GPU utilization of comparable gangs on the fewest nodes "
         "(90\xa0% interval 0.7 to 0.9)."
     )
     assert found("locality_speed", speed(0.7, 1.0)) == []
@@ -167,21 +168,24 @@ def compared(*intervals: tuple[str, float, float, float]) -> Rows:
         (
             compared(("las", -900, -450, 0), ("sjf", 0, 450, 900)),
             [
-                "No policy's mean wait is shown to differ from fifo's; "
-                "the 95\xa0% intervals reach from -15 to 15\xa0min."
+                "No policy's mean wait differs significantly from fifo's; "
+                "the 95\xa0% intervals range from -15 to 15\xa0min."
             ],
         ),
         (
             [row | {"p": 0.04} for row in compared(("las", 60, 1800, 3600))],
-            ["No policy's mean wait is shown to differ from fifo's; the 95\xa0% intervals reach from 1 to 60\xa0min."],
+            [
+                "No policy's mean wait differs significantly from fifo's; the 95\xa0% intervals range from 1 to "
+                "60\xa0min."
+            ],
         ),
         (
             [row | {"mean_s": 0.0, "baseline_mean_s": 0.0, "p": None} for row in compared(("las", 0, 0, 0))],
-            ["No job waits under any of these policies: these jobs do not show which one is better."],
+            ["No job waits under any of these policies, so these jobs cannot show which is better."],
         ),
         (
             [row | {"p": None} for row in compared(("las", 0, 0, 0))],
-            ["Each job waits as long under each of these policies as under fifo."],
+            ["Every job waits equally long under all of these policies and fifo."],
         ),
     ],
 )
@@ -211,8 +215,9 @@ def test_every_better_policy_is_named_and_the_best_that_can_be_used_comes_first(
     )
     assert others.text == "Also better than fifo by mean wait: las by 73.3\xa0min (15 to 90\xa0min, 1 preemption)."
     assert bounds.text == (
-        "Oracles, which know true run times as no real scheduler does: srtf, sjf. Their results are bounds. They show "
-        "what could be cut at most from the mean wait: srtf by 75\xa0min (60 to 90\xa0min, oracle, 128 preemptions); "
+        "Oracles, which know true run times, unlike real schedulers: srtf, sjf. Their results are bounds. They "
+        "bound the possible reduction of the mean wait:"
+        " srtf by 75\xa0min (60 to 90\xa0min, oracle, 128 preemptions); "
         "sjf by 0.833\xa0min (0.017 to 1.65\xa0min, oracle)."
     )
 
@@ -221,7 +226,7 @@ def test_what_chance_makes_of_one_of_many_policies_is_not_told() -> None:
     some = [row | {"p": 0.01} for row in compared(("a", -90, -50, -10))]
     assert found("replay_vs_baseline", some)[0].text.startswith("Better than fifo")
     more = [row | {"p": 0.01} for row in compared(("a", -90, -50, -10), ("b", -9, 0, 9), ("c", -9, 0, 9))]
-    assert found("replay_vs_baseline", more)[0].text.startswith("No policy's mean wait is shown to differ")
+    assert found("replay_vs_baseline", more)[0].text.startswith("No policy's mean wait differs significantly")
 
 
 def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
@@ -231,7 +236,7 @@ def test_jobs_without_an_end_and_true_run_times_are_told() -> None:
     ]
     first, second = found("replay_summary", rows)
     assert first.text == "Jobs that did not finish, excluded from every mean: fifo 3."
-    assert second.text.startswith("Oracles, which know true run times as no real scheduler does: srtf.")
+    assert second.text.startswith("Oracles, which know true run times, unlike real schedulers: srtf.")
 
 
 def test_rejected_rows_are_told_with_why() -> None:
@@ -329,8 +334,8 @@ def test_the_costliest_reason_has_the_largest_share() -> None:
     known = [reason(reason=name, gpu_minutes_pct=pct)[0] for name, pct in (("a", 20.0), ("b", 50.0), ("c", None))]
     [one] = found("failure_reasons", [*known, *reason(reason="No signature", gpu_minutes_pct=60.0)])
     assert one.text == (
-        "b took 50.0\xa0% of failed attempts' GPU-time: 5 attempts of 2 users, half of them within 90\xa0min. "
-        "Of the known reasons none took more; 60.0\xa0% has no known reason."
+        "b took 50.0\xa0% of failed attempts' GPU-time: 5 attempts of 2 users, half of which failed within 90\xa0min. "
+        "No other known reason took more; 60.0\xa0% has no known reason."
     )
 
 
@@ -380,5 +385,5 @@ def test_no_oracle_wins_a_card() -> None:
 def test_no_policy_wins_a_card_by_chance() -> None:
     rows = compared(("las", -3600, -1800, 60))
     [card] = cards(rows, ("fifo", 7200.0, False), ("las", 5400.0, False))
-    assert card == ("Mean wait", "120 min", "fifo; no other policy is shown to be better")
+    assert card == ("Mean wait", "120 min", "fifo; no other policy is significantly better")
     assert cards([], ("las", 5400.0, False)) == [("Mean wait", "90 min", "las")]

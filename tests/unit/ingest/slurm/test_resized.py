@@ -201,5 +201,5 @@ def test_explain_names_the_change_and_no_second_wait(tmp_path: Path) -> None:
         ("resized", 6, False), ("completed", 6, True),
     ]  # fmt: skip
     facts = {item.label: item.text for block in blocks(found) for item in block.items}
-    assert facts["GPUs"] == "6 at most: its size changed while it ran"
+    assert facts["GPUs"] == "6 at most: it was resized while it ran"
     assert facts["attempt 0"] == "resized after 60 min, 6 GPU-h"

@@ -239,7 +239,7 @@ def test_demand_has_a_scale_of_its_own(drawings: tuple[Drawing, ...]) -> None:
 
 def test_nothing_waited_is_said() -> None:
     frame = pl.DataFrame({"queue": ["a"], "capacity_h": [0.0]})
-    assert "nothing but zero" in drawn("chart-delay-by-queue", frame).missing
+    assert "only zeros" in drawn("chart-delay-by-queue", frame).missing
 
 
 def test_a_new_chart_of_a_known_kind_is_one_row() -> None:

@@ -296,7 +296,7 @@ def test_a_tiny_duration_does_not_stretch_the_axis() -> None:
     waits = pl.DataFrame({"size_bucket": ["1"] * 3, "wait_min": [1e-40, 1.0, 60.0]})
     picture = draw(rule_of("waits"), table("waits", "queueing", waits), 80, PLAIN)
     assert picture is not None
-    assert picture.caption.startswith("0.05 s to 60 min, logarithmic, what is shorter in the first character; ")
+    assert picture.caption.startswith("0.05 s to 60 min, logarithmic, shorter ones in the first character; ")
     bar = picture.lines[1].split("|")[1]
     assert (bar[0], bar[-1], bar.count("#")) == ("#", "#", 3)
 
@@ -426,8 +426,8 @@ def test_results_side_by_side() -> None:
         "philly (1): GPUs in use over time, by policy",
         "philly (2): GPUs in use and attempts waiting over time",
         "philly (2): GPUs in use over time, by policy",
-        "How long was waited, by result",
-        "How long jobs took from submission to end (JCT), by result",
+        "Waits by result",
+        "Job completion times (JCT), by result",
     ]
     waits = "\n".join(pictures[4].lines)
     assert re.search(r"philly \(1\) +50\.0 %", waits)
@@ -476,7 +476,7 @@ def test_a_summary_has_the_pictures_of_its_results(monkeypatch: pytest.MonkeyPat
         out.flush()
         text = out.buffer.getvalue().decode()  # type: ignore[attr-defined]
         monkeypatch.undo()
-    assert "How long was waited, by result" in text
+    assert "Waits by result" in text
 
 
 AT = datetime(2017, 10, 2, 7, tzinfo=UTC)
