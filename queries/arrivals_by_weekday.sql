@@ -6,7 +6,7 @@
 -- column: weekday | - | 1 (Monday) to 7 (Sunday)
 -- column: jobs | jobs | jobs submitted on that day
 -- column: jobs_pct | % | share of all
--- column: jobs_a_day | jobs/day | mean number of jobs submitted per day number of jobs submitted per day
+-- column: jobs_a_day | jobs/day | mean number of jobs submitted per day
 -- column: work_pct | % | share of the work
 -- chart: profile on=page x=weekday y=jobs_a_day y_title="submissions" title="Submissions per day, by day of the week (1 = Monday, 7 = Sunday)"
 WITH dated AS (

@@ -5,7 +5,7 @@
 -- population: {delays} attempt{delays||s} with a known wait, of which {delays_ineligible} were not eligible at once. The time is exact (submission to eligibility). The reason comes from queue samples taken in that time; else from the attempt's number (a requeued attempt waits for a back-off); else from the single reason in accounting, if it is of this kind. 'not told': the reason belongs to a later part of the wait, or there is none, as for array tasks, which become eligible in a scheduling cycle.
 -- needs: attempts
 -- column: category | - | hold, begin_time, dependency, array_throttle, requeue_backoff, or not told
--- column: told_by | - | source of the reason: source of the reason: sample, attempt number, or accounting
+-- column: told_by | - | source of the reason: sample, attempt number, or accounting
 -- column: source_reason | - | the scheduler's reason: the most frequent in the samples, or the reason in accounting
 -- column: attempts | attempts | how many
 -- column: hours | h | from submission to eligibility

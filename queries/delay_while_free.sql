@@ -5,7 +5,7 @@
 -- population: the scheduler hours of delay_by_size: {delays_while_free} attempt{delays_while_free||s}. If the queue was sampled during an attempt's wait, the time is split in proportion to the reasons in the samples. Otherwise, if the scheduler recorded a licence, an administrator, a reservation or missing nodes as the reason, all of the time counts there: an upper bound, as the record has no times. Slurm keeps a limit as the reason while the job waits for others (34 % and 11 % of the samples in such waits on two recorded clusters), so this time is due to the limit or to priority; limits on GPUs that are loaded (sacctmgr show assoc, show qos) are replayed instead, as fair share. All other time is split by replay: behind an attempt of the same queue with a higher priority, or not (priorities are from the jobs' last records; none is found for sources without priorities). CPUs, memory and backfill reservations are not replayed.
 -- needs: placements
 -- column: held_by | - | the kind of the scheduler's reason: any kind in samples; else quota or priority, license, admin, reservation, nodes_unavailable_or_planned; priority by replay; else not told
--- column: told_by | - | source of the reason: source of the reason: samples, replay, the scheduler's reason, or neither
+-- column: told_by | - | source of the reason: samples, replay, the scheduler's reason, or neither
 -- column: attempts | attempts | attempts with such time; an attempt may be in several rows
 -- column: hours | h | the time; for a reason, an upper bound
 -- column: samples | samples | samples of the queue (squeue, gpuctl sample) taken during such waits, at instants with the cause scheduler: those with this reason; in rows without samples, those that would get this reason

@@ -8,7 +8,7 @@
 -- column: attempts | attempts | how many
 -- column: master_p50_min | min | median wait for the application master: submission to its allocation
 -- column: master_p95_min | min | 95th percentile
--- column: first_p50_min | min | median from the master's allocation to the first container's allocation allocation
+-- column: first_p50_min | min | median from the master's allocation to the first container's allocation
 -- column: gather_p50_min | min | median from the gang's first container to its last: GPUs held, nothing running
 -- column: gather_p95_min | min | 95th percentile
 -- column: gather_gpu_h | GPU-h | upper bound of the GPU-hours held while gathering: GPUs of the gang times that time

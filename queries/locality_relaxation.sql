@@ -9,7 +9,7 @@
 -- column: attempts | attempts | how many
 -- column: fewest_pct | % | share on the fewest nodes that can hold the gang, in one rack; at_fewest_pct of locality_by_size requires only the fewest nodes, so it is no smaller
 -- column: one_rack_pct | % | share on more nodes, all in one rack
--- column: across_racks_pct | % | share share on nodes of several racks
+-- column: across_racks_pct | % | share on nodes of several racks
 -- column: rack_unknown_pct | % | share on several nodes, at least one of whose racks is unknown
 -- column: excess_nodes | nodes | mean number of nodes beyond the fewest
 WITH waited AS (

@@ -8,7 +8,7 @@
 -- column: waiting | jobs | still waiting at the end of the log
 -- column: waiting_gpus | GPUs | GPUs that these jobs request, as far as known
 -- column: waiting_p50_min | min | median time from submission to the end of the log: a lower bound of their wait
--- column: waiting_max_min | min | the longest of these times times
+-- column: waiting_max_min | min | the longest of these times
 -- column: waiting_h | h | the sum of these times
 -- column: given_up | jobs | jobs cancelled, or ended otherwise, before they started
 -- column: given_up_p50_min | min | median time from submission to that end, as far as known

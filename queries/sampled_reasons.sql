@@ -7,7 +7,7 @@
 -- column: reason | - | the scheduler's reason at the instant
 -- column: samples | samples | how many
 -- column: fair_share_pct | % | share with fair-share delay by replay
--- column: capacity_pct | % | share share with too few GPUs free
+-- column: capacity_pct | % | share with too few GPUs free
 -- column: fragmentation_pct | % | share with enough GPUs free, but not close together
 -- column: scheduler_pct | % | share with free GPUs that fit: held back by priority, a reservation, a limit, or other resources
 SELECT reason, count(*) AS samples,

@@ -18,7 +18,7 @@
 -- column: last_loss | - | at the last point
 -- column: not_finite | points | points whose loss is NaN or infinite
 -- column: lowest_pct | % | epochs until the lowest loss, as a share of the epochs run
--- column: near_pct | % | epochs until within 0.1 % of it, as a share of the epochs run, as a share of the epochs run
+-- column: near_pct | % | epochs until within 0.1 % of it, as a share of the epochs run
 -- column: gpu_hours | GPU-h | held by all attempts
 -- column: after_gpu_hours | GPU-h | held after coming within 0.1 %
 -- column: placed | - | how the time of a point was found: timestamps of the lines, elapsed time in progress bars, or even (inferred)

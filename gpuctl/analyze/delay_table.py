@@ -429,7 +429,7 @@ def _given_racks_warning(racks: dict[str, str], machines: pl.DataFrame) -> list[
     lost = sorted(set(racks) - set(machines["machine"]))
     if not lost:
         return []
-    return [note("--racks names nodes that the trace does not have: {machines}", machines=_some("machine", lost))]
+    return [note("--racks names nodes that are not in the trace: {machines}", machines=_some("machine", lost))]
 
 
 def _rack_warnings(machines: pl.DataFrame, source: str) -> list[Note]:

@@ -55,7 +55,7 @@ def test_a_place_that_is_not_there_is_refused_before_the_work(gpuctl: Run, tmp_p
 
 def test_a_directory_in_place_of_a_file_is_refused(gpuctl: Run, tmp_path: Path) -> None:
     done = gpuctl("analyze", sacct(tmp_path / "a", job(1)), "--html", tmp_path, check=False)
-    assert (done.returncode, "is is is a directory, expected a file" in done.stderr) == (2, True)
+    assert (done.returncode, "is a directory, expected a file" in done.stderr) == (2, True)
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
@@ -103,7 +103,7 @@ def test_quotas_and_racks_of_what_is_not_there_are_named(gpuctl: Run, tmp_path: 
     (tmp_path / "r.csv").write_text("machine,rack\nn1,r1\nn77,r1\n")
     done = gpuctl("analyze", folder, "--quotas", tmp_path / "q.csv", "--racks", tmp_path / "r.csv")
     assert "--quotas names queues that are not in the trace: nosuch\n" in done.stderr
-    assert "--racks names nodes that the trace does not have: n77\n" in done.stderr
+    assert "--racks names nodes that are not in the trace: n77\n" in done.stderr
 
 
 def test_a_quota_of_a_queue_that_may_be_misspelt_is_an_error(gpuctl: Run, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_quota_of_a_queue_that_may_be_misspelt_is_an_error(gpuctl: Run, tmp_pa
     (tmp_path / "q.csv").write_text("queue,quota_gpus\ngpus,2\nnosuch,5\n")
     done = gpuctl("analyze", folder, "--quotas", tmp_path / "q.csv", check=False)
     assert done.returncode == 3
-    assert "does not have: 'gpus' (did you mean 'gpu'?), 'nosuch'\n" in done.stderr
+    assert "are not in the trace: 'gpus' (did you mean 'gpu'?), 'nosuch'\n" in done.stderr
     assert "hint: queues without a quota in that file: gpu;" in done.stderr
     replayed = gpuctl("replay", folder, "--policy", "fifo", "--quotas", tmp_path / "q.csv", check=False)
     assert (replayed.returncode, replayed.stderr.splitlines()[-2:]) == (3, done.stderr.splitlines()[-2:])
