@@ -308,7 +308,7 @@ def test_accounts_of_a_real_one_have_what_sacctmgr_shows(root: Path) -> None:
     """``show assoc`` says what each association has after inheritance, the dump what each was given."""
     folder = root.parent / "shared" / "data" / "slurm" / "22.05.8"
     if not folder.is_dir():
-        pytest.skip("../shared/data/slurm is not installed on this machine")
+        pytest.skip("../shared/data/slurm is not on this machine")
     blocks = read_site(
         [folder / name for name in ("scontrol_config.txt", "scontrol_partition.txt", "scontrol_node.txt")]
     )

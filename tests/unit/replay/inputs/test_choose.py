@@ -49,7 +49,7 @@ def test_the_jobs_chosen(jobs: Workload, given: dict[str, list[str]], ids: str) 
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"user": ["anna"]}, "--user anna: no job has this user"),
+        ({"user": ["anna"]}, "--user anna: no job is of this user"),
         ({"state": ["failed"]}, "have no final states"),
         ({"since": "2017-10-02"}, "no calendar"),
         ({"user": ["bob"], "queue": ["y"]}, "keeps 0 of 4 jobs"),

@@ -203,7 +203,7 @@ def test_circles_are_those_that_a_search_finds(pairs: list[tuple[int, int]]) -> 
 def test_the_job_files_of_other_simulators(root: Path) -> None:
     files = sorted((root / ORACLES).glob("*/philly_*k_input.csv"))
     if not files:
-        pytest.skip(f"{ORACLES} is not installed on this machine")
+        pytest.skip(f"{ORACLES} is not on this machine")
     for path in files:
         jobs = read_jobs(path)
         assert jobs.size == path.read_text().count("\n") - 1

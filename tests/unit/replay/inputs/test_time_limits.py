@@ -88,7 +88,7 @@ def test_predictions_and_their_upper_ends(work: Workload, tmp_path: Path) -> Non
     "how", ["", "factor", "factor:0", "factor:inf", "error:4", "error:x", "guess", "no.csv", "no.csv:x"]
 )
 def test_what_is_not_understood(work: Workload, how: str) -> None:
-    with pytest.raises(UsageError, match="not a condition"):
+    with pytest.raises(UsageError, match="not understood"):
         plan(work, how)
 
 
@@ -175,7 +175,7 @@ def test_limits_of_one_policy_that_make_no_sense_are_found_before_anything_runs(
     from gpuctl.replay.run import replay
 
     told: list[str] = []
-    with pytest.raises(UsageError, match="trues: not a condition"):
+    with pytest.raises(UsageError, match="trues: not understood"):
         replay(work, parse_cluster("1x4", work), [("fifo", {}), ("easy", {"limits_from": "trues"})], tell=told.append)
     assert told == []
 

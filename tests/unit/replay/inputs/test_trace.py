@@ -386,7 +386,7 @@ def test_which_cluster(store: Store) -> None:
 def test_the_real_philly_trace(root: Path, tmp_path: Path) -> None:
     path = root / REAL
     if not path.exists():
-        pytest.skip(f"{REAL} is not installed on this machine")
+        pytest.skip(f"{REAL} is not on this machine")
     ingest([path], tmp_path / "philly.duckdb")
     with Store(tmp_path / "philly.duckdb") as store:
         jobs, cluster = read_trace(store)

@@ -134,11 +134,11 @@ def test_defaults_are_only_those_that_were_asked_for_and_are_told(tmp_path: Path
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
     work = jobs(tmp_path, "a,0,10,2,,,x,")
     for text in ("cpu", "gpu,gpu", "gpu,disk", ""):
-        with pytest.raises(UsageError, match="not a condition"):
+        with pytest.raises(UsageError, match="not understood"):
             parse_resources(text)
     assert parse_resources("mem, GPU") == ("gpu", "mem")
     for text in ("6", "6,x", "-1,5", "6,nan"):
-        with pytest.raises(UsageError, match="not a condition"):
+        with pytest.raises(UsageError, match="not understood"):
             parse_per_gpu(text)
     with pytest.raises(UsageError, match="the CPUs of no node"):
         tell(work, parse_cluster("2x2", work), ALL, None)
