@@ -9,6 +9,7 @@ SECTIONS = (
     ("utilization", "Utilization"),
     ("failures", "Attempts and lost GPU-hours"),
     ("training", "Training progress"),
+    ("reliability", "Reliability"),
     ("workload", "Workload"),
     ("quality", "Quality of the log"),
     ("reference", "Comparison with published values"),

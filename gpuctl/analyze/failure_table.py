@@ -151,6 +151,24 @@ def _matches(store: Store, cluster: str, size: int) -> Iterator[tuple[int, list[
         yield first, [every[begin:end] for begin, end in pairwise(bounds)]
 
 
+def kept_lines(store: Store, cluster: str) -> Iterator[tuple[int, list[Match]]]:
+    """The number of each attempt that is over and has kept lines of logs, and these lines; base_attempts exists."""
+    store.execute(
+        f"CREATE OR REPLACE TEMP TABLE base_line_attempts AS {shared_sql.base_sql('line_attempts')}",
+        {"cluster": cluster},
+    )
+    store.execute(
+        "CREATE OR REPLACE TEMP TABLE base_failed_lines AS SELECT number AS row, job, attempt FROM base_attempts "
+        "WHERE state NOT IN ('pending', 'running', 'suspended', 'completed')"
+    )
+    sql = shared_sql.base_sql("failed_lines").replace("base_failed ", "base_failed_lines ")
+    last = store.value("SELECT max(row) FROM base_failed_lines")
+    for first in range(0, 0 if last is None else last + 1, SLICE):
+        lines = store.frame(sql, {"cluster": cluster, "from_row": first, "to_row": first + SLICE - 1})
+        for (row,), part in lines.group_by("row", maintain_order=True):
+            yield row, [Match(*line) for line in part.select(Match._fields).iter_rows()]
+
+
 def _row(verdict: Verdict, table: Table) -> tuple[Any, ...]:
     reason = verdict.reason or NO_SIGNATURE
     known = table.reasons.get(reason)

@@ -53,6 +53,13 @@ _MANY_JOBS = 1_500_000
 _MEMORY, _BESIDE_ARRAYS = "800MB", "400MB"
 """What DuckDB may take for no more jobs than that, alone and beside what Python holds to split waits: what it spills
 costs time. A million jobs take 1.4 GB at most."""
+RELIABILITY = tuple(
+    f"reliability_{name}"
+    for name in (
+        *("interruptions", "interrupted_attempts", "failure_rates", "mttf_by_size", "ettr", "goodput_loss"),
+        *("lemon_nodes", "availability", "xids"),
+    )
+)
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")
 
 
@@ -318,6 +325,15 @@ class SharedTables:
             self._store, self.cluster, load_signatures(self._options.signatures, learned=self._options.learned)
         )
 
+    def _reliability(self) -> None:
+        from gpuctl.analyze import reliability_tables
+        from gpuctl.joblogs.table import load as load_signatures
+
+        self._tell("finding causes of interruptions")
+        table = load_signatures(self._options.signatures, learned=self._options.learned)
+        with _beside_arrays(self._store):
+            reliability_tables.build(self._store, self.cluster, table)
+
     def _like_waits(self) -> None:
         from gpuctl.analyze import like_waits
 
@@ -343,6 +359,7 @@ _STEPS: tuple[tuple[tuple[str, ...], tuple[str, ...], Callable[[SharedTables], N
         SharedTables._failures,
     ),
     (("like_waits",), ("attempts",), SharedTables._like_waits),
+    (RELIABILITY, ("attempts", "jobs", "placements", "machines"), SharedTables._reliability),
     (_MACHINES, ("attempts", "gang_machines", "failed", "failures"), SharedTables._machines),
 )
 _READ = {
@@ -352,6 +369,11 @@ _READ = {
     ),
     ("fragmentation",): "gpus held_from_ts held_until_ts by_container",
     _FAILURES: shared_sql.base_sql("failed_attempts") + shared_sql.base_sql("failed_lines"),
+    RELIABILITY: " ".join(
+        shared_sql.base_sql(name)
+        for name in ("reliability_attempts", "reliability_nodes", "reliability_points", "failed_lines", "line_attempts")
+    )
+    + " number machine gpus job attempt state",
     ("like_waits",): "queue size_bucket queued_ts wait_s",
     _MACHINES: shared_sql.base_sql("machine_failures") + shared_sql.base_sql("machine_trials"),
 }

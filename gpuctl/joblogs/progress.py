@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING
 from gpuctl.core.durations import progress_time
 from gpuctl.joblogs.evidence import Step
 from gpuctl.joblogs.progress_line import MOST_EPOCHS, Line, LineMetric, body, pairs, steps_of
+from gpuctl.joblogs.progress_marks import PATTERNS as MARKS
+from gpuctl.joblogs.progress_marks import marks_of
 from gpuctl.joblogs.progress_text import NUMBER, Name, count, name_of, number, stamp
 
 if TYPE_CHECKING:
@@ -50,6 +52,7 @@ PATTERNS: tuple[bytes, ...] = (
     rb"\d, \d{1,6}\.\d{1,8} avg",
     # tables: the heading, and rows of at least two numbers
     rb"(?i)^[ |]{0,12}(?:epoch|iter|iteration|step)[ \t|]{2,12}[a-z_]{3}",
+    *MARKS,
     rb"^[ |]{0,12}\d{1,7}(?:/\d{1,7})?[ \t|]{2,16}-?\d{1,7}(?:\.\d{1,8}[ \t|]{2,16}-?\d{1,7}\.|(?:\.\d{1,3})?G[ \t|])",
 )
 """Hyperscan expressions, multiline, all other flags inside; in every candidate line one of them finds something."""
@@ -156,7 +159,7 @@ class Parser:
             text = text.replace("\b", "")
         if "\\" in text:  # a message inside JSON
             text = text.replace("\\t", " ").replace("\\n", " ").replace('\\"', '"')
-        steps = self._read(text, line_no)
+        steps = [*self._read(text, line_no), *marks_of(text, line_no)]
         if steps:
             ts = stamp(text, self._zone)
             if ts is not None:

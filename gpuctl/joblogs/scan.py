@@ -23,6 +23,7 @@ from gpuctl.joblogs.evidence import TEXT_LIMIT, Match, Scan, Step, shown
 from gpuctl.joblogs.line_blocks import Block, before_traceback
 from gpuctl.joblogs.prefix import Prefix, prefix
 from gpuctl.joblogs.process_ranks import ranks_of
+from gpuctl.joblogs.progress_marks import KINDS
 from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.structure.loggers import MOST as JSON_MOST
@@ -468,9 +469,11 @@ class _Log:
 
     def _step(self, line: str, line_no: int, rank: int | None) -> None:
         for step in self._parser.read(line, line_no):
-            self.result.steps += 1
             if self._on_step is not None:
                 self._on_step(step)
+            if step.metric in KINDS:
+                continue
+            self.result.steps += 1
             # a bar is printed once more when its program dies
             key = (step.epoch, step.step, step.metric, step.value)
             if key != self._step_key:

@@ -33,6 +33,7 @@ MIGRATIONS = (
     "0013_gpu_type_request.sql",
     "0014_usage_of_requests.sql",
     "0015_gpu_telemetry.sql",
+    "0016_reliability.sql",
 )
 """Applied in order; the schema version is how many have been applied. Never edit one that was released."""
 STORED = {"jobs": "job_rows", "attempts": "attempt_rows"}

@@ -8,6 +8,12 @@ WITH mixed AS (
     FROM job_logs AS l JOIN base_jobs AS j USING (job)
     WHERE l.cluster = $cluster AND l.attempt IS NULL AND j.attempts > 1
     GROUP BY ALL
+    UNION ALL
+    -- lines about training have stamps where those of errors have none
+    SELECT p.job, p.stream, p.line_no, max(p.ts), any_value(j.attempts), NULL
+    FROM (SELECT cluster, job, attempt, stream, line_no, ts FROM progress UNION ALL SELECT cluster, job, attempt, stream, line_no, ts FROM training_marks) AS p JOIN base_jobs AS j USING (job)
+    WHERE p.cluster = $cluster AND p.attempt IS NULL AND j.attempts > 1 AND p.ts IS NOT NULL
+    GROUP BY ALL
 ),
 endings AS (
     SELECT *, told IS NOT NULL AND epoch(told) - coalesce(max(epoch(told)) OVER (PARTITION BY job, stream ORDER BY line_no ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), '-inf'::DOUBLE) > 60 AS ends
@@ -28,3 +34,4 @@ near AS (
 )
 SELECT job, stream, line_no, least(coalesce(by_stamp, greatest(earlier, CASE WHEN parted THEN ended END), later, attempts - 1), attempts - 1)::INTEGER AS attempt
 FROM near
+SEMI JOIN (FROM job_logs WHERE cluster = $cluster AND attempt IS NULL) USING (job, stream, line_no)

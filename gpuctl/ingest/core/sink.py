@@ -42,6 +42,7 @@ WITH_SOURCE = frozenset(
         *("service_load", "quota_history", "trace_parts", "machine_averages", "job_dependencies"),
         *("stated_usage", "step_usage"),
         *("gpu_series", "gpu_readings", "gpu_devices", "gpu_numbering", "gpu_events", "job_gpu_summary"),
+        *("node_list", "submit_options", "training_marks"),
     }
 )
 """Tables whose rows say which source they came from."""

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 _SHOWN = 3
 # job_outputs says which rows are meant, so it comes last
-_TABLES = ("job_logs", "progress", "job_outputs")
+_TABLES = ("job_logs", "progress", "training_marks", "job_outputs")
 # a log's name may have the ids of an array and of a task in it, or those of a heterogeneous job; jobs have their own
 _RENAME = """
     UPDATE {table} SET job = j.job

@@ -1,4 +1,4 @@
-"""What a scan finds in a log, as rows of ``job_outputs``, ``job_logs`` and ``progress``."""
+"""What a scan finds in a log, as rows of ``job_outputs``, ``job_logs``, ``progress`` and ``training_marks``."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from zoneinfo import ZoneInfo
 
 from gpuctl.core.storable_text import storable
+from gpuctl.joblogs.progress_marks import KINDS
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +29,7 @@ _LOG_COLUMNS = (
 _PROGRESS_COLUMNS = (
     *("job", "attempt", "stream", "line_no", "step", "epoch", "ts", "loss", "epochs", "steps", "metric", "elapsed_s"),
 )
+_MARK_COLUMNS = ("job", "attempt", "stream", "line_no", "step", "ts", "value", "kind")
 _OUTPUT_COLUMNS = ("job", "attempt", "stream", "path", "bytes", "lines", "long_lines", "steps", "signatures", "named")
 
 
@@ -50,12 +52,16 @@ class LogRows:
         self._outputs: list[tuple[object, ...]] = []
         self._kept: list[tuple[object, ...]] = []
         self._steps: list[tuple[object, ...]] = []
+        self._marks: list[tuple[object, ...]] = []
 
     def read(self, stream: BinaryIO, log: Log) -> None:
         """Read one log to its end; each of its lines is counted as a row of the source."""
         whose = (storable(log.job), log.attempt, storable(log.stream))
 
         def step(found: Step) -> None:
+            if found.metric in KINDS:
+                self._marks.append((*whose, *_mark(found)))
+                return
             self._steps.append((*whose, *_step(found)))
             if len(self._steps) >= BATCH:
                 self._insert_steps()
@@ -88,6 +94,8 @@ class LogRows:
     def _insert_steps(self) -> None:
         rows, self._steps = self._steps, []
         _insert(self._sink, "progress", _PROGRESS_COLUMNS, rows)
+        marks, self._marks = self._marks, []
+        _insert(self._sink, "training_marks", _MARK_COLUMNS, marks)
 
 
 def lines_of(stream: BinaryIO) -> int:
@@ -114,17 +122,24 @@ def _step(step: Step) -> tuple[object, ...]:
     )
 
 
+def _mark(step: Step) -> tuple[object, ...]:
+    value = None if step.value is None else _real(step.value)
+    return step.line_no, _whole(step.step), _micros(step.ts), value, step.metric
+
+
 def _insert(sink: Sink, table: str, columns: Sequence[str], rows: list[tuple[object, ...]]) -> None:
     if not rows:
         return
     import polars as pl
 
     types: dict[str, Any] = {
-        **dict.fromkeys(("job", "stream", "path", "signatures", "named", "text", "signature", "metric"), pl.String),
+        **dict.fromkeys(
+            ("job", "stream", "path", "signatures", "named", "text", "signature", "metric", "kind"), pl.String
+        ),
         **dict.fromkeys(("attempt", "rank"), pl.Int32),
         **dict.fromkeys(("bytes", "lines", "long_lines", "line_no", "ordinary_after", "count"), pl.Int64),
         **dict.fromkeys(("step", "steps"), pl.Int64),
-        **dict.fromkeys(("epoch", "loss", "epochs", "elapsed_s"), pl.Float64),
+        **dict.fromkeys(("epoch", "loss", "epochs", "elapsed_s", "value"), pl.Float64),
         "work_after": pl.Boolean,
         "ts": pl.Datetime("us", "UTC"),
     }

@@ -12,6 +12,7 @@ from gpuctl.ingest.core.known_jobs import KnownJobs
 from gpuctl.ingest.slurm.attempts import settle
 from gpuctl.ingest.slurm.placements import placements, sizes
 from gpuctl.ingest.slurm.site.reconcile import reconcile
+from gpuctl.ingest.slurm.submit_lines import submit_options
 from gpuctl.ingest.slurm.typed_columns import normal, sort_out
 from gpuctl.ingest.slurm.usage import of_steps
 
@@ -210,6 +211,7 @@ class Records:
             (table, records.select(pl.col(name).alias(to) for name, to in names.items() if name in records.columns))
             for table, names in (("attempts", _ATTEMPT), ("jobs", _JOB))
         ]
+        tables += [("submit_options", rows) for rows in submit_options(records)]
         placed = placements(records)
         # what comes after the first piece, which is so only where node lists are long, is made when it is wanted
         tables += [("placements", piece) for piece in islice(placed, 1)]

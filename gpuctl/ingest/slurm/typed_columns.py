@@ -162,6 +162,8 @@ def normal(frame: pl.DataFrame, lines: pl.Series, timezone: str, *, folded: bool
         times = {name: Instants(*(part.filter(good) for part in read)) for name, read in times.items()}
     parts = [identity(frame), _clock(times), resources(frame), outcome(frame), of_jobs(frame)]
     parts.append(frame.select([name for name in frame.columns if name.startswith("_")]))
+    if "SubmitLine" in frame.columns:
+        parts.append(frame.select(submit_line="SubmitLine"))
     wide = pl.concat([part for part in parts if part.width], how="horizontal")
     beyond = _out_of_range(wide)
     if beyond is not None:

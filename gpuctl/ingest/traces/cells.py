@@ -12,9 +12,10 @@ from gpuctl.slurm.times import instants
 if TYPE_CHECKING:
     import polars as pl
 
-Kind = Literal["text", "number", "whole", "real", "time", "epoch"]
+Kind = Literal["text", "number", "whole", "real", "time", "date", "epoch"]
 """What a cell holds: ``number``, 0 or more; ``whole``, the same without a fraction; ``real``, any; ``time``, a local
-stamp or one with an offset from UTC; ``epoch``, seconds, counted from 1970."""
+stamp or one with an offset from UTC; ``date``, the begin of a UTC day; ``epoch``,
+seconds, counted from 1970."""
 
 MOST = 1e15
 """No count of a trace is larger."""
@@ -27,6 +28,7 @@ _EXPECTED = {
     "whole": "a whole number, 0 or more",
     "real": "a number",
     "time": "a time: expected YYYY-MM-DD HH:MM:SS, with or without an offset",
+    "date": "a date: expected YYYY-MM-DD",
     "epoch": "a time: expected seconds, 0 or more",
 }
 
@@ -41,7 +43,8 @@ def dtype(kind: Kind) -> Any:
     import polars as pl
 
     instant = pl.Datetime("us", "UTC")
-    return {"text": pl.String, "whole": pl.Int64, "time": instant, "epoch": instant}.get(kind, pl.Float64)
+    times = dict.fromkeys(("time", "date", "epoch"), instant)
+    return {"text": pl.String, "whole": pl.Int64, **times}.get(kind, pl.Float64)
 
 
 def typed(
@@ -69,13 +72,15 @@ def typed(
     import polars as pl
 
     if cells.dtype == pl.String and not (plain and not missing):
-        cells = _stripped(cells, missing if kind in {"text", "time"} else ())
+        cells = _stripped(cells, missing if kind in {"text", "time", "date"} else ())
     if kind == "text":
         if plain:
             return cells, pl.Series([False]).new_from_index(0, cells.len())
         return cells, cells.str.contains(r"\p{Cc}").fill_null(value=False)
     if kind == "time":
         return _times(cells, timezone)
+    if kind == "date":
+        return _times(cells + " 00:00:00", "UTC")
     values = cells.cast(pl.Float64, strict=False)
     filled = cells.is_not_null()
     if missing:

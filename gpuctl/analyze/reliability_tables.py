@@ -1,0 +1,107 @@
+"""Makes the shared tables ``base_reliability_*``: why attempts ended, how often nodes fail, what was lost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from gpuctl.analyze import shared_sql
+from gpuctl.analyze.failure_table import Words, judge, kept_lines
+from gpuctl.joblogs.evidence import Facts as Scheduler
+from gpuctl.reliability import availability, facts, interruptions, lemons, rates, survival
+from gpuctl.reliability.causes import SYMPTOMS
+from gpuctl.reliability.training_time import Accounts, Assumed
+
+if TYPE_CHECKING:
+    from gpuctl.joblogs.table import Table
+    from gpuctl.store.database import Store
+
+TABLES = (
+    "interruptions",
+    "interrupted_attempts",
+    "failure_rates",
+    "mttf_by_size",
+    "ettr",
+    "goodput_loss",
+    "lemon_nodes",
+    "availability",
+    "xids",
+)
+NAMES = tuple(f"reliability_{name}" for name in TABLES)
+_EVENTS = (
+    "SELECT machine, epoch(from_ts) AS from_s, epoch(to_ts) AS to_s, state, reason FROM machine_events "
+    "WHERE cluster = $cluster"
+)
+_XIDS = (
+    "SELECT machine, epoch(ts) AS ts_s, pci_bus_id AS device, code AS xid, text AS message FROM gpu_events "
+    "WHERE cluster = $cluster AND signal = 'xid' AND origin = 'log' AND machine IS NOT NULL"
+)
+_OPTIONS = "SELECT job, option, value FROM submit_options WHERE cluster = $cluster"
+_PLACES = "SELECT number, machine, gpus FROM base_placements WHERE gpus > 0"
+
+
+def build(store: Store, cluster: str, table: Table) -> None:
+    """Create ``base_reliability_X`` for each X of `TABLES`.
+
+    Args:
+        store: open, only read; base_jobs, base_attempts, base_placements and base_machines exist.
+        cluster: which cluster of it.
+        table: the signatures that logs were scanned for.
+    """
+    chosen = {"cluster": cluster}
+    attempts = store.frame(shared_sql.base_sql("reliability_attempts"), chosen)
+    nodes = store.frame(shared_sql.base_sql("reliability_nodes"), chosen)
+    if attempts.is_empty() or nodes.is_empty():
+        for name in TABLES:
+            store.keep(f"base_reliability_{name}", pl.DataFrame(schema=_schema(name)))
+        return
+    known = facts.gather(
+        attempts=attempts.join(
+            _reasons(store, cluster, table), on="number", how="left", maintain_order="left"
+        ).with_columns(pl.col("user_reason").fill_null(False)),
+        places=store.frame(_PLACES),
+        nodes=nodes,
+        events=store.frame(_EVENTS, chosen),
+        xid_lines=store.frame(_XIDS, chosen),
+        options=store.frame(_OPTIONS, chosen),
+    )
+    accounts = Accounts(known, store.frame(shared_sql.base_sql("reliability_points"), chosen), Assumed())
+    spent = accounts.spent()
+    made = {
+        "interruptions": interruptions.table(known),
+        "interrupted_attempts": interruptions.attempts(known),
+        "failure_rates": rates.table(known),
+        "mttf_by_size": survival.table(known),
+        "ettr": accounts.table(spent),
+        "goodput_loss": accounts.goodput(spent),
+        "lemon_nodes": lemons.table(known),
+        "availability": availability.table(known),
+        "xids": interruptions.xids(known),
+    }
+    for name, frame in made.items():
+        store.keep(f"base_reliability_{name}", frame)
+
+
+def _schema(name: str) -> dict[str, pl.DataType]:
+    """The columns that the SQL of a result reads, for a cluster without rows."""
+    from gpuctl.queries.catalogue import built_in
+
+    texts = {"-"}
+    return {column.name: pl.String() if column.unit in texts else pl.Float64() for column in built_in()[name].columns}
+
+
+def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:
+    """Why attempts ended by their logs alone: ``number``, ``reason``, ``user_reason`` (whether a user can cause it)."""
+    words = Words(table)
+    found = []
+    for number, lines in kept_lines(store, cluster):
+        verdict = judge(lines, Scheduler("failed", 1, 0, ()), None, table, words)
+        reason = verdict.reason
+        if not verdict.failed or reason not in table.reasons:
+            continue
+        of_user = "user" in (verdict.category or "").split("+") and reason not in SYMPTOMS
+        found.append((number, reason, of_user))
+    return pl.DataFrame(
+        found, schema={"number": pl.Int32, "reason": pl.String, "user_reason": pl.Boolean}, orient="row"
+    )

@@ -1,0 +1,242 @@
+"""Why each attempt ended, and whose doing it was.
+
+Precedence: what the scheduler's state tells, then a log that only a user can cause, then the earliest node event or Xid
+near the end, then a log's reason that names hardware or software, then what ended other jobs at the same time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from gpuctl.reliability.intervals import first_within, keys
+
+HARD, SOFT, INFRA = "infrastructure_hardware", "infrastructure_software", "infrastructure"
+INFRASTRUCTURE = (HARD, SOFT, INFRA)
+USER, LIMIT, PREEMPTED, UNKNOWN, CANCEL, DONE = (
+    "user_program", "time_limit", "preempted", "unknown", "user_cancel", "completed",
+)  # fmt: skip
+RUNNING = "running"
+HARD_REASONS = frozenset({"gpu_ecc_error", "gpu_hardware_error", "nvlink_error", "node_failure"})
+SOFT_REASONS = frozenset({"storage_error", "launch_failed"})
+SYMPTOMS = frozenset({
+    "collective_timeout", "nccl_error", "peer_failed", "cuda_failure", "cuda_init_failed", "network_error", "mpi_error",
+    "mpi_runtime_failure", "process_killed", "container_image_error", "disk_full", "traceback", "job_preempted",
+    "cancelled", "time_limit", "resource_limit",
+})  # fmt: skip
+"""Reasons of a log that tell nothing of who caused it."""
+LIMIT_S = 60.0
+"""A requeued attempt that ended within so many seconds of its limit, or past it, met it."""
+TOGETHER_S, TOGETHER_JOBS, TOGETHER_USERS = 120.0, 3, 2
+APPLICATION_S = (60.0, 5.0)
+"""An application's Xid counts from so long before an attempt's end until so long after it."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What tells of causes; times in seconds since the begin of the window.
+
+    Attributes:
+        attempts: one row an attempt, in the order of `row`: see ``queries/base/reliability_attempts.sql``; ``reason``
+            and ``user_reason`` (whether a user can cause it) of its log.
+        places: ``row``, ``node``, ``gpus``.
+        outages: as `gpuctl.reliability.outages.find` returns them.
+        xids: as `gpuctl.reliability.xids.events` returns them.
+        window: seconds before and after an attempt's end in which an event or Xid counts.
+    """
+
+    attempts: pl.DataFrame
+    places: pl.DataFrame
+    outages: pl.DataFrame
+    xids: pl.DataFrame
+    window: tuple[float, float] = (900.0, 300.0)
+
+
+def classify(given: Evidence) -> pl.DataFrame:
+    """Find the cause of every attempt.
+
+    Returns:
+        In the order of the attempts: ``cause``, ``component``, ``evidence``, ``anchor`` (node to which the evidence
+        points, null for none), ``anchor_s`` (its time).
+    """
+    a = given.attempts
+    state, reason = pl.col("state"), pl.col("reason")
+    requeued = pl.col("source_state").str.starts_with("REQUEUED").fill_null(False)
+    elapsed = pl.col("end_s") - pl.col("start_s")
+    met_limit = requeued & (elapsed >= pl.col("time_limit_s") - LIMIT_S).fill_null(False)
+    by_state = (
+        pl.when(~pl.col("over")).then(pl.lit(RUNNING))
+        .when(state == "completed").then(pl.lit(DONE))
+        .when(state == "preempted").then(pl.lit(PREEMPTED))
+        .when((state == "timeout") | met_limit).then(pl.lit(LIMIT))
+        .when(state == "node_fail").then(pl.lit(INFRA))
+        .when((state == "killed") & ~requeued).then(pl.lit(CANCEL))
+        .otherwise(pl.lit(UNKNOWN))
+    )  # fmt: skip
+    by_root = pl.col("source_state").str.contains(r"^CANCELLED by 0$").fill_null(False)
+    a = a.with_columns(cause=by_state, by_root=by_root)
+    looked = a.filter((pl.col("cause").is_in([UNKNOWN, INFRA])) | pl.col("by_root"))
+    a = a.join(_near(given, looked), on="row", how="left", maintain_order="left")
+    open_ = pl.col("cause") == UNKNOWN
+    has_near = pl.col("near").is_not_null()
+    near_cause = pl.when(pl.col("near_kind") == "software").then(pl.lit(SOFT)).otherwise(pl.lit(HARD))
+    oom = state == "out_of_memory"
+    user_log = open_ & pl.col("user_reason")
+    chosen = (
+        pl.when(pl.col("by_root") & has_near).then(near_cause)
+        .when(pl.col("cause") == INFRA)
+        .then(pl.when(pl.col("near_kind").is_not_null()).then(near_cause).otherwise(pl.lit(INFRA)))
+        .when(user_log).then(pl.lit(USER))
+        .when(open_ & has_near).then(near_cause)
+        .when(open_ & reason.is_in(list(HARD_REASONS))).then(pl.lit(HARD))
+        .when(open_ & reason.is_in(list(SOFT_REASONS))).then(pl.lit(SOFT))
+        .when(open_ & oom).then(pl.lit(USER))
+        .otherwise("cause")
+    )  # fmt: skip
+    evidence = (
+        pl.when(user_log).then(pl.lit("log"))
+        .when((open_ | pl.col("by_root")) & has_near).then("near")
+        .when((pl.col("cause") == INFRA) & pl.col("near_kind").is_not_null()).then("near")
+        .when(open_ & reason.is_in([*HARD_REASONS, *SOFT_REASONS])).then(pl.lit("log"))
+        .when(open_ & ~oom).then(pl.lit(None, pl.String))
+        .otherwise(pl.lit("state"))
+    )  # fmt: skip
+    infra = chosen.is_in(INFRASTRUCTURE)
+    by_log = infra & (evidence == "log")
+    component = (
+        pl.when(by_log | (chosen == USER)).then(reason)
+        .when(infra).then(pl.coalesce("near_component", pl.when(state == "node_fail").then(pl.lit("node"))))
+    )  # fmt: skip
+    a = a.with_columns(
+        cause=chosen,
+        evidence=evidence,
+        component=component,
+        anchor=pl.when(infra & ~by_log).then("near_node"),
+        anchor_s=pl.when(infra & ~by_log).then("near_s"),
+    )
+    a = _together(a)
+    a = _by_application(given, a)
+    a = _repeats(a, given.places)
+    return a.sort("row").select("cause", "component", "evidence", "anchor", "anchor_s")
+
+
+def _near(given: Evidence, looked: pl.DataFrame) -> pl.DataFrame:
+    """The earliest unplanned node event or hardware Xid near each attempt's end, on one of its nodes."""
+    before, after = given.window
+    met = looked.select("row", "start_s", "end_s").join(given.places.select("row", "node"), on="row")
+    node, end = met["node"].to_numpy(), met["end_s"].to_numpy()
+    start, until = np.maximum(end - before, 0.0), end + after
+    events = given.outages.filter(~pl.col("planned")).sort("node", "from_s")
+    hard = given.xids.filter(pl.col("class") == "hardware")
+    found = []
+    for kind, rows, at, first in (
+        ("event", events, "from_s", start),
+        ("xid", hard, "ts_s", np.maximum(start, met["start_s"].to_numpy())),
+    ):
+        place = first_within(keys(rows["node"].to_numpy(), rows[at].to_numpy()), node, first, until)
+        hit = np.flatnonzero(place >= 0)
+        of = rows[place[hit]]
+        if kind == "event":
+            what = of.select(near_kind="kind", near_component="reason")
+        else:
+            what = of.select(near_kind=pl.lit("hardware"), near_component=pl.format("XID {}", "xid"))
+        found.append(
+            met[hit].select("row", near_node="node").with_columns(near_s=of[at], near=pl.lit(kind)).hstack(what)
+        )
+    return pl.concat(found, how="vertical_relaxed").sort("row", "near_s", "near_node").unique("row", keep="first")
+
+
+def _together(a: pl.DataFrame) -> pl.DataFrame:
+    """Find outages of a file system: jobs of several users that fail together, one at least with a storage reason."""
+    storage = a.filter((pl.col("cause") == SOFT) & (pl.col("evidence") == "log")).sort("end_s")
+    if storage.is_empty():
+        return a
+    gap = (pl.col("end_s") - pl.col("end_s").shift()).fill_null(float("inf")) > TOGETHER_S
+    spans = (
+        storage.with_columns(group=gap.cum_sum())
+        .group_by("group", maintain_order=True)
+        .agg(first=pl.col("end_s").min(), last=pl.col("end_s").max())
+        .with_columns(
+            low=pl.min_horizontal(pl.col("last") - TOGETHER_S, "first"),
+            high=pl.max_horizontal(pl.col("first") + TOGETHER_S, "last"),
+        )
+    )
+    may = a.filter(
+        ((pl.col("cause") == UNKNOWN) & (pl.col("state") != "out_of_memory"))
+        | ((pl.col("cause") == SOFT) & (pl.col("evidence") == "log"))
+    )
+    met = may.sort("end_s").join_asof(spans.sort("low"), left_on="end_s", right_on="low")
+    met = met.filter(pl.col("end_s") <= pl.col("high"))
+    sizes = met.group_by("group").agg(
+        jobs=pl.col("job").n_unique(), users=pl.col("user").n_unique(), start=pl.col("end_s").min()
+    )
+    sizes = sizes.filter((pl.col("jobs") >= TOGETHER_JOBS) & (pl.col("users") >= TOGETHER_USERS))
+    members = met.join(sizes, on="group").select("row", shared="start")
+    a = a.join(members, on="row", how="left", maintain_order="left")
+    member, bare = pl.col("shared").is_not_null(), pl.col("cause") == UNKNOWN
+    return a.with_columns(
+        cause=pl.when(member).then(pl.lit(SOFT)).otherwise("cause"),
+        evidence=pl.when(member & bare).then(pl.lit("co_occurrence")).otherwise("evidence"),
+        component=pl.when(member).then(pl.lit("file system")).otherwise("component"),
+        anchor_s=pl.when(member).then("shared").otherwise("anchor_s"),
+    )
+
+
+def _by_application(given: Evidence, a: pl.DataFrame) -> pl.DataFrame:
+    """Take an application's Xid at the end of an attempt without a log for a sign of the program."""
+    own = given.xids.filter(pl.col("class") == "application")
+    open_ = a.filter((pl.col("cause") == UNKNOWN) & ~pl.col("has_log"))
+    if own.is_empty() or open_.is_empty():
+        return a
+    met = open_.select("row", "end_s").join(given.places.select("row", "node"), on="row")
+    end = met["end_s"].to_numpy()
+    place = first_within(
+        keys(own["node"].to_numpy(), own["ts_s"].to_numpy()),
+        met["node"].to_numpy(), np.maximum(end - APPLICATION_S[0], 0), end + APPLICATION_S[1],
+    )  # fmt: skip
+    rows = met.filter(pl.Series(place >= 0))["row"].unique()
+    hit = pl.col("row").is_in(rows.implode())
+    return a.with_columns(
+        cause=pl.when(hit).then(pl.lit(USER)).otherwise("cause"),
+        evidence=pl.when(hit).then(pl.lit("xid")).otherwise("evidence"),
+        component=pl.when(hit).then(pl.lit("application XID")).otherwise("component"),
+    )
+
+
+REPEAT_S, REPEATS, ALIKE, SHORT_S = 86_400.0, 2, 1.2, 600.0
+
+
+def _repeats(a: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Take a crash that repeats on other nodes for the program's: same user, name and size, alike run times."""
+    by = ["user", "name", "gpus"]
+    failed = a.filter(pl.col("cause").is_in([UNKNOWN, USER]) & pl.col("name").is_not_null())
+    failed = failed.filter((pl.len().over(by) > REPEATS) & (pl.col("cause") == UNKNOWN).any().over(by))
+    if failed.is_empty():
+        return a
+    nodes = dict(places.join(failed.select("row"), on="row", how="semi").group_by("row").agg("node").iter_rows())
+    found: list[int] = []
+    run = pl.col("end_s") - pl.col("start_s")
+    for group in failed.with_columns(run=run).sort(*by, "end_s").partition_by(by):
+        rows, end, length = group["row"].to_list(), group["end_s"].to_numpy(), group["run"].to_numpy()
+        sets = [set(nodes.get(row, ())) for row in rows]
+        first, last = np.searchsorted(end, end - REPEAT_S), np.searchsorted(end, end + REPEAT_S, "right")
+        for i in np.flatnonzero(group["cause"].to_numpy() == UNKNOWN).tolist():
+            others = [j for j in range(first[i], last[i]) if j != i and sets[i].isdisjoint(sets[j])]
+            if _alike(length[i], np.sort(length[others])):
+                found.append(rows[i])
+    hit = pl.col("row").is_in(found)
+    return a.with_columns(
+        cause=pl.when(hit).then(pl.lit(USER)).otherwise("cause"),
+        evidence=pl.when(hit).then(pl.lit("repeats")).otherwise("evidence"),
+        component=pl.when(hit).then(pl.lit("program")).otherwise("component"),
+    )
+
+
+def _alike(own: float, others: np.ndarray) -> bool:
+    """Whether two of the others' run times, in order, and its own lie within `ALIKE`, or all under `SHORT_S`."""
+    if own < SHORT_S and int((others < SHORT_S).sum()) >= REPEATS:
+        return True
+    pairs = zip(others[: -REPEATS + 1], others[REPEATS - 1 :], strict=True)
+    return any(max(own, high) <= ALIKE * min(own, low) for low, high in pairs)

@@ -1,0 +1,177 @@
+"""Facts of a cluster's reliability: attempts with their causes, incidents, nodes, and how long each was seen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from gpuctl.reliability import causes, incidents, outages, runs, xids
+from gpuctl.reliability.intervals import DAY, Held, busy
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Times are seconds since `begin`.
+
+    Attributes:
+        attempts: one row an attempt that held something, with its cause, its run and its incident.
+        places: ``row``, ``node``, ``gpus``, ``start_s``, ``end_s``.
+        nodes: in the order of their numbers: ``machine``, ``gpu_type``, ``gpus``, ``rack``, ``installed_s``.
+        outages: see `gpuctl.reliability.outages.find`.
+        xids: see `gpuctl.reliability.xids.events`.
+        incidents: one row a fault that ended attempts: ``incident``, ``at_s``, ``node``, ``shared``, ``cause``,
+            ``component``, ``attempts``.
+        options: of submissions.
+        begin: begin of the window, seconds since 1970.
+        until: its end.
+        has_events: whether any node event was loaded.
+    """
+
+    attempts: pl.DataFrame
+    places: pl.DataFrame
+    nodes: pl.DataFrame
+    outages: pl.DataFrame
+    xids: pl.DataFrame
+    incidents: pl.DataFrame
+    options: pl.DataFrame
+    begin: float
+    until: float
+    has_events: bool
+
+    @cached_property
+    def _busy(self) -> tuple[np.ndarray, Held]:
+        return busy(self.places, self.nodes.height)
+
+    @property
+    def busy_days(self) -> np.ndarray:
+        """Days in which at least one attempt held GPUs of each node."""
+        return self._busy[0]
+
+    @property
+    def held_nodes(self) -> Held:
+        """The same until any instant, in seconds."""
+        return self._busy[1]
+
+    @cached_property
+    def up_days(self) -> np.ndarray:
+        """Days of the window less the outages of each node."""
+        rows = self.outages
+        away = np.bincount(
+            rows["node"].to_numpy(), weights=(rows["to_s"] - rows["from_s"]).to_numpy(), minlength=self.nodes.height
+        )
+        days: np.ndarray = np.maximum(self.until - away, 0) / DAY
+        return days
+
+    @cached_property
+    def unclear(self) -> pl.DataFrame:
+        """Attempts on GPUs whose cause is unknown: infrastructure may have ended them."""
+        return self.attempts.filter((pl.col("cause") == causes.UNKNOWN) & (pl.col("gpus") > 0))
+
+    @property
+    def gpus_per_node(self) -> float:
+        """The most usual number of GPUs of a node."""
+        return float(self.nodes["gpus"].mode().max() or 1)  # type: ignore[arg-type]
+
+    def sizes(self) -> pl.DataFrame:
+        """By GPUs: attempts, hours run, interruptions by infrastructure, those and the unknown ones."""
+        infra = pl.col("cause").is_in(causes.INFRASTRUCTURE)
+        return (
+            self.attempts.filter(pl.col("gpus") > 0)
+            .group_by("gpus")
+            .agg(
+                attempts=pl.len(),
+                nodes=pl.col("width").median(),
+                run_h=(pl.col("end_s") - pl.col("start_s")).sum() / 3600,
+                interruptions=infra.sum(),
+                interruptions_high=(infra | (pl.col("cause") == causes.UNKNOWN)).sum(),
+            )
+            .sort("gpus")
+        )
+
+    def months(self) -> list[tuple[str, float, float]]:
+        """Calendar months (UTC) of the window: name, begin, end."""
+        found, at = [], self.begin
+        while at < self.begin + self.until:
+            day = datetime.fromtimestamp(at, UTC)
+            following = datetime(day.year + day.month // 12, day.month % 12 + 1, 1, tzinfo=UTC).timestamp()
+            end = min(following, self.begin + self.until)
+            found.append((f"{day:%Y-%m}", at - self.begin, end - self.begin))
+            at = following
+        return found
+
+
+def gather(
+    *,
+    attempts: pl.DataFrame,
+    places: pl.DataFrame,
+    nodes: pl.DataFrame,
+    events: pl.DataFrame,
+    xid_lines: pl.DataFrame,
+    options: pl.DataFrame,
+    window: tuple[float, float] = (900.0, 300.0),
+) -> Facts:
+    """Find causes, runs and incidents.
+
+    Args:
+        attempts: see ``queries/base/reliability_attempts.sql``, with ``reason`` and ``user_reason`` of logs; times in
+            seconds since 1970, as in all of these.
+        places: ``number``, ``machine``, ``gpus``.
+        nodes: see ``queries/base/reliability_nodes.sql``.
+        events: ``machine``, ``from_s``, ``to_s``, ``state``, ``reason``.
+        xid_lines: ``machine``, ``ts_s``, ``device``, ``xid``, ``message``.
+        options: ``job``, ``option``, ``value``.
+        window: seconds before and after an attempt's end in which an event or Xid counts as evidence.
+    """
+    begin = float(attempts["queued_s"].min())  # type: ignore[arg-type]
+    end = float(attempts["end_s"].max())  # type: ignore[arg-type]
+    code = nodes.select("machine").with_row_index("node").with_columns(pl.col("node").cast(pl.Int64))
+    a = attempts.with_row_index("row").with_columns(pl.col("queued_s", "eligible_s", "start_s", "end_s") - begin)
+    a = a.with_columns(pl.col("end_s").clip(lower_bound=pl.col("start_s")))
+    at = places.join(code, on="machine").join(a.select("number", "row", "start_s", "end_s"), on="number")
+    at = at.select("row", "node", "gpus", "start_s", "end_s").sort("row", "node")
+    nodes = nodes.with_columns(pl.col("installed_s") - begin)
+    racks = nodes.select("rack").with_row_index("node").with_columns(pl.col("node").cast(pl.Int64))
+    seen = (
+        events.join(code, on="machine")
+        .with_columns(pl.col("from_s", "to_s") - begin)
+        .filter(pl.col("from_s") < end - begin)
+    )
+    # what began before the window counts from its begin
+    seen = seen.filter((pl.col("to_s") > 0).fill_null(True)).with_columns(pl.col("from_s").clip(lower_bound=0))
+    down = outages.find(seen.select("node", "from_s", "to_s", "state", "reason"), racks, end - begin)
+    lines = xid_lines.join(code, on="machine").with_columns(pl.col("ts_s") - begin).filter(pl.col("ts_s") >= 0)
+    faults = xids.events(lines.select("node", "ts_s", "device", "xid", "message"))
+    width = at.group_by("row").agg(width=pl.len(), full_nodes=pl.len())
+    a = a.join(width.select("row", "width"), on="row", how="left", maintain_order="left")
+    a = a.with_columns(pl.col("width").fill_null(1))
+    a = a.hstack(causes.classify(causes.Evidence(a, at, down, faults, window)))
+    a = a.hstack(runs.link(a, options))
+    found = incidents.group(a, at, down, racks)
+    a = a.join(
+        found.select("row", "incident", "node", new_cause="cause", new_component="component"),
+        on="row",
+        how="left",
+        maintain_order="left",
+    )
+    a = a.with_columns(
+        cause=pl.coalesce("new_cause", "cause"),
+        component=pl.coalesce("new_component", "component"),
+    ).drop("new_cause", "new_component")
+    second = runs.second_order(a, at)
+    a = a.join(second, on="row", how="left", maintain_order="left")
+    counted = (
+        found.sort("incident", "row")
+        .group_by("incident", maintain_order=True)
+        .agg(
+            pl.col("at_s", "node", "shared").first(),
+            # of the causes seen, the one that says most
+            cause=pl.col("cause").sort_by(pl.col("cause") == causes.INFRA, maintain_order=True).first(),
+            component=pl.col("component").drop_nulls().first(),
+            attempts=pl.len(),
+        )
+    )
+    return Facts(a, at, nodes, down, faults, counted, options, begin, end - begin, not events.is_empty())

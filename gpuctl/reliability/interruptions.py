@@ -1,0 +1,152 @@
+"""Tables of what ended attempts: by cause, one by one, and by Xid."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.reliability.causes import (
+    CANCEL,
+    DONE,
+    HARD,
+    INFRA,
+    INFRASTRUCTURE,
+    LIMIT,
+    PREEMPTED,
+    RUNNING,
+    SOFT,
+    UNKNOWN,
+    USER,
+)
+from gpuctl.reliability.intervals import first_within, keys
+
+if TYPE_CHECKING:
+    from gpuctl.reliability.facts import Facts
+
+ORDER = (HARD, SOFT, INFRA, PREEMPTED, LIMIT, USER, UNKNOWN, CANCEL, DONE)
+_OPEN_TO = {
+    HARD: (UNKNOWN, INFRA),
+    SOFT: (UNKNOWN, INFRA),
+    INFRA: (UNKNOWN,),
+    USER: (UNKNOWN,),
+}
+"""Causes that some attempts of others may have had."""
+
+
+def table(facts: Facts) -> pl.DataFrame:
+    """The rows of ``interruptions``: one a cause, then ``all`` (interruptions only)."""
+    run = pl.col("end_s") - pl.col("start_s")
+    over = facts.attempts.filter(pl.col("cause") != RUNNING).with_columns(
+        gpu_h=pl.col("gpus") * run / 3600, run_h=run / 3600
+    )
+    sums = over.group_by("cause").agg(
+        attempts=pl.len(),
+        jobs=pl.col("job").n_unique(),
+        gpu_hours=pl.col("gpu_h").sum(),
+        median_run_h=pl.col("run_h").median(),
+    )
+    met = facts.incidents.group_by("cause").len("incidents")
+    sums = sums.join(met, on="cause", how="left")
+    found = {row["cause"]: row for row in sums.iter_rows(named=True)}
+    rows = []
+    for cause in ORDER:
+        row = found.get(cause) or {
+            "cause": cause,
+            "attempts": 0,
+            "jobs": 0,
+            "gpu_hours": 0.0,
+            "median_run_h": None,
+            "incidents": 0,
+        }
+        others = [found[other] for other in _OPEN_TO.get(cause, ()) if other in found]
+        rows.append(
+            row
+            | {
+                "incidents": (row["incidents"] or 0) if cause in INFRASTRUCTURE else None,
+                "attempts_low": 0 if cause == UNKNOWN else row["attempts"],
+                "attempts_high": row["attempts"] + sum(other["attempts"] for other in others),
+                "gpu_hours_low": 0.0 if cause == UNKNOWN else row["gpu_hours"],
+                "gpu_hours_high": row["gpu_hours"] + sum(other["gpu_hours"] for other in others),
+            }
+        )
+    cut = over.filter(~pl.col("cause").is_in([DONE, CANCEL]))
+    hours = float(cut["gpu_h"].sum())
+    rows.append(
+        {
+            "cause": "all",
+            "attempts": cut.height,
+            "jobs": cut["job"].n_unique(),
+            "incidents": facts.incidents.height,
+            "attempts_low": cut.height,
+            "attempts_high": cut.height,
+            "gpu_hours": hours,
+            "gpu_hours_low": hours,
+            "gpu_hours_high": hours,
+            "median_run_h": cut["run_h"].median(),
+        }
+    )
+    return pl.DataFrame(rows, schema=_SCHEMA)
+
+
+_SCHEMA = {
+    "cause": pl.String,
+    **dict.fromkeys(("attempts", "jobs", "incidents", "attempts_low", "attempts_high"), pl.Int64),
+    **dict.fromkeys(("gpu_hours", "gpu_hours_low", "gpu_hours_high", "median_run_h"), pl.Float64),
+}
+
+
+def attempts(facts: Facts) -> pl.DataFrame:
+    """The rows of ``interrupted_attempts``: attempts that did not complete, were not cancelled, and are over."""
+    rows = facts.attempts.filter(~pl.col("cause").is_in([DONE, CANCEL, RUNNING]))
+    names = facts.nodes["machine"]
+    end = (pl.lit(facts.begin) + pl.col("end_s")) * 1_000_000
+    return rows.select(
+        pl.col("shown").alias("job"),
+        "attempt",
+        end.round().cast(pl.Int64).cast(pl.Datetime("us", "UTC")).alias("end_ts"),
+        "user",
+        "gpus",
+        pl.col("width").alias("machines"),
+        pl.col("source_state").alias("state"),
+        "cause",
+        "component",
+        "evidence",
+        pl.Series("machine", names.gather(rows["node"])),
+        "incident",
+        pl.col("certain").fill_null(False).alias("second_order"),
+    ).sort("end_ts", "job", "attempt")
+
+
+def xids(facts: Facts) -> pl.DataFrame:
+    """The rows of ``xids``, by class and code."""
+    from gpuctl.reliability.xids import MEANINGS
+
+    rows = facts.xids
+    infra = facts.attempts.filter(pl.col("evidence").is_in(["event", "xid"]) & pl.col("cause").is_in(INFRASTRUCTURE))
+    met = infra.select("row", "end_s").join(facts.places.select("row", "node"), on="row")
+    ended: dict[int, int] = {}
+    for code, part in ((key[0], part) for key, part in rows.group_by("xid")):
+        sorted_part = part.sort("node", "ts_s")
+        place = first_within(
+            keys(sorted_part["node"].to_numpy(), sorted_part["ts_s"].to_numpy()),
+            met["node"].to_numpy(),
+            np.maximum(met["end_s"].to_numpy() - 900, 0),
+            met["end_s"].to_numpy() + 300,
+        )
+        ended[int(code)] = met.filter(pl.Series(place >= 0))["row"].n_unique()
+    days = float(facts.busy_days.sum())
+    counted = rows.group_by("xid", "class").agg(
+        events=pl.len(), lines=pl.col("lines").sum(), machines=pl.col("node").n_unique()
+    )
+    return counted.select(
+        "xid",
+        pl.col("xid").replace_strict(MEANINGS, default="", return_dtype=pl.String).alias("meaning"),
+        "class",
+        "events",
+        "lines",
+        "machines",
+        attempts_ended=pl.col("xid").replace_strict(ended, default=0, return_dtype=pl.Int64) if ended else pl.lit(0),
+        per_1000_node_days=1000 * pl.col("events") / days,
+    ).sort("events", "xid", descending=[True, False])

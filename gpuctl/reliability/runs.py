@@ -1,0 +1,152 @@
+"""Joins attempts to runs: one logical job over requeues, dependencies, tasks of an array and resubmissions."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import polars as pl
+
+LINKS = ("single", "requeue", "array", "dependency", "resubmit")
+"""From the strongest to the weakest."""
+RESUBMIT_S = 86_400.0
+_AFTER = re.compile(r"after(?:any|ok|notok):([\d_:]+)")
+_ONE_AT_A_TIME = re.compile(r"%1(?!\d)")
+
+
+def link(attempts: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
+    """Join attempts to runs.
+
+    Args:
+        attempts: see ``queries/base/reliability_attempts.sql``, and ``row``.
+        options: ``job``, ``option``, ``value`` of submissions.
+
+    Returns:
+        In the order of `attempts`: ``run`` (a number), ``link`` (the weakest of the run's), ``before`` (row of the
+        attempt before it in its run, or null).
+    """
+    jobs = (
+        attempts.group_by("job", maintain_order=True)
+        .agg(
+            pl.col("shown", "name", "user", "account", "gpus", "array_job", "array_task").first(),
+            tries=pl.len(),
+            submit=pl.col("queued_s").min(),
+            start=pl.col("start_s").min(),
+            end=pl.col("end_s").max(),
+            done=(pl.col("state").last() == "completed") | ~pl.col("over").last(),
+        )
+        .with_row_index("unit")
+    )
+    edges = [_dependencies(jobs, options), _arrays(jobs, options)]
+    edges.append(_resubmissions(jobs))
+    chosen = pl.concat(edges, how="vertical_relaxed")
+    # two attempts of a run never overlap; a job has one successor and one predecessor, by the stronger link
+    spans = jobs.select("unit", "start", "end")
+    chosen = chosen.join(spans.rename({"unit": "after", "start": "next"}).drop("end"), on="after")
+    chosen = chosen.join(spans.rename({"unit": "before"}).drop("start"), on="before").filter(
+        pl.col("next") >= pl.col("end")
+    )
+    chosen = chosen.sort("kind", "next").unique("after", keep="first", maintain_order=True)
+    chosen = chosen.unique("before", keep="first", maintain_order=True)
+    root, weakest = _chains(jobs.height, chosen)
+    jobs = jobs.with_columns(run=pl.Series(root), weakest=pl.Series(weakest))
+    tried = pl.when(pl.col("tries") > 1).then(1).otherwise(0)
+    jobs = jobs.with_columns(weakest=pl.max_horizontal("weakest", tried.max().over("run")))
+    named = attempts.select("row", "job", "start_s", "attempt").join(
+        jobs.select("job", "run", "weakest"), on="job", how="left", maintain_order="left"
+    )
+    order = named.sort("run", "start_s", "attempt").with_columns(before=pl.col("row").shift().over("run"))
+    found = named.join(order.select("row", "before"), on="row", how="left", maintain_order="left")
+    words = pl.Series(LINKS)
+    return found.select("run", link=words.gather(found["weakest"]), before="before")
+
+
+def _dependencies(jobs: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
+    """Jobs that wait for a job of the same user and size."""
+    unit = {}
+    owner = dict(zip(jobs["unit"], zip(jobs["user"], jobs["gpus"], strict=True), strict=True))
+    for job, shown, number in jobs.select("job", "shown", "unit").iter_rows():
+        unit[job] = unit[shown] = number
+    pairs = [
+        (unit[other], unit[job], LINKS.index("dependency"))
+        for job, value in options.filter(pl.col("option") == "dependency").select("job", "value").iter_rows()
+        for names in _AFTER.findall(value)
+        for other in names.split(":")
+        if job in unit and other in unit and owner[unit[job]] == owner[unit[other]]
+    ]
+    return pl.DataFrame(pairs, schema=_EDGE, orient="row")
+
+
+_EDGE = {"before": pl.UInt32, "after": pl.UInt32, "kind": pl.Int32}
+
+
+def _arrays(jobs: pl.DataFrame, options: pl.DataFrame) -> pl.DataFrame:
+    """Tasks of an array that runs one at a time, in the order of their start."""
+    given = options.filter((pl.col("option") == "array") & pl.col("value").str.contains(_ONE_AT_A_TIME.pattern[:2]))
+    limited = jobs.filter(pl.col("array_job").is_not_null()).join(given.select("job"), on="job", how="semi")
+    tasks = jobs.join(limited.select("array_job").unique(), on="array_job", how="semi").sort("array_job", "start")
+    tasks = tasks.with_columns(before=pl.col("unit").shift().over("array_job")).drop_nulls("before")
+    return tasks.select("before", after="unit", kind=pl.lit(LINKS.index("array"), pl.Int32))
+
+
+def _resubmissions(jobs: pl.DataFrame) -> pl.DataFrame:
+    """The first job of the same user, name, account and size that is submitted within a day of a job's end."""
+    by = ["user", "name", "account", "gpus"]
+    some = jobs.filter(pl.col("name").is_not_null() & (pl.len().over(by) > 1)).sort(*by, "submit")
+    ended = some.filter(~pl.col("done")).select(*by, "end", before="unit").sort("end")
+    found = ended.join_asof(
+        some.select(*by, "submit", after="unit").sort("submit"),
+        left_on="end",
+        right_on="submit",
+        by=by,
+        strategy="forward",
+        tolerance=RESUBMIT_S,
+        check_sortedness=False,
+    )
+    return found.drop_nulls("after").select("before", "after", kind=pl.lit(LINKS.index("resubmit"), pl.Int32))
+
+
+def _chains(size: int, edges: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
+    """The first job of each one's chain, and the weakest link of the chain."""
+    before = np.arange(size)
+    before[edges["after"].to_numpy()] = edges["before"].to_numpy()
+    root = before
+    while not np.array_equal(step := root[root], root):
+        root = step
+    weakest = np.zeros(size, np.int64)
+    np.maximum.at(weakest, root[edges["after"].to_numpy()], edges["kind"].to_numpy())
+    return root, weakest[root]
+
+
+def second_order(attempts: pl.DataFrame, places: pl.DataFrame) -> pl.DataFrame:
+    """Find preempted attempts whose GPUs went to a job that infrastructure had ended before.
+
+    Args:
+        attempts: with ``row``, ``cause``, ``before``, ``qos``, ``priority``, ``preempted_by``.
+        places: ``row``, ``node``.
+
+    Returns:
+        ``row`` and ``certain``: whether evidence shows infrastructure; false where that end's cause is unknown.
+    """
+    lost = attempts.filter(pl.col("cause") == "preempted").select(
+        "row", "end_s", "job", "qos", "priority", "preempted_by"
+    )
+    ends = attempts.select(before="row", earlier="cause")
+    took = attempts.filter(pl.col("before").is_not_null()).join(ends, on="before", how="left")
+    took = took.filter(pl.col("earlier").str.starts_with("infrastructure") | (pl.col("earlier") == "unknown"))
+    at = places.select("row", "node")
+    starts = (
+        took.select("row", "start_s", "earlier", by="job", by_qos="qos", by_priority="priority")
+        .join(at, on="row")
+        .drop("row")
+    )
+    met = lost.join(at, on="row").join(starts, on="node")
+    higher = (pl.col("by_qos") != pl.col("qos")).fill_null(False) | (
+        pl.col("by_priority") > pl.col("priority")
+    ).fill_null(False)
+    met = met.filter(
+        (pl.col("by") != pl.col("job"))
+        & (pl.col("start_s") - pl.col("end_s")).is_between(0, 5)
+        & pl.when(pl.col("preempted_by").is_not_null()).then(pl.col("preempted_by") == pl.col("by")).otherwise(higher)
+    )
+    return met.group_by("row").agg(certain=pl.col("earlier").str.starts_with("infrastructure").any())

@@ -1,0 +1,137 @@
+"""Mean time to failure of attempts by their size: measured with censoring, and modelled from the rate of nodes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+
+from gpuctl.reliability.causes import INFRASTRUCTURE
+from gpuctl.reliability.statistics import garwood, two_sided
+
+if TYPE_CHECKING:
+    from gpuctl.reliability.facts import Facts
+
+PROJECTED = (2, 4, 16)
+"""Sizes that were not seen, as multiples of the largest."""
+
+
+def kaplan_meier_median(hours: np.ndarray, failed: np.ndarray) -> float | None:
+    """The first time at which the Kaplan-Meier curve is at most one half; None where it stays above.
+
+    Args:
+        hours: run times.
+        failed: whether the run time ended by a failure; all others are censored there.
+    """
+    order = np.lexsort((~failed, hours))
+    times, failed = hours[order], failed[order]
+    moments, first = np.unique(times, return_index=True)
+    at_risk = len(times) - first
+    deaths = np.add.reduceat(failed.astype(float), first) if len(times) else np.zeros(0)
+    curve = np.cumprod(1 - deaths / at_risk)
+    below = np.flatnonzero(curve <= 0.5)
+    return float(moments[below[0]]) if len(below) else None
+
+
+def table(facts: Facts, sizes: tuple[int, ...] = ()) -> pl.DataFrame:
+    """The rows of ``mttf_by_size``: sizes seen, then projected ones."""
+    seen = facts.sizes()
+    days = float(facts.busy_days.sum())
+    alone = facts.incidents.filter(pl.col("shared").is_null()).height
+    common = facts.incidents.height - alone
+    per_node = facts.gpus_per_node
+    low_k, high_k = (float(bound) for bound in garwood(alone))
+    rate = facts_rates(facts)
+    attempts = facts.attempts.with_columns(
+        run_h=(pl.col("end_s") - pl.col("start_s")) / 3600, failed=pl.col("cause").is_in(INFRASTRUCTURE)
+    )
+    expected = (
+        facts.places.with_columns(pl.Series("rate", rate)[facts.places["node"]])
+        .join(attempts.select("row", size="gpus"), on="row")
+        .group_by("size")
+        .agg(expected=(pl.col("rate") * (pl.col("end_s") - pl.col("start_s")) / 86_400).sum())
+    )
+    expected_by = dict(expected.iter_rows())
+    rows = []
+    for one in seen.iter_rows(named=True):
+        size, k, hours = one["gpus"], one["interruptions"], one["run_h"]
+        own = attempts.filter(pl.col("gpus") == size)
+        low, high = (float(bound) for bound in garwood(k))
+        e = expected_by.get(size, 0.0)
+        rows.append(
+            {
+                **{name: one[name] for name in ("gpus", "attempts", "run_h", "interruptions", "interruptions_high")},
+                "nodes": max(1.0, size / per_node),
+                "mttf_h": hours / k if k else None,
+                "mttf_low_h": hours / high,
+                "mttf_high_h": hours / low if k else None,
+                "km_median_h": kaplan_meier_median(own["run_h"].to_numpy(), own["failed"].to_numpy()),
+                "expected": e,
+                "fit_p": two_sided(k, e),
+                "kind": "measured" if k else "modelled",
+            }
+        )
+    largest = max(seen["gpus"].to_list(), default=0.0)
+    further = {*(int(largest * factor) for factor in PROJECTED), *(s for s in sizes if s > largest)}
+    rows += [
+        {"gpus": float(size), "nodes": max(1.0, size / per_node), "kind": "extrapolated"} for size in sorted(further)
+    ]
+    hit = _common_share(facts)
+    for row in rows:
+        n = row["nodes"]
+        if days and alone:
+            row |= {
+                "model_mttf_h": 24 * days / (n * alone),
+                "model_low_h": 24 * days / (n * high_k),
+                "model_high_h": 24 * days / (n * low_k) if low_k else None,
+            }
+        shared = common * hit / (facts.until / 86_400)
+        total = n * alone / days + shared if days else 0
+        row["with_common_h"] = 24 / total if total else None
+        row["partial_node"] = bool(row["gpus"] < per_node)
+    schema = {
+        **dict.fromkeys(("gpus", "nodes"), pl.Float64),
+        "attempts": pl.Int64,
+        "run_h": pl.Float64,
+        "interruptions": pl.Int64,
+        "interruptions_high": pl.Int64,
+        **dict.fromkeys(
+            (
+                "mttf_h",
+                "mttf_low_h",
+                "mttf_high_h",
+                "km_median_h",
+                "model_mttf_h",
+                "model_low_h",
+                "model_high_h",
+                "with_common_h",
+                "expected",
+                "fit_p",
+            ),
+            pl.Float64,
+        ),
+        "partial_node": pl.Boolean,
+        "kind": pl.String,
+    }
+    return pl.DataFrame(rows, schema=schema)
+
+
+def facts_rates(facts: Facts) -> np.ndarray:
+    """Incidents of single nodes a busy node-day, of each node that of its GPU type."""
+    kinds = facts.nodes["gpu_type"].fill_null("")
+    own = facts.incidents.filter(pl.col("node").is_not_null())
+    k = np.bincount(own["node"].to_numpy(), minlength=facts.nodes.height)
+    sums = pl.DataFrame({"kind": kinds, "k": k, "days": facts.busy_days})
+    return sums.select(rate=(pl.col("k").sum() / pl.col("days").sum()).over("kind").fill_nan(0.0))["rate"].to_numpy()
+
+
+def _common_share(facts: Facts) -> float:
+    """The share of running attempts that an incident of a rack or file system ended, on average."""
+    common = facts.incidents.filter(pl.col("shared").is_not_null())
+    if common.is_empty():
+        return 0.0
+    starts, ends = (np.sort(facts.attempts[name].to_numpy()) for name in ("start_s", "end_s"))
+    at = common["at_s"].to_numpy()
+    running = np.searchsorted(starts, at, "right") - np.searchsorted(ends, at, "left")
+    return float(np.clip(common["attempts"].to_numpy() / np.maximum(running, 1), 0, 1).mean())
