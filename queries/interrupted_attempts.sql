@@ -13,7 +13,7 @@
 -- column: machines | nodes | its nodes
 -- column: state | - | the scheduler's word
 -- column: cause | - | what ended it
--- column: component | - | what failed: a reason of the log or event, an XID; empty: not known
+-- column: component | - | what failed; of user_program, the log's reason; empty: not known
 -- column: evidence | - | what shows it: state, log, event, xid, co_occurrence, repeats; empty: nothing
 -- column: machine | - | node to which the evidence points
 -- column: incident | - | number of the fault, by time; attempts of one number met one fault

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
+from gpuctl.reliability import xids
 from gpuctl.reliability.intervals import first_within, keys
 
 HARD, SOFT, INFRA = "infrastructure_hardware", "infrastructure_software", "infrastructure"
@@ -19,8 +20,9 @@ USER, LIMIT, PREEMPTED, UNKNOWN, CANCEL, DONE = (
     "user_program", "time_limit", "preempted", "unknown", "user_cancel", "completed",
 )  # fmt: skip
 RUNNING = "running"
-HARD_REASONS = frozenset({"gpu_ecc_error", "gpu_hardware_error", "nvlink_error", "node_failure"})
-SOFT_REASONS = frozenset({"storage_error", "launch_failed"})
+HARD_REASONS = {"gpu_ecc_error": "memory", "gpu_hardware_error": "GPU", "nvlink_error": "NVLink", "node_failure": "node"}
+SOFT_REASONS = {"storage_error": "file system of a node", "launch_failed": "launcher"}
+"""Reasons of a log that name infrastructure, and its component."""
 SYMPTOMS = frozenset({
     "collective_timeout", "nccl_error", "peer_failed", "cuda_failure", "cuda_init_failed", "network_error", "mpi_error",
     "mpi_runtime_failure", "process_killed", "container_image_error", "disk_full", "traceback", "job_preempted",
@@ -106,7 +108,8 @@ def classify(given: Evidence) -> pl.DataFrame:
     infra = chosen.is_in(INFRASTRUCTURE)
     by_log = infra & (evidence == "log")
     component = (
-        pl.when(by_log | (chosen == USER)).then(reason)
+        pl.when(by_log).then(reason.replace(HARD_REASONS | SOFT_REASONS))
+        .when(chosen == USER).then(reason)
         .when(infra).then(pl.coalesce("near_component", pl.when(state == "node_fail").then(pl.lit("node"))))
     )  # fmt: skip
     a = a.with_columns(
@@ -139,9 +142,9 @@ def _near(given: Evidence, looked: pl.DataFrame) -> pl.DataFrame:
         hit = np.flatnonzero(place >= 0)
         of = rows[place[hit]]
         if kind == "event":
-            what = of.select(near_kind="kind", near_component="reason")
+            what = of.select(near_kind="kind", near_component="component")
         else:
-            what = of.select(near_kind=pl.lit("hardware"), near_component=pl.format("XID {}", "xid"))
+            what = of.select(near_kind=pl.lit("hardware"), near_component=xids.component(pl.col("xid")))
         found.append(
             met[hit].select("row", near_node="node").with_columns(near_s=of[at], near=pl.lit(kind)).hstack(what)
         )

@@ -9,11 +9,20 @@ MERGE_S = 60.0
 RACK_NODES, RACK_S = 3, 60.0
 """So many nodes of one leaf switch that go down within so many seconds are one fault of the rack."""
 _PLANNED = r"(?i)maint|planned|upgrade|firmware|reserv|reboot (?:for|to)"
-_SOFTWARE = r"(?i)mount|kill task|slurmd|driver|file ?system|lustre|nfs|daemon|container|prolog|epilog"
-_HARDWARE = (
-    r"(?i)psu|ecc|xid|mainboard|motherboard|power|nvlink|\bgpu|\bib\b|infiniband|mlx|\blink\b|dimm|memory|\bfan|therm"
-    r"|\brma\b|pcie|\bnic\b|disk|ssd"
+COMPONENTS: tuple[tuple[str, str, str], ...] = (
+    (r"mount|file ?system|lustre|\bnfs|gpfs", "file system", "software"),
+    (r"kill task|slurmd|daemon|prolog|epilog", "daemon", "software"),
+    (r"driver|container", "driver", "software"),
+    (r"\becc\b|dimm|memory", "memory", "hardware"),
+    (r"nvlink", "NVLink", "hardware"),
+    (r"\bxid\b|\bgpu|\bgsp\b", "GPU", "hardware"),
+    (r"\bpsu\b|power", "power", "hardware"),
+    (r"\bib\b|infiniband|mlx|\blink\b|\bnic\b", "network link", "hardware"),
+    (r"mainboard|motherboard|\brma\b|pcie", "mainboard", "hardware"),
+    (r"therm|\bfan", "cooling", "hardware"),
+    (r"\bdisk|\bssd\b|nvme", "disk", "hardware"),
 )
+"""What the reason of a node event tells: pattern, component, and whether that is hardware or software. Ours."""
 
 
 def find(events: pl.DataFrame, racks: pl.DataFrame, until: float) -> pl.DataFrame:
@@ -26,7 +35,7 @@ def find(events: pl.DataFrame, racks: pl.DataFrame, until: float) -> pl.DataFram
 
     Returns:
         By node and time: ``node``, ``from_s``, ``to_s``, ``open``, ``planned``, ``state``, ``reason`` (the first one),
-        ``kind`` (hardware, software, or null) and ``rack_fault`` (number of the fault of a rack, or null).
+        ``component`` and ``kind`` (hardware, software) or null, and ``rack_fault`` (number of the fault of a rack, or null).
     """
     cold = pl.col("state").str.contains(r"(?i)^UNK|^PLANNED$") | pl.col("reason").str.contains("cold-start").fill_null(
         False
@@ -49,14 +58,18 @@ def find(events: pl.DataFrame, racks: pl.DataFrame, until: float) -> pl.DataFram
         to_s=ends.max(),
         every=every,
     )
-    kind = (
-        pl.when(pl.col("reason").str.contains(_SOFTWARE))
-        .then(pl.lit("software"))
-        .when(pl.col("every").str.contains(_HARDWARE))
-        .then(pl.lit("hardware"))
-    )
-    joined = joined.with_columns(kind=kind, to_s=pl.min_horizontal("to_s", pl.lit(until))).drop("part", "every")
+    kinds = {name: kind for _, name, kind in COMPONENTS}
+    component = pl.coalesce(_component(pl.col("reason")), _component(pl.col("every")))
+    joined = joined.with_columns(component=component, to_s=pl.min_horizontal("to_s", pl.lit(until)))
+    kind = pl.col("component").replace_strict(kinds, default=None, return_dtype=pl.String)
+    joined = joined.with_columns(kind=kind).drop("part", "every")
     return _with_rack_faults(joined.join(racks, on="node", how="left", maintain_order="left"))
+
+
+def _component(reason: pl.Expr) -> pl.Expr:
+    return pl.coalesce(
+        [pl.when(reason.str.contains(f"(?i){pattern}")).then(pl.lit(name)) for pattern, name, _ in COMPONENTS]
+    )
 
 
 def _with_rack_faults(rows: pl.DataFrame) -> pl.DataFrame:

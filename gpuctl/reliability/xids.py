@@ -40,6 +40,20 @@ MEANINGS = {
     154: "GPU recovery action changed",
 }
 
+MEMORY_CODES = frozenset({48, 64, 92, 94, 95, 140})
+NVLINK_CODES = frozenset({74})
+
+
+def component(code: pl.Expr) -> pl.Expr:
+    """What a hardware code is of: memory, NVLink, GPU."""
+    return (
+        pl.when(code.is_in(list(MEMORY_CODES)))
+        .then(pl.lit("memory"))
+        .when(code.is_in(list(NVLINK_CODES)))
+        .then(pl.lit("NVLink"))
+        .otherwise(pl.lit("GPU"))
+    )
+
 
 def events(lines: pl.DataFrame) -> pl.DataFrame:
     """Join repeated lines: one row an event.

@@ -55,6 +55,9 @@ _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}|(?=[^.]*[a-z])[a-z0-9-]+(?:\.[a-
 _OUR_PAGES = re.compile(r"docs/(?:[\w-]+/){0,2}[\w-]+\.md")
 _WORD = re.compile(r"([A-Za-z][A-Za-z_+]*)(?=$|[\s,;:(\[])")
 
+_GROUPS = {"queue": "queue", "node": "machine", "rack": "rack"}
+"""Of what a column ``group`` holds names, by the column ``by``."""
+
 
 def random_key() -> bytes:
     """A secret that is used once: pseudonyms of another report will be others."""
@@ -225,7 +228,7 @@ def _how(
     if told == "word" or name in WORDS:
         return lambda text, _row: _first_word(text) or pseudonyms.of("text", text)
     if told == "group":
-        return lambda text, row: pseudonyms.of("queue", text) if row.get("by") == "queue" else text
+        return lambda text, row: pseudonyms.of(of, text) if (of := _GROUPS.get(row.get("by"))) else text
     if name in LINES:
         return lambda text, _row: pseudonyms.of("text", text)
     if name in KEPT:

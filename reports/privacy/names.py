@@ -26,6 +26,7 @@ NAMES: dict[str, str] = {
     "partition": "queue",
     "path": "path",
     "queue": "queue",
+    "run": "name",
     "rack": "rack",
     "store": "path",
     "user": "user",
@@ -50,6 +51,9 @@ TOLD: dict[tuple[str, str], str] = {
     ("predictions", "provenance"): "sentence",
     ("predictions", "reason"): "sentence",
     ("replay_unfinished", "reason"): "sentence",
+    ("failure_rates", "group"): "group",
+    ("interrupted_attempts", "evidence"): "word",
+    ("lemon_nodes", "evidence"): "word",
     ("sampled_reasons", "reason"): "word",
     ("replay_fidelity", "value"): "group",
 }
@@ -61,6 +65,7 @@ KEPT = frozenset(
     {
         *("asked_p50", "freed", "gpu_type", "gpu_util_coverage", "mem_source"),
         *("month", "period", "resource", "started_as"),
+        *("basis", "class", "component", "lemon", "link", "signal"),
         "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
         "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "end", "feature",
         "finding", "format", "gpus",
