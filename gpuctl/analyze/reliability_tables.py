@@ -29,6 +29,10 @@ TABLES = (
     "xids",
 )
 NAMES = tuple(f"reliability_{name}" for name in TABLES)
+_TEXTS = frozenset({
+    "basis", "by", "cause", "class", "component", "evidence", "gpu_type", "group", "job", "kind", "lemon", "link",
+    "machine", "meaning", "period", "run", "signal", "state", "user",
+})  # fmt: skip
 _EVENTS = (
     "SELECT machine, epoch(from_ts) AS from_s, epoch(to_ts) AS to_s, state, reason FROM machine_events "
     "WHERE cluster = $cluster"
@@ -87,8 +91,7 @@ def _schema(name: str) -> dict[str, pl.DataType]:
     """The columns that the SQL of a result reads, for a cluster without rows."""
     from gpuctl.queries.catalogue import built_in
 
-    texts = {"-"}
-    return {column.name: pl.String() if column.unit in texts else pl.Float64() for column in built_in()[name].columns}
+    return {column.name: pl.String() if column.name in _TEXTS else pl.Float64() for column in built_in()[name].columns}
 
 
 def _reasons(store: Store, cluster: str, table: Table) -> pl.DataFrame:

@@ -20,7 +20,12 @@ USER, LIMIT, PREEMPTED, UNKNOWN, CANCEL, DONE = (
     "user_program", "time_limit", "preempted", "unknown", "user_cancel", "completed",
 )  # fmt: skip
 RUNNING = "running"
-HARD_REASONS = {"gpu_ecc_error": "memory", "gpu_hardware_error": "GPU", "nvlink_error": "NVLink", "node_failure": "node"}
+HARD_REASONS = {
+    "gpu_ecc_error": "memory",
+    "gpu_hardware_error": "GPU",
+    "nvlink_error": "NVLink",
+    "node_failure": "node",
+}
 SOFT_REASONS = {"storage_error": "file system of a node", "launch_failed": "launcher"}
 """Reasons of a log that name infrastructure, and its component."""
 SYMPTOMS = frozenset({

@@ -332,7 +332,7 @@ class Accounts:
             name: dict(a.group_by("why").agg((pl.col(name) * gpus).sum()).iter_rows())
             for name in ("lost", "lost_low", "lost_high")
         }
-        rest = "measured where logs tell, else run time that was not lost"
+        rest = "measured from logs, else run time that was not lost"
         rows = [_class(name, value, rest if name == "productive" else "measured") for name, value in sums.items()]
         shares = dict(a.group_by("why").agg((pl.col("lost") * gpus).filter(pl.col("measured")).sum()).iter_rows())
         maybe = float(a.select((pl.col("lost_high") * gpus).filter(pl.col("perhaps")).sum()).item())

@@ -45,6 +45,8 @@ NUMBERS = frozenset(
         "rho_demand", "util", "backfilled", "migrated", "packed", "reclaimed", "resized", "rho_p50", "scale_ins",
         "gini_jobs", "gini_work", "helios", "kalos", "load_mean", "pai", "philly", "seren", "size_max", "size_mean",
         "size_p50", "weekday",
+        "ettr", "ettr_high", "ettr_low", "ettr_running", "fit_p", "homogeneity_p", "incident", "model_ettr",
+        "partial_node", "q", "second_order", "xid",
     }
 )  # fmt: skip
 """Columns without a unit that hold numbers."""
