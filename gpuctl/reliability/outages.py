@@ -35,7 +35,7 @@ def find(events: pl.DataFrame, racks: pl.DataFrame, until: float) -> pl.DataFram
 
     Returns:
         By node and time: ``node``, ``from_s``, ``to_s``, ``open``, ``planned``, ``state``, ``reason`` (the first one),
-        ``component`` and ``kind`` (hardware, software) or null, and ``rack_fault`` (number of the fault of a rack, or null).
+        ``component`` and ``kind`` (hardware, software), ``rack_fault`` (its number); these may be null.
     """
     cold = pl.col("state").str.contains(r"(?i)^UNK|^PLANNED$") | pl.col("reason").str.contains("cold-start").fill_null(
         False
