@@ -228,7 +228,7 @@ def _how(
     if told == "word" or name in WORDS:
         return lambda text, _row: _first_word(text) or pseudonyms.of("text", text)
     if told == "group":
-        return lambda text, row: pseudonyms.of(of, text) if (of := _GROUPS.get(row.get("by"))) else text
+        return lambda text, row: pseudonyms.of(of, text) if (of := _GROUPS.get(str(row.get("by")))) else text
     if name in LINES:
         return lambda text, _row: pseudonyms.of("text", text)
     if name in KEPT:
