@@ -134,8 +134,8 @@ def gpuctl(root: Path) -> Callable[..., subprocess.CompletedProcess[str]]:
             assert not any(name.startswith(READ_AT_START) for name in early), "this needs own_process=True"
             done = cli_runner.run_command(*args, cwd=cwd, env=env)
         if check and done.returncode != 0:
-            told = f"{' '.join(done.args)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
-            pytest.fail(told, pytrace=False)
+            printed = f"{' '.join(done.args)}: exit {done.returncode}\n{done.stdout}\n{done.stderr}"
+            pytest.fail(printed, pytrace=False)
         return done
 
     return run
