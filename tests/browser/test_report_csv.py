@@ -100,7 +100,7 @@ def test_figures_of_a_replay_as_csv(opened: Callable[..., Opened], replay_report
     head, *levels = of_figure(page, "chart-replay-busy")
     assert {m for m, *_ in levels} == {"gpus_busy", "gpus_available"}
     head, *cells = of_figure(page, "chart-replay-heatmap")
-    assert head == ["policy", "servers", "ts", "busy_pct", "down_pct"]
+    assert head == ["policy", "nodes", "ts", "busy_pct", "down_pct"]
     assert {p for p, *_ in cells} == names
     # at most 64 rows of nodes, 100 periods, four policies
     assert len(cells) == len({s for _, s, *_ in cells}) * 100 * 4
@@ -109,12 +109,12 @@ def test_figures_of_a_replay_as_csv(opened: Callable[..., Opened], replay_report
     assert len({busy for *_, busy, _ in cells}) > 50
     head, *bars = of_figure(page, "chart-replay-gantt")
     assert head == [
-        "policy", "server", "what", "job", "user", "queue", "gpus", "counted_gpus", "beside", "ts", "ts_end",
+        "policy", "node", "what", "job", "user", "queue", "gpus", "counted_gpus", "beside", "ts", "ts_end",
     ]  # fmt: skip
     frame = table_of(result(*replayed(), tables=("replay_gantt",)), "replay_gantt").frame
     jobs = frame.filter(pl.col("what") == "job")
     told = sorted((b[0], b[1], b[3], b[5], float(b[6]), datetime.fromisoformat(b[9]).timestamp()) for b in bars if b[3])
-    exact = jobs.select("policy", "server", "job", "queue", pl.col("gpus").cast(float), pl.col("ts").dt.epoch("ms"))
+    exact = jobs.select("policy", "node", "job", "queue", pl.col("gpus").cast(float), pl.col("ts").dt.epoch("ms"))
     for ours, theirs in zip(told, sorted(exact.rows()), strict=True):
         # moments in the page are right to a tenth of a second
         assert (ours[:5], ours[5]) == (theirs[:5], pytest.approx(theirs[5] / 1000, rel=0, abs=0.06))

@@ -52,7 +52,7 @@ MADE = {
         "478729\tdimer.10\t00000\t2022-11-01T15:34:14\t2022-10-05T11:52:48\t2022-11-03T15:34:15\t1234\t2880\t0:0\t2\n"
     ),
     "yarn-app-summary": (
-        "2018-11-14 12:39:12,329 INFO org.apache.hadoop.yarn.node.resourcemanager.RMAppManager$ApplicationSummary: "
+        "2018-11-14 12:39:12,329 INFO org.apache.hadoop.yarn.server.resourcemanager.RMAppManager$ApplicationSummary: "
         "appId=application_1542189090588_0002,name=wordcount,user=root,queue=default,state=FINISHED,"
         "trackingUrl=http://rm:8088/proxy/application_1542189090588_0002/,appMasterHost=n1,startTime=1542199139329,"
         "finishTime=1542199152329,finalStatus=SUCCEEDED,memorySeconds=100,vcoreSeconds=10,"

@@ -54,7 +54,7 @@ def run() -> Run:
 def test_a_named_format_that_finds_nothing_is_an_error(tmp_path: Path, run: Run) -> None:
     """Every line of another daemon's log is a dated record, so all of them counted as loaded."""
     path = tmp_path / "namenode.log"
-    record = "2026-11-20 21:04:24,250 INFO org.apache.hadoop.hdfs.node.namenode.FSNamesystem: Roll Edit Log\n"
+    record = "2026-11-20 21:04:24,250 INFO org.apache.hadoop.hdfs.server.namenode.FSNamesystem: Roll Edit Log\n"
     path.write_text(record * 20)
     for name in ("yarn-rm-log", "yarn-nm-log", "yarn-container-logs"):
         code, _, err = run("ingest", path, "--db", tmp_path / "a.duckdb", "--log-format", name)

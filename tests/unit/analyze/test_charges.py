@@ -10,7 +10,6 @@ import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.examples import examples
 
 from gpuctl.analyze.options import Options
 from gpuctl.analyze.run import analyze
@@ -18,6 +17,7 @@ from gpuctl.analyze.site_files import Price, read_prices
 from gpuctl.core.errors import InputError
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.store.database import Store
+from tests.example_counts import examples
 from tests.result_tables import table_of
 from tests.sacct_records import text
 
