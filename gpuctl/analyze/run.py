@@ -218,7 +218,7 @@ def _of_others(store: Store, asked: Query, bases: SharedTables, wanted: Mapping[
     sql = bases.ready(asked.sql) if used <= there else asked.sql
     what = f"analysis {asked.name!r} of {asked.origin}"
     try:
-        frame = as_plain(store.asked(sql, wanted))
+        frame = as_plain(store.read_only_query(sql, wanted))
     except UsageError as error:
         raise InputError(f"{what}: {error.message}", hint=error.hint) from error
     names = [column.name for column in asked.columns]

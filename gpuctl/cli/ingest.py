@@ -234,7 +234,7 @@ def _load(one: FetchedFiles, store: Path, bar: Bar, options: Settings, how: _Loa
             log_format=how.log_format,
             lake=how.lake,
             engine=how.engine,
-            tell=lambda text: message(text, quiet=options.quiet),
+            notify=lambda text: message(text, quiet=options.quiet),
             debug=options.debug,
             then=renew,
             gpus_per_node=how.gpus_per_node,

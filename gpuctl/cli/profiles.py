@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from gpuctl.cli.common import Settings
-    from gpuctl.ingest.pipeline.given_files import Kind
+    from gpuctl.ingest.pipeline.input_kinds import Kind
     from gpuctl.ingest.pipeline.report import IngestReport
     from gpuctl.predictors.job_description import JobDescription
     from gpuctl.predictors.series import Series
@@ -49,7 +49,7 @@ def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tup
         UsageError: nothing to predict is named.
         InputError: a model cannot be read.
     """
-    from gpuctl.ingest.pipeline import given_files
+    from gpuctl.ingest.pipeline import input_kinds
     from gpuctl.predictors.job_description import JobDescription
     from gpuctl.predictors.profiles import read_described, read_series
     from gpuctl.predictors.queued_jobs import read_listed, with_history
@@ -61,14 +61,14 @@ def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tup
     listed, sources = None, tuple[SourceInfo, ...]()
     paths = asked.paths
     if asked.jobs is not None:
-        shaped = asked.model is None or given_files.describes_training(asked.jobs)
+        shaped = asked.model is None or input_kinds.describes_training(asked.jobs)
         if asked.model is not None:
             listed, source = read_listed(asked.jobs, alone=not shaped)
             sources = (source,)
         if shaped:
-            given_files.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
+            input_kinds.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
             paths = [*paths, asked.jobs]
-    check_named(paths, [given_files.TRAFFIC, given_files.TRAINING], cumulative=asked.cumulative)
+    check_named(paths, [input_kinds.TRAFFIC, input_kinds.TRAINING], cumulative=asked.cumulative)
     described: list[JobDescription] = []
     profiles: dict[str, Series] = {}
     cluster, failed = "", False
@@ -119,7 +119,7 @@ def train_overhead(
     Raises:
         InputError: too few suspensions were measured.
     """
-    from gpuctl.ingest.pipeline import given_files
+    from gpuctl.ingest.pipeline import input_kinds
     from gpuctl.predictors import overhead
     from gpuctl.predictors.card import save_folder
     from gpuctl.predictors.overhead_tables import error_tables
@@ -128,7 +128,7 @@ def train_overhead(
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources
 
-    check_named(paths, [given_files.SUSPENSIONS])
+    check_named(paths, [input_kinds.SUSPENSIONS])
     with opened(paths, db, cluster, given, timezone=None, columns=None, doing="learn from") as (
         path, name, report,
     ), Store(path) as store:  # fmt: skip
@@ -167,7 +167,7 @@ def check_named(
     Raises:
         InputError: one is empty, junk, or lacks a column that it needs.
     """
-    from gpuctl.ingest.pipeline.given_files import check_known
+    from gpuctl.ingest.pipeline.input_kinds import check_known
     from gpuctl.ingest.pipeline.registry import formats_for
 
     check_known([p for p in paths if not is_store(p)], formats_for(columns, cumulative=cumulative), kinds)

@@ -186,7 +186,7 @@ def _read(
         listed = read_jobs(tables[0])
         return from_jobs(listed, tables[0]), (jobs_csv(tables[0], listed.size, listed.size),), False
     from gpuctl.cli.profiles import check_named, fell_short
-    from gpuctl.ingest.pipeline.given_files import QUEUED
+    from gpuctl.ingest.pipeline.input_kinds import QUEUED
     from gpuctl.predictors.job_table import from_store
     from gpuctl.store.database import Store
     from gpuctl.store.sources import read_sources

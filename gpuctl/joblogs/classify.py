@@ -21,7 +21,7 @@ from gpuctl.joblogs.evidence import Facts, Match, Verdict
 from gpuctl.joblogs.prefix import prefix
 from gpuctl.joblogs.structure import FORMATS, PREFIX, compilers, launchers
 from gpuctl.joblogs.table import CAUSES, LAST_WORDS, NO_SIGNATURE, Table, Tier
-from gpuctl.joblogs.templates import tells
+from gpuctl.joblogs.templates import is_informative
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -126,13 +126,17 @@ def _by_words(guess: Verdict, table: Table) -> Verdict:
 
 
 def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Verdict:
-    told = facts or _NO_FACTS
-    known = told.state not in {None, State.UNKNOWN} or told.exit_code is not None or told.exit_signal is not None
-    if known and _ended_well(told):
+    known_facts = facts or _NO_FACTS
+    known = (
+        known_facts.state not in {None, State.UNKNOWN}
+        or known_facts.exit_code is not None
+        or known_facts.exit_signal is not None
+    )
+    if known and _ended_well(known_facts):
         return Verdict(failed=False)
     if not known:
         matches = [match for match in matches if not (match.signature or "").startswith(LAST_WORDS)]
-    crashed = _signal(told) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
+    crashed = _signal(known_facts) in _CRASHES or any((match.signature or "").startswith(_FATAL) for match in matches)
     found = sorted(_while_saving(_candidates(matches, table, crashed=crashed)), key=_first)
     if not known and (_says_success(matches, table) or not any(_ended_here(candidate) for candidate in found)):
         return Verdict(failed=False)
@@ -149,15 +153,15 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
                 candidate.match.rank not in blamed,
             )
         )
-    own = _own_word(told)
+    own = _own_word(known_facts)
     root = next((c for c in alive if c.tier == Tier.ROOT), None)
     if own is not None and root is None and own[1] >= _SCHEDULER_STATE:
-        return _by_scheduler(own, told, table, alive)
+        return _by_scheduler(own, known_facts, table, alive)
     failed = True if known or any(_died(candidate) for candidate in found) else None
     if alive and not (own is not None and alive[0].tier == Tier.GENERIC and own[0] not in {None, "process_killed"}):
         return _by_log(alive[0], alive, table, failed=failed, sure=known)
     if own is not None:
-        return _by_scheduler(own, told, table, alive or found)
+        return _by_scheduler(own, known_facts, table, alive or found)
     if found:
         return _by_log(found[0], found, table, failed=failed, sure=known)
     return _unknown(matches)
@@ -327,7 +331,7 @@ def _others(reason: str, found: Sequence[_Candidate]) -> tuple[str, ...]:
 
 def _unknown(matches: Sequence[Match]) -> Verdict:
     telling = [match for match in matches if match.signature is None]
-    best = next((match for match in reversed(telling) if tells(match.text)), telling[-1] if telling else None)
+    best = next((match for match in reversed(telling) if is_informative(match.text)), telling[-1] if telling else None)
     return Verdict(
         failed=True,
         reason=NO_SIGNATURE,

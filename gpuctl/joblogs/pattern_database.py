@@ -20,7 +20,7 @@ import hyperscan
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-KEPT = 4
+MOST_DATABASES = 4
 """So many databases are kept, those that were used last: each table has one."""
 
 
@@ -84,6 +84,6 @@ def _keep(path: Path, data: bytes) -> None:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
-    aged = sorted(path.parent.glob("signatures-*.hsdb"), key=lambda kept: kept.stat().st_mtime, reverse=True)
-    for old in aged[KEPT:]:
+    aged = sorted(path.parent.glob("signatures-*.hsdb"), key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in aged[MOST_DATABASES:]:
         old.unlink(missing_ok=True)

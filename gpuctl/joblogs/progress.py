@@ -204,12 +204,12 @@ class Parser:
             return self._without_metric(text, heading, line_no)
         if line.epoch is None or line.step is None:
             self._fill(text, line)
-        told = line.epoch is not None or line.step is not None
+        counted = line.epoch is not None or line.step is not None
         if line.epoch is None:
             line.epoch, line.epochs = self._epoch, self._epochs
         elif line.epoch != self._epoch and "{" not in text:
             self._epoch, self._epochs = line.epoch, line.epochs
-        if not told:
+        if not counted:
             metrics = [found for found in metrics if found.clear] if line.epoch is not None else _alone(text, metrics)
         return steps_of(line, metrics, line_no)
 

@@ -163,10 +163,10 @@ def _before(text: str, start: int, first: int, last: int) -> str:
     """Return the word that says that a metric is of a validation: just before it, or at the line's beginning."""
     if not any(stem in text for stem in _TEST_STEMS):  # most lines, and far quicker than to search
         return ""
-    told = _TESTS.search(text, max(last, 0), start) or _TESTS.search(text, 0, first if first >= 0 else start)
-    if not told:
+    test_word = _TESTS.search(text, max(last, 0), start) or _TESTS.search(text, 0, first if first >= 0 else start)
+    if not test_word:
         return ""
-    return "eval" if told[0][0] == "S" else told[0].split()[0].lower()
+    return "eval" if test_word[0][0] == "S" else test_word[0].split()[0].lower()
 
 
 def _joined(text: str, start: int, word: str, kind: Name) -> tuple[str, Name]:

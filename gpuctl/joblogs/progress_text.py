@@ -86,14 +86,14 @@ _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _PARTS = re.compile(r"[^a-z0-9@]+")
 NOTHING = Name("nothing")
 _NAMES: dict[str, Name] = {}
-_NAMES_KEPT = 4096
+_MOST_NAMES = 4096
 
 
 def name_of(word: str) -> Name:
     """Say what a name means that stands before a number, e.g. ``val_loss``, ``train loss``, ``Acc@1``, ``lr``."""
     known = _NAMES.get(word)
     if known is None:
-        if len(_NAMES) >= _NAMES_KEPT:  # a log may have any number of names
+        if len(_NAMES) >= _MOST_NAMES:  # a log may have any number of names
             _NAMES.clear()
         known = _NAMES[word] = _meaning(word)
     return known

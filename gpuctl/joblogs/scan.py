@@ -28,7 +28,7 @@ from gpuctl.joblogs.structure import FORMATS
 from gpuctl.joblogs.structure.ending import messages
 from gpuctl.joblogs.structure.loggers import MOST as JSON_MOST
 from gpuctl.joblogs.table import CAUSES, LAST_WORDS, Signature, Table, Tier
-from gpuctl.joblogs.templates import tells
+from gpuctl.joblogs.templates import is_informative
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -40,7 +40,7 @@ CHUNK = 1 << 20
 LONG_LINE = 1 << 18
 """A line over this many bytes is looked at in pieces that overlap by `OVERLAP`."""
 OVERLAP = 4096
-KEPT = 3
+MOST_HITS = 3
 """Of each signature, so many of its first lines and so many of its last are kept."""
 TELLING = 8
 _TAIL = 1 << 16
@@ -241,7 +241,7 @@ class _Found:
 
     count: int = 0
     first: list[tuple[_Hit, int]] = field(default_factory=list)
-    last: deque[tuple[_Hit, int]] = field(default_factory=lambda: deque(maxlen=KEPT))
+    last: deque[tuple[_Hit, int]] = field(default_factory=lambda: deque(maxlen=MOST_HITS))
     last_line: int = 0
 
 
@@ -361,8 +361,8 @@ class _Log:
                 self._found.setdefault(int(number), _Found()).count += len(between)
         if self.result.step_lines > ALL_STEPS:
             most = max(1, len(block.text) * STEPS_A_BLOCK // CHUNK)
-            told = np.array([b"val" in block.text[slice(*block.bounds(row))] for row in steps], bool)
-            read = np.concatenate([_spread(steps[told], most), _spread(steps[~told], most)])
+            validation = np.array([b"val" in block.text[slice(*block.bounds(row))] for row in steps], bool)
+            read = np.concatenate([_spread(steps[validation], most), _spread(steps[~validation], most)])
             chosen[(kinds == _STEP) & ~np.isin(rows, read)] = False
         return chosen
 
@@ -402,8 +402,8 @@ class _Log:
             block.plain[row] = False
         if Tier.RECOVERED in tiers:
             self._good = line_no
-        kept = (*CAUSES, Tier.SUCCESS)
-        causes = [n for n in hits if isinstance(entry := self._entries[n], Signature) and entry.tier in kept]
+        causal = (*CAUSES, Tier.SUCCESS)
+        causes = [n for n in hits if isinstance(entry := self._entries[n], Signature) and entry.tier in causal]
         if causes:
             weakest = min(self._fallback[n] for n in causes)
             causes = [n for n in causes if self._fallback[n] == weakest]
@@ -491,7 +491,7 @@ class _Log:
             return
         found.count += 1
         found.last_line = match.line_no
-        (found.first if len(found.first) < KEPT else found.last).append((hit, ordinary))
+        (found.first if len(found.first) < MOST_HITS else found.last).append((hit, ordinary))
         entry = self._entries[hit.number]
         if hit.raised and isinstance(entry, Signature) and entry.tier in {Tier.ROOT, Tier.ERROR}:
             # a process ends with the exception that it does not catch: one with ordinary output after it was caught
@@ -538,7 +538,7 @@ class _Log:
             inner = self._scanner.signatures_in(messages(words))
             reasons = dict.fromkeys(entry.reason for entry, _ in inner)
             found += [line._replace(signature=f"{LAST_WORDS}-in-{reason}") for reason in reasons]
-            if not inner and tells(words):
+            if not inner and is_informative(words):
                 found.append(line._replace(signature=LAST_WORDS))
         return found
 
@@ -554,8 +554,8 @@ class _Log:
         lines = self._tail.decode("utf-8", "replace").split("\n")
         words = [(number, line.rsplit("\r", 1)[-1].strip()) for number, line in enumerate(lines, self._tail_line)]
         words = [(number, line) for number, line in words if line]
-        told = [(number, line) for number, line in words if tells(line)]
-        chosen = dict((told[-(TELLING - 2) :] + words[-2:]) if told else words[-3:])
+        informative = [(number, line) for number, line in words if is_informative(line)]
+        chosen = dict((informative[-(TELLING - 2) :] + words[-2:]) if informative else words[-3:])
         return [Match(None, number, chosen[number][:TEXT_LIMIT]) for number in sorted(chosen)]
 
 

@@ -20,12 +20,12 @@ ANY = "<*>"
 SIMILARITY = 0.6
 """Share of the words that must be the same (Drain's paper takes 0.5; short lines need more)."""
 _MOST_WORDS = 40
-_TELLS = re.compile(
+_INFORMATIVE = re.compile(
     r"error|fail|exception|fatal|abort|cannot|can't|could not|unable|denied|invalid|not found|no such|missing|panic"
     r"|critical|refused|exceeded|killed|unexpected|unknown|illegal|must |expected",
     re.IGNORECASE,
 )
-_TOLD_LIMIT = 4096
+_LINE_LIMIT = 4096
 _MASKS = (
     (re.compile(r"0x[0-9a-fA-F]{2,}"), ANY),
     (re.compile(r"\b[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}\b"), ANY),
@@ -35,9 +35,9 @@ _MASKS = (
 )
 
 
-def tells(line: str) -> bool:
+def is_informative(line: str) -> bool:
     """Whether a line looks as if it told what went wrong."""
-    return _TELLS.search(line[:_TOLD_LIMIT]) is not None
+    return _INFORMATIVE.search(line[:_LINE_LIMIT]) is not None
 
 
 @dataclass

@@ -221,7 +221,7 @@ def read_qos(stream: BinaryIO) -> dict[str, Qos]:
 
 def _qos(cells: Mapping[str, str]) -> Qos:
     name = cells["name"]
-    mode, beside = mode_of(f"QOS {name}", cells.get("preemptmode", ""))
+    mode, options = mode_of(f"QOS {name}", cells.get("preemptmode", ""))
     exempt = cells.get("preemptexempttime", "")
     spelled = {flag.lower(): flag for flag in QOS_FLAGS}
     return Qos(
@@ -234,7 +234,7 @@ def _qos(cells: Mapping[str, str]) -> Qos:
         flags=frozenset(spelled[flag.lower()] for flag in names_of(cells.get("flags", "")) if flag.lower() in spelled),
         # "off" unsets a QOS's own mode, as "cluster" does (sacctmgr(1))
         preempt_mode=None if mode == "OFF" else mode,
-        within="WITHIN" in beside,
+        within="WITHIN" in options,
         preempt_exempt_s=exact_seconds("PreemptExemptTime", exempt) if exempt not in {"", "-1"} else None,
         grace_s=exact_seconds("GraceTime", cells.get("gracetime") or "0:0:0") or 0.0,
     )

@@ -188,12 +188,12 @@ class Site:
         return tuple(node.name for node in self.nodes) if partition.all_nodes else partition.nodes
 
 
-def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None) -> Site:
+def read_conf(stream: BinaryIO, open_include: Callable[[str], BinaryIO] | None = None) -> Site:
     """Read slurm.conf.
 
     Args:
         stream: its bytes.
-        beside: opens the file that an ``Include`` names; None: an ``Include`` is refused.
+        open_include: opens the file that an ``Include`` names; None: an ``Include`` is refused.
 
     Raises:
         InputError: a statement that matters cannot be read, an ``Include`` is there and cannot be followed, or a
@@ -203,7 +203,7 @@ def read_conf(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None = None)
     partitions: dict[str, dict[str, str]] = {}
     default: dict[str, str] = {}
     nodes = Nodes()
-    for where, text in conf_statements(stream, beside):
+    for where, text in conf_statements(stream, open_include):
         try:
             found = words(text)
             first = next(iter(found))
@@ -315,10 +315,10 @@ def _preemption(settings: Mapping[str, str]) -> Preemption:
     text = value_of(settings, "preempttype").lower() or "preempt/none"
     if text not in kinds:
         raise InputError(f"PreemptType={text}: expected one of {', '.join(kinds)}")
-    mode, beside = mode_of("slurm.conf", value_of(settings, "preemptmode"))
+    mode, options = mode_of("slurm.conf", value_of(settings, "preemptmode"))
     exempt = value_of(settings, "preemptexempttime")
     exempt_s = exact_seconds("PreemptExemptTime", exempt) if exempt else 0.0
-    return Preemption(kinds[text], mode or "OFF", "GANG" in beside, exempt_s or 0.0)
+    return Preemption(kinds[text], mode or "OFF", "GANG" in options, exempt_s or 0.0)
 
 
 _IMPLIED = {

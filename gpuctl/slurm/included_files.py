@@ -16,22 +16,22 @@ MOST_INCLUDED = 100
 _INCLUDE = re.compile(r"include\s+(.+)", re.IGNORECASE)
 
 
-def conf_statements(stream: BinaryIO, beside: Callable[[str], BinaryIO] | None) -> Iterator[tuple[str, str]]:
+def conf_statements(stream: BinaryIO, open_include: Callable[[str], BinaryIO] | None) -> Iterator[tuple[str, str]]:
     """Yield where each statement stands and its text; an ``Include`` is replaced by the statements of its file.
 
     Args:
         stream: of slurm.conf.
-        beside: opens the file that an ``Include`` names; None: it is refused.
+        open_include: opens the file that an ``Include`` names; None: it is refused.
 
     Raises:
         InputError: a statement cannot be read, or an ``Include`` not followed: there is none such file, it was
             included before, or there are more than `MOST_INCLUDED`.
     """
-    yield from _of_file("slurm.conf", stream, beside, [])
+    yield from _of_file("slurm.conf", stream, open_include, [])
 
 
 def _of_file(
-    title: str, stream: BinaryIO, beside: Callable[[str], BinaryIO] | None, included: list[str]
+    title: str, stream: BinaryIO, open_include: Callable[[str], BinaryIO] | None, included: list[str]
 ) -> Iterator[tuple[str, str]]:
     for statement in statements(stream):
         where = f"{title}, line {statement.line_no}"
@@ -41,7 +41,7 @@ def _of_file(
         if other is None:
             yield where, statement.text
             continue
-        if beside is None:
+        if open_include is None:
             raise InputError(f"{where}: names another file: put its contents in its place")
         name = other[1].strip().strip('"')
         # one file a second time is a circle, or would set everything in it twice
@@ -50,8 +50,8 @@ def _of_file(
             raise InputError(f"{where}: includes {name} {what}")
         included.append(name)
         try:
-            inner = beside(name)
+            inner = open_include(name)
         except InputError as bad:
             raise InputError(f"{where}: {bad}", hint=bad.hint) from None
         with inner:
-            yield from _of_file(name, inner, beside, included)
+            yield from _of_file(name, inner, open_include, included)

@@ -23,7 +23,7 @@ MOST_NODES = 1_000_000
 MOST_MEMBERS = 1_000_000
 """Names of nodes in all partitions and node sets together."""
 _UNUSABLE = ("DOWN", "DRAIN", "FAIL", "FUTURE")
-_KEPT_BACK = ("corespeccount", "cpuspeclist", "memspeclimit")
+_RESERVED = ("corespeccount", "cpuspeclist", "memspeclimit")
 """CPUs and memory that jobs do not get."""
 
 
@@ -99,9 +99,11 @@ class Nodes:
         if not names or len(self.nodes) + len(names) > MOST_NODES:
             raise RowError("no node name" if not names else f"more than {MOST_NODES} nodes")
         model, weight = machine_of(found), whole(found.get("weight"))
-        kept = ", ".join(f"{key}={found[key]}" for key in _KEPT_BACK if found.get(key, "0") != "0")
-        if kept:
-            self.unmodelled.append((f"nodes {found['nodename']}", f"{kept} is not modelled: jobs get all of the node"))
+        reserved = ", ".join(f"{key}={found[key]}" for key in _RESERVED if found.get(key, "0") != "0")
+        if reserved:
+            self.unmodelled.append(
+                (f"nodes {found['nodename']}", f"{reserved} is not modelled: jobs get all of the node")
+            )
         for name in names:
             if name in self.nodes:
                 raise RowError(f"node {name} occurs twice, which Slurm refuses")

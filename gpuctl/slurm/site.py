@@ -240,7 +240,7 @@ def _read(path: Path, read: Callable[[BinaryIO], _T]) -> _T:
 def _read_conf(path: Path) -> Site:
     folder = path.absolute().parent.resolve()
 
-    def beside(name: str) -> BinaryIO:
+    def open_include(name: str) -> BinaryIO:
         """Open a file beside slurm.conf; a path before its name is not looked at, nor a link out of the directory."""
         other = folder / Path(name).name
         if not other.is_file():
@@ -249,7 +249,7 @@ def _read_conf(path: Path) -> Site:
             raise InputError(f"includes {name}, a link out of its directory", hint="put the file itself there")
         return _opened(other)
 
-    return _read(path, lambda stream: read_conf(stream, beside))
+    return _read(path, lambda stream: read_conf(stream, open_include))
 
 
 def _gaps(site: Site) -> list[tuple[str, str]]:

@@ -105,9 +105,9 @@ class Store:
         self._write = write
         self._memory_limit = memory_limit
         self._limited = False
-        self._beside = BackgroundTask()
+        self._background = BackgroundTask()
         self._one_thread = False
-        self._given_lake = lake_place.given(lake) if lake is not None else None
+        self._named_lake = lake_place.parse_place(lake) if lake is not None else None
         self._place: lake_place.Place | None = None
         self.lake: Lake | None = None
         trusted_stores.check_names(path, temp_dir)
@@ -140,7 +140,7 @@ class Store:
         try:
             with suppress(duckdb.TransactionException):
                 # a reader of this process may hold a transaction open; closing tries again
-                uninterrupted(lambda: (self._beside.end(), self._con.execute("CHECKPOINT trace")))
+                uninterrupted(lambda: (self._background.end(), self._con.execute("CHECKPOINT trace")))
         except duckdb.Error as error:
             if not trusted_stores.log_of(self.path).exists():
                 raise _unusable(error, self.path, write=True) from error
@@ -150,7 +150,7 @@ class Store:
         """Close the file and give up its lock."""
 
         def end() -> None:
-            self._beside.end()
+            self._background.end()
             self._con.close()
 
         with suppress(duckdb.Error):
@@ -168,7 +168,7 @@ class Store:
         """
 
         def run() -> Rows:
-            with self._told():
+            with self._explained():
                 done = self._con.execute(sql, params) if params else self._con.execute(sql)
                 return Rows(done.fetchall())
 
@@ -176,14 +176,14 @@ class Store:
         if sql == "ROLLBACK":
             # what has failed may have ended the transaction, or the whole database
             with suppress(StoreError, duckdb.Error):
-                uninterrupted(lambda: (self._beside.end(), run()))
+                uninterrupted(lambda: (self._background.end(), run()))
                 self._con.execute("RESET threads")
                 self._one_thread = False
                 self.refresh_lake()
             return Rows([])
         return self._run(run, None if sql in _TRANSACTION else self._con.interrupt)
 
-    def beside(self, work: Callable[[], None]) -> None:
+    def run_in_background(self, work: Callable[[], None]) -> None:
         """Do `work`, which runs statements of this store in one thread of DuckDB, while the caller goes on.
 
         The caller's next statement waits until it is done, and raises what it has raised.
@@ -195,8 +195,8 @@ class Store:
                 self._one_thread = True
             work()
 
-        self._beside.wait(self._con.interrupt)
-        self._beside.start(run)
+        self._background.wait(self._con.interrupt)
+        self._background.start(run)
 
     def wait(self) -> None:
         """Wait for what runs beside.
@@ -205,9 +205,9 @@ class Store:
             KeyboardInterrupt: Ctrl-C; it was stopped.
             Exception: what it raised.
         """
-        if self._beside.is_here():
+        if self._background.is_here():
             return
-        self._beside.wait(self._con.interrupt)
+        self._background.wait(self._con.interrupt)
         if self._one_thread:
             # a fault ends the transaction, which then takes no setting: what rolls it back resets this, too
             uninterrupted(lambda: self._con.execute("RESET threads"))
@@ -231,7 +231,7 @@ class Store:
 
         def run() -> pl.DataFrame:
             values = dict(params) if params else None
-            with self._told():
+            with self._explained():
                 if long:
                     return long_frames.read(self._con, sql, values, check)
                 return check(long_frames.whole(self._con, sql, values))
@@ -244,7 +244,7 @@ class Store:
 
         return self._run(run, self._con.interrupt)
 
-    def asked(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
+    def read_only_query(self, sql: str, params: Mapping[str, Any] | None = None) -> pl.DataFrame:
         """Run a reader's own SELECT and return its rows; times come back as UTC, intervals as seconds.
 
         Raises:
@@ -255,7 +255,7 @@ class Store:
         """
 
         def run() -> pl.DataFrame:
-            with self._of_a_reader():
+            with self._explained_to_reader():
                 frame: pl.DataFrame = reader_sql.relation(self._con, sql, params).pl()
                 return frame
 
@@ -272,11 +272,11 @@ class Store:
         """
 
         def begin() -> Any:
-            with self._of_a_reader():
+            with self._explained_to_reader():
                 return reader_sql.relation(self._con, sql, None).to_arrow_reader(rows)
 
         def following() -> Any:
-            with self._of_a_reader():
+            with self._explained_to_reader():
                 return next(reader, None)
 
         reader = self._run(begin, self._con.interrupt)
@@ -289,7 +289,7 @@ class Store:
                 yield reader_sql.in_years(frame)
 
     @contextmanager
-    def _of_a_reader(self) -> Iterator[None]:
+    def _explained_to_reader(self) -> Iterator[None]:
         """Say what it means that a reader's own SQL cannot be run."""
         try:
             yield
@@ -307,7 +307,7 @@ class Store:
             raise UsageError(_first_line(error), hint="gpuctl tables lists tables and columns") from error
 
     @contextmanager
-    def _told(self) -> Iterator[None]:
+    def _explained(self) -> Iterator[None]:
         """Say what it means for the store that a statement of ours cannot be done."""
         try:
             yield
@@ -399,9 +399,9 @@ class Store:
             self._limited = False
 
     def _open(self, *, write: bool, temp_dir: Path | None) -> None:
-        self._connect(self._given_lake, write=write, temp_dir=temp_dir)
+        self._connect(self._named_lake, write=write, temp_dir=temp_dir)
         try:
-            place = self._given_lake
+            place = self._named_lake
             own = recorded(self)
             if place is None and own is not None:
                 # what a connection may reach is said once
@@ -436,7 +436,7 @@ class Store:
         except duckdb.Error as error:
             raise _explain(error, self.path) from error
         try:
-            with self._told():
+            with self._explained():
                 # before anything in the store is asked: it may hold macros
                 version = self._look_through()
                 self._con.execute("USE trace")
@@ -479,8 +479,8 @@ class Store:
                 hint="name another file with --db",
             )
         version = self._last_migration(found)
-        if 0 <= version <= len(MIGRATIONS) and (told := schema.strange(found, version)):
-            raise ForeignStoreError(f"{self.path}: not as gpuctl made it: {told}", hint=_ANEW)
+        if 0 <= version <= len(MIGRATIONS) and (difference := schema.difference_text(found, version)):
+            raise ForeignStoreError(f"{self.path}: not as gpuctl made it: {difference}", hint=_ANEW)
         return version
 
     def _last_migration(self, found: schema.Objects) -> int:
@@ -562,8 +562,8 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
         return StoreError(
             f"{path}: in a newer DuckDB format than this gpuctl writes", hint="name another file with --db"
         )
-    said = next((words for words in _REFUSED if words in reason), reason)
-    return StoreError(f"{path}: cannot be opened: {said}", hint="check the path, its owner and its disk")
+    cause = next((words for words in _REFUSED if words in reason), reason)
+    return StoreError(f"{path}: cannot be opened: {cause}", hint="check the path, its owner and its disk")
 
 
 def _damage(reason: str) -> str:

@@ -229,12 +229,12 @@ class Lake:
         """Delete what was written to the lake and is not part of the store; outside of transactions."""
         if not self._write:
             return
-        kept = {one.name for one in self.files()}
+        listed = {one.name for one in self.files()}
         for table in TABLES:
             for folder, _, names in os.walk(self.place.file(table), topdown=False):
                 for name in names:
                     path = os.path.join(folder, name)  # noqa: PTH118 - of thousands of files
-                    if _LEFT.fullmatch(name) and os.path.relpath(path, self.place.path) not in kept:
+                    if _LEFT.fullmatch(name) and os.path.relpath(path, self.place.path) not in listed:
                         Path(path).unlink(missing_ok=True)
                 with suppress(OSError):
                     # where anything is left in it, it stays

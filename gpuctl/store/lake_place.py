@@ -45,7 +45,7 @@ class Place:
         return f"{self.path}/{name}"
 
 
-def given(text: str) -> Place:
+def parse_place(text: str) -> Place:
     """A place as the user names it.
 
     Raises:
@@ -64,7 +64,7 @@ def given(text: str) -> Place:
 def recorded(store: Path, location: str) -> Place:
     """The place that a store names, or the user in its stead."""
     elsewhere = os.environ.get(VARIABLE)
-    return given(elsewhere or os.path.join(os.path.realpath(store.parent), location))  # noqa: PTH118 - text of a store
+    return parse_place(elsewhere or os.path.join(os.path.realpath(store.parent), location))  # noqa: PTH118 - text of a store
 
 
 def location(store: Path, place: Place) -> str:

@@ -39,12 +39,12 @@ class SavedResult:
     bytes: int
 
 
-def keep(store: Store, kept: SavedResult, document: bytes) -> None:
+def keep(store: Store, result: SavedResult, document: bytes) -> None:
     """Put a result into a store that is open for writing; one of the same name is replaced.
 
     Args:
         store: the store.
-        kept: what is told of it; its ``bytes`` are those of the document.
+        result: its description; ``bytes`` is set to the size of the document.
         document: the result as JSON text.
 
     Raises:
@@ -53,7 +53,7 @@ def keep(store: Store, kept: SavedResult, document: bytes) -> None:
     if len(document) > MOST_BYTES:
         raise UsageError(f"a result of {len(document):,} bytes is too large to be kept", hint="write it with --parquet")
     packed = zstandard.ZstdCompressor(level=3).compress(document)
-    row = [kept.name, kept.kind, kept.made_at, kept.gpuctl, kept.command, len(document), packed]
+    row = [result.name, result.kind, result.made_at, result.gpuctl, result.command, len(document), packed]
     store.execute("INSERT OR REPLACE INTO results VALUES (?, ?, ?, ?, ?, ?, ?)", row)
 
 
@@ -84,8 +84,8 @@ def read(store: Store, name: str) -> bytes:
     except zstandard.ZstdError as error:
         raise InputError(f"is damaged: {error}", path=place, hint=_AGAIN) from error
     if len(text) != size:
-        told = "more" if len(text) > size else f"{len(text):,}"
-        raise InputError(f"is damaged: it has {told} bytes, expected {size:,}", path=place, hint=_AGAIN)
+        found = "more" if len(text) > size else f"{len(text):,}"
+        raise InputError(f"is damaged: it has {found} bytes, expected {size:,}", path=place, hint=_AGAIN)
     return text
 
 

@@ -96,7 +96,7 @@ def objects(con: duckdb.DuckDBPyConnection, database: str) -> Objects:
 
 
 @cache
-def ours(version: int) -> Objects:
+def own_objects(version: int) -> Objects:
     """What a store of a schema version holds."""
     with duckdb.connect() as con:
         con.execute(SCHEMA_TABLE)
@@ -109,14 +109,18 @@ def ours(version: int) -> Objects:
 
 def of_every_version() -> dict[tuple[str, str, str], str]:
     """What a store of any schema version holds: by (kind, schema, name), the text it is made by."""
-    return {key: text for key, text in ours(len(MIGRATIONS)).made.items() if key[0] == "schema" or key[2] == _VERSIONS}
+    return {
+        key: text
+        for key, text in own_objects(len(MIGRATIONS)).made.items()
+        if key[0] == "schema" or key[2] == _VERSIONS
+    }
 
 
-def strange(found: Objects, version: int) -> str:
+def difference_text(found: Objects, version: int) -> str:
     """Say in what a store differs from what gpuctl makes; empty where it does not."""
-    told = list(_differences(found, ours(version)))
-    more = f"; and {len(told) - _SHOWN} more" if len(told) > _SHOWN else ""
-    return "; ".join(told[:_SHOWN]) + more
+    differences = list(_differences(found, own_objects(version)))
+    more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
+    return "; ".join(differences[:_SHOWN]) + more
 
 
 def _differences(found: Objects, own: Objects) -> Iterator[str]:

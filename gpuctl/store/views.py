@@ -355,12 +355,12 @@ def show(store: Store) -> None:
     for view in VIEWS:
         names = ", ".join(f'"{field.name}"' for field in view.fields)
         # names of this module's own
-        kept = "trace.main."
+        prefix = "trace.main."
         if store.lake is not None and view.name in lake.VIEWS:
-            kept = "temp.main.lake_"
+            prefix = "temp.main.lake_"
         if view.name == HELD:
-            kept = HELD_ROWS.removesuffix(HELD)
-        rows = f"SELECT {names} FROM {kept}{view.name}"  # noqa: S608
+            prefix = HELD_ROWS.removesuffix(HELD)
+        rows = f"SELECT {names} FROM {prefix}{view.name}"  # noqa: S608
         store.execute(f'CREATE VIEW memory.main."{view.name}" AS {rows}')
     for name in lake.VIEWS if store.lake is not None else ():
         store.execute(f"DROP VIEW temp.main.{name}")

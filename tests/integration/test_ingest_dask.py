@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.pipeline.ahead import Ahead, FileToRead
+from gpuctl.ingest.pipeline.parallel_reader import FileToRead, ParallelReader
 from gpuctl.ingest.read.codecs import Limits
 from gpuctl.ingest.read.files import Candidate, Opener, walk
 from gpuctl.spread.engine import parse
@@ -61,7 +61,7 @@ def test_workers_do_read_the_files(cluster: Cluster, logs: Path, tmp_path: Path)
         for found in walk([logs], Opener())
         if isinstance(found, Candidate) and found.name.endswith("gpu_util")
     }
-    ahead = Ahead(tmp_path / "s.duckdb", "philly", asked, Limits(), engine=parse(cluster.engine), tell=print)
+    ahead = ParallelReader(tmp_path / "s.duckdb", "philly", asked, Limits(), engine=parse(cluster.engine), notify=print)
     found = {path: ahead.take(path, "America/Los_Angeles") for path in asked}
     ahead.close()
     read = [one for one in found.values() if one is not None]

@@ -93,7 +93,9 @@ def _views(db: Path) -> list[pl.DataFrame]:
     told = [", ".join(f'"{field.name}"' for field in view.fields if field.name != "loaded_at") for view in VIEWS]
     with Store(db) as store:
         show(store)
-        return [store.asked(f"SELECT {c} FROM {v.name} ORDER BY ALL") for c, v in zip(told, VIEWS, strict=True)]
+        return [
+            store.read_only_query(f"SELECT {c} FROM {v.name} ORDER BY ALL") for c, v in zip(told, VIEWS, strict=True)
+        ]
 
 
 @pytest.mark.slow
@@ -235,7 +237,7 @@ def test_nothing_outside_the_lake_is_read(kept: Path) -> None:
     with Store(kept) as store:
         show(store)
         with pytest.raises(UsageError, match="more than the store"):
-            store.asked(f"SELECT * FROM read_csv('{outside}')")
+            store.read_only_query(f"SELECT * FROM read_csv('{outside}')")
     first = lake / min(_files(lake))
     shutil.move(first, kept.parent / "elsewhere.parquet")
     first.symlink_to(kept.parent / "elsewhere.parquet")

@@ -179,8 +179,8 @@ def standing(sink: Sink, rows: pl.DataFrame) -> Standing:
     stored = sink.query(sql, {"cluster": sink.cluster, "jobs": rows["job"].unique().to_list()})
     stored = stored.unique("job", keep="first").cast({name: rows.schema[name] for name in names})
     new = rows["job"].is_first_distinct() & ~rows["job"].is_in(stored["job"].implode())
-    told = pl.concat([stored, rows.filter(new).select(names)])
-    both = rows.select(names).join(told, on="job", how="left", suffix=" stored", maintain_order="left")
+    known_rows = pl.concat([stored, rows.filter(new).select(names)])
+    both = rows.select(names).join(known_rows, on="job", how="left", suffix=" stored", maintain_order="left")
     # what one of the two does not tell contradicts nothing
     agree = [(pl.col(name) == pl.col(f"{name} stored")).fill_null(value=True) for name in names[1:]]
     same = both.select(pl.all_horizontal(pl.lit(value=True), *agree).alias("same"))["same"] & ~new

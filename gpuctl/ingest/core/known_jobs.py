@@ -59,10 +59,10 @@ class KnownJobs:
         keys = _keys(jobs)
         given = attempts.to_numpy().astype(np.int64)
         first = np.full(len(keys), np.iinfo(np.int64).max)
-        for run, kept in self._runs:
+        for run, run_numbers in self._runs:
             # of equal keys the earliest record stands first
             at = np.minimum(np.searchsorted(run, keys), len(run) - 1)
-            first = np.minimum(first, np.where(run[at] == keys, kept[at], first))
+            first = np.minimum(first, np.where(run[at] == keys, run_numbers[at], first))
         numbers = np.where(given == 0, first, given - REPEAT)
         starts = np.cumsum([0, *map(len, self._lines)])
         which = np.searchsorted(starts, numbers, side="right") - 1

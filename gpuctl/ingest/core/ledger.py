@@ -97,8 +97,8 @@ def assumed_zone(store: Store, cluster: str) -> tuple[int, str]:
 
 def same_bytes(near: Iterable[Entry], fmt: Format, sha256: str | None) -> Entry | None:
     """Find the source that holds these bytes, whatever its path was, read by a parser no older than today's."""
-    ours = (e for e in near if e.sha256 == sha256 and e.format == fmt.name)
-    return next((e for e in ours if e.parser_version >= fmt.parser_version), None)
+    same_content = (e for e in near if e.sha256 == sha256 and e.format == fmt.name)
+    return next((e for e in same_content if e.parser_version >= fmt.parser_version), None)
 
 
 def superseded(near: Iterable[Entry], fmt: Format, path: str, sha256: str | None) -> list[Entry]:

@@ -48,11 +48,11 @@ WITH_SOURCE = frozenset(
 """Tables whose rows say which source they came from."""
 TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
 """The only tables a format may insert into."""
-BESIDE = frozenset({*TRACE_JOBS, "containers"})
+BACKGROUND_TABLES = frozenset({*TRACE_JOBS, "containers"})
 """Tables whose rows are written while the caller makes the next: what it asks of the store then waits for them."""
-MANY = 10_000
+BACKGROUND_ROWS = 10_000
 """Fewer rows than these are written at once: a thread of their own would cost more than it saves."""
-REASONS_KEPT = 1000
+MOST_REASONS = 1000
 """Different reject reasons counted one by one; what is past that is counted as one."""
 
 _OF_THE_END = re.compile(r"cut off|truncated|not closed")
@@ -104,7 +104,7 @@ class StoreSink:
         self.rows_rejected += 1
         self.last_reason = reason
         self.first_reject = self.first_reject or (line_no, reason)
-        self.reasons[reason if reason in self.reasons or len(self.reasons) < REASONS_KEPT else "other reasons"] += 1
+        self.reasons[reason if reason in self.reasons or len(self.reasons) < MOST_REASONS else "other reasons"] += 1
         self._rejects.add(line_no, reason, raw)
 
     def insert(self, table: str, rows: pl.DataFrame | pa.Table | pa.RecordBatchReader) -> None:
@@ -130,8 +130,8 @@ class StoreSink:
         self.wrote = self.wrote or hasattr(rows, "read_next_batch") or len(rows) > 0
         if hasattr(rows, "read_next_batch"):
             self._append(table, rows, values)
-        elif table in BESIDE and len(rows) >= MANY:
-            self._store.beside(lambda: self._append(table, _forgettable(rows), values))
+        elif table in BACKGROUND_TABLES and len(rows) >= BACKGROUND_ROWS:
+            self._store.run_in_background(lambda: self._append(table, _forgettable(rows), values))
         else:
             with self._store.one_thread() if len(rows) >= ROW_GROUP else nullcontext():
                 self._append(table, _forgettable(rows), values)

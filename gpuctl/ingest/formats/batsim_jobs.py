@@ -40,7 +40,7 @@ def _derived(unit: Unit) -> dict[str, str | Callable[[], pl.Expr]]:
     }
 
 
-_TOLD = {
+_COLUMNS = {
     "submission_time": Column("submit_ts", "epoch", needed=True),
     "requested_time": Column("time_limit_s", "number", missing=("-1",)),
     "success": Column("success", "whole", needed=True),
@@ -52,7 +52,7 @@ OLD = JobTable(
     columns={
         "jobID": Column("job", needed=True),
         "requested_number_of_processors": Column("processors", "whole", needed=True),
-        **_TOLD,
+        **_COLUMNS,
     },
     open_ended=True,
     derive=_derived("core"),
@@ -62,7 +62,7 @@ NEW = replace(
     columns={
         "job_id": Column("job", needed=True),
         "requested_number_of_resources": Column("processors", "whole", needed=True),
-        **_TOLD,
+        **_COLUMNS,
     },
 )
 

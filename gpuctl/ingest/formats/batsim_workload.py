@@ -47,7 +47,7 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
     Raises:
         InputError: it is no such object, or too large.
     """
-    found = _whole(stream)
+    found = _document(stream)
     jobs, profiles = found.get("jobs"), found.get("profiles")
     if not isinstance(jobs, list) or not isinstance(profiles, dict):
         raise InputError(
@@ -63,7 +63,7 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
     records.finish()
 
 
-def _whole(stream: BinaryIO) -> dict[str, Any]:
+def _document(stream: BinaryIO) -> dict[str, Any]:
     data = bytearray()
     while piece := stream.read(_CHUNK):
         data += piece
@@ -87,10 +87,10 @@ def _row(job: object, profiles: dict[str, Any], unit: Unit) -> dict[str, Any]:
     submit, size = count(job, "subtime", 1e18), count(job, "res", LARGEST)
     if submit > LATEST_S:
         raise RowError("subtime is over 200 years")
-    told = job.get("profile")
-    if isinstance(told, bool) or not isinstance(told, int | str):
+    profile_name = job.get("profile")
+    if isinstance(profile_name, bool) or not isinstance(profile_name, int | str):
         raise RowError("profile is neither a number nor a text")
-    profile = profiles.get(str(told))
+    profile = profiles.get(str(profile_name))
     if not isinstance(profile, dict):
         raise RowError("its profile is not among the profiles")
     # -1 is no limit, too
@@ -102,7 +102,7 @@ def _row(job: object, profiles: dict[str, Any], unit: Unit) -> dict[str, Any]:
     return {
         "job": str(name), "submit_ts": submit, "cpus": int(size) if unit == "core" else None,
         "gpus": float(size) if unit == "gpu" else 0.0, "nodes": int(size) if unit == "node" else None,
-        "name": str(told),
+        "name": str(profile_name),
         "time_limit_s": None if limit is None else round(limit), "run_sum_s": run, "run_last_s": run, "quirks": quirks,
         "state": State.PENDING.value, "attempts": 0,
     }  # fmt: skip

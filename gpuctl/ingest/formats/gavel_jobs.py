@@ -18,7 +18,7 @@ from gpuctl.ingest.traces import gavel
 from gpuctl.ingest.traces.jobs import Jobs, jobs_to_come
 from gpuctl.ingest.traces.table import Column, JobTable
 
-_TOLD = {
+_COLUMNS = {
     "job_type": Column("name", needed=True),
     "total_steps": Column("steps", "number", needed=True),
     "scale_factor": Column("gpus", "whole", needed=True),
@@ -37,7 +37,7 @@ def _table(width: int) -> JobTable:
     timed = "duration" in _WIDTHS[width]
     return JobTable(
         what="a trace of Gavel's simulator",
-        columns=_TOLD | ({"duration": Column("work_s", "number", needed=True)} if timed else {}),
+        columns=_COLUMNS | ({"duration": Column("work_s", "number", needed=True)} if timed else {}),
         names=_WIDTHS[width],
         separator="\t",
         derive={"job": "cast(line - 1 as varchar)", **jobs_to_come("work_s" if timed else None)},
@@ -84,9 +84,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         )
     jobs = Jobs(sink)
     for rows, raw in table.rows(again, sink):
-        kept = jobs.add(rows, raw)
+        loaded = jobs.add(rows, raw)
         if "duration" not in table.names:
-            gavel.insert_steps(sink, kept)
+            gavel.insert_steps(sink, loaded)
     jobs.finish()
 
 

@@ -33,18 +33,18 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         InputError: it is no such object, or too large.
     """
     rows = []
-    for number, (gpu_type, key, told) in enumerate(_speeds(_whole(stream)), 1):
+    for number, (gpu_type, key, speed) in enumerate(_speeds(_document(stream)), 1):
         sink.seen()
         try:
-            rows.append((*_key(key), gpu_type, _speed(told)))
+            rows.append((*_key(key), gpu_type, _speed(speed)))
         except RowError as bad:
-            sink.reject(number, f"{gpu_type}: {bad}", f"{key}: {json.dumps(told)[:200]}")
+            sink.reject(number, f"{gpu_type}: {bad}", f"{key}: {json.dumps(speed)[:200]}")
     if rows:
         gavel.insert_speeds(sink, rows)
         sink.loaded(len(rows))
 
 
-def _whole(stream: BinaryIO) -> dict[str, Any]:
+def _document(stream: BinaryIO) -> dict[str, Any]:
     data = bytearray()
     while piece := stream.read(_CHUNK):
         data += piece
@@ -65,7 +65,7 @@ def _speeds(found: dict[str, Any]) -> Iterator[tuple[str, str, object]]:
             continue
         if not isinstance(jobs, dict):
             raise InputError(f"{gpu_type[:100]} is no object", hint=_HINT)
-        yield from ((gpu_type, key, told) for key, told in jobs.items())
+        yield from ((gpu_type, key, speed) for key, speed in jobs.items())
 
 
 def _key(text: str) -> tuple[str, float]:
@@ -79,8 +79,8 @@ def _key(text: str) -> tuple[str, float]:
     return found[0], float(found[1])
 
 
-def _speed(told: object) -> float:
-    alone = told.get("null") if isinstance(told, dict) else None
+def _speed(speed: object) -> float:
+    alone = speed.get("null") if isinstance(speed, dict) else None
     if isinstance(alone, bool) or not isinstance(alone, int | float) or not 0 <= alone < 1e12:
         raise RowError("null is not a number of steps a second")
     return float(alone)

@@ -12,7 +12,7 @@ from gpuctl.core.line_reader import RowError
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.machines import put_machines, put_members, put_partitions
 from gpuctl.ingest.slurm.site.reconcile import reconcile
-from gpuctl.ingest.slurm.site.settings import kept, settings_rows
+from gpuctl.ingest.slurm.site.settings import is_stored, settings_rows
 from gpuctl.slurm import recognise
 from gpuctl.slurm.conf import INCLUDED, hosts, statements, without_secret, words
 from gpuctl.slurm.machines import Machine, machine_of
@@ -55,7 +55,7 @@ class _Site:
         elif first == "nodeset":
             self.sets[name_of(found["nodeset"], "node set")] = hosts(found.get("nodes", ""))
         else:
-            self.settings.update((name, value) for name, value in found.items() if kept(name))
+            self.settings.update((name, value) for name, value in found.items() if is_stored(name))
 
     def _nodes(self, found: dict[str, str]) -> None:
         if found["nodename"].upper() == _DEFAULT:

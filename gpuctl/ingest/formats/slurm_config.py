@@ -11,7 +11,7 @@ from typing import BinaryIO
 from gpuctl.core.line_reader import RowError, numbered_lines
 from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.slurm.site.reconcile import reconcile
-from gpuctl.ingest.slurm.site.settings import kept, settings_rows
+from gpuctl.ingest.slurm.site.settings import is_stored, settings_rows
 from gpuctl.slurm import recognise
 from gpuctl.slurm.conf import without_secret
 from gpuctl.slurm.scontrol import setting_of
@@ -34,7 +34,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         except RowError as bad:
             sink.reject(line.line_no, str(bad), without_secret(line.data.decode("utf-8", "replace")))
             continue
-        if setting is not None and kept(setting[0]):
+        if setting is not None and is_stored(setting[0]):
             found[setting[0]] = setting[1].strip()
         sink.loaded()
     settings_rows(sink, found)

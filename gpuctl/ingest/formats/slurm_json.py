@@ -18,7 +18,7 @@ from gpuctl.ingest.slurm.records import Records
 
 _KEYS = (b'"association"', b'"allocation_nodes"', b'"job_id"')
 _YAML_KEYS = (b"association:", b"allocation_nodes:", b"job_id:")
-_NOT_TOLD = "SET quirks = list_append(quirks, 'exit_code_not_told')"
+_UNSTATED_EXIT_CODES = "SET quirks = list_append(quirks, 'exit_code_not_told')"
 _FAILED = "cluster = $cluster AND source = $source AND state = 'failed' AND exit_code IS NULL"
 _COMMANDS = (b'"sacct"', b'"openapi\\/dbv', b'"openapi/dbv')
 
@@ -51,7 +51,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 def _forget_exit_codes(sink: Sink) -> None:
     for table in ("job_rows", "attempt_rows"):
-        sink.execute(f"UPDATE {table} {_NOT_TOLD} WHERE {_FAILED}", {"cluster": sink.cluster, "source": sink.source})
+        sink.execute(
+            f"UPDATE {table} {_UNSTATED_EXIT_CODES} WHERE {_FAILED}", {"cluster": sink.cluster, "source": sink.source}
+        )
 
 
 def sniff(name: str, head: bytes) -> str | None:

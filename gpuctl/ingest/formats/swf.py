@@ -70,17 +70,17 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
         made = _jobs(rows, start or 0.0, unit, header, follow=bool(follow))
         lines = made[LINE].filter(made["fault"].is_not_null()).to_list()
         split = data.split(b"\n") if lines else []
-        told = [
+        rejected = [
             (line, fault, split[line - first].decode("utf-8", "replace"))
             for line, fault in zip(lines, made["fault"].drop_nulls(), strict=True)
         ]
-        for number, reason, raw in sorted([*rejects, *told]):
+        for number, reason, raw in sorted([*rejects, *rejected]):
             sink.reject(number, reason, raw)
         sound = made.filter(made["fault"].is_null()) if lines else made
-        kept = jobs.add(sound, partial(_raw, data, first))
-        placed |= _place(kept, sink, unit)
+        loaded = jobs.add(sound, partial(_raw, data, first))
+        placed |= _place(loaded, sink, unit)
         if follow:
-            followers += _followers(kept)
+            followers += _followers(loaded)
     jobs.finish()
     if followers:
         import polars as pl
@@ -104,10 +104,10 @@ def _start(header: Mapping[str, list[str]], rows: pl.DataFrame, sink: Sink) -> f
             sink.timezone = zone
     except UsageError:
         pass  # a zone that nobody knows: that of the user, or none
-    told = _number((header.get("unixstarttime") or [""])[0])
-    if told is not None and told > 0:
+    start = _number((header.get("unixstarttime") or [""])[0])
+    if start is not None and start > 0:
         sink.epoch = "real"
-        return told
+        return start
     submit = rows["submit"].filter(rows["submit"] >= 0)
     sink.epoch = "real" if submit.len() and submit.min() >= _FIRST_DATE_S else "relative"  # type: ignore[operator]
     return 0.0
@@ -127,14 +127,14 @@ def _names(header: Mapping[str, list[str]], key: str) -> dict[str, str]:
     return {cells[0]: cells[1].strip() for cells in found if len(cells) == 2 and cells[0].isdecimal()}
 
 
-def _followers(kept: pl.DataFrame) -> list[pl.DataFrame]:
+def _followers(loaded: pl.DataFrame) -> list[pl.DataFrame]:
     """Which jobs follow another one: none, or one frame; Alea names several of them as ``4&5&6``."""
     import polars as pl
 
-    if (kept["preceding"] == NONE).all():
+    if (loaded["preceding"] == NONE).all():
         return []
     before = pl.col("preceding").str.split("&").alias("after_job")
-    pairs = kept.select("job", before, think_s=pl.col("think").clip(0)).explode("after_job")
+    pairs = loaded.select("job", before, think_s=pl.col("think").clip(0)).explode("after_job")
     numbers = pl.col("after_job").str.strip_chars().cast(pl.Float64, strict=False)
     known = pl.when(numbers >= 0).then(numbers).cast(pl.Int64, strict=False)
     pairs = pairs.with_columns(after_job=known.cast(pl.String))
@@ -194,8 +194,8 @@ def _memory(cell: Mapping[str, pl.Expr], procs: pl.Expr) -> pl.Expr:
     """MiB of a whole job: SWF has KiB a processor. Used memory of 0 is not known."""
     import polars as pl
 
-    asked = cell["asked_memory"] * pl.coalesce(pl.when(cell["asked_procs"] > 0).then(cell["asked_procs"]), procs)
-    return pl.coalesce(asked, pl.when(cell["memory"] > 0).then(cell["memory"]) * procs) / 1024
+    requested = cell["asked_memory"] * pl.coalesce(pl.when(cell["asked_procs"] > 0).then(cell["asked_procs"]), procs)
+    return pl.coalesce(requested, pl.when(cell["memory"] > 0).then(cell["memory"]) * procs) / 1024
 
 
 def _named(header: Mapping[str, list[str]], name: str) -> pl.Expr:
@@ -262,14 +262,14 @@ def _extras(rows: pl.DataFrame) -> dict[str, dict[str, pl.Expr]]:
     return {"columns": columns, **({"frontier": {}} if frontier else {})}
 
 
-def _place(kept: pl.DataFrame, sink: Sink, unit: Unit) -> bool:
+def _place(loaded: pl.DataFrame, sink: Sink, unit: Unit) -> bool:
     """Write where jobs ran, for those that tell it: one entry a processor."""
     import polars as pl
 
-    if "extra hosts" not in kept.columns or kept["extra hosts"].null_count() == kept.height:
+    if "extra hosts" not in loaded.columns or loaded["extra hosts"].null_count() == loaded.height:
         return False
     hosts = pl.col("extra hosts").str.strip_chars("{}").str.split(",")
-    tall = kept.drop_nulls("extra hosts").select("job", machine=hosts).explode("machine")
+    tall = loaded.drop_nulls("extra hosts").select("job", machine=hosts).explode("machine")
     tall = tall.with_columns(pl.col("machine").str.strip_chars()).filter(pl.col("machine") != "")
     count = pl.len().cast(pl.Float64) if unit == "gpu" else pl.lit(0.0)
     placed = tall.group_by("job", "machine", maintain_order=True).agg(gpus=count)

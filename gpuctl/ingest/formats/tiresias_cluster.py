@@ -44,8 +44,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
             names = [(f"s{row[LINE] - 2}.{s}", f"s{row[LINE] - 2}.{s}.n{n}")
                      for s in range(row["switches"]) for n in range(row["nodes"])]  # fmt: skip
             frame = pl.DataFrame(names, schema={"rack": pl.String, "machine": pl.String}, orient="row")
-            told = {name: pl.lit(row[name]) for name in ("gpus_labelled", "cpus", "mem_mb")}
-            replace_rows(sink, "machines", frame.with_columns(**told))
+            constants = {name: pl.lit(row[name]) for name in ("gpus_labelled", "cpus", "mem_mb")}
+            replace_rows(sink, "machines", frame.with_columns(**constants))
             sink.loaded()
 
 

@@ -14,8 +14,7 @@ from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn.facts import Facts
 from gpuctl.ingest.yarn.merge import refresh
 from gpuctl.ingest.yarn.sniffing import daemon_of
-from gpuctl.ingest.yarn.summary import read_summary
-from gpuctl.ingest.yarn.summary_facts import take_summary
+from gpuctl.ingest.yarn.summary import read_summary, take_summary
 
 _BARE = re.compile(rb"\s*appId=application_\d+_\d+,")
 _MESSAGE = re.compile(r"(?:^|: |- )(?=appId=application_)")

@@ -15,9 +15,8 @@ from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.ids import container_id
 from gpuctl.ingest.yarn.merge import refresh
-from gpuctl.ingest.yarn.resources import as_list, is_gpu, number_of
+from gpuctl.ingest.yarn.resources import as_list, is_gpu, number_of, text_of, whole_of
 from gpuctl.ingest.yarn.summary import ENDED, diagnosis
-from gpuctl.ingest.yarn.values import text_of, whole_of
 
 _MARK = re.compile(rb'"(?:finalAppStatus|appAttemptId|containerExitStatus|assignedNodeId)"\s*:')
 _EMPTY = re.compile(

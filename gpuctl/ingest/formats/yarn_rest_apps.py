@@ -15,9 +15,8 @@ from gpuctl.ingest.yarn import facts as f
 from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.ids import container_id
 from gpuctl.ingest.yarn.merge import refresh
-from gpuctl.ingest.yarn.resources import as_list, gpu_seconds_of_entries, resource_of_json
+from gpuctl.ingest.yarn.resources import as_list, gpu_seconds_of_entries, resource_of_json, text_of, whole_of
 from gpuctl.ingest.yarn.summary import ENDED, diagnosis
-from gpuctl.ingest.yarn.values import text_of, whole_of
 
 _MASTER = re.compile(r"/(container_\w+)(?:/|$)", re.ASCII)
 _EMPTY = re.compile(rb'\s*\{\s*"apps"\s*:\s*(?:null|\{\s*\})\s*\}\s*')

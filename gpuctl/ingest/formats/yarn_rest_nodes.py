@@ -16,8 +16,7 @@ from gpuctl.ingest.yarn.dumps import take_items
 from gpuctl.ingest.yarn.facts import epoch_millis, host
 from gpuctl.ingest.yarn.machines import Machine, add_machines
 from gpuctl.ingest.yarn.quotas import fill_quotas
-from gpuctl.ingest.yarn.resources import Resource, as_list, resource_of_json
-from gpuctl.ingest.yarn.values import text_of, whole_of
+from gpuctl.ingest.yarn.resources import Resource, as_list, resource_of_json, text_of, whole_of
 
 _NODES = re.compile(rb'"nodes"\s*:\s*(?:null|\{\s*\}|\{\s*"node"\s*:)')
 _NODE = re.compile(rb'"nodeHostName"\s*:')
@@ -84,9 +83,9 @@ def load(stream: BinaryIO, sink: Sink) -> None:
         machines[node.name] = _together(machines.get(node.name), node.machine)
     add_machines(sink, machines)
     fill_quotas(sink)
-    asked_ms = max((node.seen_ms for node in nodes if node.seen_ms is not None), default=None)
-    if asked_ms is not None:
-        _add_samples(sink, nodes, asked_ms)
+    response_ms = max((node.seen_ms for node in nodes if node.seen_ms is not None), default=None)
+    if response_ms is not None:
+        _add_samples(sink, nodes, response_ms)
 
 
 def _together(known: Machine | None, more: Machine) -> Machine:
@@ -104,7 +103,7 @@ def _together(known: Machine | None, more: Machine) -> Machine:
     return Machine(*numbers, *names)  # type: ignore[arg-type]
 
 
-def _add_samples(sink: Sink, nodes: list[Node], asked_ms: int) -> None:
+def _add_samples(sink: Sink, nodes: list[Node], response_ms: int) -> None:
     import polars as pl
 
     columns = {
@@ -112,7 +111,7 @@ def _add_samples(sink: Sink, nodes: list[Node], asked_ms: int) -> None:
         "gpus_used": pl.Series([n.gpus_used for n in nodes], dtype=pl.Float64),
         "state": pl.Series([n.state for n in nodes], dtype=pl.String),
     }
-    at = pl.lit(_EPOCH + timedelta(milliseconds=asked_ms), dtype=pl.Datetime("us", "UTC"))
+    at = pl.lit(_EPOCH + timedelta(milliseconds=response_ms), dtype=pl.Datetime("us", "UTC"))
     sink.insert("machine_samples", pl.DataFrame(columns).with_columns(ts=at))
 
 

@@ -1,4 +1,4 @@
-"""``/ws/v1/cluster/scheduler`` of a YARN ResourceManager: the tree of queues, with their guaranteed GPUs where told.
+"""``/ws/v1/cluster/scheduler`` of a YARN ResourceManager: the tree of queues, with their guaranteed GPUs where stated.
 
 Read are the Capacity Scheduler and the Fair Scheduler. A row of the ledger is one queue.
 """
@@ -13,8 +13,7 @@ from gpuctl.ingest.core.format import Format, Sink
 from gpuctl.ingest.yarn.dumps import whole
 from gpuctl.ingest.yarn.merge import refresh
 from gpuctl.ingest.yarn.quotas import note_shares
-from gpuctl.ingest.yarn.resources import as_list, is_gpu, number_of
-from gpuctl.ingest.yarn.values import text_of
+from gpuctl.ingest.yarn.resources import as_list, is_gpu, number_of, text_of
 
 _INFO = re.compile(rb'"schedulerInfo"\s*:')
 _DEEPEST = 100
@@ -82,11 +81,11 @@ def _children(node: dict[str, Any]) -> list[Any]:
 
 
 def _guaranteed(node: dict[str, Any]) -> float | None:
-    """GPUs that a queue is guaranteed, over all partitions; None where its GPUs are not told."""
+    """GPUs that a queue is guaranteed, over all partitions; None where its GPUs are not stated."""
     by_partition = [_gpus_in(part.get("effectiveMinResource")) for part in _partitions(node)]
-    told = [gpus for gpus in by_partition if gpus is not None]
-    if told:
-        return sum(told)
+    known = [gpus for gpus in by_partition if gpus is not None]
+    if known:
+        return sum(known)
     return next((gpus for key in _GUARANTEES if (gpus := _gpus_in(node.get(key))) is not None), None)
 
 
@@ -131,8 +130,8 @@ def _gpus_in(resource: object) -> float | None:
         for row in rows
         if isinstance(row, dict) and isinstance(row.get("name"), str) and is_gpu(row["name"])
     ]
-    told = [amount for amount in [*amounts, number_of(resource.get("GPUs"))] if amount is not None]
-    return sum(told) if told else None
+    known = [amount for amount in [*amounts, number_of(resource.get("GPUs"))] if amount is not None]
+    return sum(known) if known else None
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
@@ -174,17 +173,17 @@ def _write(sink: Sink, queues: list[Queue]) -> None:
     }
     sink.execute(
         """
-        UPDATE queues SET parent = coalesce(queues.parent, told.parent),
-                          quota_gpus = CASE WHEN by_dump THEN greatest(queues.quota_gpus, told.quota) ELSE quota END,
-                          limit_gpus = CASE WHEN by_dump THEN greatest(queues.limit_gpus, told.most) ELSE most END,
-                          quota_source = coalesce(CASE WHEN by_dump THEN queues.quota_source END, told.quota_source)
+        UPDATE queues SET parent = coalesce(queues.parent, stated.parent),
+                          quota_gpus = CASE WHEN by_dump THEN greatest(queues.quota_gpus, stated.quota) ELSE quota END,
+                          limit_gpus = CASE WHEN by_dump THEN greatest(queues.limit_gpus, stated.most) ELSE most END,
+                          quota_source = coalesce(CASE WHEN by_dump THEN queues.quota_source END, stated.quota_source)
         FROM (SELECT unnest($queue::VARCHAR[]) AS queue, unnest($parent::VARCHAR[]) AS parent,
                      unnest($quota_gpus::DOUBLE[]) AS quota, unnest($limit_gpus::DOUBLE[]) AS most,
-                     unnest($quota_source::VARCHAR[]) AS quota_source) AS told,
+                     unnest($quota_source::VARCHAR[]) AS quota_source) AS stated,
              -- what a log told of a queue counts no more once a dump names it
              (SELECT queue, parent IS NOT NULL OR queue = 'root' AS by_dump
               FROM queues WHERE cluster = $cluster) AS known
-        WHERE queues.cluster = $cluster AND queues.queue = told.queue AND known.queue = told.queue
+        WHERE queues.cluster = $cluster AND queues.queue = stated.queue AND known.queue = stated.queue
         """,
         {"cluster": sink.cluster, **{name: cells.to_list() for name, cells in columns.items()}},
     )

@@ -23,8 +23,7 @@ from gpuctl.ingest.yarn.merge import refresh
 from gpuctl.ingest.yarn.quotas import note_shares
 from gpuctl.ingest.yarn.resources import Resource, read_resource
 from gpuctl.ingest.yarn.sniffing import daemon_of
-from gpuctl.ingest.yarn.summary import read_summary
-from gpuctl.ingest.yarn.summary_facts import take_summary
+from gpuctl.ingest.yarn.summary import read_summary, take_summary
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -213,8 +212,8 @@ class _Reader:
         self._share("Capacity", queue, absolute)
         self._share("bound", queue, most)
 
-    def _share(self, name: str, queue: str, told: str) -> None:
-        share, known = float(told), self.shares[name]
+    def _share(self, name: str, queue: str, text: str) -> None:
+        share, known = float(text), self.shares[name]
         if 0 < share <= 1:
             known[queue] = max(known.get(queue, 0), share)
 

@@ -289,21 +289,21 @@ def _log(values: Mapping[str, str], stream: str) -> Log | None:
     if rank is not None and rank >= 2**31:
         return None
     named = values.get("stream")
-    told = _STREAMS.get(named.lower(), named) if named is not None else stream
+    stream_name = _STREAMS.get(named.lower(), named) if named is not None else stream
     parts = [values.get("container"), f"step {step}" if step is not None else None, values.get("host")]
     if "node" in values:
         parts.append(f"node {values['node']}")
     if rank is not None:
         parts.append(str(rank))
-    return Log(job, attempt, ":".join([told, *(part for part in parts if part is not None)]), rank)
+    return Log(job, attempt, ":".join([stream_name, *(part for part in parts if part is not None)]), rank)
 
 
 def _job(values: Mapping[str, str]) -> tuple[str, str | None]:
     """The job's id as the store may know it, and the step."""
     step = values.get("step")
     if "job.step" in values:
-        job, _, told = values["job.step"].partition(".")
-        return job, told or step
+        job, _, stated_step = values["job.step"].partition(".")
+        return job, stated_step or step
     if "id" in values:
         # of a task it is the task's own
         return values["id"], step

@@ -50,7 +50,7 @@ class LogRows:
         self.lines = 0
         """Of all logs read so far."""
         self._outputs: list[tuple[object, ...]] = []
-        self._kept: list[tuple[object, ...]] = []
+        self._pending: list[tuple[object, ...]] = []
         self._steps: list[tuple[object, ...]] = []
         self._marks: list[tuple[object, ...]] = []
 
@@ -75,20 +75,20 @@ class LogRows:
             (*whose, self._path, scan.size, scan.lines, scan.long_lines, scan.steps, version, whose[0])
         )
         named = {match.line_no for match in scan.matches}
-        told = (match for match in scan.telling if match.line_no not in named)
-        self._kept += ((*whose, *_match(match, log.rank)) for match in (*scan.matches, *told))
-        if len(self._kept) >= BATCH:
-            self._insert_kept()
+        unnamed = (match for match in scan.telling if match.line_no not in named)
+        self._pending += ((*whose, *_match(match, log.rank)) for match in (*scan.matches, *unnamed))
+        if len(self._pending) >= BATCH:
+            self._insert_pending()
 
     def flush(self) -> None:
         """Insert what is still held."""
-        self._insert_kept()
+        self._insert_pending()
         self._insert_steps()
         rows, self._outputs = self._outputs, []
         _insert(self._sink, "job_outputs", _OUTPUT_COLUMNS, rows)
 
-    def _insert_kept(self) -> None:
-        rows, self._kept = self._kept, []
+    def _insert_pending(self) -> None:
+        rows, self._pending = self._pending, []
         _insert(self._sink, "job_logs", _LOG_COLUMNS, rows)
 
     def _insert_steps(self) -> None:

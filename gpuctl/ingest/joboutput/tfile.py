@@ -183,10 +183,10 @@ def _records(block: _Block) -> Iterator[Section]:
 
 def _logs(container: str, value: _Value) -> Iterator[Section]:
     while name := value.text():
-        told = value.text() or ""
-        if not (told.isascii() and told.isdigit() and len(told) < 19):
-            raise DamageError(f"a log of {told[:40]!r} bytes")
-        log = _Bounded(value, int(told))
+        length = value.text() or ""
+        if not (length.isascii() and length.isdigit() and len(length) < 19):
+            raise DamageError(f"a log of {length[:40]!r} bytes")
+        log = _Bounded(value, int(length))
         yield Section(container, name, io.BufferedReader(log, _CHUNK))
         while log.part(_CHUNK):
             pass

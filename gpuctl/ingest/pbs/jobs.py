@@ -85,8 +85,8 @@ class Job:
 
     def known(self, facts: dict[str, Any], *, later: bool = True) -> None:
         """Add facts; those of a later record count before the ones there are."""
-        told = {name: value for name, value in facts.items() if value is not None}
-        self.facts = {**self.facts, **told} if later else {**told, **self.facts}
+        known = {name: value for name, value in facts.items() if value is not None}
+        self.facts = {**self.facts, **known} if later else {**known, **self.facts}
 
     def add(self, older: Job) -> bool:
         """Add what the store has of this job; whether anything here is new.

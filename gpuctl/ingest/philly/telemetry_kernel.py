@@ -102,16 +102,16 @@ def _number(buf, start, end):  # type: ignore[no-untyped-def]
     negative = buf[i] == 45
     if negative or buf[i] == 43:
         i += 1
-    mantissa, kept, fraction, seen = np.int64(0), 0, 0, 0
+    mantissa, digits, fraction, seen = np.int64(0), 0, 0, 0
     point = False
     while i < end:
         c = buf[i]
         if 48 <= c <= 57:
             seen += 1
-            if kept < 18:  # past 18 digits a double holds no more
+            if digits < 18:  # past 18 digits a double holds no more
                 mantissa = mantissa * 10 + (c - 48)
                 if mantissa > 0:
-                    kept += 1
+                    digits += 1
                 if point:
                     fraction += 1
             elif not point:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 A_DAY_S = 86400.0
 GAP_S = 30 * A_DAY_S
 """A longer time without anything, longer also than all that the sources cover, is no pause of one cluster's logs."""
-FEW = 100
+SIZE_RATIO = 100
 """Fewer than one job in so many is a handful with odd times, and no other cluster."""
 NAMES = {"philly": "Philly", "slurm": "Slurm", "yarn": "YARN"}
 _ANYBODYS = frozenset({"gpu_samples", "host_util", "machines", "job_outputs", "job_logs", "progress"})
@@ -80,9 +80,9 @@ def check_schedulers(
             groups.setdefault(scheduler, []).append(path)
     if len(groups) < 2:
         return
-    told = [f"  {NAMES[name]}: {_some(paths)}" for name, paths in sorted(groups.items())]
+    lines = [f"  {NAMES[name]}: {_some(paths)}" for name, paths in sorted(groups.items())]
     raise InputError(
-        "\n".join([f"logs of {len(groups)} schedulers are not one cluster, {cluster}:", *told]),
+        "\n".join([f"logs of {len(groups)} schedulers are not one cluster, {cluster}:", *lines]),
         hint="load each by itself into one store, with a name of its own: gpuctl ingest PATH --db FILE --cluster NAME; "
         "then gpuctl analyze --db FILE --cluster NAME",
     )
@@ -119,16 +119,16 @@ class Times:
         """
         others = {number: span for number, span in self.spans.items() if number not in replaced}
         found = _spans(store, sink.cluster, sink.source)
-        remarks = [remark for new in found.values() if (remark := _held_against(new, list(others.values())))]
+        remarks = [remark for new in found.values() if (remark := _distances(new, list(others.values())))]
         return Times(others | found, (*self.remarks, *remarks))
 
 
-def _held_against(new: Span, others: list[Span]) -> str:
+def _distances(new: Span, others: list[Span]) -> str:
     gap = distance(new, others)
     if gap is None:
         return ""
     jobs = sum(span.jobs for span in others)
-    if 0 < new.jobs * FEW <= jobs or 0 < jobs * FEW <= new.jobs:
+    if 0 < new.jobs * SIZE_RATIO <= jobs or 0 < jobs * SIZE_RATIO <= new.jobs:
         return (
             f"the {new.jobs} jobs of {new.name} are {gap / A_DAY_S:,.0f} days from those of the other files "
             f"({_days(*_whole(others))}); if they are of another cluster, load them with a --cluster of their own"

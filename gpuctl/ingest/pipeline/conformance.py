@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpuctl.core.errors import GpuctlError, InputError
 from gpuctl.core.file_io import MOST_TABLE, read_whole
-from gpuctl.ingest.pipeline.damage import damaged
+from gpuctl.ingest.pipeline.damaged_copies import damaged
 from gpuctl.ingest.pipeline.detect import HEAD, detect
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
@@ -60,7 +60,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
     """
     data = read_whole(fixture, most=MOST_TABLE)
     found = _recognised(fmt, fixture.name, data)
-    with tempfile.TemporaryDirectory(prefix="gpuctl-check-") as folder, _said() as lines:
+    with tempfile.TemporaryDirectory(prefix="gpuctl-check-") as folder, _captured_log() as lines:
         place = Path(folder)
         found += _loaded(fmt, place, fixture.name, data)
         for number in range(seed, seed + cases):
@@ -71,7 +71,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
 
 
 @contextmanager
-def _said() -> Iterator[list[str]]:
+def _captured_log() -> Iterator[list[str]]:
     """What is logged meanwhile: what a format's sniff() raised is there."""
     lines: list[str] = []
     handler = logging.Handler()
@@ -108,7 +108,7 @@ def _loaded(fmt: Format, place: Path, name: str, data: bytes) -> list[str]:
     if not source.rows_loaded:
         found.append(f"no row of the fixture is loaded; most often rejected: {source.reasons[:1]}")
     rows = _rows(one)
-    if strange := sorted({table for table, kept in rows.items() if kept} - _OF_THE_RUN - set(fmt.fills)):
+    if strange := sorted({table for table, count in rows.items() if count} - _OF_THE_RUN - set(fmt.fills)):
         found.append(f"rows are in {', '.join(strange)}, which fills does not name")
     second = _read(fmt, file, one)
     if isinstance(second, str) or second.status != "unchanged" or _rows(one) != rows:

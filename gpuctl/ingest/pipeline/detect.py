@@ -114,13 +114,13 @@ def survey(
         if isinstance(found, NotRead):
             yield found
             continue
-        result = _look(found, formats, opener, chosen, hash_it=found.size in sizes)
+        result = _identify(found, formats, opener, chosen, hash_it=found.size in sizes)
         if isinstance(result, Finding):
             sizes.add(found.size)
         yield result
 
 
-def _look(
+def _identify(
     found: Candidate, formats: Sequence[Format], opener: Opener, chosen: Format | None, *, hash_it: bool
 ) -> Finding | NotRead:
     try:
@@ -149,8 +149,8 @@ def _stranger(head: bytes) -> str:
     if head.startswith(_UTF16):
         return "UTF-16 text; make it UTF-8 first: iconv -f UTF-16 -t UTF-8"
     if pointer := _LFS.match(head):
-        told = size(int(pointer[1]))
-        return f"a pointer of Git LFS: the file itself ({told}) is not here; run `git lfs pull` in the repository"
+        real_size = size(int(pointer[1]))
+        return f"a pointer of Git LFS: the file itself ({real_size}) is not here; run `git lfs pull` in the repository"
     if head.lstrip()[:14].lower().startswith(_HTML):
         return "a page of HTML, such as a server's error message; download the file again"
     if head.startswith(_APPLE_DOUBLE):

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.core.format import Format
     from gpuctl.ingest.core.sink import StoreSink
-    from gpuctl.ingest.pipeline.ahead import Ahead
+    from gpuctl.ingest.pipeline.parallel_reader import ParallelReader
     from gpuctl.ingest.pipeline.report import Status
-    from gpuctl.ingest.pipeline.small_files import Known
+    from gpuctl.ingest.pipeline.small_files import KnownFiles
     from gpuctl.spread.engine import Engine
     from gpuctl.store.database import Store
 
@@ -68,7 +68,7 @@ def ingest(
     log_format: str | None = None,
     lake: str | None = None,
     engine: Engine | None = None,
-    tell: Callable[[str], None] = lambda _: None,
+    notify: Callable[[str], None] = lambda _: None,
     debug: bool = False,
     then: Callable[[Store, str], None] | None = None,
     gpus_per_node: given_gpus.GpusPerNode | None = None,
@@ -90,7 +90,7 @@ def ingest(
         lake: directory that telemetry goes to in place of the store, as Parquet by cluster and day; that of the store,
             if it has one, unless given.
         engine: whose workers read files that need nothing of the store, side by side; None or local: all is read here.
-        tell: called with a line for the user about them.
+        notify: called with a line for the user about them.
         debug: show the traceback of a bug that a file reveals, too.
         then: called with the store and the cluster's name when anything of it has changed, while the store is open.
         gpus_per_node: GPUs of nodes, for jobs whose GPUs no source states; those of the store unless given.
@@ -122,7 +122,7 @@ def ingest(
         several=() if cluster else tuple(dict.fromkeys(cluster_name([path]) for path in paths)),
         lake=lake,
         engine=None if dry_run or engine is None or engine.kind == "local" else engine,
-        tell=tell,
+        notify=notify,
         debug=debug,
         then=then,
         gpus_per_node=gpus_per_node,
@@ -148,16 +148,16 @@ def ingest(
             run.ahead.close()
 
 
-def cluster_name(paths: Sequence[Path], given: str | None = None) -> str:
+def cluster_name(paths: Sequence[Path], chosen: str | None = None) -> str:
     """Name a cluster: as given, else after the first path's directory or archive, in plain letters.
 
     Raises:
         UsageError: the name given is empty, over 100 characters, or has characters that cannot be printed.
     """
-    if given is not None:
-        if not given.strip() or len(given) > 100 or not given.isprintable():
-            raise UsageError(f"--cluster {given!r}: a name has 1 to 100 printable characters")
-        return given
+    if chosen is not None:
+        if not chosen.strip() or len(chosen) > 100 or not chosen.isprintable():
+            raise UsageError(f"--cluster {chosen!r}: a name has 1 to 100 printable characters")
+        return chosen
     if not paths:
         return ""
     first = resolved(paths[0])
@@ -196,18 +196,18 @@ class _Run:
     """Other clusters of the store, and the files at hand that are in it as theirs too."""
     lake: str | None = None
     engine: Engine | None = None
-    tell: Callable[[str], None] = lambda _: None
+    notify: Callable[[str], None] = lambda _: None
     debug: bool = False
     then: Callable[[Store, str], None] | None = None
     gpus_per_node: given_gpus.GpusPerNode | None = None
-    ahead: Ahead | None = None
+    ahead: ParallelReader | None = None
     """What workers read."""
     derived: int = 0
     """Jobs whose zone follows from the log, where the user named one that does not fit."""
     assumed: tuple[int, str] = (0, "")
     """Jobs whose log states no time zone, where the user named none, and the zone in which they are read."""
     remarks: list[str] = field(default_factory=list)
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, KnownFiles] = field(default_factory=dict)
     """What the store has of formats with many files, by format."""
     times: Times | None = None
     apart: list[tuple[Finding, str]] = field(default_factory=list)
@@ -251,7 +251,7 @@ class _Run:
     def _check_lake(self, store: Store | None) -> None:
         """Refuse telemetry for a lake that is only read, before anything is loaded."""
         lake = None if store is None else store.lake
-        place = lake.place if lake is not None else None if self.lake is None else lake_place.given(self.lake)
+        place = lake.place if lake is not None else None if self.lake is None else lake_place.parse_place(self.lake)
         first = next((f for f in self.findings if TABLES.keys() & set(f.format.fills)), None)
         if place is not None and place.remote and first is not None:
             raise lake_place.only_read(place, first.candidate.shown)
@@ -267,12 +267,14 @@ class _Run:
                 )
         self._withdraw_given(store)
         if store and self.engine is not None:
-            from gpuctl.ingest.pipeline.ahead import Ahead, files_to_read
+            from gpuctl.ingest.pipeline.parallel_reader import ParallelReader, files_to_read
 
             zones = partial(self._timezone, store=store)
-            files = files_to_read(self.findings, store, self.cluster, zones, look=self.timezone is not None)
+            files = files_to_read(self.findings, store, self.cluster, zones, find_zones=self.timezone is not None)
             limits = self.opener.limits
-            self.ahead = Ahead(self.db_path, self.cluster, files, limits, engine=self.engine, tell=self.tell)
+            self.ahead = ParallelReader(
+                self.db_path, self.cluster, files, limits, engine=self.engine, notify=self.notify
+            )
         for group in groups(self.findings):
             self._take(group, store)
         left = len(self.apart) + 1
@@ -332,8 +334,8 @@ class _Run:
                 self.done += [report_of(finding, "failed", message=reason(error)) for finding in group]
         except KeyboardInterrupt:
             # a commit cannot be interrupted: the source may be in after all
-            kept = store is not None and ledger.next_source(store) > before
-            self.done += [report_of(finding, "loaded" if kept else "interrupted") for finding in group]
+            any_rows = store is not None and ledger.next_source(store) > before
+            self.done += [report_of(finding, "loaded" if any_rows else "interrupted") for finding in group]
             raise IngestInterrupted(self._summary()) from None
         except BaseException as error:
             self._leave_out(group, store, error)
@@ -347,7 +349,7 @@ class _Run:
                 self._take([finding], store)
             return
         if self.debug:
-            self.tell("".join(traceback.format_exception(error)))
+            self.notify("".join(traceback.format_exception(error)))
         message = bug_of(error, f"reading it as {group[0].format.name}")
         self.done.append(report_of(group[0], "failed", message=message))
 
@@ -356,12 +358,12 @@ class _Run:
 
     def _conclude(self, store: Store | None) -> None:
         """Let formats put right what only all sources together tell: built-in ones in one transaction."""
-        asked = [fmt for fmt in self.formats if fmt.conclude is not None]
+        concluding = [fmt for fmt in self.formats if fmt.conclude is not None]
         if store is None or self.dry_run:
-            self.remarks += [text for fmt in asked if fmt.conclude for text in fmt.conclude(None)]
+            self.remarks += [text for fmt in concluding if fmt.conclude for text in fmt.conclude(None)]
             return
-        ours = [fmt for fmt in asked if fmt.name in {each.name for each in built_in()}]
-        for group in filter(None, (ours, *([fmt] for fmt in asked if fmt not in ours))):
+        included = [fmt for fmt in concluding if fmt.name in {each.name for each in built_in()}]
+        for group in filter(None, (included, *([fmt] for fmt in concluding if fmt not in included))):
             with self._all_or_nothing(store) as sinks:
                 sinks.append(sink := self._sink(group[0], store))
                 for fmt in group:
@@ -514,11 +516,11 @@ class _Run:
         Raises:
             InputError: what all of them are read with cannot be used.
         """
-        from gpuctl.ingest.pipeline.small_files import Group, Known
+        from gpuctl.ingest.pipeline.small_files import Group, KnownFiles
 
         fmt = findings[0].format
         if fmt.name not in self.known:
-            self.known[fmt.name] = Known.of(store, self.cluster, fmt)
+            self.known[fmt.name] = KnownFiles.of(store, self.cluster, fmt)
         try:
             with self._all_or_nothing(store) as open_:
                 group = Group(store, self.cluster, self._timezone(fmt, store), self.known[fmt.name])

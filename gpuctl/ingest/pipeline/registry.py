@@ -106,16 +106,16 @@ def _guarded(fmt: Format, whence: str) -> Format:
     """The same format; what goes wrong in it is reported as its fault, and keeps no other format from its files."""
     what = f"format {fmt.name!r} of {whence}"
 
-    def asked(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
-        told: set[str] = set()
+    def guarded(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
+        reported: set[str] = set()
 
         def ask(*given: Any) -> Any:
             try:
                 return function(*given) if function is not None else None
             except Exception as error:
                 text = f"{what}: {name}() failed: {type(error).__name__}: {error}"
-                if text not in told:
-                    told.add(text)
+                if text not in reported:
+                    reported.add(text)
                     _log.warning("%s", text)
                 return None
 
@@ -134,7 +134,7 @@ def _guarded(fmt: Format, whence: str) -> Format:
 
         return None if function is None else wraps(function)(do)
 
-    changed: dict[str, Any] = {name: asked(name, getattr(fmt, name)) for name in ("sniff", "claims", "passes_over")}
+    changed: dict[str, Any] = {name: guarded(name, getattr(fmt, name)) for name in ("sniff", "claims", "passes_over")}
     changed |= {name: done(name, getattr(fmt, name)) for name in ("load", "settle", "conclude", "whose", "version")}
     return replace(fmt, **changed)
 

@@ -36,7 +36,7 @@ BYTES = 256 << 20
 TOGETHER = 256
 TOGETHER_BYTES = 4 << 20
 """The same of files whose rows are made of several sources; where one cannot be loaded, all are read again."""
-HELD = 50_000
+MOST_PENDING_ROWS = 50_000
 """Rows that are held before they are inserted."""
 
 
@@ -57,7 +57,7 @@ def groups(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
         yield group
 
 
-class Held:
+class PendingRows:
     """Rows of several sources that wait to be inserted.
 
     Args:
@@ -73,7 +73,7 @@ class Held:
         """Take rows, and the values of columns that are the same in all of them."""
         self._frames[table].append((rows, values))
         self._rows += rows.height
-        if self._rows >= HELD:
+        if self._rows >= MOST_PENDING_ROWS:
             self.insert()
 
     def insert(self) -> None:
@@ -104,10 +104,10 @@ class Held:
         ledger.remove_all(self._store, [source])
 
 
-class HeldSink(StoreSink):
+class PendingSink(StoreSink):
     """A sink whose rows wait with those of other sources."""
 
-    def __init__(self, store: Store, cluster: str, source: int, timezone: str, held: Held) -> None:
+    def __init__(self, store: Store, cluster: str, source: int, timezone: str, held: PendingRows) -> None:
         super().__init__(store, cluster, source, timezone)
         self._held = held
 
@@ -121,7 +121,7 @@ class HeldSink(StoreSink):
 
 
 @dataclass
-class Known:
+class KnownFiles:
     """What the store has of the sources that many findings may stand for, looked up once.
 
     Attributes:
@@ -141,7 +141,7 @@ class Known:
     stale: set[int] = field(default_factory=set)
 
     @classmethod
-    def of(cls, store: Store, cluster: str, fmt: Format) -> Known:
+    def of(cls, store: Store, cluster: str, fmt: Format) -> KnownFiles:
         """Look up what there is."""
         known = cls()
         if fmt.version is not None:
@@ -190,8 +190,8 @@ class Known:
         elif finding.sha256 is not None:
             bytes_ = self.by_bytes.get(finding.sha256, ())
             old += (e for e in bytes_ if e.format == fmt.name and self._old(e, finding))
-        kept = None if same is None else same.source
-        return list({e.source: e for e in old if e.source != kept}.values())
+        same_source = None if same is None else same.source
+        return list({e.source: e for e in old if e.source != same_source}.values())
 
     def remove(self, entries: Sequence[Entry]) -> None:
         """Note that sources are gone."""
@@ -228,9 +228,9 @@ class Group:
         known: what the store has; kept up to date.
     """
 
-    def __init__(self, store: Store, cluster: str, timezone: str, known: Known) -> None:
+    def __init__(self, store: Store, cluster: str, timezone: str, known: KnownFiles) -> None:
         self._store, self._cluster, self._timezone, self._known = store, cluster, timezone, known
-        self._held = Held(store)
+        self._held = PendingRows(store)
         self._first = ledger.next_source(store)
         self._loaded: list[tuple[Entry, StoreSink]] = []
         self._gone: list[Entry] = []
@@ -264,7 +264,7 @@ class Group:
         if dry_run:
             return as_new, None, ""
         source = self._first + len(self._loaded)
-        sink = HeldSink(self._store, self._cluster, source, self._timezone, self._held)
+        sink = PendingSink(self._store, self._cluster, source, self._timezone, self._held)
         try:
             sha256, size, damage = read(finding, sink)
             sink.finish()

@@ -99,12 +99,12 @@ class Delimited:
     ) -> None:
         self._stream, self._separator, self._numbers = stream, separator, numbers
         self._lines = whole_lines(stream, b"", LARGE_PIECE)
-        self._begun = next(self._lines)
-        first, _, rest = self._begun[0].removeprefix(_BOM).partition(b"\n")
+        self._first_block = next(self._lines)
+        first, _, rest = self._first_block[0].removeprefix(_BOM).partition(b"\n")
         there = header(first, separator)
         self._first = 1 if names and there != list(names) else 2
         if self._first == 2:
-            self._begun = (rest, self._begun[1])
+            self._first_block = (rest, self._first_block[1])
         self.columns = list(names) or there
         absent = [name for name in needed if name not in self.columns]
         twice = [name for name in self.columns if self.columns.count(name) > 1]
@@ -116,7 +116,7 @@ class Delimited:
     def pieces(self) -> Iterator[Piece]:
         """Yield the rows below the header."""
         line = self._first
-        for data, more in chain([self._begun], self._lines):
+        for data, more in chain([self._first_block], self._lines):
             whole, torn = (data, b"") if more else torn_off(data, self._stream)
             piece = self._piece(whole, line)
             line += count_of(whole, b"\n")
@@ -157,20 +157,20 @@ class Delimited:
     def _by_line(self, data: bytes, first: int) -> Piece:
         import polars as pl
 
-        kept: list[list[str]] = []
+        sound: list[list[str]] = []
         numbers: list[int] = []
         rejects: list[Reject] = []
         for number, raw in enumerate(data.split(b"\n")[:-1], first):
             if not raw.strip():
                 continue
             try:
-                kept.append(self._cells(raw))
+                sound.append(self._cells(raw))
                 numbers.append(number)
             except RowError as bad:
                 rejects.append(Reject(number, str(bad), raw.decode("utf-8", "replace")))
-        if not kept:
+        if not sound:
             return Piece(self._none(), rejects, data, first)
-        cells = zip(*kept, strict=True)
+        cells = zip(*sound, strict=True)
         made = {name: pl.Series(column, dtype=pl.String) for name, column in zip(self.columns, cells, strict=True)}
         rows = pl.DataFrame(made).with_columns(pl.all().replace("", None))
         return Piece(self._numbered(rows, numbers), rejects, data, first)

@@ -137,9 +137,9 @@ class Window:
         if self._first and more:
             self._first = False
             more = more.removeprefix("\ufeff")
-        kept = self.text[self.pos :]
-        self.dirty = bool((kept and self.dirty) or (not more.isascii() and _STRAY_BYTE.search(more)))
-        self.text = kept + more
+        unread = self.text[self.pos :]
+        self.dirty = bool((unread and self.dirty) or (not more.isascii() and _STRAY_BYTE.search(more)))
+        self.text = unread + more
         self.pos = 0
         return not self.ended or bool(more)
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 MOST_BYTES = 256 << 20
 """What a program may print where all of it is kept in memory."""
 _CHUNK = 1 << 18
-_ERRORS_KEPT = 10_000
+_MOST_ERROR_BYTES = 10_000
 _REAP_S = 5.0
 _LOOK_S = 0.05
 
@@ -51,7 +51,7 @@ def stream(
     Raises:
         InputError: it cannot be run, fails, takes too long or prints too much.
     """
-    name, asked = Path(command[0]).name, f" ({what})" if what else ""
+    name, purpose = Path(command[0]).name, f" ({what})" if what else ""
     try:
         process = subprocess.Popen(  # noqa: S603 - a list of arguments, no shell
             command,
@@ -62,9 +62,9 @@ def stream(
             process_group=0,
         )
     except (OSError, ValueError) as error:
-        said = (isinstance(error, OSError) and error.strerror) or error
+        reason = (isinstance(error, OSError) and error.strerror) or error
         raise InputError(
-            f"{command[0]} cannot be run: {said}",
+            f"{command[0]} cannot be run: {reason}",
             hint="is it a program for this machine? a script begins with #! and its interpreter, as in #!/bin/sh",
         ) from error
     errors, size = bytearray(), 0
@@ -74,18 +74,18 @@ def stream(
                 size += len(piece)
                 if size > most:
                     raise InputError(
-                        f"{name} printed more than {most >> 20} MiB{asked} and was stopped",
+                        f"{name} printed more than {most >> 20} MiB{purpose} and was stopped",
                         hint=f"see what {name} prints when it is run by itself",
                     )
                 yield piece
         except TimeoutError:
             raise InputError(
-                f"{name} did not answer within {timeout_s:g} s{asked} and was stopped",
+                f"{name} did not answer within {timeout_s:g} s{purpose} and was stopped",
                 hint=f"run {name} by itself to see whether it answers; --timeout SECONDS gives it longer",
             ) from None
     if process.returncode:
         lines = errors.decode("utf-8", "replace").strip().splitlines()
-        raise InputError(f"{name}: exit {process.returncode}: {lines[0][:500] if lines else 'it said nothing'}")
+        raise InputError(f"{name}: exit {process.returncode}: {lines[0][:500] if lines else 'it reason nothing'}")
 
 
 def _pieces(process: subprocess.Popen[bytes], errors: bytearray, end: float) -> Iterator[bytes]:
@@ -111,7 +111,7 @@ def _pieces(process: subprocess.Popen[bytes], errors: bytearray, end: float) -> 
                     ready.unregister(key.fileobj)
                     printing &= key.fileobj is not process.stdout
                 elif key.fileobj is process.stderr:
-                    errors += data[: _ERRORS_KEPT - len(errors)]
+                    errors += data[: _MOST_ERROR_BYTES - len(errors)]
                 else:
                     yield data
 
@@ -120,7 +120,7 @@ def _pieces(process: subprocess.Popen[bytes], errors: bytearray, end: float) -> 
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
     """See that a program's group has ended and its pipes are closed; also where a signal ends us meanwhile."""
 
-    def told(number: int, frame: FrameType | None) -> None:
+    def on_signal(number: int, frame: FrameType | None) -> None:
         del frame
         _stop(process)
         signal.signal(number, signal.SIG_DFL)
@@ -131,7 +131,7 @@ def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
     # in a group of its own the program gets none of the terminal's signals
     watched = [number for number in wanted if signal.getsignal(number) is signal.SIG_DFL]
     for number in watched:
-        signal.signal(number, told)
+        signal.signal(number, on_signal)
     try:
         yield
     except BaseException:

@@ -31,15 +31,15 @@ _BROKEN = """
         AND job IN (SELECT job FROM attempts WHERE cluster = $cluster AND source <> $source AND attempt > 0)
     GROUP BY job HAVING count(*) <> max(attempt) + 1
 """
-_TABLES = ("slurm_touched", "slurm_told", "slurm_order", "slurm_totals")
+_TABLES = ("slurm_touched", "slurm_stated", "slurm_order", "slurm_totals")
 # a text without Submit is matched by its starts; one without either can only tell of an attempt that others tell better
-_TOLD = """
-    CREATE TEMP TABLE slurm_told AS
-    WITH told AS (
+_STATED = """
+    CREATE TEMP TABLE slurm_stated AS
+    WITH stated AS (
         SELECT job, source, attempt, queued_ts, eligible_ts, start_ts, end_ts, state, gpus,
                CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 WHEN 'suspended' THEN 1 ELSE 2 END AS progress,
                -- a text without State tells less than one with it, unless it knows the end of what had none
-               CASE WHEN state <> 'unknown' THEN progress WHEN end_ts IS NOT NULL THEN 1.5 ELSE -1 END AS told
+               CASE WHEN state <> 'unknown' THEN progress WHEN end_ts IS NOT NULL THEN 1.5 ELSE -1 END AS stated
         FROM attempts WHERE cluster = $cluster AND job IN (SELECT job FROM slurm_touched)
     ),
     dated AS (
@@ -48,7 +48,7 @@ _TOLD = """
             CASE WHEN start_ts IS NOT NULL THEN min(queued_ts) OVER (PARTITION BY job, start_ts) END,
             start_ts
         ) AS dated_ts
-        FROM told
+        FROM stated
     ),
     placed AS (
         SELECT * EXCLUDE (dated_ts), dated_ts IS NULL AS dateless,
@@ -56,7 +56,7 @@ _TOLD = """
         FROM dated
     )
     SELECT *, row_number() OVER (
-        PARTITION BY job, since ORDER BY dateless, queued_ts IS NULL, told DESC, source, attempt
+        PARTITION BY job, since ORDER BY dateless, queued_ts IS NULL, stated DESC, source, attempt
     ) AS choice
     FROM placed
 """
@@ -66,7 +66,7 @@ _LOSERS = """
     WITH named AS (
         -- a dump of slurmdbd has the numbers of users
         SELECT t.*, CASE WHEN NOT regexp_full_match(j."user", '[0-9]+') THEN j."user" END AS "user"
-        FROM slurm_told AS t LEFT JOIN job_rows AS j
+        FROM slurm_stated AS t LEFT JOIN job_rows AS j
             ON j.cluster = $cluster AND j.job = t.job AND j.source = t.source AND j.attempts - 1 = t.attempt
     ),
     standing AS (SELECT * FROM named WHERE choice = 1)
@@ -102,11 +102,11 @@ _ORDER = """
     CREATE TEMP TABLE slurm_order AS
     SELECT *, row_number() OVER sequence - 1 AS number, lead(start_ts) OVER sequence AS next_start,
            lead(since) OVER sequence AS next_since, count(*) OVER (PARTITION BY job) AS attempts
-    FROM slurm_told WHERE choice = 1
+    FROM slurm_stated WHERE choice = 1
     WINDOW sequence AS (PARTITION BY job ORDER BY since NULLS LAST, start_ts NULLS LAST, source, attempt)
 """
 _DROP_LOSERS = tuple(
-    f"DELETE FROM {table} AS t USING slurm_told AS o "  # noqa: S608
+    f"DELETE FROM {table} AS t USING slurm_stated AS o "  # noqa: S608
     f"WHERE t.cluster = $cluster AND t.job = o.job AND t.source = o.source AND {number} = o.attempt AND o.choice > 1"
     for table, number in (("attempt_rows", "t.attempt"), ("placements", "t.attempt"), ("job_rows", "t.attempts - 1"))
 )
@@ -280,7 +280,7 @@ def _settle(sink: Sink, seen: KnownJobs, touched: str, names: dict[str, str]) ->
     cluster: dict[str, object] = {"cluster": sink.cluster}
     own = {**cluster, "source": sink.source}
     sink.execute(f"CREATE TEMP TABLE slurm_touched AS {touched}", own)
-    sink.execute(_TOLD, cluster)
+    sink.execute(_STATED, cluster)
     dropped = _count_losers(sink, seen, names)
     for statement in _DROP_LOSERS:
         sink.execute(statement, cluster)

@@ -121,13 +121,13 @@ def rows(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row
             columns[_text(created[1])] = [_text(name) for name in found]
         elif insert := _INSERT.match(window.data, window.pos):
             table = _text(insert[1])
-            kept = next((names for end, names in wanted.items() if table.endswith(end)), None)
-            if kept is not None:
+            names = next((names for end, names in wanted.items() if table.endswith(end)), None)
+            if names is not None:
                 named = (
                     [_text(name).strip("` \n") for name in insert[2].split(b",")] if insert[2] else columns.get(table)
                 )
                 window.advance(insert.end())
-                yield from _values(window, table, named, kept)
+                yield from _values(window, table, named, names)
                 continue
         elif columns and _is_damage(window.data, window.pos, wanted):
             yield Row(window.line, "", {}, NO_STATEMENT, window.data[window.pos : window.pos + RAW_LIMIT])
@@ -184,9 +184,9 @@ class _Window:
             self.grow()
 
 
-def _values(window: _Window, table: str, columns: list[str] | None, kept: frozenset[str]) -> Iterator[Row]:
+def _values(window: _Window, table: str, columns: list[str] | None, wanted: frozenset[str]) -> Iterator[Row]:
     """The rows of one statement, from the first bracket on."""
-    at = [(i, name) for i, name in enumerate(columns or ()) if name in kept]
+    at = [(i, name) for i, name in enumerate(columns or ()) if name in wanted]
     while True:
         match = _row(window)
         line, raw = window.line, window.data[window.pos : window.pos + RAW_LIMIT]

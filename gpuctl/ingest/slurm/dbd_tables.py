@@ -59,7 +59,7 @@ class Names:
         self._sink = sink
         self._fresh: dict[str, str] = {}
         self.tres = dict(dbd_names.TRES)
-        self._tres_told = False
+        self._tres_warned = False
         self.qos: dict[str, str] = {}
         self.associations: dict[str, Association] = {}
         sql = "SELECT name, value FROM settings WHERE cluster = $cluster AND name LIKE 'slurmdbd.%' ORDER BY source"
@@ -121,7 +121,7 @@ class Names:
         return column.replace_strict(words, return_dtype=pl.String)
 
     def _tres_text(self, text: str) -> str:
-        if not self._tres_told:
+        if not self._tres_warned:
             return ""  # a text without a GPU would say that there is none, and nobody knows what a GPU's number is
         try:
             return dbd_names.tres_text(text, self.tres) or ""
@@ -135,7 +135,7 @@ class Names:
     def _take(self, name: str, value: str) -> None:
         kind, _, number = name.removeprefix(_PREFIX).partition(".")
         if kind == "tres":
-            self._tres_told = True
+            self._tres_warned = True
             self.tres[int(number)] = value
         elif kind == "qos":
             self.qos[number] = value

@@ -47,7 +47,7 @@ _ENDED = "CA,CD,F,TO,NF,PR,OOM,BF,DL,RQ,RV,RS"
 _OPEN = "PD,R,S"
 _NEVER = frozenset({"N/A", "Unknown", "0"})
 _IDS_A_CALL = 100
-_KEPT = ".fetched.json"
+_FETCH_TIMES = ".fetched.json"
 
 
 class Progress(Protocol):
@@ -83,8 +83,8 @@ class Slurm:
         """Return where one of Slurm's programs is."""
         if name == "sacct":
             return self.sacct
-        beside = Path(self.sacct).with_name(name)
-        return str(beside) if os.sep in self.sacct and beside.exists() else name
+        sibling = Path(self.sacct).with_name(name)
+        return str(sibling) if os.sep in self.sacct and sibling.exists() else name
 
 
 @dataclass
@@ -117,24 +117,24 @@ def fetch(
         InputError: sacct failed; the days before the one it failed on are kept.
         UsageError: `since` is after `until`, or is None and the folder has nothing yet.
     """
-    kept, now = _read_kept(folder), time.time()
-    wanted = _days(kept, since, until, now)
+    fetched, now = _read_fetch_times(folder), time.time()
+    wanted = _days(fetched, since, until, now)
     run = _Fetch(folder, slurm, fields(slurm), progress)
     folder.mkdir(parents=True, exist_ok=True)
-    for day in _due(wanted, kept):
-        asked = time.time()
-        run.day(day, asked)
-        kept[day.isoformat()] = asked
-        _write_kept(folder, kept)
-    run.site(min(kept))
+    for day in _due(wanted, fetched):
+        fetch_start = time.time()
+        run.day(day, fetch_start)
+        fetched[day.isoformat()] = fetch_start
+        _write_fetch_times(folder, fetched)
+    run.site(min(fetched))
     run.result.files += [_path(folder, day) for day in wanted]
     return run.result
 
 
 def plan(folder: Path, slurm: Slurm, since: date | None, until: date | None = None) -> list[str]:
     """Return the sacct command lines that `fetch` would run, as text for a shell; raises as `fetch` does."""
-    kept, now = _read_kept(folder), time.time()
-    due = _due(_days(kept, since, until, now), kept)
+    fetched, now = _read_fetch_times(folder), time.time()
+    due = _due(_days(fetched, since, until, now), fetched)
     names = fields(slurm)
     environment = [f"{name}={value}" for name, value in _SETTINGS.items()]
     commands = [shlex.join(["env", *environment, *_of_day(slurm, names, day, now)]) for day in due]
@@ -143,8 +143,8 @@ def plan(folder: Path, slurm: Slurm, since: date | None, until: date | None = No
 
 def fields(slurm: Slurm) -> list[str]:
     """Return those of `FIELDS` that this release of sacct has: asking for another one is an error to it."""
-    said = _output(slurm, [slurm.sacct, "--helpformat"], "the names of its columns", _MOST_NAMES)
-    known = {name.lower() for name in said.decode("ascii", "replace").split()}
+    printed = _output(slurm, [slurm.sacct, "--helpformat"], "the names of its columns", _MOST_NAMES)
+    known = {name.lower() for name in printed.decode("ascii", "replace").split()}
     found = [name for name in FIELDS if name.lower() in known]
     if "State" not in found:
         raise InputError(
@@ -159,10 +159,10 @@ def cluster_name(slurm: Slurm) -> str:
         return slurm.cluster
     try:
         command = slurm.command("scontrol", "show", "config")
-        said = _output(slurm, command, "the cluster's name").decode("utf-8", "replace")
+        printed = _output(slurm, command, "the cluster's name").decode("utf-8", "replace")
     except (InputError, DependencyError):
         return "slurm"
-    pairs = (line.partition("=") for line in said.splitlines())
+    pairs = (line.partition("=") for line in printed.splitlines())
     return next((value.strip() for name, _, value in pairs if name.strip() == "ClusterName"), "slurm")
 
 
@@ -174,37 +174,37 @@ def pending(output: bytes, names: Sequence[str]) -> bytes:
         names: must have State.
     """
     state, mark = names.index("State"), DELIMITER.encode()
-    kept, record = [], b""
+    records, record = [], b""
     for line in output.splitlines(keepends=True):
         record += line
         cells = record.split(mark)
         if len(cells) >= len(names):
             if cells[state] == b"PENDING":
-                kept.append(record)
+                records.append(record)
             record = b""
-    return b"".join(kept)
+    return b"".join(records)
 
 
 # ---- days
 
 
-def _days(kept: dict[str, float], since: date | None, until: date | None, now: float) -> list[date]:
+def _days(fetched: dict[str, float], since: date | None, until: date | None, now: float) -> list[date]:
     """All days to be in the folder after a fetch, in order: those asked for, and those that are there half."""
     today = datetime.fromtimestamp(now, UTC).date()
-    half = [day for day in map(date.fromisoformat, kept) if not _whole(day, kept[day.isoformat()])]
+    half = [day for day in map(date.fromisoformat, fetched) if not _whole(day, fetched[day.isoformat()])]
     if since is None:
-        if not kept:
+        if not fetched:
             raise UsageError("--from sacct needs a first day", hint="--since YYYY-MM-DD")
-        since = min(half, default=date.fromisoformat(max(kept)) + timedelta(days=1))
+        since = min(half, default=date.fromisoformat(max(fetched)) + timedelta(days=1))
     last = min(until or today, today)
     if since > last and not half:
         raise UsageError(f"no day from --since {since} until {last} (UTC) to ask for")
-    asked = {since + timedelta(days=number) for number in range((last - since).days + 1)}
-    return sorted(asked.union(half))
+    days = {since + timedelta(days=number) for number in range((last - since).days + 1)}
+    return sorted(days.union(half))
 
 
-def _due(wanted: Sequence[date], kept: dict[str, float]) -> list[date]:
-    return [day for day in wanted if not _whole(day, kept.get(day.isoformat(), 0))]
+def _due(wanted: Sequence[date], fetched: dict[str, float]) -> list[date]:
+    return [day for day in wanted if not _whole(day, fetched.get(day.isoformat(), 0))]
 
 
 def _ends(day: date) -> float:
@@ -219,22 +219,24 @@ def _path(folder: Path, day: date) -> Path:
     return folder / f"sacct-{day.isoformat()}.txt.zst"
 
 
-def _read_kept(folder: Path) -> dict[str, float]:
+def _read_fetch_times(folder: Path) -> dict[str, float]:
     """When each day of a folder was asked for, in seconds since the epoch."""
-    if not (folder / _KEPT).exists():
+    if not (folder / _FETCH_TIMES).exists():
         return {}
     try:
-        found = json.loads(read_whole(folder / _KEPT))
-        kept = {date.fromisoformat(day): float(at) for day, at in found.items()}
+        found = json.loads(read_whole(folder / _FETCH_TIMES))
+        fetched = {date.fromisoformat(day): float(at) for day, at in found.items()}
     except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
-        raise InputError("damaged", path=str(folder / _KEPT), hint=f"remove {folder}: it is fetched again") from error
-    return {day.isoformat(): at for day, at in kept.items() if _path(folder, day).exists()}
+        raise InputError(
+            "damaged", path=str(folder / _FETCH_TIMES), hint=f"remove {folder}: it is fetched again"
+        ) from error
+    return {day.isoformat(): at for day, at in fetched.items() if _path(folder, day).exists()}
 
 
-def _write_kept(folder: Path, kept: dict[str, float]) -> None:
-    whole = folder / _KEPT
-    part = whole.with_name(_KEPT + ".part")
-    part.write_text(json.dumps(kept, indent=0, sort_keys=True) + "\n", "utf-8")
+def _write_fetch_times(folder: Path, fetched: dict[str, float]) -> None:
+    whole = folder / _FETCH_TIMES
+    part = whole.with_name(_FETCH_TIMES + ".part")
+    part.write_text(json.dumps(fetched, indent=0, sort_keys=True) + "\n", "utf-8")
     part.replace(whole)
 
 
@@ -297,38 +299,38 @@ class _Fetch:
         form = "--Format=JobID:20 ,EligibleTime:30"
         try:
             command = self.slurm.command("squeue", "--noheader", "--all", "--states=PENDING", form)
-            said = _output(self.slurm, command, "the pending jobs")
+            printed = _output(self.slurm, command, "the pending jobs")
         except (InputError, DependencyError) as error:
             self.result.notes.append(f"jobs that are held now are left out: {error.message}")
             return b""
-        words = [line.split() for line in said.decode("ascii", "replace").splitlines()]
+        words = [line.split() for line in printed.decode("ascii", "replace").splitlines()]
         ids = sorted({w[0] for w in words if len(w) == 2 and w[0].isdigit() and w[1] in _NEVER}, key=int)
         some = [",".join(ids[first : first + _IDS_A_CALL]) for first in range(0, len(ids), _IDS_A_CALL)]
         # the number of an array also stands for those of its tasks that have run
-        asked = (_records(self.slurm, self.names, "--noheader", f"--jobs={few}") for few in some)
-        told = (_stream(self.slurm, command, "the records of pending jobs", MOST_BYTES) for command in asked)
-        return b"".join(pending(b"".join(pieces), self.names) for pieces in told)
+        commands = (_records(self.slurm, self.names, "--noheader", f"--jobs={ids}") for ids in some)
+        outputs = (_stream(self.slurm, command, "the records of pending jobs", MOST_BYTES) for command in commands)
+        return b"".join(pending(b"".join(pieces), self.names) for pieces in outputs)
 
     def site(self, first: str) -> None:
         """Bring what there is to know of nodes, partitions and switches, and of when nodes were down since a day."""
         which = [] if self.slurm.cluster is None else [f"cluster={self.slurm.cluster}"]
-        asked = {
+        commands = {
             "events": [self.slurm.program("sacctmgr"), "--parsable2", "show", "event", f"start={first}", *which],
             "nodes": self.slurm.command("scontrol", "--oneliner", "show", "node"),
             "config": self.slurm.command("scontrol", "show", "config"),
             "partitions": self.slurm.command("scontrol", "--oneliner", "show", "partition"),
             "topology": self.slurm.command("scontrol", "show", "topology"),
         }
-        for name, command in asked.items():
+        for name, command in commands.items():
             if self.progress:
                 self.progress.start(name, 0)
             try:
-                said = _output(self.slurm, command, f"the cluster's {name}")
+                printed = _output(self.slurm, command, f"the cluster's {name}")
             except (InputError, DependencyError) as error:
                 self.result.notes.append(f"no {name}: {error.message}")
                 continue
             path = self.folder / f"{name}.txt"
-            path.write_bytes(said)
+            path.write_bytes(printed)
             self.result.files.append(path)
 
 

@@ -61,7 +61,7 @@ _SHAPES = {
     **dict.fromkeys(("ReqTRES", "AllocTRES"), _TRES),
     "": "",
 }
-_TELLING = re.compile(
+_RECORD_VALUE = re.compile(
     r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[+-]\d{4}|Z)?|(?:PENDING|RUNNING|SUSPENDED|COMPLETED|CANCELLED|FAILED|TIMEOUT"
     r"|NODE_FAIL|PREEMPTED|BOOT_FAIL|DEADLINE|OUT_OF_MEMORY|REQUEUED|RESIZING|REVOKED)(?: by \d+)?",
     re.ASCII,
@@ -74,7 +74,7 @@ _OTHER = r"[^\s|]*?"
 """The same where it is followed by a delimiter."""
 
 
-class Mender:
+class RecordRepair:
     """Mends the records of one text.
 
     Args:
@@ -93,7 +93,7 @@ class Mender:
         self._begins = self._beginning(layout.fields)
         self._counts = layout.delimiter == b"\x1f"
         """No name holds this one: the number of delimiters alone tells where a record ends."""
-        self.absorbs = self._begins is not None and layout.fields[-1] in _FREE
+        self.swallows_following_lines = self._begins is not None and layout.fields[-1] in _FREE
         """Whether a line that begins no record can only be more of the last field of the record before it."""
         self._ids = [layout.fields.index(name) for name in ("JobIDRaw", "JobID") if name in layout.fields]
         mark = re.escape(self._delimiter)
@@ -117,11 +117,11 @@ class Mender:
         if not self.begins(lines[0]):
             return 0, None
         text = lines[0]
-        for taken in range(1, min(len(lines), MOST_LINES) + 1):
-            if taken > 1:
-                if self._begins is not None and not self._counts and self.begins(lines[taken - 1]):
+        for count in range(1, min(len(lines), MOST_LINES) + 1):
+            if count > 1:
+                if self._begins is not None and not self._counts and self.begins(lines[count - 1]):
                     return 0, None
-                text += "\n" + lines[taken - 1]
+                text += "\n" + lines[count - 1]
             if len(text) > _LONGEST:
                 return 0, None
             fields = text.split(self._delimiter)
@@ -131,12 +131,12 @@ class Mender:
             if extra >= 0:
                 ways, record = self._fit(fields, extra)
                 if ways and extra and (self._counts or self._last_start(fields) is not None or self._work > WORK):
-                    return taken, None
+                    return count, None
                 if ways:
-                    return taken, record
+                    return count, record
         return 0, None
 
-    def apart(self, text: str) -> list[str]:
+    def split_records(self, text: str) -> list[str]:
         """Cut a line into the records that begin in it and are whole, and what stands before them.
 
         Returns:
@@ -150,16 +150,16 @@ class Mender:
             fields = [*fields[:at], fields[at][:head]]
         return [self._delimiter.join(fields), *reversed(parts)]
 
-    def tells(self, cells: Sequence[str]) -> bool:
+    def looks_like_record(self, cells: Sequence[str]) -> bool:
         """Tell whether what a name or command line would take up has the beginning or the values of a record."""
-        if any(_TELLING.fullmatch(cell) for cell in cells):
+        if any(_RECORD_VALUE.fullmatch(cell) for cell in cells):
             return True
         return self._twice is not None and self._twice.search(self._delimiter.join(cells)) is not None
 
-    def piece(self, line: str) -> bool:
+    def is_fragment(self, line: str) -> bool:
         """Tell whether a line that fits no record is rather a piece of one than of a command line."""
         cells = line.split(self._delimiter)
-        if self.tells(cells) or re.fullmatch(_SHAPES["JobID"], line, re.ASCII):
+        if self.looks_like_record(cells) or re.fullmatch(_SHAPES["JobID"], line, re.ASCII):
             return True
         # a command line's pipes have blanks around them
         return len(cells) > 1 and (self._counts or sum(" " not in cell for cell in cells) > 1)
@@ -238,7 +238,7 @@ class Mender:
         for i, shape in enumerate(self._shapes):
             if shape is None:
                 start, end = i + (alive[i] & -alive[i]).bit_length() - 1, i + alive[i + 1].bit_length()
-                if end - start > 1 and self.tells(fields[start:end]):
+                if end - start > 1 and self.looks_like_record(fields[start:end]):
                     return True
         return False
 

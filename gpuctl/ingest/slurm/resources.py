@@ -40,12 +40,12 @@ def resources(frame: pl.DataFrame) -> pl.DataFrame:
     """
     import polars as pl
 
-    told = {"_": pl.Series(range(frame.height), dtype=pl.UInt32)}
-    told |= {f"n.{name}": _number(frame[name]) for name in (*_NODES, *_CPUS) if name in frame.columns}
+    columns = {"_": pl.Series(range(frame.height), dtype=pl.UInt32)}
+    columns |= {f"n.{name}": _number(frame[name]) for name in (*_NODES, *_CPUS) if name in frame.columns}
     for source, work in _SOURCES.items():
         if source in frame.columns:
-            told |= {f"{source}.{field}": part for field, part in _fields(Distinct(frame[source]), work).items()}
-    wide = pl.DataFrame(told)
+            columns |= {f"{source}.{field}": part for field, part in _fields(Distinct(frame[source]), work).items()}
+    wide = pl.DataFrame(columns)
     nodes = _first(wide, *(f"n.{name}" for name in _NODES), "AllocTRES.nodes", "ReqTRES.nodes")
     cpus = _first(wide, *(f"n.{name}" for name in _CPUS), "AllocTRES.cpus", "ReqTRES.cpus")
     gpus = _gpus(wide, nodes)
@@ -95,11 +95,13 @@ def _request(wide: pl.DataFrame, frame: pl.DataFrame) -> pl.Expr:
     """
     import polars as pl
 
-    asked = _first(wide, *(f"{source}.gpu_type" for source in _REQUESTS)).is_not_null()
+    typed_request = _first(wide, *(f"{source}.gpu_type" for source in _REQUESTS)).is_not_null()
     stated = _first(wide, *(f"{source}.gpus" for source in _REQUESTS)).is_not_null()
-    given = _first(wide, *(f"{source}.gpu_type" for source in _ALLOCATIONS)).is_not_null()
+    typed_allocation = _first(wide, *(f"{source}.gpu_type" for source in _ALLOCATIONS)).is_not_null()
     free = frame["Constraints"].fill_null("") == "" if "Constraints" in frame.columns else pl.lit(value=False)
-    return pl.when(~asked).then(pl.when(stated & given & free).then(pl.lit("any")).otherwise(pl.lit("unknown")))
+    return pl.when(~typed_request).then(
+        pl.when(stated & typed_allocation & free).then(pl.lit("any")).otherwise(pl.lit("unknown"))
+    )
 
 
 def _first(wide: pl.DataFrame, *names: str) -> pl.Expr:

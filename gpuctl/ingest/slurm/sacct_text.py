@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, BinaryIO
 from gpuctl.core.line_reader import CUT_OFF, GLUED, LINE_LIMIT, LINE_TOO_LONG
 from gpuctl.ingest.read.pieces import count_of, torn_off, whole_lines
 from gpuctl.ingest.slurm.layout import split_quoted
-from gpuctl.ingest.slurm.repair import AMBIGUOUS, MOST_LINES, Mender
+from gpuctl.ingest.slurm.repair import AMBIGUOUS, MOST_LINES, RecordRepair
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.slurm.layout import Layout
 
 NOT_A_RECORD = "a message of Slurm's tools, not a record"
-MENDED, NOT_UTF8 = "_mended", "_not_utf8"
+REPAIRED, NOT_UTF8 = "_mended", "_not_utf8"
 """Columns of truths: the record was put together from shifted or broken lines; bytes of it were no UTF-8."""
 
 _UNIT = b"\x1f"
@@ -50,13 +50,13 @@ class _Rows:
 
     cells: list[list[str]] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
-    mended: list[bool] = field(default_factory=list)
+    repaired: list[bool] = field(default_factory=list)
     replaced: list[bool] = field(default_factory=list)
 
-    def add(self, cells: list[str], line: int, *, mended: bool, replaced: bool) -> None:
+    def add(self, cells: list[str], line: int, *, repaired: bool, replaced: bool) -> None:
         self.cells.append(cells)
         self.lines.append(line)
-        self.mended.append(mended)
+        self.repaired.append(repaired)
         self.replaced.append(replaced)
 
 
@@ -74,7 +74,7 @@ class Text:
         self._mark = self._delimiter.decode("latin-1")
         self._used = layout.used()
         self._csv = layout.delimiter in {b",", b";", b"\t"}
-        self._mender = Mender(layout)
+        self._repair = RecordRepair(layout)
         self._absorbing = 0
         """Lines that the last field of the record before may still take up."""
 
@@ -160,7 +160,7 @@ class Text:
             if not text.strip() or text == header:
                 at += 1
             elif len(cells) == width:
-                rows.add(cells, first_line + at, mended=False, replaced=_replaced(raw[at : at + 1]))
+                rows.add(cells, first_line + at, repaired=False, replaced=_replaced(raw[at : at + 1]))
                 self._absorbing = MOST_LINES
                 at += 1
             else:
@@ -193,9 +193,9 @@ class Text:
         if text.startswith(_MESSAGES):
             parsed.rejects.append((line, NOT_A_RECORD, text))
             return 1
-        taken, cells = self._mender.group(texts)
+        taken, cells = self._repair.group(texts)
         if cells is not None:
-            rows.add(cells, line, mended=True, replaced=_replaced(raw[:taken]))
+            rows.add(cells, line, repaired=True, replaced=_replaced(raw[:taken]))
             self._absorbing = MOST_LINES
             return taken
         if taken:
@@ -204,8 +204,8 @@ class Text:
             return taken
         if self._absorbing and self._more_of_the_last_field(text):
             self._absorbing -= 1
-            if rows.mended:
-                rows.mended[-1] = True
+            if rows.repaired:
+                rows.repaired[-1] = True
             return 1
         count, width = text.count(self._mark) + 1, len(self._layout.fields)
         self._reject(f"{'fewer' if count < width else 'more'} fields than the {width} columns", text, line, parsed)
@@ -213,11 +213,15 @@ class Text:
         return 1
 
     def _more_of_the_last_field(self, text: str) -> bool:
-        return self._mender.absorbs and not self._mender.begins(text) and not self._mender.piece(text)
+        return (
+            self._repair.swallows_following_lines
+            and not self._repair.begins(text)
+            and not self._repair.is_fragment(text)
+        )
 
     def _reject(self, reason: str, text: str, line: int, parsed: Parsed) -> None:
         """Reject a line, or each of the records that it holds."""
-        records = self._mender.apart(text)
+        records = self._repair.split_records(text)
         parsed.rejects += [(line, GLUED if len(records) > 1 else reason, record) for record in records]
 
     def _split(self, text: str) -> list[str]:
@@ -230,7 +234,7 @@ class Text:
 
         columns = list(zip(*rows.cells, strict=True))
         frame = pl.DataFrame({name: pl.Series(columns[i], dtype=pl.String) for name, i in self._used.items()})
-        marks = {MENDED: pl.Series(rows.mended), NOT_UTF8: pl.Series(rows.replaced)}
+        marks = {REPAIRED: pl.Series(rows.repaired), NOT_UTF8: pl.Series(rows.replaced)}
         return frame.with_columns(**{n: m for n, m in marks.items() if m.any()}), pl.Series(rows.lines, dtype=pl.Int64)
 
 

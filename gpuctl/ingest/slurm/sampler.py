@@ -94,8 +94,8 @@ def ask(program: Program, timeout_s: float = TIMEOUT_S) -> tuple[list[bytes], in
         InputError: it cannot be run, fails, takes too long, or prints nothing but lines of another shape.
     """
     command = [program.path, *program.arguments]
-    said = output(command, timeout_s=timeout_s, settings=_ENVIRONMENT, what="a sample")
-    lines = [line.rstrip(b"\r") for line in said.split(b"\n") if line.strip()]
+    printed = output(command, timeout_s=timeout_s, settings=_ENVIRONMENT, what="a sample")
+    lines = [line.rstrip(b"\r") for line in printed.split(b"\n") if line.strip()]
     marks = len(program.columns) - 2
     # `sinfo -O` ends every line with the delimiter
     cut = [line[:-1] if line.endswith(_MARK) and line.count(_MARK) == marks + 1 else line for line in lines]
@@ -136,7 +136,7 @@ def append(path: Path, columns: tuple[str, ...], lines: list[bytes]) -> None:
 
 def sample(
     output: Path,
-    asked: tuple[Program, ...],
+    sampled: tuple[Program, ...],
     *,
     interval_s: float,
     count: int | None = None,
@@ -149,7 +149,7 @@ def sample(
 
     Args:
         output: folder of the files, made where absent.
-        asked: the programs.
+        sampled: the programs.
         interval_s: seconds from one sample to the next; where the programs take longer, samples are left out.
         count: how many samples; no end where this and `duration_s` are None.
         duration_s: for how many seconds.
@@ -165,26 +165,26 @@ def sample(
         output.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot be made: {error.strerror}", path=str(output)) from error
-    begun = time.monotonic()
+    started = time.monotonic()
     tick = taken = 0
     while True:
-        _once(output, asked, summary, on_failure, timeout_s)
+        _once(output, sampled, summary, on_failure, timeout_s)
         taken += 1
-        since = time.monotonic() - begun
+        since = time.monotonic() - started
         tick = max(tick + 1, int(since / interval_s) + (since % interval_s > 0))
         late = duration_s is not None and tick * interval_s > duration_s
         if late or (count is not None and taken >= count):
             return summary
-        time.sleep(max(0.0, begun + tick * interval_s - time.monotonic()))
+        time.sleep(max(0.0, started + tick * interval_s - time.monotonic()))
 
 
 def _once(
-    folder: Path, asked: tuple[Program, ...], summary: Summary, on_failure: Callable[[str], None], timeout_s: float
+    folder: Path, sampled: tuple[Program, ...], summary: Summary, on_failure: Callable[[str], None], timeout_s: float
 ) -> None:
     now = time.time()
     stamp, day = f"{now:.3f}".encode(), datetime.fromtimestamp(now, UTC).strftime("%Y-%m-%d")
     answered = False
-    for program in asked:
+    for program in sampled:
         try:
             lines, others = ask(program, timeout_s)
         except InputError as error:

@@ -222,15 +222,15 @@ def requests(spec: object) -> tuple[float, float, float, bool]:
     Raises:
         RowError: a quantity cannot be read.
     """
-    containers = [_asked(one) for one in listed(spec, "containers")]
-    before = [_asked(one) for one in listed(spec, "initContainers")]
+    containers = [_container_requests(one) for one in listed(spec, "containers")]
+    before = [_container_requests(one) for one in listed(spec, "initContainers")]
     gpus, cpus, mem, parts = (
         max([sum(one[k] for one in containers), *(one[k] for one in before)], default=0.0) for k in range(4)
     )
     return gpus, cpus, mem, parts > 0
 
 
-def _asked(container: object) -> tuple[float, float, float, float]:
+def _container_requests(container: object) -> tuple[float, float, float, float]:
     """GPUs, CPUs, MiB and parts of GPUs that a container asks for; a limit without a request is a request, too."""
     resources = at(container, "resources")
     gpus = cpus = mem = parts = 0.0

@@ -256,7 +256,7 @@ def _column(mapping: ColumnMapping, target: str, cell: str) -> Column:
             return Column(to, "time", needed=needed)
         return Column(to, "epoch", needed=needed, scale=SECONDS[unit or "s"])
     if target in _LENGTHS:
-        return Column(f"{target}_told", "number", scale=SECONDS[unit or "s"])
+        return Column(f"{target}_stated", "number", scale=SECONDS[unit or "s"])
     if target in _COUNTS:
         scale = {"num_gpus": _PARTS, "num_cpus": _PARTS, "mem_mb": _MEMORY}.get(target, {}).get(unit, 1.0)
         kind: Kind = "number" if target in {"num_gpus", "num_cpus", "mem_mb"} else "whole"
@@ -271,7 +271,7 @@ def _derived(there: Collection[str]) -> dict[str, str]:
         made["job"] = f"concat('row-', {LINE})"
     if "num_gpus" not in there:
         made["gpus"] = "cast(0 as double)"
-    length = "cast(cast(round({}_told * 1000000) as bigint) as interval)".format
+    length = "cast(cast(round({}_stated * 1000000) as bigint) as interval)".format
     start = "start_ts" if "start_time" in there else None
     if start is None and "wait" in there and "submit_time" in there:
         start = made["start_ts"] = f"submit_ts + {length('wait')}"
@@ -280,17 +280,17 @@ def _derived(there: Collection[str]) -> dict[str, str]:
     if "duration" in there:
         if start is not None and "end_time" not in there:
             made["end_ts"] = f"{start} + {length('duration')}"
-        made["run_span_s"] = "duration_told"
+        made["run_span_s"] = "duration_stated"
     if "requested_time" in there:
-        made["time_limit_s"] = "cast(round(requested_time_told) as bigint)"
+        made["time_limit_s"] = "cast(round(requested_time_stated) as bigint)"
     made |= {name: f"cast(ceil({name}) as bigint)" for name in ("cpus", "mem_mb") if _target_of(name) in there}
     if "state" not in there:
-        begun = State.UNKNOWN if start is not None or "end_time" in there else State.PENDING
-        made["state"] = f"'{begun}'"
-        if begun == State.PENDING:
+        state = State.UNKNOWN if start is not None or "end_time" in there else State.PENDING
+        made["state"] = f"'{state}'"
+        if state == State.PENDING:
             made["attempts"] = "cast(0 as int)"
             if "duration" in there:
-                made |= dict.fromkeys(("run_sum_s", "run_last_s"), "duration_told")
+                made |= dict.fromkeys(("run_sum_s", "run_last_s"), "duration_stated")
     return made
 
 

@@ -85,9 +85,9 @@ def _piece(data: bytes, first: int) -> tuple[pl.DataFrame, list[Reject]]:
         data = _COMMENT.sub(b"", data[:below]) + data[below:]
     data = b"".join(_squeezed(block) for block in blocks(data.replace(b"\t", b" ")))
     if data.startswith(b"\n") or has_twice(data, b"\n"):
-        kept = data.split(b"\n")[:-1]
-        numbers = numbers[np.array([bool(line) for line in kept], bool)]
-        data = b"\n".join([line for line in kept if line] + [b""])
+        texts = data.split(b"\n")[:-1]
+        numbers = numbers[np.array([bool(line) for line in texts], bool)]
+        data = b"\n".join([line for line in texts if line] + [b""])
     if not data or data == b"\n":
         return _none(), []
     width = data.split(b"\n", 1)[0].count(b" ") + 1
@@ -110,9 +110,9 @@ def _squeezed(data: bytes) -> bytes:
         cells = np.append(cells[:-1][~odd], cells[-1:])
     elif not (data.startswith(b" ") or (end[:-1] & blank[1:]).any()):
         return data
-    kept = cells != _BLANK
-    kept[1:] |= cells[:-1] != _END
-    return bytes(cells[kept])
+    used = cells != _BLANK
+    used[1:] |= cells[:-1] != _END
+    return bytes(cells[used])
 
 
 def _read(data: bytes, width: int) -> pl.DataFrame | None:

@@ -216,8 +216,8 @@ class RowTable(Table):
         import polars as pl
 
         same = {name: pl.lit(text) for name, text in self.always.items()}
-        kept = [pl.concat_list(name) if name in self.lists else pl.col(name) for name in self.keep]
+        selected = [pl.concat_list(name) if name in self.lists else pl.col(name) for name in self.keep]
         for rows, _ in self.rows(stream, sink):
             if rows.height:
-                sink.insert(self.table, rows.select(*kept, **same))
+                sink.insert(self.table, rows.select(*selected, **same))
                 sink.loaded(rows.height)

@@ -208,9 +208,9 @@ def _condensed(facts: pl.DataFrame) -> pl.DataFrame:
     fields = [name for name in facts.columns if name not in names]
     rows = facts.group_by("container", "origin").agg(pl.col(names[2:]).first(), pl.col(fields).min())
     stated = rows.filter(pl.col("origin") == "state").select("container", pl.col(fields).name.suffix("_stated"))
-    beside = rows.join(stated, on="container", how="left")
+    joined = rows.join(stated, on="container", how="left")
     news = [pl.col(name).is_not_null() & pl.col(f"{name}_stated").is_null() for name in fields]
-    return beside.filter((pl.col("origin") == "state") | pl.any_horizontal(news)).select(*names, *fields)
+    return joined.filter((pl.col("origin") == "state") | pl.any_horizontal(news)).select(*names, *fields)
 
 
 def _keys() -> dict[str, pl.Expr]:

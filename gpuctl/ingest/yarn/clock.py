@@ -112,14 +112,14 @@ def choose(zone: str, samples: Iterable[tuple[datetime, float]]) -> Clock:
         samples: (log stamp without a zone, seconds by which it is ahead of UTC); one that is not within two minutes
             of a quarter of an hour, or is over 15 hours, tells of something else and is passed over.
     """
-    told = sorted({(stamp, offset) for stamp, ahead in samples if (offset := _offset(ahead)) is not None})
-    if not told:
+    known_offsets = sorted({(stamp, offset) for stamp, ahead in samples if (offset := _offset(ahead)) is not None})
+    if not known_offsets:
         return Clock(zone, (), assumed=True)
     local = ZoneInfo(zone)
-    if all(offset in _zone_offsets(local, stamp) for stamp, offset in told):
+    if all(offset in _zone_offsets(local, stamp) for stamp, offset in known_offsets):
         return Clock(zone, (), assumed=False)
-    changes = [told[0]]
-    for stamp, offset in told[1:]:
+    changes = [known_offsets[0]]
+    for stamp, offset in known_offsets[1:]:
         if offset != changes[-1][1]:
             changes.append((stamp, offset))
     return Clock(None, tuple(changes), assumed=False)

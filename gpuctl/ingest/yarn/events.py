@@ -125,6 +125,6 @@ def machine_events(changes: Iterable[Change]) -> list[Event]:
     return events
 
 
-def _reason(said: Change | None, change: Change) -> str | None:
-    near = said is not None and (change.ts - said.ts).total_seconds() <= _REASON_FOR_S
-    return said.reason if said is not None and near and change.state == "UNHEALTHY" else None
+def _reason(earlier: Change | None, change: Change) -> str | None:
+    near = earlier is not None and (change.ts - earlier.ts).total_seconds() <= _REASON_FOR_S
+    return earlier.reason if earlier is not None and near and change.state == "UNHEALTHY" else None

@@ -110,9 +110,9 @@ def _get(opener: OpenerDirector, url: str, file: Path, deadline: Deadline, limit
             raise InputError("the answer is not a JSON object", path=url, hint="is this a ResourceManager's address?")
         part.rename(file)
     except HTTPError as error:
-        said = _exception(error)
+        explanation = _exception(error)
         error.close()
-        raise InputError(f"HTTP status {error.code}{said}", path=url, hint=_hint(error.code)) from None
+        raise InputError(f"HTTP status {error.code}{explanation}", path=url, hint=_hint(error.code)) from None
     except (URLError, HTTPException, OSError, ValueError) as error:
         reason = getattr(error, "reason", None) or error
         if isinstance(reason, TimeoutError):

@@ -56,15 +56,15 @@ def add_machines(sink: Sink, machines: Mapping[str, Machine]) -> None:
     if not known.isdisjoint(names):
         sink.execute(
             """
-            UPDATE machines SET gpus_labelled = greatest(machines.gpus_labelled, told.gpus),
-                                cpus = greatest(machines.cpus, told.cpus),
-                                mem_mb = greatest(machines.mem_mb, told.mem_mb),
-                                rack = least(machines.rack, told.rack),
-                                partition = least(machines.partition, told.partition)
+            UPDATE machines SET gpus_labelled = greatest(machines.gpus_labelled, stated.gpus),
+                                cpus = greatest(machines.cpus, stated.cpus),
+                                mem_mb = greatest(machines.mem_mb, stated.mem_mb),
+                                rack = least(machines.rack, stated.rack),
+                                partition = least(machines.partition, stated.partition)
             FROM (SELECT unnest($machine::VARCHAR[]) AS machine, unnest($gpus_labelled::INTEGER[]) AS gpus,
                          unnest($cpus::INTEGER[]) AS cpus, unnest($mem_mb::BIGINT[]) AS mem_mb,
-                         unnest($rack::VARCHAR[]) AS rack, unnest($partition::VARCHAR[]) AS partition) AS told
-            WHERE machines.cluster = $cluster AND machines.machine = told.machine
+                         unnest($rack::VARCHAR[]) AS rack, unnest($partition::VARCHAR[]) AS partition) AS stated
+            WHERE machines.cluster = $cluster AND machines.machine = stated.machine
             """,
             {"cluster": sink.cluster, **{name: cells.to_list() for name, cells in columns.items()}},
         )

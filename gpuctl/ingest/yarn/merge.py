@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     from gpuctl.ingest.yarn.clock import Clock
 
 _TEMPORARY = (
-    *("yarn_stale", "yarn_seen", "yarn_told", "yarn_containers", "yarn_gang_members", "yarn_jobs", "yarn_attempts"),
+    *(
+        "yarn_stale",
+        "yarn_seen",
+        "yarn_attempt_facts",
+        "yarn_containers",
+        "yarn_gang_members",
+        "yarn_jobs",
+        "yarn_attempts",
+    ),
 )
 
 
@@ -59,7 +67,7 @@ def refresh(sink: Sink) -> None:
         sink.execute(sql.FIELD_SOURCES, cluster)
     sink.execute(sql.SEEN_MACHINES, cluster)
     if manager:
-        _tell_machine_events(sink)
+        _insert_machine_events(sink)
     attempts = attempt_rows(sink.query(sql.ATTEMPT_ROWS))
     jobs = job_rows(sink.query(sql.JOB_ROWS), attempts, paths, clock.quirk)
     sink.insert("attempts", attempts.select(ATTEMPT_COLUMNS))
@@ -73,19 +81,19 @@ def refresh(sink: Sink) -> None:
 
 
 def _gather(sink: Sink, clock: Clock, corrections: tuple[str, ...]) -> None:
-    told: dict[str, object] = {"cluster": sink.cluster}
+    params: dict[str, object] = {"cluster": sink.cluster}
     if clock.zone is not None:
-        told["zone"] = clock.zone
+        params["zone"] = clock.zone
     else:
-        told["ahead"] = [ahead for _, ahead in clock.offsets]
+        params["ahead"] = [ahead for _, ahead in clock.offsets]
         if len(clock.offsets) > 1:
-            told["stamps"] = [stamp for stamp, _ in clock.offsets]
-    sink.execute(sql.facts(zone=clock.zone is not None, offsets=len(clock.offsets)), told)
-    for statement in (*corrections, sql.JOBS, sql.TOLD, sql.CONTAINERS, sql.GANGS, sql.ATTEMPTS):
+            params["stamps"] = [stamp for stamp, _ in clock.offsets]
+    sink.execute(sql.facts(zone=clock.zone is not None, offsets=len(clock.offsets)), params)
+    for statement in (*corrections, sql.JOBS, sql.ATTEMPT_FACTS, sql.CONTAINERS, sql.GANGS, sql.ATTEMPTS):
         sink.execute(statement)
 
 
-def _tell_machine_events(sink: Sink) -> None:
+def _insert_machine_events(sink: Sink) -> None:
     """Make the node events of the cluster anew: what is said of its nodes or its clock has changed."""
     import polars as pl
 

@@ -116,8 +116,8 @@ def _state(order: tuple[str, ...]) -> str:
     return f"min({one}) FILTER (state IS NOT NULL) AS state"
 
 
-TOLD = f"""
-    CREATE OR REPLACE TEMP TABLE yarn_told AS
+ATTEMPT_FACTS = f"""
+    CREATE OR REPLACE TEMP TABLE yarn_attempt_facts AS
     WITH best AS (
         SELECT job, attempt, {_pick("allocated_ts", "rank")}, {_pick("launch_ts", "rank")}, {_pick("end_ts", "rank")},
                {_pick("exit_code", "exit_rank")}, {_pick("reason", "exit_rank")}, {_state(ATTEMPT_STATES)}
@@ -130,7 +130,7 @@ TOLD = f"""
 CONTAINERS = f"""
     CREATE OR REPLACE TEMP TABLE yarn_containers AS
     WITH merged AS (
-        SELECT job, attempt, container, coalesce(bool_or(is_master), false) AS told_master,
+        SELECT job, attempt, container, coalesce(bool_or(is_master), false) AS named_master,
                CAST(regexp_extract(container, '[0-9]+$') AS BIGINT) AS number,
                coalesce(TRY_CAST(regexp_extract(container, '_e([0-9]+)_', 1) AS BIGINT), 0) AS epoch,
                {_best_text("machine", "rank")}, {_best("gpus", "rank")}, {_best("cpus", "rank")},
@@ -151,7 +151,7 @@ CONTAINERS = f"""
                coalesce(over_ts IS NOT NULL
                         AND (job_over OR a.attempt < max(a.attempt) OVER (PARTITION BY j.job)), false) AS over
         FROM (SELECT DISTINCT job, attempt FROM yarn_seen WHERE attempt IS NOT NULL) AS a
-        JOIN yarn_jobs AS j USING (job) LEFT JOIN yarn_told AS t USING (job, attempt)
+        JOIN yarn_jobs AS j USING (job) LEFT JOIN yarn_attempt_facts AS t USING (job, attempt)
     ),
     lost_track AS (
         SELECT m.container, r.restart_ts
@@ -163,19 +163,19 @@ CONTAINERS = f"""
     judged AS (
         SELECT m.*, a.over, a.over_ts, restart_ts, restart_ts IS NOT NULL AS forgotten,
                m.end_ts IS NULL AND running_ts IS NULL AND a.over
-               AND NOT (was_there OR was_held OR told_master) AS never_ended,
+               AND NOT (was_there OR was_held OR named_master) AS never_ended,
                coalesce(NOT was_there AND running_ts IS NULL AND m.exit_code = -100
                         AND m.reason = 'Container released by application'
                         AND epoch(m.end_ts) - epoch(m.allocated_ts) < {GIVEN_BACK_WITHIN_S}, false) AS given_back
         FROM merged AS m JOIN attempts AS a USING (job, attempt) LEFT JOIN lost_track USING (container)
-        WHERE was_there OR was_held OR running_ts IS NOT NULL OR told_master OR NOT was_reserved
+        WHERE was_there OR was_held OR running_ts IS NOT NULL OR named_master OR NOT was_reserved
     )
     SELECT * REPLACE (CASE WHEN forgotten THEN restart_ts
                            WHEN end_ts IS NULL AND over AND coalesce(allocated_ts, running_ts) IS NOT NULL
                            THEN greatest(over_ts, allocated_ts, running_ts) ELSE end_ts END AS end_ts),
            forgotten OR (end_ts IS NULL AND over AND coalesce(allocated_ts, running_ts) IS NOT NULL) AS end_inferred,
-           told_master OR (number = 1 AND epoch = min(epoch) OVER of_attempt
-                           AND NOT bool_or(told_master) OVER of_attempt) AS is_master,
+           named_master OR (number = 1 AND epoch = min(epoch) OVER of_attempt
+                           AND NOT bool_or(named_master) OVER of_attempt) AS is_master,
            never_ended OR given_back
            OR coalesce(state IN ('RELEASED', 'EXPIRED') AND running_ts IS NULL, false) AS unused,
            was_held AND end_ts IS NULL AND NOT was_there AS only_held
@@ -284,7 +284,7 @@ ATTEMPTS = """
            t.end_ts, coalesce(t.exit_code, h.master_exit) AS exit_code, t.reason, t.state
     FROM numbers AS n JOIN yarn_jobs AS j USING (job)
     LEFT JOIN gangs AS g USING (job, attempt) LEFT JOIN held AS h USING (job, attempt)
-    LEFT JOIN yarn_told AS t USING (job, attempt)
+    LEFT JOIN yarn_attempt_facts AS t USING (job, attempt)
 """
 
 _OF_JOBS = (

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from gpuctl.ingest.core.format import Sink
 
-_TOLD = """
+_ORIGINS = """
     SELECT DISTINCT origin FROM yarn_facts
     WHERE cluster = $cluster AND origin IN ('capacity', 'limit', 'log_capacity')
 """
@@ -46,11 +46,11 @@ _FROM_LOG = """
     FROM (SELECT queue, max(gpus) FILTER (origin = 'log_capacity') AS share,
                  coalesce(max(gpus) FILTER (origin = 'log_limit'), max(gpus) FILTER (origin = 'log_bound')) AS most
           FROM yarn_facts WHERE cluster = $cluster AND origin IN ('log_capacity', 'log_limit', 'log_bound')
-          GROUP BY queue) AS told,
+          GROUP BY queue) AS stated,
          (SELECT sum(gpus_labelled) AS offered FROM machines WHERE cluster = $cluster AND partition IS NULL) AS sizes
     WHERE queues.cluster = $cluster AND queues.parent IS NULL AND offered > 0 AND share > 0
-          AND (queues.queue = told.queue
-               OR NOT contains(told.queue, '.') AND regexp_extract(queues.queue, '[^.]*$') = told.queue)
+          AND (queues.queue = stated.queue
+               OR NOT contains(stated.queue, '.') AND regexp_extract(queues.queue, '[^.]*$') = stated.queue)
 """
 """Of queues that no scheduler dump has named, which would have given them a parent."""
 
@@ -82,7 +82,7 @@ def fill_quotas(sink: Sink) -> None:
     Both are configured, the share in the scheduler and the GPUs on the nodes, so the source is ``configured``.
     """
     here: dict[str, object] = {"cluster": sink.cluster}
-    told = set(sink.query(_TOLD, here)["origin"])
+    origins = set(sink.query(_ORIGINS, here)["origin"])
     for statement, of in ((_FILL, "capacity"), (_LIMIT, "limit"), (_FROM_LOG, "log_capacity")):
-        if of in told:
+        if of in origins:
             sink.execute(statement, here)

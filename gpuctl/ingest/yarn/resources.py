@@ -15,6 +15,8 @@ _SECONDS = re.compile(r"(\d{1,18}) ([\w./-]+)-seconds", re.ASCII)
 
 
 _MOST = 2**30 - 1
+_LONGEST_TEXT = 16_384
+_NONE = frozenset({"", "null", "N/A", "n/a"})
 
 
 class Resource(NamedTuple):
@@ -125,3 +127,14 @@ def number_of(value: object) -> float | None:
     except (ValueError, OverflowError):
         return None
     return number if abs(number) < 1e18 else None
+
+
+def text_of(value: object) -> str | None:
+    """Return a text, cut at 16 384 characters; None for what is none and for YARN's ways to write none."""
+    return value[:_LONGEST_TEXT] if isinstance(value, str) and value not in _NONE else None
+
+
+def whole_of(value: object) -> int | None:
+    """Return a whole number of at most 31 bits; None for all else."""
+    number = number_of(value)
+    return int(number) if number is not None and abs(number) < 2**31 and number == int(number) else None

@@ -94,8 +94,8 @@ def messages(line: str) -> tuple[str, ...]:
     quoted = _QUOTED.search(line)
     words = [line, line[head.end() :] if head else "", quoted[1].replace('\\"', '"') if quoted else ""]
     system = _system_error(line)
-    told = [text for text in dict.fromkeys(words) if text]
-    return (*told, *(f"ERROR: {text}" for text in told), *([system] if system else []))
+    messages = [text for text in dict.fromkeys(words) if text]
+    return (*messages, *(f"ERROR: {text}" for text in messages), *([system] if system else []))
 
 
 def single(lines: Sequence[str], at: int) -> Ending:

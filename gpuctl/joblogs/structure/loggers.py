@@ -47,8 +47,8 @@ def _flat(held: dict[str, Any], before: str = "", depth: int = 0) -> Iterator[tu
 def _texts(flat: dict[str, Any]) -> Iterator[str]:
     """Yield what the table's signatures may find: `Class: message`, and the last lines of a stack."""
     named = next((str(flat[key]) for key in _CLASSES if isinstance(flat.get(key), str)), "")
-    said = [str(flat[key]) for key in _MESSAGES if isinstance(flat.get(key), str)]
-    for text in said:
+    messages = [str(flat[key]) for key in _MESSAGES if isinstance(flat.get(key), str)]
+    for text in messages:
         yield f"{named}: {text}" if named else text
         yield f"ERROR: {text}"
     for key in _STACKS:

@@ -62,16 +62,16 @@ def found(made: Path) -> Analysis:
         return analyze(store, Options(tables=(*SUMS[:-1], "overview", "failures", "loss_curves", "training_progress")))
 
 
-def asked(path: Path, sql: str) -> list[dict[str, Any]]:
+def read_only_query(path: Path, sql: str) -> list[dict[str, Any]]:
     with Store(path) as store:
         provide_held(store, sql)
         show(store)
-        return store.asked(sql).to_dicts()
+        return store.read_only_query(sql).to_dicts()
 
 
 def held(path: Path, by: str = "1") -> dict[Any, float]:
     sql = f"SELECT {by} AS name, sum(gpu_hours) AS hours FROM held JOIN jobs USING (cluster, job) GROUP BY ALL"
-    return {row["name"]: row["hours"] for row in asked(path, sql)}
+    return {row["name"]: row["hours"] for row in read_only_query(path, sql)}
 
 
 def rows(found: Analysis, name: str) -> list[dict[str, Any]]:
@@ -107,7 +107,7 @@ def test_single_jobs_have_the_same_gpu_hours(made: Path, found: Analysis) -> Non
 
 
 def test_gpu_hours_from_the_start_have_names_of_their_own(made: Path, found: Analysis) -> None:
-    [row] = asked(made, "SELECT sum(gpu_hours) AS held, sum(gpu_hours_from_start) AS run FROM held")
+    [row] = read_only_query(made, "SELECT sum(gpu_hours) AS held, sum(gpu_hours_from_start) AS run FROM held")
     assert (row["held"], row["run"]) == pytest.approx((11, 9))
     failed = next(row for row in rows(found, "status") if row["state"] == "failed")
     assert (failed["gpu_hours"], failed["gpu_hours_sum"]) == pytest.approx((6, 4))
@@ -126,7 +126,7 @@ def test_node_hours_stand_for_gpu_hours_that_are_unknown(made: Path, found: Anal
     assert (users["bob"]["node_hours"], users["bob"]["lost_node_hours"]) == (None, None)
     [total] = [row for row in table_of(found, "gpu_hours_lost").frame.to_dicts() if row["size_bucket"] == "all"]
     assert (total["node_hours"], total["lost_node_pct"]) == pytest.approx((4, 25))
-    [row] = asked(made, "SELECT sum(node_hours) AS hours FROM held")
+    [row] = read_only_query(made, "SELECT sum(node_hours) AS hours FROM held")
     assert row["hours"] == pytest.approx(4)
 
 

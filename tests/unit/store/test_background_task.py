@@ -41,10 +41,10 @@ def _put_in_late(store: Store, go_on: threading.Event) -> None:
 @pytest.mark.parametrize("how", ["value", "frame", "beside"])
 def test_the_next_statement_waits(store: Store, how: str) -> None:
     go_on, told = threading.Event(), []
-    store.beside(lambda: _put_in_late(store, go_on))
+    store.run_in_background(lambda: _put_in_late(store, go_on))
     go_on.set()
     if how == "beside":
-        store.beside(lambda: told.append(store.value(CLUSTERS)))
+        store.run_in_background(lambda: told.append(store.value(CLUSTERS)))
         store.wait()
     else:
         told = [store.value(CLUSTERS) if how == "value" else store.frame(CLUSTERS).item()]
@@ -56,25 +56,25 @@ def test_a_fault_is_raised_where_it_is_waited_for_and_only_once(store: Store) ->
     def fail() -> None:
         raise StoreError("its disk is full")
 
-    store.beside(fail)
+    store.run_in_background(fail)
     with pytest.raises(StoreError, match="disk is full"):
         store.execute(PUT_IN)
     store.execute("ROLLBACK")
-    store.beside(fail)
+    store.run_in_background(fail)
     store.execute("ROLLBACK")
     assert store.value(CLUSTERS) == 0
 
 
 def test_a_rollback_takes_back_what_is_still_being_written(store: Store) -> None:
     go_on = threading.Event()
-    store.beside(lambda: _put_in_late(store, go_on))
+    store.run_in_background(lambda: _put_in_late(store, go_on))
     go_on.set()
     store.execute("ROLLBACK")
     assert store.value(CLUSTERS) == 0
 
 
 def test_ctrl_c_stops_what_is_waited_for(store: Store) -> None:
-    store.beside(lambda: store.execute(HOURS) and None)
+    store.run_in_background(lambda: store.execute(HOURS) and None)
     threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
     with pytest.raises(KeyboardInterrupt):
         store.execute(PUT_IN)

@@ -18,5 +18,5 @@ def test_columns_and_types_are_those_of_the_store(tmp_path: Path) -> None:
     with Store(path) as store:
         show(store)
         for view in VIEWS:
-            found = store.asked(f"DESCRIBE {view.name}").select("column_name", "column_type").rows()
+            found = store.read_only_query(f"DESCRIBE {view.name}").select("column_name", "column_type").rows()
             assert found == [(field.name, field.kind) for field in view.fields], view.name

@@ -28,9 +28,9 @@ def stated_gpus(found: Mapping[str, str]) -> float | None:
         held = found["JOB_GRES"]
         return 0.0 if held == "(null)" else gres(held).gpus
     for name in ("AllocTRES", "TRES", "ReqTRES"):
-        told = tres(found.get(name, "")).gpus
-        if told:
-            return told
+        gpus = tres(found.get(name, "")).gpus
+        if gpus:
+            return gpus
     for name, each in _TIMES.items():
         one = gres(found.get(name, "")).gpus
         times = 1 if each is None else _number(found.get(each, ""))

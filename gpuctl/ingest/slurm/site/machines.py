@@ -118,10 +118,10 @@ def put_members(sink: Sink, members: Iterable[tuple[str, str]], *, whole: Litera
     if not pairs:
         return
     queues, machines = [queue for queue, _ in pairs], [machine for _, machine in pairs]
-    column, told = ("queue", queues) if whole == "queue" else ("machine", machines)
+    column, complete = ("queue", queues) if whole == "queue" else ("machine", machines)
     sink.execute(
-        f"DELETE FROM queue_machines WHERE cluster = $cluster AND {column} IN (SELECT unnest($told::VARCHAR[]))",  # noqa: S608
-        {"cluster": sink.cluster, "told": sorted(set(told))},
+        f"DELETE FROM queue_machines WHERE cluster = $cluster AND {column} IN (SELECT unnest($complete::VARCHAR[]))",  # noqa: S608
+        {"cluster": sink.cluster, "complete": sorted(set(complete))},
     )
     frame = pl.DataFrame({"queue": queues, "machine": machines})
     sink.insert("queue_machines", frame.with_columns(cluster=pl.lit(sink.cluster)))

@@ -34,7 +34,7 @@ _FITTING = """
         WHERE p.cluster = $cluster
         GROUP BY p.job, p.attempt
     ),
-    told AS (
+    stated AS (
         SELECT job, attempt, list_sort(list(machine)) AS machines FROM one SEMI JOIN sums USING (job, attempt)
         GROUP BY job, attempt
     )
@@ -43,8 +43,8 @@ _REPLACE = f"""
     UPDATE placements SET gpus = fit.gpus, gpu_indices = fit.gpu_indices, estimated = false
     FROM (
         {_FITTING}
-        SELECT one.* FROM one JOIN told USING (job, attempt) JOIN placed USING (job, attempt)
-        WHERE told.machines = placed.machines
+        SELECT one.* FROM one JOIN stated USING (job, attempt) JOIN placed USING (job, attempt)
+        WHERE stated.machines = placed.machines
     ) AS fit
     WHERE placements.cluster = $cluster AND placements.job = fit.job AND placements.attempt = fit.attempt
           AND placements.machine = fit.machine

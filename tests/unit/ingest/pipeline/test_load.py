@@ -439,7 +439,7 @@ def test_a_bug_that_one_file_shows_spoils_no_other(logs: Path, db: Path, error: 
     for name, count in (("a", 2), ("b", 3), ("c", 4)):
         (logs / name).write_bytes(lines(count))
     told: list[str] = []
-    report = ingest([logs], db, formats=[variant(load=failing)], tell=told.append, debug=True)
+    report = ingest([logs], db, formats=[variant(load=failing)], notify=told.append, debug=True)
     assert [source.status for source in report.sources] == ["loaded", "failed", "loaded"]
     assert report.failed
     assert "this is a bug in gpuctl: please report it" in report.sources[1].message

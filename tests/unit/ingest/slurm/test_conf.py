@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from gpuctl.ingest.slurm.site.settings import kept
+from gpuctl.ingest.slurm.site.settings import is_stored
 from tests.philly_log import load, load_into
 from tests.slurm_site_files import (
     ASSOC,
@@ -57,8 +57,8 @@ def test_settings_are_kept_and_secrets_are_not(store: Store) -> None:
     assert ("schedulerparameters", "bf_interval=3,bf_continue", 1) in rows
     assert ("schedulerparameters", "bf_interval=3", 2) in rows
     assert not [row for row in rows if "pass" in row[0] or "auth" in row[0] or "secret" in row[1]]
-    assert not kept("ResumeProgram")
-    assert not kept("AccountingStoragePass")
+    assert not is_stored("ResumeProgram")
+    assert not is_stored("AccountingStoragePass")
 
 
 def test_a_rejected_password_is_not_shown() -> None:

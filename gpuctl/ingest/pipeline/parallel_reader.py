@@ -52,7 +52,7 @@ class FileToRead:
 
 
 def files_to_read(
-    findings: Sequence[Finding], store: Store, cluster: str, timezone: Callable[[Format], str], *, look: bool
+    findings: Sequence[Finding], store: Store, cluster: str, timezone: Callable[[Format], str], *, find_zones: bool
 ) -> dict[str, FileToRead]:
     """Choose the files that workers can read, except those that the store may have, by path.
 
@@ -61,7 +61,7 @@ def files_to_read(
         store: of which an entry of the same size may be the same file.
         cluster: whose entries.
         timezone: the zone of a format's stamps that have none.
-        look: look whether times carry a zone, if a format has any.
+        find_zones: check whether times carry a zone, if the format has any times.
     """
     usual = {fmt.name: fmt for fmt in all_formats()}
     found = {}
@@ -71,19 +71,19 @@ def files_to_read(
         if usual.get(fmt.name) is not fmt or not fmt.alone or finding.chosen:
             continue
         if not any(entry.bytes == file.size for entry in ledger.entries(store, cluster, file.path, file.size)):
-            stamps = look and bool(STAMPED.intersection(fmt.fills))
+            stamps = find_zones and bool(STAMPED.intersection(fmt.fills))
             found[file.path] = FileToRead(file, fmt.name, timezone(fmt), stamps)
     return found
 
 
 @dataclass(frozen=True)
-class Read:
+class ReadFile:
     """What reading a file gave."""
 
     timezone: str
     steps: tuple[tuple[str, tuple[Any, ...]], ...] = ()
     """Methods of the sink that were called, and with what, in their order; rows are the name of a file of them."""
-    said: tuple[tuple[str, int, str], ...] = ()
+    messages: tuple[tuple[str, int, str], ...] = ()
     """What was logged: loggers, levels and messages."""
     rows_in: int = 0
     rows_loaded: int = 0
@@ -95,7 +95,7 @@ class Read:
 
 
 @dataclass
-class _Kept:
+class _RecordedCalls:
     """The `gpuctl.ingest.core.format.Sink` of a worker."""
 
     folder: Path
@@ -148,7 +148,7 @@ class _Kept:
         self.steps.append(("execute", (sql, params)))
 
 
-class _Said(logging.Handler):
+class _LogRecorder(logging.Handler):
     """Keeps what loaders log, for the user's terminal is elsewhere."""
 
     def __init__(self) -> None:
@@ -159,52 +159,52 @@ class _Said(logging.Handler):
         self.lines.append((record.name, record.levelno, record.getMessage()))
 
 
-def read(shared: tuple[str, str, Limits], asked: FileToRead) -> Read:
+def read(shared: tuple[str, str, Limits], request: FileToRead) -> ReadFile:
     """What a worker does: read one file."""
     folder, cluster, limits = Path(shared[0]), shared[1], shared[2]
-    sink, opener, local = _Kept(folder, asked.timezone, cluster), Opener(limits), None
-    ours, said = logging.getLogger("gpuctl"), _Said()
-    ours.addHandler(said)
+    sink, opener, local = _RecordedCalls(folder, request.timezone, cluster), Opener(limits), None
+    logger, recorder = logging.getLogger("gpuctl"), _LogRecorder()
+    logger.addHandler(recorder)
     try:
-        with opener.open(asked.candidate) as stream:
-            if asked.stamps:
+        with opener.open(request.candidate) as stream:
+            if request.stamps:
                 local = has_local_times(stream.peek(HEAD))
-            named(asked.format, all_formats()).load(stream, sink)
+            named(request.format, all_formats()).load(stream, sink)
             stream.drain()
             digest, damage = stream.digest(), stream.damage
     except (InputError, OSError, RecursionError) as error:
         for kind, given in sink.steps:
             if kind == "insert":
                 (folder / given[1]).unlink(missing_ok=True)
-        return Read(asked.timezone, fault=str(error) or type(error).__name__)
+        return ReadFile(request.timezone, fault=str(error) or type(error).__name__)
     finally:
-        ours.removeHandler(said)
+        logger.removeHandler(recorder)
         opener.close()
-    steps, lines = tuple(sink.steps), tuple(said.lines)
-    return Read(asked.timezone, steps, lines, sink.rows_in, sink.rows_loaded, digest, damage, local)
+    steps, lines = tuple(sink.steps), tuple(recorder.lines)
+    return ReadFile(request.timezone, steps, lines, sink.rows_in, sink.rows_loaded, digest, damage, local)
 
 
-class Ahead:
+class ParallelReader:
     """Files that are read on workers.
 
     Args:
         store: the path of the trace store; the folder of what is read lies beside it.
         cluster: that the files are of.
-        asked: by the path of the file.
+        files: by the path of the file.
         limits: when compressed input is refused.
         engine: where the workers are.
-        tell: called with a line for the user.
+        notify: called with a line for the user.
     """
 
     def __init__(
         self,
         store: Path,
         cluster: str,
-        asked: Mapping[str, FileToRead],
+        files: Mapping[str, FileToRead],
         limits: Limits,
         *,
         engine: Engine,
-        tell: Callable[[str], None],
+        notify: Callable[[str], None],
     ) -> None:
         from gpuctl.spread.run import run
 
@@ -212,17 +212,17 @@ class Ahead:
         # of an ingest that was killed: the store is locked, so that it is nobody's now
         shutil.rmtree(folder, ignore_errors=True)
         self._folder = folder
-        self._left = set(asked)
-        self._done: dict[str, Read] = {}
+        self._left = set(files)
+        self._done: dict[str, ReadFile] = {}
         self.not_read: list[str] = []
-        self._results: Iterator[tuple[str, Read]] = iter(())
-        if asked:
+        self._results: Iterator[tuple[str, ReadFile]] = iter(())
+        if files:
             own = folder / uuid.uuid4().hex
             own.mkdir(parents=True)
             self._own = own
-            self._results = run(read, (str(own), cluster, limits), asked, engine, tell)
+            self._results = run(read, (str(own), cluster, limits), files, engine, notify)
 
-    def take(self, path: str, timezone: str) -> Read | None:
+    def take(self, path: str, timezone: str) -> ReadFile | None:
         """What a worker read of a file, waited for; None where it is to be read here."""
         if path not in self._left:
             return None
@@ -235,13 +235,13 @@ class Ahead:
             self.not_read.append(f"{path}: {found.fault}")
         return None if found.fault or found.timezone != timezone else found
 
-    def put(self, found: Read, sink: Sink) -> None:
+    def put(self, found: ReadFile, sink: Sink) -> None:
         """Give a sink what a worker has read.
 
         Raises:
             InputError: it is not there.
         """
-        for logger, level, text in found.said:
+        for logger, level, text in found.messages:
             logging.getLogger(logger).log(level, "%s", text)
         # counted first: what rejects rows last counts on the others
         sink.seen(found.rows_in)

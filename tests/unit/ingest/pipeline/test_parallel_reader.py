@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from gpuctl.core.errors import InputError
-from gpuctl.ingest.pipeline import ahead
+from gpuctl.ingest.pipeline import parallel_reader
 from gpuctl.ingest.pipeline.load import ingest
 from gpuctl.ingest.pipeline.registry import all_formats
 from gpuctl.spread import engine
@@ -122,7 +122,7 @@ def test_the_same_contents(
 def test_what_cannot_be_read_there_is_read_here(
     sample_data: Path, read: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(ahead, "_REJECTS", 0)
+    monkeypatch.setattr(parallel_reader, "_REJECTS", 0)
     files = [sample_data / "philly" / name for name in ("cluster_machine_list", "cluster_gpu_util.gz")]
     report = ingest(files, tmp_path / "s.duckdb", engine=ELSEWHERE)
     assert not read
@@ -134,15 +134,15 @@ def test_what_cannot_be_read_there_is_read_here(
 def test_rows_that_workers_left_elsewhere_are_told(
     sample_data: Path, read: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    own = ahead.read
+    own = parallel_reader.read
 
-    def lost(shared: Any, asked: Any) -> ahead.Read:
+    def lost(shared: Any, asked: Any) -> parallel_reader.ReadFile:
         found = own(shared, asked)
         for path in (tmp_path / "s.duckdb.read").rglob("*.arrow"):
             path.unlink()
         return found
 
-    monkeypatch.setattr(ahead, "read", lost)
+    monkeypatch.setattr(parallel_reader, "read", lost)
     monkeypatch.setattr(spread, "run", lambda work, shared, tasks, *_: ((k, work(shared, t)) for k, t in tasks.items()))
     report = ingest([sample_data / "philly" / "cluster_gpu_util.gz"], tmp_path / "s.duckdb", engine=ELSEWHERE)
     [source] = report.sources
