@@ -1,4 +1,4 @@
-"""Joins what formats say (`gpuctl.joblogs.structure`) with what signatures found in the same lines."""
+"""Joins what formats state (`gpuctl.joblogs.structure`) with what signatures found in the same lines."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class PlacedEnding(NamedTuple):
         format: that found it.
         rows: of the block, one for each line that the format was given.
         line: that names the error, whole.
-        rank: of the process that printed it, where the line names it.
+        rank: of the process that printed it, if the line names it.
         ts: by the line's stamp.
     """
 
@@ -50,7 +50,7 @@ class PlacedEnding(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What it says, for signatures to be looked for in."""
+        """What it states, for signatures to be looked for in."""
         return self.ending.texts or messages(self.line[prefix(self.line).end :])
 
     @property
@@ -112,7 +112,7 @@ def _words(line: str, end: int) -> str:
 
 
 def strong(known: Iterable[Signature]) -> bool:
-    """Whether a signature that was found says more than a class's name does."""
+    """Whether a signature that was found states more than a class's name does."""
     return any(one.tier in CAUSES and one.fallback < 2 and one.tier != Tier.GENERIC for one in known)
 
 
@@ -124,7 +124,7 @@ def signature_id(placed: PlacedEnding, known: Sequence[Signature]) -> str | None
         known: the signatures found in the lines of its message.
 
     Returns:
-        an id of `signatures`; None where what was found there says more.
+        an id of `signatures`; None if what was found there states more.
     """
     says = [one for one in known if one.tier in CAUSES and one.tier != Tier.GENERIC]
     if placed.ending.rank is None and strong(known):

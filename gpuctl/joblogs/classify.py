@@ -1,13 +1,13 @@
-"""Decides from the kept lines of an attempt's logs, and from what its scheduler says, why it failed.
+"""Decides from the kept lines of an attempt's logs, and from what its scheduler states, why it failed.
 
 The rule, in order:
 
 1. Lines after which the program went on to work (training progress, "retry succeeded", much ordinary output) are no
-   longer why it ended; they are looked at only where nothing else is left.
+   longer why it ended; they are looked at only if nothing else is left.
 2. Root causes come before errors, errors before symptoms of another process's death, those before generic signs.
-3. Of equals, the earliest decides: by the lines' own stamps where all have them, else by the place in the log.
+3. Of equals, the earliest decides: by the lines' own stamps if all have them, else by the place in the log.
 
-What the scheduler says comes after the logs' root causes and before everything else: it knows that a job ran out of
+What the scheduler states comes after the logs' root causes and before everything else: it knows that a job ran out of
 memory or time, while a log may know why.
 """
 
@@ -96,11 +96,11 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
     Args:
         matches: kept lines of all logs of the attempt.
         table: the signatures that found them.
-        facts: what the scheduler says; None where nothing is known, not even that the attempt failed.
+        facts: what the scheduler states; None if nothing is known, not even that the attempt failed.
 
     Returns:
-        a verdict; `Verdict.failed` is False where the scheduler says that the attempt ended well, and, without its
-        word, where no log ends with an error; None where one does that programs survive as well: then the reason is
+        a verdict; `Verdict.failed` is False if the scheduler states that the attempt ended well, and, without its
+        word, where no log ends with an error; None if one does that programs survive as well: then the reason is
         why it failed if it did.
     """
     verdict = _by_rules(matches, table, facts)
@@ -114,7 +114,7 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
 
 
 def _by_words(guess: Verdict, table: Table) -> Verdict:
-    """Take the learned reader's answer in place of a guess, where its odds are good enough."""
+    """Take the learned reader's answer in place of a guess, if its odds are good enough."""
     if guess.evidence is None:
         return guess
     from gpuctl.joblogs import learned
@@ -183,7 +183,7 @@ def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> lis
         survived = match.work_after or match.ordinary_after > SURVIVED
         if crashed and match.ordinary_after and _EXCEPTION.match(match.text, prefix(match.text).end):
             survived = True
-        # of generic signs, "Killed" says more than a traceback
+        # of generic signs, "Killed" states more than a traceback
         generic = signature.tier == Tier.GENERIC
         order = CAUSES.index(signature.tier) + (generic and (signature.fallback > 0 or signature.id == LAST_WORDS))
         when = match.ts if stamped and match.ts is not None else float(match.line_no)
@@ -283,7 +283,7 @@ def _own_word(facts: Facts) -> tuple[str, float] | None:
 
 
 def _signal(facts: Facts) -> int:
-    """Return the signal that ended the attempt, also as shells and containers tell it; 0: none."""
+    """Return the signal that ended the attempt, also as shells and containers show it; 0: none."""
     code = facts.exit_code or 0
     return facts.exit_signal or (code - 128 if 128 < code < 128 + 65 else 0)
 

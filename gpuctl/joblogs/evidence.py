@@ -10,18 +10,18 @@ TEXT_LIMIT = 500
 
 
 class Match(NamedTuple):
-    """A kept line of a job's output that a signature found, or that was kept for it may tell a person something.
+    """A kept line of a job's output that a signature found, or that was kept for it may show a person something.
 
     Attributes:
         signature: id of the signature; None for a telling line of a log in which none was found.
         line_no: 1-based; what carriage returns part is one line.
         text: the line, at most `TEXT_LIMIT` characters around what was found.
-        rank: of the process that printed it, where the line's beginning says so.
+        rank: of the process that printed it, where the line's beginning states so.
         ordinary_after: how many lines of ordinary output follow in the log (no error, frame of a traceback, or blank).
-        work_after: the log goes on to show training progress, or says that it recovered or ended well.
+        work_after: the log goes on to show training progress, or states that it recovered or ended well.
         times: how many lines of the log the signature found.
-        stream: of which log of the attempt, e.g. ``stderr``; empty where there is one.
-        ts: seconds since 1970 by the line's own stamp, in the zone it was read with; None where it has none.
+        stream: of which log of the attempt, e.g. ``stderr``; empty if there is one.
+        ts: seconds since 1970 by the line's own stamp, in the zone it was read with; None if it has none.
     """
 
     signature: str | None
@@ -36,7 +36,7 @@ class Match(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One line that tells of training progress; what it does not say is None.
+    """One line that describes training progress; what it does not state is None.
 
     Attributes:
         line_no: 1-based.
@@ -63,16 +63,16 @@ class Step(NamedTuple):
 
 @dataclass
 class Scan:
-    """What one pass over one log found.
+    """What one pass over a log found.
 
     Attributes:
         size: bytes read, decompressed.
         lines: lines read.
         matches: at most a few lines a signature (the first and the last), by line.
-        telling: the last lines that look as if they told something, where no signature was found; and once more with
+        telling: the last lines that look as if they told something, if no signature was found; and once more with
             the signature of last words that each of them has.
         steps: what was read of training progress, as often as the caller was given it.
-        step_lines: lines that may tell of it; past some thousands not all are read (`gpuctl.joblogs.scan`).
+        step_lines: lines that may describe it; past some thousands not all are read (`gpuctl.joblogs.scan`).
         long_lines: lines over the limit, of which only parts were looked at as a whole.
     """
 
@@ -86,10 +86,10 @@ class Scan:
 
 
 class Facts(NamedTuple):
-    """What the scheduler says of an attempt.
+    """What the scheduler reports about an attempt.
 
     Attributes:
-        state: one of `gpuctl.core.states.State`; None where unknown.
+        state: one of `gpuctl.core.states.State`; None if unknown.
         exit_code: as the program gave it.
         exit_signal: that ended it.
         texts: its own words: a reason, a diagnostic message.
@@ -105,7 +105,7 @@ class Verdict(NamedTuple):
     """Why an attempt failed.
 
     Attributes:
-        failed: False where nothing says that it did; then the reason is None. None where that is not known.
+        failed: False if nothing states that it did; then the reason is None. None if that is not known.
         reason: slug of `signatures/reasons.toml`, ``no_signature`` where it failed and nothing known was found.
         category: of ``infrastructure``, ``ai_engine``, ``user``, joined by ``+``; None without a reason.
         confidence: 0 to 1: the share of such verdicts that are right, measured on the corpus (docs/how-to/failures.md).

@@ -1,7 +1,7 @@
 """Compiles many patterns into one Hyperscan database, and keeps it for the next time in the user's cache.
 
 Compiling some fifteen hundred patterns takes seconds, loading them milliseconds. A database is code for Hyperscan's
-engine, as trusted as a compiled Python file: it is read only where no one but the user could have written it.
+engine, as trusted as a compiled Python file: it is read only if no one but the user could have written it.
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ class Prefix(NamedTuple):
 
     Attributes:
         end: where the words begin.
-        rank: of the process, where it is named.
-        ts: seconds since 1970 of the stamp; None where there is none, or none with a date.
+        rank: of the process, if it is named.
+        ts: seconds since 1970 of the stamp; None if there is none, or none with a date.
     """
 
     end: int

@@ -22,7 +22,7 @@ def ranks_of(text: bytes, codes: np.ndarray, starts: np.ndarray) -> np.ndarray:
         starts: where each line begins.
 
     Returns:
-        A rank a line; -1 where its beginning names none.
+        One rank per line; -1 if its beginning names none.
     """
     ranks = np.full(len(starts), -1, np.int32)
     if not len(codes):

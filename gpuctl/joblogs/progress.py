@@ -1,10 +1,10 @@
-"""Finds what a job's own output tells of its training: epochs, steps, losses and other metrics.
+"""Finds what a job's own output describes its training: epochs, steps, losses and other metrics.
 
 `PATTERNS` pick candidate lines in the one pass over a log; `Parser` reads those lines. docs/how-to/progress.md lists
 the programs whose lines it knows, and where the wording of each is from.
 
 Of a line with several metrics come one training loss and one validation loss (the whole one before its parts), or,
-where it has no loss, one other metric. Of ``0.12 (0.15)``, a value and its running mean, the first is taken, in a
+if it has no loss, one other metric. Of ``0.12 (0.15)``, a value and its running mean, the first is taken, in a
 validation the second.
 """
 
@@ -47,7 +47,7 @@ PATTERNS: tuple[bytes, ...] = (
     # rounds of boosting
     rb"(?i)\[\d{1,7}\]\t[a-z]",
     rb"\[Info\] Iteration:\d",
-    # Caffe tells the iteration of a test on a line before it; darknet
+    # Caffe shows the iteration of a test on a line before it; darknet
     rb"Iteration \d{1,9}, Testing net",
     rb"\d, \d{1,6}\.\d{1,8} avg",
     # tables: the heading, and rows of at least two numbers
@@ -149,8 +149,8 @@ class Parser:
             line_no: 1-based, passed on.
 
         Returns:
-            Nothing where the line tells of no training, or is one more of a bar's lines within a second and not its
-            last; else one step, or two with the same line number where it tells a training and a validation loss.
+            Nothing if the line states no training, or is one more of a bar's lines within a second and not its
+            last; else one step, or two with the same line number if it shows a training and a validation loss.
         """
         text = line[:LINE_LIMIT]
         if "\x1b" in text:
@@ -267,7 +267,7 @@ class Parser:
         if at >= 3 and not text.startswith("100", at - 3):
             second = text[: at - 3], text[mark - 5 : mark]
             if second == self._bar_second:
-                return []  # a bar may be printed ten times a second
+                return []  # a bar may be printed ten times per second
             self._bar_second = second
         bar, total, unit = _BAR.search(text), None, "it"
         if bar:

@@ -62,7 +62,7 @@ class LineMetric(NamedTuple):
 
 
 class Line:
-    """What the pairs of one line say, taken together."""
+    """What the pairs of one line state, taken together."""
 
     __slots__ = ("_epoch_rank", "_step_rank", "elapsed", "epoch", "epochs", "other", "step", "steps", "train", "valid")
 
@@ -78,7 +78,7 @@ class Line:
         self._epoch_rank = self._step_rank = 99
 
     def counter(self, kind: Name, value: float, total: str | None, inner: str | None, inner_total: str | None) -> None:
-        """Take a count where its name is the best so far; the rest as in ``value/total [inner/inner_total]``."""
+        """Take a count if its name is the best so far; the rest as in ``value/total [inner/inner_total]``."""
         if not -MOST < value < MOST:  # also what is not a number
             return
         if kind.kind == "epoch" and kind.rank < self._epoch_rank and 0 <= value < MOST_EPOCHS:
@@ -108,7 +108,7 @@ class Line:
             self.train = found
 
     def metrics(self) -> list[LineMetric]:
-        """Return the training loss and the validation loss, or else one other metric where an epoch is told."""
+        """Return the training loss and the validation loss, or else one other metric where an epoch is stated."""
         losses = [found for found in (self.train, self.valid) if found is not None]
         return losses or ([self.other] if self.other is not None and self.epoch is not None else [])
 
@@ -160,7 +160,7 @@ def _split(found: re.Match[str], line: Line) -> str:
 
 
 def _before(text: str, start: int, first: int, last: int) -> str:
-    """Return the word that says that a metric is of a validation: just before it, or at the line's beginning."""
+    """Return the word that states that a metric is of a validation: just before it, or at the line's beginning."""
     if not any(stem in text for stem in _TEST_STEMS):  # most lines, and far quicker than to search
         return ""
     test_word = _TESTS.search(text, max(last, 0), start) or _TESTS.search(text, 0, first if first >= 0 else start)

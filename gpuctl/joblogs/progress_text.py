@@ -27,8 +27,8 @@ class Name(NamedTuple):
     Attributes:
         kind: ``loss`` where lower is better, ``other`` for accuracies and the like, ``nothing`` for what is no metric.
         rank: among several of the kind in one line the lowest is taken.
-        valid: it says that it is of validation or test data.
-        train: it says that it is of training data.
+        valid: it states that it is of validation or test data.
+        train: it states that it is of training data.
     """
 
     kind: Kind
@@ -90,7 +90,7 @@ _MOST_NAMES = 4096
 
 
 def name_of(word: str) -> Name:
-    """Say what a name means that stands before a number, e.g. ``val_loss``, ``train loss``, ``Acc@1``, ``lr``."""
+    """State what a name means that stands before a number, e.g. ``val_loss``, ``train loss``, ``Acc@1``, ``lr``."""
     known = _NAMES.get(word)
     if known is None:
         if len(_NAMES) >= _MOST_NAMES:  # a log may have any number of names
@@ -181,7 +181,7 @@ _HEAD = 96
 
 
 def stamp(text: str, zone: tzinfo) -> float | None:
-    """Seconds since 1970 of the line's own stamp; None where it has none, or one without a year.
+    """Seconds since 1970 of the line's own stamp; None if it has none, or one without a year.
 
     Args:
         text: the line. Of lines with braces all is searched, of others the beginning.

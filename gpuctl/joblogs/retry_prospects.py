@@ -1,7 +1,7 @@
-"""What a reason of a failure says of other tries: whether it shows on one GPU, and whether a retry may get past it.
+"""Whether a failure would show on one GPU, and whether a retry may succeed, by the reason of the failure.
 
 Ours, by what each reason means (docs/how-to/failures.md), not measured: a mistake in a program, its arguments or its
-set-up shows wherever it runs and fails again; what happens between processes shows only where there are several; what a
+set-up shows wherever it runs and fails again; what happens between processes shows only if there are several; what a
 node, the network or the storage does may be over the next time. What is not known shows nowhere and may pass.
 """
 

@@ -1,7 +1,7 @@
 """One linear pass over a job's output: which signatures are in it, and where.
 
 All signatures and all forms of progress lines are compiled into one Hyperscan database, whose time a byte does not
-depend on how many there are or what the text is. Lines are looked at one by one only where it found something. What is
+depend on how many there are or what the text is. Lines are looked at one by one only if it found something. What is
 kept is bounded: a few lines a signature, and the end of the log.
 """
 
@@ -83,7 +83,7 @@ ANCHORS = 40
 ALL_STEPS = 20_000
 """So many lines of training progress of a log are all read."""
 STEPS_A_BLOCK = 700
-"""Past `ALL_STEPS`, so many a megabyte of those that tell of a validation, and of the others, evenly spaced."""
+"""Past `ALL_STEPS`, so many a megabyte of those that describe a validation, and of the others, evenly spaced."""
 
 
 class Scanner:
@@ -179,7 +179,7 @@ class Scanner:
         return {name for name, words in found.items() if words is None or words.match(line, begin)}
 
     def signatures_in(self, texts: Iterable[str]) -> list[tuple[Signature, str]]:
-        """Return the signatures of causes that say most of some texts, each with its text."""
+        """Return the signatures of causes that state most of some texts, each with its text."""
         found: dict[str, tuple[Signature, str]] = {}
         for text in texts:
             entries = [self.table.signatures[name] for name in sorted(self.find(text))]
@@ -205,7 +205,7 @@ class Scanner:
                     raise InputError(f"signature {signature.id!r} finds {line!r}, which it must not")
 
     def _blame(self, error: Exception) -> None:
-        """Find the signature whose pattern does not compile, and say so."""
+        """Find the signature whose pattern does not compile, and state so."""
         # those of the user come last, and gpuctl's compile
         for entry in reversed([*self.table.signatures.values()]):
             try:
@@ -259,7 +259,7 @@ class _Log:
         self._parser = progress.Parser(zone)
         self._found: dict[int, _Found] = {}
         self._ordinary: Counter[int | None] = Counter()
-        """Ordinary lines so far, of all (None) and of each process whose lines are marked with its rank."""
+        """Ordinary lines read so far, of all (None) and of each process whose lines are marked with its rank."""
         self._step_key: tuple[object, ...] | None = None
         self._last_work: dict[int | None, int] = {}
         """Line on which a rank (None: not named) last showed progress."""
@@ -313,7 +313,7 @@ class _Log:
 
     def _lines(self, hits: list[tuple[int, int]], block: Block) -> None:
         ends, numbers = np.array(hits, np.int64).T
-        # the end of a match lies within its line, so the byte before it tells which
+        # the end of a match lies within its line, so the byte before it shows which
         rows = np.searchsorted(block.starts, ends - 1, "right") - 1
         _, once = np.unique(rows * len(self._entries) + numbers, return_index=True)
         rows, numbers, ends = rows[once], numbers[once], ends[once]
@@ -415,7 +415,7 @@ class _Log:
             self._step(line, line_no, head.rank)
 
     def _endings(self, block: Block, anchors: list[tuple[int, int]], pending: list[_Hit]) -> list[_Hit]:
-        """Add what formats say to the hits of a block, and take away what they say was survived."""
+        """Add what formats state to the hits of a block, and take away what they state was survived."""
         formats = self._scanner.formats
         by_row: dict[int, list[_Hit]] = {}
         for hit in pending:
@@ -463,7 +463,7 @@ class _Log:
         return [hit for hit in pending if hit.row not in ignored]
 
     def _gives_way(self, hit: _Hit) -> bool:
-        """Whether a hit names only a class, or that something died, where an ending says more."""
+        """Whether a hit names only a class, or that something died, where an ending states more."""
         entry = self._entries[hit.number]
         return isinstance(entry, Signature) and entry.tier in CAUSES and entry.fallback > 1
 
@@ -515,7 +515,7 @@ class _Log:
             self._tail = self._tail[cut:]
 
     def finish(self) -> Scan:
-        """Say what was found."""
+        """State what was found."""
         result = self.result
         if self._tail and not self._tail.endswith(b"\n"):
             result.lines += 1
@@ -531,7 +531,7 @@ class _Log:
         return result
 
     def _last_words(self, telling: Sequence[Match]) -> list[Match]:
-        """Read the lines that may tell what went wrong as if they were marked as an error's."""
+        """Read the lines that may show what went wrong as if they were marked as an error's."""
         found = []
         for line in telling:
             words = line.text[prefix(line.text).end :]

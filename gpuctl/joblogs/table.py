@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 LAST_WORDS = PREFIX + "last-words"
-"""Signatures of what a program's last lines say that no format marks as an error: they count only where it failed."""
+"""Signatures of what a program's last lines state that no format marks as an error: they count only if it failed."""
 RELEASE = "2026.11"
 """Of the tables that gpuctl brings; the version also holds a digest of all that was loaded."""
 NO_SIGNATURE = "no_signature"
@@ -45,7 +45,8 @@ class Tier(StrEnum):
     RECOVERED = "recovered"
     """What went before was overcome."""
     SUCCESS = "success"
-    """The program says that it ended well; counts where a log ends with it and nobody says that the attempt failed."""
+    """The program states that it ended well; counts where a log ends with it and nobody states that the attempt
+    failed."""
     NOISE = "noise"
     """Part of what is printed around a failure; neither evidence nor ordinary output."""
 
@@ -62,7 +63,7 @@ class Reason:
         slug: its name in tables and JSON.
         title: for people.
         categories: of `CATEGORIES`.
-        table7: what Table 7 of the ATC'19 paper calls it; None where it is not in it.
+        table7: what Table 7 of the ATC'19 paper calls it; None if it is not in it.
     """
 
     slug: str
@@ -78,7 +79,7 @@ class Signature:
     Attributes:
         id: unique.
         tier: what it is worth.
-        pattern: in Hyperscan's syntax; found within one line. Empty where a reader of a format finds it
+        pattern: in Hyperscan's syntax; found within one line. Empty if a reader of a format finds it
             (`gpuctl.joblogs.structure`).
         reason: slug; None for tiers that give none.
         start: it stands at the beginning of the line, after stamps, levels and ranks.
@@ -86,7 +87,7 @@ class Signature:
         label: it counts only in a line that is marked as an error's (``ValueError: ``, ``[ERROR] ``, ``fatal: ``).
         fallback: 1 (true): it names a class of errors, and does not count on a line in which another one is found;
             2: so wide a class (a built-in exception, words in a class's name) that those with 1 take its place too.
-        final: a cluster manager says with it that it has ended the job or container: no program survives such a line.
+        final: a cluster manager states with it that it has ended the job or container: no program survives such a line.
         category: narrower than the reason's; None: the reason's own.
         examples: whole lines in which it is found.
         never: lines that look alike in which it is not.
@@ -125,7 +126,7 @@ class Table:
     learned: bool = True
 
     def category(self, reason: str, signature: str | None = None) -> str | None:
-        """Return the categories of a reason joined by ``+``, those of the signature where it is narrower."""
+        """Return the categories of a reason joined by ``+``, those of the signature if it is narrower."""
         found = self.signatures.get(signature) if signature is not None else None
         if found is not None and found.category is not None:
             return found.category
@@ -141,7 +142,7 @@ def load(extra: Sequence[Path] = (), *, learned: bool = True) -> Table:
         learned: as of `Table`.
 
     Raises:
-        InputError: a file cannot be read, or says something that no table has; names file and signature.
+        InputError: a file cannot be read, or states something that no table has; names file and signature.
     """
     own = _own()
     digest, reasons, signatures = own[0].copy(), dict(own[1]), dict(own[2])
@@ -171,7 +172,7 @@ def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]
 
 
 def _of_formats(reasons: Iterable[str]) -> dict[str, Signature]:
-    """The signatures of endings that readers of formats find, and of what else the last words say."""
+    """The signatures of endings that readers of formats find, and of what else the last words state."""
     made = [Signature(PREFIX + form.name, Tier.NOISE, "", source=form.source) for form in launchers.FORMATS]
     for form in FORMATS:
         if form not in launchers.FORMATS:

@@ -1,6 +1,6 @@
 """Associations and QOS as sacctmgr prints them: ``dump``, ``-P show assoc`` and ``-P show qos``.
 
-Source: sacctmgr(1) of Slurm 22.05. What an association does not say it has from the accounts above it: its priority,
+Source: sacctmgr(1) of Slurm 22.05. What an association does not state it has from the accounts above it: its priority,
 its QOS, its default QOS and the limits that `gpuctl.slurm.limits.Limits.below` names.
 """
 
@@ -48,7 +48,7 @@ class Qos:
         unmodelled: flags and limits that are there but not modelled.
         limits: those that are.
         flags: of `QOS_FLAGS`, in that spelling.
-        preempt_mode: what is done to its jobs when they are preempted; None: what the cluster's says.
+        preempt_mode: what is done to its jobs when they are preempted; None: what the cluster's states.
         within: whether its jobs may preempt jobs of the same QOS (``PreemptMode=...,WITHIN``).
         preempt_exempt_s: ``PreemptExemptTime``: seconds that a job runs before it can be preempted; None: the
             cluster's.
@@ -127,7 +127,7 @@ def read_assoc(stream: BinaryIO) -> tuple[Association, ...]:
 
 
 def _association(cells: Mapping[str, str]) -> Association:
-    """What a row says beside who it is."""
+    """What a row states beside who it is."""
     priority = cells.get("priority")
     qos = cells.get("qos") or cells.get("qoslevel")
     return Association(
@@ -141,7 +141,7 @@ def _association(cells: Mapping[str, str]) -> Association:
 
 
 def has_parents(columns: tuple[str, ...]) -> bool:
-    """Whether the columns of ``show assoc`` say which account is below which."""
+    """Whether the columns of ``show assoc`` state which account is below which."""
     return {"account", "user"} <= set(columns) and bool({"parname", "parentname"} & set(columns))
 
 
@@ -199,7 +199,7 @@ def _shares(text: str) -> int:
 
 
 def read_qos(stream: BinaryIO) -> dict[str, Qos]:
-    """Read ``sacctmgr -P show qos``; the dump does not say what a QOS is.
+    """Read ``sacctmgr -P show qos``; the dump does not state what a QOS is.
 
     Raises:
         InputError: the first line is not its header, or a cell cannot be read.

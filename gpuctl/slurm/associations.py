@@ -18,11 +18,11 @@ class Association(NamedTuple):
         user: its user; None for the account's own.
         parent: the account above an account; None for a user's, which belongs to ``account``, and for the root.
         shares: ``Fairshare``; `USE_PARENT` for ``parent``.
-        priority: ``Priority``; None where it has none, which counts as 0.
+        priority: ``Priority``; None if it has none, which counts as 0.
         partition: the one partition it is for, or None.
-        limits: what holds for its jobs: its own limits, and ``Max`` limits of the accounts above where it has none.
-        qos: QOS that its jobs may have, its own or those of the accounts above; None where nothing says.
-        default_qos: QOS of jobs that name none; None where nothing says.
+        limits: what holds for its jobs: its own limits, and ``Max`` limits of the accounts above if it has none.
+        qos: QOS that its jobs may have, its own or those of the accounts above; None if nothing states.
+        default_qos: QOS of jobs that name none; None if nothing states.
     """
 
     account: str

@@ -1,4 +1,4 @@
-r"""Slurm's configuration files: one statement a line, ``Key=Value`` words, ``#`` comments, ``\`` at a line's end."""
+r"""Slurm's configuration files: one statement per line, ``Key=Value`` words, ``#`` comments, ``\`` at a line's end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a site's slurm.conf and sacctmgr say that bears on priorities and scheduling, and what of it is not modelled.
+"""What a site's slurm.conf and sacctmgr state that bears on priorities and scheduling, and what of it is not modelled.
 
 Sources: slurm.conf(5) and sacctmgr(1) of Slurm 22.05, SchedMD's page *Multifactor Priority Plugin*.
 """
@@ -37,8 +37,9 @@ FLAGS = frozenset(
 )
 """``PriorityFlags`` that are modelled; ``NO_NORMAL_ALL`` stands for four of them.
 
-``ACCRUE_ALWAYS`` and ``CALCULATE_RUNNING`` say since when age counts, and whose priority is worked out: whoever asks
-for priorities passes those times and those jobs. The others are looked at in `gpuctl.replay.policies.slurm`.
+``ACCRUE_ALWAYS`` and ``CALCULATE_RUNNING`` state since when age counts, and whose priority is worked out: whatever
+process asks for priorities passes those times and those jobs. The others are looked at in
+`gpuctl.replay.policies.slurm`.
 """
 _UNMODELLED_FLAGS = {"DEPTH_OBLIVIOUS": "the classic formula is used in its place"}
 _WEIGHTS = {
@@ -124,7 +125,7 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Site:
-    """What a site has configured: slurm.conf, or ``scontrol show config``, and what sacctmgr says beside it.
+    """What a site has configured: slurm.conf, or ``scontrol show config``, and what sacctmgr states beside it.
 
     Attributes:
         multifactor: the settings of the priority plugin; None with ``PriorityType=priority/basic``: first come, first.
@@ -139,16 +140,16 @@ class Site:
         select: ``SelectType``: ``select/cons_tres``, ``select/cons_res``, or ``select/linear`` (whole nodes).
         select_parameters: ``SelectTypeParameters``, upper case: ``CR_CORE_MEMORY``, ``CR_CPU`` and others.
         enforce: ``AccountingStorageEnforce``, lower case, with what one implies: ``associations``, ``limits``, ``qos``
-            and others. Limits of QOS and associations hold only where ``limits`` is among them.
+            and others. Limits of QOS and associations hold only if ``limits`` is among them.
         enforce_part_limits: ``EnforcePartLimits``: ``NO`` (jobs beyond a partition's limits wait for good) | ``ANY`` |
             ``ALL`` (they are refused).
         over_time_min: ``OverTimeLimit`` in minutes: what a job may run beyond its limit; infinity for ``UNLIMITED``.
         kill_wait_s: ``KillWait``: seconds between the two signals that end a job.
         requeue: ``JobRequeue``: whether a preempted job is queued again; else it is cancelled.
-        qos: by name, as ``sacctmgr -P show qos`` has them; empty where that was not given.
-        associations: as sacctmgr has them, the root first, what is inherited filled in; empty where they were not
+        qos: by name, as ``sacctmgr -P show qos`` has them; empty if that was not given.
+        associations: as sacctmgr has them, the root first, what is inherited filled in; empty if they were not
             given. `gpuctl.replay.policies.slurm.fairshare.build_tree` puts them in order.
-        switches: the leaf switch or block of each node, from topology.conf; empty where that was not given.
+        switches: the leaf switch or block of each node, from topology.conf; empty if that was not given.
         files: what was read, for headings.
     """
 
@@ -184,7 +185,7 @@ class Site:
         return self.select == "select/linear"
 
     def nodes_of(self, partition: Partition) -> tuple[str, ...]:
-        """Names of a partition's nodes; all of the cluster's where it says ``ALL``."""
+        """Names of a partition's nodes; all of the cluster's if it states ``ALL``."""
         return tuple(node.name for node in self.nodes) if partition.all_nodes else partition.nodes
 
 
@@ -234,7 +235,7 @@ def read_running(config: BinaryIO, partitions: BinaryIO, nodes: Nodes | None = N
     Args:
         config: the settings.
         partitions: the partitions.
-        nodes: from `gpuctl.slurm.nodes.read_shown_nodes`, where there is ``scontrol show node``, too.
+        nodes: from `gpuctl.slurm.nodes.read_shown_nodes`, if there is ``scontrol show node``, too.
 
     Raises:
         InputError: a setting that matters cannot be read.
@@ -331,7 +332,7 @@ _IMPLIED = {
 
 
 def _enforced(text: str) -> frozenset[str]:
-    """What ``AccountingStorageEnforce`` says, with what that implies; numbers are of Slurm before 2.0."""
+    """What ``AccountingStorageEnforce`` states, with what that implies; numbers are of Slurm before 2.0."""
     found = {name.lower() for name in names_of(text)} - {"0"}
     old = {"1": "associations", "2": "limits", "associationsonly": "associations"}
     found = {old.get(name, name) for name in found}

@@ -48,7 +48,7 @@ def layout_of(line: str) -> Layout | None:
 
 
 def header_in(head: bytes) -> tuple[str, ...]:
-    """Column names of the first line of a file's beginning, empty where that is no header."""
+    """Column names of the first line of a file's beginning, empty if that is not a header."""
     found = layout_in(head)
     return found.columns if found else ()
 
@@ -72,7 +72,7 @@ def header_line(lines: Iterator[Line], fits: Callable[[tuple[str, ...]], bool], 
         lines: of a file, from its first one on.
         fits: whether columns are those wanted.
         command: what prints such a header, for the message.
-        hint: what to do where it is none.
+        hint: what to do if it is none.
 
     Raises:
         InputError: it is not that header.
@@ -90,7 +90,7 @@ def cells_of(line: str, layout: Layout, free: str | None) -> dict[str, str]:
     Args:
         line: the row.
         layout: as the header has it.
-        free: name of the column with free text; None where there is none.
+        free: name of the column with free text; None if there is none.
 
     Raises:
         RowError: the number of cells does not fit.

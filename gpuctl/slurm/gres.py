@@ -19,8 +19,8 @@ class Gpus(NamedTuple):
 
     Attributes:
         gpus: how many.
-        gpu_type: as Slurm calls it; several are joined by commas, None where no type is told.
-        indices: which ones, sorted; None where the text does not say or a type has none.
+        gpu_type: as Slurm calls it; several are joined by commas, None if no type is stated.
+        indices: which ones, sorted; None if the text does not state or a type has none.
     """
 
     gpus: int
@@ -29,12 +29,12 @@ class Gpus(NamedTuple):
 
 
 def read_gres(text: str) -> Gpus:
-    """Read the GPUs of a list of generic resources; others (``mps``, ``shard``) are passed over.
+    """Read the GPUs of a list of generic resources; others (``mps``, ``shard``) are skipped.
 
     ``(null)`` and the empty text are none at all: 0 GPUs.
 
     Raises:
-        ValueError: this is no such list, or has an absurd number.
+        ValueError: this is not such a list, or has an absurd number.
     """
     if text.strip() in _NONE:
         return Gpus(0, None, None)
@@ -64,7 +64,7 @@ def read_tres(text: str) -> dict[str | None, float]:
     """Read the GPUs of trackable resources, e.g. ``cpu=64,gres/gpu=8,gres/gpu:a100=8``.
 
     Returns:
-        GPUs by type, under None the number for all types together where the text has one; -1 lifts a limit and
+        GPUs by type, under None the number for all types together if the text has one; -1 lifts a limit and
         is left out.
 
     Raises:

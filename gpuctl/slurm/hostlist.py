@@ -6,7 +6,7 @@ import itertools
 import re
 
 NOBODY = frozenset({"", "None assigned", "(null)", "None", "N/A", "n/a", "Unknown"})
-"""What Slurm writes where a job has no nodes."""
+"""What Slurm writes if a job has no nodes."""
 
 _DIGITS = 18
 _BRACKETED = re.compile(r"(?<![^\[\]])([^\[\]]*+)\[([^\[\]]*+)\]")
@@ -27,7 +27,7 @@ def expand(text: str, limit: int = 65_536) -> list[str]:
         limit: most names that are made.
 
     Raises:
-        ValueError: this is no host list, or it has more names than `limit`.
+        ValueError: this is not a host list, or it has more names than `limit`.
     """
     left = limit
     names: dict[str, None] = {}
@@ -45,10 +45,10 @@ def expand(text: str, limit: int = 65_536) -> list[str]:
 
 
 def count(text: str, limit: int = 65_536) -> int:
-    """Tell how many names a host list has, names that are written twice counted twice, without making them.
+    """Count how many names a host list has, names that are written twice counted twice, without making them.
 
     Raises:
-        ValueError: this is no host list, or it has more names than `limit`.
+        ValueError: this is not a host list, or it has more names than `limit`.
     """
     left = limit
     for item in _items(text):

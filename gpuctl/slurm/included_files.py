@@ -44,7 +44,7 @@ def _of_file(
         if open_include is None:
             raise InputError(f"{where}: names another file: put its contents in its place")
         name = other[1].strip().strip('"')
-        # one file a second time is a circle, or would set everything in it twice
+        # one file per second time is a circle, or would set everything in it twice
         if name in included or len(included) >= MOST_INCLUDED:
             what = "a second time" if name in included else f"after {MOST_INCLUDED} others"
             raise InputError(f"{where}: includes {name} {what}")

@@ -61,7 +61,7 @@ class Limits:
     min_priority: int | None = None
 
     def below(self, account: Limits) -> Limits:
-        """The limits of an association that says what these say, below an account whose limits those are.
+        """The limits of an association that states what these state, below an account whose limits those are.
 
         ``Max`` limits that it does not have are the account's; ``Grp`` limits are not handed down.
         """
@@ -130,7 +130,7 @@ def limits_of(cells: Mapping[str, str]) -> Limits:
     An empty cell, -1 and a resource with -1 are no limit.
 
     Args:
-        cells: by column or option in lower case; others than `KNOWN` are passed over.
+        cells: by column or option in lower case; others than `KNOWN` are skipped.
 
     Raises:
         InputError: one cannot be read.

@@ -1,4 +1,4 @@
-"""What Slurm says of a node: in slurm.conf, and as ``scontrol show node`` prints it."""
+"""What Slurm reports about a node: in slurm.conf, and as ``scontrol show node`` prints it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuctl.slurm.scontrol import fields, name_of, whole
 
 
 class Machine(NamedTuple):
-    """What one source says of a node; None where it is silent.
+    """What one source reports about a node; None if it is silent.
 
     Attributes:
         machine: its name.
@@ -32,7 +32,7 @@ class Machine(NamedTuple):
 
 
 def machine_of(found: dict[str, str]) -> Machine:
-    """Read what a node statement says of each of its nodes; the name is left empty.
+    """Read what a node statement reports about each of its nodes; the name is left empty.
 
     Raises:
         RowError: a number or the generic resources cannot be read.
@@ -63,7 +63,7 @@ def read_node(text: str) -> tuple[Machine, list[str]]:
 def node_of(found: dict[str, str]) -> tuple[Machine, list[str]]:
     """The same of its fields, which are named as scontrol names them.
 
-    ``gpus`` is what ``Gres`` says, or ``CfgTRES`` where there is no ``Gres``; typed and untyped entries of CfgTRES
+    ``gpus`` is what ``Gres`` states, or ``CfgTRES`` if there is no ``Gres``; typed and untyped entries of CfgTRES
     are the same GPUs and are counted once. Memory is ``RealMemory`` (MiB).
 
     Raises:

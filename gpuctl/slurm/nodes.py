@@ -1,4 +1,4 @@
-"""Nodes as slurm.conf says them, and the names that stand for several of them.
+"""Nodes as slurm.conf states them, and the names that stand for several of them.
 
 Source: slurm.conf(5) of Slurm 22.05, *NODE CONFIGURATION*, *DOWN NODE CONFIGURATION* and *NODESET CONFIGURATION*.
 """
@@ -29,14 +29,14 @@ _RESERVED = ("corespeccount", "cpuspeclist", "memspeclimit")
 
 @dataclass(frozen=True)
 class Node:
-    """What slurm.conf says of one node.
+    """What slurm.conf reports about one node.
 
     Attributes:
         name: its name.
         cpus: ``CPUs``, or boards x sockets x cores x threads.
-        mem_mb: ``RealMemory``, MiB; None where it is not said.
+        mem_mb: ``RealMemory``, MiB; None if it is not stated.
         gpus: of ``Gres``.
-        gpu_type: of ``Gres``; several are joined by commas; None where none is named.
+        gpu_type: of ``Gres``; several are joined by commas; None if none is named.
         weight: ``Weight``: nodes of a lower one are filled first.
         features: ``Features``, which a node set may name.
         usable: whether its ``State`` lets jobs start on it.
@@ -54,12 +54,12 @@ class Node:
 
 @dataclass
 class Nodes:
-    """What the statements so far have said of nodes.
+    """What the statements read so far state about nodes.
 
     Attributes:
         nodes: by name, in the order of the file.
         sets: the nodes and the features of each node set.
-        default: what ``NodeName=DEFAULT`` says.
+        default: what ``NodeName=DEFAULT`` states.
         unmodelled: what is there and not modelled: name and why.
         left: names of nodes that partitions and node sets may still list.
     """

@@ -14,7 +14,7 @@ from gpuctl.slurm.units import whole
 
 @dataclass(frozen=True)
 class Parameters:
-    """Numbers are in the unit that slurm.conf(5) gives them, which their names end in where it is a time.
+    """Numbers are in the unit that slurm.conf(5) gives them, which their names end in if it is a time.
 
     Attributes:
         bf_interval_s: seconds between backfill passes; -1: there are none.

@@ -1,4 +1,4 @@
-"""Partitions as slurm.conf and scontrol say them.
+"""Partitions as slurm.conf and scontrol state them.
 
 Source: slurm.conf(5) of Slurm 22.05, *PARTITION CONFIGURATION*.
 """
@@ -28,24 +28,24 @@ class Partition:
 
     Attributes:
         name: its name.
-        nodes: its nodes' names; empty where the file says ``ALL``, see ``all_nodes``.
+        nodes: its nodes' names; empty if the file states ``ALL``, see ``all_nodes``.
         job_factor: ``PriorityJobFactor``.
         tier: ``PriorityTier``.
-        billing: ``TRESBillingWeights``; None where CPUs are billed.
+        billing: ``TRESBillingWeights``; None if CPUs are billed.
         qos: its own QOS.
         max_time_min: ``MaxTime`` in minutes; None for no limit.
         default_time_min: ``DefaultTime`` in minutes; None: that of ``max_time_min``.
-        tres: what it has altogether, where the file tells (``scontrol show partition``); memory in MiB.
+        tres: what it has altogether, if the file shows (``scontrol show partition``); memory in MiB.
         all_nodes: whether it has all of the cluster's nodes.
         max_nodes: ``MaxNodes`` of one job; None for no limit.
         min_nodes: ``MinNodes`` of one job.
-        preempt_mode: of `PREEMPT_MODES`, where it has one of its own; None: the cluster's.
+        preempt_mode: of `PREEMPT_MODES`, if it has one of its own; None: the cluster's.
         grace_s: ``GraceTime``: seconds that a job of it gets when it is preempted.
         oversubscribe: ``NO`` | ``EXCLUSIVE`` (whole nodes) | ``YES`` | ``FORCE``.
         allow_accounts: ``AllowAccounts``; None for all.
-        deny_accounts: ``DenyAccounts``; empty where there is ``AllowAccounts``, which goes before it.
+        deny_accounts: ``DenyAccounts``; empty if there is ``AllowAccounts``, which goes before it.
         allow_qos: ``AllowQos``; None for all.
-        deny_qos: ``DenyQos``; empty where there is ``AllowQos``.
+        deny_qos: ``DenyQos``; empty if there is ``AllowQos``.
         state: ``UP`` | ``DOWN`` (jobs queue, none starts) | ``DRAIN`` (no job queues, those that wait start) |
             ``INACTIVE`` (neither).
         default: whether it is that of jobs which name none.
@@ -79,7 +79,7 @@ class Partition:
 
 
 def value_of(settings: Mapping[str, str], name: str) -> str:
-    """A setting's text; empty where it is not there or scontrol prints that there is none."""
+    """A setting's text; empty if it is not there or scontrol prints that there is none."""
     value = settings.get(name, "").strip()
     return "" if value.lower() in {"(null)", "n/a", "none"} else value
 
@@ -90,7 +90,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def mode_of(where: str, text: str) -> tuple[str | None, frozenset[str]]:
-    """``PreemptMode``: what is done to a preempted job, None where it does not say; and GANG or WITHIN beside it.
+    """``PreemptMode``: what is done to a preempted job, None if it does not state; and GANG or WITHIN beside it.
 
     Raises:
         InputError: it is none, or names two.
@@ -103,10 +103,10 @@ def mode_of(where: str, text: str) -> tuple[str | None, frozenset[str]]:
 
 
 def over_time(text: str) -> float | None:
-    """``OverTimeLimit`` in minutes, infinity for ``UNLIMITED``; None where it is not there.
+    """``OverTimeLimit`` in minutes, infinity for ``UNLIMITED``; None if it is not there.
 
     Raises:
-        InputError: it is no time.
+        InputError: it is not a time.
     """
     if not text:
         return None
@@ -127,7 +127,7 @@ def read_partition(name: str, found: Mapping[str, str]) -> Partition:
     most = value_of(found, "maxnodes").upper()
     allow_accounts, allow_qos = (_all_or(value_of(found, key)) for key in ("allowaccounts", "allowqos"))
     shared = (value_of(found, "oversubscribe") or value_of(found, "shared") or "NO").upper().partition(":")[0]
-    # scontrol prints OverSubscribe=EXCLUSIVE as it is in slurm.conf, before 17.02 both said Shared
+    # scontrol prints OverSubscribe=EXCLUSIVE as it is in slurm.conf, before 17.02 both stated Shared
     if shared not in {"NO", "EXCLUSIVE", "YES", "FORCE"}:
         raise InputError(f"partition {name}: OverSubscribe={shared}: expected NO, EXCLUSIVE, YES or FORCE")
     state = (value_of(found, "state") or "UP").upper()
@@ -169,7 +169,7 @@ def _all_or(text: str) -> frozenset[str] | None:
 
 
 def _denied(found: Mapping[str, str], key: str, allowed: frozenset[str] | None) -> frozenset[str]:
-    """Names that are kept out; where there is a list of those let in, Slurm does not look at the other one."""
+    """Names that are kept out; if there is a list of those let in, Slurm does not look at the other one."""
     return frozenset() if allowed is not None else frozenset(names_of(value_of(found, key)))
 
 

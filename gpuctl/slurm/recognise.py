@@ -1,4 +1,4 @@
-"""Recognises Slurm's files, and what its commands printed, by their first bytes: each says why it is one, or None."""
+"""Recognises Slurm's files, and what its commands printed, by their first bytes: each states why it is one, or None."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _NODE_SHAPE = re.compile(rb"\sCPUAlloc=\d+\s(?:.*?\s)?CPUTot=\d+", re.DOTALL)
 
 
 def nodes(name: str, head: bytes) -> str | None:
-    """Recognise records that begin with NodeName= and say how many CPUs are allocated."""
+    """Recognise records that begin with NodeName= and state how many CPUs are allocated."""
     del name
     text = head.removeprefix(b"\xef\xbb\xbf").lstrip()
     return "NodeName= records with CPUAlloc=" if text.startswith(NODE_START) and _NODE_SHAPE.search(text) else None

@@ -49,7 +49,7 @@ def records(stream: BinaryIO, first_key: bytes, ends: re.Pattern[bytes] | None =
     Args:
         stream: decompressed bytes.
         first_key: ``b"NodeName="``, ``b"PartitionName="`` or ``b"JobId="``.
-        ends: how the last line of a record ends, where that can be told; what follows is none of it.
+        ends: how the last line of a record ends, if that can be determined; what follows is none of it.
     """
     lines: list[str] = []
     begins = _BEGINS[first_key]
@@ -90,7 +90,7 @@ def fields(text: str) -> dict[str, str]:
 
 
 def whole(text: str | None, most: int = 2**31 - 1) -> int | None:
-    """Read a whole number of at most ``most``; None where there is none.
+    """Read a whole number of at most ``most``; None if there is none.
 
     Raises:
         RowError: there is something else.
@@ -117,6 +117,6 @@ _SETTING = re.compile(r"([A-Za-z][\w.\[\]]*)\s*=\s?(.*)")
 
 
 def setting_of(line: str) -> tuple[str, str] | None:
-    """Name and value of a line ``Name = value``; None where it is no setting."""
+    """Name and value of a line ``Name = value``; None if it is not a setting."""
     found = _SETTING.fullmatch(line)
     return (found[1], found[2]) if found else None

@@ -1,6 +1,6 @@
 """Reads all that a site has of Slurm's configuration, files or directories of them, each taken for what it is.
 
-Nothing outside the paths given is opened: an ``Include`` is looked for beside its slurm.conf, by its file name alone.
+Nothing outside the paths given is opened: an ``Include`` is looked for next to its slurm.conf, by its file name alone.
 """
 
 from __future__ import annotations
@@ -64,12 +64,12 @@ def read_site(paths: Sequence[Path]) -> Site:
     Args:
         paths: files, and directories whose files are looked at (not those of directories in them). There must be one
             slurm.conf, or what ``scontrol show config``, ``scontrol show partitions`` and ``scontrol show node``
-            printed. Of accounts ``sacctmgr dump`` counts where there is ``sacctmgr show assoc``, too. Files of a
-            directory that are none of these are passed over; one that is named itself is an error.
+            printed. Of accounts ``sacctmgr dump`` counts if there is ``sacctmgr show assoc``, too. Files of a
+            directory that are none of these are skipped; one that is named itself is an error.
 
     Returns:
-        what they say together; what is there and not modelled is in ``unmodelled``, and so are limits that do not hold
-        because ``AccountingStorageEnforce`` does not say so.
+        what they state together; what is there and not modelled is in ``unmodelled``, and so are limits that do not
+        hold because ``AccountingStorageEnforce`` does not state so.
 
     Raises:
         UsageError: a path is not there, or slurm.conf is not among them.
@@ -171,7 +171,7 @@ class _SiteFiles:
         return path
 
     def settings(self) -> Site:
-        """What slurm.conf says, or, where there is none, what scontrol printed.
+        """What slurm.conf states, or, if there is none, what scontrol printed.
 
         Raises:
             UsageError: there is neither.
@@ -193,7 +193,7 @@ class _SiteFiles:
 
 
 def kind_of(path: Path) -> str | None:
-    """What a file is, by its first 64 KiB; None where it is nothing that is read here.
+    """What a file is, by its first 64 KiB; None if it is nothing that is read here.
 
     Raises:
         InputError: it cannot be read.
@@ -227,7 +227,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _read(path: Path, read: Callable[[BinaryIO], _T]) -> _T:
-    """What a file says; errors name it."""
+    """What a file states; errors name it."""
     with _opened(path) as stream:
         try:
             return read(stream)
@@ -241,7 +241,7 @@ def _read_conf(path: Path) -> Site:
     folder = path.absolute().parent.resolve()
 
     def open_include(name: str) -> BinaryIO:
-        """Open a file beside slurm.conf; a path before its name is not looked at, nor a link out of the directory."""
+        """Open a file next to slurm.conf; a path before its name is not looked at, nor a link out of the directory."""
         other = folder / Path(name).name
         if not other.is_file():
             raise InputError(f"includes {name}, but there is no {other.name} beside it", hint="put it there")
@@ -253,7 +253,7 @@ def _read_conf(path: Path) -> Site:
 
 
 def _gaps(site: Site) -> list[tuple[str, str]]:
-    """What the files say of each other that does not fit, or does not hold."""
+    """What the files report about each other that does not fit, or does not hold."""
     found: list[tuple[str, str]] = []
     limited = [name for name, one in site.qos.items() if one.limits != NO_LIMITS]
     limited += [row.user or row.account for row in site.associations if row.limits != NO_LIMITS]

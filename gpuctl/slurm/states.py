@@ -90,6 +90,6 @@ def state_of(text: str) -> State:
 
 
 def exit_of(text: str) -> tuple[int | None, int | None]:
-    """Split ``code:signal``; (None, None) where it is none."""
+    """Split ``code:signal``; (None, None) if it is none."""
     match = _EXIT.fullmatch(text.strip())
     return (int(match[1]), int(match[2])) if match else (None, None)

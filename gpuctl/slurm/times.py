@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 NO_TIME = ("", "Unknown", "None", "N/A", "n/a", "(null)", "NONE", "0", "Invalid")
-"""What Slurm writes where there is no such time: not yet (``Unknown``) or never (``None``)."""
+"""What Slurm writes if there is no such time: not yet (``Unknown``) or never (``None``)."""
 
 _FIRST = 31_536_000
 _LOCAL = "%Y-%m-%dT%H:%M:%S"
@@ -20,7 +20,7 @@ class Instants(NamedTuple):
     """A column of times.
 
     Attributes:
-        utc: the instants (µs, UTC); null where the text has none or is none.
+        utc: the instants (µs, UTC); null if the text has none or is none.
         later: the later reading of times that the clock showed twice (``utc`` has the earlier one); else null.
         bad: where the text is neither a time nor a word for no time.
     """

@@ -33,7 +33,7 @@ class LocalClock:
         """Return seconds since the epoch (UTC) of ``2026-11-20T21:04:37``, with or without an offset, or of an epoch.
 
         Raises:
-            ValueError: this is no such time.
+            ValueError: this is not such a time.
         """
         if _EPOCH.fullmatch(text) and int(text) in _EPOCHS:
             return int(text)
@@ -51,12 +51,12 @@ class LocalClock:
         """The same, None for Unknown, None and their like.
 
         Raises:
-            ValueError: this is no time and no such word.
+            ValueError: this is not a time and no such word.
         """
         return None if text in NEVER else self.read(text)
 
     def readings(self, text: str) -> tuple[int, ...]:
-        """Every time that a text may mean: two in an hour that the clock showed twice, none where it is no time."""
+        """Every time that a text may mean: two in an hour that the clock showed twice, none if it is not a time."""
         try:
             first = self.read_or_none(text)
         except ValueError:

@@ -39,7 +39,7 @@ def read_topology(stream: BinaryIO) -> dict[str, str]:
 def read_leaf(text: str) -> tuple[str | None, list[str]]:
     """Read one statement: the leaf switch or block and its nodes; (None, []) for all other statements.
 
-    A switch is a leaf where it names nodes and no switches below it, and, in scontrol's output, has Level=0.
+    A switch is a leaf if it names nodes and no switches below it, and, in scontrol's output, has Level=0.
 
     Raises:
         RowError: it cannot be read.

@@ -20,7 +20,7 @@ _TIMES = {"": 1, "K": 1000, "M": 1000_000}
 
 
 class Tres(NamedTuple):
-    """What one TRES text says; None where it does not say.
+    """What one TRES text states; None if it does not state.
 
     Attributes:
         gpus: GPUs; a MIG instance is one, as Slurm counts it on nodes, in jobs and in sreport. 0 if the text lists
@@ -48,7 +48,7 @@ class Tres(NamedTuple):
 def tres(text: str) -> Tres:
     """Read ``billing=8,cpu=4,gres/gpu:a100=2,gres/gpu=2,mem=16G,node=1``.
 
-    A typed and an untyped entry tell of the same GPUs: what the typed ones do not make up of the untyped number is
+    A typed and an untyped entry describe the same GPUs: what the typed ones do not make up of the untyped number is
     GPUs without a type.
     """
     values: dict[str, float | None] = {}

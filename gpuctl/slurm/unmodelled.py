@@ -1,6 +1,6 @@
-"""Which of a site's settings change who starts when and are not modelled: they are listed, not passed over.
+"""Which of a site's settings change who starts when and are not modelled: they are listed, not skipped.
 
-A setting is listed where it is there with a value that does something.
+A setting is listed if it is there with a value that does something.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _DEFAULTS = frozenset(
         ("topologyplugin", "topology/flat"),
     }
 )
-"""What ``scontrol show config`` prints although nobody has said it."""
+"""What ``scontrol show config`` prints although nobody has stated it."""
 _PARTITION_KNOWN = frozenset(
     {
         *("partitionname", "nodes", "priority", "priorityjobfactor", "prioritytier", "tresbillingweights", "qos"),
@@ -48,7 +48,7 @@ _PARTITION_KNOWN = frozenset(
     }
 )
 _SELECT_LEFT = ("CR_PACK_NODES",)
-"""``SelectTypeParameters`` that say which nodes are taken first."""
+"""``SelectTypeParameters`` that state which nodes are taken first."""
 _QOS_KNOWN = KNOWN | {
     *("name", "id", "descr", "description", "priority", "usagefactor", "preempt", "flags"),
     *("preemptmode", "preemptexempttime", "rawusage"),

@@ -33,12 +33,12 @@ _ANEW = "do not trust this file: make a store of your own from the logs, with gp
 _NO_ROOM = ("No space left", "Disk quota", "File too large")
 """What the system calls a full disk; DuckDB hands it on as text."""
 _REFUSED = ("Permission denied", "Read-only file system", "Is a directory", "Input/output error")
-"""What else the system says of a file that it does not open."""
+"""What else the system reports about a file that it does not open."""
 _OF_THE_FILE = (duckdb.OperationalError, duckdb.InternalError, duckdb.FatalException, duckdb.PermissionException)
 _OF_THE_STORE = (*_OF_THE_FILE, duckdb.DataError, duckdb.IntegrityError)
-"""Errors that a file or, where it is only read, its rows make; all others are of a statement's making."""
+"""Errors that a file or, if it is only read, its rows make; all others are of a statement's making."""
 _PARQUET = re.compile("parquet|zstd", re.IGNORECASE)
-"""In what DuckDB says of a file in the lake that it cannot read."""
+"""In what DuckDB reports about a file in the lake that it cannot read."""
 _MEMORY = re.compile("memory_limit|max_memory", re.IGNORECASE)
 _TRANSACTION = frozenset({"BEGIN", "COMMIT", "ROLLBACK"})
 
@@ -83,10 +83,10 @@ class Store:
 
     Args:
         path: the DuckDB file.
-        write: create it where it is absent and bring its schema up to date; otherwise it is opened read-only.
+        write: create it if it is absent and bring its schema up to date; otherwise it is opened read-only.
         memory_limit: as DuckDB writes it, e.g. ``"900MB"``.
-        temp_dir: where DuckDB spills to; beside the store unless given.
-        lake: the directory for its telemetry, made if absent; where the store has one already, where that is now.
+        temp_dir: where DuckDB spills to; next to the store unless given.
+        lake: the directory for its telemetry, made if absent; if the store has one already, if that is now.
 
     Raises:
         StoreError: the file is locked, is absent (reading), is not a trace store, or is of another version.
@@ -132,7 +132,7 @@ class Store:
             self.close()
 
     def _put_in_place(self) -> None:
-        """Write what was committed from the log beside the file into the file: closing does so, too, but cannot fail.
+        """Write what was committed from the log next to the file into the file: closing does so, too, but cannot fail.
 
         Raises:
             StoreError: its disk is full, or fails.
@@ -154,7 +154,7 @@ class Store:
             self._con.close()
 
         with suppress(duckdb.Error):
-            # what could not be written was told when it was written
+            # what could not be written was stated when it was written
             uninterrupted(end)
             if self._write:
                 trusted_stores.note(self.path, len(MIGRATIONS))
@@ -249,7 +249,7 @@ class Store:
 
         Raises:
             KeyboardInterrupt: Ctrl-C; it was stopped.
-            UsageError: it is no statement, several, one that does more than read, or none that DuckDB can run; a
+            UsageError: it is not a statement, several, one that does more than read, or none that DuckDB can run; a
                 time of its answer is in no year from 1 to 9999.
             StoreError: the store is damaged, or there is not enough memory.
         """
@@ -290,7 +290,7 @@ class Store:
 
     @contextmanager
     def _explained_to_reader(self) -> Iterator[None]:
-        """Say what it means that a reader's own SQL cannot be run."""
+        """Explain what it means that a reader's own SQL cannot be run."""
         try:
             yield
         except duckdb.PermissionException as error:
@@ -308,7 +308,7 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Say what it means for the store that a statement of ours cannot be done."""
+        """Explain what it means for the store that a statement of ours cannot be done."""
         try:
             yield
         except duckdb.Error as error:
@@ -332,7 +332,7 @@ class Store:
             raise _damaged(self.path, str(error)) from error
 
     def _of_the_lake(self, error: duckdb.Error) -> StoreError | None:
-        """What an error means that a file in the lake made; None where it is of anything else."""
+        """What an error means that a file in the lake made; None if it is of anything else."""
         reason = str(error).splitlines()[0]
         if self._place is None or not (self._place.path in reason or _PARQUET.search(reason)):
             return None
@@ -341,12 +341,12 @@ class Store:
         return lake_place.unreadable(self.path, self._place, reason)
 
     def value(self, sql: str, params: Mapping[str, Any] | list[Any] | None = None) -> Any:
-        """Run a query and return the first column of its first row (None where there is no row)."""
+        """Run a query and return the first column of its first row (None if there is no row)."""
         rows = self.execute(sql, params).fetchall()
         return rows[0][0] if rows else None
 
     def cluster(self, name: str | None, option: str = "--cluster") -> str:
-        """The cluster of that name; where there is only one, None will do.
+        """The cluster of that name; if there is only one, None will do.
 
         Args:
             name: as the user gave it.
@@ -404,7 +404,7 @@ class Store:
             place = self._named_lake
             own = recorded(self)
             if place is None and own is not None:
-                # what a connection may reach is said once
+                # what a connection may reach is stated once
                 place = lake_place.recorded(self.path, own[1])
                 self._con.close()
                 self._connect(place, write=write, temp_dir=temp_dir)
@@ -521,8 +521,8 @@ def _wrong_version(path: Path, version: int) -> WrongSchemaError:
 def _make(con: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Put an empty database at a path in one step.
 
-    DuckDB makes a file and then writes its headers: whoever is killed between the two leaves one that nothing opens.
-    Where another process was quicker, its file stays.
+    DuckDB makes a file and then writes its headers: whatever process is killed between the two leaves one that nothing
+    opens. Where another process was quicker, its file stays.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
@@ -547,7 +547,7 @@ def _attach(path: Path, *, write: bool) -> str:
 
 def _explain(error: duckdb.Error, path: Path) -> StoreError:
     text = str(error)
-    # other errors tell of blocks, and a path may hold any word
+    # other errors describe blocks, and a path may hold any word
     if "set lock on file" in text.replace(str(path), ""):
         holder = re.search(r"PID (\d+)", text)
         return StoreLockedError(path, int(holder[1]) if holder else None)
@@ -567,7 +567,7 @@ def _explain(error: duckdb.Error, path: Path) -> StoreError:
 
 
 def _damage(reason: str) -> str:
-    """What DuckDB says of a file whose blocks are not as they were written, in our words; empty where it says none."""
+    """The kind of damage in a file whose blocks are not as written, from DuckDB's message; empty if there is none."""
     if "Could not read enough bytes" in reason:
         return "it is cut off"
     return "its bytes are not those that were written (checksum)" if "checksum" in reason else ""

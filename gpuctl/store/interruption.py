@@ -25,7 +25,7 @@ def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None =
     Args:
         work: runs a statement.
         interrupt: makes `work` end early, called while it runs, again and again: DuckDB forgets an interruption that
-            comes before the statement, or between its plan and its run. None where `work` must not end early.
+            comes before the statement, or between its plan and its run. None if `work` must not end early.
 
     Raises:
         KeyboardInterrupt: Ctrl-C was pressed; `work` has ended.

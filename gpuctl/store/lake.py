@@ -1,6 +1,6 @@
 """Telemetry of a store as Parquet files beside it, by cluster and day, read in place by the same SQL.
 
-The table ``lake_files`` says which files are part of the store. It changes in the transaction that loads or removes a
+The table ``lake_files`` states which files are part of the store. It changes in the transaction that loads or removes a
 source; files that it does not name are left-overs of an ingest that was killed, are never read, and go when the store
 is next opened for writing. Temporary views stand before the tables of their names: they show both.
 """
@@ -123,7 +123,7 @@ def allow(con: duckdb.DuckDBPyConnection, place: Place) -> None:
 
 
 def recorded(store: Opened) -> tuple[str, str, int] | None:
-    """The id, location and count of writes of the lake that a store has; None where it has none."""
+    """The id, location and count of writes of the lake that a store has; None if it has none."""
     rows = store.execute("SELECT id, location, writes FROM trace.main.lake").fetchall()
     return rows[0] if rows else None
 
@@ -258,7 +258,7 @@ class Lake:
         return found
 
     def rows_in(self, one: File) -> int | None:
-        """The rows that a file says it has; None where it is no Parquet."""
+        """The rows that a file states it has; None if it is no Parquet."""
         sql = "SELECT num_rows FROM parquet_file_metadata($path)"
         try:
             return int(self._store.execute(sql, {"path": self.place.file(one.name)}).fetchall()[0][0])
@@ -300,7 +300,7 @@ class Lake:
             raise lake_place.missing(self._store.path, self.place, "which is the lake of another store")
 
     def _claim(self) -> None:
-        """Make the lake, or take it up; the store says first whose it is, so that it may be killed at any time."""
+        """Make the lake, or take it up; the store states first whose it is, so that it may be killed at any time."""
         store, own = self._store, recorded(self._store)
         marker = lake_place.read_marker(self.place)
         if own is None:
@@ -377,7 +377,7 @@ def _quoted(path: str) -> str:
 
 
 def _to_disk(path: str) -> str:
-    """See that a file is on its disk before the store says that it is there; returns the SHA-256 of its bytes."""
+    """Ensure that a file is on its disk before the store states that it is there; returns the SHA-256 of its bytes."""
     with Path(path).open("rb") as file:
         os.fsync(file.fileno())
         return file_digest(file, "sha256").hexdigest()

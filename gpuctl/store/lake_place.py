@@ -1,6 +1,6 @@
-"""Where a store's lake is: a local directory with a file that says whose it is, or a prefix in object storage.
+"""Where a store's lake is: a local directory with a file that states whose it is, or a prefix in object storage.
 
-The store says where its lake was, and may come from anyone: a directory that it names is only used if the file there
+The store states where its lake was, and may come from anyone: a directory that it names is only used if the file there
 has the store's own id, and object storage only if the user names it in ``GPUCTL_LAKE``.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from gpuctl.core.errors import StoreError, UsageError
 
 VARIABLE = "GPUCTL_LAKE"
-"""Environment variable: where the lake of the store at hand is, if not where the store says."""
+"""Environment variable: where the lake of the store at hand is, if not if the store states."""
 ANEW = "put the files back from a copy, or make store and lake again: gpuctl ingest LOGDIR --db FILE --lake DIR"
 """What to do about a lake that lacks files, or has other ones."""
 MARKER = "gpuctl-lake.json"
@@ -25,7 +25,7 @@ _SMALL = 4096
 
 
 class LakeError(StoreError):
-    """The lake of a store is not there, or not as the store says; the store itself may be sound."""
+    """The lake of a store is not there, or not as the store states; the store itself may be sound."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def read_marker(place: Place) -> tuple[str, int] | None:
 
 
 def write_marker(place: Place, store_id: str, writes: int) -> None:
-    """Say whose lake this is.
+    """Find whose lake this is.
 
     Raises:
         StoreError: it cannot be written.
@@ -100,7 +100,7 @@ def is_free(place: Place) -> bool:
     """Whether a local place is an empty directory, or nothing yet.
 
     Raises:
-        StoreError: it is no directory, or cannot be read.
+        StoreError: it is not a directory, or cannot be read.
     """
     try:
         return not [one for one in Path(place.path).iterdir() if one.name != MARKER + ".new"]

@@ -49,7 +49,7 @@ def whole(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | Non
     """The rows of a query, as its relation gives them.
 
     A relation has a query planned twice, once for its columns: a ninth of the time of an analysis of a small log. So
-    DuckDB is asked as its relations ask, where it has that call, which is not part of its documented interface.
+    DuckDB is asked as its relations ask, if it has that call, which is not part of its documented interface.
     """
     import polars as pl
 

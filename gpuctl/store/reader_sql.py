@@ -55,7 +55,7 @@ def beyond_years(frame: pl.DataFrame) -> str | None:
 
 
 def in_years(frame: pl.DataFrame) -> pl.DataFrame:
-    """See that all dates and times are in years of four digits.
+    """Ensure that all dates and times are in years of four digits.
 
     Raises:
         UsageError: one is not.
@@ -82,7 +82,7 @@ def relation(con: duckdb.DuckDBPyConnection, sql: str, params: Mapping[str, Any]
     """Plan a reader's own SELECT; its columns are of kinds that every output has.
 
     Raises:
-        UsageError: it is no statement, several, one that does more than read, or has two columns of one name.
+        UsageError: it is not a statement, several, one that does more than read, or has two columns of one name.
         duckdb.Error: DuckDB cannot plan it.
     """
     statements = duckdb.extract_statements(sql)

@@ -68,7 +68,7 @@ def read(store: Store, name: str) -> bytes:
 
     Raises:
         UsageError: the store keeps no result of that name.
-        InputError: its document is damaged, or larger than it says.
+        InputError: its document is damaged, or larger than it states.
     """
     rows = store.execute("SELECT bytes, document FROM results WHERE name = ?", [name]).fetchall()
     if not rows:
@@ -79,7 +79,7 @@ def read(store: Store, name: str) -> bytes:
     if not 0 <= size <= MOST_BYTES:
         raise InputError(f"says that it has {size:,} bytes", path=place, hint=_AGAIN)
     try:
-        # one byte more than there should be: a frame that holds more than it says ends there
+        # one byte more than there should be: a frame that holds more than it states ends there
         text = zstandard.ZstdDecompressor().stream_reader(packed).read(size + 1)
     except zstandard.ZstdError as error:
         raise InputError(f"is damaged: {error}", path=place, hint=_AGAIN) from error

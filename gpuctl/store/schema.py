@@ -52,7 +52,7 @@ _OBJECTS = (
     ("index", "index_name", "sql", "duckdb_indexes() WHERE true"),
     ("sequence", "sequence_name", "sql", "duckdb_sequences() WHERE NOT temporary"),
 )
-"""What a store may hold: its kind, and where DuckDB tells its name and what it is made by."""
+"""What a store may hold: its kind, and where DuckDB shows its name and what it is made by."""
 
 
 class Objects(NamedTuple):
@@ -117,7 +117,7 @@ def of_every_version() -> dict[tuple[str, str, str], str]:
 
 
 def difference_text(found: Objects, version: int) -> str:
-    """Say in what a store differs from what gpuctl makes; empty where it does not."""
+    """State in what a store differs from what gpuctl makes; empty if it does not."""
     differences = list(_differences(found, own_objects(version)))
     more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
     return "; ".join(differences[:_SHOWN]) + more

@@ -43,10 +43,10 @@ SOURCE_ENDS = """
     UNION ALL
     SELECT source, max(high) OVER (PARTITION BY chain) FROM chained
 """
-"""Source, and the last time that it tells of jobs: what still ran or waited is known to have done so until then.
+"""Source, and the last time that it describes jobs: what still ran or waited is known to have done so until then.
 
-Of `$cluster`. An export tells the state of its jobs when it was made. The daemons of YARN write on and on, and say when
-something ends: there, the last time of all their logs that follow each other without a gap of 30 days counts.
+Of `$cluster`. An export shows the state of its jobs when it was made. The daemons of YARN write on and on, and state
+when something ends: there, the last time of all their logs that follow each other without a gap of 30 days counts.
 """
 
 LAST_SAMPLES = """

@@ -24,7 +24,7 @@ def log_of(path: Path) -> Path:
 
 
 def seal(path: Path) -> Seal | None:
-    """What a store's file is known by; None where there is none, or more to read than that one file."""
+    """What a store's file is known by; None if there is none, or more to read than that one file."""
     try:
         with path.open("rb") as file:
             status, head = os.fstat(file.fileno()), file.read(_HEADERS)
@@ -43,7 +43,7 @@ def note(path: Path, version: int) -> None:
 
 
 def version(path: Path, before: Seal | None) -> int | None:
-    """The schema version of a store that is as it was left, before it was opened and now; None where it is not."""
+    """The schema version of a store that is as it was left, before it was opened and now; None if it is not."""
     left = _LEFT.get(path.absolute())
     if left is None or before != left[0] or seal(path) != before:
         return None

@@ -374,7 +374,7 @@ def ask_in_batches(store: Store, sql: str) -> Iterator[pl.DataFrame]:
     Times are UTC, intervals seconds, sums of whole numbers whole.
 
     Raises:
-        UsageError: it is no statement, several, one that does more than read, or none that DuckDB can run.
+        UsageError: it is not a statement, several, one that does more than read, or none that DuckDB can run.
         StoreError: the store is damaged, or there is not enough memory.
     """
     show(store)

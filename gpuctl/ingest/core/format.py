@@ -57,7 +57,7 @@ class Sink(Protocol):
     timezone: str
     """The IANA zone of stamps that carry none."""
     epoch: str
-    """What the source's times count from (`Format.epoch`), where only the file itself tells it; else empty."""
+    """What the source's times count from (`Format.epoch`), where only the file itself shows it; else empty."""
 
     @property
     def source(self) -> int:
@@ -115,28 +115,28 @@ class Format:
         parser_version: raised when the same bytes would give other rows; such sources are loaded again.
         sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format,
             or None. Must not raise whatever the bytes are.
-        load: reads the whole stream into the sink. Raises `InputError` only where nothing can be loaded.
-        zoned: true where its stamps carry their own zone or count from 1970, so that none is asked of the user.
+        load: reads the whole stream into the sink. Raises `InputError` only if nothing can be loaded.
+        zoned: true if its stamps carry their own zone or count from 1970, so that none is asked of the user.
         settle: brings rows that are made of several sources up to date after some of them were loaded, or one was
             removed; called once for the small files that share a transaction.
         claims: (place, first 64 KiB decompressed) -> by what its place alone shows that this is the format, or None.
             Files that are claimed so are not sniffed at.
         many: there may be thousands of such files, and most are small: several share a transaction, and the same bytes
             at another place are another source.
-        whose: (place) -> (job, attempt, stream) that the place of a claimed file tells; where it has come to tell
+        whose: (place) -> (job, attempt, stream) that the place of a claimed file shows; if it has come to tell
             another, the file is read again.
         version: of whatever else than the bytes decides which rows there are; sources read with another are stale.
         passes_over: (file name, first 64 KiB decompressed) -> what a file is that belongs to the same software but of
-            which nothing is read, and why; None where it is no such file. Asked only where no format claims the file.
+            which nothing is read, and why; None if it is not such a file. Asked only if no format claims the file.
         alone: `load` asks the store nothing but in `Sink.after`, so that another process may read the file.
-        conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None where
+        conclude: called once at the end of an ingest, in a transaction of its own, with a sink of no source; None if
             there is no store. Returns what the user should know.
         epoch: what its times count from: ``shifted`` by a constant, of which hours and weekdays are right and dates
             are not; ``relative`` to a start of the source's own, whose seconds are counted from 1970 and shown without
             dates.
         unit: what a row of ``jobs`` is.
         verified: by what the reader was tried: a whole file as published, a part of one, or nothing but what its
-            documentation and the code of its users say.
+            documentation and the code of its users state.
     """
 
     name: str

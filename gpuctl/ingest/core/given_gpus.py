@@ -46,7 +46,7 @@ def read_gpus_per_node(text: str) -> GpusPerNode:
     same number of GPUs, jobs whose nodes are not known by name hold that number on each.
 
     Raises:
-        UsageError: it is no number from 1 to `MOST`, and no file.
+        UsageError: it is not a number from 1 to `MOST`, and no file.
         InputError: the file cannot be read, or a row is not as it should be.
     """
     if text.strip().isdecimal():
@@ -97,7 +97,7 @@ def give(store: Store, cluster: str, given: GpusPerNode | None) -> list[str]:
         given: by the user, now; None: what the store keeps.
 
     Returns:
-        what to say to the user of it.
+        what to report to the user of it.
     """
     own = {"cluster": cluster}
     if given is not None:

@@ -17,7 +17,7 @@ RUN = 1_000_000
 class KnownJobs:
     """The jobs of one source, as numbers of 64 bits.
 
-    A false "seen before" does no harm: whoever settles the attempts looks at the jobs themselves.
+    A false "seen before" does no harm: whatever process settles the attempts looks at the jobs themselves.
     """
 
     def __init__(self) -> None:
@@ -82,7 +82,7 @@ class KnownJobs:
 
 
 def _keys(jobs: pl.Series) -> np.ndarray:
-    """One number a job: ids that are numbers come nearly sorted and stay so, of others it is a hash."""
+    """One number per job: ids that are numbers come nearly sorted and stay so, of others it is a hash."""
     import polars as pl
 
     keys = jobs.cast(pl.UInt64, strict=False)

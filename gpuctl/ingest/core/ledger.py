@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.sink import StoreSink
     from gpuctl.store.database import Store
 
-# every text below is made of these names and of nothing a user or a log says
+# every text below is made of these names and of nothing a user or a log states
 _TIMES = {
     "jobs": ("submit_ts", "start_ts", "end_ts"),
     "attempts": ("queued_ts", "start_ts", "end_ts"),
@@ -78,7 +78,7 @@ def others(store: Store, cluster: str, sha256: str) -> list[str]:
 
 
 def jobs_of_a_derived_zone(store: Store, cluster: str) -> int:
-    """Count the jobs of a cluster whose zone follows from what the log says twice."""
+    """Count the jobs of a cluster whose zone follows from what the log states twice."""
     rows = store.execute(
         "SELECT count(*) FROM jobs WHERE cluster = ? AND list_contains(quirks, 'zone_derived')", [cluster]
     ).fetchall()
@@ -110,7 +110,7 @@ def superseded(near: Iterable[Entry], fmt: Format, path: str, sha256: str | None
         near: as `entries` lists them.
         fmt: the file's format.
         path: its path in the ledger.
-        sha256: of its bytes; None where no source is as big as it is.
+        sha256: of its bytes; None if no source is as big as it is.
     """
     old = []
     for entry in near:
@@ -236,7 +236,7 @@ def record(store: Store, sink: StoreSink, entry: Entry) -> None:
 
 
 def cluster_of(store: Store, cluster: str) -> Cluster | None:
-    """Return what is known of a cluster; None where the store has nothing of it."""
+    """Return what is known of a cluster; None if the store has nothing of it."""
     rows = store.execute("SELECT source_format, timezone FROM clusters WHERE cluster = ?", [cluster]).fetchall()
     return Cluster(*rows[0]) if rows else None
 
@@ -244,8 +244,8 @@ def cluster_of(store: Store, cluster: str) -> Cluster | None:
 def note_cluster(store: Store, sinks: Sequence[StoreSink], fmt: Format, *, replaced: bool) -> None:
     """Create or update the row of a cluster after sources of one format were loaded.
 
-    Its format, zone and clock are those of the format that its jobs came from first, of the first source where
-    there are no jobs. Its times are widened by the rows just inserted; after a replacement they are found anew.
+    Its format, zone and clock are those of the format that its jobs came from first, of the first source if there are
+    no jobs. Its times are widened by the rows just inserted; after a replacement they are found anew.
     """
     sink, sources = sinks[-1], [each.source for each in sinks]
     known = cluster_of(store, sink.cluster)
@@ -269,7 +269,7 @@ def note_cluster(store: Store, sinks: Sequence[StoreSink], fmt: Format, *, repla
 
 
 def _about(fmt: Format, sink: StoreSink) -> tuple[str | None, str | None]:
-    """What a cluster's row says of its times and its jobs where they are not as usual."""
+    """What a cluster's row reports about its times and its jobs where they are not as usual."""
     epoch = sink.epoch or fmt.epoch
     return None if epoch == "real" else epoch, None if fmt.unit == "job" else fmt.unit
 

@@ -42,7 +42,7 @@ class Rejects:
             self._flush()
 
     def reader(self) -> pa.RecordBatchReader | None:
-        """Return all of them as rows of the table ``rejects``; None where there is none."""
+        """Return all of them as rows of the table ``rejects``; None if there is none."""
         import pyarrow as pa
 
         if self._lines:

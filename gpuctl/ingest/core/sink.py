@@ -45,7 +45,7 @@ WITH_SOURCE = frozenset(
         *("node_list", "submit_options", "training_marks"),
     }
 )
-"""Tables whose rows say which source they came from."""
+"""Tables whose rows state which source they came from."""
 TABLES = WITH_SOURCE | {"machines", "queues", "queue_machines"}
 """The only tables a format may insert into."""
 BACKGROUND_TABLES = frozenset({*TRACE_JOBS, "containers"})
@@ -194,7 +194,7 @@ class StoreSink:
             else:
                 self._store.execute(f"INSERT INTO {STORED.get(table, table)} BY NAME {found}", values)
         except Exception as error:
-            # DuckDB turns what a stream of batches raises into text; the format's own error says more
+            # DuckDB turns what a stream of batches raises into text; the format's own error states more
             if faults:
                 raise faults[0] from error
             raise

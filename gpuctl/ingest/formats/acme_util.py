@@ -1,7 +1,7 @@
 """Acme: utilization of GPUs and of nodes' CPUs (``GPU_UTIL.csv``, ``NODE_CPU_UTILIZATION.csv``; Hu et al., NSDI'24).
 
-A row is an instant, a column a node (``10.140.1.10``) or one of its GPUs (``10.140.1.10-0``). CPU figures pass 100 and
-are stored unchanged; the other metrics are not read. Which job was on a node is unknown.
+A row is an instant, one column per node (``10.140.1.10``) or one of its GPUs (``10.140.1.10-0``). CPU figures pass 100
+and are stored unchanged; the other metrics are not read. Which job was on a node is unknown.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ def _write(rows: pl.DataFrame, gpus: dict[str, dict[int, str]], hosts: list[str]
 
 
 def _metric(name: str, head: bytes) -> tuple[str, bool] | None:
-    """Return the metric in the name of a file and whether its columns are GPUs; None if it is no such file."""
+    """Return the metric in the name of a file and whether its columns are GPUs; None if it is not such a file."""
     found = header(first_line(head))
     places = [_PLACE.fullmatch(column) for column in found[1:]]
     if len(found) < 2 or found[0] != "Time" or not all(places):

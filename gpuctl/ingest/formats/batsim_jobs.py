@@ -1,7 +1,7 @@
 """Batsim's result (``out_jobs.csv``): jobs, when they started and ended.
 
 Both generations of its columns are read: ``jobID`` and ``job_id``. Where a job ran is not read. A job that failed was
-stopped at its limit or ended with an error: which, is not told. Processors are CPUs unless ``--swf-unit`` says what
+stopped at its limit or ended with an error: which, is not stated. Processors are CPUs unless ``--swf-unit`` states what
 they are.
 """
 

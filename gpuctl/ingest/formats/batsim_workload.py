@@ -1,8 +1,8 @@
 """Batsim's workloads: a JSON object with ``jobs`` and ``profiles``. Seconds count from the start of the simulation.
 
-Only a delay profile tells how long a job runs; the work of others is in operations and bytes. A job without
+Only a delay profile shows how long a job runs; the work of others is in operations and bytes. A job without
 ``walltime`` has no limit, and one whose limit is below its delay is killed at the limit. Processors are CPUs
-unless ``--swf-unit`` says what they are.
+unless ``--swf-unit`` states what they are.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
         unit: what a processor is.
 
     Raises:
-        InputError: it is no such object, or too large.
+        InputError: it is not such an object, or too large.
     """
     found = _document(stream)
     jobs, profiles = found.get("jobs"), found.get("profiles")

@@ -72,7 +72,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read jobs.
 
     Raises:
-        InputError: the first line is no job.
+        InputError: the first line is not a job.
     """
     head, again = peeked(stream)
     table = _table_of(head)

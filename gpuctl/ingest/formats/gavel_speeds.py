@@ -1,6 +1,6 @@
 """Steps a second of jobs in Gavel's simulator (``simulation_throughputs.json``), by which its jobs get run times.
 
-``{GPU type: {"('job type', number of GPUs)": {"null": steps a second alone, "('other', 1)": [both, packed]}}}``. Only
+``{GPU type: {"('job type', number of GPUs)": {"null": steps per second alone, "('other', 1)": [both, packed]}}}``. Only
 the speed alone is read, on GPUs that are together (types without ``_unconsolidated``); a row of the ledger is one of
 these. A job's work is in steps: with its speed on V100s, or where there is none on the fastest type, its run time is
 known, and it has the quirk ``run_time_of_steps`` in place of ``work_in_steps``.
@@ -30,7 +30,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read speeds into ``trace_parts``.
 
     Raises:
-        InputError: it is no such object, or too large.
+        InputError: it is not such an object, or too large.
     """
     rows = []
     for number, (gpu_type, key, speed) in enumerate(_speeds(_document(stream)), 1):

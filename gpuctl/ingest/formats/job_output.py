@@ -1,7 +1,7 @@
 """What jobs print, in files that are theirs by where they lie: a pattern of the user's, Slurm's names, YARN's folders.
 
 A row of the ledger is a line; each is looked at, and those that a signature finds or that show training progress are
-kept. Nothing in the bytes themselves says that a file is such a log, so that `sniff` never does.
+kept. Nothing in the bytes themselves states that a file is such a log, so that `sniff` never does.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read one log into ``job_outputs``, ``job_logs`` and ``progress``.
 
     Raises:
-        InputError: where the file lies does not say whose log it is.
+        InputError: where the file lies does not state whose log it is.
     """
     read(default_reader(), stream, sink)
 

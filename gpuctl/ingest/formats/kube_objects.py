@@ -1,9 +1,9 @@
 """Kubernetes: Workloads and ClusterQueues of Kueue, Jobs and Queues of Volcano, nodes (``kubectl get -o json``).
 
 A row of the ledger is an object; several snapshots of one job (``-w --output-watch-events``) are put together. Kueue
-keeps only the last transition of each condition, so that one snapshot tells of one attempt; Volcano's conditions are a
+keeps only the last transition of each condition, so that one snapshot describes one attempt; Volcano's conditions are a
 history. GPUs are the resources ``*/gpu``; parts of GPUs (``mig-*``) are not counted. The wait ends when the pods are
-ready, or with the admission where that is not told. Made from the types of both; no dump of a real cluster was seen.
+ready, or with the admission where that is not stated. Made from the types of both; no dump of a real cluster was seen.
 """
 
 from __future__ import annotations
@@ -283,7 +283,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 
 def passes_over(name: str, head: bytes) -> str | None:
-    """Tell the YAML of the same objects."""
+    """Recognise the YAML of the same objects."""
     del name
     if head.lstrip().startswith((b"{", b"[")) or not _YAML.search(head):
         return None

@@ -1,7 +1,7 @@
-"""Requests to LLM services as Mooncake and Qwen-Bailian publish them: one JSON object a line.
+"""Requests to LLM services as Mooncake and Qwen-Bailian publish them: one JSON object per line.
 
-``timestamp`` counts milliseconds from a start of the trace's own (Mooncake); seconds where there is a ``chat_id``
-(Qwen-Bailian). Most of Mooncake's stamps are multiples of 3 s: between those its clock tells no arrivals.
+``timestamp`` counts milliseconds from a start of the trace's own (Mooncake); seconds if there is a ``chat_id``
+(Qwen-Bailian). Most of Mooncake's stamps are multiples of 3 s: between those its clock shows no arrivals.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def read(found: dict[str, Any]) -> tuple[float, int, int]:
     """Seconds, tokens in and out of one request.
 
     Raises:
-        RowError: one of them is no number.
+        RowError: one of them is not a number.
     """
     stamp = count(found, "timestamp")
     scale = 1.0 if "chat_id" in found else 0.001

@@ -1,4 +1,4 @@
-"""``cluster_cpu_util`` of the Philly trace: host CPU utilization in percent, one row a node and minute."""
+"""``cluster_cpu_util`` of the Philly trace: host CPU utilization in percent, one row per node and minute."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``cluster_gpu_util`` of the Philly trace: GPU utilization, one row a node and minute.
+"""``cluster_gpu_util`` of the Philly trace: GPU utilization, one row per node and minute.
 
 ``time,machineId,gpu0_util,…,gpu7_util`` with a trailing comma on the rows, on the header or not; times carry
 PDT or PST; values are percent or ``NA``; a node with fewer GPUs may have fewer fields. Rows with more

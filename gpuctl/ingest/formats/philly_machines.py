@@ -53,7 +53,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read a node list into ``machines``: ``gpus_labelled`` and ``gpu_mem_mb``.
 
     A node that jobs have made known is given its label; one that has a label already is a duplicate, and rejected
-    where it says something else.
+    if it states something else.
 
     Raises:
         InputError: the first line is not the header of a node list.

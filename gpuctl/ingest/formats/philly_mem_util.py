@@ -1,4 +1,4 @@
-"""``cluster_mem_util`` of the Philly trace: host memory in kB, total and free, one row a node and minute.
+"""``cluster_mem_util`` of the Philly trace: host memory in kB, total and free, one row per node and minute.
 
 Free does not count the page cache, so 100 * (total - free) / total is near 100 on a busy host.
 """

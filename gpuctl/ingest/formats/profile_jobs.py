@@ -3,8 +3,8 @@
 ``batch`` is the samples that one GPU takes a step, ``samples`` those of one epoch; ``dataset_bytes`` is what one epoch
 reads; ``validation_samples`` are looked at beside them, ``validation_bytes`` of ``dataset_bytes`` are read for that.
 What has been measured may stand beside it: ``epoch_s`` (an epoch that is not the first), ``first_epoch_s``,
-``run_time_s``, ``cached`` (true where later epochs are read from memory). Cells but ``job_id`` and ``model`` may be
-empty; other columns are not read. A row of the ledger is one line after the header; blank lines are none.
+``run_time_s``, ``cached`` (true if later epochs are read from memory). Cells but ``job_id`` and ``model`` may be
+empty; other columns are not read. A row of the ledger is one line after the header; blank lines do not count.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """``slurm.conf`` and the files it includes: nodes, partitions, and the settings that scheduling depends on.
 
-A row of the ledger is one statement; comments and blank lines are none.
+A row of the ledger is one statement; comments and blank lines do not count.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _MOST_MEMBERS = 1_000_000
 
 @dataclass
 class _Site:
-    """What the statements so far have said."""
+    """What the statements read so far state."""
 
     machines: dict[str, Machine] = field(default_factory=dict)
     partitions: dict[str, dict[str, str]] = field(default_factory=dict)
@@ -103,7 +103,7 @@ class _Site:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``machines``, partitions (``queues``, ``queue_machines``) and ``settings``.
 
-    GPUs are those of ``Gres``, none where a node has no ``Gres``. A partition's ``QOS`` is kept, for its limits
+    GPUs are those of ``Gres``, none if a node has no ``Gres``. A partition's ``QOS`` is kept, for its limits
     (`slurm_limits`) are the partition's quota. Statements with nothing of this kind are counted as loaded;
     ``Include`` is rejected, for the file it names is not followed.
     """

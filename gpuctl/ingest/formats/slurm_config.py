@@ -1,6 +1,6 @@
 """``scontrol show config``: the settings in force that scheduling depends on.
 
-A row of the ledger is one line; blank lines are none.
+A row of the ledger is one line; blank lines do not count.
 """
 
 from __future__ import annotations

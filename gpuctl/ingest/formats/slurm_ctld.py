@@ -1,7 +1,7 @@
 """``slurmctld.log``: what the controller did to jobs and nodes, to the millisecond.
 
-It tells what accounting does not: when a job got its nodes where they had to boot first, which job it was preempted
-for, which node failed under it. A row of the ledger is one line; blank lines are none. Lines about
+It shows what accounting does not: when a job got its nodes where they had to boot first, which job it was preempted
+for, which node failed under it. A row of the ledger is one line; blank lines do not count. Lines about
 anything else are counted as loaded; those without a time (``LogTimeFormat`` is iso8601_ms, the default, iso8601, or
 rfc5424 with either) are rejected.
 """
@@ -35,7 +35,7 @@ _STAMPED = re.compile(rb"^\[\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[^\]\n]{0,13}\][^\n]*$
 _JOB = rb"Job(?:Id|ID)=(?:\d+[_+](?:\d+|\[[^\]\n]*\])\((\d+)\)|(\d+)(?:[_+](?:\d+|\[[^\]\n]*\]|\*))?)"
 _PREFIX = rb"(?:\[[^\]\n]*\] )?(?:(?:error|debug|debug2|verbose|info): )?"
 _HEAD = re.compile(_STAMP + rb" " + _PREFIX)
-# what a line holds -> what it may tell; the words are looked for first, all of them in one pass over a piece of the log
+# what a line holds -> what it may show; the words are looked for first, all of them in one pass over a piece of the log
 _JOB_LINES = {
     b"Allocate J": (_ALLOCATED, rb"sched: Allocate %s NodeList=(\S+)"),
     b": Started J": (_ALLOCATED, rb"(?:sched/)?backfill: (?:_start_job: )?Started %s (?:in \S+ )?on (\S+)"),
@@ -94,7 +94,7 @@ _ID = re.compile(r"\d+[_+](?:\d+|\[.*\])\((\d+)\)|(\d+)")
 
 @dataclass
 class _Log:
-    """What the lines so far have said and is needed for later ones."""
+    """What the lines read so far state and is needed for later ones."""
 
     sink: Sink
     clock: LocalClock
@@ -115,7 +115,7 @@ class _Log:
         """Take in one stamped line that holds one of the hints.
 
         Raises:
-            RowError: it tells of a job or a node, and its time or a name cannot be read.
+            RowError: it describes a job or a node, and its time or a name cannot be read.
         """
         head = _HEAD.match(line)
         if head is None:
@@ -153,24 +153,24 @@ class _Log:
         self.allocated[job] = ts
 
     def happened(self, job: str, ts: int, *, allocated: bool) -> None:
-        """Remember that a job got its nodes, or forget it, for it is done (`ts` in ms since the epoch)."""
+        """Remember that a job got its nodes, or forget it, because it is done (`ts` in ms since the epoch)."""
         if allocated:
             self._allocate(job, ts)
         else:
             self.allocated.pop(job, None)
 
     def instants(self, local: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Tell the instants of times on the log's own clock.
+        """Convert times on the log's own clock.
 
-        The clock is set at full ten minutes, so all times between two of them are told by one.
+        The clock is set at full ten minutes, so all times between two of them are identified by one.
 
         Args:
             local: ms since 1970 on that clock.
             wanted: which of them count.
 
         Returns:
-            ms since the epoch, and which of those wanted are told by the time alone: not those that the clock shows
-            twice or never.
+            ms since the epoch, and which of those wanted are identified by the time alone: not those that the clock
+            shows twice or never.
         """
         import numpy as np
 
@@ -246,10 +246,10 @@ class _Log:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``job_events`` and ``machine_events``, and put them beside the attempts that accounting knows.
 
-    Events of jobs: held, released, allocated, configured (``since_ts``: when its nodes were allocated,
-    for they had to boot), start_reset, preempted (``other_job``: for whom), node_fail (``machine``), requeued,
-    time_limit, out_of_memory, completed. A node is down from the line that sets it down, drains or fails it to
-    the one that says it is back.
+    Events of jobs: held, released, allocated, configured (``since_ts``: when its nodes were allocated, because they had
+    to boot), start_reset, preempted (``other_job``: for whom), node_fail (``machine``), requeued, time_limit,
+    out_of_memory, completed. A node is down from the line that sets it down, drains or fails it to the one that states
+    it is back.
 
     Args:
         stream: the decompressed log.

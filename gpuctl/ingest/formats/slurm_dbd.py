@@ -1,9 +1,9 @@
 """Slurm's accounting database, written out: a mysqldump of its tables, or one table as tabs (``mariadb -B``) or CSV.
 
 A row of the ledger is one row of ``CLUSTER_job_table`` or ``CLUSTER_event_table``, or of a table that names numbers
-(``tres_table``, ``qos_table``, ``CLUSTER_assoc_table``); other tables are passed over. Names may come after the jobs,
+(``tres_table``, ``qos_table``, ``CLUSTER_assoc_table``); other tables are skipped. Names may come after the jobs,
 or from files of their own (`gpuctl.ingest.formats.slurm_dbd_names`), which are loaded first. Without ``tres_table``
-nobody can say which numbers are GPUs, so they are unknown.
+it is unknown which numbers are GPUs, so they are unknown.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def _read(rows: Iterable[Row], spool: Spool, sink: Sink) -> Names | None:
-    """Put the jobs aside, write the rest into the store, and return what names numbers; None where there is no row."""
+    """Put the jobs aside, write the rest into the store, and return what names numbers; None if there is no row."""
     names, any_row = Names(sink), False
     batches, events = Batches(COLUMNS, spool.put), Rows(sink, "machine_events", _EVENTS)
     for row in rows:
@@ -109,7 +109,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 
 def passes_over(name: str, head: bytes) -> str | None:
-    """Tell the tables of slurmdbd that nothing is read of."""
+    """Recognise the tables of slurmdbd that nothing is read of."""
     del name
     table = dbd_delimited.unused_table(head)
     if table is None:
@@ -122,7 +122,7 @@ FORMAT = Format(
     title="Slurm accounting database: SQL dump, or job_table as tabs or CSV",
     fills=("jobs", "attempts", "placements", "queues", "machine_events", "settings"),
     file_names=("slurmdbd_tables.sql", "slurm-log.csv", "scheduler-log.csv"),
-    order=22,  # where several forms tell of the same attempts, the fuller one counts
+    order=22,  # where several forms describe the same attempts, the fuller one counts
     zoned=True,
     parser_version=2,
     sniff=sniff,

@@ -32,7 +32,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read names into ``settings``.
 
     Raises:
-        InputError: this is no such table.
+        InputError: this is not such a table.
     """
     head = stream.read(_HEAD)
     again = cast("BinaryIO", HeadAgain(head, stream))
@@ -62,7 +62,7 @@ def _mapping(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator
     for line in numbered_lines(stream):
         match = _MAPPING.fullmatch(line.data)
         if match is None:
-            # a header, if it is one, is no row
+            # a header, if it is one, is not a row
             if line.data.strip() and line.line_no > 1:
                 yield Row(line.line_no, "tres_table", {}, "not a number and a name", line.data)
             continue

@@ -1,6 +1,6 @@
 """``sacctmgr -P show event``: when nodes were down or drained, and why.
 
-A row of the ledger is one line after the header; blank lines are none. Times are local to where sacctmgr ran.
+A row of the ledger is one line after the header; blank lines do not count. Times are local to where sacctmgr ran.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _Event = tuple[str, int, int | None, str, str | None]
 
 
 def read_event(cells: dict[str, str], clock: LocalClock) -> list[_Event]:
-    """Read one row: node, from, to (None: not over yet), state, reason; several where it names several nodes.
+    """Read one row: node, from, to (None: not over yet), state, reason; several if it names several nodes.
 
     A row without a node is about the cluster as a whole (its registration) and gives none.
 

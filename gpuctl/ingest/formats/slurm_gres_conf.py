@@ -1,6 +1,6 @@
-"""``gres.conf``: which GPUs the nodes have, where slurm.conf or scontrol have not said it already.
+"""``gres.conf``: which GPUs the nodes have, where slurm.conf or scontrol have not stated it already.
 
-A row of the ledger is one statement; comments and blank lines are none.
+A row of the ledger is one statement; comments and blank lines do not count.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LINE = re.compile(
 
 @dataclass
 class _Inventory:
-    """GPUs of each node as the statements so far have said."""
+    """GPUs of each node as the statements read so far state."""
 
     gpus: Counter[str] = field(default_factory=Counter)
     types: dict[str, dict[str, None]] = field(default_factory=dict)

@@ -1,6 +1,6 @@
 """``scontrol show job -d``, with or without ``-o``: which GPUs of which node a running job has.
 
-Accounting tells only how many GPUs a job has on all of its nodes together. A row of the ledger is one job record.
+Accounting shows only how many GPUs a job has on all of its nodes together. A row of the ledger is one job record.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ class Detail(NamedTuple):
 
 
 def read_detail(text: str, clock: LocalClock) -> Detail:
-    """Read one record; ``machines`` is empty where it has no GPUs by node (ended and pending jobs, jobs without GPUs).
+    """Read one record; ``machines`` is empty if it has no GPUs by node (ended and pending jobs, jobs without GPUs).
 
     Raises:
-        RowError: it is no job record, or a time, host list or GPU index cannot be read.
+        RowError: it is not a job record, or a time, host list or GPU index cannot be read.
     """
     head, after = _HEAD.match(text), _AFTER_NAME.search(text)
     if head is None or after is None:
@@ -78,8 +78,8 @@ def read_detail(text: str, clock: LocalClock) -> Detail:
 def _begun(found: Mapping[str, str], clock: LocalClock) -> int | None:
     """The start; in an hour that the clock showed twice, the reading that fits the times that the record states.
 
-    Until a job ends, its EndTime is its start and its TimeLimit, thereafter its start and its RunTime. Where neither
-    says which reading is right, it is the first one.
+    Until a job ends, its EndTime is its start and its TimeLimit, thereafter its start and its RunTime. If neither
+    states which reading is right, it is the first one.
     """
     start = clock.read_or_none(found.get("StartTime", ""))
     readings = clock.readings(found.get("StartTime", ""))

@@ -1,8 +1,8 @@
-"""Slurm's job completion file (``JobCompType=jobcomp/filetxt``): one record a line for every job that has ended.
+"""Slurm's job completion file (``JobCompType=jobcomp/filetxt``): one record per line for every job that has ended.
 
 A row of the ledger is one record; a job name with line ends in it makes it several lines. What such a file does not
-have: jobs that have not ended, GPUs other than asked for, GPU types, why a job waited, which scheduler started it, how
-long it was suspended; that an attempt was requeued is told only of those that their user or an operator requeued.
+have: jobs that have not ended, GPUs other than requested, GPU types, why a job waited, which scheduler started it, how
+long it was suspended; that an attempt was requeued is stated only of those that their user or an operator requeued.
 Its times are those of the slurmctld host, without a zone.
 
 A job that lost its nodes, was preempted or changed its size may go on with the submission time that it had, and has
@@ -47,7 +47,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def _apart(fields: dict[str, str], back: dict[str, tuple[str, str]], sink: Sink) -> dict[str, str]:
-    """Give an attempt a submission time of its own where it has that of the attempt before.
+    """Give an attempt a submission time of its own if it has that of the attempt before.
 
     Args:
         fields: of one record.
@@ -90,7 +90,7 @@ FORMAT = Format(
     title="Slurm job completion file (jobcomp/filetxt)",
     fills=("jobs", "attempts", "placements", "queues"),
     file_names=("jobcomp.log", "slurm_jobcomp.log"),
-    order=24,  # where several forms tell of the same attempts, the fuller one counts
+    order=24,  # where several forms describe the same attempts, the fuller one counts
     parser_version=2,
     sniff=sniff,
     load=load,

@@ -1,8 +1,9 @@
 """``sacct --json``: one object with an array of jobs, from v0.0.38 (Slurm 22.05) to today.
 
 A row of the ledger is one job object, or one stretch of the array that is no JSON. 22.05 lists every attempt of a
-job; later releases do so only with ``-D``. Steps are passed over. 22.05 says exit code 0 of whatever no signal ended:
-what it says of jobs that did not complete is not believed, and a job that failed has the quirk ``exit_code_not_told``.
+job; later releases do so only with ``-D``. Steps are skipped. 22.05 states exit code 0 of whatever no signal ended:
+what it reports about jobs that did not complete is not believed, and a job that failed has the quirk
+``exit_code_not_told``.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ FORMAT = Format(
     title="Slurm accounting: sacct --json (v0.0.38 to v0.0.45)",
     fills=("jobs", "attempts", "placements", "queues"),
     file_names=("sacct.json",),
-    order=21,  # where several forms tell of the same attempts, the fuller one counts
+    order=21,  # where several forms describe the same attempts, the fuller one counts
     zoned=True,
     sniff=sniff,
     load=load,

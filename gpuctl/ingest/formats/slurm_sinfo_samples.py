@@ -1,6 +1,6 @@
 """Samples of ``sinfo -N`` over time (`gpuctl sample`, or the same columns without a header): GPUs in use.
 
-A row of the ledger is one line; blank lines are none.
+A row of the ledger is one line; blank lines do not count.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _ROW = re.compile(
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read ``machine_samples``; ``gpus_used`` is NULL where there is no column GresUsed.
+    """Read ``machine_samples``; ``gpus_used`` is NULL if there is no column GresUsed.
 
-    A node that sinfo lists several times in one sample (once a partition) is stored once.
+    A node that sinfo lists several times in one sample (once per partition) is stored once.
     """
     table, rows = Table(_DEFAULT, read_machine), Rows(sink, "machine_samples", KINDS)
     at, seen = -1, set[str]()

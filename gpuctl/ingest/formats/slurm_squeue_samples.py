@@ -1,6 +1,6 @@
-"""Samples of squeue over time (`gpuctl sample`, or another sampler with a header): why jobs wait, as Slurm says it.
+"""Samples of squeue over time (`gpuctl sample`, or another sampler with a header): why jobs wait, as Slurm states it.
 
-A row of the ledger is one line; blank lines are none.
+A row of the ledger is one line; blank lines do not count.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ _NEEDED = frozenset({"jobid", "state", "reason"})
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read ``queue_samples``: a row a job that was in the queue and not simply running.
+    """Read ``queue_samples``: one row per job that was in the queue and not simply running.
 
-    Headers and lines of running jobs are counted as loaded: they tell of no reason. Tasks of an array that have no
+    Headers and lines of running jobs are counted as loaded: they state no reason. Tasks of an array that have no
     id of their own yet get it once the store knows their jobs (`gpuctl.ingest.slurm.site.reconcile`).
     """
     table, rows = Table(None, read_jobs), Rows(sink, "queue_samples", KINDS)
@@ -47,7 +47,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 class Waiting(NamedTuple):
-    """What one line says: of which jobs (see `jobs_of`), and why they wait; no job where it tells of no reason."""
+    """What one line states: of which jobs (see `jobs_of`), and why they wait; no job if it states no reason."""
 
     job: str
     array: str
@@ -57,7 +57,7 @@ class Waiting(NamedTuple):
 
 
 def read_jobs(cells: dict[str, str]) -> Waiting | None:
-    """Read one line of squeue after its time; None where its job runs, here or on another cluster.
+    """Read one line of squeue after its time; None if its job runs, here or on another cluster.
 
     Raises:
         RowError: a cell is missing or not what it should be.

@@ -53,7 +53,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``stated_usage``; seconds, with half a unit for what the report rounds off.
 
     Raises:
-        InputError: it is no such report, in per cent, not of GPUs, or of several clusters.
+        InputError: it is not such a report, in per cent, not of GPUs, or of several clusters.
     """
     lines = (line for line in numbered_lines(stream) if line.data.strip())
     head = _head(lines, LocalClock(sink.timezone))

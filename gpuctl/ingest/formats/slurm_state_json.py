@@ -1,8 +1,8 @@
-"""``squeue --json``, ``sinfo --json`` and ``scontrol show node|job|partition --json``: what their texts say, as JSON.
+"""``squeue --json``, ``sinfo --json`` and ``scontrol show node|job|partition --json``: what their texts state, as JSON.
 
 A row of the ledger is one element of the array, or a stretch of it that is no JSON. Nodes and rows of sinfo fill what
 ``scontrol show node`` does, partitions what ``scontrol show partition`` does, jobs what ``scontrol show job -d`` does.
-Where the answer says when it was so (``last_update``, 23.11 and later), it is a sample of the queue or the nodes,
+If the answer states when it was so (``last_update``, 23.11 and later), it is a sample of the queue or the nodes,
 too; 22.05 does not.
 """
 
@@ -64,7 +64,7 @@ _TOOLS = {"sdiag output": "sdiag", "Usage reported": "sreport", "RawShares": "ss
 
 
 class _Found:
-    """What the elements say, until it is written."""
+    """What the elements state, until it is written."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -81,7 +81,7 @@ class _Found:
         """Take one element.
 
         Raises:
-            RowError: it is no job, node, row of sinfo or partition.
+            RowError: it is not a job, node, row of sinfo or partition.
         """
         if not isinstance(value, dict):
             raise RowError("not an object")
@@ -111,7 +111,7 @@ class _Found:
     def _node(self, node: Json, *, again: bool = False) -> None:
         machine, partitions = node_of(state_json.node_fields(node))
         if again and machine.machine in self._known:
-            # there is a row a partition, and a node's own is the first
+            # there is one row per partition, and a node's own is the first
             machine = machine._replace(partition=None)
         self._known.add(machine.machine)
         if "gres_used" in node:
@@ -123,7 +123,7 @@ class _Found:
         """Put all of it into the store.
 
         Args:
-            updated: the second since 1970 at which it was so; None where that is not told, and nothing is a sample.
+            updated: the second since 1970 at which it was so; None if that is not stated, and nothing is a sample.
         """
         put_machines(self._sink, self._machines)
         put_members(self._sink, self._members, whole="machine")
@@ -145,7 +145,7 @@ class _Found:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read nodes, partitions, GPUs of jobs, and, where the time is told, samples.
+    """Read nodes, partitions, GPUs of jobs, and, where the time is stated, samples.
 
     Raises:
         InputError: there is no such array.
@@ -169,7 +169,7 @@ def _instant(job: Json, key: str) -> int | None:
     """A time of a job in seconds since 1970; None if it is not set.
 
     Raises:
-        RowError: it is no time of this world.
+        RowError: it is not a time of this world.
     """
     found = number(job.get(key)) or None
     if found is not None and not 0 < found < LATEST_S:
@@ -178,7 +178,7 @@ def _instant(job: Json, key: str) -> int | None:
 
 
 def _second(updated: object) -> int | None:
-    """The second since 1970 at which an answer was so; None where it does not say, or says nonsense."""
+    """The second since 1970 at which an answer was so; None if it does not state, or states nonsense."""
     try:
         found = number(updated)
     except RowError:
@@ -201,7 +201,7 @@ def sniff(name: str, head: bytes) -> str | None:
 
 
 def passes_over(name: str, head: bytes) -> str | None:
-    """Tell the tables for people of squeue, sinfo, sprio, sshare, sdiag and sreport."""
+    """Recognise the tables for people of squeue, sinfo, sprio, sshare, sdiag and sreport."""
     del name
     text = head[:4096].decode("utf-8", "replace")
     first = text.partition("\n")[0].rstrip()

@@ -1,6 +1,6 @@
 """``topology.conf`` (tree and block) and ``scontrol show topology``: which nodes share a leaf switch.
 
-A row of the ledger is one statement; comments and blank lines are none.
+A row of the ledger is one statement; comments and blank lines do not count.
 """
 
 from __future__ import annotations

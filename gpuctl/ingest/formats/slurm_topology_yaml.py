@@ -1,7 +1,7 @@
 """``topology.yaml`` of Slurm 25.05 and later: trees and blocks of nodes, several topologies in one file.
 
 Only the block style that Slurm's manual shows is read: ``key: value`` lines and ``- `` items, no ``{…}``.
-A row of the ledger is one line; comments and blank lines are none.
+A row of the ledger is one line; comments and blank lines do not count.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Topology:
 
 @dataclass
 class _File:
-    """What the lines so far have said."""
+    """What the lines read so far state."""
 
     topologies: list[_Topology] = field(default_factory=list)
     leaf: str | None = None

@@ -1,16 +1,16 @@
-"""The Standard Workload Format (SWF 2.2) of the Parallel Workloads Archive, and its extensions, told by their shape.
+"""The Standard Workload Format (SWF 2.2) of the Parallel Workloads Archive, and its extensions.
 
-A row is a job: 18 cells on white space, -1 where nothing is told. Times are seconds after ``UnixStartTime`` of the
-header, or since 1970 where they are as large as that; else nobody knows their date. A job without a wait has no start:
+A row is a job: 18 cells on white space, -1 if nothing is stated. Times are seconds after ``UnixStartTime`` of the
+header, or since 1970 where they are as large as that; else is unknown their date. A job without a wait has no start:
 of some logs the submissions are starts in fact. One that was cancelled (status 5) and has no run time never started:
-its wait is the time until it gave up. SWF counts processors: they are GPUs only where ``--swf-unit gpu`` says so.
+its wait is the time until it gave up. SWF counts processors: they are GPUs only if ``--swf-unit gpu`` states so.
 Memory is what was requested for each processor, else what each used.
 
 A job that follows another one (fields 17 and 18) is in ``job_dependencies``. Where each of the first rows follows a
 job, the cells are a filler: the first job of a log can follow none.
 
 Behind the 18 cells may stand, in any order, ``{node,node,...}``, the node of each processor, the name of a queue and
-what PBS was asked for (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), where the
+what PBS was requested (MetaCentrum); or GPUs used, a soft limit and ``site:mode:NxP``, of N nodes (Frontier), where the
 cells of processors are not to be relied on. A row of column names may stand above them (Alea).
 """
 
@@ -96,14 +96,14 @@ def _raw(data: bytes, first: int, lines: Sequence[int]) -> list[str]:
 
 
 def _start(header: Mapping[str, list[str]], rows: pl.DataFrame, sink: Sink) -> float:
-    """Second 0 of the file, since 1970; says to the sink what its times are."""
+    """Second 0 of the file, since 1970; sets the sink's epoch."""
     zone = (header.get("timezonestring") or [""])[0]
     try:
         check_timezone(zone or None)
         if zone and sink.timezone == "UTC":
             sink.timezone = zone
     except UsageError:
-        pass  # a zone that nobody knows: that of the user, or none
+        pass  # a zone that is unknown: the user's zone, or none
     start = _number((header.get("unixstarttime") or [""])[0])
     if start is not None and start > 0:
         sink.epoch = "real"
@@ -191,7 +191,7 @@ def _jobs(
 
 
 def _memory(cell: Mapping[str, pl.Expr], procs: pl.Expr) -> pl.Expr:
-    """MiB of a whole job: SWF has KiB a processor. Used memory of 0 is not known."""
+    """MiB of a whole job: SWF has KiB per processor. Used memory of 0 is not known."""
     import polars as pl
 
     requested = cell["asked_memory"] * pl.coalesce(pl.when(cell["asked_procs"] > 0).then(cell["asked_procs"]), procs)
@@ -199,7 +199,7 @@ def _memory(cell: Mapping[str, pl.Expr], procs: pl.Expr) -> pl.Expr:
 
 
 def _named(header: Mapping[str, list[str]], name: str) -> pl.Expr:
-    """A number that stands for a name, as the name of the header's where it has one."""
+    """A number that stands for a name, as the name of the header's if it has one."""
     names = _names(header, name)
     return _label(name).replace(names) if names else _label(name)
 
@@ -243,7 +243,7 @@ def _quirks(cell: Mapping[str, pl.Expr], header: Mapping[str, list[str]], *, fol
 
 
 def _extras(rows: pl.DataFrame) -> dict[str, dict[str, pl.Expr]]:
-    """What stands behind the 18 cells, by its form; nothing where nothing does."""
+    """What stands behind the 18 cells, by its form; nothing if nothing does."""
     import polars as pl
 
     there = [name for name in MORE if rows[name].null_count() < rows.height]
@@ -263,7 +263,7 @@ def _extras(rows: pl.DataFrame) -> dict[str, dict[str, pl.Expr]]:
 
 
 def _place(loaded: pl.DataFrame, sink: Sink, unit: Unit) -> bool:
-    """Write where jobs ran, for those that tell it: one entry a processor."""
+    """Write where jobs ran, for those that show it: one entry per processor."""
     import polars as pl
 
     if "extra hosts" not in loaded.columns or loaded["extra hosts"].null_count() == loaded.height:

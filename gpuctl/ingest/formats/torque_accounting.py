@@ -68,7 +68,7 @@ class _Log:
         """Take a line; whether it is the record of an end, which is counted here or when its job is written.
 
         Raises:
-            RowError: it is no record.
+            RowError: it is not a record.
         """
         parts = line.text().split(";", 3)
         if len(parts) < 4:
@@ -153,7 +153,7 @@ class _Log:
 
 
 def _repeats(known: dict[str, Any] | None, run: dict[str, Any]) -> bool:
-    """Whether the record of an end says what another one has said."""
+    """Whether the record of an end states what another one has stated."""
     return known is not None and all(known.get(name) == value for name, value in run.items() if name != "quirks")
 
 

@@ -1,9 +1,9 @@
 """Traffic of jobs over time as CSV: ``job_id,t,bytes``, or ``job_id,t,bytes_total`` with counters.
 
 ``t`` is in seconds since 1970, or since any origin, which then counts as 1970. ``bytes`` are those read since the
-sample before of the same job; where the file is known to hold counters, ``bytes`` are since some start, as
+sample before of the same job; if the file is known to hold counters, ``bytes`` are since some start, as
 ``bytes_total`` always are. Samples of one job stand in the order of time; jobs may take turns. Other columns are not
-read. A row of the ledger is one line after the header; blank lines are none.
+read. A row of the ledger is one line after the header; blank lines do not count.
 """
 
 from __future__ import annotations

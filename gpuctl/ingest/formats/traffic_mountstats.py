@@ -29,7 +29,7 @@ _PART = re.compile(r"\s*[A-Za-z_0-9]{1,64}:.*|\s+per-op statistics.*|\s.*")
 
 
 class _Mounts:
-    """Gathers the lines of the sample at hand into one value a mount."""
+    """Gathers the lines of the sample at hand into one value per mount."""
 
     def __init__(self, sink: Sink, stem: str) -> None:
         self.feed = Feed(sink, cumulative=True)

@@ -23,7 +23,7 @@ _HEAD = re.compile(rb"^Inter-\|\s+Receive\s+\|\s+Transmit\s*\r?$", re.MULTILINE)
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read samples into ``traffic``, one series an interface."""
+    """Read samples into ``traffic``, one series per interface."""
     stem = name_of(stream)
     feed, stamp = Feed(sink, cumulative=True), reader(sink.timezone)
     at: int | None = None

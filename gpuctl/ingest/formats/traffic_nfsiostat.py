@@ -1,7 +1,7 @@
 """What ``nfsiostat INTERVAL`` prints: rates of each NFS mount, report after report.
 
-The bytes of a report are its kB/s (1024 bytes, what READ sent included) times the interval. The output tells neither
-the interval nor any time: the interval is found from the operations a second (`gpuctl.ingest.traffic.interval`) and
+The bytes of a report are its kB/s (1024 bytes, what READ sent included) times the interval. The output shows neither
+the interval nor any time: the interval is found from the operations per second (`gpuctl.ingest.traffic.interval`) and
 the times are counted from 1970, unless lines with the time were put between the reports. The first report is about
 the time since each mount was made and is left out. A row of the ledger is the part ``read:`` of a report of one mount,
 or a line that is no part of the output.
@@ -62,7 +62,7 @@ class _Reports:
         self._reports: Counter[str] = Counter()
 
     def take(self, line: Line, text: str, us: int | None) -> None:
-        """Take a line; `us` where it is a time.
+        """Take a line; `us` if it is a time.
 
         Raises:
             RowError: it is no part of the output.
@@ -110,10 +110,10 @@ class _Reports:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read reports into ``traffic``, one series a mount.
+    """Read reports into ``traffic``, one series per mount.
 
     Raises:
-        InputError: the interval cannot be told.
+        InputError: the interval cannot be determined.
     """
     stem = name_of(stream)
     reports, stamp = _Reports(sink, stem), reader(sink.timezone)
@@ -149,7 +149,7 @@ def _write(reports: _Reports, sink: Sink, stem: str, path: str | None) -> None:
 
 
 def _seconds(reports: _Reports, path: str | None) -> int:
-    """The interval: from lines with times where there are any, else from the rates."""
+    """The interval: from lines with times if there are any, else from the rates."""
     job = reports.found[0].job
     times = [found.us for found in reports.found if found.job == job and found.us is not None]
     steps = sorted(after - before for before, after in pairwise(times) if after > before)

@@ -1,7 +1,7 @@
 """``pai_sensor_table`` of Alibaba's trace of 2020: what each worker of a job read and wrote over the network.
 
 The public file has no header; its columns are those of `COLUMNS`. ``read`` and ``write`` are averages over the life of
-the worker, in bytes of a span that the trace does not tell: no series, so that they go into a table of their own. CPU,
+the worker, in bytes of a span that the trace does not show: no series, so that they go into a table of their own. CPU,
 GPU and memory are not read. A row of the ledger is one line; a header is none.
 """
 

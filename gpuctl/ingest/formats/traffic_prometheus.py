@@ -1,8 +1,8 @@
 """Answers of Prometheus's query API with counters of received bytes, over a range of time.
 
 ``/api/v1/query_range?query=container_network_receive_bytes_total{...}`` or ``/api/v1/query?query=...[1h]``. A series is
-called after its labels, the first of `NAMES` that it has, and after its interface where the answer has several of
-that name. Series of the other direction, and results of rate() or sum(), which no longer tell what they count, are
+called after its labels, the first of `NAMES` that it has, and after its interface if the answer has several of
+that name. Series of the other direction, and results of rate() or sum(), which no longer show what they count, are
 rejected. A row of the ledger is a sample; a series that cannot be read is one row.
 """
 
@@ -32,7 +32,7 @@ COUNTERS = frozenset(
 NAMES = ("job_id", "jobid", "slurm_job_id", "pod", "pod_name", "container", "name", "id", "instance")
 """Labels that name what was counted, the most telling first; ``job`` is Prometheus's own and names what it scrapes."""
 PARTS = ("interface", "device", "mountpoint", "export")
-"""Labels that tell several series of one such thing apart."""
+"""Labels that show several series of one such thing apart."""
 _MARKS = ("metric",)
 _HEAD = re.compile(rb'"resultType"|"result"\s*:\s*\[')
 _VALUES_FIRST = re.compile(rb'"result"\s*:\s*\[\s*\{\s*"values"\s*:\s*\[\s*\[')

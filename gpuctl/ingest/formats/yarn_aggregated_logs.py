@@ -1,4 +1,4 @@
-"""YARN: the output of containers as log aggregation leaves it on HDFS, one file an application and node (TFile).
+"""YARN: the output of containers as log aggregation leaves it on HDFS, one file per application and node (TFile).
 
 The other layout that Hadoop 3 knows, the indexed file, holds its index as serialised Java objects: it is recognised and
 refused, with what to run instead.

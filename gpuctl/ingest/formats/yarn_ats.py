@@ -27,7 +27,7 @@ _NOT_KNOWN = -1000
 
 
 def take_app(facts: f.Facts, app: dict[str, Any]) -> None:
-    """Note what the timeline says of an application.
+    """Note what the timeline reports about an application.
 
     The submission is ``startedTime``, when the ResourceManager took it on, else ``submittedTime``.
 
@@ -54,7 +54,7 @@ def take_app(facts: f.Facts, app: dict[str, Any]) -> None:
 
 
 def take_attempt(facts: f.Facts, attempt: dict[str, Any]) -> None:
-    """Note what the timeline, or the ResourceManager, says of an attempt.
+    """Note what the timeline, or the ResourceManager, reports about an attempt.
 
     Raises:
         RowError: it is not what an attempt looks like.
@@ -77,7 +77,7 @@ def take_attempt(facts: f.Facts, attempt: dict[str, Any]) -> None:
 
 
 def take_container(facts: f.Facts, container: dict[str, Any]) -> None:
-    """Note what the timeline, or the ResourceManager, says of a container.
+    """Note what the timeline, or the ResourceManager, reports about a container.
 
     Raises:
         RowError: it is not what a container looks like.
@@ -109,7 +109,7 @@ def take_container(facts: f.Facts, container: dict[str, Any]) -> None:
 
 
 def _gpus(resources: object) -> float | None:
-    """GPUs of ``allocatedResources``, a map in any of the two ways YARN writes maps; None where it is absent."""
+    """GPUs of ``allocatedResources``, a map in any of the two ways YARN writes maps; None if it is absent."""
     if not isinstance(resources, dict) or not resources:
         return None
     entries = [e for e in as_list(resources.get("entry")) if isinstance(e, dict)]

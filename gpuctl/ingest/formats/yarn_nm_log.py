@@ -1,7 +1,7 @@
 """The log of a YARN NodeManager: which containers ran on its node, from when to when, and how they ended.
 
 A row of the ledger is one log record, as in `gpuctl.ingest.formats.yarn_rm_log`. The node is the one that the
-NodeManager registered as, in this file; one that has no registration in it tells the times and exit codes alone.
+NodeManager registered as, in this file; one that has no registration in it shows the times and exit codes alone.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ _TAKES: dict[bytes, Callable[[_Reader, Hit], None]] = {
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read a NodeManager's log into facts, and make jobs, attempts, containers and placements of all facts so far.
 
-    A container's start request stands for its allocation where no log of the ResourceManager tells that.
+    A container's start request stands for its allocation where no log of the ResourceManager shows that.
     """
     reader = _Reader(sink)
     zoned = read_records(stream, sink, tuple(_TAKES), reader.take)

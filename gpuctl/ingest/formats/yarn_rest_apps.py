@@ -1,7 +1,7 @@
 """``/ws/v1/cluster/apps`` of a YARN ResourceManager: one object an application, running or over.
 
 A row of the ledger is one application. The ResourceManager keeps only so many finished applications; several dumps of
-one cluster complete each other. Of a finished application it tells GPU-seconds, of a running one the GPUs it holds.
+one cluster complete each other. Of a finished application it shows GPU-seconds, of a running one the GPUs it holds.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ID = re.compile(rb'"id"\s*:\s*"application_')
 
 
 def take_app(facts: f.Facts, app: dict[str, Any]) -> None:
-    """Note what an answer says of one application.
+    """Note what an answer reports about one application.
 
     Raises:
         RowError: it is not what an application looks like.

@@ -24,7 +24,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class Node(NamedTuple):
-    """A node: name, what it offers, when its health was last looked at, GPUs in use (None: not told), its state."""
+    """A node: name, what it offers, when its health was last looked at, GPUs in use (None: not stated), its state."""
 
     name: str
     machine: Machine
@@ -72,8 +72,8 @@ def load(stream: BinaryIO, sink: Sink) -> None:
     """Read nodes into ``machines``, and what they have in use into ``machine_samples``.
 
     What is in use is of the moment of the answer, which carries no time. The samples are given the latest at which the
-    health of any node was looked at: that was just before where there are many nodes, and up to the interval of the
-    checks (10 minutes by default) where there are few.
+    health of any node was looked at: that was just before if there are many nodes, and up to the interval of the
+    checks (10 minutes by default) if there are few.
     """
     nodes: list[Node] = []
     marks = ("id", "nodeHostName", "rack")
@@ -89,7 +89,7 @@ def load(stream: BinaryIO, sink: Sink) -> None:
 
 
 def _together(known: Machine | None, more: Machine) -> Machine:
-    """What two answers say of one machine; the numbers of a lost one are 0."""
+    """What two answers report about one machine; the numbers of a lost one are 0."""
     if known is None:
         return more
     numbers = (

@@ -21,12 +21,12 @@ _GUARANTEES = ("effectiveMinResource", "steadyFairResources")
 
 
 class Queue(NamedTuple):
-    """One queue: its full path, its parent's, its guaranteed GPUs (None: not told).
+    """One queue: its full path, its parent's, its guaranteed GPUs (None: not stated).
 
-    Where they are not told, ``share`` is what it is guaranteed of all nodes without a node label, 0 to 1 (None: not
-    told either, as by the Fair Scheduler, or it has no such share). ``most`` is the share that it may have at most;
-    ``limit_gpus`` the same in GPUs, where told so (Fair Scheduler). ``by_label`` has the same two shares of the
-    nodes of each node label: label, guaranteed, at most.
+    Where they are not stated, ``share`` is what it is guaranteed of all nodes without a node label, 0 to 1 (None: not
+    stated either, as by the Fair Scheduler, or it has no such share). ``most`` is the share that it may have at most;
+    ``limit_gpus`` the same in GPUs, if stated so (Fair Scheduler). ``by_label`` has the same two shares of the nodes of
+    each node label: label, guaranteed, at most.
     """
 
     path: str
@@ -81,7 +81,7 @@ def _children(node: dict[str, Any]) -> list[Any]:
 
 
 def _guaranteed(node: dict[str, Any]) -> float | None:
-    """GPUs that a queue is guaranteed, over all partitions; None where its GPUs are not stated."""
+    """GPUs that a queue is guaranteed, over all partitions; None if its GPUs are not stated."""
     by_partition = [_gpus_in(part.get("effectiveMinResource")) for part in _partitions(node)]
     known = [gpus for gpus in by_partition if gpus is not None]
     if known:
@@ -137,8 +137,8 @@ def _gpus_in(resource: object) -> float | None:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read the queues into ``queues``: full path, parent, ``quota_gpus`` where told (``configured``), ``limit_gpus``.
 
-    Of several dumps that differ, the greatest quota counts. Where only shares are told (2.10), the quota is that of the
-    GPUs of all nodes known, now or when a source tells of nodes later; so is the limit always, since a dump
+    Of several dumps that differ, the greatest quota counts. Where only shares are stated (2.10), the quota is that of
+    the GPUs of all nodes known, now or when a source describes nodes later; so is the limit always, since a dump
     counts only the nodes that were up. Jobs whose source gives
     only the last part of a queue's path are given the path.
 

@@ -197,7 +197,7 @@ class _Reader:
         f.least(row, f.REASON, _PREEMPTED_WORDS)
 
     def queue(self, hit: Hit) -> None:
-        """A leaf queue of the Capacity Scheduler; much else begins with the same word, without shares below."""
+        """A leaf queue of the Capacity Scheduler; other records begin with the same word, without shares below."""
         found, shares = _QUEUE.fullmatch(hit.text), dict(_SHARES.findall(hit.more))
         if found is None or "Capacity" not in shares:
             return
@@ -205,7 +205,7 @@ class _Reader:
             self._share(name, found[1], share)
 
     def leaf(self, hit: Hit) -> None:
-        """Hadoop 3 says again and again what a leaf queue has; the most that it may have as a share of its parent's."""
+        """Hadoop 3 logs the shares of a leaf queue repeatedly; its maximum is a share of its parent's."""
         if " update max app related" not in hit.text:
             return
         _, queue, absolute, _, most = _matched(_LEAF, hit, "LeafQueue").group(0, 1, 2, 3, 4)

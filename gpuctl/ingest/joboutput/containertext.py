@@ -8,8 +8,8 @@ Each log stands behind a few lines that name its container, its name and its len
     LogLength:1234
     Log Contents:
 
-The length says where it ends, so that whatever a job prints cannot pass for another log. Only where fewer bytes follow
-(``yarn logs -size`` prints a part and tells the whole length) its end is found by the line ``End of LogType:stderr``.
+The length states where it ends, so that whatever a job prints cannot pass for another log. Only if fewer bytes follow
+(``yarn logs -size`` prints a part and shows the whole length) its end is found by the line ``End of LogType:stderr``.
 """
 
 from __future__ import annotations
@@ -41,9 +41,9 @@ class Section(NamedTuple):
     """One log in the text.
 
     Attributes:
-        container: its id; empty where none was named before.
+        container: its id; empty if none was named before.
         name: of the log, e.g. ``stderr``.
-        stream: its bytes; to be read before the next section is asked for.
+        stream: its bytes; to be read before the next section is requested.
     """
 
     container: str
@@ -52,7 +52,7 @@ class Section(NamedTuple):
 
 
 def looks_like(head: bytes) -> str | None:
-    """Say by what such a text is recognised; None where it is none."""
+    """State by what such a text is recognised; None if it is none."""
     found = _HEADER.search(head)
     return f"line Container: {found[1].decode('ascii', 'replace')[:60]} on ..." if found else None
 
@@ -149,7 +149,7 @@ class _Content(io.RawIOBase):
         return data
 
     def _early_end(self, size: int) -> int | None:
-        """Where the log ends before its length says so; None where it does not within the next `size` bytes."""
+        """Where the log ends before its length states so; None if it does not within the next `size` bytes."""
         text, mark = self._text, b"\n" + self._end
         if size == self._left and len(text.data) - text.at >= size and _BEHIND.match(text.data, text.at + size):
             return None

@@ -1,4 +1,4 @@
-"""Whose log a file is by where it lies: the user's patterns first, then the layouts of Slurm and YARN."""
+"""The owner of a log file from its path: the user's patterns first, then the layouts of Slurm and YARN."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _slurm() -> tuple[Pattern, ...]:
 
 
 def by_layout(place: Place) -> tuple[Log, str] | None:
-    """Recognise the names that Slurm and YARN give by themselves; returns whose log it is, and by what it was told."""
+    """Recognise the default names of Slurm and YARN; return whose log it is, and by what."""
     parts = place.path.replace("!", "/").split("/")
     name = plain_name(parts[-1])
     for pattern in _slurm() if name.startswith("slurm-") else ():
@@ -38,7 +38,7 @@ def by_layout(place: Place) -> tuple[Log, str] | None:
 
 
 def of_container(container: str, name: str) -> Log | None:
-    """Whose log a container's log of that name is; None where it is no container's id, or the log is no output."""
+    """Whose log a container's log of that name is; None if it is no container's id, or the log is no output."""
     known = container_id(container)
     if known is None or name in NO_OUTPUT:
         return None

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
 _SHOWN = 3
-# job_outputs says which rows are meant, so it comes last
+# job_outputs states which rows are meant, so it comes last
 _TABLES = ("job_logs", "progress", "training_marks", "job_outputs")
 # a log's name may have the ids of an array and of a task in it, or those of a heterogeneous job; jobs have their own
 _RENAME = """
@@ -49,7 +49,7 @@ _UNKNOWN = """
 
 
 def conclude(sink: Sink) -> Iterator[str]:
-    """Give logs the ids that the store has for their jobs, whichever was loaded first; say which it does not know."""
+    """Give logs the ids that the store has for their jobs, whichever was loaded first; state which it does not know."""
     parameters: dict[str, object] = {"cluster": sink.cluster}
     if not len(sink.query("SELECT 1 FROM job_outputs WHERE cluster = $cluster LIMIT 1", parameters)):
         return

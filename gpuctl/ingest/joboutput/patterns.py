@@ -1,4 +1,4 @@
-"""Patterns that say where a site keeps the output of its jobs: ``{job}/{attempt}/{stream}``, ``%x-%A_%a.out``.
+"""Patterns that state where a site keeps the output of its jobs: ``{job}/{attempt}/{stream}``, ``%x-%A_%a.out``.
 
 A pattern is no regular expression: it is cut into literal text and placeholders, and matched folder by folder, in time
 that grows with the product of the two lengths whatever they are.
@@ -57,9 +57,9 @@ class Log(NamedTuple):
 
     Attributes:
         job: as the path spells it; ``12_3`` for a task of a Slurm array.
-        attempt: counted from 0; None where the path does not say.
+        attempt: counted from 0; None if the path does not state.
         stream: ``stdout``, ``stderr``, ``output`` (both in one), or another name; after a colon, container, step,
-            host or rank where the path names them.
+            host or rank if the path names them.
         rank: of the process that wrote it.
     """
 
@@ -107,7 +107,7 @@ class Pattern:
         self._stream = _default_stream("".join(t.text for t in self._parts[-1] if t.kind == "literal"))
 
     def match(self, path: str) -> Log | None:
-        """Say whose log a path is; None where the pattern does not fit.
+        """Find whose log a path is; None if the pattern does not fit.
 
         Where a part of the path could be split in several ways, free text takes as much as it can, and the other
         placeholders, from the right, as little: ``{name}-{job}.out`` finds job ``7`` in ``a-b-7.out``.
@@ -186,7 +186,7 @@ def _wrong(text: str, why: str, hint: str = "e.g. '{job}/{attempt}/{stream}' or 
 
 
 def _known(tokens: tuple[_Token, ...], values: Mapping[str, str]) -> tuple[_Token, ...]:
-    """Put text that an earlier part of the path has told in the place of its placeholder."""
+    """Put text that an earlier part of the path has shown in the place of its placeholder."""
     if not any(token.kind == "text" and token.name in values for token in tokens):
         return tokens
     return tuple(

@@ -24,7 +24,7 @@ class Reader:
 
     Attributes:
         patterns: the user's.
-        signatures: files of signatures of the user's own.
+        signatures: files of signatures of the user.
         found: patterns that fitted a file.
     """
 
@@ -37,7 +37,7 @@ class Reader:
         """The signatures to look for.
 
         Raises:
-            InputError: a file of the user's is no such table.
+            InputError: a file of the user's is not such a table.
         """
         from gpuctl.joblogs.table import load
 
@@ -59,7 +59,7 @@ class Reader:
         return self.table.version
 
     def log_of(self, place: Place) -> tuple[Log, str] | None:
-        """Whose log a file is, and by what that was told; None where its place does not say."""
+        """Whose log a file is, and by what that was stated; None if its place does not state."""
         for pattern in self.patterns:
             log = pattern.match(place.inside)
             if log is not None:
@@ -74,7 +74,7 @@ class Reader:
 
 @cache
 def default_reader() -> Reader:
-    """The reader without patterns and signatures of the user's own."""
+    """The reader without patterns and signatures of the user."""
     return Reader()
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BATCH = 50_000
 """Rows of progress that are held at a time."""
 _MOST = 2**63 - 1
-# stamps of text from anywhere: what is no time of a cluster is none
+# stamps of text from anywhere: what is not a time of a cluster is none
 _FIRST_S, _LAST_S = 0.0, 4_102_444_800.0
 _LOG_COLUMNS = (
     *("job", "attempt", "stream", "line_no", "ts", "text", "signature", "rank", "ordinary_after", "work_after"),

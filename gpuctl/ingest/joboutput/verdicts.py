@@ -30,7 +30,7 @@ class Judged:
         verdict: of all of them.
         size: bytes, decompressed.
         lines: in all of them.
-        telling: where no signature was found, the lines that may tell a person.
+        telling: where no signature was found, the lines that may show a person.
         damage: what is wrong with compressed files; what came before it was read.
     """
 
@@ -57,7 +57,7 @@ def judge(
         table: the signatures to look for.
         facts: what is known of all of them besides (an exit code).
         together: they are the logs of one attempt; a single `Judged` comes at the end.
-        on_file: told the name of each file before it is read.
+        on_file: called with the name of each file before it is read.
 
     Raises:
         InputError: a path does not exist; a signature cannot be compiled.

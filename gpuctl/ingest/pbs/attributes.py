@@ -40,9 +40,9 @@ class Size(NamedTuple):
     """What a job has: GPUs and the nodes they are on.
 
     Attributes:
-        gpus: None where the record states no resources.
-        cpus: None where it states none.
-        nodes: None where it states none.
+        gpus: None if the record states no resources.
+        cpus: None if it states none.
+        nodes: None if it states none.
         placed: GPUs on each node.
         estimated: whether those are an even share of the job's GPUs.
     """
@@ -60,10 +60,10 @@ def attributes(text: str) -> dict[str, str]:
 
 
 def seconds(found: dict[str, str], *names: str) -> int | None:
-    """Return the first of these times; None where none is there or it is 0.
+    """Return the first of these times; None if none is there or it is 0.
 
     Raises:
-        RowError: it is no number of seconds from 1970.
+        RowError: it is not a number of seconds from 1970.
     """
     name = next((name for name in names if name in found), None)
     if name is None:
@@ -93,7 +93,7 @@ def memory(found: dict[str, str]) -> int | None:
 
 
 def size(found: dict[str, str]) -> Size:
-    """Return the GPUs, CPUs and nodes of a job: those allocated where the record has them, else those requested."""
+    """Return the GPUs, CPUs and nodes of a job: those allocated if the record has them, else those requested."""
     chunks = _chunks(found.get("exec_vnode", ""))
     slots = _slots(found.get("exec_host", ""))
     exact: dict[str, float] = {}

@@ -23,7 +23,7 @@ FACTS = (
     *("queue", "user", "account", "name", "array_job", "array_task", "submit_ts", "eligible_ts", "nodes", "cpus"),
     *("gpus", "mem_mb", "time_limit_s"),
 )
-"""Columns of ``jobs`` that records of any kind may tell."""
+"""Columns of ``jobs`` that records of any kind may show."""
 RUN = ("start_ts", "end_ts", "state", "source_state", "gpus", "servers", "exit_code", "exit_signal", "reason", "quirks")
 """Columns of ``attempts`` that a run has of its own."""
 _FACT_TIMES, _RUN_TIMES = ("submit_ts", "eligible_ts"), ("start_ts", "end_ts")
@@ -64,13 +64,13 @@ class Clock:
 
 
 class Job:
-    """What records tell of one job so far.
+    """What records describe one job so far.
 
     Attributes:
         facts: of `FACTS`, what is known.
         runs: by start; of `RUN`, and ``placed`` and ``estimated``.
         final: whether the record of its end was read.
-        last: the state, end and reason of a job that ended or waits without a run; None where its last run tells.
+        last: the state, end and reason of a job that ended or waits without a run; None if its last run shows.
         line: number and text of the record of its end.
     """
 
@@ -206,7 +206,7 @@ class Writer:
         self._queues: set[str] = set()
 
     def write(self, jobs: dict[str, Job]) -> None:
-        """Write some jobs; the record of an end that tells nothing new is already stored."""
+        """Write some jobs; the record of an end that shows nothing new is already stored."""
         known, others = self._stored(list(jobs))
         stale, made = [], []
         for name, job in jobs.items():

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 Span = tuple[Stamp | None, Stamp | None]
-"""The logged start and end of one attempt; None where the log has none."""
+"""The logged start and end of one attempt; None if the log has none."""
 
 
 @dataclass(slots=True)
@@ -20,17 +20,17 @@ class Attempt:
     """One attempt; durations in seconds of the log's clock (`gpuctl.core.local_time.elapsed`).
 
     Attributes:
-        start: as logged, None where missing.
-        end: as logged, None where missing.
+        start: as logged, None if missing.
+        end: as logged, None if missing.
         queued: since when it waited: the submission for the first attempt, else the end of the attempt before it;
-            None where that is missing or lies after the start.
-        wait: ``start`` - ``queued``; None where either is.
-        run: ``end`` - ``start`` as recorded; None where either is missing or the end is the earlier one.
+            None if that is missing or lies after the start.
+        wait: ``start`` - ``queued``; None if either is.
+        run: ``end`` - ``start`` as recorded; None if either is missing or the end is the earlier one.
         released: when its GPUs were free again: the end, but where another attempt of the job had started before
             it, that start (a job runs one attempt at a time, so the recorded end is the job's, not this attempt's).
             An end before the start counts as the start. A missing end is the next start or end of the job that
-            the log has after it, of whatever later attempt; None where there is none: still running.
-        held: ``released`` - ``start``; None where ``run`` is. Sums of it count no GPU-second twice.
+            the log has after it, of whatever later attempt; None if there is none: still running.
+        held: ``released`` - ``start``; None if ``run`` is. Sums of it count no GPU-second twice.
         quirks: what is odd about it: ``no_start``, ``no_end``, ``start_before_submit``, ``end_before_start``,
             ``overlap`` (another attempt started before it ended), ``ambiguous_hour`` (a stamp in the hour that
             the clock showed twice).
@@ -48,7 +48,7 @@ class Attempt:
 
 @dataclass(slots=True)
 class Timeline:
-    """All attempts of a job and the durations of the job as a whole, seconds, None where not known.
+    """All attempts of a job and the durations of the job as a whole, seconds, None if not known.
 
     Attributes:
         submit: as logged.
@@ -75,7 +75,7 @@ def timeline(submit: Stamp | None, spans: Sequence[Span]) -> Timeline:
     """Work out the waits and runs of one job.
 
     Args:
-        submit: None where the log has none.
+        submit: None if the log has none.
         spans: start and end of every attempt in the order of the log.
     """
     if any(stamp is not None and stamp.later is not None for span in spans for stamp in span):

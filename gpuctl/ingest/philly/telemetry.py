@@ -57,7 +57,7 @@ class Chunk:
 def load(stream: Rest, sink: Sink, layout: Layout, *, first_line: int = 1) -> None:
     """Scan a telemetry stream and insert its rows.
 
-    Blank lines are no rows. A last line without a line end is read like any other, unless the stream says
+    Blank lines are no rows. A last line without a line end is read like any other, unless the stream states
     that it was truncated (``stream.truncated``), in which case it may be half a row and is rejected.
 
     Args:

@@ -1,8 +1,8 @@
 """The compiled scanner of ``time,node,value[,value…]`` lines; bytes in, arrays out.
 
-It exists because telemetry is the big table: the scanner reads some 300 MB/s a core, and gives the line of
+It exists because telemetry is the big table: the scanner reads some 300 MB/s per core, and gives the line of
 every row that it does not accept. The same source runs uncompiled with ``NUMBA_DISABLE_JIT=1``.
-The compiled code is kept beside this file, or in the user's cache where that cannot be written to.
+The compiled code is kept next to this file, or in the user's cache if that cannot be written to.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
         without a zone), codes (int32[rows], into the names), ends (int32[rows + 1], row r's values are
         values[ends[r]:ends[r + 1]]), values (float64, NaN for NA), name_start, name_end (int64[names], into
         buf), names, rejects, reject_line (0-based), reject_start, reject_end (into buf), reject_code, blanks,
-        consumed (bytes read; fewer than given only where the name table was full).
+        consumed (bytes read; fewer than given only if the name table was full).
     """
     n = buf.size
     seconds, shift = np.empty(lines, np.int64), np.empty(lines, np.int64)
@@ -345,7 +345,7 @@ def scan(buf, lines, least, most, low, high):  # type: ignore[no-untyped-def]
             else:
                 values[used + count] = value
                 count += 1
-        if status == BAD_VALUE or status == OUT_OF_RANGE:  # too many fields says more than what is in them
+        if status == BAD_VALUE or status == OUT_OF_RANGE:  # too many fields states more than what is in them
             fields = count + 1
             while j < end:
                 fields += buf[j] == _COMMA

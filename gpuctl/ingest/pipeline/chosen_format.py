@@ -1,4 +1,4 @@
-"""Whether a file that the user says is of a format has anything of that format in it."""
+"""Whether a file that the user states is of a format has anything of that format in it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _START = 60
 
 
 def refuse_empty(finding: Finding, sink: StoreSink, opener: Opener, formats: Sequence[Format]) -> None:
-    """Refuse a file that was read as the user said and gave nothing.
+    """Refuse a file that was read as the user stated and gave nothing.
 
     A file that looks like one of that format may have nothing to tell: a quiet day's log, an empty list.
 

@@ -42,7 +42,7 @@ class ApartError(InputError):
 
 
 class Span(NamedTuple):
-    """When a source's rows are from: seconds since 1970, how many jobs it tells of, and what it is called."""
+    """When a source's rows are from: seconds since 1970, how many jobs it describes, and what it is called."""
 
     low: float
     high: float
@@ -51,7 +51,7 @@ class Span(NamedTuple):
 
 
 def scheduler_of(fmt: Format) -> str | None:
-    """The scheduler whose logs a format reads, a key of `NAMES`; None where it may be anybody's."""
+    """The scheduler whose logs a format reads, a key of `NAMES`; None if it may be anybody's."""
     family = fmt.name.partition("-")[0]
     return family if family in NAMES and not _ANYBODYS.issuperset(fmt.fills) else None
 
@@ -102,7 +102,7 @@ class Times:
 
     @classmethod
     def of(cls, store: Store, cluster: str, but: Sequence[int]) -> Times:
-        """Those of the sources that are in the store, but for some."""
+        """Those of the sources that are in the store, except for some."""
         found = _spans(store, cluster, None)
         return cls({source: span for source, span in found.items() if source not in but})
 
@@ -142,7 +142,7 @@ def _distances(new: Span, others: list[Span]) -> str:
 
 
 def distance(new: Span, others: Sequence[Span]) -> float | None:
-    """Seconds between a source's times and those of others, where they do not meet; None where they do."""
+    """Seconds between a source's times and those of others, where they do not meet; None if they do."""
     if not others:
         return None
     gap = min(max(other.low - new.high, new.low - other.high) for other in others)

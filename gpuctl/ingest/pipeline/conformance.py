@@ -53,7 +53,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
         seed: of the first of them.
 
     Returns:
-        What does not hold, one line each; empty where all is well.
+        What does not hold, one line each; empty if all is well.
 
     Raises:
         InputError: the fixture cannot be read.
@@ -142,7 +142,7 @@ def _put(folder: Path, name: str, data: bytes) -> Path:
 
 
 def _read(fmt: Format, file: Path, store: Path, *, chosen: bool = False) -> SourceReport | str:
-    """What became of the file; a text where it was not read, or where something went wrong that may not."""
+    """What became of the file; a text if it was not read, or where something went wrong that may not."""
     try:
         report = ingest([file], store, cluster="check", formats=(fmt,), log_format=fmt.name if chosen else None)
     except InputError as error:
@@ -185,7 +185,7 @@ def _watched(fmt: Format) -> tuple[Format, list[int]]:
 
 
 class _Stream(io.BufferedIOBase):
-    """A stream that notes where it is read as a whole."""
+    """A stream that notes if it is read as a whole."""
 
     def __init__(self, inner: BinaryIO, calls: list[int]) -> None:
         super().__init__()

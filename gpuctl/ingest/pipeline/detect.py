@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 HEAD = 64 << 10
 """Decompressed bytes that formats decide by."""
 LOG_FORMAT = "--log-format"
-"""The option that says whose a file is."""
+"""The option that states whose a file is."""
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _LFS = re.compile(rb"version https://git-lfs\.github\.com/spec/v1\r?\n(?:.*\n)*?size ([0-9]{1,20})\r?\n?")
 """https://github.com/git-lfs/git-lfs/blob/main/docs/spec.md"""
@@ -38,8 +38,8 @@ class Finding:
         candidate: the file.
         format: whose it is.
         why: what it was recognised by.
-        sha256: of its bytes before decompression, where it was worth knowing before loading it.
-        chosen: whether the user said whose it is, so that nothing in it needs to show it.
+        sha256: of its bytes before decompression, if it was worth knowing before loading it.
+        chosen: whether the user stated whose it is, so that nothing in it needs to show it.
     """
 
     candidate: Candidate
@@ -63,11 +63,11 @@ def detect(
         name: its name without directories and compression suffix.
         head: its first `HEAD` bytes, decompressed.
         formats: to choose from.
-        place: where it lies, where that is known; a format that claims it by its place alone has it.
+        place: where it lies, if that is known; a format that claims it by its place alone has it.
         chosen: the format that the user named: where several claim the file and it is one of them, it has it.
 
     Returns:
-        (format or None, what it was recognised by or why not, true where several formats claim it).
+        (format or None, what it was recognised by or why not, true if several formats claim it).
     """
     if place is not None:
         for fmt in formats:
@@ -94,7 +94,7 @@ def survey(
     exclude: Sequence[Path] = (),
     chosen: Format | None = None,
 ) -> Iterator[Finding | NotRead]:
-    """Look through some paths and say of everything there what it is.
+    """Look through some paths and report about everything there what it is.
 
     Args:
         paths: files and directories.

@@ -1,4 +1,4 @@
-"""Files that a command line names as a table of one kind: what such a file lacks is told before any answer."""
+"""Files that a command line names as a table of one kind: what such a file lacks is stated before any answer."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ QUEUED = Kind("a CSV of jobs", ("job_id", "submit_time", "num_gpus", "duration")
 
 
 def check_known(paths: Sequence[Path], formats: Sequence[Format], kinds: Sequence[Kind]) -> None:
-    """See that each file among `paths` is one that some format reads; directories and archives may hold others, too.
+    """Ensure that each file among `paths` is one that some format reads; directories and archives may hold others, too.
 
     Args:
         paths: as named on the command line.
         formats: that will read them.
-        kinds: of tables that are expected, the usual one first; the nearest one tells what a strange file lacks.
+        kinds: of tables that are expected, the usual one first; the nearest one shows what a strange file lacks.
 
     Raises:
         InputError: a file is empty, junk, or a table without a column that it needs.
@@ -59,14 +59,14 @@ def check_known(paths: Sequence[Path], formats: Sequence[Format], kinds: Sequenc
 
 
 def check_training(path: Path, *, epochs: bool) -> None:
-    """See that a file describes training jobs, before it is read into a store.
+    """Ensure that a file describes training jobs, before it is read into a store.
 
     Args:
         path: the file.
         epochs: whether the column ``epochs`` must be there, too.
 
     Raises:
-        InputError: it is no such table, lacks a column, or has no row that can be read.
+        InputError: it is not such a table, lacks a column, or has no row that can be read.
     """
     needed = (*TRAINING.needed, "epochs") if epochs else TRAINING.needed
     columns = profile_jobs.COLUMNS
@@ -99,7 +99,7 @@ def check_training(path: Path, *, epochs: bool) -> None:
 
 
 def describes_training(path: Path) -> bool:
-    """Whether a CSV of jobs tells models and batches, rather than what a queue tells of them.
+    """Whether a CSV of jobs shows models and batches, rather than what a queue describes them.
 
     Raises:
         InputError: it is not there, no file, or may not be read.

@@ -1,4 +1,4 @@
-"""Ingest: from paths to a trace store, one transaction a source file, or a group of small ones."""
+"""Ingest: from paths to a trace store, one transaction per source file, or a group of small ones."""
 
 from __future__ import annotations
 
@@ -46,10 +46,10 @@ _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re
 
 
 class Progress(Protocol):
-    """Is told how far an ingest has come."""
+    """Receives how far an ingest has come."""
 
     def start(self, what: str, total: int) -> None:
-        """Begin with a file of `total` bytes (0 where that is not known)."""
+        """Begin with a file of `total` bytes (0 if that is not known)."""
 
     def advance(self, size: int) -> None:
         """Note that `size` more bytes of it were read."""
@@ -73,20 +73,20 @@ def ingest(
     then: Callable[[Store, str], None] | None = None,
     gpus_per_node: given_gpus.GpusPerNode | None = None,
 ) -> IngestReport:
-    """Load every log file under some paths into a trace store, which is made where there is none.
+    """Load every log file under some paths into a trace store, which is made if there is none.
 
     Args:
         paths: files, directories and archives; with none, the store is only brought up to its newest version.
         db_path: the trace store.
         cluster: what the cluster is called in it; made from the first path unless given.
         timezone: IANA zone of stamps that carry none; the format's own unless given.
-        progress: is told what is being read.
+        progress: receives what is being read.
         dry_run: look only; nothing is written.
         limits: when compressed input is refused.
         formats: to choose from; all unless given.
         log_format: the name of the format that every file is of that is one of the paths itself, and that files in
             directories and archives are of where several formats claim them, this one among them; or ``FILE.py:NAME``,
-            a format of the user's own.
+            a user-defined format.
         lake: directory that telemetry goes to in place of the store, as Parquet by cluster and day; that of the store,
             if it has one, unless given.
         engine: whose workers read files that need nothing of the store, side by side; None or local: all is read here.
@@ -189,7 +189,7 @@ class _Run:
     not_read: list[NotRead] = field(default_factory=list)
     done: list[SourceReport] = field(default_factory=list)
     named: bool = False
-    """Whether the user said which cluster all of it is of."""
+    """Whether the user stated which cluster all of it is of."""
     several: tuple[str, ...] = ()
     """Names that the paths would have as clusters of their own, where nobody named one."""
     elsewhere: dict[str, list[str]] = field(default_factory=dict)
@@ -211,7 +211,7 @@ class _Run:
     """What the store has of formats with many files, by format."""
     times: Times | None = None
     apart: list[tuple[Finding, str]] = field(default_factory=list)
-    """Files whose times do not meet those that are loaded by now, and what to say of it."""
+    """Files whose times do not meet those that are loaded by now, and what to report about it."""
     local: dict[str, bool] = field(default_factory=dict)
     """Of files that were read now, whether their beginning has a time without a zone; where a zone was given."""
 
@@ -257,7 +257,7 @@ class _Run:
             raise lake_place.only_read(place, first.candidate.shown)
 
     def load(self, store: Store | None) -> IngestReport:
-        """Load all that was found; without a store, only say the rule."""
+        """Load all that was found; without a store, only state the rule."""
         if store:
             known = ledger.cluster_of(store, self.cluster)
             if known and self.timezone not in {None, known.timezone}:
@@ -325,7 +325,7 @@ class _Run:
                 self.done += [self._one(finding, store) for finding in group]
         except InputError as error:
             if len(group) > 1 and not group[0].format.many:
-                # whatever it is, each by itself tells whose it is
+                # whatever it is, each by itself shows whose it is
                 for finding in group:
                     self._take([finding], store)
             elif isinstance(error, ApartError):
@@ -357,7 +357,7 @@ class _Run:
         return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run, tuple(self._warnings()))
 
     def _conclude(self, store: Store | None) -> None:
-        """Let formats put right what only all sources together tell: built-in ones in one transaction."""
+        """Let formats put right what only all sources together show: built-in ones in one transaction."""
         concluding = [fmt for fmt in self.formats if fmt.conclude is not None]
         if store is None or self.dry_run:
             self.remarks += [text for fmt in concluding if fmt.conclude for text in fmt.conclude(None)]
@@ -488,10 +488,10 @@ class _Run:
         return report_of(finding, "replaced" if old else "loaded", sink, damage), others
 
     def _settled(self, fmt: Format, store: Store, sinks: Sequence[StoreSink], old: Sequence[Entry]) -> Times | None:
-        """Make what is made of several sources, and note what these tell of the cluster; the times of all.
+        """Make what is made of several sources, and note what these describe the cluster; the times of all.
 
         Raises:
-            ApartError: one does not belong to the others, as far as anybody knows.
+            ApartError: one does not belong to the others, as far as is known.
         """
         if fmt.settle:
             fmt.settle(sinks[-1])

@@ -1,9 +1,9 @@
 """Reads files on workers, ahead of the process that has the store: only one process may write to it.
 
 Workers run loaders that ask the store nothing while they read (`Format.alone`). They leave what they would insert as
-Arrow streams in a folder beside the store, which all workers must see, and note what else they would do with the store.
-All of that is then done as if the file were read here, in the order in which files are loaded without workers. What a
-worker cannot read is read here.
+Arrow streams in a folder next to the store, which all workers must see, and note what else they would do with the
+store. All of that is then done as if the file were read here, in the order in which files are loaded without workers.
+What a worker cannot read is read here.
 """
 
 from __future__ import annotations
@@ -223,7 +223,7 @@ class ParallelReader:
             self._results = run(read, (str(own), cluster, limits), files, engine, notify)
 
     def take(self, path: str, timezone: str) -> ReadFile | None:
-        """What a worker read of a file, waited for; None where it is to be read here."""
+        """What a worker read of a file, waited for; None if it is to be read here."""
         if path not in self._left:
             return None
         self._left.remove(path)

@@ -36,7 +36,7 @@ def built_in() -> tuple[Format, ...]:
     """Import and return every format that gpuctl brings, in the order they are loaded in (`Format.order`, then name).
 
     A module whose name begins with an underscore is none. A module that cannot be imported or has no ``FORMAT``, and a
-    declaration that is wrong, are faults of this program and are raised as such, never passed over.
+    declaration that is wrong, are faults of this program and are raised as such, never skipped.
     """
     names = [m.name for m in pkgutil.iter_modules(formats.__path__) if not m.name.startswith("_")]
     found: list[Format] = [importlib.import_module(f"{formats.__name__}.{name}").FORMAT for name in names]
@@ -76,7 +76,7 @@ def of_package(plugin: plugins.Plugin) -> Format:
 
     Raises:
         UsageError: others have the same name.
-        InputError: it cannot be loaded, or is no format of that name.
+        InputError: it cannot be loaded, or is not a format of that name.
     """
     found = plugin.load()
     if not isinstance(found, Format):
@@ -145,7 +145,7 @@ def origin(name: str) -> str:
 
 
 def with_named(name: str | None, known: Sequence[Format]) -> tuple[tuple[Format, ...], str | None]:
-    """The formats there are, with that of ``FILE.py:NAME`` among them where one is named so, and its own name.
+    """The formats there are, with that of ``FILE.py:NAME`` among them if one is named so, and its own name.
 
     Raises:
         UsageError: there is no format of that name, or there are several.
@@ -176,7 +176,7 @@ def named(name: str, formats: Sequence[Format]) -> Format:
     known = {fmt.name: fmt for fmt in formats}
     for plugin in installed():
         if plugin.name == name:
-            # why it cannot be used, where that is so
+            # why it cannot be used, if that is so
             of_package(plugin)
     if name not in known:
         hint = meant(name, known, "gpuctl formats lists them")
@@ -236,6 +236,6 @@ def _of_output(job_logs: Sequence[str], signatures: Sequence[Path]) -> tuple[For
 
     reader = Reader(tuple(Pattern(text) for text in job_logs), tuple(signatures))
     if signatures:
-        # what is wrong with them is said before anything is read
+        # what is wrong with them is stated before anything is read
         _ = reader.scanner
     return tuple(module.with_reader(reader) for module in (job_output, yarn_container_logs, yarn_aggregated_logs))

@@ -36,13 +36,13 @@ class SourceReport:
         why: what it was recognised by.
         status: what was done.
         bytes: its size before decompression.
-        rows_in: rows (lines, objects) it holds; 0 where it was not read.
+        rows_in: rows (lines, objects) it holds; 0 if it was not read.
         rows_loaded: of these, how many are in the store.
         rows_rejected: of these, how many are in the table ``rejects``.
         rows_already_stored: of these, how many the store had already, with the same content.
         reasons: (reason, rejects) of the most frequent reasons.
         message: more about the status, or the error.
-        apart: it failed for it is of another cluster, as far as its times tell.
+        apart: it failed because it is of another cluster, as far as its times show.
     """
 
     path: str
@@ -67,7 +67,7 @@ class IngestReport:
         cluster: the name in the store.
         sources: the recognised files, in the order they were loaded in.
         not_read: everything else that was found, with the reason.
-        dry_run: true where nothing was written.
+        dry_run: true if nothing was written.
         warnings: what the user should know of the whole of it.
     """
 
@@ -79,7 +79,7 @@ class IngestReport:
 
     @property
     def failed(self) -> bool:
-        """True where something that should have been read was not.
+        """True if something that should have been read was not.
 
         A file whose rows were all rejected is such, too, unless the store has all of their jobs.
         """
@@ -97,7 +97,7 @@ class IngestReport:
 
     @property
     def nothing_loaded(self) -> bool:
-        """True where there were files to load, and none of them, nor any that is in the store already, gave a row."""
+        """True if there were files to load, and none of them, nor any that is in the store already, gave a row."""
         rowless = len(self.rowless)
         return bool(self.sources) and rowless + sum(s.status == "failed" for s in self.sources) == len(self.sources)
 

@@ -1,7 +1,8 @@
 """Loads many small files in one transaction: each is a source of its own, and is in the store as a whole or not at all.
 
-A transaction a file costs a hundred times what scanning a small log does. Rows of several sources are held and inserted
-together; a group is committed when it has `FILES` files or `BYTES` bytes, so that a killed ingest loses no more.
+One transaction per file costs a hundred times what scanning a small log does. Rows of several sources are held and
+inserted together; a group is committed when it has `FILES` files or `BYTES` bytes, so that a killed ingest loses no
+more.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ BYTES = 256 << 20
 """On disk, before decompression."""
 TOGETHER = 256
 TOGETHER_BYTES = 4 << 20
-"""The same of files whose rows are made of several sources; where one cannot be loaded, all are read again."""
+"""The same of files whose rows are made of several sources; if one cannot be loaded, all are read again."""
 MOST_PENDING_ROWS = 50_000
 """Rows that are held before they are inserted."""
 
@@ -82,7 +83,7 @@ class PendingRows:
 
         for table, parts in self._frames.items():
             whole = pl.concat([rows for rows, _ in parts], how="diagonal")
-            # a column a part would cost more than all else
+            # one column per part would cost more than all else
             whole = whole.with_columns(
                 pl.Series(
                     name,
@@ -163,7 +164,7 @@ class KnownFiles:
     def same(self, finding: Finding) -> Entry | None:
         """Find the source that holds these bytes as the same log, read as it would be read today.
 
-        The same bytes may be the logs of two jobs; what was claimed by its place is the same log only where that tells
+        The same bytes may be the logs of two jobs; what was claimed by its place is the same log only if that shows
         the same job, attempt and stream.
         """
         found, fmt, sha256 = finding.candidate, finding.format, finding.sha256
@@ -244,10 +245,10 @@ class Group:
         Args:
             finding: the file.
             read: runs the format's loader; returns SHA-256, size and damage.
-            dry_run: only say the rule.
+            dry_run: only state the rule.
 
         Returns:
-            (what was done, the sink with its counts where it was read, a message).
+            (what was done, the sink with its counts if it was read, a message).
         """
         found, fmt, known = finding.candidate, finding.format, self._known
         self._format = fmt

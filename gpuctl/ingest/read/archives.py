@@ -49,7 +49,7 @@ class Member:
     Attributes:
         name: as the archive spells it.
         size: bytes as stored in the archive, before any decompression of the member itself.
-        refused: why it is not read; None where it may be.
+        refused: why it is not read; None if it may be.
         directory: true for a directory, which holds nothing itself.
     """
 
@@ -78,7 +78,7 @@ class Archive(Protocol):
 
 
 def archive_kind(file: BinaryIO, path: str, limits: Limits) -> str | None:
-    """Tell by its bytes whether a file is a ``tar``, perhaps compressed, or a ``zip``; else None."""
+    """Determine by its bytes whether a file is a ``tar``, perhaps compressed, or a ``zip``; else None."""
     file.seek(0)
     head = file.read(4)
     file.seek(0)
@@ -214,7 +214,7 @@ class Zip:
 
 
 class _Sips:
-    """A file for `zipfile` that is not read into memory whole, whatever its list of members says of its length."""
+    """A file for `zipfile` that is never read into memory whole, whatever length its directory states."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.seek, self.tell, self.seekable, self.close = file.seek, file.tell, file.seekable, file.close
@@ -265,7 +265,7 @@ class _Inflated:
 
 
 def _lzma_memory(file: BinaryIO, info: zipfile.ZipInfo) -> int:
-    """Bytes that a member compressed with LZMA says to need: where its local header ends, its properties begin."""
+    """Bytes that a member compressed with LZMA declares to need: where its local header ends, its properties begin."""
     file.seek(info.header_offset + 26)
     name, extra = struct.unpack("<HH", file.read(4))
     file.seek(name + extra, os.SEEK_CUR)

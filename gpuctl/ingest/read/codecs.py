@@ -1,4 +1,4 @@
-"""Decompresses a stream piece by piece, in bounded memory, and says where it stops making sense.
+"""Decompresses a stream piece by piece, in bounded memory, and states where it stops making sense.
 
 Knows gzip, zstd, bzip2 and xz by their first bytes, several streams one after another included, and Parquet, whose
 rows it gives as CSV. Knows nothing of files, archives or log formats.
@@ -192,8 +192,8 @@ def _after_padding(data: bytes, raw: Reader) -> bytes:
 
 
 def _zstd(raw: Reader) -> Iterator[bytes]:
-    # The library's own streams either decompress as much as they are fed at once, which a few bytes can blow up
-    # without bound, or do not tell a cut-off frame from a whole one. Fed one block at a time they do both.
+    # The library's own streams either decompress as much as they are fed at once, which a few bytes can blow up without
+    # bound, or do not show a cut-off frame from a whole one. Fed one block at a time they do both.
     while magic := raw.read(4):
         number = int.from_bytes(magic, "little")
         if len(magic) == 4 and number & 0xFFFFFFF0 == 0x184D2A50:

@@ -21,7 +21,7 @@ def first_line(head: bytes) -> bytes:
 
 
 def looks_like_row(line: bytes, least: int, most: int) -> bool:
-    """Tell whether a line is ``time,node,value…`` with `least` to `most` values and perhaps a trailing comma."""
+    """Check whether a line is ``time,node,value…`` with `least` to `most` values and perhaps a trailing comma."""
     match = _ROW.fullmatch(line)
     return match is not None and least <= match[2].rstrip(b",").count(b",") <= most
 
@@ -30,7 +30,7 @@ def read_header(stream: BinaryIO, header: re.Pattern[bytes]) -> tuple[Rest, byte
     """Take the header off a stream.
 
     Returns:
-        the stream from the first data line on, the header (empty where the file has none), and the number
+        the stream from the first data line on, the header (empty if the file has none), and the number
         of that first data line.
     """
     head = stream.read(HEAD)

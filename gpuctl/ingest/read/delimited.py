@@ -1,4 +1,4 @@
-"""Tables of text, most with a header line, read many lines at a time; every line that is no row of the table is named.
+"""Reads text tables, most with a header line, many lines at a time; names every line that is not a row.
 
 A row is one line: cells hold no line ends. Cells may be quoted as in CSV. A line of which a cell is missing or too
 many, that is not UTF-8, or that the file's end cuts off, is handed on as a reject and spoils no other.
@@ -27,7 +27,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class Reject(NamedTuple):
-    """A line that is no row."""
+    """A line that is not a row."""
 
     line: int
     reason: str
@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     """Some lines of a table.
 
     Attributes:
-        rows: the cells as text, null where empty (those asked for as numbers may be numbers), and the column `LINE`.
+        rows: the cells as text, null if empty (those asked for as numbers may be numbers), and the column `LINE`.
         rejects: the lines that are no rows.
         data: the lines.
         first: the number of the first of them.
@@ -77,7 +77,7 @@ class Delimited:
         needed: columns that must be there, once each; others may stand anywhere.
         what: names such a file, for messages.
         separator: stands between cells.
-        names: of the columns of a table without a header; where its first line is these names, it is no row.
+        names: of the columns of a table without a header; where its first line is these names, it is not a row.
         numbers: columns that are wanted as numbers where a whole piece has nothing else in them.
 
     Attributes:
@@ -135,7 +135,7 @@ class Delimited:
         return Piece(self._numbered(rows, range(first, first + rows.height)), [], data, first)
 
     def _sound(self, data: bytes) -> pl.DataFrame | None:
-        """Read lines that all have as many cells as the header; None where one has not, is quoted, or is not UTF-8."""
+        """Read lines that all have as many cells as the header; None if one has not, is quoted, or is not UTF-8."""
         import polars as pl
 
         separator = self._separator.encode()
@@ -149,7 +149,7 @@ class Delimited:
                 rows = pl.read_csv(data, has_header=False, quote_char=None, schema=schema, separator=self._separator)
             except (pl.exceptions.ComputeError, pl.exceptions.SchemaError, pl.exceptions.NoDataError):
                 continue
-            # blank lines are passed over
+            # blank lines are skipped
             if rows.height == lines:
                 return rows
         return None
@@ -198,7 +198,7 @@ class Delimited:
 
 
 def header(line: bytes, separator: str = ",") -> list[str]:
-    """Names of columns as a header line has them; none where it is not text."""
+    """Names of columns as a header line has them; none if it is not text."""
     try:
         return [cell.strip() for cell in split(line.removeprefix(_BOM).rstrip(b"\r").decode("utf-8"), separator)]
     except (RowError, UnicodeDecodeError):

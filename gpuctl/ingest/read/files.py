@@ -63,7 +63,7 @@ class NotRead:
     Attributes:
         shown: its path.
         why: the reason.
-        failed: true where it should have been readable (no permission, damaged archive).
+        failed: true if it should have been readable (no permission, damaged archive).
     """
 
     shown: str
@@ -86,7 +86,7 @@ class Opener:
     _fresh: bool = False
 
     def members(self, file: Path, kind: str, path: str, shown: str) -> Iterator[Candidate | NotRead]:
-        """Go through an archive, saying of each entry what it is. The one yielded last can be opened at no cost.
+        """Go through an archive, stating for each entry what it is. The one yielded last can be opened at no cost.
 
         Raises:
             InputError: the archive decompresses to far more than it takes up.
@@ -112,7 +112,7 @@ class Opener:
 
         Args:
             candidate: as `walk` found it.
-            on_bytes: told how many bytes were read (before decompression), after each read.
+            on_bytes: called with the number of bytes read (before decompression), after each read.
 
         Raises:
             InputError: it is not there any more, is no longer a regular file, or may not be read.
@@ -210,7 +210,7 @@ def _inside(found: Candidate, top: Path) -> str:
 
 
 def reason(error: InputError) -> str:
-    """Say what is wrong and what to do, without naming the file again, for where its path stands beside it."""
+    """State what is wrong and what to do, without naming the file again, for where its path stands beside it."""
     place = "" if error.path is None else error.path if error.line is None else f"{error.path}:{error.line}"
     line = "" if error.line is None else f"line {error.line}: "
     hint = f"; {error.hint}" if error.hint else ""

@@ -43,8 +43,8 @@ class Element(NamedTuple):
 
     Attributes:
         line_no: 1-based line on which it starts.
-        value: what was decoded; None where there is a fault.
-        fault: why it cannot be read; None where it can.
+        value: what was decoded; None if there is a fault.
+        fault: why it cannot be read; None if it can.
         raw: its first `RAW_LIMIT` characters as they stand in the file.
     """
 
@@ -130,7 +130,7 @@ class Window:
         return self.text[self.pos : min(end, self.pos + RAW_LIMIT)].encode("utf-8", "surrogateescape")
 
     def grow(self, limit: int) -> bool:
-        """Drop what has been read and hold about twice as much of the rest; false where nothing is left."""
+        """Drop what has been read and hold about twice as much of the rest; false if nothing is left."""
         data = b"" if self.ended else self._stream.read(max(_CHUNK, min(self.held(), limit - self.held() + _CHUNK)))
         self.ended = not data
         more = self._decode(data, self.ended)
@@ -213,7 +213,7 @@ def faulty(window: Window, fault: str, record_start: re.Pattern[str], limit: int
 
 
 def _pass_brackets(window: Window, limit: int) -> None:
-    """Go past the bracketed value that starts here, or past all that may be held where it does not close."""
+    """Go past the bracketed value that starts here, or past all that may be held if it does not close."""
     # The decoder gave up on the depth alone, so the text may well be sound and its brackets can be counted;
     # looking for the next record instead would find one at every level.
     opening = window.text[window.pos]

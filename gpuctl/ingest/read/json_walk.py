@@ -42,7 +42,7 @@ class Shape(NamedTuple):
         marks: keys of which a record that stands by itself has at least one.
         record_start: what a record begins with as a rule. It decides where reading goes on after damage, and nothing
             else: keys may come in any order.
-        expected: what a file should hold, for the error that says it holds something else.
+        expected: what a file should hold, for the error that states it holds something else.
         hint: what to do then.
     """
 
@@ -149,7 +149,7 @@ def _array_ahead(text: str, pos: int, names: frozenset[str]) -> bool:
 
 
 def _has_array(window: Window, shape: Shape, limit: int) -> bool:
-    """Whether the object at hand has the array; no more of it is held than tells."""
+    """Whether the object at hand has the array; no more of it is held than shows."""
     while True:
         value, fault = decoded(window)
         if fault is None:

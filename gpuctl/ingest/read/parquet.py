@@ -1,6 +1,6 @@
 """Parquet as a container: its rows as the text of a CSV, a few row groups' worth at a time.
 
-Columns of lists, maps, structures and raw bytes are left out. A footer at the end says where all is, so that a file
+Columns of lists, maps, structures and raw bytes are left out. A footer at the end states where all is, so that a file
 that is cut off cannot be read at all.
 """
 
@@ -24,7 +24,7 @@ HELD = 32 << 20
 MOST_OF_A_CHUNK = 1 << 30
 """A column of one row group that decompresses to more bytes than this is refused …"""
 MOST_TIMES = 1000
-"""… and one that decompresses to this many times its size, where that is more than `HELD`."""
+"""… and one that decompresses to this many times its size, if that is more than `HELD`."""
 _COPY = 1 << 20
 _IN_MEMORY = 64 << 20
 _YEARS = (-62_135_596_800, 253_402_300_799)
@@ -201,7 +201,7 @@ def _readable(name: str, column: Any) -> Any:
         _check_years(name, column.cast(width).cast(pa.int64()), per_second)
     elif pa.types.is_timestamp(kind):
         _check_years(name, column.cast(pa.int64()), _PER_SECOND[kind.unit])
-        # below a microsecond nothing is told
+        # below a microsecond nothing is stated
         column = column.cast(pa.timestamp("us", kind.tz), safe=False)
         if kind.tz is not None and _OFFSET.fullmatch(kind.tz):
             column = pc.cast(column, pa.timestamp("us", "UTC"))

@@ -118,7 +118,7 @@ def _pieces(process: subprocess.Popen[bytes], errors: bytearray, end: float) -> 
 
 @contextlib.contextmanager
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """See that a program's group has ended and its pipes are closed; also where a signal ends us meanwhile."""
+    """Ensure that a program's group has ended and its pipes are closed; also where a signal ends us meanwhile."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del frame

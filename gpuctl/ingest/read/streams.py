@@ -33,9 +33,9 @@ class Raw:
     """The bytes as they lie on disk (or in the archive), counted and hashed while they are read.
 
     Args:
-        file: gives exactly what is asked for, less only at its end.
+        file: gives exactly what is requested, less only at its end.
         path: names it in errors.
-        on_bytes: told how many bytes were read, after each read.
+        on_bytes: called with the number of bytes read, after each read.
     """
 
     def __init__(self, file: Reader, path: str, on_bytes: Callable[[int], None] | None = None) -> None:
@@ -198,7 +198,7 @@ class LogStream(io.BufferedReader):
         file: the file or archive member, from its start.
         path: names it in errors.
         limits: past these the stream is refused.
-        on_bytes: told how many bytes were read from `file`, after each read.
+        on_bytes: called with the number of bytes read from `file`, after each read.
         budget: of the archive that it is a member of.
     """
 
@@ -228,7 +228,7 @@ class LogStream(io.BufferedReader):
 
     @property
     def damage(self) -> tuple[int, str, bytes] | None:
-        """(line, what is wrong, first bytes of that line) where it is damaged, once reading has come there."""
+        """(line, what is wrong, first bytes of that line) if it is damaged, once reading has come there."""
         part = self._pieces
         return None if part.damage is None else (part.lines + 1, part.damage, part.tail)
 

@@ -1,4 +1,4 @@
-"""Settles jobs that several records tell of: which record counts, which attempt it is, and the totals of the job."""
+"""Settles jobs that several records describe: which record counts, which attempt it is, and the totals of the job."""
 
 from __future__ import annotations
 
@@ -32,7 +32,8 @@ _BROKEN = """
     GROUP BY job HAVING count(*) <> max(attempt) + 1
 """
 _TABLES = ("slurm_touched", "slurm_stated", "slurm_order", "slurm_totals")
-# a text without Submit is matched by its starts; one without either can only tell of an attempt that others tell better
+# a text without Submit is matched by its starts; one without either can only describe an attempt that others show
+# better
 _STATED = """
     CREATE TEMP TABLE slurm_stated AS
     WITH stated AS (
@@ -80,7 +81,7 @@ _LOSERS = """
     FROM named AS l JOIN standing AS s ON s.job = l.job AND s.since IS NOT DISTINCT FROM l.since
     WHERE l.choice > 1 AND l.source = $source
 """
-# jobs that another source tells of too, by how much their times differ where they ran for equally long
+# jobs that another source describes too, by how much their times differ where they ran for equally long
 _SHIFTS = """
     WITH mine AS (SELECT * FROM attempts WHERE cluster = $cluster AND source = $source AND end_ts > start_ts),
     pairs AS (
@@ -97,7 +98,7 @@ _SHIFTS = """
     LIMIT 1
 """
 LEAST = 3
-"""So many jobs that differ from another source's by the same quarters of an hour say that a clock is another one."""
+"""So many jobs that differ from another source's by the same quarters of an hour state that a clock is another one."""
 _ORDER = """
     CREATE TEMP TABLE slurm_order AS
     SELECT *, row_number() OVER sequence - 1 AS number, lead(start_ts) OVER sequence AS next_start,
@@ -233,13 +234,13 @@ def settle(sink: Sink, seen: KnownJobs, restarts: dict[str, int]) -> int:
         sink: whose rows are all inserted. One of which the store has a record of that attempt counts as already stored;
             it is rejected for `OTHER_RECORD` where the two contradict each other.
         seen: knows their lines.
-        restarts: how often a job was started anew, where the source says.
+        restarts: how often a job was started anew, if the source states.
 
     Returns:
         how many of the source's records do not stand; they were counted.
 
     Raises:
-        InputError: another source tells of the same jobs with a clock that is hours ahead or behind.
+        InputError: another source describes the same jobs with a clock that is hours ahead or behind.
     """
     own = {"cluster": sink.cluster, "source": sink.source}
     others = sink.query(_OTHERS, own).height > 0
@@ -266,7 +267,7 @@ def _check_clock(sink: Sink) -> None:
 
 
 def _touched(sink: Sink, *, others: bool) -> str:
-    """The query of the jobs that several records tell of; empty where there are none."""
+    """The query of the jobs that several records describe; empty if there are none."""
     own = {"cluster": sink.cluster, "source": sink.source}
     parts = [_REPEATED]
     if others:

@@ -62,7 +62,7 @@ def _stands(buf, at, end, word):  # type: ignore[no-untyped-def]
 
 @inner
 def _stamp_end(buf, at, end):  # type: ignore[no-untyped-def]
-    """Where the stamp of a line ends; -1 where it has none."""
+    """Where the stamp of a line ends; -1 if it has none."""
     if end - at <= _STAMP or buf[at] != _OPEN or buf[at + 5] != _DASH or buf[at + 8] != _DASH or buf[at + 11] != 84:
         return -1
     if buf[at + 14] != _COLON or buf[at + 17] != _COLON or _number(buf, at + 1, 4) < 0:
@@ -102,7 +102,7 @@ def _millis(buf, at, body):  # type: ignore[no-untyped-def]
 
 @inner
 def _job(buf, at, end):  # type: ignore[no-untyped-def]
-    """The job of a line that tells of one of the two events in its plainest form; -1 for any other line."""
+    """The job of a line that describes one of the two events in its plainest form; -1 for any other line."""
     opening = _which(buf, at, end, _OPENINGS, _OPENING_ENDS)
     if opening < 0:
         return np.int64(-1)
@@ -166,7 +166,7 @@ def scan(buf, hints, ends):  # type: ignore[no-untyped-def]
 
     Returns:
         hits, int64[6, n]: line (0-based), start, end (without the line end), number of the first hint in it, job and
-        milliseconds since 1970 on the stamp's own clock (both -1 where the line is not in its plainest form);
+        milliseconds since 1970 on the stamp's own clock (both -1 if the line is not in its plainest form);
         bad, int64[3, n]: line, start, end of lines without a stamp that are not blank; how many lines there are;
         how many of them are blank.
     """

@@ -19,7 +19,7 @@ class DayCheck:
     """Checks a day's output while it passes by.
 
     Attributes:
-        names: the columns asked for.
+        names: the columns requested.
         delimiter: between two of them; all but the last column may hold newlines.
         window: first and last second of the day.
         what: names the day in errors.
@@ -51,7 +51,7 @@ class DayCheck:
             self._records += 1
 
     def end(self) -> None:
-        """See that there was a whole answer.
+        """Ensure that there was a whole answer.
 
         Raises:
             InputError: there was none, it was cut off, or it is of another day.

@@ -52,10 +52,10 @@ _QUOTE_OPEN = "a quoted cell does not end within 1 MiB"
 
 
 def table_of(head: bytes) -> tuple[str, str] | None:
-    """Tell from the beginning of a file which table it is (as the end of a table's name) and its delimiter.
+    """Determine from the beginning of a file which table it is (as the end of a table's name) and its delimiter.
 
     Returns:
-        None where it is none.
+        None if it is none.
     """
     for delimiter, names in _headers(head):
         for table, (needed, barred) in _SIGNS.items():
@@ -65,7 +65,7 @@ def table_of(head: bytes) -> tuple[str, str] | None:
 
 
 def unused_table(head: bytes) -> str | None:
-    """Tell from the beginning of a file which table of slurmdbd it is that nothing is read of; None where none."""
+    """Determine from the beginning of a file which table of slurmdbd it is that nothing is read of; None if none."""
     headers = [names for _, names in _headers(head)]
     return next((table for table, needed in _UNUSED.items() if any(needed.issubset(names) for names in headers)), None)
 

@@ -27,7 +27,7 @@ _TEXTS = frozenset(
     {"account", "job_name", "partition", "nodelist", "tres_alloc", "tres_req", "array_task_str", "submit_line"}
 )
 JOB_COLUMNS = _NUMBERS | _TEXTS | {"gres_used", "constraints"}
-"""The columns of ``job_table`` that are read; every other one is passed over."""
+"""The columns of ``job_table`` that are read; every other one is skipped."""
 
 COLUMNS = (
     "Cluster",
@@ -53,7 +53,7 @@ def fields(cells: Mapping[str, str | None], cluster: str = "") -> dict[str, str]
 
     Args:
         cells: by the names of ``job_table``.
-        cluster: whose table it is, where that is known.
+        cluster: whose table it is, if that is known.
 
     Raises:
         RowError: it is not what a row of ``job_table`` looks like, or is marked as deleted.
@@ -105,7 +105,7 @@ def fields(cells: Mapping[str, str | None], cluster: str = "") -> dict[str, str]
 
 
 def exit_code(status: int | None) -> str:
-    """Write the status that ``wait`` gave as ``code:signal``; empty where there is none."""
+    """Write the status that ``wait`` gave as ``code:signal``; empty if there is none."""
     if status is None or status < 0:
         return ""
     return f"{status >> 8 & 0xFF}:{status & 0x7F}"
@@ -160,7 +160,7 @@ def _tres(text: str | None, number: int) -> int | None:
 
 
 def _req_mem(number: int | None) -> str:
-    """MiB a core where the highest bit is set, else a node, as sacct wrote it before 21.08."""
+    """MiB per core where the highest bit is set, else a node, as sacct wrote it before 21.08."""
     if number is None or number < 0:
         return ""
     size = number & ~_MEM_PER_CPU

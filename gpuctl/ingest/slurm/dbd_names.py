@@ -26,7 +26,7 @@ FLAGGED = tuple(_STATE_FLAGS.values())
 """States that are flags beside a number."""
 _STARTED_BY = {1 << 1: "SchedSubmit", 1 << 2: "SchedMain", 1 << 3: "SchedBackfill"}
 _START_RECEIVED = 1 << 4
-# those that have kept their number through all releases; the others are told by number
+# those that have kept their number through all releases; the others are identified by number
 _REASONS = {
     0: "None",
     1: "Priority",
@@ -60,7 +60,7 @@ _NO_COUNT = frozenset({2**64 - 1, 2**64 - 2, 2**63 - 1, 2**63 - 2})
 
 
 def job_state(number: int) -> str:
-    """Name a job state; the flags that only say what a job is doing right now are left out.
+    """Name a job state; the flags that only state what a job is doing right now are left out.
 
     A number that means nothing comes back as it is.
     """
@@ -72,18 +72,18 @@ def job_state(number: int) -> str:
 
 
 def job_flags(number: int) -> str:
-    """Write the flags that say which scheduler started a job, as sacct does: of several the first one."""
+    """Write the flags that state which scheduler started a job, as sacct does: of several the first one."""
     by = next((name for flag, name in _STARTED_BY.items() if number & flag), "")
     return ",".join(filter(None, (by, "StartReceived" if number & _START_RECEIVED else "")))
 
 
 def reason(number: int) -> str:
-    """Name why a job was last held up; where releases disagree on the number: ``reason 42``."""
+    """Name why a job was last held up; if releases disagree on the number: ``reason 42``."""
     return _REASONS.get(number, f"reason {number}")
 
 
 def node_state(number: int) -> str:
-    """Name a node state as sacctmgr does: drained before what else it is, ``*`` where it does not respond."""
+    """Name a node state as sacctmgr does: drained before what else it is, ``*`` if it does not respond."""
     base = number & 0xF
     word = "DRAIN" if number & _DRAIN else _NODE_STATES[base] if base < len(_NODE_STATES) else str(number)
     return f"{word}*" if number & _NO_RESPOND else word
@@ -97,10 +97,10 @@ def tres_text(text: str, names: dict[int, str]) -> str | None:
         names: number -> name, of the site's own resources too where they are known.
 
     Returns:
-        None where a resource is in it that has no name, so that nobody can tell whether it is a GPU.
+        None if a resource is in it that has no name, so that it is unknown whether it is a GPU.
 
     Raises:
-        ValueError: it is no such list.
+        ValueError: it is not such a list.
     """
     parts = []
     for item in text.split(",") if text else ():

@@ -1,6 +1,6 @@
 r"""Reads the rows of an SQL dump (mysqldump, mariadb-dump) one by one, without a database.
 
-Only ``CREATE TABLE`` and ``INSERT INTO … VALUES`` are understood; everything else is passed over. Text is taken
+Only ``CREATE TABLE`` and ``INSERT INTO … VALUES`` are understood; everything else is skipped. Text is taken
 apart by the rules of MySQL strings (backslash escapes, doubled quotes) and nothing in it is ever evaluated.
 """
 
@@ -100,7 +100,7 @@ def rows(stream: BinaryIO, wanted: Mapping[str, frozenset[str]]) -> Iterator[Row
 
     Args:
         stream: decompressed bytes.
-        wanted: the end of a table's name (``_job_table``) -> the columns to keep. Other tables are passed over.
+        wanted: the end of a table's name (``_job_table``) -> the columns to keep. Other tables are skipped.
     """
     window = _Window(stream)
     columns: dict[str, list[str]] = {}
@@ -147,7 +147,7 @@ def _is_damage(data: bytes, at: int, wanted: Mapping[str, frozenset[str]]) -> bo
     if not _ROWS.match(data, at):
         return False
     named = _INTO.match(data, at)
-    # one whose table cannot be told may be of any
+    # one whose table cannot be determined may be of any
     return named is None or _text(named[1] or named[2]).endswith(tuple(wanted))
 
 
@@ -172,7 +172,7 @@ class _Window:
         self.pos = to
 
     def grow(self) -> bool:
-        """Drop what has been read and hold more of the rest; false where nothing is left."""
+        """Drop what has been read and hold more of the rest; false if nothing is left."""
         more = b"" if self.ended else self._stream.read(max(_CHUNK, self.held()))
         self.ended = not more
         self.data = self.data[self.pos :] + more
@@ -272,7 +272,7 @@ def _pass_blanks(window: _Window) -> None:
 
 
 def _pass_damage(window: _Window) -> None:
-    """Go on at the next line that begins a statement with rows; inside of damage no string can be told from its end."""
+    """Skip to the next line that begins a statement with rows; inside damage, strings cannot be delimited."""
     while True:
         found = _NEXT.search(window.data, window.pos)
         if found:
@@ -287,7 +287,7 @@ def _pass_damage(window: _Window) -> None:
 def _pass_statement(window: _Window) -> None:
     """Go past the next semicolon that is in no string and no comment, holding only one read of it.
 
-    A line that begins a statement with rows ends one before it that has lost its end, where it is in no string.
+    A line that begins a statement with rows ends one before it that has lost its end, if it is in no string.
     """
     inside: bytes | None = None
     while True:

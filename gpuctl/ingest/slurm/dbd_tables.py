@@ -122,11 +122,11 @@ class Names:
 
     def _tres_text(self, text: str) -> str:
         if not self._tres_warned:
-            return ""  # a text without a GPU would say that there is none, and nobody knows what a GPU's number is
+            return ""  # a text without a GPU would state that there is none, and is unknown what a GPU's number is
         try:
             return dbd_names.tres_text(text, self.tres) or ""
         except ValueError:
-            return text  # no list of TRES at all: whoever reads it next says so
+            return text  # no list of TRES at all: whatever process reads it next states so
 
     def _put(self, name: str, value: str) -> None:
         self._fresh[name] = value

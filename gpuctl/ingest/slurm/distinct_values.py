@@ -1,4 +1,4 @@
-"""Work done once a distinct value of a column, for columns of few distinct values."""
+"""Work done once per distinct value of a column, for columns of few distinct values."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Distinct:
         return self.spread([work(text) for text in self.texts], dtype)
 
     def fields(self, work: Callable[[str], Sequence[Any]], dtypes: dict[str, Any]) -> dict[str, pl.Series]:
-        """Return one column a field of the tuples that `work` makes of every value."""
+        """Return one column per field of the tuples that `work` makes of every value."""
         made = [work(text) for text in self.texts]
         return {name: self.spread([row[i] for row in made], dtype) for i, (name, dtype) in enumerate(dtypes.items())}
 

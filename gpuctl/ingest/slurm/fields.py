@@ -41,11 +41,11 @@ _seconds = lru_cache(_CACHE)(slurm_elapsed)
 def identity(frame: pl.DataFrame) -> pl.DataFrame:
     """Return the ids of the job, and the words and numbers that go into the store as they are.
 
-    The job is JobIDRaw; where the source has only JobID it is that, but for the tasks of an array that still wait, of
-    which one row tells, the id of the array.
+    The job is JobIDRaw; if the source has only JobID it is that, except for the tasks of an array that still wait, of
+    which one row shows, the id of the array.
 
     Args:
-        frame: canonical text, one row a job's record.
+        frame: canonical text, one row per job's record.
     """
     import polars as pl
 
@@ -87,7 +87,7 @@ def outcome(frame: pl.DataFrame) -> pl.DataFrame:
     """Return state, exit codes, durations (s) and which scheduler started the job.
 
     Args:
-        frame: canonical text, one row a job's record.
+        frame: canonical text, one row per job's record.
     """
     import polars as pl
 
@@ -121,7 +121,7 @@ def outcome(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _stated_run(frame: pl.DataFrame) -> pl.Series | None:
-    """Seconds that a record ran by its own account, without suspensions; None where the source states none."""
+    """Seconds that a record ran by its own account, without suspensions; None if the source states none."""
     import polars as pl
 
     if "ElapsedRaw" in frame.columns:
@@ -231,7 +231,7 @@ def _readings_of_repeated_hours(wide: pl.DataFrame) -> pl.DataFrame:
     pairs = [(start, end) for start in starts for end in ends]
     fits = [((end - start).dt.total_microseconds() / 1e6 - lasted).abs() <= 1 for start, end in pairs]
     chosen: list[pl.Expr] = [
-        # what the source's own run time tells apart is not ambiguous
+        # what the source's own run time shows apart is not ambiguous
         pl.when(~pl.any_horizontal([fit.fill_null(value=False) for fit in fits])).then(name).alias(name)
         for name in ("later_start_ts", "later_end_ts")
     ]

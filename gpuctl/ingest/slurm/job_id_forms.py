@@ -1,11 +1,11 @@
 """Joins jobs that two sources name differently: by sacct's JobID (``12_3``, ``12+1``) and by its JobIDRaw (``15``).
 
 A source with JobIDRaw names every job by it. One without has only JobID, whose tasks of arrays and components of
-heterogeneous jobs are other names for jobs with numbers of their own. Where some source has both, the name is replaced
-by the number. Where none has, and the source with numbers knows the array or heterogeneous job (its own number is that
+heterogeneous jobs are other names for jobs with numbers of their own. If some source has both, the name is replaced
+by the number. If none has, and the source with numbers knows the array or heterogeneous job (its own number is that
 of one of its tasks) or jobs of the very same times, the same jobs would be there twice: those named by JobID are
-rejected. Where a source has no dates either, nothing else can join them: user, queue and size are those of many jobs.
-Both are kept then, and a warning says how many and of which files.
+rejected. If a source has no dates either, nothing else can join them: user, queue and size are those of many jobs.
+Both are kept then, and a warning states how many and of which files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ DOUBTFUL = (
 )
 
 _NAMED = "coalesce(job = array_job || '_' || array_task, job = het_job || '+' || het_offset, false)"
-# all of a job's rows, before they are settled, say the same of its names; ids may have begun anew
+# all of a job's rows, before they are settled, state the same of its names; ids may have begun anew
 _RENAMED = f"""
     CREATE TEMP TABLE slurm_renamed AS
     WITH own AS (
@@ -124,7 +124,7 @@ _DOUBTFUL = f"""
 
 
 def join_names(sink: Sink, seen: KnownJobs) -> tuple[int, dict[str, str]]:
-    """Give the jobs of all sources one name each; call it where the cluster has several sources.
+    """Give the jobs of all sources one name each; call it if the cluster has several sources.
 
     Args:
         sink: whose rows are all inserted; `UNJOINED` is why some of them are rejected here.

@@ -1,7 +1,7 @@
 """One job of ``sacct --json`` as the fields that ``sacct -P`` prints of it.
 
 The objects differ from release to release: numbers became ``{set, infinite, number}``, a state became a list of
-words, null became the empty text, and exit codes of 22.05 say 0 for every code that no signal made. What comes out
+words, null became the empty text, and exit codes of 22.05 state 0 for every code that no signal made. What comes out
 is always the text of today's ``sacct -P`` with times as seconds since the epoch.
 """
 
@@ -33,7 +33,7 @@ _ENDS_A_RECORD = ("RESIZING", "REQUEUED", "REVOKED")
 
 
 def number(value: object) -> int | None:
-    """Read a count in any of the forms that releases write it in; None where it is not there or is infinite.
+    """Read a count in any of the forms that releases write it in; None if it is not there or is infinite.
 
     Raises:
         RowError: it is not a whole number.
@@ -105,7 +105,7 @@ def fields(job: object) -> dict[str, str]:
 
 
 def hides_exit_codes(job: object) -> bool:
-    """Tell whether a job is of a release (22.05) whose exit codes are 0 for whatever no signal ended."""
+    """Check whether a job is of a release (22.05) whose exit codes are 0 for whatever no signal ended."""
     return isinstance(job, dict) and isinstance(job.get("exit_code"), dict) and _is_plain(job["exit_code"])
 
 
@@ -120,7 +120,7 @@ def tres_text(entries: object) -> str:
     """Write a list of ``{type, name, count}`` as ``cpu=4,gres/gpu:a100=2,mem=1000M``, without those that have no count.
 
     Raises:
-        RowError: it is no such list.
+        RowError: it is not such a list.
     """
     if entries is None:
         return ""
@@ -190,7 +190,7 @@ def _state(job: dict[str, Any], state: str) -> str:
 
 
 def _flags(flags: list[str]) -> str:
-    """Which scheduler started a job, as sacct says it: of several the first one."""
+    """Which scheduler started a job, as sacct states it: of several the first one."""
     by = next((name for flag, name in _STARTED_BY.items() if flag in flags), "")
     return ",".join(filter(None, (by, "StartReceived" if "START_RECEIVED" in flags else "")))
 
@@ -217,12 +217,12 @@ def _count(given: object, tres: str, name: str) -> str:
 
 
 def _exit_codes(job: dict[str, Any], state: str) -> tuple[str, str]:
-    """ExitCode and DerivedExitCode, empty where the release is one that cannot be believed."""
+    """ExitCode and DerivedExitCode, empty if the release is one that cannot be believed."""
     exit_code, plain = _exit_code(_part(job, "exit_code"))
     derived, _ = _exit_code(_part(job, "derived_exit_code"))
     if not plain:
         return exit_code, derived
-    # 22.05 writes 0 for every exit that no signal made, so that its 0 says something of a completed job alone
+    # 22.05 writes 0 for every exit that no signal made, so that its 0 states something of a completed job alone
     return ("" if exit_code == "0:0" and state != "COMPLETED" else exit_code), ("" if derived == "0:0" else derived)
 
 

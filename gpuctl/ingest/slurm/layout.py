@@ -33,7 +33,7 @@ USED = frozenset(
         *("TotalCPU", "NTasks", "MaxRSS", "TRESUsageInTot"),
     }
 )
-"""The fields that tell something the store has a place for."""
+"""The fields that show something the store has a place for."""
 
 _TEXT = """
 AssocID AveCPU AveCPUFreq BlockID Comment ConsumedEnergy ConsumedEnergyRaw Container CPUTime
@@ -78,7 +78,7 @@ class Layout:
         fields: canonical names in their order; the name in lower case of a column that is none of sacct's, and the
             empty name for what follows a delimiter at the line's end (``sacct -p``).
         delimiter: what stands between columns.
-        header: the header line; empty where the text has none.
+        header: the header line; empty if the text has none.
         quoted: whether cells stand in double quotes.
     """
 
@@ -92,12 +92,12 @@ class Layout:
         return [name for name in self.fields if name and name not in FIELDS]
 
     def used(self) -> dict[str, int]:
-        """The columns that tell something and where they stand; the first one of each name."""
+        """The columns that show something and where they stand; the first one of each name."""
         return {name: self.fields.index(name) for name in self.fields if name in USED}
 
 
 def canonical(name: str) -> str:
-    """Return a field's name as sacct writes it in headers; the name in lower case where it has no such field."""
+    """Return a field's name as sacct writes it in headers; the name in lower case if it has no such field."""
     bare = name.strip().partition("%")[0]
     return _BY_LOWER.get(bare.lower(), bare.lower())
 
@@ -106,7 +106,7 @@ def from_header(line: bytes) -> Layout | None:
     """Read the header of a text that sacct printed with ``-P`` or ``-p``, or that went through a CSV writer.
 
     Returns:
-        None where this is none: it needs a job id, one more field that gpuctl uses, and most of its names must be
+        None if this is none: it needs a job id, one more field that gpuctl uses, and most of its names must be
         sacct's.
     """
     first = _FIRST_NAME.match(line)
@@ -148,7 +148,7 @@ def from_columns(columns: str, line: bytes, delimiter: bytes | None = None) -> L
     Args:
         columns: names as given to ``sacct -o``, commas between.
         line: its first line, to find the delimiter.
-        delimiter: what stands between columns, where the user says so.
+        delimiter: what stands between columns, if the user states so.
 
     Raises:
         InputError: the columns have no job id, or the line has another number of columns.
@@ -186,7 +186,7 @@ def named_fields(columns: str) -> tuple[str, ...]:
 
 
 def fits(columns: str, line: bytes, delimiter: bytes | None = None) -> bool:
-    """Tell whether a line may be a record of these columns: as many cells, and a job id where one should be."""
+    """Check whether a line may be a record of these columns: as many cells, and a job id where one should be."""
     fields = named_fields(columns)
     at = min(fields.index(name) for name in ("JobID", "JobIDRaw") if name in fields)
     several = (delimiter,) if delimiter is not None else _DELIMITERS
@@ -220,7 +220,7 @@ def _is_xdmod(row: list[bytes]) -> bool:
 
 
 def looks_headless(line: bytes) -> bool:
-    """Tell whether a line is a record of sacct: a job id first, and further on a state and two times."""
+    """Check whether a line is a record of sacct: a job id first, and further on a state and two times."""
     for delimiter in _DELIMITERS:
         cells = line.split(delimiter)
         if len(cells) >= 5 and _JOB.fullmatch(cells[0]):
@@ -230,7 +230,7 @@ def looks_headless(line: bytes) -> bool:
 
 
 def is_table(head: bytes) -> bool:
-    """Tell whether a text is sacct's table for people: names in columns, with a line of dashes under them."""
+    """Check whether a text is sacct's table for people: names in columns, with a line of dashes under them."""
     lines = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 3)
     if len(lines) < 2 or not _DASHES.fullmatch(lines[1].strip()):
         return False
@@ -244,7 +244,7 @@ def is_table(head: bytes) -> bool:
 
 
 def split_quoted(text: str, delimiter: str) -> list[str] | None:
-    """Split a line of CSV in which cells may stand in double quotes; None where a quote is not closed."""
+    """Split a line of CSV in which cells may stand in double quotes; None if a quote is not closed."""
     try:
         return next(csv.reader([text], delimiter=delimiter, strict=True), None)
     except csv.Error:

@@ -1,8 +1,8 @@
-"""Asks a live Slurm for its accounting, day by day, and keeps what it says as files for the ordinary ingest.
+"""Asks a live Slurm for its accounting, day by day, and keeps what it states as files for the ordinary ingest.
 
-One file a day (UTC) holds the job attempts that ended on it; that of the day at hand also those which run or wait
+One file per day (UTC) holds the job attempts that ended on it; that of the day at hand also those which run or wait
 now. So every attempt stands in one file only, however many days it ran. A day that was not yet over for `SETTLE_S`
-when it was asked for is asked for again the next time; its file takes the place of the old one, in the store too.
+when it was requested is requested again the next time; its file takes the place of the old one, in the store too.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ FIELDS = (
     *("NNodes", "NCPUS", "ReqMem", "ReqTRES", "AllocTRES", "ReqGRES", "AllocGRES", "NodeList", "FailedNode"),
     *("Flags", "Constraints", "Reason"),
 )
-"""What is asked for, where this release of Slurm has it. The last one holds no newline, so that counting delimiters
-tells where a record ends."""
+"""What is requested, where this release of Slurm has it. The last one holds no newline, so that counting delimiters
+shows where a record ends."""
 
 TIMEOUT_S = 600.0
 """Within which sacct has to give a day's records …"""
@@ -51,10 +51,10 @@ _FETCH_TIMES = ".fetched.json"
 
 
 class Progress(Protocol):
-    """Is told how far a fetch has come."""
+    """Receives how far a fetch has come."""
 
     def start(self, what: str, total: int) -> None:
-        """Begin with something of `total` bytes (0 where that is not known)."""
+        """Begin with something of `total` bytes (0 if that is not known)."""
 
     def advance(self, size: int) -> None:
         """Note that `size` more bytes of it were read."""
@@ -92,7 +92,7 @@ class Fetched:
     """What a fetch brought.
 
     Attributes:
-        files: of all days that were asked for, and of the cluster's make-up.
+        files: of all days that were requested, and of the cluster's make-up.
         notes: what could not be had, in words for the user.
     """
 
@@ -110,7 +110,7 @@ def fetch(
         slurm: whom to ask.
         since: first day (UTC); None goes on where the folder ends.
         until: last day (UTC); today where None or later.
-        progress: is told what is being fetched.
+        progress: receives what is being fetched.
 
     Raises:
         DependencyError: there is no sacct.
@@ -220,7 +220,7 @@ def _path(folder: Path, day: date) -> Path:
 
 
 def _read_fetch_times(folder: Path) -> dict[str, float]:
-    """When each day of a folder was asked for, in seconds since the epoch."""
+    """When each day of a folder was requested, in seconds since the epoch."""
     if not (folder / _FETCH_TIMES).exists():
         return {}
     try:
@@ -295,7 +295,7 @@ class _Fetch:
             part.unlink(missing_ok=True)
 
     def _never_eligible(self) -> bytes:
-        """Records of the jobs in the queue that have never been eligible: sacct gives such only where asked by id."""
+        """Records of the jobs in the queue that have never been eligible: sacct gives such only if asked by id."""
         form = "--Format=JobID:20 ,EligibleTime:30"
         try:
             command = self.slurm.command("squeue", "--noheader", "--all", "--states=PENDING", form)

@@ -22,7 +22,7 @@ _SEVERAL = frozenset("[],")
 
 
 def sizes(node_list: pl.Series) -> pl.Series:
-    """Count the nodes in every node list; null where it is none or has more than 65 536 names."""
+    """Count the nodes in every node list; null if it is none or has more than 65 536 names."""
     import polars as pl
 
     return Distinct(node_list).each(_count, pl.Int32)
@@ -32,7 +32,7 @@ def placements(records: pl.DataFrame) -> Iterator[pl.DataFrame]:
     """Yield the nodes of every record that started, one row each, about `PIECE` rows at a time.
 
     The GPUs of a job are known as a total: on several nodes an even share of it is an estimate. GPUs that the
-    source does not tell are 0 and an estimate, too.
+    source does not show are 0 and an estimate, too.
 
     Args:
         records: ``job``, ``attempt``, ``start_ts``, ``gpus``, ``node_list`` and ``named`` (from `sizes`).

@@ -92,18 +92,18 @@ class _Batch(NamedTuple):
 class Records:
     """Takes canonical frames of accounting records, batch by batch; `finish` completes the tables.
 
-    A frame has one row a record and columns named as sacct names its fields (``JobIDRaw``, ``State``, ``AllocTRES`` …),
-    all of them text as ``sacct -P`` prints it, null or empty where it prints nothing; absent columns are fields that
+    A frame has one row per record and columns named as sacct names its fields (``JobIDRaw``, ``State``, ``AllocTRES``
+    …), all of them text as ``sacct -P`` prints it, null or empty if it prints nothing; absent columns are fields that
     the source does not have. Times may be zone-less text (of the sink's zone), text with an offset, or seconds since
     the epoch, value by value. A column of truths whose name begins with ``_`` is a quirk that the source adds to its
     jobs. Records of steps (``1234.batch``) are counted as loaded; what they used fills ``step_usage``.
 
-    A record is one attempt of a job; attempts are told apart by Submit, which Slurm resets on a requeue (by Start where
+    A record is one attempt of a job; attempts are distinguished by Submit, which Slurm resets on a requeue (by Start if
     there is no Submit), and numbered in its order. A second record of the same attempt, in this source or in one loaded
     before, counts as already stored (as rejected where the two contradict each other), unless it has come further: the
-    record of a finished attempt takes the place of that of a running or pending one, that of a running one the place
-    of that of a pending one. Copies of a federated job that another cluster ran (REVOKED) are counted as loaded and
-    fill no table.
+    record of a finished attempt takes the place of that of a running or pending one, that of a running one the place of
+    that of a pending one. Copies of a federated job that another cluster ran (REVOKED) are counted as loaded and fill
+    no table.
 
     The caller counts no rows of the sink itself for what it adds here: `add` and `finish` call `Sink.seen`,
     `Sink.loaded` and `Sink.reject`.
@@ -135,7 +135,7 @@ class Records:
         """Take some records.
 
         Args:
-            frame: one row a record, columns of text; JobIDRaw or JobID must be there.
+            frame: one row per record, columns of text; JobIDRaw or JobID must be there.
             lines: the 1-based line on which each record starts; numbered on from the records before unless given.
 
         Raises:
@@ -157,7 +157,7 @@ class Records:
             self._flush()
 
     def finish(self) -> None:
-        """Number the attempts, settle what was told more than once, and total the jobs; call it once, at the end."""
+        """Number the attempts, settle what was stated more than once, and total the jobs; call it once, at the end."""
         while self._waiting_rows:
             self._flush()
         if self._coming is not None:
@@ -213,7 +213,7 @@ class Records:
         ]
         tables += [("submit_options", rows) for rows in submit_options(records)]
         placed = placements(records)
-        # what comes after the first piece, which is so only where node lists are long, is made when it is wanted
+        # what comes after the first piece, which is so only if node lists are long, is made when it is wanted
         tables += [("placements", piece) for piece in islice(placed, 1)]
         return _Batch(records.height, parts.aside, [*parts.bad, *made.bad], tables, placed)
 
@@ -261,7 +261,7 @@ class Records:
 def _settled(  # noqa: PLR0917
     sink: Sink, seen: KnownJobs, restarts: dict[str, int], written: int, queues: list[str], revoked: list[str]
 ) -> None:
-    """Settle what several records tell, of this source and of others, and drop jobs that another cluster ran."""
+    """Settle what several records show, of this source and of others, and drop jobs that another cluster ran."""
     for table in ("attempt_rows", "job_rows") if revoked else ():
         sink.execute(
             f"DELETE FROM {table} WHERE cluster = $cluster AND state = 'pending' "  # noqa: S608

@@ -1,7 +1,7 @@
 """Puts records together that a stray delimiter has shifted or a line end has broken, where only one way fits.
 
 ``sacct -P`` escapes nothing, so a name or command line may hold the delimiter and line ends. Most fields can hold
-neither and have a shape; a record is mended where the shapes leave one place for every field that gpuctl uses, and
+neither and have a shape; a record is repaired where the shapes leave one place for every field that gpuctl uses, and
 where what a name or command line would take up is no other record: a torn line runs on into the next one.
 """
 
@@ -71,7 +71,7 @@ _PLAIN = re.compile(r"\d{1,20}(?:\.\w+)?", re.ASCII)
 _WORD = r"\S*"
 """The shape of all other fields: no blanks."""
 _OTHER = r"[^\s|]*?"
-"""The same where it is followed by a delimiter."""
+"""The same if it is followed by a delimiter."""
 
 
 class RecordRepair:
@@ -92,7 +92,7 @@ class RecordRepair:
         self._work = 0
         self._begins = self._beginning(layout.fields)
         self._counts = layout.delimiter == b"\x1f"
-        """No name holds this one: the number of delimiters alone tells where a record ends."""
+        """No name holds this one: the number of delimiters alone shows where a record ends."""
         self.swallows_following_lines = self._begins is not None and layout.fields[-1] in _FREE
         """Whether a line that begins no record can only be more of the last field of the record before it."""
         self._ids = [layout.fields.index(name) for name in ("JobIDRaw", "JobID") if name in layout.fields]
@@ -101,7 +101,7 @@ class RecordRepair:
         """How a record begins where both ids come first."""
 
     def begins(self, line: str) -> bool:
-        """Tell whether a line may be the first one of a record."""
+        """Check whether a line may be the first one of a record."""
         return self._begins is None or self._begins.match(line) is not None
 
     def group(self, lines: Sequence[str]) -> tuple[int, list[str] | None]:
@@ -112,7 +112,7 @@ class RecordRepair:
 
         Returns:
             (how many lines the record takes up, its fields); (0, None) where no number of lines gives a record, and
-            fields None where several readings of it do, or where it runs on into another record.
+            fields None if several readings of it do, or where it runs on into another record.
         """
         if not self.begins(lines[0]):
             return 0, None
@@ -151,13 +151,13 @@ class RecordRepair:
         return [self._delimiter.join(fields), *reversed(parts)]
 
     def looks_like_record(self, cells: Sequence[str]) -> bool:
-        """Tell whether what a name or command line would take up has the beginning or the values of a record."""
+        """Check whether what a name or command line would take up has the beginning or the values of a record."""
         if any(_RECORD_VALUE.fullmatch(cell) for cell in cells):
             return True
         return self._twice is not None and self._twice.search(self._delimiter.join(cells)) is not None
 
     def is_fragment(self, line: str) -> bool:
-        """Tell whether a line that fits no record is rather a piece of one than of a command line."""
+        """Check whether a line that fits no record is rather a piece of one than of a command line."""
         cells = line.split(self._delimiter)
         if self.looks_like_record(cells) or re.fullmatch(_SHAPES["JobID"], line, re.ASCII):
             return True
@@ -165,12 +165,12 @@ class RecordRepair:
         return len(cells) > 1 and (self._counts or sum(" " not in cell for cell in cells) > 1)
 
     def _last_start(self, fields: list[str]) -> int | None:
-        """The last field that ends with the beginning of a whole record; None where there is none but the first."""
+        """The last field that ends with the beginning of a whole record; None if there is none but the first."""
         last = len(fields) - self._width
         return next((at for at in range(last, max(0, last - MOST_EXTRA), -1) if self._starts(fields[at:])), None)
 
     def _starts(self, fields: list[str]) -> bool:
-        """Whether these fields are a record, but for what stands before it in the first one."""
+        """Whether these fields are a record, except for what stands before it in the first one."""
         head = self._head(fields)
         if head is None:
             return False
@@ -191,7 +191,7 @@ class RecordRepair:
         return None if found is None else found.start()
 
     def _beginning(self, names: Sequence[str]) -> re.Pattern[str] | None:
-        """What a record's first line begins with, as far as its fields have shapes; None where no job id is first."""
+        """What a record's first line begins with, as far as its fields have shapes; None if no job id is first."""
         if names[0] not in {"JobIDRaw", "JobID"}:
             return None
         fixed = list(takewhile(lambda name: name not in _FREE, names[:-1]))
@@ -234,7 +234,7 @@ class RecordRepair:
         return True, None if self._swallows(fields, alive) else self._columns(fields, alive)
 
     def _swallows(self, fields: list[str], alive: list[int]) -> bool:
-        """Whether a name or a command line would take up what tells of a record."""
+        """Whether a name or a command line would take up what describes a record."""
         for i, shape in enumerate(self._shapes):
             if shape is None:
                 start, end = i + (alive[i] & -alive[i]).bit_length() - 1, i + alive[i + 1].bit_length()

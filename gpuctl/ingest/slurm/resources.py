@@ -28,15 +28,15 @@ _req_mem = lru_cache(_CACHE)(req_mem)
 
 
 def resources(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return ``gpus`` (null: not told), ``gpu_type`` and what is known of its request, ``shared``, ``requested``.
+    """Return ``gpus`` (null: not stated), ``gpu_type`` and what is known of its request, ``shared``, ``requested``.
 
-    What was allocated counts; what was asked for counts where nothing is allocated (a pending job) or the source has
+    What was allocated counts; what was requested counts if nothing is allocated (a pending job) or the source has
     no column of allocations (then ``requested``). Sites that did not track GPUs as TRES before 20.11 have them only as
     AllocGRES (of the whole job) and ReqGRES (of each node). ``shared``: MIG instances, shards or MPS are among them.
     Further columns are ``nodes``, ``cpus``, ``mem_mb``, and of the allocation ``billing`` and ``gpus_by_type``.
 
     Args:
-        frame: canonical text, one row a job's record.
+        frame: canonical text, one row per job's record.
     """
     import polars as pl
 
@@ -80,7 +80,7 @@ def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
         .then(older)
         .when(by_node > 0)
         .then(by_node)
-        # shards and MPS were allocated: how much of a GPU that is, no request says
+        # shards and MPS were allocated: how much of a GPU that is, no request states
         .when(allocated.is_null() & _first(wide, "AllocTRES.shared").fill_null(value=False))
         .then(None)
         .otherwise(pl.coalesce(allocated, _first(wide, "ReqTRES.gpus"), older, by_node))
@@ -90,8 +90,8 @@ def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
 def _request(wide: pl.DataFrame, frame: pl.DataFrame) -> pl.Expr:
     """What is known of the type that a job asked for: null that it is ``gpu_type``, ``any`` that it is none.
 
-    Only of a type that the site tracks does an untyped request say so: the allocation is typed then.
-    Jobs also choose types by features of nodes (``--constraint``), which nobody knows where no field has them.
+    Only of a type that the site tracks does an untyped request state so: the allocation is typed then.
+    Jobs also choose types by features of nodes (``--constraint``), which is unknown where no field has them.
     """
     import polars as pl
 
@@ -105,7 +105,7 @@ def _request(wide: pl.DataFrame, frame: pl.DataFrame) -> pl.Expr:
 
 
 def _first(wide: pl.DataFrame, *names: str) -> pl.Expr:
-    """The first of some columns that has a value; null where none of them is there."""
+    """The first of some columns that has a value; null if none of them is there."""
     import polars as pl
 
     there = [name for name in names if name in wide.columns]

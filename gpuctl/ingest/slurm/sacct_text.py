@@ -31,7 +31,7 @@ class Parsed:
 
     Attributes:
         frames: canonical text and the line each record starts on.
-        rejects: (line, reason, text) of what is no record.
+        rejects: (line, reason, text) of what is not a record.
         lines: lines that were done with.
         rest: the lines that were not, because they may go on in the next piece.
         replaced: records with bytes that are no UTF-8.
@@ -122,7 +122,7 @@ class Text:
         return Parsed([(frame, lines)], lines=frame.height)
 
     def _frame(self, data: bytes) -> pl.DataFrame | None:
-        """Read lines that all have the fields of the header; None where one has not, or is not UTF-8."""
+        """Read lines that all have the fields of the header; None if one has not, or is not UTF-8."""
         import polars as pl
 
         if self._layout.quoted or (self._layout.header and self._layout.header in data) or (self._csv and b'"' in data):

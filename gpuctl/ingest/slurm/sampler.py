@@ -1,4 +1,4 @@
-"""Asks squeue and sinfo again and again, and appends what they say to plain text files, one a day and program.
+"""Asks squeue and sinfo again and again, and appends what they state to plain text files, one a day and program.
 
 The files are what the formats ``slurm-squeue-samples`` and ``slurm-sinfo-samples`` read. The sampler
 may be stopped or killed at any time, and started anew on the same folder: a line that a kill has cut is closed by the
@@ -153,7 +153,7 @@ def sample(
         interval_s: seconds from one sample to the next; where the programs take longer, samples are left out.
         count: how many samples; no end where this and `duration_s` are None.
         duration_s: for how many seconds.
-        on_failure: is told what went wrong with a later sample; the next one is taken all the same.
+        on_failure: called with what went wrong with a later sample; the next one is taken anyway.
         summary: where to count; a new one unless given.
         timeout_s: see `ask`.
 

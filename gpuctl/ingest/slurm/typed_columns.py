@@ -42,7 +42,7 @@ Bad = tuple[str, "pl.DataFrame", "pl.Series"]
 
 
 class Sorted(NamedTuple):
-    """A frame of records, told apart.
+    """A frame of records, distinguished.
 
     Attributes:
         jobs: the records of jobs, in canonical text.
@@ -65,7 +65,7 @@ class Normal(NamedTuple):
     """Records as the store has them.
 
     Attributes:
-        records: one row a record, see `gpuctl.ingest.slurm.fields.settled`, and its ``line``.
+        records: one row per record, see `gpuctl.ingest.slurm.fields.settled`, and its ``line``.
         bad: records that cannot be loaded.
     """
 
@@ -74,7 +74,7 @@ class Normal(NamedTuple):
 
 
 def sort_out(frame: pl.DataFrame, lines: pl.Series) -> Sorted:
-    """Tell the records of jobs from those of steps and from what has no job id.
+    """Recognise the records of jobs from those of steps and from what has no job id.
 
     Args:
         frame: canonical text, with at least one of JobIDRaw and JobID.
@@ -122,7 +122,7 @@ def _without_revoked(parts: Sorted) -> Sorted:
 
 
 def _contradicting(frame: pl.DataFrame) -> pl.Series | None:
-    """Mark the records whose two ids are plain numbers and not the same; None where there are none."""
+    """Mark the records whose two ids are plain numbers and not the same; None if there are none."""
     import polars as pl
 
     if not {"JobIDRaw", "JobID"} <= set(frame.columns):
@@ -139,7 +139,7 @@ def normal(frame: pl.DataFrame, lines: pl.Series, timezone: str, *, folded: bool
     """Make typed columns of records of jobs.
 
     Args:
-        frame: canonical text, one row a job's record (see `sort_out`).
+        frame: canonical text, one row per job's record (see `sort_out`).
         lines: the line each record starts on.
         timezone: IANA name of the zone of times without an offset.
         folded: whether exit codes of 128 and more stand there less 128.
@@ -185,7 +185,7 @@ def _out_of_range(wide: pl.DataFrame) -> pl.Series | None:
 
 
 def _clock(times: dict[str, Instants]) -> pl.DataFrame:
-    """The columns ``submit_ts`` … ``end_ts`` and, where some were read two ways, ``later_submit_ts`` …."""
+    """The columns ``submit_ts`` … ``end_ts`` and, if some were read two ways, ``later_submit_ts`` …."""
     import polars as pl
 
     columns = {TIMES[source]: read.utc for source, read in times.items()}

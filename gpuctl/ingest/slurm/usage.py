@@ -53,7 +53,7 @@ def of_jobs(frame: pl.DataFrame) -> pl.DataFrame:
     A damaged summary is no summary: the job is loaded without it, with the quirk ``_jobstats_damaged``.
 
     Args:
-        frame: canonical text, one row a job's record.
+        frame: canonical text, one row per job's record.
     """
     import polars as pl
 
@@ -90,7 +90,7 @@ def _summarized(text: str | None) -> tuple[float | None, float | None, float | N
 
 
 def started_as(line: str) -> str | None:
-    """Tell from a job's command line how it was started; None if it does not show.
+    """Determine from a job's command line how it was started; None if it does not show.
 
     Returns:
         ``batch``, ``salloc``, ``srun --pty``, ``srun``, or ``jupyter`` if the line names Jupyter.

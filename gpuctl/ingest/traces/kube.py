@@ -118,7 +118,7 @@ def objects(stream: BinaryIO) -> Iterator[tuple[Element, dict[str, Any] | None]]
     whether it states them before or after its items.
 
     Returns:
-        elements, and the object; None where it is none.
+        elements, and the object; None if it is none.
 
     Raises:
         InputError: there is nothing in it.
@@ -148,13 +148,13 @@ def _typed(item: dict[str, Any], of_list: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def text(found: object, *keys: str) -> str | None:
-    """The text at a path of keys; None where there is none."""
+    """The text at a path of keys; None if there is none."""
     value = at(found, *keys)
     return value if isinstance(value, str) and value and value.isprintable() and len(value) < 1000 else None
 
 
 def at(found: object, *keys: str) -> Any:
-    """What is at a path of keys; None where a part of it is missing."""
+    """What is at a path of keys; None if a part of it is missing."""
     for key in keys:
         found = found.get(key) if isinstance(found, dict) else None
     return found
@@ -170,7 +170,7 @@ def seconds(stamp: object) -> float | None:
     """An RFC 3339 time as seconds since 1970.
 
     Raises:
-        RowError: it is no time.
+        RowError: it is not a time.
     """
     if stamp is None or stamp == "":
         return None
@@ -271,7 +271,7 @@ def key_of(found: dict[str, Any]) -> str:
 
 
 def workload(found: dict[str, Any]) -> JobHistory:
-    """What a Workload of Kueue says of its job.
+    """What a Workload of Kueue reports about its job.
 
     Raises:
         RowError: it is not what a Workload looks like.
@@ -339,7 +339,7 @@ def _conditions(job: JobHistory, found: dict[str, Any]) -> None:
 
 
 def volcano_job(found: dict[str, Any]) -> JobHistory:
-    """What a Job of Volcano says: its conditions are a history.
+    """What a Job of Volcano states: its conditions are a history.
 
     Raises:
         RowError: it is not what such a Job looks like.
@@ -367,7 +367,7 @@ def _read_transitions(job: JobHistory, found: dict[str, Any]) -> None:
     for one in listed(found, "status", "conditions"):
         stamp, phase = seconds(one.get("lastTransitionTime")), one.get("status") or one.get("phase")
         if stamp is not None and isinstance(phase, str):
-            # within one second a job is pending before it runs
+            # within one second per job is pending before it runs
             known.append((stamp, phase != "Pending", phase))
     running = False
     for stamp, _, phase in sorted(known, key=lambda one: one[:2]):

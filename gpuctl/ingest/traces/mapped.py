@@ -96,11 +96,11 @@ def column_mapping(maps: Sequence[str], units: Sequence[str]) -> ColumnMapping |
         units: ``OURS=UNIT``.
 
     Returns:
-        None where none is given.
+        None if none is given.
 
     Raises:
         UsageError: one of them is none of these.
-        InputError: a file cannot be read, or says something else.
+        InputError: a file cannot be read, or states something else.
     """
     found = ColumnMapping({})
     for text in maps:

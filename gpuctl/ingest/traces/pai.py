@@ -111,8 +111,8 @@ WHERE cluster = $cluster
 def conclude(sink: Sink | None) -> list[str]:
     """Make jobs, attempts and placements anew of all tables of the trace that the cluster has.
 
-    The submission is the job table's ``start_time``, the start that of its first instance (of its first task, where no
-    instance is told), the end the job table's. A job that lacks in a table has what the others tell, and a quirk.
+    The submission is the job table's ``start_time``, the start that of its first instance (of its first task, if no
+    instance is stated), the end the job table's. A job that lacks in a table has what the others show, and a quirk.
     """
     if sink is None:
         return []

@@ -50,7 +50,7 @@ def rows(stream: BinaryIO, header: dict[str, list[str]]) -> Iterator[tuple[pl.Da
         header: filled with the header's keys.
 
     Returns:
-        columns `CELLS` (numbers but for ``preceding``) and `MORE` (text, null where there are none), and `LINE`; what
+        columns `CELLS` (numbers except for ``preceding``) and `MORE` (text, null if there are none), and `LINE`; what
         are no rows; the lines themselves; and the number of the first of them.
     """
     first, header_row = 1, True
@@ -116,7 +116,7 @@ def _squeezed(data: bytes) -> bytes:
 
 
 def _read(data: bytes, width: int) -> pl.DataFrame | None:
-    """Read lines of one width; None where some are of another, or have something else than numbers."""
+    """Read lines of one width; None if some are of another, or have something else than numbers."""
     import polars as pl
 
     names = [*CELLS, *MORE][:width]

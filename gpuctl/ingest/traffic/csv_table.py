@@ -47,13 +47,13 @@ class CsvTable:
         optional: columns that are read where they are there.
         what: names such a file, for messages.
         aliases: other names of columns.
-        others: say which columns are not read.
+        others: state which columns are not read.
 
     Attributes:
         columns: those of `wanted` and `optional` that are there.
 
     Raises:
-        InputError: the first line is no header with the wanted columns once each.
+        InputError: the first line is not a header with the wanted columns once each.
     """
 
     def __init__(

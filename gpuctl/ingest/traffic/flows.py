@@ -31,7 +31,7 @@ SELECT $cluster AS cluster, job, make_timestamptz(end_us) AS ts,
        (end_us - begin_us) / 1e6 AS seconds, $source::INTEGER AS source
 FROM stretches WHERE end_us IS NOT NULL
 """
-"""Rates change only where a flow begins or ends; between two such times they are constant."""
+"""Rates change only if a flow begins or ends; between two such times they are constant."""
 
 
 class Flows:

@@ -1,7 +1,7 @@
 """The interval between the reports of a program that prints rates and not its interval: found from the rates.
 
-The program counted whole operations in whole seconds, so that every rate times the interval is a whole number, but for
-the three decimals that are printed.
+The program counted whole operations in whole seconds, so that every rate times the interval is a whole number, except
+for the three decimals that are printed.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _CHANCE = 1e-6
 
 
 def interval_of(rates: Iterable[float]) -> int | None:
-    """Return the interval in whole seconds; None where the rates do not tell it.
+    """Return the interval in whole seconds; None if the rates do not show it.
 
     The shortest interval that fits all rates is taken, unless rates of any other interval would fit it as well, which
     long ones do: then the chance of it must be below one in a million.
 
     Args:
-        rates: operations a second, with three decimals.
+        rates: operations per second, with three decimals.
     """
     import numpy as np
 

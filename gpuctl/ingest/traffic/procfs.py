@@ -18,7 +18,7 @@ _OCTAL = re.compile(r"\\([0-7]{3})")
 
 
 def interface_of(line: str) -> tuple[str, int] | None:
-    """Interface and bytes received so far, of one line of ``/proc/net/dev``; None where it is no such line."""
+    """Interface and bytes received so far, of one line of ``/proc/net/dev``; None if it is not such a line."""
     found = _INTERFACE.fullmatch(line)
     return (found[1], int(found[2])) if found else None
 
@@ -29,13 +29,13 @@ def is_heading(line: str) -> bool:
 
 
 def interfaces(text: str, *, loopback: bool = False) -> dict[str, int]:
-    """Bytes received so far by each interface, of the whole of ``/proc/net/dev``; the loopback only where asked for."""
+    """Bytes received so far by each interface, of the whole of ``/proc/net/dev``; the loopback only if requested."""
     found = (interface_of(line) for line in text.splitlines())
     return {name: count for name, count in filter(None, found) if loopback or name != LOOPBACK}
 
 
 def mount_of(line: str) -> tuple[str, bool] | None:
-    """Where something is mounted and whether it is NFS, of a line that begins a mount; None where it does not."""
+    """Where something is mounted and whether it is NFS, of a line that begins a mount; None if it does not."""
     found = _DEVICE.fullmatch(line)
     if found is None:
         return ("", False) if _NO_DEVICE.fullmatch(line) else None
@@ -45,7 +45,7 @@ def mount_of(line: str) -> tuple[str, bool] | None:
 
 
 def server_read_of(line: str) -> int | None:
-    """Bytes that a mount has read from its server so far, of its line ``bytes:``; None where it is another line.
+    """Bytes that a mount has read from its server so far, of its line ``bytes:``; None if it is another line.
 
     Reads that the page cache answered are not in it.
     """

@@ -1,4 +1,4 @@
-"""CSV files with one row a job or suspension, whose columns are those of a table of the store."""
+"""CSV files with one row per job or suspension, whose columns are those of a table of the store."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class Column(NamedTuple):
     Attributes:
         name: as in the header.
         kind: text | whole | real | yes (true or false).
-        needed: an empty cell is no row; else it is NULL.
+        needed: an empty cell is not a row; else it is NULL.
         least: smallest number.
         most: largest number.
         words: the only texts allowed; any where empty.
-        stored: its name in the table, where that is another one.
+        stored: its name in the table, if that is another one.
     """
 
     name: str
@@ -84,7 +84,7 @@ class JobRows:
         table: the table they go to.
         columns: of the file; the first one is ``job_id``.
         once: of the rows of one job only the first is taken; the others are rejected, whatever source they are of,
-            unless they say the same.
+            unless they state the same.
     """
 
     def __init__(self, sink: Sink, table: str, columns: Sequence[Column], *, once: bool) -> None:

@@ -141,7 +141,7 @@ def record(
 ) -> list[int]:
     """Write samples as ``job_id,t,bytes`` until the time is over or the process has ended; every line is flushed.
 
-    The first line has 0 bytes and says when counting began. Where a counter fell it began anew. Where reading takes
+    The first line has 0 bytes and states when counting began. Where a counter fell it began anew. Where reading takes
     longer than the interval, samples are left out, and the next line has the bytes of the longer time.
 
     Args:
@@ -200,7 +200,7 @@ def _check_linux(proc: Path) -> None:
 
 
 def _birth(process: Path) -> str | None:
-    """When a process was started, as the kernel writes it; None where it has ended, reaped by its parent or not."""
+    """When a process was started, as the kernel writes it; None if it has ended, reaped by its parent or not."""
     try:
         fields = (process / "stat").read_text("utf-8", "replace").rpartition(")")[2].split()
     except OSError:

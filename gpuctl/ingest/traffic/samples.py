@@ -1,4 +1,4 @@
-"""Puts samples of traffic into the table ``traffic``, and says what was odd about them."""
+"""Puts samples of traffic into the table ``traffic``, and states what was odd about them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 BATCH_ROWS = 100_000
 LATE = "time is not after that of the sample before it of the same job"
 GAP = 2.5
-"""A sample is said to be missing where a span is this many times as long as the job's median."""
+"""A sample is stated to be missing where a span is this many times as long as the job's median."""
 COUNTER_ROWS = 20
-"""Fewest rows of a job whose bytes are said to look like counters."""
+"""Fewest rows of a job whose bytes are stated to look like counters."""
 MOST_NAME = 500
 _LEAST_S, _MOST_S = -(2**31), 253_402_300_799
 """A time in seconds is from 1901 to the end of 9999, which is also what a store can hold."""
@@ -79,7 +79,7 @@ class Feed:
         self._lines, self._raws, self._samples = [], [], []
 
     def finish(self, what: str) -> None:
-        """Write the rest, and say what was odd: counters that fell, samples that are missing.
+        """Write the rest, and state what was odd: counters that fell, samples that are missing.
 
         Args:
             what: names the source.
@@ -120,7 +120,7 @@ def warn_of_gaps(sink: Sink, what: str) -> None:
 
 
 def warn_of_counters(sink: Sink, what: str) -> None:
-    """Say which jobs of a source have bytes that look like counters: they never fall, and are not all equal."""
+    """Mark which jobs of a source have bytes that look like counters: they never fall, and are not all equal."""
     found = sink.query(
         """
         SELECT job FROM (
@@ -141,7 +141,7 @@ def warn_of_counters(sink: Sink, what: str) -> None:
 
 
 def name_of(stream: BinaryIO) -> str:
-    """The last part of the name of the file that is read, without suffix; ``traffic`` where it has no name."""
+    """The last part of the name of the file that is read, without suffix; ``traffic`` if it has no name."""
     name = getattr(stream, "name", None)
     last = re.split(r"[/!]", name)[-1] if isinstance(name, str) else ""
     for suffix in (".gz", ".zst", ".bz2", ".xz"):

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 WRAP = 2.0**32
 """Where a counter of 32 bits begins anew."""
 WRAP_MOST = 2.0**30
-"""Most bytes from one sample to the next that are believed to have passed over such an end; else it is a restart."""
+"""Most bytes from one sample to the next that are believed to have skipped such an end; else it is a restart."""
 
 _SAMPLE = ("job", "us", "value")
 
@@ -39,7 +39,7 @@ class Deltas:
     Args:
         cumulative: the values are counters, which may begin anew (a restart: what has been counted since then is
             taken) or pass the end of 32 bits; else they are bytes since the sample before. The first sample of a
-            counter tells no bytes: 0.
+            counter shows no bytes: 0.
 
     Attributes:
         restarts: times that a counter fell and was taken to have begun anew at 0.

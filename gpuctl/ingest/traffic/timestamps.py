@@ -17,7 +17,7 @@ _ISO = re.compile(r"(\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d)(?:[.,](\d{1,9}))?\s?(Z|[
 
 
 def reader(timezone: str) -> Callable[[str], int | None]:
-    """Return what reads microseconds since 1970 out of a line, and None out of one that is no time.
+    """Return what reads microseconds since 1970 out of a line, and None out of one that is not a time.
 
     A time is a number since 1970 (seconds with or without a fraction; whole milli-, micro- or nanoseconds) or
     ``2026-11-21T10:00:00``, with or without a fraction and an offset.

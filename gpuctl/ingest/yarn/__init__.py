@@ -1,1 +1,1 @@
-"""YARN: what ResourceManager and NodeManager logs, REST answers and timeline dumps say, and how it is put together."""
+"""Reads YARN's ResourceManager and NodeManager logs, REST answers and timeline dumps, and merges them."""

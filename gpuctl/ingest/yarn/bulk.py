@@ -1,7 +1,7 @@
 """Reads the records that make up most of what is worth reading of a ResourceManager's log, many at a time.
 
 Whatever is not understood here is handed back and read one by one by `gpuctl.ingest.formats.yarn_rm_log`, which
-says what is wrong with it. Both ways give the same facts.
+states what is wrong with it. Both ways give the same facts.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ class Bulk:
             **one,
             **_keys(),
         )
-        # that a master came and went is said by the state changes as well
+        # that a master came and went is stated by the state changes as well
         return known | records["text"].str.contains(_MASTERS).fill_null(value=False)
 
     def _tokens(self, records: pl.DataFrame) -> pl.Series:
@@ -198,7 +198,7 @@ class Bulk:
 
 
 def _condensed(facts: pl.DataFrame) -> pl.DataFrame:
-    """One row for each container and kind of place, and none of an audit line that tells what state lines tell.
+    """One row for each container and kind of place, and none of an audit line that shows what state lines show.
 
     Of rows of one rank and source the least values count, and state lines come before audit lines: so nothing is lost.
     """

@@ -1,8 +1,8 @@
 """Finds out how far the clock of YARN's hosts was from UTC: their logs carry local time and name no zone.
 
-Where the store has a time of an application both as a log stamp and in milliseconds since 1970 (the log's first state
+If the store has a time of an application both as a log stamp and in milliseconds since 1970 (the log's first state
 change, and ``startTime`` of the summary or ``startedTime`` of a REST answer; its launch), their difference is the
-offset. Where it has none, the number in application ids is compared with the stamp at which the ResourceManager became
+offset. If it has none, the number in application ids is compared with the stamp at which the ResourceManager became
 active. The offset is compared with the zone that the user gave, or UTC. Where they agree, that zone holds, with its
 changes of clock; where they do not, the offsets found hold, each from its first sample on until the next one. Records
 that state their zone are in UTC already.
@@ -78,9 +78,9 @@ class Clock:
     """What turns log stamps into UTC.
 
     Attributes:
-        zone: IANA zone that the stamps are read in; None where offsets that were found hold instead.
+        zone: IANA zone that the stamps are read in; None if offsets that were found hold instead.
         offsets: (stamp from which on it holds, seconds ahead of UTC); the first one also holds before its stamp.
-        assumed: true where nothing in the store tells whether the zone is right.
+        assumed: true if nothing in the store shows whether the zone is right.
     """
 
     zone: str | None
@@ -105,12 +105,12 @@ def find_clock(sink: Sink) -> Clock:
 
 
 def choose(zone: str, samples: Iterable[tuple[datetime, float]]) -> Clock:
-    """Choose between a zone and what samples tell.
+    """Choose between a zone and what samples show.
 
     Args:
         zone: IANA name.
         samples: (log stamp without a zone, seconds by which it is ahead of UTC); one that is not within two minutes
-            of a quarter of an hour, or is over 15 hours, tells of something else and is passed over.
+            of a quarter of an hour, or is over 15 hours, describes something else and is skipped.
     """
     known_offsets = sorted({(stamp, offset) for stamp, ahead in samples if (offset := _offset(ahead)) is not None})
     if not known_offsets:

@@ -43,8 +43,8 @@ class Item(NamedTuple):
 
     Attributes:
         line_no: 1-based line on which it starts.
-        value: what was decoded, None where there is a fault.
-        fault: why it cannot be read, None where it can.
+        value: what was decoded, None if there is a fault.
+        fault: why it cannot be read, None if it can.
         raw: its beginning.
     """
 
@@ -209,7 +209,7 @@ def _object(window: _Window) -> tuple[Item, int]:
 
 
 def _fault(error: ValueError, window: _Window) -> str | None:
-    """What is wrong with the text at hand; None where more of it may make it right."""
+    """What is wrong with the text at hand; None if more of it may make it right."""
     if not isinstance(error, json.JSONDecodeError):
         return NOT_JSON
     if not error.msg.startswith("Unterminated string") and error.pos < len(window.text) - 12:
@@ -220,7 +220,7 @@ def _fault(error: ValueError, window: _Window) -> str | None:
 
 
 def _skip(window: _Window) -> bool:
-    """Go to where the next object of the list may start; false where the text is over."""
+    """Go to where the next object of the list may start; false if the text is over."""
     window.advance(min(window.pos + 1, len(window.text)))
     while (found := _NEXT.search(window.text, window.pos)) is None:
         window.advance(max(window.pos, len(window.text) - _OVERLAP))
@@ -253,7 +253,7 @@ class _Window:
         return Item(self.line, value, fault, raw)
 
     def grow(self) -> bool:
-        """Drop what has been read and hold more of the rest; false where nothing is left."""
+        """Drop what has been read and hold more of the rest; false if nothing is left."""
         if self.ended:
             return False
         data = self._stream.read(max(_CHUNK, len(self.text) - self.pos))

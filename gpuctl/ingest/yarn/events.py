@@ -1,9 +1,9 @@
-"""What a ResourceManager's log says of nodes, and of its own restarts.
+"""What a ResourceManager's log reports about nodes, and of its own restarts.
 
-It is kept in ``yarn_facts`` as well, since its times, too, are of a clock that other sources may tell more of. It
+It is kept in ``yarn_facts`` as well, since its times, too, are of a clock that other sources may show more of. It
 stands under `MANAGER` in place of an application: ``submit_ts`` is when it happened; ``origin`` is ``manager`` where
 the ResourceManager became active (a start, or the other one of a pair taking over), and ``node`` where ``machine`` went
-into ``state``, or where it was said why it was about to (``reason``).
+into ``state``, or where it was stated why it was about to (``reason``).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Change(NamedTuple):
 
 
 class Event(NamedTuple):
-    """A span of time in which a node was not to be had; without an end where none is told."""
+    """A span of time in which a node was not to be had; without an end if none is stated."""
 
     machine: str
     from_ts: datetime
@@ -97,7 +97,7 @@ class Happenings:
 
 
 def machine_events(changes: Iterable[Change]) -> list[Event]:
-    """Make spans of the changes of state that logs tell, in any order and any of them several times.
+    """Make spans of the changes of state that logs show, in any order and any of them several times.
 
     A span ends where the node goes into another state. What was never seen to end lasts on.
 

@@ -1,4 +1,4 @@
-"""Gathers what one source says of applications, attempts and containers, and writes it as rows of ``yarn_facts``."""
+"""Gathers one source's facts on applications, attempts and containers as rows of ``yarn_facts``."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ FIELDS = {
 }
 """Columns of ``yarn_facts`` that a source may fill, and their kinds. Times: milliseconds since 1970.
 
-``launch_ts`` of a container is when room for it was reserved on a machine. The state RUNNING of a container is told by
-the ResourceManager's list of those that an attempt holds.
+``launch_ts`` of a container is when room for it was reserved on a machine. The state RUNNING of a container is
+identified by the ResourceManager's list of those that an attempt holds.
 """
 NAME, USER, QUEUE, STATE, FINAL_STATUS, PRIORITY, SUBMIT, LAUNCH, ALLOCATED, RUNNING = range(10)
 END, GPUS, CPUS, MEM, GPU_SECONDS, MACHINE, IS_MASTER, EXIT_CODE, REASON = range(10, len(FIELDS))
@@ -86,7 +86,7 @@ class Facts:
             entity: the id as YARN writes it.
 
         Raises:
-            RowError: this is no such id.
+            RowError: this is not such an id.
         """
         table = self._tables[origin]
         row = table.get(entity)
@@ -141,7 +141,7 @@ def epoch_millis(value: object) -> int | None:
     """Return a time of a JSON answer, a number or (2.10) a text of digits; None for 0 and less, which stand for none.
 
     Raises:
-        RowError: it is no time in milliseconds before the year 2200.
+        RowError: it is not a time in milliseconds before the year 2200.
     """
     if value is None:
         return None
@@ -153,7 +153,7 @@ def epoch_millis(value: object) -> int | None:
 
 
 def host(address: str) -> str | None:
-    """Return the host of ``host:port``; None where there is none."""
+    """Return the host of ``host:port``; None if there is none."""
     name, colon, port = address.rpartition(":")
     name = name if colon and port.isdigit() else address
     return name if name and name.isprintable() and " " not in name and name not in {"N/A", "null"} else None

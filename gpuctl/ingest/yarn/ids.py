@@ -34,7 +34,7 @@ def is_application(text: str) -> bool:
 
 
 def attempt_id(text: str) -> AttemptId | None:
-    """Read an attempt id, e.g. ``appattempt_1542189090588_0002_000001``; None where it is none."""
+    """Read an attempt id, e.g. ``appattempt_1542189090588_0002_000001``; None if it is none."""
     found = _ATTEMPT.fullmatch(text)
     if found is None or int(found[2]) == 0:
         return None
@@ -42,7 +42,7 @@ def attempt_id(text: str) -> AttemptId | None:
 
 
 def container_id(text: str) -> ContainerId | None:
-    """Read a container id, e.g. ``container_e02_1531732078765_0387_01_000003``; None where it is none."""
+    """Read a container id, e.g. ``container_e02_1531732078765_0387_01_000003``; None if it is none."""
     found = _CONTAINER.fullmatch(text)
     if found is None or int(found[2]) == 0:
         return None

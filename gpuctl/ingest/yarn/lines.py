@@ -32,7 +32,7 @@ class Hit(NamedTuple):
 
     Attributes:
         kind: the number of the mark that its message begins with.
-        millis: its date, milliseconds since 1970 on the host's own clock, or in UTC where the record states its zone.
+        millis: its date, milliseconds since 1970 on the host's own clock, or in UTC if the record states its zone.
         text: its message, of the dated line alone.
         more: the beginning of the lines without a date that follow it, for the kinds that are read with them.
     """
@@ -55,7 +55,7 @@ def read_records(
 ) -> int:
     """Count every record of a log, and hand on those whose message begins with one of the marks.
 
-    A record is rejected where `take` raises `RowError`, where it is to be read and is no UTF-8, and where it is to be
+    A record is rejected where `take` raises `RowError`, if it is to be read and is no UTF-8, and where it is to be
     read and has no line end, at the end of the file or before the record that follows. Lines before the first date are
     one record, rejected. All other records are loaded.
 
@@ -64,7 +64,7 @@ def read_records(
         sink: counts the records.
         marks: beginnings of messages; one that begins with a blank stands after an id (``container_… Container``).
         take: reads one record.
-        take_many: reads records of one kind at once (``millis``, ``text``) and tells which of them it understood; the
+        take_many: reads records of one kind at once (``millis``, ``text``) and shows which of them it understood; the
             others go to `take`.
         many: how many of the marks, from the first on, are for `take_many`.
         with_more: marks of records whose further lines are wanted too; they lack where a chunk of the log ends there.

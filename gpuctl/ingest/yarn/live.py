@@ -1,4 +1,4 @@
-"""Asks a live ResourceManager for what it tells over REST, and keeps the answers as files that can be ingested."""
+"""Asks a live ResourceManager for what it shows over REST, and keeps the answers as files that can be ingested."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import IO
 
 WHAT = ("info", "apps", "nodes", "scheduler", "metrics")
-"""What is asked for, under ``/ws/v1/cluster/``."""
+"""What is requested, under ``/ws/v1/cluster/``."""
 ANSWER_LIMIT = 2 << 30
 """An answer of more bytes than this is given up on."""
 TIMEOUT_S = 600.0
@@ -136,7 +136,7 @@ def _late(url: str, reason: TimeoutError, deadline: Deadline, size: int) -> Inpu
 
 
 def _exception(error: HTTPError) -> str:
-    """What the ResourceManager says is wrong: ``{"RemoteException": {"message": …}}``."""
+    """What the ResourceManager states is wrong: ``{"RemoteException": {"message": …}}``."""
     try:
         message = json.loads(error.read(65_536))["RemoteException"]["message"]
     except (ValueError, KeyError, TypeError, OSError, RecursionError):

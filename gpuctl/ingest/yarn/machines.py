@@ -1,4 +1,4 @@
-"""Puts what YARN says of nodes into the table ``machines``, so that the order of the sources does not matter."""
+"""Puts what YARN reports about nodes into the table ``machines``, so that the order of the sources does not matter."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Machine:
         gpus: GPUs that its NodeManager offers.
         cpus: virtual cores that it offers.
         mem_mb: memory that it offers, MiB.
-        rack: rack, as the ResourceManager's topology script says.
+        rack: rack, as the ResourceManager's topology script states.
         partition: node label.
     """
 

@@ -1,6 +1,6 @@
-"""Makes jobs, attempts, containers and placements of all that the sources of a cluster say of its applications.
+"""Makes jobs, attempts, containers and placements of all that the sources of a cluster report about its applications.
 
-Facts are kept as each source gave them (``yarn_facts``); the rows of a job are made anew whenever a source that says
+Facts are kept as each source gave them (``yarn_facts``); the rows of a job are made anew whenever a source that states
 something of it came or went, or the clock or the queue names were found to be others. So the pieces may arrive in any
 order, overlap, or be replaced.
 """
@@ -94,7 +94,7 @@ def _gather(sink: Sink, clock: Clock, corrections: tuple[str, ...]) -> None:
 
 
 def _insert_machine_events(sink: Sink) -> None:
-    """Make the node events of the cluster anew: what is said of its nodes or its clock has changed."""
+    """Make the node events of the cluster anew: what is reported about its nodes or its clock has changed."""
     import polars as pl
 
     sink.execute("DELETE FROM machine_events WHERE cluster = $cluster", {"cluster": sink.cluster})

@@ -1,7 +1,7 @@
 """The SQL that makes jobs, attempts, containers and placements of ``yarn_facts``.
 
-Every text here is made of the names below; what a log or a user says goes in as parameters or is read from tables.
-Where several sources tell of the same field, the one whose kind of place ranks first counts, then the earliest time or
+Every text here is made of the names below; what a log or a user states goes in as parameters or is read from tables.
+Where several sources describe the same field, the one whose kind of place ranks first counts, then the earliest time or
 the first text by alphabet: so nothing depends on the order in which the sources were loaded.
 """
 
@@ -20,7 +20,7 @@ STALE = """
     FROM now FULL JOIN built USING (job)
     WHERE now.sources IS DISTINCT FROM built.sources OR built.context IS DISTINCT FROM $context
 """
-"""Jobs whose rows are not made of what there is now; ``sources`` is NULL where nothing is left of one."""
+"""Jobs whose rows are not made of what there is now; ``sources`` is NULL if nothing is left of one."""
 
 _TIMES = ("submit_ts", "launch_ts", "allocated_ts", "running_ts", "end_ts")
 
@@ -39,13 +39,13 @@ GPUS_LISTED = """
                    AND (gpus > 0 OR gpu_seconds IS NOT NULL))
            OR EXISTS (FROM machines WHERE cluster = $cluster AND gpus_labelled > 0) AS listed
 """
-"""Whether anything says that YARN counts GPUs in this cluster; totals of all resources, which list every type, do.
+"""Whether anything states that YARN counts GPUs in this cluster; totals of all resources, which list every type, do.
 
-Amounts of single containers list GPUs only where they are not 0.
+Amounts of single containers list GPUs only if they are not 0.
 """
 FORGET_ZEROS = "UPDATE yarn_seen SET gpus = NULL WHERE gpus = 0"
 FORGET_MACHINE_ZEROS = "UPDATE machines SET gpus_labelled = NULL WHERE cluster = $cluster AND gpus_labelled = 0"
-"""Where nothing says so (releases before 3.1, GPUs handed out by other means), no GPUs in an amount mean that they are
+"""If nothing states so (releases before 3.1, GPUs handed out by other means), no GPUs in an amount mean that they are
 not known."""
 APP_ENDED = "('FINISHED', 'FAILED', 'KILLED')"
 _APP_RANK = _rank("summary", "rest", "ats", "epoch", "state", "audit", "nm")
@@ -105,12 +105,12 @@ def _best_text(column: str, rank: str) -> str:
 
 
 def _from(column: str) -> str:
-    """The first source of those of the best rank that tell of a column."""
+    """The first source of those of the best rank that describe a column."""
     return f"min(rank::BIGINT * {_SOURCES} + source) FILTER ({column} IS NOT NULL) % {_SOURCES} AS {column}_from"
 
 
 def _state(order: tuple[str, ...]) -> str:
-    """The latest state that any place tells of."""
+    """The latest state that any place describes."""
     states = f"[{', '.join(repr(s) for s in order)}]"
     one = f"{{'r': -list_position({states}, state), 'o': app_rank, 'v': state, 's': source}}"
     return f"min({one}) FILTER (state IS NOT NULL) AS state"
@@ -125,7 +125,7 @@ ATTEMPT_FACTS = f"""
     )
     SELECT job, attempt, {_picked("allocated_ts", "launch_ts", "end_ts", "exit_code", "reason", "state")} FROM best
 """  # noqa: S608
-"""What is said of attempts as such."""
+"""What is reported about attempts as such."""
 
 CONTAINERS = f"""
     CREATE OR REPLACE TEMP TABLE yarn_containers AS
@@ -184,11 +184,11 @@ CONTAINERS = f"""
 """Containers, without those that a log knows as reserved and never allocated.
 
 A restarted ResourceManager forgets, without a line, what had been handed out and was not running yet (``forgotten``):
-it ends when that one became active (only where transitions are logged, since else what is running is not known). Any
-other container without an end ends with its attempt, where that is over (``end_inferred``).
+it ends when that one became active (only if transitions are logged, since else what is running is not known). Any
+other container without an end ends with its attempt, if that is over (``end_inferred``).
 
 The timeline server alone cannot tell what was forgotten from what was only ever reserved (``never_ended``): it lists
-both as begun and never ended. Nor does it say what ran; what a master gave back within seconds (``given_back``) was
+both as begun and never ended. Nor does it state what ran; what a master gave back within seconds (``given_back``) was
 more than it needed. All these are containers and no members of a gang (``unused``).
 
 What a ResourceManager lists as held (``only_held``) may be less than the gang that it grew to.
@@ -202,7 +202,7 @@ _CONTAINER_STATE = """
          WHEN exit_code IN (-103, -104) THEN 'out_of_memory'
          WHEN exit_code IN (-105, -106, -107, -108) OR state = 'KILLED' THEN 'killed'
          WHEN exit_code IS NOT NULL THEN 'failed' END"""
-"""What became of a container, in the words that all sources share; NULL where nothing tells."""
+"""What became of a container, in the words that all sources share; NULL if nothing shows."""
 
 INSERT_CONTAINERS = f"""
     INSERT INTO containers BY NAME

@@ -1,4 +1,4 @@
-"""Works out the GPUs that queues are guaranteed, and may have at most, where a dump or a log tells shares of all."""
+"""Works out the GPUs that queues are guaranteed, and may have at most, where a dump or a log shows shares of all."""
 
 from __future__ import annotations
 

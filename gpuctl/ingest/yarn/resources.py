@@ -40,7 +40,7 @@ def read_resource(text: str, start: int = 0) -> tuple[Resource, int] | None:
         start: where it begins in the text.
 
     Returns:
-        the resource and where it ends; None where there is none at that place.
+        the resource and where it ends; None if there is none at that place.
     """
     found = _TEXT.match(text, start)
     if found is None:
@@ -57,7 +57,7 @@ def gpus_of_extras(text: str) -> float:
 def gpu_seconds_of_text(text: str) -> float | None:
     """GPU-seconds of ``120884 MB-seconds, 87 vcore-seconds, 40 yarn.io/gpu-seconds``.
 
-    0 where memory and cores are there and no GPUs; None where it is no such text.
+    0 if memory and cores are there and no GPUs; None if it is not such a text.
     """
     parts = {name: int(value) for value, name in _SECONDS.findall(text)}
     if not {"MB", "vcore"} <= parts.keys():
@@ -72,7 +72,7 @@ def gpu_seconds_of_entries(value: object) -> float | None:
         value: as `gpuctl.ingest.yarn.dumps.decode` returns it: repeated keys are gathered in a list.
 
     Returns:
-        0 where memory and cores are there and no GPUs; None where the map is not whole (a reader that keeps only
+        0 if memory and cores are there and no GPUs; None if the map is not whole (a reader that keeps only
         the last of the repeated keys has been at it).
     """
     parts: dict[str, float] = {}
@@ -88,7 +88,7 @@ def gpu_seconds_of_entries(value: object) -> float | None:
 
 
 def resource_of_json(value: object) -> Resource | None:
-    """Read a resource of a REST answer: ``{memory, vCores, GPUs?, resourceInformations?}``; None where it is none."""
+    """Read a resource of a REST answer: ``{memory, vCores, GPUs?, resourceInformations?}``; None if it is none."""
     if not isinstance(value, dict):
         return None
     informations = value.get("resourceInformations")

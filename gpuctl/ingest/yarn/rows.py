@@ -18,9 +18,9 @@ OPEN = {
     **dict.fromkeys(("RUNNING", "KILLING"), State.RUNNING),
     **{"FAILED": State.FAILED, "KILLED": State.KILLED},
 }
-"""What YARN's state of an application stands for, but for FINISHED, which says nothing of success."""
+"""What YARN's state of an application stands for, except for FINISHED, which states nothing of success."""
 EXITS = {-100: State.NODE_FAIL, -102: State.PREEMPTED, -103: State.OUT_OF_MEMORY, -104: State.OUT_OF_MEMORY}
-"""Exit codes of the master's container that tell why an attempt failed."""
+"""Exit codes of the master's container that show why an attempt failed."""
 ENDED = ("FINISHED", "FAILED", "KILLED")
 ATTEMPT_COLUMNS = (
     *("job", "attempt", "queued_ts", "start_ts", "end_ts", "released_ts", "state", "source_state", "gpus", "servers"),
@@ -37,9 +37,9 @@ _WHOLE_WITHIN, _PART_WITHIN, _ESTIMATED_FROM_S = 0.2, 0.02, 600
 def attempt_rows(gathered: pl.DataFrame) -> pl.DataFrame:
     """Make rows of ``attempts``, with some columns of their jobs beside them.
 
-    ``start_ts`` is when the last member of the initial gang was allocated; where no source tells of containers, when
+    ``start_ts`` is when the last member of the initial gang was allocated; if no source describes containers, when
     the master was launched (quirk ``start_is_am``). ``end_ts`` is when the application or the attempt began to save
-    its final state. ``released_ts`` is when its last container with GPUs was gone (the last of all where none has
+    its final state. ``released_ts`` is when its last container with GPUs was gone (the last of all if none has
     any), cut where the next attempt had started.
 
     Args:
@@ -100,7 +100,7 @@ def job_rows(
     import polars as pl
 
     c = pl.col
-    # an attempt whose master was lost before it got any worker does not tell the size of the job
+    # an attempt whose master was lost before it got any worker does not show the size of the job
     gang_gpus = c("gpus").filter(~c("only_master")).drop_nulls()
     firsts = attempts.group_by("job").agg(
         attempts=pl.len().cast(pl.Int32),
@@ -160,7 +160,7 @@ def _job_state(state: pl.Expr, final: pl.Expr) -> pl.Expr:
 
 
 def _states(frame: pl.DataFrame) -> pl.DataFrame:
-    """Settle ``state`` (the last one has its job's; a failed master's exit code tells more) and ``source_state``."""
+    """Settle ``state`` (the last one has its job's; a failed master's exit code shows more) and ``source_state``."""
     import polars as pl
 
     c = pl.col
@@ -187,7 +187,7 @@ def _states(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _gpus(frame: pl.DataFrame) -> pl.DataFrame:
-    """Fill in GPUs where logs and timeline do not tell of containers, and mark them.
+    """Fill in GPUs where logs and timeline do not describe containers, and mark them.
 
     ``gpus_estimated``: GPU-seconds over the time from the master's launch to the end, only for a job of one attempt
     that ran for ten minutes or more, and where that comes within 0.2 and 2 % of a whole number, which is taken. It is a
@@ -196,14 +196,14 @@ def _gpus(frame: pl.DataFrame) -> pl.DataFrame:
     cluster, applications of half a minute came out at 11 and 15 GPUs in place of 12: hence the ten minutes.
 
     ``gpus_partial``: the most GPUs that any dump of the ResourceManager saw the application hold, which may have been
-    on the way to more. Holding none tells nothing.
+    on the way to more. Holding none shows nothing.
 
     0 GPU-seconds stand for 0 GPUs where the application succeeded; another may have ended before it got any.
     """
     import polars as pl
 
     c = pl.col
-    # a master alone, without success, does not tell how many GPUs its workers would have had
+    # a master alone, without success, does not show how many GPUs its workers would have had
     succeeded = _succeeded() & c("is_last")
     nothing_got = (c("only_master") & (c("gpus") == 0) & ~succeeded).fill_null(value=False)
     frame = frame.with_columns(gpus=pl.when(~nothing_got).then("gpus"))

@@ -1,6 +1,6 @@
 """The compiled scanner of YARN's logs: bytes in, the places of the few lines worth reading out.
 
-Most bytes of a ResourceManager log say nothing about jobs. The scanner looks at the date at the front of each line
+Most bytes of a ResourceManager log state nothing about jobs. The scanner looks at the date at the front of each line
 and at the first bytes of its message, and at nothing else. The same source runs uncompiled with
 ``NUMBA_DISABLE_JIT=1``.
 """
@@ -20,14 +20,14 @@ TORN = 1 << 20
 
 @inner
 def _two(buf, at):  # type: ignore[no-untyped-def]
-    """The number in two digits, or -1000 where they are none."""
+    """The number in two digits, or -1000 if they are none."""
     high, low = np.int64(buf[at]) - 48, np.int64(buf[at + 1]) - 48
     return high * 10 + low if 0 <= high <= 9 and 0 <= low <= 9 else np.int64(-1000)
 
 
 @inner
 def _millis(year, month, day, hour, minute, second):  # type: ignore[no-untyped-def]
-    """Milliseconds since 1970 on the clock of the stamp; NO_DATE where there is no such time."""
+    """Milliseconds since 1970 on the clock of the stamp; NO_DATE if there is no such time."""
     if month < 1 or month > 12 or day < 1 or hour < 0 or minute < 0 or second < 0:
         return NO_DATE
     leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -86,10 +86,10 @@ def _after_thread(buf, at, end):  # type: ignore[no-untyped-def]
 
 @inner
 def _zone(buf, at, end):  # type: ignore[no-untyped-def]
-    """(milliseconds ahead of UTC, where it ends, whether it says so) of a zone behind the time that ends at `at`.
+    """(milliseconds ahead of UTC, where it ends, whether it states so) of a zone behind the time that ends at `at`.
 
     Read are ``Z``, ``+0530`` and ``+05:30``, with a blank before them or none, ``UTC`` and ``GMT``. Other names
-    (``IST``) stand for several zones: they are passed over, and the time is the host's own.
+    (``IST``) stand for several zones: they are skipped, and the time is the host's own.
     """
     none = (np.int64(0), at, False)
     i = at + 1 if at < end and buf[at] == _SPACE else at
@@ -129,7 +129,7 @@ def _has_level(buf, at, end):  # type: ignore[no-untyped-def]
 
 @inner
 def _date(buf, at, end):  # type: ignore[no-untyped-def]
-    """(milliseconds since 1970 on the stamp's own clock, where the stamp ends) of a line; NO_DATE where it has none."""
+    """(milliseconds since 1970 on the stamp's own clock, where the stamp ends) of a line; NO_DATE if it has none."""
     none = (NO_DATE, at)
     if end - at < 18 or buf[at] < 48 or buf[at] > 57:
         return none
@@ -159,7 +159,7 @@ def _date(buf, at, end):  # type: ignore[no-untyped-def]
 
 @inner
 def _message(buf, at, end):  # type: ignore[no-untyped-def]
-    """Where the message of a line begins, the date being before `at`; `end` where no logger is found.
+    """Where the message of a line begins, the date being before `at`; `end` if no logger is found.
 
     The layouts are ``LEVEL logger: message``, ``LEVEL [thread] logger: message``, ``[thread] LEVEL logger: message``
     and ``LEVEL  [thread] logger (File.java:method(12)) - message``.
@@ -268,10 +268,10 @@ def scan(buf, marks, ends):  # type: ignore[no-untyped-def]
 
     Returns:
         found; int64[6, >= found], for each line found: line (0-based), start, message, end (into buf; without the
-        line end), kind (number of the mark), millis (of the line's date, on its own clock, or in UTC where it states
+        line end), kind (number of the mark), millis (of the line's date, on its own clock, or in UTC if it states
         its zone); then how many records have a date, how many lines there are, how many of them that are not blank
         come before the first dated one, and how many records state their zone. Where a line end is missing between
-        two records, both are told apart, and the first one's kind has `TORN` added.
+        two records, both are distinguished, and the first one's kind has `TORN` added.
     """
     n = buf.size
     room = 1024

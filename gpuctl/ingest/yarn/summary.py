@@ -1,4 +1,4 @@
-r"""Reads ApplicationSummary lines: one a finished application, with ``,`` ``=`` and ``\`` escaped by a ``\``."""
+r"""Reads ApplicationSummary lines: one per finished application, with ``,`` ``=`` and ``\`` escaped by a ``\``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ENDED = frozenset({"FINISHED", "FAILED", "KILLED"})
 
 
 class Summary(NamedTuple):
-    """One summary; times are milliseconds since the epoch, None where the line does not have them.
+    """One summary; times are milliseconds since the epoch, None if the line does not have them.
 
     Attributes:
         job: application id.
@@ -26,8 +26,8 @@ class Summary(NamedTuple):
         start_ms: when the ResourceManager took it on.
         launch_ms: when its first master was launched (2.10 and 3.3 on).
         end_ms: when it was over.
-        gpu_seconds: GPU-seconds; 0 where only other resources are listed; None where nothing is (before 3.1).
-        master_host: host of its last application master, None where it never had one.
+        gpu_seconds: GPU-seconds; 0 if only other resources are listed; None if nothing is (before 3.1).
+        master_host: host of its last application master, None if it never had one.
     """
 
     job: str
@@ -82,7 +82,7 @@ def read_summary(text: str) -> Summary:
 
 
 def diagnosis(text: str | None) -> str | None:
-    """Return diagnostics without what a restarted ResourceManager puts before them; None where nothing is left."""
+    """Return diagnostics without what a restarted ResourceManager puts before them; None if nothing is left."""
     return text.removeprefix(_RECOVERED).strip() or None if text else None
 
 
@@ -100,7 +100,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def take_summary(facts: f.Facts, summary: Summary) -> None:
-    """Note what a summary says.
+    """Note what a summary states.
 
     The submission is ``startTime``, which every version and the REST answers have, and not ``submitTime``, the client's
     call some 0.1 s before it, which only some have.

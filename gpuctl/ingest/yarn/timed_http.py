@@ -48,7 +48,7 @@ class Deadline:
 
 
 class _Bytes(io.RawIOBase):
-    """A socket's bytes, each waited for no longer than the deadline says."""
+    """A socket's bytes, each waited for no longer than the deadline states."""
 
     def __init__(self, sock: socket.socket, deadline: Deadline) -> None:
         self._sock, self._deadline = sock, deadline

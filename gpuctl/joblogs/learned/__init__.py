@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FOLDER = Path(__file__).parent
 SIZE = 1 << 13
 LEAST = 0.35
-"""Below these odds the model says nothing."""
+"""Below these odds the model states nothing."""
 FEATURES = f"3- to 5-grams of characters, lower case, digits as 0, CRC-32 modulo {SIZE}, of unit length"
 _DIGITS = re.compile(r"\d+")
 _WIDTHS = (3, 4, 5)

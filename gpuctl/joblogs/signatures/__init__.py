@@ -1,1 +1,1 @@
-"""The signature tables: data, one file a stack, and the reasons that they name."""
+"""The signature tables: data, one file per stack, and the reasons that they name."""

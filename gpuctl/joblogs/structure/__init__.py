@@ -1,7 +1,7 @@
-"""Formats in which languages, compilers, loggers and launchers say that a program died, one module a family.
+"""Formats in which languages, compilers, loggers and launchers state that a program died, one module per family.
 
 Wordings change from version to version, formats do not: a traceback ends in the exception's line whatever the class is
-called. A reader here finds that line; what it means is still for the signatures to say. Only where none knows the line
+called. A reader here finds that line; what it means is still for the signatures to say. Only if none knows the line
 does the reader's own reason stand.
 """
 

@@ -1,4 +1,4 @@
-"""What a reader of one language's format says of a program that died."""
+"""What a reader of one language's format reports about a program that died."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ class Ending(NamedTuple):
         at: the line of the window that names the error.
         first: the window's first line that belongs to it.
         last: the window's last line that belongs to it.
-        reason: of an error of which no signature says more; None: the format says only that something failed.
+        reason: of an error of which no signature states more; None: the format states only that something failed.
         frame: path of the innermost frame's file, where the format has frames.
-        ignored: the language says that the program went on; then no line of it is evidence.
+        ignored: the language states that the program went on; then no line of it is evidence.
         texts: what the lines hold in an encoding of their own (JSON), decoded, in place of the line itself.
         rank: of the process that a launcher blames.
     """
@@ -43,7 +43,7 @@ class Format(NamedTuple):
     Attributes:
         name: of what prints it; `structure-NAME` is the signature of its endings.
         starts: patterns (Hyperscan, one line each) that anchor it.
-        read: (lines of one process without prefixes, place of the anchor) to the ending; None where it is none.
+        read: (lines of one process without prefixes, place of the anchor) to the ending; None if it is none.
         example: a whole line that an anchor finds.
         source: where the format is described.
     """
@@ -66,7 +66,7 @@ _CHILD = re.compile(
 def reason_of(text: str) -> str | None:
     """The reason of an error of which only its text is known.
 
-    None where it tells of another process's exit code: why that one failed stands elsewhere.
+    None if it describes another process's exit code: why that one failed stands elsewhere.
     """
     return None if _CHILD.search(text) else PROGRAM_ERROR
 
@@ -79,7 +79,7 @@ _ERRNO = re.compile(r"\[Errno (\d{1,3})\]|\(os error (\d{1,3})\)|\bOs \{ code: (
 
 
 def _system_error(line: str) -> str:
-    """The system's error that a line names by its number, as Python prints it, whoever printed it."""
+    """The system's error that a line names by its number, as Python prints it, whatever process printed it."""
     found = _ERRNO.search(line)
     if found is None:
         return ""
@@ -88,7 +88,7 @@ def _system_error(line: str) -> str:
 
 
 def messages(line: str) -> tuple[str, ...]:
-    """What a line that names an error says, as an error's words: without its head, and what it quotes by itself."""
+    """What a line that names an error states, as an error's words: without its head, and what it quotes by itself."""
     line = line.strip()
     head = _HEAD.match(line)
     quoted = _QUOTED.search(line)

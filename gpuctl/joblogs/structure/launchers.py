@@ -1,4 +1,4 @@
-"""What launchers say when a process of theirs died: final evidence of a failure, and whose it was."""
+"""What launchers state when a process of theirs died: final evidence of a failure, and whose it was."""
 
 from __future__ import annotations
 

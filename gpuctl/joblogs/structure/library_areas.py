@@ -1,7 +1,7 @@
 """Which part of a library raised an error: what went wrong where only a generic class and a free message are known.
 
 A `ValueError` from a reader of files is bad input, the same class from a solver is a numerical error. Only the
-innermost frame counts, and only a library's: an error that the user's own code raised says nothing by its place.
+innermost frame counts, and only a library's: an error that the user's own code raised states nothing by its place.
 """
 
 from __future__ import annotations
@@ -62,10 +62,10 @@ def area(frame: str | None) -> str | None:
     """The reason that a library's file stands for.
 
     Args:
-        frame: path of the file whose line raised the error, as a traceback prints it; None where it is not known.
+        frame: path of the file whose line raised the error, as a traceback prints it; None if it is not known.
 
     Returns:
-        a reason's slug; None where the file is not a library's, or stands for nothing.
+        a reason's slug; None if the file is not a library's, or stands for nothing.
     """
     found = _LIBRARY.search(frame) if frame is not None else None
     return next((reason for path, reason in _BY_PATH if found[1].startswith(path)), None) if found else None

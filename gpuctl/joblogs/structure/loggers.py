@@ -1,4 +1,4 @@
-"""Logs of one JSON object a line, and the levels that loggers keep for what ends a program."""
+"""Logs of one JSON object per line, and the levels that loggers keep for what ends a program."""
 
 from __future__ import annotations
 

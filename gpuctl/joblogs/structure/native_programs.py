@@ -15,7 +15,7 @@ _RUST_WITHIN = 1
 
 
 def cxx(lines: Sequence[str], at: int) -> Ending:
-    """Read `terminate called`, and the `what()` in the next line, which says more than the class."""
+    """Read `terminate called`, and the `what()` in the next line, which states more than the class."""
     place = at + 1 if at + 1 < len(lines) and _WHAT.match(lines[at + 1]) else at
     return Ending(place, at, place, reason_of(lines[place]))
 

@@ -113,7 +113,7 @@ _APPLY = (
 
 
 def settle_gpus(sink: Sink) -> None:
-    """Decide how many GPUs the attempts of Slurm have whose records state none; the module says how."""
+    """Decide how many GPUs the attempts of Slurm have whose records state none; the module states how."""
     own: dict[str, object] = {"cluster": sink.cluster}
     facts = {row[0] for row in sink.query(_FACTS, own).iter_rows()}
     untracked = "tracked" not in facts and "equipped" in facts

@@ -1,4 +1,4 @@
-"""What several sources tell of the same machines and partitions, put together without double rows."""
+"""What several sources describe the same machines and partitions, put together without double rows."""
 
 from __future__ import annotations
 
@@ -105,12 +105,12 @@ def put_partitions(sink: Sink, partitions: Mapping[str, str | None]) -> None:
 
 
 def put_members(sink: Sink, members: Iterable[tuple[str, str]], *, whole: Literal["queue", "machine"]) -> None:
-    """Say which nodes belong to which partitions.
+    """Mark which nodes belong to which partitions.
 
     Args:
         sink: where that goes.
         members: (partition, node).
-        whole: of what all members are told: what the store had of those partitions, or of those nodes, goes.
+        whole: of what all members are stated: what the store had of those partitions, or of those nodes, goes.
     """
     import polars as pl
 

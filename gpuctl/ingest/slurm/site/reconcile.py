@@ -1,4 +1,4 @@
-"""Puts together what accounting and the sources beside it say of the same attempts, whichever was loaded first.
+"""Puts together what accounting and the sources beside it report about the same attempts, whichever was loaded first.
 
 Every loader that brings jobs, nodes, settings, exact placements, job events or samples of Slurm calls `reconcile` at
 its end, within its own transaction; a call with nothing to do costs a few look-ups.
@@ -13,8 +13,8 @@ from gpuctl.ingest.slurm.site.gpu_accounting import settle_gpus
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
-# What a scheduler told of a gang, put beside the attempt with the same start or submission. It is taken only where it
-# adds up to the attempt's GPUs: a record of another attempt, or of a job that was resized later, does not.
+# What a scheduler reported about a gang, put beside the attempt with the same start or submission. It is taken only if
+# it adds up to the attempt's GPUs: a record of another attempt, or of a job that was resized later, does not.
 _FITTING = """
     WITH one AS (
         SELECT a.job, a.attempt, a.gpus AS total, a.source AS jobs_source, e.machine, e.gpus, e.gpu_indices, e.source
@@ -100,7 +100,7 @@ _STATEMENTS = (
 
 
 def reconcile(sink: Sink) -> None:
-    """Bring the cluster's attempts, placements and samples up to what all sources loaded so far say together.
+    """Bring the cluster's attempts, placements and samples up to what all sources loaded so far state together.
 
     - GPUs of attempts whose accounting record states none (`gpu_accounting`).
     - Placements whose nodes and number of GPUs agree with an exact placement of the same attempt (same start,

@@ -51,7 +51,7 @@ class Table(Generic[T]):
     From one sample to the next most lines differ in their time alone, so what was made of a line is remembered.
 
     Args:
-        default: what rows are like until the first header; None where a header must come first.
+        default: what rows are like until the first header; None if a header must come first.
         make: makes of the cells after the time what the caller wants of them. Raises RowError.
     """
 
@@ -61,7 +61,7 @@ class Table(Generic[T]):
         self._made: dict[str, T] = {}
 
     def read(self, line: Line) -> tuple[int, T] | None:
-        """Return the time of a sample, milliseconds since 1970, and what was made of it; None where it is a header.
+        """Return the time of a sample, milliseconds since 1970, and what was made of it; None if it is a header.
 
         Raises:
             RowError: it is neither, or cannot be read.
@@ -101,7 +101,7 @@ class Table(Generic[T]):
 
 
 class Job(NamedTuple):
-    """One job of a squeue sample: its id, and array and task where it is a task of one."""
+    """One job of a squeue sample: its id, and array and task if it is a task of one."""
 
     job: str
     array_job: str | None
@@ -112,7 +112,7 @@ def epoch_ms(text: str) -> int:
     """Milliseconds since 1970 of ``1795208678.8``.
 
     Raises:
-        RowError: it is no such time.
+        RowError: it is not such a time.
     """
     match = _EPOCH.fullmatch(text)
     if match is None:
@@ -127,7 +127,7 @@ def jobs_of(job: str, array: str) -> list[Job]:
 
     Args:
         job: the JOBID column.
-        array: the column with array and task, e.g. ``11_4``; empty where there is none.
+        array: the column with array and task, e.g. ``11_4``; empty if there is none.
 
     Raises:
         RowError: no job id.
@@ -161,7 +161,7 @@ def _tasks(text: str) -> list[str]:
 
 
 def reason_of(text: str) -> tuple[str, str | None]:
-    """Split a reason into its code and what Slurm says after it: ``ReqNodeNotAvail, UnavailableNodes:gpu001``.
+    """Split a reason into its code and what Slurm states after it: ``ReqNodeNotAvail, UnavailableNodes:gpu001``.
 
     A reason that is a sentence is kept whole.
 

@@ -29,7 +29,7 @@ _NAMES = frozenset(
 
 
 def is_stored(name: str) -> bool:
-    """Tell whether the store keeps a setting."""
+    """Check whether the store keeps a setting."""
     lower = name.lower()
     return lower in _NAMES or (lower.startswith(_BEGINNINGS) and not lower.endswith("program"))
 

@@ -18,7 +18,7 @@ _SHOWN_STATES = ("CONFIGURING", "COMPLETING", "REVOKED")
 
 
 def part(value: Json, key: str) -> Json:
-    """Return the object under a key, empty where there is none.
+    """Return the object under a key, empty if there is none.
 
     Raises:
         RowError: it is something else.
@@ -58,7 +58,7 @@ def words(value: Json, key: str) -> list[str]:
 
 
 def digits(value: object) -> str:
-    """Write a number, empty where it is not set.
+    """Write a number, empty if it is not set.
 
     Raises:
         RowError: it is not a whole number.
@@ -121,7 +121,7 @@ def job_id(job: Json) -> str:
 
 
 def job_gpus(job: Json) -> dict[str, Gpus]:
-    """GPUs by node, of a job that has some; ``gres_detail`` has one text a node, in the order of the node list.
+    """GPUs by node, of a job that has some; ``gres_detail`` has one text per node, in the order of the node list.
 
     Raises:
         RowError: the texts and the nodes do not fit together.
