@@ -1,4 +1,4 @@
-"""Joins what formats state (`gpuctl.joblogs.structure`) with what signatures found in the same lines."""
+"""Joins the endings that formats find (`gpuctl.joblogs.structure`) with signatures found in the same lines."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PlacedEnding(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What it states, for signatures to be looked for in."""
+        """The ending's texts, to be searched for signatures."""
         return self.ending.texts or messages(self.line[prefix(self.line).end :])
 
     @property
@@ -87,7 +87,7 @@ def place(
 
 
 class _Lines(Sequence[str]):
-    """Lines that are cut out only when they are read: most formats read few of those that they are given."""
+    """Lines that are cut out lazily: most formats read only a few of the lines given to them."""
 
     def __init__(self, rows: Sequence[int], text: Callable[[int], str]) -> None:
         self._rows, self._text = rows, text
@@ -106,13 +106,13 @@ class _Lines(Sequence[str]):
 
 
 def _words(line: str, end: int) -> str:
-    """A line without its prefix, but with the blanks that it stands in by."""
+    """A line without its prefix, but with its indentation."""
     begin = len(line[:end].rstrip(" \t"))
     return line[begin + line.startswith(" ", begin) :] if begin else line
 
 
 def strong(known: Iterable[Signature]) -> bool:
-    """Whether a signature that was found states more than a class's name does."""
+    """Whether a signature is more specific than a class's name."""
     return any(one.tier in CAUSES and one.fallback < 2 and one.tier != Tier.GENERIC for one in known)
 
 
@@ -124,7 +124,7 @@ def signature_id(placed: PlacedEnding, known: Sequence[Signature]) -> str | None
         known: the signatures found in the lines of its message.
 
     Returns:
-        an id of `signatures`; None if what was found there states more.
+        an id of `signatures`; None if a signature there is more specific.
     """
     says = [one for one in known if one.tier in CAUSES and one.tier != Tier.GENERIC]
     if placed.ending.rank is None and strong(known):

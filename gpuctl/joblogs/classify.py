@@ -1,4 +1,4 @@
-"""Decides from the kept lines of an attempt's logs, and from what its scheduler states, why it failed.
+"""Decides why an attempt failed from the stored lines of its logs and from its scheduler's records.
 
 The rule, in order:
 
@@ -84,8 +84,8 @@ class _Candidate(NamedTuple):
 
 
 def _first(candidate: _Candidate) -> tuple[bool, int, float, str, int, str, str]:
-    # what stands at one place (equal stamps, parts of a line that was written over) goes by its text: the verdict must
-    # not depend on the order in which logs are read
+    # matches at one place (equal stamps, parts of a line that was overwritten) are ordered by their text: the verdict
+    # must not depend on the order in which logs are read
     match = candidate.match
     return (*candidate[:3], match.stream, match.line_no, match.signature or "", match.text)
 
@@ -94,7 +94,7 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
     """Decide why an attempt failed.
 
     Args:
-        matches: kept lines of all logs of the attempt.
+        matches: stored lines of all logs of the attempt.
         table: the signatures that found them.
         facts: what the scheduler states; None if nothing is known, not even that the attempt failed.
 
@@ -114,7 +114,7 @@ def classify(matches: Sequence[Match], table: Table, facts: Facts | None = None)
 
 
 def _by_words(guess: Verdict, table: Table) -> Verdict:
-    """Take the learned reader's answer in place of a guess, if its odds are good enough."""
+    """Replace a guess by the learned reader's answer if its odds are good enough."""
     if guess.evidence is None:
         return guess
     from gpuctl.joblogs import learned
@@ -144,7 +144,7 @@ def _by_rules(matches: Sequence[Match], table: Table, facts: Facts | None) -> Ve
     found = _not_survived(found, blamed)
     alive = _the_last_word_first([candidate for candidate in found if not candidate.survived])
     if blamed:
-        # the launcher names who failed first: its peers' errors come of that
+        # the launcher names the process that failed first: its peers' errors follow from that failure
         at_root, at_symptom = CAUSES.index(Tier.ROOT), CAUSES.index(Tier.SYMPTOM)
         alive.sort(
             key=lambda candidate: (
@@ -183,7 +183,7 @@ def _candidates(matches: Sequence[Match], table: Table, *, crashed: bool) -> lis
         survived = match.work_after or match.ordinary_after > SURVIVED
         if crashed and match.ordinary_after and _EXCEPTION.match(match.text, prefix(match.text).end):
             survived = True
-        # of generic signs, "Killed" states more than a traceback
+        # of generic signs, "Killed" is more specific than a traceback
         generic = signature.tier == Tier.GENERIC
         order = CAUSES.index(signature.tier) + (generic and (signature.fallback > 0 or signature.id == LAST_WORDS))
         when = match.ts if stamped and match.ts is not None else float(match.line_no)
@@ -209,7 +209,7 @@ def _not_survived(found: list[_Candidate], blamed: set[int | None]) -> list[_Can
 
 
 def _while_saving(candidates: list[_Candidate]) -> list[_Candidate]:
-    """Take a path that is not there for an error only, where a frame of its traceback was saving a checkpoint."""
+    """Treat a missing path as an error only if a frame of its traceback was saving a checkpoint."""
     frames: dict[tuple[str, int | None], list[Match]] = {}
     for candidate in candidates:
         if (candidate.match.signature or "").endswith(_SAVE_FRAME):
@@ -228,7 +228,7 @@ def _while_saving(candidates: list[_Candidate]) -> list[_Candidate]:
 
 
 def _the_last_word_first(alive: list[_Candidate]) -> list[_Candidate]:
-    """Put behind its equals an error of a log after which the same process had ordinary output, and another error."""
+    """Rank last, among equals, an error after which the same process kept writing and then had another error."""
     gone_on: set[_Candidate] = set()
     later: dict[str, dict[str, int]] = {}
     for one in sorted(alive, key=lambda candidate: -candidate.match.line_no):
@@ -248,19 +248,19 @@ def _ended_here(candidate: _Candidate) -> bool:
 def _died(candidate: _Candidate) -> bool:
     """Whether a line at the end of its log shows that the program died.
 
-    Such are a generic sign, a cluster manager's word that it ended the job, and an exception's own line.
+    Such lines are a generic sign, a cluster manager's message that it ended the job, and an exception's own line.
     """
     match = candidate.match
     raised = match.signature == _TRACEBACK_HEAD or (match.signature or "").startswith(PREFIX)
     raised = raised or _EXCEPTION.match(match.text, prefix(match.text).end) is not None
     if candidate.final or (candidate.tier == Tier.GENERIC and not raised):
         return _ended_here(candidate)
-    # what an exception ends prints nothing more
+    # a program that an exception ended prints nothing more
     return raised and not match.work_after and match.ordinary_after == 0
 
 
 def _says_success(matches: Sequence[Match], table: Table) -> bool:
-    """Whether a log of the attempt ends with the program's word that it ended well."""
+    """Whether a log of the attempt ends with the program's message that it succeeded."""
     return any(
         match.ordinary_after <= AT_END
         and match.signature is not None
@@ -271,7 +271,7 @@ def _says_success(matches: Sequence[Match], table: Table) -> bool:
 
 
 def _own_word(facts: Facts) -> tuple[str, float] | None:
-    """Return the reason that the scheduler's facts alone give, and how sure it is."""
+    """Return the reason that the scheduler's facts alone imply, and its confidence."""
     if facts.state in _STATES:
         return _STATES[State(facts.state)], _SCHEDULER_STATE
     signal, code = _signal(facts), facts.exit_code or 0

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 TEXT_LIMIT = 500
-"""Of a kept line, this many characters stay."""
+"""Characters of a line that are stored."""
 
 
 class Match(NamedTuple):
-    """A kept line of a job's output that a signature found, or that was kept for it may show a person something.
+    """A stored line of a job's output that a signature found, or that may help a person to diagnose the failure.
 
     Attributes:
         signature: id of the signature; None for a telling line of a log in which none was found.
-        line_no: 1-based; what carriage returns part is one line.
+        line_no: 1-based; text between carriage returns is one line.
         text: the line, at most `TEXT_LIMIT` characters around what was found.
         rank: of the process that printed it, where the line's beginning states so.
         ordinary_after: how many lines of ordinary output follow in the log (no error, frame of a traceback, or blank).
@@ -69,7 +69,7 @@ class Scan:
         size: bytes read, decompressed.
         lines: lines read.
         matches: at most a few lines a signature (the first and the last), by line.
-        telling: the last lines that look as if they told something, if no signature was found; and once more with
+        telling: the last informative lines, if no signature was found; and once more with
             the signature of last words that each of them has.
         steps: what was read of training progress, as often as the caller was given it.
         step_lines: lines that may describe it; past some thousands not all are read (`gpuctl.joblogs.scan`).
@@ -128,6 +128,6 @@ class Verdict(NamedTuple):
 
 
 def shown(line: str, at: int) -> str:
-    """Cut a line down to what is kept of it, around a place."""
+    """Cut a line down to the part that is stored, around a place."""
     begin = 0 if len(line) <= TEXT_LIMIT or at <= TEXT_LIMIT else min(at - TEXT_LIMIT // 2, len(line) - TEXT_LIMIT)
     return line[begin : begin + TEXT_LIMIT]

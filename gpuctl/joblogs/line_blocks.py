@@ -1,4 +1,4 @@
-"""Blocks of whole lines, which a log is looked at by, and where to cut it into them."""
+"""Blocks of whole lines in which a log is scanned, and where to cut a log into blocks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Block(NamedTuple):
 
 
 def before_traceback(text: bytes, cut: int) -> int:
-    """Where to cut so that a traceback which begins shortly before the cut stays whole, with the lines above it."""
+    """Where to cut so that a traceback shortly before the cut stays whole, with the lines above it."""
     begin = text.find(b"Traceback (most recent", max(cut - _TRACEBACK_BYTES, 0), cut)
     for _ in range(ABOVE):
         begin = text.rfind(b"\n", 0, begin) if begin > 0 else begin

@@ -1,4 +1,4 @@
-"""Compiles many patterns into one Hyperscan database, and keeps it for the next time in the user's cache.
+"""Compiles many patterns into one Hyperscan database, and stores it in the user's cache for the next run.
 
 Compiling some fifteen hundred patterns takes seconds, loading them milliseconds. A database is code for Hyperscan's
 engine, as trusted as a compiled Python file: it is read only if no one but the user could have written it.
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 MOST_DATABASES = 4
-"""So many databases are kept, those that were used last: each table has one."""
+"""Number of databases in the cache, those used last: each table has one."""
 
 
 def database(patterns: Sequence[bytes], flags: Sequence[int]) -> hyperscan.Database:
@@ -38,14 +38,14 @@ def database(patterns: Sequence[bytes], flags: Sequence[int]) -> hyperscan.Datab
         return found
     made = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
     made.compile(expressions=list(patterns), flags=list(flags))
-    # without a place to keep it, it is compiled again the next time
+    # if it cannot be stored, it is compiled again the next time
     with contextlib.suppress(OSError):
         _keep(path, hyperscan.dumpb(made))
     return made
 
 
 def folder() -> Path:
-    """Return where databases are kept: ``$XDG_CACHE_HOME/gpuctl``, by default ``~/.cache/gpuctl``."""
+    """Return the folder of databases: ``$XDG_CACHE_HOME/gpuctl``, by default ``~/.cache/gpuctl``."""
     given = os.environ.get("XDG_CACHE_HOME", "")
     return (Path(given) if Path(given).is_absolute() else Path.home() / ".cache") / "gpuctl"
 
@@ -68,7 +68,7 @@ def _load(path: Path) -> hyperscan.Database | None:
     except hyperscan.error:
         # compiled on another kind of processor
         return None
-    # those that are used stay, however many tables are tried
+    # databases in use stay, however many tables are tried
     with contextlib.suppress(OSError):
         os.utime(path)
     return found

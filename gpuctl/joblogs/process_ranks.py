@@ -1,4 +1,4 @@
-"""Which process of a job a line is of, where the line begins with its rank."""
+"""The rank of the process that printed a line, if the line begins with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Finds what a job's own output describes its training: epochs, steps, losses and other metrics.
+"""Reads training progress from a job's own output: epochs, steps, losses and other metrics.
 
 `PATTERNS` pick candidate lines in the one pass over a log; `Parser` reads those lines. docs/how-to/progress.md lists
 the programs whose lines it knows, and where the wording of each is from.
@@ -47,7 +47,7 @@ PATTERNS: tuple[bytes, ...] = (
     # rounds of boosting
     rb"(?i)\[\d{1,7}\]\t[a-z]",
     rb"\[Info\] Iteration:\d",
-    # Caffe shows the iteration of a test on a line before it; darknet
+    # Caffe prints the iteration of a test on the line before it; darknet
     rb"Iteration \d{1,9}, Testing net",
     rb"\d, \d{1,6}\.\d{1,8} avg",
     # tables: the heading, and rows of at least two numbers
@@ -301,7 +301,7 @@ class Parser:
             line.epoch, line.epochs = (float(of[1]), float(of[2])) if of else (self._epoch, self._epochs)
         line.step, line.steps, line.elapsed = step, total, progress_time(elapsed)
         if step is not None and total is not None and step < total:
-            # Lightning shows the last epoch's validation loss beside this epoch's batches
+            # Lightning shows the last epoch's validation loss with this epoch's batches
             metrics = [found for found in metrics if not found.kind.valid]
         return steps_of(line, metrics, line_no) or [
             Step(line_no, line.epoch, line.epochs, line.step, line.steps, None, None, line.elapsed)

@@ -1,4 +1,4 @@
-"""Takes one line of training output apart: counters and metrics that stand there as a name and a number."""
+"""Parses one line of training output into counters and metrics written as a name and a number."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class LineMetric(NamedTuple):
 
 
 class Line:
-    """What the pairs of one line state, taken together."""
+    """Counters and metrics of one line, taken together."""
 
     __slots__ = ("_epoch_rank", "_step_rank", "elapsed", "epoch", "epochs", "other", "step", "steps", "train", "valid")
 

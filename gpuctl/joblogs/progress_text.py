@@ -90,7 +90,7 @@ _MOST_NAMES = 4096
 
 
 def name_of(word: str) -> Name:
-    """State what a name means that stands before a number, e.g. ``val_loss``, ``train loss``, ``Acc@1``, ``lr``."""
+    """Return the meaning of a name before a number, e.g. ``val_loss``, ``train loss``, ``Acc@1``, ``lr``."""
     known = _NAMES.get(word)
     if known is None:
         if len(_NAMES) >= _MOST_NAMES:  # a log may have any number of names
@@ -188,7 +188,7 @@ def stamp(text: str, zone: tzinfo) -> float | None:
         zone: of stamps that name none. Of an hour that a clock change repeats, the earlier reading.
     """
     head = text if "{" in text else text[:_HEAD]
-    years = "20" in head or "19" in head  # most lines have no year, and to see that is far quicker than to search
+    years = "20" in head or "19" in head  # most lines have no year, and checking for one is far quicker than a search
     if not years and not ("{" in text and ("time" in head or "ts" in head or "created" in head)):
         return None
     found = _STAMP.search(head)

@@ -1,8 +1,8 @@
 """Whether a failure would show on one GPU, and whether a retry may succeed, by the reason of the failure.
 
-Ours, by what each reason means (docs/how-to/failures.md), not measured: a mistake in a program, its arguments or its
-set-up shows wherever it runs and fails again; what happens between processes shows only if there are several; what a
-node, the network or the storage does may be over the next time. What is not known shows nowhere and may pass.
+Derived from the meaning of each reason (docs/how-to/failures.md), not measured: a mistake in a program, its arguments
+or its set-up shows wherever it runs and fails again; what happens between processes shows only if there are several;
+what a node, the network or the storage does may be over the next time. An unknown failure has no place and may pass.
 """
 
 from __future__ import annotations

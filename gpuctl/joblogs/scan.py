@@ -1,8 +1,8 @@
 """One linear pass over a job's output: which signatures are in it, and where.
 
 All signatures and all forms of progress lines are compiled into one Hyperscan database, whose time a byte does not
-depend on how many there are or what the text is. Lines are looked at one by one only if it found something. What is
-kept is bounded: a few lines a signature, and the end of the log.
+depend on how many there are or what the text is. Lines are looked at one by one only if it found something. The stored
+lines are bounded: a few lines per signature, and the end of the log.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ class Scanner:
             zone: of stamps that carry none; UTC unless given.
 
         Returns:
-            what was found; of `Scan.matches`, at most 2 x `KEPT` a signature.
+            what was found; of `Scan.matches`, at most 2 x `MOST_HITS` per signature.
         """
         log = _Log(self, on_step, zone or UTC)
         rest, following = b"", stream.read(CHUNK)
@@ -205,7 +205,7 @@ class Scanner:
                     raise InputError(f"signature {signature.id!r} finds {line!r}, which it must not")
 
     def _blame(self, error: Exception) -> None:
-        """Find the signature whose pattern does not compile, and state so."""
+        """Find the signature whose pattern does not compile, and raise an error that names it."""
         # those of the user come last, and gpuctl's compile
         for entry in reversed([*self.table.signatures.values()]):
             try:
@@ -223,7 +223,7 @@ class _Hit(NamedTuple):
     Attributes:
         row: of the block.
         number: of the signature.
-        match: what is kept of it.
+        match: the part that is stored.
         raised: it is the last line of a traceback.
         alone: rank of the process whose ordinary lines are counted after it; None: those of the log.
     """
@@ -246,7 +246,7 @@ class _Found:
 
 
 class _Log:
-    """The pass over one log."""
+    """One pass over one log."""
 
     def __init__(self, scanner: Scanner, on_step: Callable[[Step], None] | None, zone: tzinfo) -> None:
         self.result = Scan()
@@ -281,7 +281,7 @@ class _Log:
             self._in_long = False
 
     def piece(self, raw: bytes) -> None:
-        """Take a piece of a line over the limit; its end comes with a later call."""
+        """Process a piece of a line over the limit; later calls bring the rest."""
         if not self._in_long:
             self.result.long_lines += 1
             self._in_long = True
@@ -303,7 +303,7 @@ class _Log:
         ranks = ranks_of(text, codes, starts)
         self._keep_tail(raw, base)
         if hits:
-            # a carriage return parts pieces of one line
+            # a carriage return separates pieces of one line
             number_of = base + 1 + np.searchsorted(np.flatnonzero(np.frombuffer(raw, np.uint8) == 10), starts)
             self._lines(hits, Block(text, starts, plain, ranks, number_of))
         self._ordinary[None] += int(plain.sum())
@@ -339,7 +339,7 @@ class _Log:
             self._add(hit._replace(alone=rank), self._ordinary[rank] + seen)
 
     def _chosen(self, block: Block, rows: np.ndarray, numbers: np.ndarray, kinds: np.ndarray) -> np.ndarray:
-        """Choose what is looked at line by line: all, but where one thing is found in very many lines of a block."""
+        """Choose the lines to read one by one: all, except if one pattern matches very many lines of a block."""
         chosen = np.ones(len(rows), bool)
         steps = np.unique(rows[kinds == _STEP])
         self.result.step_lines += len(steps)
@@ -347,7 +347,7 @@ class _Log:
             return chosen
         for number in np.flatnonzero(np.bincount(numbers[kinds == _ANCHOR], minlength=1) > ANCHORS):
             between = np.flatnonzero(numbers == number)[ANCHORS // 2 : -ANCHORS // 2]
-            # what was ignored is no evidence, however often it is printed
+            # an ignored error is no evidence, however often it is printed
             chosen[between] = [self._ignored_above(block, int(row)) for row in rows[between]]
         causes = kinds == _CAUSE
         harmless = np.isin(rows, rows[kinds == _HARMLESS])
@@ -415,7 +415,7 @@ class _Log:
             self._step(line, line_no, head.rank)
 
     def _endings(self, block: Block, anchors: list[tuple[int, int]], pending: list[_Hit]) -> list[_Hit]:
-        """Add what formats state to the hits of a block, and take away what they state was survived."""
+        """Add the errors found by formats to the hits of a block, and remove those that the program survived."""
         formats = self._scanner.formats
         by_row: dict[int, list[_Hit]] = {}
         for hit in pending:
@@ -439,7 +439,7 @@ class _Log:
             if one.ending.ignored:
                 ignored.update(one.span)
                 continue
-            decoded = bool(one.ending.texts)  # what was found in its encoded form is of no account
+            decoded = bool(one.ending.texts)  # matches in its encoded form do not count
             known = [
                 entry
                 for row in (() if decoded else classified_endings.message_rows(one))
@@ -463,7 +463,7 @@ class _Log:
         return [hit for hit in pending if hit.row not in ignored]
 
     def _gives_way(self, hit: _Hit) -> bool:
-        """Whether a hit names only a class, or that something died, where an ending states more."""
+        """Whether a hit names only a class or a death, and an ending states more."""
         entry = self._entries[hit.number]
         return isinstance(entry, Signature) and entry.tier in CAUSES and entry.fallback > 1
 
@@ -531,7 +531,7 @@ class _Log:
         return result
 
     def _last_words(self, telling: Sequence[Match]) -> list[Match]:
-        """Read the lines that may show what went wrong as if they were marked as an error's."""
+        """Match lines that may describe the failure as if they were marked as errors."""
         found = []
         for line in telling:
             words = line.text[prefix(line.text).end :]
@@ -550,7 +550,7 @@ class _Log:
         return any(self._last_work[rank] > match.line_no for rank in ranks)
 
     def _telling(self) -> list[Match]:
-        """Return the last lines that look as if they told something, and those that the log ends with."""
+        """Return the last informative lines and the last lines of the log."""
         lines = self._tail.decode("utf-8", "replace").split("\n")
         words = [(number, line.rsplit("\r", 1)[-1].strip()) for number, line in enumerate(lines, self._tail_line)]
         words = [(number, line) for number, line in words if line]

@@ -30,7 +30,7 @@ _EXAMPLES_LIMIT = 4096
 
 
 class Tier(StrEnum):
-    """What a signature's line is worth as evidence."""
+    """Weight of a signature's line as evidence."""
 
     ROOT = "root"
     """Says by itself why the program failed."""
@@ -134,7 +134,7 @@ class Table:
 
 
 def load(extra: Sequence[Path] = (), *, learned: bool = True) -> Table:
-    """Load the tables that gpuctl brings, and then the user's own.
+    """Load gpuctl's own tables, then the user's.
 
     Args:
         extra: TOML files with ``[[signature]]`` and, for reasons of their own, ``[reason.SLUG]``. A signature whose id
@@ -155,7 +155,7 @@ def load(extra: Sequence[Path] = (), *, learned: bool = True) -> Table:
 
 @cache
 def _own() -> tuple[hashlib._Hash, Mapping[str, Reason], Mapping[str, Signature]]:
-    """What gpuctl brings, with the digest of it: read once, which takes a third of a second."""
+    """Gpuctl's own tables and their digest: read once, which takes a third of a second."""
     digest = hashlib.sha256()
     reasons: dict[str, Reason] = {}
     signatures: dict[str, Signature] = {}

@@ -1,8 +1,8 @@
 """Clusters lines that differ only in what varies from job to job: numbers, paths, addresses, names.
 
 After Drain (He et al., ICWS 2017): lines of one length that begin alike are compared word by word with the templates
-that are there; near enough, the words that differ become variable. Drain's tree is cut at the first word, for the
-lines here are few: the telling lines of logs in which no signature was found.
+that are there; near enough, the words that differ become variable. Drain's tree is cut at the first word, because the
+lines here are few: the informative lines of logs without a known signature.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MASKS = (
 
 
 def is_informative(line: str) -> bool:
-    """Whether a line looks as if it told what went wrong."""
+    """Whether a line seems to describe what went wrong."""
     return _INFORMATIVE.search(line[:_LINE_LIMIT]) is not None
 
 

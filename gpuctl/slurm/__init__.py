@@ -1,1 +1,1 @@
-"""Readers of what Slurm's files and commands state: one understanding, for ingest and replay alike."""
+"""Readers of Slurm's files and commands, shared by ingest and replay."""

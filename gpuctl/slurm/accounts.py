@@ -1,7 +1,7 @@
 """Associations and QOS as sacctmgr prints them: ``dump``, ``-P show assoc`` and ``-P show qos``.
 
-Source: sacctmgr(1) of Slurm 22.05. What an association does not state it has from the accounts above it: its priority,
-its QOS, its default QOS and the limits that `gpuctl.slurm.limits.Limits.below` names.
+Source: sacctmgr(1) of Slurm 22.05. An association inherits from the accounts above it what it does not state: its
+priority, its QOS, its default QOS and the limits that `gpuctl.slurm.limits.Limits.below` names.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def read_dump(stream: BinaryIO) -> tuple[Association, ...]:
 
 
 def read_assoc(stream: BinaryIO) -> tuple[Association, ...]:
-    """Read the associations of ``sacctmgr -P show assoc``; the command names no parents unless it is asked to.
+    """Read the associations of ``sacctmgr -P show assoc``; the command prints parents only on request.
 
     It must have the columns Account, User, Share (or Fairshare), Priority and ParentName: ask with
     ``format=account,parentname,user,partition,fairshare,priority`` and the limits.
@@ -127,7 +127,7 @@ def read_assoc(stream: BinaryIO) -> tuple[Association, ...]:
 
 
 def _association(cells: Mapping[str, str]) -> Association:
-    """What a row states beside who it is."""
+    """The settings in a row, apart from its owner."""
     priority = cells.get("priority")
     qos = cells.get("qos") or cells.get("qoslevel")
     return Association(
@@ -141,18 +141,18 @@ def _association(cells: Mapping[str, str]) -> Association:
 
 
 def has_parents(columns: tuple[str, ...]) -> bool:
-    """Whether the columns of ``show assoc`` state which account is below which."""
+    """Whether the columns of ``show assoc`` include the parent of each account."""
     return {"account", "user"} <= set(columns) and bool({"parname", "parentname"} & set(columns))
 
 
 def _inherited(rows: Iterable[Association]) -> tuple[Association, ...]:
-    """The same associations, each with what it has from the accounts above it."""
+    """The same associations, each with the values inherited from the accounts above it."""
     rows = tuple(rows)
     accounts = {row.account: row for row in rows if row.user is None}
     known: dict[str, Association] = {}
 
     def filled(row: Association) -> Association:
-        """What an association has, where all accounts above it are in ``known``."""
+        """An association's values, inherited ones included, if all accounts above it are in ``known``."""
         above = known.get(row.account if row.user is not None else row.parent or "")
         if above is None:
             return row._replace(qos=_allowed(row.qos, None))
@@ -177,7 +177,7 @@ def _inherited(rows: Iterable[Association]) -> tuple[Association, ...]:
 
 
 def _allowed(own: tuple[str, ...] | None, above: tuple[str, ...] | None) -> tuple[str, ...] | None:
-    """QOS that an association may use; names with + or - add to those of the account above, or take from them."""
+    """QOS that an association may use; names with + or - add to, or remove from, those of the account above."""
     if own is None:
         return above
     if not all(_SIGNED.match(name) for name in own):
@@ -199,7 +199,7 @@ def _shares(text: str) -> int:
 
 
 def read_qos(stream: BinaryIO) -> dict[str, Qos]:
-    """Read ``sacctmgr -P show qos``; the dump does not state what a QOS is.
+    """Read ``sacctmgr -P show qos``; the dump does not describe QOS.
 
     Raises:
         InputError: the first line is not its header, or a cell cannot be read.

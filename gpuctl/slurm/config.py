@@ -1,4 +1,4 @@
-"""What a site's slurm.conf and sacctmgr state that bears on priorities and scheduling, and what of it is not modelled.
+"""A site's settings for priorities and scheduling from slurm.conf and sacctmgr, and those that are not modelled.
 
 Sources: slurm.conf(5) and sacctmgr(1) of Slurm 22.05, SchedMD's page *Multifactor Priority Plugin*.
 """
@@ -125,7 +125,7 @@ class Preemption:
 
 @dataclass(frozen=True)
 class Site:
-    """What a site has configured: slurm.conf, or ``scontrol show config``, and what sacctmgr states beside it.
+    """What a site has configured: slurm.conf, or ``scontrol show config``, and sacctmgr's output.
 
     Attributes:
         multifactor: the settings of the priority plugin; None with ``PriorityType=priority/basic``: first come, first.
@@ -133,7 +133,7 @@ class Site:
         parameters: ``SchedulerParameters``.
         scheduler: ``SchedulerType``: ``sched/backfill``, or ``sched/builtin`` which has no backfill pass.
         tres: trackable resources in Slurm's order, lower case.
-        unmodelled: settings that are there and change scheduling or priority, but not here: name and why.
+        unmodelled: settings that change scheduling or priority in Slurm but are not modelled here: name and reason.
         name: ``ClusterName``.
         nodes: of the ``NodeName`` statements, in the order of the file.
         preemption: ``PreemptType``, ``PreemptMode`` and what else holds for all.
@@ -257,7 +257,7 @@ def read_running(config: BinaryIO, partitions: BinaryIO, nodes: Nodes | None = N
 def site_of(
     settings: Mapping[str, str], partitions: Mapping[str, Mapping[str, str]], nodes: Nodes | None = None
 ) -> Site:
-    """Make sense of settings of the cluster, of each partition and of the nodes, their names in lower case.
+    """Interpret the settings of the cluster, of each partition and of the nodes; names in lower case.
 
     Raises:
         InputError: one cannot be read.
@@ -332,7 +332,7 @@ _IMPLIED = {
 
 
 def _enforced(text: str) -> frozenset[str]:
-    """What ``AccountingStorageEnforce`` states, with what that implies; numbers are of Slurm before 2.0."""
+    """The flags of ``AccountingStorageEnforce`` and those implied; numbers are of Slurm before 2.0."""
     found = {name.lower() for name in names_of(text)} - {"0"}
     old = {"1": "associations", "2": "limits", "associationsonly": "associations"}
     found = {old.get(name, name) for name in found}

@@ -34,7 +34,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(line: str) -> Layout | None:
-    """Take a line for a header; None if it is none."""
+    """Parse a line as a header; None if it is not one."""
     for delimiter in DELIMITERS:
         if delimiter in line:
             cells = [cell.strip() for cell in line.split(delimiter)]
@@ -60,13 +60,13 @@ def sacctmgr_header(head: bytes) -> tuple[str, ...]:
 
 
 def layout_in(head: bytes) -> Layout | None:
-    """Take the first line of a file's beginning for a header; None if it is none."""
+    """Parse the first line of a file as a header; None if it is not one."""
     first = head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0][:10_000]
     return layout_of(first.decode("utf-8", "replace").rstrip("\r"))
 
 
 def header_line(lines: Iterator[Line], fits: Callable[[tuple[str, ...]], bool], command: str, hint: str) -> Layout:
-    """Take the first of some lines for the header of a table that sacctmgr prints.
+    """Parse the first of some lines as the header of a table that sacctmgr prints.
 
     Args:
         lines: of a file, from its first one on.

@@ -15,7 +15,7 @@ def read_line(text: str) -> tuple[str, str, dict[str, str]]:
     """Read one line: its kind in lower case, the name, and its options with keys in lower case.
 
     Raises:
-        RowError: it is none.
+        RowError: the line is not one of these.
     """
     line = _LINE.fullmatch(text.strip())
     if line is None:

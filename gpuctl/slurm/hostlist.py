@@ -45,7 +45,7 @@ def expand(text: str, limit: int = 65_536) -> list[str]:
 
 
 def count(text: str, limit: int = 65_536) -> int:
-    """Count how many names a host list has, names that are written twice counted twice, without making them.
+    """Count the names of a host list without expanding it; names written twice count twice.
 
     Raises:
         ValueError: this is not a host list, or it has more names than `limit`.

@@ -1,4 +1,4 @@
-"""What Slurm reports about a node: in slurm.conf, and as ``scontrol show node`` prints it."""
+"""A node's properties in slurm.conf and in the output of ``scontrol show node``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuctl.slurm.scontrol import fields, name_of, whole
 
 
 class Machine(NamedTuple):
-    """What one source reports about a node; None if it is silent.
+    """A node's properties in one source; None if not stated.
 
     Attributes:
         machine: its name.

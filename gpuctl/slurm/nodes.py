@@ -1,4 +1,4 @@
-"""Nodes as slurm.conf states them, and the names that stand for several of them.
+"""Nodes and node sets of slurm.conf.
 
 Source: slurm.conf(5) of Slurm 22.05, *NODE CONFIGURATION*, *DOWN NODE CONFIGURATION* and *NODESET CONFIGURATION*.
 """
@@ -29,7 +29,7 @@ _RESERVED = ("corespeccount", "cpuspeclist", "memspeclimit")
 
 @dataclass(frozen=True)
 class Node:
-    """What slurm.conf reports about one node.
+    """One node of slurm.conf.
 
     Attributes:
         name: its name.
@@ -54,13 +54,13 @@ class Node:
 
 @dataclass
 class Nodes:
-    """What the statements read so far state about nodes.
+    """Nodes of the statements read so far.
 
     Attributes:
         nodes: by name, in the order of the file.
         sets: the nodes and the features of each node set.
         default: what ``NodeName=DEFAULT`` states.
-        unmodelled: what is there and not modelled: name and why.
+        unmodelled: settings that are not modelled: name and reason.
         left: names of nodes that partitions and node sets may still list.
     """
 

@@ -1,4 +1,4 @@
-"""Partitions as slurm.conf and scontrol state them.
+"""Partitions in slurm.conf and scontrol's output.
 
 Source: slurm.conf(5) of Slurm 22.05, *PARTITION CONFIGURATION*.
 """
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREEMPT_MODES = ("OFF", "CANCEL", "REQUEUE", "SUSPEND")
-"""What can be done to a job that is preempted; GANG and WITHIN may stand beside one."""
+"""What can be done to a job that is preempted; GANG and WITHIN may be added."""
 _STATES = ("UP", "DOWN", "DRAIN", "INACTIVE")
 
 
 @dataclass(frozen=True)
 class Partition:
-    """What priorities, limits and scheduling need of a partition.
+    """The settings of a partition that priorities, limits and scheduling need.
 
     Attributes:
         name: its name.
@@ -90,7 +90,7 @@ def names_of(text: str) -> tuple[str, ...]:
 
 
 def mode_of(where: str, text: str) -> tuple[str | None, frozenset[str]]:
-    """``PreemptMode``: what is done to a preempted job, None if it does not state; and GANG or WITHIN beside it.
+    """``PreemptMode``: what is done to a preempted job, None if not stated; and GANG or WITHIN.
 
     Raises:
         InputError: it is none, or names two.
@@ -169,7 +169,7 @@ def _all_or(text: str) -> frozenset[str] | None:
 
 
 def _denied(found: Mapping[str, str], key: str, allowed: frozenset[str] | None) -> frozenset[str]:
-    """Names that are kept out; if there is a list of those let in, Slurm does not look at the other one."""
+    """Names that are denied; Slurm ignores this list if there is an allow list."""
     return frozenset() if allowed is not None else frozenset(names_of(value_of(found, key)))
 
 

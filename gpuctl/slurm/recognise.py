@@ -1,4 +1,4 @@
-"""Recognises Slurm's files, and what its commands printed, by their first bytes: each states why it is one, or None."""
+"""Recognises Slurm's files, and what its commands printed, by their first bytes: each returns its reason, or None."""
 
 from __future__ import annotations
 

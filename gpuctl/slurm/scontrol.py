@@ -41,10 +41,11 @@ class Record(NamedTuple):
 
 
 def records(stream: BinaryIO, first_key: bytes, ends: re.Pattern[bytes] | None = None) -> Iterator[Record]:
-    """Yield every record that begins, at the start of a line, with a key; what stands before the first one is one too.
+    """Yield every record that begins with a key at the start of a line; text before the first one counts, too.
 
-    A record that begins further on in a line has a fault, and so has what stands before it in that line: where the one
-    ends is not certain. Bytes that are no UTF-8 (names, comments) are replaced: what is read of a record is ASCII.
+    A record that begins further on in a line has a fault, and so has the text before it in that line, because the end
+    of the earlier record is uncertain. Bytes that are no UTF-8 (names, comments) are replaced: what is read of a record
+    is ASCII.
 
     Args:
         stream: decompressed bytes.

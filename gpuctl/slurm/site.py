@@ -1,4 +1,4 @@
-"""Reads all that a site has of Slurm's configuration, files or directories of them, each taken for what it is.
+"""Reads a site's Slurm configuration from files or directories, and detects the kind of each file.
 
 Nothing outside the paths given is opened: an ``Include`` is looked for next to its slurm.conf, by its file name alone.
 """
@@ -109,11 +109,11 @@ def read_site(paths: Sequence[Path]) -> Site:
 
 @dataclass
 class _SiteFiles:
-    """Which file is what.
+    """The files of each kind.
 
     Attributes:
         kinds: the files of each kind.
-        named: kinds of which a file was named itself; those of directories do not count beside it.
+        named: kinds of which a file was named itself; files of these kinds in directories do not count then.
     """
 
     kinds: dict[str, list[Path]] = field(default_factory=dict)
@@ -171,7 +171,7 @@ class _SiteFiles:
         return path
 
     def settings(self) -> Site:
-        """What slurm.conf states, or, if there is none, what scontrol printed.
+        """The settings of slurm.conf or, if there is none, of scontrol's output.
 
         Raises:
             UsageError: there is neither.
@@ -193,7 +193,7 @@ class _SiteFiles:
 
 
 def kind_of(path: Path) -> str | None:
-    """What a file is, by its first 64 KiB; None if it is nothing that is read here.
+    """The kind of a file, by its first 64 KiB; None if it is not a kind that is read here.
 
     Raises:
         InputError: it cannot be read.
@@ -227,7 +227,7 @@ def _opened(path: Path) -> BinaryIO:
 
 
 def _read(path: Path, read: Callable[[BinaryIO], _T]) -> _T:
-    """What a file states; errors name it."""
+    """Read a file; errors name it."""
     with _opened(path) as stream:
         try:
             return read(stream)
@@ -253,7 +253,7 @@ def _read_conf(path: Path) -> Site:
 
 
 def _gaps(site: Site) -> list[tuple[str, str]]:
-    """What the files report about each other that does not fit, or does not hold."""
+    """Inconsistencies between the files, and limits that are not enforced."""
     found: list[tuple[str, str]] = []
     limited = [name for name, one in site.qos.items() if one.limits != NO_LIMITS]
     limited += [row.user or row.account for row in site.associations if row.limits != NO_LIMITS]

@@ -105,7 +105,7 @@ def _in_range(utc: pl.Series) -> pl.Series:
 
 
 def _odd(texts: pl.Series, utc: pl.Series, rest: pl.Series, clock: WallClock) -> Instants:
-    """Read the few that stand in an hour of a clock change, or in no form of Slurm's own."""
+    """Read the few times in an hour of a clock change or in other forms than Slurm's."""
     import polars as pl
 
     words = texts.filter(rest).unique()

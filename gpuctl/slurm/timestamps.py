@@ -1,4 +1,4 @@
-"""Times in what a Slurm site prints beside accounting: local without a zone, with an offset, or seconds since 1970."""
+"""Times in Slurm's output other than accounting: local without a zone, with an offset, or seconds since 1970."""
 
 from __future__ import annotations
 

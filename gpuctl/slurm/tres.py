@@ -20,7 +20,7 @@ _TIMES = {"": 1, "K": 1000, "M": 1000_000}
 
 
 class Tres(NamedTuple):
-    """What one TRES text states; None if it does not state.
+    """The content of one TRES text; None if not stated.
 
     Attributes:
         gpus: GPUs; a MIG instance is one, as Slurm counts it on nodes, in jobs and in sreport. 0 if the text lists

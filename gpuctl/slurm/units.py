@@ -1,4 +1,4 @@
-"""Numbers, times and trackable resources as Slurm's configuration writes them."""
+"""Numbers, times and trackable resources in Slurm's configuration."""
 
 from __future__ import annotations
 

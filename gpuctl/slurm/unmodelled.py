@@ -1,6 +1,6 @@
-"""Which of a site's settings change who starts when and are not modelled: they are listed, not skipped.
+"""Lists the settings of a site that affect scheduling but are not modelled.
 
-A setting is listed if it is there with a value that does something.
+A setting is listed if its value has an effect.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def of_settings(settings: Mapping[str, str], modelled: frozenset[str]) -> Listed
 
 
 def _nothing(name: str, value: str, nothing: frozenset[str]) -> bool:
-    """Whether a value is as if the setting were not there; a job that may overrun without end is not."""
+    """Whether a value has no effect; an unlimited overrun has one."""
     return value.lower() in nothing and not (name == "overtimelimit" and value.lower() in {"unlimited", "infinite"})
 
 

@@ -1,4 +1,4 @@
-"""Work that goes on in a thread while its owner does something else; the owner takes up its end, or its fault."""
+"""Runs work in a thread while its owner continues; the owner later collects its end or its error."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class BackgroundTask:
         self._fault: BaseException | None = None
 
     def start(self, work: Callable[[], None]) -> None:
-        """Begin; what was begun before must have been waited for."""
+        """Start; the previous task must have been waited for."""
 
         def run() -> None:
             try:
@@ -31,7 +31,7 @@ class BackgroundTask:
         self._thread.start()
 
     def is_here(self) -> bool:
-        """Whether it is what asks."""
+        """Whether the caller runs in the task's own thread."""
         return self._thread is threading.current_thread()
 
     def wait(self, interrupt: Callable[[], None]) -> None:

@@ -48,7 +48,7 @@ class StoreLockedError(StoreError):
 
     Args:
         path: the store.
-        holder: the number of that process, where DuckDB can tell it.
+        holder: the number of that process, if DuckDB knows it.
     """
 
     def __init__(self, path: Path, holder: int | None) -> None:
@@ -58,7 +58,7 @@ class StoreLockedError(StoreError):
 
 
 class WrongSchemaError(StoreError):
-    """The store is of a schema version that this gpuctl does not read as it is."""
+    """The store has a schema version that this gpuctl cannot read."""
 
 
 class ForeignStoreError(StoreError):
@@ -132,7 +132,7 @@ class Store:
             self.close()
 
     def _put_in_place(self) -> None:
-        """Write what was committed from the log next to the file into the file: closing does so, too, but cannot fail.
+        """Write committed data from DuckDB's log into the file: closing does so, too, but cannot report a failure.
 
         Raises:
             StoreError: its disk is full, or fails.
@@ -184,7 +184,7 @@ class Store:
         return self._run(run, None if sql in _TRANSACTION else self._con.interrupt)
 
     def run_in_background(self, work: Callable[[], None]) -> None:
-        """Do `work`, which runs statements of this store in one thread of DuckDB, while the caller goes on.
+        """Run `work`, statements of this store in one thread of DuckDB, while the caller continues.
 
         The caller's next statement waits until it is done, and raises what it has raised.
         """
@@ -199,7 +199,7 @@ class Store:
         self._background.start(run)
 
     def wait(self) -> None:
-        """Wait for what runs beside.
+        """Wait for the background work.
 
         Raises:
             KeyboardInterrupt: Ctrl-C; it was stopped.
@@ -268,7 +268,7 @@ class Store:
     def batches(self, sql: str, rows: int = reader_sql.BATCH_ROWS) -> Iterator[pl.DataFrame]:
         """Run a reader's own SELECT and yield its rows as they come, so that memory does not grow with them.
 
-        The first frame comes even if there are no rows. Raises as `asked` does.
+        The first frame comes even if there are no rows. Raises as `read_only_query` does.
         """
 
         def begin() -> Any:
@@ -290,7 +290,7 @@ class Store:
 
     @contextmanager
     def _explained_to_reader(self) -> Iterator[None]:
-        """Explain what it means that a reader's own SQL cannot be run."""
+        """Turn errors of a reader's own SQL into errors for the user."""
         try:
             yield
         except duckdb.PermissionException as error:
@@ -308,7 +308,7 @@ class Store:
 
     @contextmanager
     def _explained(self) -> Iterator[None]:
-        """Explain what it means for the store that a statement of ours cannot be done."""
+        """Turn errors of gpuctl's own statements into errors about the store."""
         try:
             yield
         except duckdb.Error as error:
@@ -332,7 +332,7 @@ class Store:
             raise _damaged(self.path, str(error)) from error
 
     def _of_the_lake(self, error: duckdb.Error) -> StoreError | None:
-        """What an error means that a file in the lake made; None if it is of anything else."""
+        """The user's error for a failure caused by a file in the lake; None for other failures."""
         reason = str(error).splitlines()[0]
         if self._place is None or not (self._place.path in reason or _PARQUET.search(reason)):
             return None
@@ -382,7 +382,7 @@ class Store:
         self.execute("RESET threads")
 
     def keep(self, name: str, rows: pl.DataFrame) -> None:
-        """Make a temporary table of a Polars frame; `name` is one of ours."""
+        """Make a temporary table of a Polars frame; `name` is chosen by gpuctl."""
         self.view("kept_rows", rows)
         self.execute(f"CREATE OR REPLACE TEMP TABLE {name} AS SELECT * FROM kept_rows")  # noqa: S608
         self.drop_view("kept_rows")
@@ -437,7 +437,7 @@ class Store:
             raise _explain(error, self.path) from error
         try:
             with self._explained():
-                # before anything in the store is asked: it may hold macros
+                # before any query of the store: it may hold macros
                 version = self._look_through()
                 self._con.execute("USE trace")
                 self._con.execute("SET TimeZone = 'UTC'")
@@ -455,7 +455,7 @@ class Store:
             raise
 
     def _look_through(self) -> int:
-        """The schema version of what the store holds, all of which is looked at unless this process left it so."""
+        """The schema version of the store; its catalogue is checked unless this process left it unchanged."""
         tables = "SELECT 1 FROM system.main.duckdb_tables() WHERE database_name = 'trace' LIMIT 1"
         # another process may have made it meanwhile
         if self._new and not self._con.execute(tables).fetchall():
@@ -521,8 +521,8 @@ def _wrong_version(path: Path, version: int) -> WrongSchemaError:
 def _make(con: duckdb.DuckDBPyConnection, path: Path) -> None:
     """Put an empty database at a path in one step.
 
-    DuckDB makes a file and then writes its headers: whatever process is killed between the two leaves one that nothing
-    opens. Where another process was quicker, its file stays.
+    DuckDB makes a file and then writes its headers: a process killed between the two leaves a file that cannot be
+    opened. Where another process was quicker, its file stays.
     """
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     with suppress(OSError):
@@ -574,7 +574,7 @@ def _damage(reason: str) -> str:
 
 
 def _unusable(error: duckdb.Error, path: Path, *, write: bool) -> StoreError:
-    """What an error of DuckDB's that is not of the statement's making means for the user."""
+    """The user's error for a DuckDB error that the statement did not cause."""
     reason = str(error).splitlines()[0]
     if isinstance(error, duckdb.OutOfMemoryException):
         return StoreError(f"{path}: not enough memory or disk space: {reason}", hint="free some, then run this again")

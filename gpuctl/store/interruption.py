@@ -1,4 +1,4 @@
-"""Runs what cannot be left half done, so that Ctrl-C ends it in a known state."""
+"""Runs statements that must not be left half done, so that Ctrl-C ends them in a known state."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def uninterrupted(work: Callable[[], _T], interrupt: Callable[[], None] | None =
     try:
         found = work()
     except BaseException:
-        # what the interruption made of it is no news
+        # the error caused by the interruption is not reported
         if not pressed:
             raise
     finally:

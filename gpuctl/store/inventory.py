@@ -1,4 +1,4 @@
-"""What trace stores have to report: clusters, and results that were kept."""
+"""Contents of trace stores: clusters and saved results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Telemetry of a store as Parquet files beside it, by cluster and day, read in place by the same SQL.
+"""Telemetry of a store as Parquet files next to it, by cluster and day, read in place by the same SQL.
 
 The table ``lake_files`` states which files are part of the store. It changes in the transaction that loads or removes a
 source; files that it does not name are left-overs of an ingest that was killed, are never read, and go when the store
@@ -300,7 +300,7 @@ class Lake:
             raise lake_place.missing(self._store.path, self.place, "which is the lake of another store")
 
     def _claim(self) -> None:
-        """Make the lake, or take it up; the store states first whose it is, so that it may be killed at any time."""
+        """Create or adopt the lake; the owner is recorded first, so that the process may be killed at any time."""
         store, own = self._store, recorded(self._store)
         marker = lake_place.read_marker(self.place)
         if own is None:
@@ -353,7 +353,7 @@ def _folder(cluster: str) -> str:
 
 
 def _secret(place: Place) -> Iterator[str]:
-    """How DuckDB is to reach ``s3://``: by the variables of S3's own tools, the endpoint's among them."""
+    """DuckDB's access to ``s3://``, from the variables of S3's own tools, including the endpoint."""
     if not place.path.startswith("s3://"):
         return
     env = os.environ
@@ -377,7 +377,7 @@ def _quoted(path: str) -> str:
 
 
 def _to_disk(path: str) -> str:
-    """Ensure that a file is on its disk before the store states that it is there; returns the SHA-256 of its bytes."""
+    """Flush a file to disk before the store records it; return the SHA-256 of its bytes."""
     with Path(path).open("rb") as file:
         os.fsync(file.fileno())
         return file_digest(file, "sha256").hexdigest()

@@ -1,4 +1,4 @@
-"""Where a store's lake is: a local directory with a file that states whose it is, or a prefix in object storage.
+"""The place of a store's lake: a local directory with a file that names its store, or a prefix in object storage.
 
 The store states where its lake was, and may come from anyone: a directory that it names is only used if the file there
 has the store's own id, and object storage only if the user names it in ``GPUCTL_LAKE``.
@@ -83,7 +83,7 @@ def read_marker(place: Place) -> tuple[str, int] | None:
 
 
 def write_marker(place: Place, store_id: str, writes: int) -> None:
-    """Find whose lake this is.
+    """Record the store that a lake belongs to.
 
     Raises:
         StoreError: it cannot be written.

@@ -1,4 +1,4 @@
-"""Answers of DuckDB as frames; the rows of a long one lie in a temporary file: only what is looked at is in memory.
+"""DuckDB results as frames; a long one lies in a temporary file, so that only the parts in use are in memory.
 
 The file is mapped and has no name any more: it is gone with the frame.
 """
@@ -49,7 +49,7 @@ def whole(con: duckdb.DuckDBPyConnection, sql: str, params: dict[str, Any] | Non
     """The rows of a query, as its relation gives them.
 
     A relation has a query planned twice, once for its columns: a ninth of the time of an analysis of a small log. So
-    DuckDB is asked as its relations ask, if it has that call, which is not part of its documented interface.
+    this calls DuckDB as its relations do, if it has that call, which is not part of its documented interface.
     """
     import polars as pl
 

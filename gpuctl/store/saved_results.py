@@ -1,4 +1,4 @@
-"""Results that a trace store keeps by name: compressed text that only their readers understand."""
+"""Results saved in a trace store by name, as compressed text that only their readers parse."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 MOST_BYTES = 2 * 1024**3
-"""A document larger than this is neither kept nor read."""
+"""A larger document is neither saved nor read."""
 
 
 @dataclass(frozen=True)

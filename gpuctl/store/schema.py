@@ -2,7 +2,7 @@
 
 A store may come from anyone, and DuckDB runs what is in it: a macro stands before a function of its name, a view in a
 table's place may ask for anything, a default or a generated column is computed when it is read or written. So the
-whole catalogue is compared with that of a store made here, before any other question is asked. All names are written
+whole catalogue is compared with that of a store made here, before any other query. All names are written
 out in full, so that no macro of the store stands before a function that this asks.
 """
 
@@ -117,7 +117,7 @@ def of_every_version() -> dict[tuple[str, str, str], str]:
 
 
 def difference_text(found: Objects, version: int) -> str:
-    """State in what a store differs from what gpuctl makes; empty if it does not."""
+    """Describe how a store differs from what gpuctl makes; empty if it does not."""
     differences = list(_differences(found, own_objects(version)))
     more = f"; and {len(differences) - _SHOWN} more" if len(differences) > _SHOWN else ""
     return "; ".join(differences[:_SHOWN]) + more

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 SOURCE_ENDS = """
-    WITH told AS (
+    WITH stated AS (
         SELECT source, least(submit_ts, start_ts, end_ts) AS low, greatest(submit_ts, start_ts, end_ts) AS high
         FROM jobs WHERE cluster = $cluster
         UNION ALL
@@ -28,7 +28,7 @@ SOURCE_ENDS = """
     spans AS (
         SELECT t.source, min(t.low) AS low, max(t.high) AS high,
                coalesce(any_value(s.format) LIKE 'yarn-%', false) AS is_daemons
-        FROM told AS t LEFT JOIN sources AS s ON s.source = t.source GROUP BY t.source
+        FROM stated AS t LEFT JOIN sources AS s ON s.source = t.source GROUP BY t.source
     ),
     parted AS (
         SELECT source, low, high, low > max(high) OVER before + INTERVAL 30 DAY AS begins

@@ -1,4 +1,4 @@
-"""Stores that this process has written: they need not be looked through when it opens them again as it left them.
+"""Stores written by this process: their catalogue is not checked again if they are unchanged when reopened.
 
 To list what is in a store takes as long as to open it. What is compared is all that changes when a store does: which
 file it is, its size, its times, and DuckDB's headers, which count checkpoints and hold checksums.

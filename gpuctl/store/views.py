@@ -1,4 +1,4 @@
-"""What a trace store shows to SQL of one's own: views whose names and columns stay, each documented.
+"""Views of a trace store for users' own SQL: stable names and columns, each documented.
 
 The tables behind them are gpuctl's own and change with its versions.
 """
@@ -349,7 +349,7 @@ VIEWS: tuple[View, ...] = (
 
 
 def show(store: Store) -> None:
-    """Let SQL see the views, and nothing but them by their names; no setting can be changed after that."""
+    """Expose the views, and only them, to SQL; no setting can be changed afterwards."""
     empty = ", ".join(f'"{field.name}" {field.kind}' for view in VIEWS if view.name == HELD for field in view.fields)
     store.execute(f"CREATE TEMP TABLE IF NOT EXISTS {HELD_ROWS} ({empty})")
     for view in VIEWS:

@@ -86,7 +86,7 @@ class Sink(Protocol):
         """Append rows to a table of the store, matching columns by name; absent ones become NULL."""
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
-        """Look at what the store holds already (e.g. to find duplicate jobs)."""
+        """Query the store (e.g. to find duplicate jobs)."""
 
     def after(self, work: Callable[..., None], *given: object) -> None:
         """Call ``work(sink, *given)`` with a sink of the store, once it has all rows so far: what asks the store.
@@ -116,15 +116,15 @@ class Format:
         sniff: (file name without compression suffix, first 64 KiB decompressed) -> why this is the format,
             or None. Must not raise whatever the bytes are.
         load: reads the whole stream into the sink. Raises `InputError` only if nothing can be loaded.
-        zoned: true if its stamps carry their own zone or count from 1970, so that none is asked of the user.
+        zoned: true if its stamps carry their own zone or count from 1970, so that the user need not name one.
         settle: brings rows that are made of several sources up to date after some of them were loaded, or one was
             removed; called once for the small files that share a transaction.
         claims: (place, first 64 KiB decompressed) -> by what its place alone shows that this is the format, or None.
             Files that are claimed so are not sniffed at.
         many: there may be thousands of such files, and most are small: several share a transaction, and the same bytes
             at another place are another source.
-        whose: (place) -> (job, attempt, stream) that the place of a claimed file shows; if it has come to tell
-            another, the file is read again.
+        whose: (place) -> (job, attempt, stream) that the place of a claimed file shows; if that changes, the file is
+            read again.
         version: of whatever else than the bytes decides which rows there are; sources read with another are stale.
         passes_over: (file name, first 64 KiB decompressed) -> what a file is that belongs to the same software but of
             which nothing is read, and why; None if it is not such a file. Asked only if no format claims the file.

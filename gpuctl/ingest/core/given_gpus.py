@@ -1,8 +1,8 @@
 """GPUs of nodes as the user gives them (``--gpus-per-node``), for jobs whose GPUs no source states.
 
-Such a job is taken to hold all GPUs of its nodes, as on clusters that give whole nodes. What a source states stays as
-it is. What was given is kept in the store, and taken back before any other source is read: what that one states of
-the same jobs goes first.
+Such a job is taken to hold all GPUs of its nodes, as on clusters that give whole nodes. GPUs that a source states are
+not changed. The user's values are stored, and withdrawn before another source is read: values stated by that source
+take precedence.
 """
 
 from __future__ import annotations
@@ -78,12 +78,12 @@ def read_gpus_per_node(text: str) -> GpusPerNode:
 
 
 def is_given(store: Store, cluster: str) -> bool:
-    """Whether the store keeps GPUs of nodes that the user gave for a cluster."""
+    """Whether the store has GPUs per node that the user gave for a cluster."""
     return bool(store.value("SELECT EXISTS (FROM given_gpus WHERE cluster = $cluster)", {"cluster": cluster}))
 
 
 def withdraw(store: Store, cluster: str) -> None:
-    """Take back all that follows from GPUs that the user gave, so that the store has what its sources state."""
+    """Undo the effects of the user's GPUs per node, so that the store has only values that its sources state."""
     for statement in _WITHDRAW:
         store.execute(statement, {"cluster": cluster})
 
@@ -97,7 +97,7 @@ def give(store: Store, cluster: str, given: GpusPerNode | None) -> list[str]:
         given: by the user, now; None: what the store keeps.
 
     Returns:
-        what to report to the user of it.
+        messages for the user.
     """
     own = {"cluster": cluster}
     if given is not None:

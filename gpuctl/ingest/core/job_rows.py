@@ -20,7 +20,7 @@ _TEXT, _WHOLE, _REAL, _TIME, _TEXTS, _WHOLES = "text", "whole", "real", "time", 
 
 
 class JobRow(NamedTuple):
-    """A row of ``jobs``: what no source shows is None, times are whole seconds since 1970 (UTC), durations seconds."""
+    """A row of ``jobs``: unknown values are None, times are whole seconds since 1970 (UTC), durations seconds."""
 
     job: str
     queue: str | None = None
@@ -78,8 +78,8 @@ class Columns:
         """Make an Arrow table of rows; the sink's cluster and source are added as columns.
 
         Args:
-            rows: at least one `JobRow`, `AttemptRow` or `PlacementRow`, or plain tuples in that order if many are
-                kept: the garbage collector leaves these alone, which is a fifth of the time of a large load.
+            rows: at least one `JobRow`, `AttemptRow` or `PlacementRow`, or plain tuples in that order if many are held:
+                the garbage collector ignores these, which is a fifth of the time of a large load.
             sink: where the table is to go.
         """
         import pyarrow as pa
@@ -147,7 +147,7 @@ _IDENTITY = ("queue", "user", "submit_ts", "start_ts", "end_ts", "state", "gpus"
 
 
 def known_jobs(sink: Sink, jobs: Sequence[str]) -> set[str]:
-    """Find which of these jobs the store has for the sink's cluster, for formats that compare rows themselves."""
+    """Find which of these jobs the store has for the sink's cluster; for formats that compare rows themselves."""
     sql = "SELECT job FROM jobs WHERE cluster = $cluster AND job IN (SELECT unnest($jobs::VARCHAR[]))"
     return set(sink.query(sql, {"cluster": sink.cluster, "jobs": list(jobs)})["job"])
 
@@ -181,7 +181,7 @@ def standing(sink: Sink, rows: pl.DataFrame) -> Standing:
     new = rows["job"].is_first_distinct() & ~rows["job"].is_in(stored["job"].implode())
     known_rows = pl.concat([stored, rows.filter(new).select(names)])
     both = rows.select(names).join(known_rows, on="job", how="left", suffix=" stored", maintain_order="left")
-    # what one of the two does not show contradicts nothing
+    # a value that only one of the two states contradicts nothing
     agree = [(pl.col(name) == pl.col(f"{name} stored")).fill_null(value=True) for name in names[1:]]
     same = both.select(pl.all_horizontal(pl.lit(value=True), *agree).alias("same"))["same"] & ~new
     return Standing(new, same)

@@ -17,7 +17,7 @@ RUN = 1_000_000
 class KnownJobs:
     """The jobs of one source, as numbers of 64 bits.
 
-    A false "seen before" does no harm: whatever process settles the attempts looks at the jobs themselves.
+    A false "seen before" does no harm: the code that settles attempts compares the jobs themselves.
     """
 
     def __init__(self) -> None:

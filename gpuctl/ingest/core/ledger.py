@@ -1,4 +1,4 @@
-"""The ledger of sources: what is in the store already, what a new file replaces, and what a cluster spans."""
+"""The ledger of sources: the sources in the store, those that a new file replaces, and the time span of a cluster."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.sink import StoreSink
     from gpuctl.store.database import Store
 
-# every text below is made of these names and of nothing a user or a log states
+# every statement below is built from these names, never from input
 _TIMES = {
     "jobs": ("submit_ts", "start_ts", "end_ts"),
     "attempts": ("queued_ts", "start_ts", "end_ts"),
-    # what programs print is no witness of when the cluster ran
+    # job output does not show when the cluster ran
     **dict.fromkeys(("gpu_samples", "host_util", "queue_samples", "traffic"), ("ts",)),
     **dict.fromkeys(("machine_samples", "job_events", "service_load"), ("ts",)),
 }
@@ -40,7 +40,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What is known of a cluster's stamps."""
+    """The format and time zone of a cluster's stamps."""
 
     source_format: str
     timezone: str
@@ -78,7 +78,7 @@ def others(store: Store, cluster: str, sha256: str) -> list[str]:
 
 
 def jobs_of_a_derived_zone(store: Store, cluster: str) -> int:
-    """Count the jobs of a cluster whose zone follows from what the log states twice."""
+    """Count the jobs of a cluster whose zone was derived from times that the log records twice."""
     rows = store.execute(
         "SELECT count(*) FROM jobs WHERE cluster = ? AND list_contains(quirks, 'zone_derived')", [cluster]
     ).fetchall()
@@ -102,7 +102,7 @@ def same_bytes(near: Iterable[Entry], fmt: Format, sha256: str | None) -> Entry 
 
 
 def superseded(near: Iterable[Entry], fmt: Format, path: str, sha256: str | None) -> list[Entry]:
-    """List the sources that a file takes the place of.
+    """List the sources that a file replaces.
 
     These are other bytes under its path, and its own bytes as an older parser read them.
 
@@ -132,7 +132,7 @@ def next_source(store: Store) -> int:
 
 
 def rename(store: Store, source: int, path: str) -> None:
-    """Note that a source lies under another path now."""
+    """Record the new path of a source."""
     store.execute("UPDATE sources SET path = ? WHERE source = ?", [path, source]).fetchall()
 
 
@@ -151,7 +151,7 @@ def remove_all(store: Store, sources: Sequence[int]) -> None:
 
 
 def spread(store: Store, cluster: str) -> None:
-    """Give the jobs of a cluster that are stored once rows of their own, as what changes single attempts wants them."""
+    """Expand jobs stored in compact form into rows of their own, for code that changes single attempts."""
     some = "SELECT 1 FROM all_trace_jobs WHERE cluster = $cluster LIMIT 1"
     if not store.execute(some, {"cluster": cluster}).fetchall():
         return
@@ -269,7 +269,7 @@ def note_cluster(store: Store, sinks: Sequence[StoreSink], fmt: Format, *, repla
 
 
 def _about(fmt: Format, sink: StoreSink) -> tuple[str | None, str | None]:
-    """What a cluster's row reports about its times and its jobs where they are not as usual."""
+    """The columns of a cluster's row about its times and jobs, if they are unusual."""
     epoch = sink.epoch or fmt.epoch
     return None if epoch == "real" else epoch, None if fmt.unit == "job" else fmt.unit
 

@@ -14,7 +14,7 @@ LARGEST = 2**31 - 1
 
 
 def out_of_range(frame: pl.DataFrame, limits: Mapping[str, int], reason: Callable[[str, int], str]) -> list[pl.Expr]:
-    """Mark which rows have a number beyond a limit: one expression per column that has such a row, NULL elsewhere.
+    """Find rows with a number beyond a limit: one expression per column that has such a row, NULL elsewhere.
 
     Args:
         frame: rows; columns that it lacks, and those that hold no numbers, are skipped.

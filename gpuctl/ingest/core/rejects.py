@@ -18,7 +18,7 @@ _IN_MEMORY = 4 << 20
 
 
 class Rejects:
-    """The rejects of one source, kept apart until its end: while a statement takes in rows, no other can run.
+    """The rejects of one source, held separately until its end: no other statement can run during an insert.
 
     Args:
         source: the value of their ``source`` column.
@@ -54,7 +54,7 @@ class Rejects:
         return pa.ipc.open_stream(self._file)
 
     def close(self) -> None:
-        """Give up the memory or the file."""
+        """Release the memory or the file."""
         self._file.close()
 
     def _flush(self) -> None:

@@ -137,7 +137,7 @@ class StoreSink:
                 self._append(table, _forgettable(rows), values)
 
     def query(self, sql: str, params: dict[str, object] | None = None) -> pl.DataFrame:
-        """Look at what the store holds already, rows of this source included."""
+        """Query the store, rows of this source included."""
         return self._store.frame(sql, params)
 
     def after(self, work: Callable[..., None], *given: object) -> None:
@@ -177,7 +177,7 @@ class StoreSink:
             self._append("rejects", rejects, {})
 
     def close(self) -> None:
-        """Give up the space that rejects took."""
+        """Release the space that rejects took."""
         self._rejects.close()
 
     def _append(self, table: str, rows: Any, values: dict[str, Any]) -> None:
@@ -194,7 +194,7 @@ class StoreSink:
             else:
                 self._store.execute(f"INSERT INTO {STORED.get(table, table)} BY NAME {found}", values)
         except Exception as error:
-            # DuckDB turns what a stream of batches raises into text; the format's own error states more
+            # DuckDB turns an exception raised by a stream of batches into text; the format's own error is more specific
             if faults:
                 raise faults[0] from error
             raise
@@ -203,7 +203,7 @@ class StoreSink:
 
 
 def _forgettable(rows: pl.DataFrame | pa.Table) -> pa.RecordBatchReader:
-    """Hand rows over so that they can be forgotten: DuckDB keeps a frame that it saw until the transaction ends."""
+    """Pass rows in a form that is freed at once: DuckDB holds a frame until the transaction ends."""
     import polars as pl
 
     if isinstance(rows, pl.DataFrame):

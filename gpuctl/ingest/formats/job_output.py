@@ -1,7 +1,7 @@
 """What jobs print, in files that are theirs by where they lie: a pattern of the user's, Slurm's names, YARN's folders.
 
 A row of the ledger is a line; each is looked at, and those that a signature finds or that show training progress are
-kept. Nothing in the bytes themselves states that a file is such a log, so that `sniff` never does.
+stored. Nothing in the bytes themselves states that a file is such a log, so that `sniff` never does.
 """
 
 from __future__ import annotations

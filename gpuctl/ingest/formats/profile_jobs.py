@@ -1,9 +1,9 @@
 """Jobs whose shape is known, as CSV: ``job_id,model,batch,samples,gpus``, and ``epochs`` and more columns where known.
 
 ``batch`` is the samples that one GPU takes a step, ``samples`` those of one epoch; ``dataset_bytes`` is what one epoch
-reads; ``validation_samples`` are looked at beside them, ``validation_bytes`` of ``dataset_bytes`` are read for that.
-What has been measured may stand beside it: ``epoch_s`` (an epoch that is not the first), ``first_epoch_s``,
-``run_time_s``, ``cached`` (true if later epochs are read from memory). Cells but ``job_id`` and ``model`` may be
+reads; ``validation_samples`` are evaluated in addition, ``validation_bytes`` of ``dataset_bytes`` are read for that.
+Measured values may be added: ``epoch_s`` (an epoch that is not the first), ``first_epoch_s``,
+``run_time_s``, ``cached`` (true if later epochs are read from memory). Cells except ``job_id`` and ``model`` may be
 empty; other columns are not read. A row of the ledger is one line after the header; blank lines do not count.
 """
 

@@ -103,9 +103,9 @@ class _Site:
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read ``machines``, partitions (``queues``, ``queue_machines``) and ``settings``.
 
-    GPUs are those of ``Gres``, none if a node has no ``Gres``. A partition's ``QOS`` is kept, for its limits
-    (`slurm_limits`) are the partition's quota. Statements with nothing of this kind are counted as loaded;
-    ``Include`` is rejected, for the file it names is not followed.
+    GPUs are those of ``Gres``, none if a node has no ``Gres``. A partition's ``QOS`` is stored, because its limits
+    (`slurm_limits`) are the partition's quota. Statements with nothing of this kind are counted as loaded; ``Include``
+    is rejected, for the file it names is not followed.
     """
     site = _Site()
     for statement in statements(stream):

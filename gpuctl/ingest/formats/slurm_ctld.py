@@ -244,7 +244,7 @@ class _Log:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read ``job_events`` and ``machine_events``, and put them beside the attempts that accounting knows.
+    """Read ``job_events`` and ``machine_events``, and join them with the attempts in accounting.
 
     Events of jobs: held, released, allocated, configured (``since_ts``: when its nodes were allocated, because they had
     to boot), start_reset, preempted (``other_job``: for whom), node_fail (``machine``), requeued, time_limit,

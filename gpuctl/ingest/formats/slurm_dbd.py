@@ -42,7 +42,7 @@ _EVENTS = {"machine": "text", "from_ts": "s", "to_ts": "s", "state": "text", "re
 def load(stream: BinaryIO, sink: Sink) -> None:
     """Read jobs, attempts, placements and node events; see `Records` for what becomes of the jobs.
 
-    The jobs are kept in a temporary file until the end, for what names their numbers may stand there.
+    The jobs are held in a temporary file until the end, because the names of their numbers may stand there.
 
     Raises:
         InputError: no table of slurmdbd is in this file.

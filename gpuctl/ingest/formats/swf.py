@@ -49,7 +49,7 @@ _PBS, _WHOLE, _WORD = r"^\d+(?:\+\d+)*:ppn=", r"^-?\d{1,9}$", r"^[A-Za-z_][\w.@-
 
 
 def load(stream: BinaryIO, sink: Sink, unit: Unit = "core") -> None:
-    """Read jobs, attempts, placements, queues and nodes; see `Jobs` for what becomes of a job told twice.
+    """Read jobs, attempts, placements, queues and nodes; see `Jobs` for jobs that are listed twice.
 
     Args:
         stream: the file.

@@ -135,7 +135,7 @@ def _gpus_in(resource: object) -> float | None:
 
 
 def load(stream: BinaryIO, sink: Sink) -> None:
-    """Read the queues into ``queues``: full path, parent, ``quota_gpus`` where told (``configured``), ``limit_gpus``.
+    """Read the queues into ``queues``: full path, parent, ``quota_gpus`` if stated (``configured``), ``limit_gpus``.
 
     Of several dumps that differ, the greatest quota counts. Where only shares are stated (2.10), the quota is that of
     the GPUs of all nodes known, now or when a source describes nodes later; so is the limit always, since a dump
@@ -180,7 +180,7 @@ def _write(sink: Sink, queues: list[Queue]) -> None:
         FROM (SELECT unnest($queue::VARCHAR[]) AS queue, unnest($parent::VARCHAR[]) AS parent,
                      unnest($quota_gpus::DOUBLE[]) AS quota, unnest($limit_gpus::DOUBLE[]) AS most,
                      unnest($quota_source::VARCHAR[]) AS quota_source) AS stated,
-             -- what a log told of a queue counts no more once a dump names it
+             -- facts of a log no longer count once a dump names the queue
              (SELECT queue, parent IS NOT NULL OR queue = 'root' AS by_dump
               FROM queues WHERE cluster = $cluster) AS known
         WHERE queues.cluster = $cluster AND queues.queue = stated.queue AND known.queue = stated.queue

@@ -1,1 +1,1 @@
-"""Finds the logs of jobs' own output, whichever way a site keeps them, and brings what is in them into the store."""
+"""Finds the logs of jobs' own output in any site's layout, and loads their evidence into the store."""

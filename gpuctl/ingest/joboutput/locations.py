@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Place
 
 NO_OUTPUT = frozenset({"launch_container.sh", "directory.info"})
-"""What YARN itself keeps beside the logs of a container: the script that started it, and what its folder held."""
+"""Files that YARN itself puts next to the logs of a container: the script that started it, and what its folder held."""
 _WORK_FOLDERS = frozenset({"usercache", "filecache", "nmPrivate"})
 _SLURM = ("slurm-%A_%a.out", "slurm-%j.out", "slurm-%A_%a.err", "slurm-%j.err")
 

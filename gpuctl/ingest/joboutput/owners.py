@@ -1,4 +1,4 @@
-"""Brings logs and the jobs of the store together: Slurm's ids of array tasks, logs of jobs that it does not know."""
+"""Joins logs with jobs of the store: Slurm's ids of array tasks, logs of unknown jobs."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _UNKNOWN = """
 
 
 def conclude(sink: Sink) -> Iterator[str]:
-    """Give logs the ids that the store has for their jobs, whichever was loaded first; state which it does not know."""
+    """Give logs the ids that the store has for their jobs, whichever was loaded first; report logs of unknown jobs."""
     parameters: dict[str, object] = {"cluster": sink.cluster}
     if not len(sink.query("SELECT 1 FROM job_outputs WHERE cluster = $cluster LIMIT 1", parameters)):
         return

@@ -1,4 +1,4 @@
-"""Patterns that state where a site keeps the output of its jobs: ``{job}/{attempt}/{stream}``, ``%x-%A_%a.out``.
+"""Patterns for the paths of jobs' output at a site: ``{job}/{attempt}/{stream}``, ``%x-%A_%a.out``.
 
 A pattern is no regular expression: it is cut into literal text and placeholders, and matched folder by folder, in time
 that grows with the product of the two lengths whatever they are.
@@ -107,7 +107,7 @@ class Pattern:
         self._stream = _default_stream("".join(t.text for t in self._parts[-1] if t.kind == "literal"))
 
     def match(self, path: str) -> Log | None:
-        """Find whose log a path is; None if the pattern does not fit.
+        """Return the owner of the log at a path; None if the pattern does not match.
 
         Where a part of the path could be split in several ways, free text takes as much as it can, and the other
         placeholders, from the right, as little: ``{name}-{job}.out`` finds job ``7`` in ``a-b-7.out``.
@@ -186,7 +186,7 @@ def _wrong(text: str, why: str, hint: str = "e.g. '{job}/{attempt}/{stream}' or 
 
 
 def _known(tokens: tuple[_Token, ...], values: Mapping[str, str]) -> tuple[_Token, ...]:
-    """Put text that an earlier part of the path has shown in the place of its placeholder."""
+    """Replace a placeholder by its value from an earlier part of the path."""
     if not any(token.kind == "text" and token.name in values for token in tokens):
         return tokens
     return tuple(
@@ -299,7 +299,7 @@ def _log(values: Mapping[str, str], stream: str) -> Log | None:
 
 
 def _job(values: Mapping[str, str]) -> tuple[str, str | None]:
-    """The job's id as the store may know it, and the step."""
+    """The job's id in the form of the store, and the step."""
     step = values.get("step")
     if "job.step" in values:
         job, _, stated_step = values["job.step"].partition(".")

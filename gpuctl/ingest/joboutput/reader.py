@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Reader:
-    """One a process is enough: compiling the signatures takes a second or more.
+    """One per process is enough: compiling the signatures takes a second or more.
 
     Attributes:
         patterns: the user's.
@@ -59,7 +59,7 @@ class Reader:
         return self.table.version
 
     def log_of(self, place: Place) -> tuple[Log, str] | None:
-        """Whose log a file is, and by what that was stated; None if its place does not state."""
+        """The owner of a log file, and the evidence for it; None if its place does not show it."""
         for pattern in self.patterns:
             log = pattern.match(place.inside)
             if log is not None:

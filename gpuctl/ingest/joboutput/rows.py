@@ -1,4 +1,4 @@
-"""What a scan finds in a log, as rows of ``job_outputs``, ``job_logs``, ``progress`` and ``training_marks``."""
+"""Writes a scan's findings as rows of ``job_outputs``, ``job_logs``, ``progress`` and ``training_marks``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class LogRows:
             self._insert_pending()
 
     def flush(self) -> None:
-        """Insert what is still held."""
+        """Insert the pending rows."""
         self._insert_pending()
         self._insert_steps()
         rows, self._outputs = self._outputs, []
@@ -99,7 +99,7 @@ class LogRows:
 
 
 def lines_of(stream: BinaryIO) -> int:
-    """Read a stream to its end and count its lines, for what is no output of a job."""
+    """Read a stream that is not job output to its end, and count its lines."""
     lines, last = 0, b"\n"
     while part := stream.read(1 << 18):
         lines += part.count(b"\n")

@@ -30,7 +30,7 @@ class Judged:
         verdict: of all of them.
         size: bytes, decompressed.
         lines: in all of them.
-        telling: where no signature was found, the lines that may show a person.
+        telling: if no signature was found, informative lines for a person.
         damage: what is wrong with compressed files; what came before it was read.
     """
 
@@ -55,7 +55,7 @@ def judge(
     Args:
         paths: what to read, compressed or not.
         table: the signatures to look for.
-        facts: what is known of all of them besides (an exit code).
+        facts: other known facts of all of them (an exit code).
         together: they are the logs of one attempt; a single `Judged` comes at the end.
         on_file: called with the name of each file before it is read.
 
@@ -89,7 +89,7 @@ def judge(
 
 
 def templates(judged: Sequence[Judged]) -> list[tuple[str, list[str]]]:
-    """Cluster the logs that failed with no signature: (template of their most telling line, their files)."""
+    """Cluster the logs that failed with no signature: (template of their most informative line, their files)."""
     unknown = [
         (one.verdict.evidence, one.files[0])
         for one in judged

@@ -37,7 +37,7 @@ _GPUS = ("ngpus", "naccelerators", "gpus", "gpu")
 
 
 class Size(NamedTuple):
-    """What a job has: GPUs and the nodes they are on.
+    """The size of a job: its GPUs and their nodes.
 
     Attributes:
         gpus: None if the record states no resources.

@@ -1,4 +1,4 @@
-"""Jobs of PBS and Torque: made of the records of one file, completed by those of files loaded before."""
+"""Jobs of PBS and Torque, made from the records of one file and completed from files loaded before."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Clock:
 
 
 class Job:
-    """What records describe one job so far.
+    """One job, as far as the records read so far describe it.
 
     Attributes:
         facts: of `FACTS`, what is known.
@@ -89,7 +89,7 @@ class Job:
         self.facts = {**self.facts, **known} if later else {**known, **self.facts}
 
     def add(self, older: Job) -> bool:
-        """Add what the store has of this job; whether anything here is new.
+        """Add the store's facts of this job; return whether anything here is new.
 
         Args:
             older: the job as sources loaded before have it.
@@ -193,7 +193,7 @@ def _quirks(submit: int | None, start: int | None, state: str) -> list[str]:
 
 
 class Writer:
-    """Writes jobs into the store, together with what it has of them already.
+    """Writes jobs into the store, merged with its rows of the same jobs.
 
     Args:
         sink: takes the rows.
@@ -206,7 +206,7 @@ class Writer:
         self._queues: set[str] = set()
 
     def write(self, jobs: dict[str, Job]) -> None:
-        """Write some jobs; the record of an end that shows nothing new is already stored."""
+        """Write some jobs; the record of an end that adds nothing counts as already stored."""
         known, others = self._stored(list(jobs))
         stale, made = [], []
         for name, job in jobs.items():

@@ -1,4 +1,4 @@
-"""When the attempts of one job waited, ran and gave their GPUs back; pure functions on its stamps."""
+"""Waits, runs and GPU releases of one job's attempts; pure functions on its stamps."""
 
 from __future__ import annotations
 

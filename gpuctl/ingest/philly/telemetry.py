@@ -47,7 +47,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class Chunk:
-    """What one chunk of lines gave: rows to insert, rows refused, and how many rows there were."""
+    """The result of one chunk of lines: rows to insert, rejects, and the number of rows."""
 
     batch: pa.RecordBatch
     rejects: list[tuple[int, str, bytes]]

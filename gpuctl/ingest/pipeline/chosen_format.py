@@ -1,4 +1,4 @@
-"""Whether a file that the user states is of a format has anything of that format in it."""
+"""Checks that a file holds data of the format that the user named."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _START = 60
 
 
 def refuse_empty(finding: Finding, sink: StoreSink, opener: Opener, formats: Sequence[Format]) -> None:
-    """Refuse a file that was read as the user stated and gave nothing.
+    """Reject a file that gave no rows in the format that the user named.
 
-    A file that looks like one of that format may have nothing to tell: a quiet day's log, an empty list.
+    A file that is recognised as that format may be empty: a quiet day's log, an empty list.
 
     Args:
         finding: the file and the format.
@@ -32,7 +32,7 @@ def refuse_empty(finding: Finding, sink: StoreSink, opener: Opener, formats: Seq
         formats: that the file may be of instead.
 
     Raises:
-        InputError: no row could be loaded, or none that was counted told anything.
+        InputError: no row could be loaded, or no counted row had any content.
     """
     if not finding.chosen or (sink.rows_loaded and sink.wrote) or sink.rows_already_stored:
         return

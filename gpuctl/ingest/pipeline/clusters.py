@@ -1,7 +1,7 @@
-"""Which sources are of one cluster: those of one scheduler, with times that meet.
+"""Checks that sources are of one cluster: logs of one scheduler, whose times overlap or are close.
 
-What belongs to different clusters would make figures of none: a cluster of 2017 and one of 2026 are no cluster that
-was idle for nine years.
+Figures over sources of different clusters describe none of them: a cluster of 2017 and one of 2026 are not one cluster
+that was idle for nine years.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ _TIMES = {
 
 
 class ApartError(InputError):
-    """A source's times do not meet those of the others: it is not loaded."""
+    """A source's times are far from those of the others: it is not loaded."""
 
 
 class Span(NamedTuple):
-    """When a source's rows are from: seconds since 1970, how many jobs it describes, and what it is called."""
+    """When a source's rows are from: seconds since 1970, how many jobs it describes, and its name."""
 
     low: float
     high: float
@@ -59,7 +59,7 @@ def scheduler_of(fmt: Format) -> str | None:
 def check_schedulers(
     found: Iterable[tuple[Format, str]], known: Sequence[tuple[str, str]], formats: Sequence[Format], cluster: str
 ) -> None:
-    """Refuse what is of several schedulers.
+    """Reject logs of several schedulers.
 
     Args:
         found: (format, path) of what is to be loaded.
@@ -90,7 +90,7 @@ def check_schedulers(
 
 @dataclass(frozen=True)
 class Times:
-    """The times of a cluster's sources, to hold a new one's against.
+    """The times of a cluster's sources, with which a new source's times are compared.
 
     Attributes:
         spans: by source.
@@ -112,7 +112,7 @@ class Times:
         Args:
             store: within the transaction that inserted them.
             sink: that they went through.
-            replaced: sources that it takes the place of, which count no more.
+            replaced: sources that it replaces, which no longer count.
 
         Raises:
             ApartError: they do not meet.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from gpuctl.ingest.pipeline.report import SourceReport
 
 CASES = 20
-"""Damaged files, unless told otherwise."""
+"""Number of damaged files by default."""
 _READ_WHOLE = "load() reads the whole stream at once: a log may be larger than memory"
 _TABLES = "SELECT table_name FROM information_schema.tables WHERE table_schema = 'main' ORDER BY table_name"
 _OF_THE_RUN = frozenset({"sources", "rejects", "clusters", "gpuctl_schema"})
@@ -40,7 +40,7 @@ _BEHIND = frozenset({*STORED.values(), *TRACE_JOBS, "all_trace_jobs", "numbered_
 
 
 def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> list[str]:
-    """See what a format does with a file of its own, with the same file and damaged.
+    """Run a format on a file of its own, and on damaged copies of the file.
 
     It must recognise the file, alone among all formats; count every row as loaded or rejected; write to no tables but
     those of ``fills``; give the same rows again; change nothing when the file is read a second time; end in an
@@ -53,7 +53,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
         seed: of the first of them.
 
     Returns:
-        What does not hold, one line each; empty if all is well.
+        Violations, one line each; empty if there are none.
 
     Raises:
         InputError: the fixture cannot be read.
@@ -72,7 +72,7 @@ def check(fmt: Format, fixture: Path, *, cases: int = CASES, seed: int = 0) -> l
 
 @contextmanager
 def _captured_log() -> Iterator[list[str]]:
-    """What is logged meanwhile: what a format's sniff() raised is there."""
+    """The messages logged meanwhile, which include errors raised by a format's sniff()."""
     lines: list[str] = []
     handler = logging.Handler()
     handler.emit = lambda record: lines.append(record.getMessage())  # type: ignore[method-assign]

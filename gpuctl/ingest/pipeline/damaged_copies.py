@@ -1,4 +1,4 @@
-"""Damages files as disks, editors, rotations and strangers do: what every format must stand."""
+"""Damages files as disks, editors, log rotation and attackers do; every format must cope with that."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks every format whether a file is its own, by the file's name and its first bytes."""
+"""Detects the format of a file by its name and its first bytes."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Finding:
 def detect(
     name: str, head: bytes, formats: Sequence[Format], place: Place | None = None, chosen: Format | None = None
 ) -> tuple[Format | None, str, bool]:
-    """Decide what a file is.
+    """Detect the format of a file.
 
     Args:
         name: its name without directories and compression suffix.
@@ -94,7 +94,7 @@ def survey(
     exclude: Sequence[Path] = (),
     chosen: Format | None = None,
 ) -> Iterator[Finding | NotRead]:
-    """Look through some paths and report about everything there what it is.
+    """Survey some paths and identify everything found there.
 
     Args:
         paths: files and directories.

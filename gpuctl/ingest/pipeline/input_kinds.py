@@ -1,4 +1,4 @@
-"""Files that a command line names as a table of one kind: what such a file lacks is stated before any answer."""
+"""Checks files that a command line names as a table of one kind, and reports what a file lacks."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ QUEUED = Kind("a CSV of jobs", ("job_id", "submit_time", "num_gpus", "duration")
 
 
 def check_known(paths: Sequence[Path], formats: Sequence[Format], kinds: Sequence[Kind]) -> None:
-    """Ensure that each file among `paths` is one that some format reads; directories and archives may hold others, too.
+    """Check that each file among `paths` is one that some format reads; directories and archives may hold others, too.
 
     Args:
         paths: as named on the command line.
@@ -59,7 +59,7 @@ def check_known(paths: Sequence[Path], formats: Sequence[Format], kinds: Sequenc
 
 
 def check_training(path: Path, *, epochs: bool) -> None:
-    """Ensure that a file describes training jobs, before it is read into a store.
+    """Check that a file describes training jobs, before it is read into a store.
 
     Args:
         path: the file.
@@ -99,7 +99,7 @@ def check_training(path: Path, *, epochs: bool) -> None:
 
 
 def describes_training(path: Path) -> bool:
-    """Whether a CSV of jobs shows models and batches, rather than what a queue describes them.
+    """Whether a CSV of jobs has models and batches, rather than a queue's columns.
 
     Raises:
         InputError: it is not there, no file, or may not be read.
@@ -124,7 +124,7 @@ def _files(path: Path, opener: Opener) -> Iterator[Candidate | NotRead]:
 
 
 def _lack(path: Path, why: str, kinds: Sequence[Kind]) -> str:
-    """What a file that no format knows lacks to be a table of the kind that it is nearest to."""
+    """The columns that an unrecognised file lacks to be a table of the nearest kind."""
     try:
         with _stream(path) as stream:
             names = header_of(stream.peek(HEAD)[:HEAD])

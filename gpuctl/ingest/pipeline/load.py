@@ -46,7 +46,7 @@ _ARCHIVE = re.compile(r"\.(tar|tgz|tbz2?|txz|tzst|zip)(\.(gz|zst|bz2|xz))?$", re
 
 
 class Progress(Protocol):
-    """Receives how far an ingest has come."""
+    """Receives the progress of an ingest."""
 
     def start(self, what: str, total: int) -> None:
         """Begin with a file of `total` bytes (0 if that is not known)."""
@@ -216,7 +216,7 @@ class _Run:
     """Of files that were read now, whether their beginning has a time without a zone; where a zone was given."""
 
     def look(self, paths: Sequence[Path], store: Store | None) -> None:
-        """Find out what there is.
+        """Survey the paths.
 
         Raises:
             InputError: nothing is a known log, or what is there is of several schedulers.
@@ -249,7 +249,7 @@ class _Run:
         check_schedulers(((f.format, f.candidate.shown) for f in self.findings), stored, self.formats, self.cluster)
 
     def _check_lake(self, store: Store | None) -> None:
-        """Refuse telemetry for a lake that is only read, before anything is loaded."""
+        """Reject telemetry for a read-only lake, before anything is loaded."""
         lake = None if store is None else store.lake
         place = lake.place if lake is not None else None if self.lake is None else lake_place.parse_place(self.lake)
         first = next((f for f in self.findings if TABLES.keys() & set(f.format.fills)), None)
@@ -257,7 +257,7 @@ class _Run:
             raise lake_place.only_read(place, first.candidate.shown)
 
     def load(self, store: Store | None) -> IngestReport:
-        """Load all that was found; without a store, only state the rule."""
+        """Load all that was found; without a store, only report the format."""
         if store:
             known = ledger.cluster_of(store, self.cluster)
             if known and self.timezone not in {None, known.timezone}:
@@ -303,13 +303,13 @@ class _Run:
         return self._summary()
 
     def _withdraw_given(self, store: Store | None) -> None:
-        """Take back GPUs that the user gave before, until all sources have been read."""
+        """Withdraw GPUs per node that the user gave earlier, until all sources have been read."""
         if store and not self.dry_run and given_gpus.is_given(store, self.cluster):
             with self._all_or_nothing(store):
                 given_gpus.withdraw(store, self.cluster)
 
     def _give(self, store: Store | None) -> None:
-        """Fill in the GPUs of jobs that no source states and the user gave, now or before."""
+        """Fill in GPUs of jobs that no source states, from the user's GPUs per node of this or an earlier ingest."""
         if store and not self.dry_run and (self.gpus_per_node or given_gpus.is_given(store, self.cluster)):
             with self._all_or_nothing(store):
                 self.remarks += given_gpus.give(store, self.cluster, self.gpus_per_node)
@@ -325,7 +325,7 @@ class _Run:
                 self.done += [self._one(finding, store) for finding in group]
         except InputError as error:
             if len(group) > 1 and not group[0].format.many:
-                # whatever it is, each by itself shows whose it is
+                # whatever the error is, loading each file by itself shows which one causes it
                 for finding in group:
                     self._take([finding], store)
             elif isinstance(error, ApartError):
@@ -341,7 +341,7 @@ class _Run:
             self._leave_out(group, store, error)
 
     def _leave_out(self, group: list[Finding], store: Store | None, error: BaseException) -> None:
-        """Leave out the file that reveals a bug of a reader; the other files of its group load."""
+        """Leave out a file that reveals a bug in a reader; the other files of its group are loaded."""
         if not is_bug(error):
             raise error
         if len(group) > 1:
@@ -357,7 +357,7 @@ class _Run:
         return IngestReport(self.cluster, tuple(self.done), tuple(self.not_read), self.dry_run, tuple(self._warnings()))
 
     def _conclude(self, store: Store | None) -> None:
-        """Let formats put right what only all sources together show: built-in ones in one transaction."""
+        """Run the formats' final corrections, which need all sources: built-in formats in one transaction."""
         concluding = [fmt for fmt in self.formats if fmt.conclude is not None]
         if store is None or self.dry_run:
             self.remarks += [text for fmt in concluding if fmt.conclude for text in fmt.conclude(None)]
@@ -447,7 +447,7 @@ class _Run:
         return done
 
     def _together(self, findings: Sequence[Finding], store: Store) -> list[SourceReport]:
-        """Load small files of a format, all of them or none; what is made of several sources is made once, at the end.
+        """Load small files of a format, all or none; rows derived from several sources are made once, at the end.
 
         Raises:
             InputError: not all can be loaded together.
@@ -475,7 +475,7 @@ class _Run:
     def _load(
         self, finding: Finding, store: Store, sink: StoreSink, old: Sequence[Entry]
     ) -> tuple[SourceReport, list[str]]:
-        """Put one file into the store; what was done, and the other clusters that have it."""
+        """Load one file; return what was done, and the other clusters that have it."""
         found, fmt = finding.candidate, finding.format
         for entry in old:
             ledger.remove(store, entry.source)
@@ -488,7 +488,7 @@ class _Run:
         return report_of(finding, "replaced" if old else "loaded", sink, damage), others
 
     def _settled(self, fmt: Format, store: Store, sinks: Sequence[StoreSink], old: Sequence[Entry]) -> Times | None:
-        """Make what is made of several sources, and note what these describe the cluster; the times of all.
+        """Make the rows derived from several sources, and record the cluster's span; return the times of all.
 
         Raises:
             ApartError: one does not belong to the others, as far as is known.
@@ -499,7 +499,7 @@ class _Run:
         if self.named:
             return None
         if self.times is None and [sink.source for sink in sinks] == [1]:
-            # the first in the store: the times of those that follow are held against it when they come
+            # the first in the store: the times of later sources are compared with it
             return None
         times = self.times or Times.of(store, self.cluster, but=[sink.source for sink in sinks])
         for sink in sinks:
@@ -528,7 +528,7 @@ class _Run:
                 done = [report_of(f, *group.take(f, self._read, dry_run=self.dry_run)) for f in findings]
                 group.finish()
         except BaseException:
-            # what was noted of this group is not so
+            # what was recorded for this group no longer holds
             del self.known[fmt.name]
             raise
         self.done += done
@@ -547,7 +547,7 @@ class _Run:
         return self.timezone or (known.timezone if known and same else None) or fmt.timezone
 
     def _forget(self, finding: Finding, store: Store, old: Sequence[Entry]) -> None:
-        """Remove sources in whose place comes nothing new."""
+        """Remove sources without a replacement."""
         with self._all_or_nothing(store) as sinks:
             sinks.append(sink := self._sink(finding.format, store))
             for entry in old:
@@ -557,7 +557,7 @@ class _Run:
 
     @contextmanager
     def _all_or_nothing(self, store: Store) -> Iterator[list[Any]]:
-        """A transaction; what is appended to the list is closed before it ends."""
+        """A transaction; objects appended to the list are closed before it ends."""
         closed: list[Any] = []
         store.execute("BEGIN").fetchall()
         try:

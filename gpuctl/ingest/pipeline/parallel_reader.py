@@ -1,9 +1,9 @@
 """Reads files on workers, ahead of the process that has the store: only one process may write to it.
 
 Workers run loaders that ask the store nothing while they read (`Format.alone`). They leave what they would insert as
-Arrow streams in a folder next to the store, which all workers must see, and note what else they would do with the
-store. All of that is then done as if the file were read here, in the order in which files are loaded without workers.
-What a worker cannot read is read here.
+Arrow streams in a folder next to the store, which all workers must see, and record their other calls to the store. All
+calls are then replayed as if the file were read here, in the order in which files are loaded without workers. What a
+worker cannot read is read here.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def files_to_read(
 
 @dataclass(frozen=True)
 class ReadFile:
-    """What reading a file gave."""
+    """The result of reading a file."""
 
     timezone: str
     steps: tuple[tuple[str, tuple[Any, ...]], ...] = ()
@@ -149,7 +149,7 @@ class _RecordedCalls:
 
 
 class _LogRecorder(logging.Handler):
-    """Keeps what loaders log, for the user's terminal is elsewhere."""
+    """Records log messages of loaders, because the user's terminal is elsewhere."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -160,7 +160,7 @@ class _LogRecorder(logging.Handler):
 
 
 def read(shared: tuple[str, str, Limits], request: FileToRead) -> ReadFile:
-    """What a worker does: read one file."""
+    """Read one file, on a worker."""
     folder, cluster, limits = Path(shared[0]), shared[1], shared[2]
     sink, opener, local = _RecordedCalls(folder, request.timezone, cluster), Opener(limits), None
     logger, recorder = logging.getLogger("gpuctl"), _LogRecorder()
@@ -188,7 +188,7 @@ class ParallelReader:
     """Files that are read on workers.
 
     Args:
-        store: the path of the trace store; the folder of what is read lies beside it.
+        store: the path of the trace store; the folder of results lies next to it.
         cluster: that the files are of.
         files: by the path of the file.
         limits: when compressed input is refused.
@@ -223,7 +223,7 @@ class ParallelReader:
             self._results = run(read, (str(own), cluster, limits), files, engine, notify)
 
     def take(self, path: str, timezone: str) -> ReadFile | None:
-        """What a worker read of a file, waited for; None if it is to be read here."""
+        """Wait for a worker's result for a file; None if the file is to be read here."""
         if path not in self._left:
             return None
         self._left.remove(path)
@@ -236,7 +236,7 @@ class ParallelReader:
         return None if found.fault or found.timezone != timezone else found
 
     def put(self, found: ReadFile, sink: Sink) -> None:
-        """Give a sink what a worker has read.
+        """Replay a worker's result into a sink.
 
         Raises:
             InputError: it is not there.
@@ -266,7 +266,7 @@ class ParallelReader:
         path.unlink()
 
     def close(self) -> None:
-        """Take back what is not done, and delete what was read."""
+        """Cancel pending reads and delete their results."""
         close: Any = getattr(self._results, "close", None)
         if close is not None:
             close()

@@ -103,7 +103,7 @@ def of_file(path: Path, name: str) -> Format:
 
 
 def _guarded(fmt: Format, whence: str) -> Format:
-    """The same format; what goes wrong in it is reported as its fault, and keeps no other format from its files."""
+    """The same format, with its errors reported as its own, so that they do not keep other formats from their files."""
     what = f"format {fmt.name!r} of {whence}"
 
     def guarded(name: str, function: Callable[..., Any] | None) -> Callable[..., Any] | None:
@@ -140,7 +140,7 @@ def _guarded(fmt: Format, whence: str) -> Format:
 
 
 def origin(name: str) -> str:
-    """Where the format of that name is from: built in, or a package and its version."""
+    """The origin of a format: built in, or a package and its version."""
     return next((each.origin for each in installed() if each.name == name), plugins.BUILT_IN)
 
 
@@ -236,6 +236,6 @@ def _of_output(job_logs: Sequence[str], signatures: Sequence[Path]) -> tuple[For
 
     reader = Reader(tuple(Pattern(text) for text in job_logs), tuple(signatures))
     if signatures:
-        # what is wrong with them is stated before anything is read
+        # errors in them are raised before anything is read
         _ = reader.scanner
     return tuple(module.with_reader(reader) for module in (job_output, yarn_container_logs, yarn_aggregated_logs))

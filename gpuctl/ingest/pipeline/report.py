@@ -1,4 +1,4 @@
-"""What an ingest did: one record for each file that was found."""
+"""The report of an ingest: one record for each file found."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class SourceReport:
         rows_already_stored: of these, how many the store had already, with the same content.
         reasons: (reason, rejects) of the most frequent reasons.
         message: more about the status, or the error.
-        apart: it failed because it is of another cluster, as far as its times show.
+        apart: it failed because its times suggest another cluster.
     """
 
     path: str
@@ -115,7 +115,7 @@ class IngestInterrupted(KeyboardInterrupt):
 
 
 def nothing_here(paths: Sequence[Path], not_read: Sequence[NotRead]) -> InputError:
-    """The error that no file among these is a log of a known format, with why some of them are not."""
+    """The error that none of these files is a log of a known format, with the reasons for some of them."""
     where = ", ".join(clean(p) for p in paths)
     hint = "what gpuctl reads: gpuctl formats"
     if not not_read:

@@ -42,7 +42,7 @@ MOST_PENDING_ROWS = 50_000
 
 
 def groups(findings: Sequence[Finding]) -> Iterator[list[Finding]]:
-    """Cut findings, in the order of loading, into what shares a transaction; most stand alone."""
+    """Split findings, in the order of loading, into groups that share a transaction; most stand alone."""
     group: list[Finding] = []
     size = 0
     for finding in findings:
@@ -78,12 +78,12 @@ class PendingRows:
             self.insert()
 
     def insert(self) -> None:
-        """Insert what is held."""
+        """Insert the pending rows."""
         import polars as pl
 
         for table, parts in self._frames.items():
             whole = pl.concat([rows for rows, _ in parts], how="diagonal")
-            # one column per part would cost more than all else
+            # one column per part would be the most expensive step
             whole = whole.with_columns(
                 pl.Series(
                     name,
@@ -143,7 +143,7 @@ class KnownFiles:
 
     @classmethod
     def of(cls, store: Store, cluster: str, fmt: Format) -> KnownFiles:
-        """Look up what there is."""
+        """Look up the store's sources."""
         known = cls()
         if fmt.version is not None:
             known.stale = ledger.stale(store, cluster, fmt.version())
@@ -164,7 +164,7 @@ class KnownFiles:
     def same(self, finding: Finding) -> Entry | None:
         """Find the source that holds these bytes as the same log, read as it would be read today.
 
-        The same bytes may be the logs of two jobs; what was claimed by its place is the same log only if that shows
+        The same bytes may be the logs of two jobs; a log claimed by its place is the same log only if the place gives
         the same job, attempt and stream.
         """
         found, fmt, sha256 = finding.candidate, finding.format, finding.sha256
@@ -178,7 +178,7 @@ class KnownFiles:
         return min(fresh, key=lambda e: e.path != found.path, default=None)
 
     def superseded(self, finding: Finding, same: Entry | None) -> list[Entry]:
-        """List the sources that a finding takes the place of.
+        """List the sources that a finding replaces.
 
         These are others under its path; those of its bytes that were read by an older parser or with other signatures;
         and a log that has left the same place, e.g. because it was compressed there.
@@ -214,7 +214,7 @@ class KnownFiles:
 
 
 def whose(finding: Finding) -> Whose | None:
-    """Whose log a file is by its place."""
+    """The job, attempt and stream of a log, from its place."""
     found, fmt = finding.candidate, finding.format
     return fmt.whose(Place(found.inside, found.path)) if fmt.whose is not None else None
 
@@ -280,7 +280,7 @@ class Group:
         return as_new, sink, damage
 
     def finish(self) -> None:
-        """Insert what is still held, and the ledger's rows."""
+        """Insert the pending rows and the ledger's rows."""
         self._held.insert()
         ledger.remove_all(self._store, [entry.source for entry in self._gone])
         if self._loaded and self._format is not None:

@@ -1,1 +1,1 @@
-"""Streams of bytes, whatever they are packed in."""
+"""Byte streams of files, archives and compressed data."""

@@ -1,4 +1,4 @@
-"""Decompresses a stream piece by piece, in bounded memory, and states where it stops making sense.
+"""Decompresses a stream piece by piece, in bounded memory, and reports where the data are damaged.
 
 Knows gzip, zstd, bzip2 and xz by their first bytes, several streams one after another included, and Parquet, whose
 rows it gives as CSV. Knows nothing of files, archives or log formats.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 CHUNK = 1 << 18
-"""Bytes asked for at a time; no decompressed piece is longer."""
+"""Bytes requested at a time; no decompressed piece is longer."""
 SUFFIXES = (".gz", ".zst", ".zstd", ".bz2", ".xz")
 _WINDOW_LIMIT = 1 << 27
 XZ_MEMORY = 1 << 28
@@ -37,7 +37,7 @@ _MAGICS = (
 
 
 class DamageError(Exception):
-    """The bytes end early or are not what they should be; all before this was sound."""
+    """The bytes end early or are corrupt; everything before was sound."""
 
 
 class Reader(Protocol):
@@ -49,7 +49,7 @@ class Reader(Protocol):
 
 @dataclass(frozen=True)
 class Limits:
-    """When a stream that decompresses to far more than it takes up is refused.
+    """Limits beyond which a stream that decompresses to far more than its size is rejected.
 
     Attributes:
         ratio: decompressed bytes for each compressed one …

@@ -38,7 +38,7 @@ class Piece(NamedTuple):
     """Some lines of a table.
 
     Attributes:
-        rows: the cells as text, null if empty (those asked for as numbers may be numbers), and the column `LINE`.
+        rows: the cells as text, null if empty (those requested as numbers may be numbers), and the column `LINE`.
         rejects: the lines that are no rows.
         data: the lines.
         first: the number of the first of them.
@@ -55,7 +55,7 @@ class Piece(NamedTuple):
         return [split[line - self.first].decode("utf-8", "replace") for line in lines]
 
     def without_faults(self, rows: pl.DataFrame, sink: Sink) -> pl.DataFrame:
-        """Count the lines of the piece as seen, reject those that are no rows or have a fault, and return the others.
+        """Count the lines of the piece as seen, reject lines that are not rows or have a fault, and return the others.
 
         Args:
             rows: made of those of the piece; ``line`` is the line, ``fault`` the reason for a reject, or null.

@@ -1,4 +1,4 @@
-"""From the paths a user names to the byte streams in them; whatever is not read is named with the reason.
+"""From the paths a user names to the byte streams in them; files that are not read are listed with the reason.
 
 Directories are walked in sorted order, archives in their own order. Nothing is written, links out of a named
 directory are not followed, and what is found is opened as the regular file that it was when it was found.
@@ -86,7 +86,7 @@ class Opener:
     _fresh: bool = False
 
     def members(self, file: Path, kind: str, path: str, shown: str) -> Iterator[Candidate | NotRead]:
-        """Go through an archive, stating for each entry what it is. The one yielded last can be opened at no cost.
+        """Walk an archive and identify each entry. The entry yielded last can be opened at no cost.
 
         Raises:
             InputError: the archive decompresses to far more than it takes up.
@@ -210,7 +210,7 @@ def _inside(found: Candidate, top: Path) -> str:
 
 
 def reason(error: InputError) -> str:
-    """State what is wrong and what to do, without naming the file again, for where its path stands beside it."""
+    """The error and its hint without the file's name, for output that already shows the path."""
     place = "" if error.path is None else error.path if error.line is None else f"{error.path}:{error.line}"
     line = "" if error.line is None else f"line {error.line}: "
     hint = f"; {error.hint}" if error.hint else ""

@@ -42,8 +42,7 @@ class Shape(NamedTuple):
         marks: keys of which a record that stands by itself has at least one.
         record_start: what a record begins with as a rule. It decides where reading goes on after damage, and nothing
             else: keys may come in any order.
-        expected: what a file should hold, for the error that states it holds something else.
-        hint: what to do then.
+        expected: what a file should hold, for the error if it holds something else. hint: what to do then.
     """
 
     arrays: frozenset[str]
@@ -123,7 +122,7 @@ def documents(
 
 
 def has_array(head: str, names: frozenset[str]) -> bool:
-    """Whether an object that begins here has an array of one of some names among its own members, as far as one sees.
+    """Whether an object that begins here has an array of one of these names among its own members, as far as visible.
 
     Args:
         head: text that begins with ``{``.
@@ -149,7 +148,7 @@ def _array_ahead(text: str, pos: int, names: frozenset[str]) -> bool:
 
 
 def _has_array(window: Window, shape: Shape, limit: int) -> bool:
-    """Whether the object at hand has the array; no more of it is held than shows."""
+    """Whether the current object has the array; no more of it is held than needed."""
     while True:
         value, fault = decoded(window)
         if fault is None:

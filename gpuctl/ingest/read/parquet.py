@@ -1,7 +1,7 @@
 """Parquet as a container: its rows as the text of a CSV, a few row groups' worth at a time.
 
-Columns of lists, maps, structures and raw bytes are left out. A footer at the end states where all is, so that a file
-that is cut off cannot be read at all.
+Columns of lists, maps, structures and raw bytes are left out. A footer at the end locates everything, so that a
+truncated file cannot be read at all.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _OFFSET = re.compile(r"[+-]\d{2}:?\d{2}")
 
 
 class UnreadableError(Exception):
-    """The bytes are no sound Parquet, or hold what text cannot."""
+    """The bytes are not sound Parquet, or hold values that text cannot."""
 
 
 class Raw(Protocol):
@@ -64,7 +64,7 @@ def text(raw: Raw, size: int) -> Iterator[bytes]:
         except UnreadableError:
             raise
         except BaseException as error:
-            # what the libraries make of a damaged file has many classes, and Polars' panics are no Exception
+            # the libraries raise errors of many classes for a damaged file, and Polars' panics are no Exception
             if not isinstance(error, Exception) and not is_bug(error):
                 raise
             raise UnreadableError(str(error).splitlines()[0][:200] if str(error) else type(error).__name__) from error
@@ -100,7 +100,7 @@ def _pieces(copy: BinaryIO, size: int) -> Iterator[bytes]:
 
 
 def _check_sizes(metadata: Any) -> None:
-    """Refuse what declares that it decompresses to far more than it takes up.
+    """Reject files that declare to decompress to far more than their size.
 
     Raises:
         UnreadableError: a column does.

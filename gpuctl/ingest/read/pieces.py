@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PIECE = 4 << 20
-"""Bytes of text parsed at a time, unless told otherwise."""
+"""Bytes of text parsed at a time by default."""
 LARGE_PIECE = 2 * PIECE
 """The same for tables of few columns: each piece has costs of its own, and theirs take little memory."""
 BLOCK = 1 << 18
@@ -18,7 +18,7 @@ BLOCK = 1 << 18
 
 
 def whole_lines(stream: BinaryIO, head: bytes, piece: int = PIECE) -> Iterator[tuple[bytes, bool]]:
-    """Yield the stream in pieces that end at a line's end, of about so many bytes, and whether more follows."""
+    """Yield the stream in pieces of whole lines of about `piece` bytes, and whether more follows."""
     rest = head
     # a line without an end takes up no more than one piece: what is past the limit of a line is dropped
     for data in _pieces(stream, piece):
@@ -33,7 +33,7 @@ def whole_lines(stream: BinaryIO, head: bytes, piece: int = PIECE) -> Iterator[t
 
 
 def _pieces(stream: BinaryIO, piece: int) -> Iterator[bytes]:
-    """Yield the bytes of a stream, about so many at a time, copied as seldom as it allows."""
+    """Yield the bytes of a stream in chunks of about `piece` bytes, with as few copies as possible."""
     blocks = getattr(stream, "blocks", None)
     if blocks is None:
         yield from iter(lambda: stream.read(piece), b"")
@@ -67,7 +67,7 @@ def blocks(data: bytes) -> Iterator[bytes]:
 
 
 def count_of(data: bytes, byte: bytes) -> int:
-    """How often a byte occurs."""
+    """Count the occurrences of a byte."""
     import numpy as np
 
     cells, one = np.frombuffer(data, np.uint8), byte[0]

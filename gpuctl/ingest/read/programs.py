@@ -1,4 +1,4 @@
-"""Runs other programs: with an end to their time and to what they may print, and none of them is left behind."""
+"""Runs other programs with limits on their time and output, and leaves none of them running."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 MOST_BYTES = 256 << 20
-"""What a program may print where all of it is kept in memory."""
+"""Bytes that a program may print if all of it is held in memory."""
 _CHUNK = 1 << 18
 _MOST_ERROR_BYTES = 10_000
 _REAP_S = 5.0
@@ -38,14 +38,14 @@ def stream(
 ) -> Iterator[bytes]:
     """Run a program without a shell and yield what it prints, piece by piece.
 
-    However this ends, by an error, by Ctrl-C, by nobody reading on, the program and what it has started itself
-    (its process group) have ended, too.
+    However this ends, by an error, by Ctrl-C or because reading stopped, the program and its process group have ended,
+    too.
 
     Args:
         command: the program and its arguments.
         timeout_s: seconds that it has from its start to its end.
-        settings: of its environment, beside our own.
-        what: is asked of it, for messages.
+        settings: added to the environment.
+        what: the request, for messages.
         most: bytes that it may print.
 
     Raises:
@@ -118,7 +118,7 @@ def _pieces(process: subprocess.Popen[bytes], errors: bytearray, end: float) -> 
 
 @contextlib.contextmanager
 def _ended(process: subprocess.Popen[bytes]) -> Iterator[None]:
-    """Ensure that a program's group has ended and its pipes are closed; also where a signal ends us meanwhile."""
+    """End a program's process group and close its pipes; also if a signal ends this process meanwhile."""
 
     def on_signal(number: int, frame: FrameType | None) -> None:
         del frame

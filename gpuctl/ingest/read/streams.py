@@ -99,7 +99,7 @@ class Pieces(io.RawIOBase):
         self.raw = raw
         self.damage: str | None = None
         self.tail = b""
-        """What was kept back of the line in which the damage is."""
+        """The part held back of the line in which the damage is."""
         self.lines = 0
         """Line ends passed on so far."""
         self.out = 0

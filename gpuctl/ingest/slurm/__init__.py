@@ -1,1 +1,1 @@
-"""What all readers of Slurm's own accounts share: host lists, times, TRES, states, and the road into the store."""
+"""Shared code of the readers of Slurm's accounting: fields, attempts, states, and the way into the store."""

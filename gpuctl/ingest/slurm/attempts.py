@@ -1,4 +1,4 @@
-"""Settles jobs that several records describe: which record counts, which attempt it is, and the totals of the job."""
+"""Settles jobs with several records: which record counts, which attempt it is, and the totals of the job."""
 
 from __future__ import annotations
 
@@ -32,14 +32,13 @@ _BROKEN = """
     GROUP BY job HAVING count(*) <> max(attempt) + 1
 """
 _TABLES = ("slurm_touched", "slurm_stated", "slurm_order", "slurm_totals")
-# a text without Submit is matched by its starts; one without either can only describe an attempt that others show
-# better
+# a text without Submit is matched by its starts; one without either is never better than another record of that attempt
 _STATED = """
     CREATE TEMP TABLE slurm_stated AS
     WITH stated AS (
         SELECT job, source, attempt, queued_ts, eligible_ts, start_ts, end_ts, state, gpus,
                CASE state WHEN 'pending' THEN 0 WHEN 'running' THEN 1 WHEN 'suspended' THEN 1 ELSE 2 END AS progress,
-               -- a text without State tells less than one with it, unless it knows the end of what had none
+               -- a text without State is weaker than one with it, unless it knows the end of what had none
                CASE WHEN state <> 'unknown' THEN progress WHEN end_ts IS NOT NULL THEN 1.5 ELSE -1 END AS stated
         FROM attempts WHERE cluster = $cluster AND job IN (SELECT job FROM slurm_touched)
     ),
@@ -61,8 +60,8 @@ _STATED = """
     ) AS choice
     FROM placed
 """
-# records of an attempt of which another one stands. What one of the two does not state contradicts nothing, and while
-# an attempt has not ended its size and its end may change; sources that round differ by a second
+# records of an attempt for which another one counts. A value that only one of the two states contradicts nothing, and
+# while an attempt has not ended its size and its end may change; sources that round differ by a second
 _LOSERS = """
     WITH named AS (
         -- a dump of slurmdbd has the numbers of users
@@ -255,7 +254,7 @@ def settle(sink: Sink, seen: KnownJobs, restarts: dict[str, int]) -> int:
 
 
 def _check_clock(sink: Sink) -> None:
-    """Refuse a source whose jobs are in the store already, all at times that differ by the same quarters of an hour."""
+    """Reject a source whose jobs are already stored with times shifted by a constant multiple of 15 minutes."""
     own: dict[str, object] = {"cluster": sink.cluster, "source": sink.source, "least": LEAST}
     for path, shift, jobs in sink.query(_SHIFTS, own).iter_rows():
         way = "later" if shift > 0 else "earlier"
@@ -267,7 +266,7 @@ def _check_clock(sink: Sink) -> None:
 
 
 def _touched(sink: Sink, *, others: bool) -> str:
-    """The query of the jobs that several records describe; empty if there are none."""
+    """The query for jobs with several records; empty if there are none."""
     own = {"cluster": sink.cluster, "source": sink.source}
     parts = [_REPEATED]
     if others:

@@ -1,4 +1,4 @@
-"""Sees that what sacct gave for a day is whole and of that day, before it is kept and never asked for again."""
+"""Checks that sacct's output for a day is complete and of that day, before it is stored and never requested again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DayCheck:
         """Take the next bytes.
 
         Raises:
-            InputError: they are none that sacct prints when asked for these columns.
+            InputError: sacct does not print such bytes for these columns.
         """
         for cells in self._whole(piece):
             if self._records < 0:
@@ -51,7 +51,7 @@ class DayCheck:
             self._records += 1
 
     def end(self) -> None:
-        """Ensure that there was a whole answer.
+        """Check that the answer was complete.
 
         Raises:
             InputError: there was none, it was cut off, or it is of another day.

@@ -1,4 +1,4 @@
-"""The numbers that Slurm's database has in place of words: job states, reasons, flags, node states, TRES."""
+"""Names of the numbers in Slurm's database: job states, reasons, flags, node states, TRES."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ STATES = (
 # a job that was requeued, resized or revoked has ended as far as its row goes
 _STATE_FLAGS = {1 << 13: "RESIZING", 1 << 10: "REQUEUED", 1 << 19: "REVOKED"}
 FLAGGED = tuple(_STATE_FLAGS.values())
-"""States that are flags beside a number."""
+"""States that are flags, added to a number."""
 _STARTED_BY = {1 << 1: "SchedSubmit", 1 << 2: "SchedMain", 1 << 3: "SchedBackfill"}
 _START_RECEIVED = 1 << 4
-# those that have kept their number through all releases; the others are identified by number
+# those whose number is the same in all releases; the others are identified by number
 _REASONS = {
     0: "None",
     1: "Priority",

@@ -248,7 +248,7 @@ def _cells(inner: bytes, at: list[tuple[int, str]], width: int) -> dict[str, str
 
 
 def _torn(inner: bytes, at: list[tuple[int, str]]) -> bool:
-    """Whether a wanted text goes on in another line: that of another record then, or one that was cut."""
+    """Whether a wanted text continues on another line: the statement is torn or holds another record."""
     found: list[tuple[bytes, bytes, bytes]] = _VALUE.findall(inner + b",")
     return any(b"\n" in found[i][1] for i, _ in at)
 
@@ -285,7 +285,7 @@ def _pass_damage(window: _Window) -> None:
 
 
 def _pass_statement(window: _Window) -> None:
-    """Go past the next semicolon that is in no string and no comment, holding only one read of it.
+    """Skip past the next semicolon outside strings and comments, holding only one read of it.
 
     A line that begins a statement with rows ends one before it that has lost its end, if it is in no string.
     """

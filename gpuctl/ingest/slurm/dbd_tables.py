@@ -1,4 +1,4 @@
-"""The tables of slurmdbd beside its jobs: what names its numbers, and when nodes were down."""
+"""The tables of slurmdbd other than jobs: names of its numbers, and node events."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def only_names(head: bytes) -> bool:
 
 
 class Names:
-    """What the numbers of one cluster's database stand for.
+    """Names of the numbers in one cluster's database.
 
     Those of files read before are in the store's ``settings``, so that tables written out one by one know each other.
 

@@ -1,4 +1,4 @@
-"""The columns of one accounting record, field by field, and what they make together."""
+"""The columns of one accounting record, field by field, and columns derived from several fields."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def _started_by(flags: str) -> str | None:
 
 
 def settled(wide: pl.DataFrame, fields: set[str], *, folded: bool) -> pl.DataFrame:
-    """Bring the columns of a record into agreement, and note what was odd.
+    """Reconcile the columns of a record, and record quirks.
 
     A pending job has neither start nor end and a running one no end, whatever stands there. A cancelled job without
     nodes whose start is its end never started (Slurm wrote that until 20.11). Of a time that the clock showed twice the
@@ -231,7 +231,7 @@ def _readings_of_repeated_hours(wide: pl.DataFrame) -> pl.DataFrame:
     pairs = [(start, end) for start in starts for end in ends]
     fits = [((end - start).dt.total_microseconds() / 1e6 - lasted).abs() <= 1 for start, end in pairs]
     chosen: list[pl.Expr] = [
-        # what the source's own run time shows apart is not ambiguous
+        # times distinguished by the source's own run time are not ambiguous
         pl.when(~pl.any_horizontal([fit.fill_null(value=False) for fit in fits])).then(name).alias(name)
         for name in ("later_start_ts", "later_end_ts")
     ]

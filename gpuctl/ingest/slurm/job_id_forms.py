@@ -5,7 +5,7 @@ heterogeneous jobs are other names for jobs with numbers of their own. If some s
 by the number. If none has, and the source with numbers knows the array or heterogeneous job (its own number is that
 of one of its tasks) or jobs of the very same times, the same jobs would be there twice: those named by JobID are
 rejected. If a source has no dates either, nothing else can join them: user, queue and size are those of many jobs.
-Both are kept then, and a warning states how many and of which files.
+Both remain then, and a warning gives their number and files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """One record of Slurm's job completion file (``JobCompType=jobcomp/filetxt``) as the fields of ``sacct -P``.
 
 Nothing in such a line is quoted: the job's name and its working directory may hold blanks, line ends and even
-``Other=words``. They are cut out by what must stand around them.
+``Other=words``. They are found by the fields around them.
 """
 
 from __future__ import annotations

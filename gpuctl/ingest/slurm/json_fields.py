@@ -180,7 +180,7 @@ def _job_id(job: dict[str, Any], raw: int) -> str:
 
 
 def _shown(states: list[str]) -> str:
-    """The one word that sacct prints for them: from 23.11 on, ``PENDING`` may stand beside what ended the record."""
+    """The one word that sacct prints for them: from 23.11 on, ``PENDING`` may be listed with the final state."""
     return next((word for word in _ENDS_A_RECORD if word in states), states[0])
 
 

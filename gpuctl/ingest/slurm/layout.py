@@ -1,4 +1,4 @@
-"""How a text of sacct is laid out: its fields, their order and what stands between them."""
+"""The layout of sacct's text: its fields, their order and its delimiter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asks a live Slurm for its accounting, day by day, and keeps what it states as files for the ordinary ingest.
+"""Fetches the accounting of a live Slurm day by day, and stores it as files for the ordinary ingest.
 
 One file per day (UTC) holds the job attempts that ended on it; that of the day at hand also those which run or wait
 now. So every attempt stands in one file only, however many days it ran. A day that was not yet over for `SETTLE_S`
@@ -65,7 +65,7 @@ class Slurm:
     """How to reach one Slurm cluster.
 
     Attributes:
-        sacct: the program; its siblings (squeue, scontrol, sacctmgr) are looked for beside it, then on PATH.
+        sacct: the program; its siblings (squeue, scontrol, sacctmgr) are searched next to it, then on PATH.
         cluster: as ``sacct --clusters`` takes it; None is the cluster that this machine belongs to.
         timeout_s: seconds that each call of a program may take; None: `TIMEOUT_S` and `ASIDE_S`.
     """
@@ -103,7 +103,7 @@ class Fetched:
 def fetch(
     folder: Path, slurm: Slurm, since: date | None, until: date | None = None, *, progress: Progress | None = None
 ) -> Fetched:
-    """Bring the accounting of some days into a folder; days that are whole there already are not asked for again.
+    """Bring the accounting of some days into a folder; days that are complete there are not fetched again.
 
     Args:
         folder: made where absent; belongs to one cluster.
@@ -189,7 +189,7 @@ def pending(output: bytes, names: Sequence[str]) -> bytes:
 
 
 def _days(fetched: dict[str, float], since: date | None, until: date | None, now: float) -> list[date]:
-    """All days to be in the folder after a fetch, in order: those asked for, and those that are there half."""
+    """All days to be in the folder after a fetch, in order: the days requested, and incomplete days."""
     today = datetime.fromtimestamp(now, UTC).date()
     half = [day for day in map(date.fromisoformat, fetched) if not _whole(day, fetched[day.isoformat()])]
     if since is None:
@@ -295,7 +295,7 @@ class _Fetch:
             part.unlink(missing_ok=True)
 
     def _never_eligible(self) -> bytes:
-        """Records of the jobs in the queue that have never been eligible: sacct gives such only if asked by id."""
+        """Records of the jobs in the queue that have never been eligible: sacct prints such jobs only by id."""
         form = "--Format=JobID:20 ,EligibleTime:30"
         try:
             command = self.slurm.command("squeue", "--noheader", "--all", "--states=PENDING", form)

@@ -17,7 +17,7 @@ PIECE = 1_000_000
 """Placements made at a time; one record may have 65 536."""
 _CACHE = 1 << 13
 _FEW = 32
-"""Lists of more names are not kept."""
+"""Lists of more names are not cached."""
 _SEVERAL = frozenset("[],")
 
 

@@ -279,7 +279,7 @@ def _fields(frame: pl.DataFrame) -> list[str]:
 
 
 def _totals() -> dict[str, pl.Expr]:
-    """What the tables want beside the record's own columns, for a job of one attempt."""
+    """Columns of the tables that a record lacks, for a job of one attempt."""
     import polars as pl
 
     return {

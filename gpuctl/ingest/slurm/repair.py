@@ -75,7 +75,7 @@ _OTHER = r"[^\s|]*?"
 
 
 class RecordRepair:
-    """Mends the records of one text.
+    """Repairs the records of one text.
 
     Args:
         layout: the text's columns.
@@ -105,7 +105,7 @@ class RecordRepair:
         return self._begins is None or self._begins.match(line) is not None
 
     def group(self, lines: Sequence[str]) -> tuple[int, list[str] | None]:
-        """Put the first of some damaged lines together with those that belong to it.
+        """Join the first of some damaged lines with the lines that belong to it.
 
         Args:
             lines: lines that have not as many fields as there are columns.
@@ -137,7 +137,7 @@ class RecordRepair:
         return 0, None
 
     def split_records(self, text: str) -> list[str]:
-        """Cut a line into the records that begin in it and are whole, and what stands before them.
+        """Split a line into the whole records that begin in it, and the text before them.
 
         Returns:
             the line alone where none begins behind its beginning.
@@ -151,13 +151,13 @@ class RecordRepair:
         return [self._delimiter.join(fields), *reversed(parts)]
 
     def looks_like_record(self, cells: Sequence[str]) -> bool:
-        """Check whether what a name or command line would take up has the beginning or the values of a record."""
+        """Check whether text taken for part of a name or command line has the start or values of a record."""
         if any(_RECORD_VALUE.fullmatch(cell) for cell in cells):
             return True
         return self._twice is not None and self._twice.search(self._delimiter.join(cells)) is not None
 
     def is_fragment(self, line: str) -> bool:
-        """Check whether a line that fits no record is rather a piece of one than of a command line."""
+        """Check whether a line that fits no record is a fragment of a record rather than of a command line."""
         cells = line.split(self._delimiter)
         if self.looks_like_record(cells) or re.fullmatch(_SHAPES["JobID"], line, re.ASCII):
             return True

@@ -1,4 +1,4 @@
-"""What a job was given, or asked for while it has nothing: GPUs, cores, nodes and memory of canonical frames."""
+"""What a job was allocated, or requested while it has nothing: GPUs, cores, nodes and memory of canonical frames."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _gpus(wide: pl.DataFrame, nodes: pl.Expr) -> pl.Expr:
 
 
 def _request(wide: pl.DataFrame, frame: pl.DataFrame) -> pl.Expr:
-    """What is known of the type that a job asked for: null that it is ``gpu_type``, ``any`` that it is none.
+    """What is known of the GPU type that a job requested: null that it is ``gpu_type``, ``any`` that it is none.
 
     Only of a type that the site tracks does an untyped request state so: the allocation is typed then.
     Jobs also choose types by features of nodes (``--constraint``), which is unknown where no field has them.

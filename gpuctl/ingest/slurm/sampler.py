@@ -1,4 +1,4 @@
-"""Asks squeue and sinfo again and again, and appends what they state to plain text files, one a day and program.
+"""Samples squeue and sinfo periodically, and appends their output to text files, one per day and program.
 
 The files are what the formats ``slurm-squeue-samples`` and ``slurm-sinfo-samples`` read. The sampler
 may be stopped or killed at any time, and started anew on the same folder: a line that a kill has cut is closed by the
@@ -40,7 +40,7 @@ class Program:
     Attributes:
         name: how it and its files are called.
         path: the program to run.
-        arguments: what it is asked.
+        arguments: of the program.
         columns: of a line in its file, the time first.
     """
 

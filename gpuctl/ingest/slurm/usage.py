@@ -1,4 +1,4 @@
-"""What jobs used of what they asked for, by accounting: CPU time, memory, how they were started, and their steps."""
+"""Usage of requested resources by accounting: CPU time, memory, how jobs were started, and their steps."""
 
 from __future__ import annotations
 

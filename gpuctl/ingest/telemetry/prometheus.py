@@ -57,7 +57,7 @@ class Samples:
         if column == "xid":
             self._xids(series, rows)
         elif column not in {"info", "occupancy"}:
-            rows = rows.with_columns(cleaned(column, pl.col("value")) * scale)
+            rows = rows.with_columns(cleaned(column, pl.col("value") * scale))
             wrong = rows.filter(fault(column, pl.col("value")) | pl.col("ts").is_null())
             for ts, value in wrong.select("ts", "value").iter_rows():
                 self._sink.reject(line_no, f"a value of {series.text} that cannot be right", f"[{ts}, {value}]")

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 BATCH_ROWS = 400_000
 BLANK = 0x7FFFFFF0
 """From this number on DCGM's integers mean: no value (dcgm_structs.h, DCGM_INT32_BLANK)."""
+BLANK_ENERGY = 1e15
+"""The same of a counter of energy (J), whose blanks have 64 bits."""
 MOST = {"util": 100.5, "sm_pct": 100.5, "tensor_pct": 100.5, "mem_mb": 16e6, "power_w": 1e5}
 """No sample is larger: percent, MiB, W. What passes it has another unit."""
 VALUES = ("util", "mem_mb", "power_w", "energy_j", "sm_pct", "tensor_pct")
@@ -118,11 +120,11 @@ class Recorder:
 
 
 def cleaned(column: str, values: pl.Expr) -> pl.Expr:
-    """The values of a column without those that stand for none: NaN and DCGM's blanks."""
+    """The values of a column, in its unit, without those that stand for none: NaN and DCGM's blanks."""
     import polars as pl
 
-    kept = pl.when(values.is_finite() & ((values < BLANK) | pl.lit(column == "energy_j"))).then(values)
-    return kept.otherwise(None)
+    blank = BLANK_ENERGY if column == "energy_j" else BLANK
+    return pl.when(values.is_finite() & (values < blank)).then(values).otherwise(None)
 
 
 def fault(column: str, values: pl.Expr) -> pl.Expr:

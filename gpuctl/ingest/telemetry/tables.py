@@ -189,7 +189,7 @@ class _Table:
                 none = bare.is_in(NO_VALUE) | value.is_in(NO_VALUE)
                 value = bare.cast(pl.Float64, strict=False)
                 faults.append((pl.col(name).is_not_null() & ~none & value.is_null(), f"{name}: expected a number"))
-            value = cleaned(column, value) * factor
+            value = cleaned(column, value * factor)
             values.append(value.alias(column))
             faults.append((fault(column, value), f"{name} cannot be right: is it in another unit?"))
         rows = rows.with_columns(self._times(rows).alias("ts"))

@@ -271,7 +271,7 @@ def key_of(found: dict[str, Any]) -> str:
 
 
 def workload(found: dict[str, Any]) -> JobHistory:
-    """What a Workload of Kueue reports about its job.
+    """Read a Workload of Kueue as a job.
 
     Raises:
         RowError: it is not what a Workload looks like.

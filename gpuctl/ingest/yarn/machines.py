@@ -1,4 +1,4 @@
-"""Puts what YARN reports about nodes into the table ``machines``, so that the order of the sources does not matter."""
+"""Merges YARN's properties of nodes into the table ``machines``, independent of the order of the sources."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Machine:
-    """What is known of one machine; of several numbers the greatest counts, of several names the first by alphabet.
+    """Properties of one node; of several numbers the greatest counts, of several names the first by alphabet.
 
     Attributes:
         gpus: GPUs that its NodeManager offers.
@@ -30,7 +30,7 @@ class Machine:
     partition: str | None = None
 
     def offers(self, mem_mb: int, cpus: int, gpus: float) -> None:
-        """Note what it offers in all."""
+        """Merge the node's total resources."""
         self.gpus = max(self.gpus or 0, int(gpus))
         self.cpus = max(self.cpus or 0, cpus)
         self.mem_mb = max(self.mem_mb or 0, mem_mb)

@@ -1,8 +1,8 @@
-"""Makes jobs, attempts, containers and placements of all that the sources of a cluster report about its applications.
+"""Makes jobs, attempts, containers and placements from all facts of a cluster's sources.
 
-Facts are kept as each source gave them (``yarn_facts``); the rows of a job are made anew whenever a source that states
-something of it came or went, or the clock or the queue names were found to be others. So the pieces may arrive in any
-order, overlap, or be replaced.
+Facts are stored as each source gave them (``yarn_facts``); the rows of a job are made anew whenever a source that
+states something of it came or went, or the clock or the queue names were found to be others. So the pieces may arrive
+in any order, overlap, or be replaced.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def _gather(sink: Sink, clock: Clock, corrections: tuple[str, ...]) -> None:
 
 
 def _insert_machine_events(sink: Sink) -> None:
-    """Make the node events of the cluster anew: what is reported about its nodes or its clock has changed."""
+    """Rebuild the cluster's node events after a change of its nodes' facts or of its clock."""
     import polars as pl
 
     sink.execute("DELETE FROM machine_events WHERE cluster = $cluster", {"cluster": sink.cluster})

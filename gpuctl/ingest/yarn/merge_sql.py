@@ -1,6 +1,6 @@
 """The SQL that makes jobs, attempts, containers and placements of ``yarn_facts``.
 
-Every text here is made of the names below; what a log or a user states goes in as parameters or is read from tables.
+Every text here is made of the names below; text of a log or a user is passed as parameters or read from tables.
 Where several sources describe the same field, the one whose kind of place ranks first counts, then the earliest time or
 the first text by alphabet: so nothing depends on the order in which the sources were loaded.
 """
@@ -105,12 +105,12 @@ def _best_text(column: str, rank: str) -> str:
 
 
 def _from(column: str) -> str:
-    """The first source of those of the best rank that describe a column."""
+    """The first source of the best rank that has a column."""
     return f"min(rank::BIGINT * {_SOURCES} + source) FILTER ({column} IS NOT NULL) % {_SOURCES} AS {column}_from"
 
 
 def _state(order: tuple[str, ...]) -> str:
-    """The latest state that any place describes."""
+    """The latest state of any origin."""
     states = f"[{', '.join(repr(s) for s in order)}]"
     one = f"{{'r': -list_position({states}, state), 'o': app_rank, 'v': state, 's': source}}"
     return f"min({one}) FILTER (state IS NOT NULL) AS state"
@@ -187,7 +187,7 @@ A restarted ResourceManager forgets, without a line, what had been handed out an
 it ends when that one became active (only if transitions are logged, since else what is running is not known). Any
 other container without an end ends with its attempt, if that is over (``end_inferred``).
 
-The timeline server alone cannot tell what was forgotten from what was only ever reserved (``never_ended``): it lists
+The timeline server alone does not separate what was forgotten from what was only reserved (``never_ended``): it lists
 both as begun and never ended. Nor does it state what ran; what a master gave back within seconds (``given_back``) was
 more than it needed. All these are containers and no members of a gang (``unused``).
 
@@ -256,7 +256,7 @@ ATTEMPTS = """
                     THEN count(DISTINCT machine) FILTER (in_gang) END AS servers,
                bool_and(is_master) AS only_master, bool_and(only_held) FILTER (in_gang) AS only_held
         FROM yarn_gang_members GROUP BY job, attempt
-        -- that a master is alone in a list of what is held tells nothing of the gang that it waits for
+        -- that a master is alone in a list of what is held shows nothing of the gang that it waits for
         HAVING NOT (bool_and(is_master) AND bool_and(only_held))
     ),
     held AS (

@@ -1,4 +1,4 @@
-"""Works out the GPUs that queues are guaranteed, and may have at most, where a dump or a log shows shares of all."""
+"""Computes guaranteed and maximum GPUs of queues if a dump or a log states shares of the cluster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makes the rows of jobs and attempts of what the SQL has gathered: states, times, waits, quirks."""
+"""Makes the rows of jobs and attempts from the rows that SQL gathered: states, times, waits, quirks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _WHOLE_WITHIN, _PART_WITHIN, _ESTIMATED_FROM_S = 0.2, 0.02, 600
 
 
 def attempt_rows(gathered: pl.DataFrame) -> pl.DataFrame:
-    """Make rows of ``attempts``, with some columns of their jobs beside them.
+    """Make rows of ``attempts``, with some columns of their jobs.
 
     ``start_ts`` is when the last member of the initial gang was allocated; if no source describes containers, when
     the master was launched (quirk ``start_is_am``). ``end_ts`` is when the application or the attempt began to save
@@ -100,7 +100,7 @@ def job_rows(
     import polars as pl
 
     c = pl.col
-    # an attempt whose master was lost before it got any worker does not show the size of the job
+    # an attempt whose master was lost before it got a worker does not show the size of the job
     gang_gpus = c("gpus").filter(~c("only_master")).drop_nulls()
     firsts = attempts.group_by("job").agg(
         attempts=pl.len().cast(pl.Int32),
@@ -251,7 +251,7 @@ def _seconds(start: str, end: str) -> pl.Expr:
 
 
 def _listed(**quirks: pl.Expr) -> pl.Expr:
-    """The names of those that hold, as a list."""
+    """Names of the conditions that are true, as a list."""
     import polars as pl
 
     words = [pl.when(holds).then(pl.lit(name)) for name, holds in quirks.items()]

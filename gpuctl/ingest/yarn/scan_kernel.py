@@ -1,8 +1,7 @@
 """The compiled scanner of YARN's logs: bytes in, the places of the few lines worth reading out.
 
-Most bytes of a ResourceManager log state nothing about jobs. The scanner looks at the date at the front of each line
-and at the first bytes of its message, and at nothing else. The same source runs uncompiled with
-``NUMBA_DISABLE_JIT=1``.
+Most bytes of a ResourceManager log are not about jobs. The scanner reads only the date at the front of each line and
+the first bytes of its message. The same source runs uncompiled with ``NUMBA_DISABLE_JIT=1``.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells the logs of YARN's daemons apart by the loggers in their first records."""
+"""Distinguishes the logs of YARN's daemons by the loggers in their first records."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NM = re.compile(
 
 
 def daemon_of(head: bytes) -> str | None:
-    """Whose log this is.
+    """Identify the daemon of a log.
 
     Args:
         head: its first bytes.

@@ -100,7 +100,7 @@ def _unescaped(escape: re.Match[str]) -> str:
 
 
 def take_summary(facts: f.Facts, summary: Summary) -> None:
-    """Note what a summary states.
+    """Add a summary to the facts.
 
     The submission is ``startTime``, which every version and the REST answers have, and not ``submitTime``, the client's
     call some 0.1 s before it, which only some have.

@@ -1,4 +1,4 @@
-"""HTTP with an end to its time: a socket's own time limit starts anew with every byte that comes."""
+"""HTTP with a total time limit: a socket's own limit restarts with every byte."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 
 class LateError(TimeoutError):
-    """The time for an answer was over."""
+    """The answer took too long."""
 
 
 class Deadline:
-    """How long answers have, in all and from one byte to the next.
+    """Time limits of answers, in all and between bytes.
 
     Args:
         total_s: seconds from `begin` to the last byte.

@@ -1,7 +1,7 @@
 """The last words of a program that no signature explains, read by a linear model over n-grams of characters.
 
 The model is an array and a card, made by `tools/learn_reasons.py` from the examples of the signature tables and the
-recordings for development. It never overrules a signature: it is asked where the tables would otherwise guess.
+recordings for development. It never overrules a signature: it is used only if the tables would otherwise guess.
 """
 
 from __future__ import annotations

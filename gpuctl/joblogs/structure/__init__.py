@@ -1,8 +1,8 @@
 """Formats in which languages, compilers, loggers and launchers state that a program died, one module per family.
 
 Wordings change from version to version, formats do not: a traceback ends in the exception's line whatever the class is
-called. A reader here finds that line; what it means is still for the signatures to say. Only if none knows the line
-does the reader's own reason stand.
+called. A reader here finds that line; its meaning is still decided by the signatures. The reader's own reason counts
+only if no signature matches the line.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a reader of one language's format reports about a program that died."""
+"""The ending of a program that died, as a reader of one language's format returns it."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _system_error(line: str) -> str:
 
 
 def messages(line: str) -> tuple[str, ...]:
-    """What a line that names an error states, as an error's words: without its head, and what it quotes by itself."""
+    """The messages in a line that names an error: the text without its head, and quoted text by itself."""
     line = line.strip()
     head = _HEAD.match(line)
     quoted = _QUOTED.search(line)

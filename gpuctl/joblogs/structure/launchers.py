@@ -1,4 +1,4 @@
-"""What launchers state when a process of theirs died: final evidence of a failure, and whose it was."""
+"""Launchers' messages about a process that died: final evidence of a failure, and of the rank that failed."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def torchrun(lines: Sequence[str], at: int) -> Ending | None:
 
 
 def srun(lines: Sequence[str], at: int) -> Ending | None:
-    """Read srun's word of a task that died."""
+    """Read srun's message about a task that died."""
     return _blamed(_TASK, lines, at)
 
 
 def mpirun(lines: Sequence[str], at: int) -> Ending | None:
-    """Read mpirun's word of a process that died."""
+    """Read mpirun's message about a process that died."""
     return _blamed(_NOTICED, lines, at) or _blamed(_NAMED, lines, at)
 
 

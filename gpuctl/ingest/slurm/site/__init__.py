@@ -1,1 +1,1 @@
-"""What a Slurm site has beside accounting: configuration, topology, limits, events, samples, the controller's log."""
+"""A Slurm site's data other than accounting: configuration, topology, limits, events, samples, the controller's log."""

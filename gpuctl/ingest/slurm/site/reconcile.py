@@ -1,4 +1,4 @@
-"""Puts together what accounting and the sources beside it report about the same attempts, whichever was loaded first.
+"""Puts together the reports of accounting and other sources on the same attempts, whichever was loaded first.
 
 Every loader that brings jobs, nodes, settings, exact placements, job events or samples of Slurm calls `reconcile` at
 its end, within its own transaction; a call with nothing to do costs a few look-ups.
@@ -13,7 +13,7 @@ from gpuctl.ingest.slurm.site.gpu_accounting import settle_gpus
 if TYPE_CHECKING:
     from gpuctl.ingest.core.format import Sink
 
-# What a scheduler reported about a gang, put beside the attempt with the same start or submission. It is taken only if
+# What a scheduler reported about a gang, joined with the attempt with the same start or submission. It is taken only if
 # it adds up to the attempt's GPUs: a record of another attempt, or of a job that was resized later, does not.
 _FITTING = """
     WITH one AS (

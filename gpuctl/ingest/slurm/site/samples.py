@@ -163,7 +163,7 @@ def _tasks(text: str) -> list[str]:
 def reason_of(text: str) -> tuple[str, str | None]:
     """Split a reason into its code and what Slurm states after it: ``ReqNodeNotAvail, UnavailableNodes:gpu001``.
 
-    A reason that is a sentence is kept whole.
+    A reason that is a sentence is stored whole.
 
     Raises:
         RowError: it is absurdly long.

@@ -1,0 +1,141 @@
+"""Series as lanes: the samples of one GPU by one tool, with one job's label or none."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from gpuctl.analyze.gpu_usage.holds import short_names
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from gpuctl.analyze.gpu_usage.holds import Holds
+    from gpuctl.store.database import Store
+
+PRIORITY = ("dcgm", "nvidia-smi", "dmon", "telegraf")
+"""Of tools that cover as much of a node's day the first counts; all others follow, by name."""
+_SERIES = """
+    SELECT series, reader, machine, gpu, uuid, instance, job, slot, util_kind, node_clock
+    FROM gpu_series WHERE cluster = $cluster ORDER BY series
+"""
+_DAYS = """
+    SELECT series, floor(epoch(ts) / 86400)::INTEGER AS day, count(*) AS rows, count(util) AS utils,
+           epoch(max(ts) - min(ts)) AS span
+    FROM gpu_readings WHERE cluster = $cluster GROUP BY ALL
+"""
+_SAME = 0.02
+"""Coverages that differ by less are the same."""
+
+
+class Lane(NamedTuple):
+    """What samples that follow one another have in common."""
+
+    reader: str
+    machine: str
+    gpu: int | None
+    instance: str | None
+    label: str | None
+    slot: str | None
+
+
+class Lanes(NamedTuple):
+    """The lanes of a cluster.
+
+    Attributes:
+        lanes: each once.
+        series: series, lane (its position), kind, node_clock, and whether utilization of it counts.
+        days: (node, day) -> the tool that counts there, where several measured.
+        rows: samples of each node.
+        labelled: (tool, node) of which some series have a job's label.
+    """
+
+    lanes: list[Lane]
+    series: pl.DataFrame
+    days: dict[tuple[str, int], str]
+    rows: dict[str, int]
+    labelled: set[tuple[str, str]]
+
+
+def read(store: Store, cluster: str, holds: Holds) -> Lanes:
+    """Read the series of a cluster and find out whose they are."""
+    import polars as pl
+
+    own = {"cluster": cluster}
+    short = short_names(holds.machine_gpus)
+    lanes: dict[Lane, int] = {}
+    found: list[tuple[int, int, str, bool]] = []
+    occupied: set[str] = set()
+    for row in store.execute(_SERIES, own).fetchall():
+        series, reader, machine, gpu, uuid, instance, job, slot, kind, node_clock = row
+        mapped = holds.inventory.by_uuid.get(uuid.upper()) if uuid else None
+        if mapped is not None:
+            machine, gpu = machine or mapped[0], mapped[1] if gpu is None else gpu
+            instance = instance or mapped[2]
+        machine = machine or ""
+        if machine not in holds.machine_gpus:
+            machine = short.get(machine.partition(".")[0], machine)
+        if gpu is None and slot is None:
+            slot = uuid
+        if kind == "occupancy":
+            occupied.add(reader)
+            continue
+        lane = Lane(reader, machine, gpu, instance, job, slot)
+        found.append((series, lanes.setdefault(lane, len(lanes)), kind, node_clock))
+    kinds = {"series": pl.Int64, "lane": pl.Int32, "kind": pl.String, "node_clock": pl.Boolean}
+    series_rows = pl.DataFrame(found, schema=kinds, orient="row")
+    of_reader = pl.Series([lane.reader in occupied for lane in lanes], dtype=pl.Boolean)
+    series_rows = series_rows.with_columns(
+        kind=pl.when(of_reader.gather(series_rows["lane"])).then(pl.lit("sm")).otherwise("kind")
+    )
+    days = store.frame(_DAYS, own).join(series_rows, on="series")
+    ordered = list(lanes)
+    series_rows = _which_count(series_rows, days, ordered)
+    machines = pl.Series([lane.machine for lane in ordered], dtype=pl.String)
+    readers = pl.Series([lane.reader for lane in ordered], dtype=pl.String)
+    days = days.with_columns(machine=machines.gather(days["lane"]), reader=readers.gather(days["lane"]))
+    rows = dict(days.group_by("machine").agg(pl.col("rows").sum()).iter_rows())
+    labelled = {(lane.reader, lane.machine) for lane in ordered if lane.label is not None}
+    return Lanes(ordered, series_rows, _readers(days), rows, labelled)
+
+
+def _which_count(series: pl.DataFrame, days: pl.DataFrame, lanes: list[Lane]) -> pl.DataFrame:
+    """Add ``counts``: of a GPU with two counters of activity, only one makes its utilization.
+
+    A MIG instance has no time in which kernels ran (dcgm-exporter shows 0 or nothing): its engines count. Of a whole
+    GPU the time in which kernels ran counts, where it was measured.
+    """
+    import polars as pl
+
+    utils = days.group_by("series").agg(pl.col("utils").sum())
+    there = series.join(utils, on="series", how="left").with_columns(pl.col("utils").fill_null(0))
+    part = pl.Series([lane.instance is not None for lane in lanes], dtype=pl.Boolean)
+    there = there.with_columns(part=part.gather(there["lane"]))
+    has_kernel = ((pl.col("kind") != "engine") & (pl.col("utils") > 0)).any().over("lane")
+    counts = pl.when("part").then(pl.col("kind") == "engine").otherwise((pl.col("kind") != "engine") | ~has_kernel)
+    return there.select("series", "lane", "kind", "node_clock", counts.alias("counts"))
+
+
+def _readers(days: pl.DataFrame) -> dict[tuple[str, int], str]:
+    """The tool of each node and day that has several: the one that covers most, then by `PRIORITY`."""
+    import polars as pl
+
+    covered = days.with_columns(
+        covered=pl.when(pl.col("utils") > 1)
+        .then(pl.col("span") * pl.col("utils") / (pl.col("rows").clip(2) - 1))
+        .otherwise(0.0)
+    )
+    # samples of one lane may stand in several series, one a metric
+    of_lanes = covered.group_by("machine", "day", "reader", "lane").agg(pl.col("covered").max())
+    table = of_lanes.group_by("machine", "day", "reader").agg(pl.col("covered").sum())
+    chosen: dict[tuple[str, int], str] = {}
+    for (machine, day), some in table.group_by(["machine", "day"]):
+        if some.height < 2:
+            continue
+        most = float(some["covered"].max() or 0)  # type: ignore[arg-type]
+        best = some.filter(pl.col("covered") >= most * (1 - _SAME))["reader"].to_list()
+        chosen[str(machine), int(day)] = min(best, key=lambda name: (_rank(name), name))  # type: ignore[call-overload]
+    return chosen
+
+
+def _rank(reader: str) -> int:
+    return PRIORITY.index(reader) if reader in PRIORITY else len(PRIORITY)

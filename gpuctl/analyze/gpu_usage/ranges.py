@@ -1,0 +1,66 @@
+"""Bounds of a job's utilization on a shared node of which it is not known which GPUs the job held."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Bound(NamedTuple):
+    """Sums over one hold.
+
+    Attributes:
+        low: lowest utilization x GPU-seconds.
+        high: highest.
+        covered: GPU-seconds that samples cover.
+        rounds: times with a sample.
+    """
+
+    low: float
+    high: float
+    covered: float
+    rounds: int
+
+
+def bound(
+    t: NDArray[np.float64], table: NDArray[np.float64], interval: float, start: float, end: float, count: int,
+    others: NDArray[np.int64], known: NDArray[np.bool_],
+) -> Bound:  # fmt: skip
+    """Bound the utilization of `count` GPUs that a job held from `start` to `end`.
+
+    GPUs that nobody holds show 0, so the job's are among the busiest of the GPUs held.
+
+    Args:
+        t: times of the node's samples (s).
+        table: of each time and GPU of the node its utilization; NaN: unknown.
+        interval: between times (s).
+        start: of the hold (s).
+        end: of the hold (s).
+        count: GPUs of the job on the node.
+        others: of each time, GPUs held by others whose numbers are unknown, too.
+        known: of each time and GPU, whether a job holds it of which that is known.
+    """
+    mine = slice(int(np.searchsorted(t, start)), int(np.searchsorted(t, end)))
+    at, values = t[mine], table[mine]
+    if not len(at):
+        return Bound(0.0, 0.0, 0.0, 0)
+    half = interval / 2
+    weight = np.minimum(end, at + half) - np.maximum(start, at - half)
+    taken = known[mine]
+    absent = np.isnan(values)
+    # a GPU without a value may have been idle or busy
+    low = np.sort(np.where(taken, -1.0, np.where(absent, 0.0, values)), axis=1)[:, ::-1]
+    high = np.sort(np.where(taken, -1.0, np.where(absent, 100.0, values)), axis=1)[:, ::-1]
+    held = np.minimum(others[mine] + count, values.shape[1])
+    sums = np.concatenate([np.zeros((len(at), 1)), np.cumsum(np.clip(low, 0, None), axis=1)], axis=1)
+    rows = np.arange(len(at))
+    least = sums[rows, held] - sums[rows, np.clip(held - count, 0, None)]
+    most = np.clip(high, 0, None)[:, :count].sum(axis=1)
+    share = 1 - absent.mean(axis=1)
+    return Bound(
+        float((weight * least).sum()), float((weight * most).sum()), float((weight * share).sum() * count), len(at)
+    )
