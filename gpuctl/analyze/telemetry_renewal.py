@@ -12,11 +12,12 @@ from gpuctl.analyze.telemetry_summary import COLUMNS, made_of
 if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
+DEFAULT = usage.Options()
 LEAST_ROWS = 1_000_000
 """Of fewer rows of telemetry nothing is kept: they are read in less than a tenth of a second."""
 
 
-def renew(store: Store, cluster: str, how: usage.Options = usage.Options()) -> None:
+def renew(store: Store, cluster: str, how: usage.Options = DEFAULT) -> None:
     """Keep what a cluster's telemetry comes to in a store that is open for writing, in place of older figures.
 
     Args:

@@ -1,3 +1,6 @@
--- Instead of attempt_use where the cluster has no GPU telemetry.
-SELECT NULL::VARCHAR AS job, NULL::INTEGER AS attempt, NULL::BOOLEAN AS colocated, NULL::BIGINT AS samples, NULL::DOUBLE AS total
-WHERE false
+-- Instead of attempt_use where the cluster has no rows of gpu_samples: what an ingest made of the series of its GPUs, if there are any.
+SELECT u.job, u.attempt, u.colocated, round(sum(u.seconds) / 60)::BIGINT AS samples, (sum(u.total) // 60)::DOUBLE AS total
+FROM gpu_use_tenths AS u JOIN base_attempts AS a USING (job, attempt)
+WHERE u.cluster = $cluster
+GROUP BY ALL
+ORDER BY ALL

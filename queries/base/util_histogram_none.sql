@@ -1,4 +1,5 @@
--- Instead of util_histogram where the cluster has no GPU telemetry.
-SELECT NULL::INTEGER AS gpus, NULL::INTEGER AS servers, NULL::VARCHAR AS state, NULL::BOOLEAN AS colocated, NULL::SMALLINT AS tenth,
-       NULL::BIGINT AS samples, NULL::HUGEINT AS total
-WHERE false
+-- Instead of util_histogram where the cluster has no rows of gpu_samples: what an ingest made of the series of its GPUs, if there are any.
+SELECT a.gpus::INTEGER AS gpus, a.servers, a.job_state AS state, u.colocated, u.tenth, round(sum(u.seconds) / 60)::BIGINT AS samples, (sum(u.total) // 60)::HUGEINT AS total
+FROM gpu_use_tenths AS u JOIN base_attempts AS a USING (job, attempt)
+WHERE u.cluster = $cluster
+GROUP BY ALL

@@ -14,6 +14,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+Arrays = list["NDArray[np.float64]"]
 REACH_S = 600
 """Offsets past this are no skew: a zone, or another clock."""
 LEAST_BOUNDARIES = 5
@@ -46,9 +47,7 @@ class Clock(NamedTuple):
     strong: bool
 
 
-def estimate(
-    active: list[NDArray[np.float64]], starts: list[NDArray[np.float64]], ends: list[NDArray[np.float64]], interval: float
-) -> Clock | None:  # fmt: skip
+def estimate(active: Arrays, starts: Arrays, ends: Arrays, interval: float) -> Clock | None:
     """Estimate the offset of a node's clock.
 
     Args:

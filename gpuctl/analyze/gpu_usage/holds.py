@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
     from gpuctl.store.database import Store
 
@@ -15,14 +15,15 @@ Device = tuple[int, str | None]
 """A GPU of a node: NVML index, and the id of the MIG instance (None: the whole GPU)."""
 
 _ATTEMPTS = """
-    SELECT a.job, a.attempt, epoch_us(a.start_ts) AS start_us, epoch_us(coalesce(a.released_ts, a.end_ts)) AS end_us, a.gpus,
-           a.gpus_by_type, a.state, j.array_job, j.array_task, j.het_job, j.het_offset
+    SELECT a.job, a.attempt, epoch_us(a.start_ts) AS start_us, epoch_us(coalesce(a.released_ts, a.end_ts)) AS end_us,
+           a.gpus, a.gpus_by_type, a.state, j.array_job, j.array_task, j.het_job, j.het_offset
     FROM attempts AS a JOIN jobs AS j ON j.cluster = a.cluster AND j.job = a.job
     WHERE a.cluster = $cluster AND a.start_ts IS NOT NULL
     ORDER BY a.job, a.attempt
 """
 _PLACEMENTS = """
-    SELECT job, attempt, machine, gpus, gpu_indices FROM placements WHERE cluster = $cluster ORDER BY job, attempt, machine
+    SELECT job, attempt, machine, gpus, gpu_indices FROM placements WHERE cluster = $cluster
+    ORDER BY job, attempt, machine
 """
 _DEVICES = """
     SELECT DISTINCT machine, gpu, uuid, pci_bus_id, minor, instance FROM gpu_devices WHERE cluster = $cluster
@@ -49,14 +50,14 @@ class NodeHold(NamedTuple):
     Attributes:
         attempt: position in `Holds.attempts`.
         machine: the node.
-        count: how many.
+        number: how many.
         devices: which; None: not known.
         how: index, node (all of the node's), or empty where they are not known.
     """
 
     attempt: int
     machine: str
-    count: int
+    number: int
     devices: tuple[Device, ...] | None
     how: str
 
@@ -120,29 +121,28 @@ def read(store: Store, cluster: str) -> Holds:
         attempts.append(Attempt(job, attempt, start, None if running else end, counted or gpus or 0, state))
     for of_job in labels.values():
         of_job.sort(key=lambda at: attempts[at].start)
-    placed = store.execute(_PLACEMENTS, own).fetchall()
-    on_nodes = [
-        hold
-        for job, attempt, machine, gpus, indices in placed
-        if (at := numbers.get((job, attempt))) is not None
-        and (hold := _on_node(at, machine, gpus, indices, attempts[at], inventory, sizes))
-    ]
-    return Holds(attempts, on_nodes, labels, inventory, sizes)
+    found = Holds(attempts, [], labels, inventory, sizes)
+    for job, attempt, *placed in store.execute(_PLACEMENTS, own).fetchall():
+        at = numbers.get((job, attempt))
+        hold = None if at is None else _on_node(found, at, tuple(placed))
+        if hold is not None:
+            found.on_nodes.append(hold)
+    return found
 
 
-def _on_node(
-    at: int, machine: str, gpus: float, indices: list[int] | None, attempt: Attempt, inventory: Inventory, sizes: Mapping[str, int]
-) -> NodeHold | None:  # fmt: skip
+def _on_node(holds: Holds, at: int, placed: tuple[str, float, list[int] | None]) -> NodeHold | None:
+    machine, gpus, indices = placed
+    inventory = holds.inventory
     parts = inventory.instances.get(machine, [])
     # of a MIG instance gpus is the fraction of a GPU
-    count = len(indices) if indices else round(attempt.gpus if parts else gpus)
+    count = len(indices) if indices else round(holds.attempts[at].gpus if parts else gpus)
     if not count:
         return None
     found = None if indices is None else [inventory.of_number(machine, idx) for idx in indices]
     if found and None not in found:
         return NodeHold(at, machine, count, tuple(device for device in found if device), "index")
     whole = parts or [(gpu, None) for gpu in sorted(inventory.indices.get(machine, ()))]
-    size = len(parts) or sizes.get(machine) or len(whole)
+    size = len(parts) or holds.machine_gpus.get(machine) or len(whole)
     if size and count >= size:
         return NodeHold(at, machine, count, tuple(whole) or tuple((gpu, None) for gpu in range(size)), "node")
     return NodeHold(at, machine, count, None, "")

@@ -131,9 +131,9 @@ def _readers(days: pl.DataFrame) -> dict[tuple[str, int], str]:
     for (machine, day), some in table.group_by(["machine", "day"]):
         if some.height < 2:
             continue
-        most = float(some["covered"].max() or 0)  # type: ignore[arg-type]
+        most = max(some["covered"].to_list())
         best = some.filter(pl.col("covered") >= most * (1 - _SAME))["reader"].to_list()
-        chosen[str(machine), int(day)] = min(best, key=lambda name: (_rank(name), name))  # type: ignore[call-overload]
+        chosen[str(machine), int(day)] = min(best, key=lambda name: (_rank(name), name))
     return chosen
 
 

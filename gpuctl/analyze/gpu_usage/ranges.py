@@ -26,31 +26,42 @@ class Bound(NamedTuple):
     rounds: int
 
 
-def bound(
-    t: NDArray[np.float64], table: NDArray[np.float64], interval: float, start: float, end: float, count: int,
-    others: NDArray[np.int64], known: NDArray[np.bool_],
-) -> Bound:  # fmt: skip
-    """Bound the utilization of `count` GPUs that a job held from `start` to `end`.
+class Rounds(NamedTuple):
+    """The samples of a node.
+
+    Attributes:
+        t: times (s).
+        table: of each time and GPU of the node its utilization; NaN: unknown.
+        interval: between times (s).
+        known: of each time and GPU, whether a job holds it of which that is known.
+    """
+
+    t: NDArray[np.float64]
+    table: NDArray[np.float64]
+    interval: float
+    known: NDArray[np.bool_]
+
+
+def bound(node: Rounds, span: tuple[float, float], count: int, others: NDArray[np.int64]) -> Bound:
+    """Bound the utilization of `count` GPUs that a job held for a span of time.
 
     GPUs that nobody holds show 0, so the job's are among the busiest of the GPUs held.
 
     Args:
-        t: times of the node's samples (s).
-        table: of each time and GPU of the node its utilization; NaN: unknown.
-        interval: between times (s).
-        start: of the hold (s).
-        end: of the hold (s).
+        node: its samples.
+        span: of the hold, from and to (s).
         count: GPUs of the job on the node.
         others: of each time, GPUs held by others whose numbers are unknown, too.
-        known: of each time and GPU, whether a job holds it of which that is known.
     """
+    start, end = span
+    t, interval = node.t, node.interval
     mine = slice(int(np.searchsorted(t, start)), int(np.searchsorted(t, end)))
-    at, values = t[mine], table[mine]
+    at, values = t[mine], node.table[mine]
     if not len(at):
         return Bound(0.0, 0.0, 0.0, 0)
     half = interval / 2
     weight = np.minimum(end, at + half) - np.maximum(start, at - half)
-    taken = known[mine]
+    taken = node.known[mine]
     absent = np.isnan(values)
     # a GPU without a value may have been idle or busy
     low = np.sort(np.where(taken, -1.0, np.where(absent, 0.0, values)), axis=1)[:, ::-1]

@@ -54,7 +54,7 @@ def samples(lane: NDArray[np.int64], t: NDArray[np.float64], value: NDArray[np.f
     if not len(t):
         empty = np.empty(0)
         return Samples(lane, t, value, empty), 0
-    last = np.append((lane[1:] != lane[:-1]) | (t[1:] != t[:-1]), True)  # noqa: FBT003
+    last = np.append((lane[1:] != lane[:-1]) | (t[1:] != t[:-1]), True)
     differ = int((~last[:-1] & (value[1:] != value[:-1])).sum())
     lane, t, value = lane[last], t[last], value[last]
     return Samples(lane, t, value, _intervals(lane, t)), differ
@@ -62,7 +62,7 @@ def samples(lane: NDArray[np.int64], t: NDArray[np.float64], value: NDArray[np.f
 
 def _intervals(lane: NDArray[np.int64], t: NDArray[np.float64]) -> NDArray[np.float64]:
     steps = np.append(np.diff(t), np.nan)
-    steps[np.append(lane[1:] != lane[:-1], True)] = np.nan  # noqa: FBT003
+    steps[np.append(lane[1:] != lane[:-1], True)] = np.nan
     rows = pl.DataFrame({"lane": lane, "day": np.floor(t / DAY).astype(np.int32), "step": steps}).with_columns(
         pl.col("step").fill_nan(None)
     )
@@ -117,7 +117,7 @@ def idle(some: Samples, holder: NDArray[np.int64], held: Held, least_s: float) -
         return np.zeros(len(held.lane))
     one, two = at[:-1], at[1:]
     gap = some.t[two] - some.t[one] > GAP * np.nan_to_num(some.interval[two])
-    new = np.append(True, (two != one + 1) | (holder[two] != holder[one]) | gap)  # noqa: FBT003
+    new = np.append(True, (two != one + 1) | (holder[two] != holder[one]) | gap)
     first = at[new]
     last = at[np.append(np.flatnonzero(new)[1:] - 1, len(at) - 1)]
     who = holder[first]
@@ -125,4 +125,4 @@ def idle(some: Samples, holder: NDArray[np.int64], held: Held, least_s: float) -
     begin = np.maximum(some.t[first] - half[first], held.start[who])
     end = np.minimum(some.t[last] + half[last], held.end[who])
     length = end - begin
-    return np.bincount(who, np.where(length >= least_s, length, 0.0), len(held.lane))
+    return np.bincount(who, np.where(length >= least_s, length, 0.0), len(held.lane)).astype(np.float64)

@@ -9,10 +9,12 @@ if TYPE_CHECKING:
 
 _STATED = ("jobstats", "dcgmi", "gpustats")
 _SQL = """
-    SELECT s.job, origin, gpu, util_mean, util_peak, mem_max_mb, s.run_s, note
+    SELECT DISTINCT s.job, origin, s.machine, gpu, util_mean, util_peak, mem_max_mb, s.run_s, note
     FROM job_gpu_summary AS s
-    JOIN (SELECT job, max(start_ts) AS last_ts FROM attempts WHERE cluster = $cluster GROUP BY job) AS a ON a.job = s.job
-    WHERE s.cluster = $cluster AND (s.start_ts IS NULL OR s.start_ts = a.last_ts)
+    JOIN (
+        SELECT job, max(start_ts) AS last_ts FROM attempts WHERE cluster = $cluster GROUP BY job
+    ) AS a ON a.job = s.job
+    WHERE s.cluster = $cluster AND (s.start_ts IS NULL OR s.start_ts >= a.last_ts)
     ORDER BY ALL
 """
 _WHY = {"short": "short", "none": "no_samples"}
@@ -56,15 +58,15 @@ class Summary(NamedTuple):
         unused = sum(util == 0 for util in self.utils)
         run = run_s if self.run_s is None else self.run_s
         return row | {
-            "gpu_util_mean": sum(self.utils) / len(self.utils), "gpus_unused": unused, "idle_gpu_h": unused * run / 3600,
-            "util_kind": "kernel",
+            "gpu_util_mean": sum(self.utils) / len(self.utils), "gpus_unused": unused,
+            "idle_gpu_h": unused * run / 3600, "util_kind": "kernel",
         }  # fmt: skip
 
 
 def summaries(store: Store, cluster: str) -> dict[str, Summary]:
     """What sources state of each job; a mean goes before a peak."""
     rows: dict[str, dict[str, list[Any]]] = {}
-    for job, origin, *rest in store.execute(_SQL, {"cluster": cluster}).fetchall():
+    for job, origin, _, *rest in store.execute(_SQL, {"cluster": cluster}).fetchall():
         rows.setdefault(job, {}).setdefault(origin, []).append(rest)
     found: dict[str, Summary] = {}
     for job, by_origin in rows.items():

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import polars as pl
 
-from gpuctl.analyze.gpu_usage import clocks, lanes, ranges, spans
+from gpuctl.analyze.gpu_usage import clocks, faults, lanes, ranges, spans
 from gpuctl.analyze.gpu_usage.holds import Holds, NodeHold, read
 from gpuctl.analyze.gpu_usage.summaries import Summary, summaries
 
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from gpuctl.analyze.gpu_usage.lanes import Lane, Lanes
+    from gpuctl.analyze.gpu_usage.lanes import Lanes
     from gpuctl.store.database import Store
 
 BATCH_ROWS = 2_000_000
@@ -35,7 +36,8 @@ LONGEST_IDLE_INTERVAL_S = 300.0
 """From means over longer steps, idleness cannot be seen."""
 COARSE = 2**20
 _METRICS = ("util", "mem_mb", "power_w", "sm_pct", "tensor_pct")
-_RESULTS = ("job_gpu_usage", "gpu_use_hours", "gpu_use_tenths", "gpu_clocks", "gpu_usage_basis")
+_RESULTS = ("job_gpu_usage", "gpu_use_hours", "gpu_use_tenths", "gpu_clocks", "gpu_usage_basis", "gpu_faults")
+_SOURCES = ("gpu_series", "job_gpu_summary", "gpu_events")
 _READ = """
     SELECT series, epoch_us(ts) AS us, util, mem_mb, power_w, sm_pct, tensor_pct FROM gpu_readings
     WHERE cluster = $cluster AND series IN (SELECT unnest($series::BIGINT[]))
@@ -91,8 +93,8 @@ def renew(store: Store, cluster: str, options: Options) -> None:
         KeyboardInterrupt, StoreError: as for `Store.execute`; the store is as it was before.
     """
     own = {"cluster": cluster}
-    there = "SELECT (SELECT count(*) FROM gpu_series WHERE cluster = $cluster) + (SELECT count(*) FROM job_gpu_summary WHERE cluster = $cluster)"
-    results = _Usage(store, cluster, options).compute() if store.value(there, own) else {}
+    there = " + ".join(f"(SELECT count(*) FROM {name} WHERE cluster = $cluster)" for name in _SOURCES)  # noqa: S608
+    results = _Usage(store, cluster, options).compute() if store.value(f"SELECT {there}", own) else {}
     store.execute("BEGIN")
     try:
         for table in _RESULTS:
@@ -145,6 +147,7 @@ class _Usage:
             "job_gpu_usage": self._rows(),
             "gpu_use_hours": _summed(self._hours, by),
             "gpu_use_tenths": _summed(self._tenths, ["job", "attempt", "colocated", "tenth"]),
+            "gpu_faults": faults.found(self._store, self._cluster, self._holds),
             "gpu_clocks": pl.DataFrame(self._clocks),
             "gpu_usage_basis": pl.DataFrame(basis, schema={"what": pl.String, "value": pl.Float64}),
         }
@@ -243,12 +246,12 @@ class _Usage:
                     span = float(self._starts[hold.attempt]), float(self._ends[hold.attempt])
                     found += [(at, *span, hold.attempt, hold.how) for at in mine]
         found.sort()
-        for one, two in zip(found, found[1:], strict=False):
+        for one, two in pairwise(found):
             if one[0] == two[0] and two[1] < one[2] - 1 and two[3] != one[3]:
                 for each in (one, two):
                     self._jobs[self._holds.attempts[each[3]].job].shared = True
-        lane, start, end, who, how = zip(*found, strict=True) if found else ((), (), (), (), ())
-        held = spans.Held(np.array(lane, np.int64), np.array(start, np.float64), np.array(end, np.float64))
+        of_lane, start, end, who, how = zip(*found, strict=True) if found else ((), (), (), (), ())
+        held = spans.Held(np.array(of_lane, np.int64), np.array(start, np.float64), np.array(end, np.float64))
         return held, np.array(who, np.int64), list(how)
 
     def _shifts(
@@ -304,8 +307,8 @@ class _Usage:
             weight = spans.weights(some, holder, held)
             mine = holder >= 0
             size = len(held.lane)
-            sums[metric] = np.bincount(holder[mine], some.value[mine] * weight[mine], size)
-            seconds[metric] = np.bincount(holder[mine], weight[mine], size)
+            sums[metric] = np.bincount(holder[mine], some.value[mine] * weight[mine], size).astype(np.float64)
+            seconds[metric] = np.bincount(holder[mine], weight[mine], size).astype(np.float64)
             if metric == "util":
                 util = some
                 self._counts["duplicates"] += differ
@@ -373,11 +376,12 @@ class _Usage:
                 "hold": holder[mine],
                 "hour": (some.t[mine] // 3600).astype(np.int64),
                 "tenth": np.round(some.value[mine] * 10).astype(np.int16),
+                "seconds": np.round(np.nan_to_num(some.interval[mine])).astype(np.int64),
                 "total": np.round(some.value[mine] * 1e6).astype(np.int64),
                 "colocated": self._neighbours(some, mine),
             }
         )
-        sums = (pl.len().cast(pl.Int64).alias("samples"), pl.col("total").sum())
+        sums = (pl.col("seconds").sum(), (pl.col("total") * pl.col("seconds")).sum())
         hours = rows.group_by("hold", "hour", "colocated").agg(*sums).join(of_hold, on="hold")
         self._hours.append(
             hours.with_columns((pl.col("hour") * 3_600_000_000).cast(pl.Datetime("us", "UTC"))).drop("hold")
@@ -389,8 +393,8 @@ class _Usage:
         """Of each sample that a job holds, whether another attempt was on the node, too."""
         names = [
             self._lanes.lanes[at].machine for at in some.lane[mine][np.append(True, np.diff(some.lane[mine]) != 0)]
-        ]  # noqa: FBT003
-        cuts = np.append(np.flatnonzero(np.append(True, np.diff(some.lane[mine]) != 0)), int(mine.sum()))  # noqa: FBT003
+        ]
+        cuts = np.append(np.flatnonzero(np.append(True, np.diff(some.lane[mine]) != 0)), int(mine.sum()))
         t = some.t[mine]
         found = np.zeros(len(t), np.bool_)
         for name, first, last in zip(names, cuts[:-1], cuts[1:], strict=True):
@@ -427,7 +431,7 @@ class _Usage:
         interval = float(np.median(np.diff(t))) if len(t) > 1 else 0.0
         holds = self._on_machine[machine]
         vague = [hold for hold in holds if hold.devices is None]
-        counts = np.array([hold.count for hold in vague], np.int64)
+        counts = np.array([hold.number for hold in vague], np.int64)
         begins = self._starts[[hold.attempt for hold in vague]]
         ends = self._ends[[hold.attempt for hold in vague]]
         present = _present(t, begins, counts) - _present(t, ends, counts)
@@ -440,14 +444,15 @@ class _Usage:
             for device in hold.devices or ():
                 if device in devices:
                     known[span, devices[device]] = True
+        node = ranges.Rounds(t, values, interval, known)
         for hold, start, end in zip(vague, begins, ends, strict=True):
-            found = ranges.bound(t, values, interval, start, end, hold.count, present - hold.count, known)
+            found = ranges.bound(node, (start, end), hold.number, present - hold.number)
             job = self._jobs[self._holds.attempts[hold.attempt].job]
             job.vague = True
             job.low += found.low
             job.high += found.high
             job.covered += found.covered
-            job.samples += found.rounds * hold.count
+            job.samples += found.rounds * hold.number
             job.interval = max(job.interval, interval)
             job.how.add("range")
             job.readers |= {self._lanes.lanes[at].reader for at in columns}
@@ -469,7 +474,10 @@ class _Usage:
         row["gpu_util_coverage"] = None if coverage is None else min(1.0, coverage)
         why = self._withheld(job, coverage)
         if why == "no_samples" and summary is not None:
-            return row | summary.figures(job.held_s, job.run_s)
+            # samples and what a source states are never mixed in one figure
+            stated = summary.figures(job.held_s, job.run_s)
+            if {"gpu_util_mean", "gpu_util_high"} & stated.keys() or not self._lanes.lanes:
+                return row | stated
         if why == "no_samples" and job.part_without:
             why = "mig"
         if why is not None or coverage is None:
@@ -534,4 +542,4 @@ def _present(t: NDArray[np.float64], times: NDArray[np.float64], counts: NDArray
 def _summed(frames: list[pl.DataFrame], by: list[str]) -> pl.DataFrame:
     if not frames:
         return pl.DataFrame()
-    return pl.concat(frames).group_by(by).agg(pl.col("samples", "total").sum())
+    return pl.concat(frames).group_by(by).agg(pl.col("seconds", "total").sum())

@@ -10,6 +10,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.ingest.core.job_rows import add_queues
 from gpuctl.ingest.core.known_jobs import KnownJobs
 from gpuctl.ingest.slurm.attempts import settle
+from gpuctl.ingest.slurm.gpu_summary import of_accounting
 from gpuctl.ingest.slurm.placements import placements, sizes
 from gpuctl.ingest.slurm.site.reconcile import reconcile
 from gpuctl.ingest.slurm.submit_lines import submit_options
@@ -194,6 +195,8 @@ class Records:
         parts = sort_out(frame, lines)
         self._revoked += parts.revoked
         steps = [("step_usage", of_steps(parts.steps, self._sink.timezone))] if parts.steps.height else []
+        if (gpus := of_accounting(parts.jobs, parts.steps, self._sink.timezone)) is not None:
+            steps.append(("job_gpu_summary", gpus))
         if parts.jobs.is_empty():
             return _Batch(0, parts.aside, parts.bad, steps, iter(()))
         made = normal(parts.jobs, parts.lines, self._sink.timezone, folded=self._folded)

@@ -59,15 +59,15 @@ CREATE TABLE job_gpu_usage (
     readers VARCHAR,                    -- the tools, separated by commas
     running BOOLEAN NOT NULL            -- figures up to the last sample
 );
-CREATE TABLE gpu_use_hours (            -- samples of the GPUs of an attempt on a node in an hour
+CREATE TABLE gpu_use_hours (            -- use of the GPUs of an attempt on a node in an hour
     cluster VARCHAR NOT NULL, job VARCHAR NOT NULL, attempt INTEGER NOT NULL, machine VARCHAR NOT NULL,
     hour TIMESTAMPTZ NOT NULL, colocated BOOLEAN NOT NULL,
-    samples BIGINT NOT NULL,
-    total BIGINT NOT NULL               -- of their utilization, millionths of a percent
+    seconds BIGINT NOT NULL,            -- GPU-seconds that samples stand for, each for its interval
+    total BIGINT NOT NULL               -- of their utilization, millionths of a percent times seconds
 );
 CREATE TABLE gpu_use_tenths (           -- the same by utilization in tenths of a percent
     cluster VARCHAR NOT NULL, job VARCHAR NOT NULL, attempt INTEGER NOT NULL, colocated BOOLEAN NOT NULL,
-    tenth SMALLINT NOT NULL, samples BIGINT NOT NULL, total BIGINT NOT NULL
+    tenth SMALLINT NOT NULL, seconds BIGINT NOT NULL, total BIGINT NOT NULL
 );
 CREATE TABLE gpu_clocks (               -- clocks of nodes against the scheduler's
     cluster VARCHAR NOT NULL, machine VARCHAR NOT NULL,
@@ -77,6 +77,13 @@ CREATE TABLE gpu_clocks (               -- clocks of nodes against the scheduler
     cost_uncorrected_s DOUBLE NOT NULL,
     boundaries INTEGER NOT NULL,        -- ends of jobs that the estimate rests on
     corrected BOOLEAN NOT NULL
+);
+CREATE TABLE gpu_faults (               -- events of GPUs, each once, and who held the GPU
+    cluster VARCHAR NOT NULL, ts TIMESTAMPTZ NOT NULL, machine VARCHAR, gpu INTEGER, instance VARCHAR,
+    signal VARCHAR NOT NULL, code INTEGER, text VARCHAR, origin VARCHAR NOT NULL,
+    jobs VARCHAR[] NOT NULL,            -- the jobs that held it then; of a node whose GPUs are not known one by one, all of them
+    attempts INTEGER[] NOT NULL,        -- their attempts
+    source INTEGER NOT NULL
 );
 CREATE TABLE gpu_usage_basis (          -- options and counts of the computation
     cluster VARCHAR NOT NULL, what VARCHAR NOT NULL, machine VARCHAR, value DOUBLE

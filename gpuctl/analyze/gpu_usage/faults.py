@@ -1,0 +1,88 @@
+"""Events of GPUs, each once, and the attempts that they hit."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+
+if TYPE_CHECKING:
+    from gpuctl.analyze.gpu_usage.holds import Holds
+    from gpuctl.store.database import Store
+
+BURST_US = 60_000_000
+"""Lines of one GPU, XID and process that follow one another within this time are one event (XID 45: one a channel)."""
+BEFORE_US = 60_000_000
+AFTER_US = 600_000_000
+"""An event is of the attempt that holds the GPU, else of one that starts or ended within these times."""
+_EVENTS = """
+    SELECT epoch_us(ts) AS us, epoch_us(since_ts) AS since_us, machine, gpu, uuid, pci_bus_id, instance, signal, code,
+           text, pid, origin, source
+    FROM gpu_events WHERE cluster = $cluster ORDER BY origin <> 'log', us, source
+"""
+_KINDS: dict[str, Any] = {
+    "ts": pl.Datetime("us", "UTC"), "machine": pl.String, "gpu": pl.Int32, "instance": pl.String, "signal": pl.String,
+    "code": pl.Int32, "text": pl.String, "origin": pl.String, "jobs": pl.List(pl.String),
+    "attempts": pl.List(pl.Int32), "source": pl.Int32,
+}  # fmt: skip
+
+
+def found(store: Store, cluster: str, holds: Holds) -> pl.DataFrame:
+    """Rows of ``gpu_faults``.
+
+    The kernel's log has every XID; a gauge of the last one adds only what the log lacks.
+    """
+    by_node: dict[str, list[int]] = defaultdict(list)
+    for at, hold in enumerate(holds.on_nodes):
+        by_node[hold.machine].append(at)
+    last: dict[tuple[Any, ...], int] = {}
+    logged: dict[tuple[Any, ...], list[int]] = defaultdict(list)
+    rows = []
+    for event in store.execute(_EVENTS, {"cluster": cluster}).fetchall():
+        us, since, machine, gpu, uuid, pci, instance, signal, code, text, pid, origin, source = event
+        machine, gpu = _place(holds, machine, gpu, uuid, pci)
+        what = machine, gpu, instance, signal, code
+        if origin == "log":
+            burst = (*what, pid)
+            seen, last[burst] = last.get(burst), us
+            if seen is not None and us - seen <= BURST_US:
+                continue
+            logged[what].append(us)
+        elif any((since or us) - BURST_US <= at <= us + BURST_US for at in logged[what]):
+            continue
+        hit = _hit(holds, by_node.get(machine or "", ()), gpu, us)
+        jobs = [holds.attempts[at].job for at in hit]
+        attempts = [holds.attempts[at].attempt for at in hit]
+        rows.append((us, machine, gpu, instance, signal, code, text, origin, jobs, attempts, source))
+    return pl.DataFrame(rows, schema=_KINDS, orient="row")
+
+
+def _place(
+    holds: Holds, machine: str | None, gpu: int | None, uuid: str | None, pci: str | None
+) -> tuple[str | None, int | None]:
+    """Node and NVML index of an event, by any name that it has."""
+    mapped = holds.inventory.by_uuid.get(uuid.upper()) if uuid else None
+    machine = machine or (mapped[0] if mapped else None)
+    if gpu is None and mapped is not None:
+        gpu = mapped[1]
+    if gpu is None and machine and pci:
+        gpu = holds.inventory.by_pci.get((machine, pci))
+    return machine, gpu
+
+
+def _hit(holds: Holds, of_node: Any, gpu: int | None, us: int) -> list[int]:
+    """Attempts that an event hit; those that may have held the GPU, where it is not known which GPUs they held."""
+    sure: list[int] = []
+    near: list[tuple[int, int]] = []
+    for at in of_node:
+        hold = holds.on_nodes[at]
+        if gpu is not None and hold.devices is not None and gpu not in {device[0] for device in hold.devices}:
+            continue
+        attempt = holds.attempts[hold.attempt]
+        end = attempt.end
+        if attempt.start <= us and (end is None or us < end):
+            sure.append(hold.attempt)
+        elif attempt.start - BEFORE_US <= us and end is not None and us <= end + AFTER_US:
+            near.append((abs(us - (end if us >= end else attempt.start)), hold.attempt))
+    return sorted(set(sure)) if sure else [at for _, at in sorted(near)[:1]]
