@@ -197,7 +197,7 @@ class _Usage:
         clocked = set(series.filter("node_clock")["lane"].to_list())
         shift = self._shifts(rows, held, machines, clocked)
         if shift:
-            moved = pl.Series([shift.get(self._lanes.lanes[lane].machine, 0.0) for lane in numbers])
+            moved = pl.Series([shift.get(self._lanes.lanes[lane].machine, 0.0) for lane in numbers], dtype=pl.Float64)
             by_lane = pl.DataFrame({"lane": pl.Series(numbers, dtype=pl.Int64), "shift": moved})
             rows = rows.join(by_lane, on="lane", maintain_order="left").with_columns(
                 t=pl.col("t") - pl.when("node_clock").then("shift").otherwise(0.0)
