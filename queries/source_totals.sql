@@ -2,7 +2,7 @@
 -- section: quality
 -- order: 15
 -- question: Do the computed GPU-hours agree with the totals that the sources state?
--- population: finished attempts (YARN: applications) for which a source states its own total; one row per kind of total. For sreport: the cluster, or each user of an account, over the period of the report, regardless of filters; compared if the log covers 95 % of that period.
+-- population: finished attempts (YARN: applications) for which a source states its own total; one row per kind of total. For sreport: the cluster, each user of an account or, in a report without users, each account, over the period of the report, regardless of filters; compared if the log covers 95 % of that period.
 -- column: total | - | the source's own total
 -- column: compared | rows | attempts, applications or figures of sreport compared
 -- column: stated_gpu_hours | GPU-h | the source's total
@@ -18,9 +18,9 @@ WITH each AS (
     FROM base_stated_totals
     WHERE gpu_s IS NOT NULL
     UNION ALL
-    SELECT printf('sreport: %s, %s to %s UTC', CASE report WHEN 'cluster' THEN 'the cluster' ELSE 'each user of an account' END,
+    SELECT printf('sreport: %s, %s to %s UTC', CASE report WHEN 'cluster' THEN 'the cluster' WHEN 'account' THEN 'each account' ELSE 'each user of an account' END,
                   strftime(timezone('UTC', from_ts), '%Y-%m-%d %H:%M'), strftime(timezone('UTC', to_ts), '%Y-%m-%d %H:%M')),
-           login, NULL, stated_gpu_s, CASE WHEN covered >= 0.95 THEN gpu_s END,
+           coalesce(login, account), NULL, stated_gpu_s, CASE WHEN covered >= 0.95 THEN gpu_s END,
            CASE WHEN covered >= 0.95 THEN gpu_s - stated_gpu_s END,
            covered >= 0.95 AND abs(gpu_s - stated_gpu_s) > greatest(60, rounding_s, 0.005 * stated_gpu_s), covered
     FROM base_stated_usage
