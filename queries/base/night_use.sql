@@ -13,7 +13,7 @@ nights AS (
     GROUP BY job
 ),
 idle AS (
-    SELECT u.job, sum(u.samples) / 60 AS idle_hours
+    SELECT u.job, sum(u.sampled_s::DECIMAL(28, 3))::DOUBLE / 3600 AS idle_hours
     FROM base_hour_use AS u CROSS JOIN zone
     WHERE u.total = 0 AND (hour(timezone(zone.name, u.hour)) >= 22 OR hour(timezone(zone.name, u.hour)) < 6)
     GROUP BY u.job
