@@ -186,6 +186,12 @@ def failure_reasons() -> pl.DataFrame:
     )
 
 
+def hours(key: str, *names: str) -> pl.DataFrame:
+    """GPU-hours by a key; the last row is the total."""
+    parts = [1200.5 / (i + 1) for i in range(len(names) - 1)]
+    return pl.DataFrame({key: names, "gpu_hours": [*parts, sum(parts)]})
+
+
 def reasons(rows: int) -> pl.DataFrame:
     """Why jobs failed: the first names are hostile."""
     names = [HOSTILE[i] if i < len(HOSTILE) else f"job-{i:04d} gpu[001-{i:03d}]" for i in range(rows)]
@@ -279,6 +285,8 @@ def make_analysis(*, points: int = 300, rows: int = 40, jobs: int = 1000, names:
         *(table(name, "workload", frame) for name, frame in workload().items()),
         table("reasons", "failures", reasons(rows)),
         table("failure_reasons", "failures", failure_reasons()),
+        table("interruptions", "failures", hours("cause", "infrastructure", "user_program", "all")),
+        table("goodput_loss", "failures", hours("kind", "productive", "idle", "capacity")),
         table(
             "empty",
             "failures",
