@@ -241,12 +241,12 @@ class Restless(PythonPolicy):
     def put(self, view: View, job: int, gpus: int) -> bool:
         """On some running job's GPUs; returns whether it got there."""
         if self.hosts is None:
-            self.hosts = [host for host in view.running if len(view.beside(host)) < 3]
+            self.hosts = [host for host in view.running if len(view.colocated(host)) < 3]
         hosts = self.hosts
         sliced = bool(self.draw.integers(2))
         for host in self.draw.permutation(hosts).tolist():
             if view.share(job, host, "", gpus=gpus, sliced=sliced) or view.share(job, host, "", sliced=sliced):
-                if view.host(job) != host or job not in view.beside(host):
+                if view.host(job) != host or job not in view.colocated(host):
                     raise AssertionError(f"{job} is not beside {host}")
                 return True
         return False
@@ -254,12 +254,12 @@ class Restless(PythonPolicy):
     def stir(self, view: View, job: int) -> None:
         """Move, resize or stop one."""
         what, gpus = int(self.draw.integers(8)), int(self.draw.integers(view.least[job], view.most[job] + 1))
-        before = view.beside(job)
-        if what < 2 and view.migrate(job, placement="spread" if what else None) and view.beside(job):
+        before = view.colocated(job)
+        if what < 2 and view.migrate(job, placement="spread" if what else None) and view.colocated(job):
             raise AssertionError(f"{job} moved, and has company")
         if what in {2, 3}:
             guest = view.host(job) is not None
-            if view.resize(job, gpus) and view.beside(job) != ([] if guest else before):
+            if view.resize(job, gpus) and view.colocated(job) != ([] if guest else before):
                 raise AssertionError(f"{job} was resized, and its company is another")
         if what == 4 and view.held(job) < view.most[job]:
             more = {s: n + (view.free_on(s) > 0) for s, n in view.placement(job).items()}

@@ -49,7 +49,7 @@ class PredictAndPack(PythonPolicy):
 
     def pack(self, view, job):
         """Put a job beside the one of its size that both are fastest with."""
-        alone = (j for j in view.running if view.gpus[j] == view.gpus[job] and not view.beside(j))
+        alone = (j for j in view.running if view.gpus[j] == view.gpus[job] and not view.colocated(j))
         speeds = ((view.pair_speed(job, j) + view.pair_speed(j, job), -j) for j in alone)
         speed, other = max(speeds, default=(0.0, 0))
         return speed >= self.params["pays"] and view.share(job, -other, "packed")

@@ -30,11 +30,12 @@ class PackOrTurn(PythonPolicy):
         """Put a waiting job on the GPUs where it and those that run there are fastest together."""
         hosts = []
         for host in view.running:
-            beside = view.beside(host)
-            if view.host(host) is None and view.held(host) >= view.gpus[job] and len(beside) + 1 < self.params["most"]:
-                together = min(self.together(view, job, other) for other in [host, *beside])
+            partners = view.colocated(host)
+            own, room = view.host(host) is None, len(partners) + 1 < self.params["most"]
+            if own and room and view.held(host) >= view.gpus[job]:
+                together = min(self.together(view, job, other) for other in [host, *partners])
                 # by turns the two of them are as fast as one, but for the switch
-                hosts.append((max(together, 1.0), -len(beside), -host))
+                hosts.append((max(together, 1.0), -len(partners), -host))
         for worth, _, host in sorted(hosts, reverse=True):
             if worth >= self.params["pays"] and view.share(job, -host, "faster together"):
                 return True

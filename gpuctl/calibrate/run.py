@@ -100,7 +100,7 @@ def calibrate(
     trials: int = TRIALS,
     resources: tuple[str, ...] = GPUS_ONLY,
     progress: Callable[[int, float], None] | None = None,
-    tell: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> Fit:
     """Find the rules of a policy with which a replay starts jobs as recorded.
 
@@ -113,7 +113,7 @@ def calibrate(
         trials: at most so many sets of rules are replayed.
         resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
         progress: called with how many were, and the least distance so far.
-        tell: called with a line for the user where something is compiled.
+        notify: called with a line for the user where something is compiled.
 
     Raises:
         InputError: too few jobs have a recorded start, or they cannot be replayed.
@@ -132,7 +132,7 @@ def calibrate(
     choices = tuple(choice for choice in space(policy, known) if choice.name not in fixed)
     replays = _Replays(cluster, policy, fixed, known, resources, progress)
     # each replay is small enough to run as Python, all together are not
-    compile_for(part, cluster, [(policy, fixed)], part.size * trials, tell=tell, resources=resources)
+    compile_for(part, cluster, [(policy, fixed)], part.size * trials, notify=notify, resources=resources)
     starts, across = _starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed]
     stages = _stages(policy, part)
     for number, jobs in enumerate(stages):
@@ -262,11 +262,11 @@ def _held_against(
 ) -> Fit:  # fmt: skip
     """Replay the whole trace under the rules that were found, and under what they are compared with."""
     kind = find(policy).name
-    asked = [("calibrated", policy, {**best, **fixed}), (f"{kind}, defaults", policy, dict(fixed))]
-    asked += [(name, name, {}) for name in SIMPLE if name != kind]
-    asked += [("recorded", "recorded", {})]
+    comparisons = [("calibrated", policy, {**best, **fixed}), (f"{kind}, defaults", policy, dict(fixed))]
+    comparisons += [(name, name, {}) for name in SIMPLE if name != kind]
+    comparisons += [("recorded", "recorded", {})]
     done: list[Candidate] = []
-    for name, which, rules in asked:
+    for name, which, rules in comparisons:
         try:
             outcome = _replayed(workload, cluster, which, rules, known, resources)
         except UsageError:
@@ -278,15 +278,15 @@ def _held_against(
     first = workload.recorded_start[workload.segment_start[:-1]]
     scored = np.flatnonzero(np.isfinite(first) & (np.arange(workload.size) >= count))
     quota = _quota(workload.queues, cluster, best, known)
-    told: dict[str, str | float] = {"trace": workload.name, "jobs": workload.size, "trials": trials}
-    told |= _scores(done[0].outcome, workload, first, scored)
+    scores: dict[str, str | float] = {"trace": workload.name, "jobs": workload.size, "trials": trials}
+    scores |= _scores(done[0].outcome, workload, first, scored)
     calibration = Calibration(
         kind,
         {name: value for name, value in {**best, **fixed}.items() if not name.startswith("@") and name != "conf"},
         {name: float(gpus) for name, gpus in zip(workload.queues, quota, strict=False) if np.isfinite(gpus)},
         locality=best.get(LOCALITY) == "true",
         fitted=fitted,
-        told=told,
+        scores=scores,
     )
     several = np.unique(cluster.rack).size > 1
     return Fit(calibration, tuple(done), workload, scored, trials, found, racks=several)

@@ -46,12 +46,12 @@ class Search:
 
     def cost(self, rules: Rules) -> float:
         """Return the distance of rules; infinite where no more may be tried."""
-        kept = self._kept(rules)
-        key = tuple(sorted(kept.items()))
+        effective = self._effective(rules)
+        key = tuple(sorted(effective.items()))
         if key not in self.seen:
             if self.over:
                 return float("inf")
-            self.seen[key] = self.distance(kept)
+            self.seen[key] = self.distance(effective)
         return self.seen[key]
 
     def best(self, starts: Sequence[Rules], crossed: Sequence[tuple[str, Sequence[str]]] = ()) -> Rules:
@@ -71,9 +71,9 @@ class Search:
         )
         starts = [*sorted(tried, key=self.cost)[:_BEST], *starts]
         found = [self._descend(start) for start in starts]
-        return self._kept(min(found, key=self.cost))
+        return self._effective(min(found, key=self.cost))
 
-    def _kept(self, rules: Rules) -> Rules:
+    def _effective(self, rules: Rules) -> Rules:
         defaults = {choice.name: choice.default for choice in self.choices}
         there = {choice.name: choice for choice in self.choices}
         return {

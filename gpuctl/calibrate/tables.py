@@ -165,24 +165,24 @@ def verdict(fit: Fit) -> Note:
     """Say whether the rules are the trace's, going by jobs that had to wait: others start at once under any rules."""
     jobs, near = waited_pct(fit)
     policy = NamedValue("policy", fit.calibration.policy)
-    told = note(
+    head = note(
         "Of {jobs:,} job{jobs||s} that nothing was fitted to and that had to wait for over {within}, {near:.0f} "
         "% start within {within} of the recorded start",
         jobs=jobs, near=near, within=literal(lasting(near_s(fit))),
     )  # fmt: skip
     if 0 < jobs < FEW_WAITED:
-        return note("{told}: too few to tell whether {policy} is what this trace ran under.", told=told, policy=policy)
+        return note("{head}: too few to tell whether {policy} is what this trace ran under.", head=head, policy=policy)
     if not jobs:
         return note("No job that nothing was fitted to had to wait: whether {policy} is what this trace ran under does "
                     "not show.", policy=policy)  # fmt: skip
     if near >= FOUND_PCT:
-        return note("{told}: the trace's rules are found.", told=told)
+        return note("{head}: the trace's rules are found.", head=head)
     if near >= NEAR_PCT:
-        return note("{told}: most of the trace's rules are found, not all.", told=told)
+        return note("{head}: most of the trace's rules are found, not all.", head=head)
     return note(
-        "{told}: these are not the trace's rules. Its scheduler has others than {policy} can be given here, or knows "
+        "{head}: these are not the trace's rules. Its scheduler has others than {policy} can be given here, or knows "
         "what the trace does not say.",
-        told=told, policy=policy,
+        head=head, policy=policy,
     )  # fmt: skip
 
 

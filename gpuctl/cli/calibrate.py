@@ -141,5 +141,5 @@ def _fit(source: Source, policy: tuple[str, dict[str, str]], how: tuple[float, i
             source.workload, source.cluster, policy[0], fixed=policy[1], fitted=fitted, trials=trials,
             resources=parse_resources(resources),
             progress=lambda done, least: bar.at(f"distance {least:.3f}", min(done, trials), trials),
-            tell=lambda text: None if given.quiet else bar.tell(text),
+            notify=lambda text: None if given.quiet else bar.tell(text),
         )  # fmt: skip

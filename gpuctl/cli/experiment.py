@@ -377,7 +377,7 @@ def _figures(
 
         try:
             return replay_all(
-                base, plan, kept, engine=engine, progress=at, tell=lambda text: message(text, quiet=given.quiet)
+                base, plan, kept, engine=engine, progress=at, notify=lambda text: message(text, quiet=given.quiet)
             )
         except KeyboardInterrupt:
             where = "and kept: run the same command again for the rest" if kept else "and lost; with --parquet "

@@ -228,7 +228,7 @@ def _run(
                 rates=source.rates,
                 processes=jobs,
                 progress=at,
-                tell=lambda text: None if given.quiet else bar.tell(text),
+                notify=lambda text: None if given.quiet else bar.tell(text),
                 **models,
             )
         except ReplayInterrupted as stop:

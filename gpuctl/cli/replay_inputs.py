@@ -178,14 +178,14 @@ def _prepared(
         chosen["filter"] = wanted.told(workload.size, every)
     if inputs.scale_load is not None:
         workload = transforms.scale_load(workload, transforms.load_factor(inputs.scale_load))
-    workload = run_time_estimates.tell(workload, rules.run_times)
+    workload = run_time_estimates.with_estimates(workload, rules.run_times)
     workload = time_limits.plan(workload, rules.limits_from)
     if inputs.add_nodes is not None:
         cluster = clusters.add_nodes(cluster, inputs.add_nodes)
     if inputs.inference is not None:
         cluster = dataclasses.replace(cluster, inference=_inference(inputs.inference, inputs.inference_load, workload))
     per_gpu = None if rules.per_gpu is None else resources.parse_per_gpu(rules.per_gpu)
-    workload, cluster = resources.tell(workload, cluster, options.resources, per_gpu)
+    workload, cluster = resources.fill_in_requests(workload, cluster, options.resources, per_gpu)
     chose = rules.speeds is not None or rules.locality is not None
     return dataclasses.replace(
         source, workload=workload, cluster=cluster, chosen=chosen, speeds_chosen=chose, unchanged=None
@@ -213,7 +213,7 @@ def by_traits(
     kinds = {find(name).traits for name, _ in names}
     if True not in kinds:
         return source, models
-    models = {**models, "beside": len(kinds) > 1}
+    models = {**models, "compared": len(kinds) > 1}
     if source.unchanged is not None:
         source = dataclasses.replace(source, unchanged=by_traits(source.unchanged, models, names)[0])
     if source.speeds_chosen:

@@ -216,5 +216,5 @@ def _own(source: Source, outcomes: Sequence[Outcome], known: Calibration | None)
     if known is None:
         return OwnRules(tuple(outcomes), source.workload)
     fitted = [outcome for outcome in outcomes if find(outcome.kind or outcome.policy).name == known.policy]
-    same = known.told.get("jobs") == source.workload.size
+    same = known.scores.get("jobs") == source.workload.size
     return OwnRules(tuple(fitted[:1]), source.workload, calibrated=True, fitted=known.fitted if same else 0.0)

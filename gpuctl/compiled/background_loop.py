@@ -24,7 +24,7 @@ def watch() -> NDArray[np.int64]:
 
 
 def aside(
-    loop: Callable[..., Any], *args: Any, watched: NDArray[np.int64], tell: Callable[[int], None] | None = None
+    loop: Callable[..., Any], *args: Any, watched: NDArray[np.int64], on_progress: Callable[[int], None] | None = None
 ) -> None:
     """Run a loop on a thread of its own until it ends.
 
@@ -32,7 +32,7 @@ def aside(
         loop: compiled, or to run as Python as `gpuctl.compiled.jit.interpreted` says here.
         args: of the loop; the watch is added as the last one.
         watched: made by `watch`.
-        tell: called about ten times a second with the steps done.
+        on_progress: called about ten times a second with the steps done.
 
     Raises:
         KeyboardInterrupt: Ctrl-C; the loop was asked to stop.
@@ -51,8 +51,8 @@ def aside(
     try:
         while thread.is_alive():
             thread.join(EVERY_S)
-            if tell is not None:
-                tell(int(watched[DONE]))
+            if on_progress is not None:
+                on_progress(int(watched[DONE]))
     except BaseException:
         watched[STOP] = 1
         raise

@@ -43,7 +43,7 @@ def dispatcher(function: Callable[..., Any]) -> Any:
     return found
 
 
-def is_kept(compiler: Any, function: Callable[..., Any]) -> bool:
+def is_cached(compiler: Any, function: Callable[..., Any]) -> bool:
     """Whether the cache has code of a function, as its sources are now; see `gpuctl.compiled.jit.is_compiled`."""
     cache = getattr(compiler, "_cache", None)
     if cache is None or cache.cache_path is None:

@@ -95,9 +95,9 @@ def is_compiled(function: Loop) -> bool:
     """
     if UNCOMPILED:
         return True
-    from gpuctl.compiled.compiler import is_kept
+    from gpuctl.compiled.compiler import is_cached
 
-    return is_kept(function.fast, function.py_func)
+    return is_cached(function.fast, function.py_func)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:

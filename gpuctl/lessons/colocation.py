@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Outcome, Workload
 
 
-def beside_s(outcome: Outcome, jobs: int) -> Floats:
+def shared_s(outcome: Outcome, jobs: int) -> Floats:
     """GPU-seconds that each job held while another one had GPUs on the same node.
 
     Of a gang on several nodes, the one counts on which it had neighbours for longest.

@@ -90,15 +90,15 @@ def read(case: Case) -> Curves | None:
         .join(number.with_columns(pl.col("job").cast(pl.String)), on="job", how="left", maintain_order="left")
     )
     usable = pl.col("number").is_not_null().all() & pl.col("gpu_hours").is_not_null().all()
-    kept = every.filter(usable.over("job")).sort("number", "point")
-    curves = kept.group_by("number", maintain_order=True).agg(pl.len(), even=(pl.col("placed") == "even").any())
+    usable_rows = every.filter(usable.over("job")).sort("number", "point")
+    curves = usable_rows.group_by("number", maintain_order=True).agg(pl.len(), even=(pl.col("placed") == "even").any())
     if not curves.height:
         return None
     return Curves(
         job=curves["number"].to_numpy().astype(np.int64),
         start=np.append(0, np.cumsum(curves["len"].to_numpy())).astype(np.int64),
-        loss=kept["loss"].to_numpy().astype(np.float64),
-        gpu_s=kept["gpu_hours"].to_numpy().astype(np.float64) * HOUR,
+        loss=usable_rows["loss"].to_numpy().astype(np.float64),
+        gpu_s=usable_rows["gpu_hours"].to_numpy().astype(np.float64) * HOUR,
         inferred=int(curves["even"].sum()),
         others=every["job"].n_unique() - curves.height,
     )

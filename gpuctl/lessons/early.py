@@ -109,7 +109,7 @@ def replayed(case: Case, rules: Sequence[Rule]) -> list[tuple[Rule, RuleEffect]]
     return done
 
 
-def _said(rule: Rule) -> Note:
+def _rule_text(rule: Rule) -> Note:
     first = {"minutes": rule.first_s / 60, "pool": rule.pool}
     if rule.first_s and rule.retry:
         return note(
@@ -142,7 +142,7 @@ def answer(case: Case, rule: Rule, found: RuleEffect) -> Answer:
             jobs=late.size, delay=float(late.mean()) if late.size else 0.0, ended=ended,
         )  # fmt: skip
     return Answer(
-        KEY, _said(rule), int(known.sum()), gpu_hours, found.wait_h, because,
+        KEY, _rule_text(rule), int(known.sum()), gpu_hours, found.wait_h, because,
         share_pct=_share(case, gpu_hours.value),
     )  # fmt: skip
 
@@ -172,17 +172,17 @@ def _share(case: Case, hours: float | None) -> float | None:
 def _inputs(case: Case, known: Failures) -> tuple[Input, ...]:
     w = case.workload
     fails = w.segment_fails
-    told = fails & (known.reason >= 0)
+    known_reason = fails & (known.reason >= 0)
     block = case.blocks()[0]
     owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
     fate = fates(w, known, USUAL_S)
     unknown = fails & (fate == FATES.index("not known")) & (w.segment_s <= USUAL_S)
     more = _by_job(case, np.where(unknown, w.segment_s * (w.gpus[owner] - 1), 0.0)) / HOUR
-    share = float(told.sum() / max(fails.sum(), 1))
-    sure = float(known.confidence[told].mean()) if told.any() else None
+    share = float(known_reason.sum() / max(fails.sum(), 1))
+    sure = float(known.confidence[known_reason].mean()) if known_reason.any() else None
     return (
         Input(KEY, note("failed attempts whose reason is known, share"), "-", Estimate(share), "measured",
-              note("{told:,} of {fails:,}, by logs and the scheduler", told=int(told.sum()), fails=int(fails.sum()))),
+              note("{n:,} of {fails:,}, by logs and the scheduler", n=int(known_reason.sum()), fails=int(fails.sum()))),
         Input(KEY, note("confidence of these reasons, mean"), "-", Estimate(sure), "measured",
               note("the classifier's own; a reason shows on one GPU as often as it is right")),
         Input(KEY, note("time until a failure shows on one GPU, for that on the gang"), "-", Estimate(1.0), "assumed",

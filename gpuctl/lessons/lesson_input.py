@@ -41,7 +41,7 @@ class Case:
         workload: the jobs that can be replayed.
         nodes: the cluster that they are replayed on.
         options: what the user says of the site, for what is analysed.
-        tell: is called with a line for the user when something long begins.
+        notify: is called with a line for the user when something long begins.
         processes: at most so many replays at a time; None: as many as there are processors.
         overhead: the model of what a preemption or migration costs (`gpuctl.replay.models.preemption_cost`).
     """
@@ -51,7 +51,7 @@ class Case:
     workload: Workload
     nodes: Cluster
     options: Options
-    tell: Callable[[str], None]
+    notify: Callable[[str], None]
     processes: int | None = None
     overhead: str = "pickyman"
 
@@ -65,13 +65,13 @@ class Case:
             workload: other jobs than the case's, of the same nodes.
             models: what `gpuctl.replay.run.replay` takes beside: ``rates`` and so on.
         """
-        asked = {"overhead": self.overhead, "skip_unplaceable": True, **models}
+        arguments = {"overhead": self.overhead, "skip_unplaceable": True, **models}
         names = [(f"rule-{number}=philly", dict(rule)) for number, rule in enumerate(rules)]
         # a few at a time: an outcome of a large trace holds all of its attempts and decisions
         for at in range(0, len(names), 4):
             yield from replay(
                 self.workload if workload is None else workload, self.nodes, names[at : at + 4],
-                processes=self.processes, **asked,
+                processes=self.processes, **arguments,
             )  # fmt: skip
 
     def blocks(self) -> tuple[Ints, str]:
@@ -83,7 +83,7 @@ def open_case(
     store: Store,
     cluster: str | None,
     site: Mapping[str, Any],
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
     *,
     processes: int | None = None,
     overhead: str = "pickyman",
@@ -95,7 +95,7 @@ def open_case(
         store: the store.
         cluster: which; may be None where it has only one.
         site: what the user says of it, fields of `Options`: ``quotas``, ``racks`` and so on.
-        tell: see `Case`.
+        notify: see `Case`.
         processes: see `Case`.
         overhead: see `Case`.
         reasons: find out why attempts failed, by the logs in the store.
@@ -112,7 +112,7 @@ def open_case(
             f"{workload.name}: the log names no nodes with GPUs",
             hint="the lessons are about where jobs run; docs/how-to/sources.md says which sources state that",
         )
-    return Case(store, workload.name, workload, nodes, options, tell, processes, overhead)
+    return Case(store, workload.name, workload, nodes, options, notify, processes, overhead)
 
 
 @dataclass(frozen=True)

@@ -63,11 +63,16 @@ def ratios(y: Floats, x: Floats, group: Ints, cluster: Ints, weight: Floats | No
     """
     n, k = x.shape
     found: list[Ratio] = [NOTHING] * k
-    kept = _telling(y, x, group)
-    if not n or not kept.any():
+    informative = _informative(y, x, group)
+    if not n or not informative.any():
         return found
-    y, x, group, cluster = y[kept], x[kept], np.unique(group[kept], return_inverse=True)[1], cluster[kept]
-    w = np.ones(y.size) if weight is None else weight[kept]
+    y, x, group, cluster = (
+        y[informative],
+        x[informative],
+        np.unique(group[informative], return_inverse=True)[1],
+        cluster[informative],
+    )
+    w = np.ones(y.size) if weight is None else weight[informative]
     columns = [j for j in range(k) if _varies(x[:, j], group).any()]
     own = x[:, columns]
     beta = _fit(w * y, own, group)
@@ -117,7 +122,7 @@ def _interval(
     return Estimate(value, float(np.exp(beta[at] - wide)), float(np.exp(beta[at] + wide))), p
 
 
-def _telling(y: Floats, x: Floats, group: Ints) -> Ints:
+def _informative(y: Floats, x: Floats, group: Ints) -> Ints:
     """The units of groups in which something varies, and not all is 0."""
     some = np.bincount(group, weights=y) > 0
     varies = np.zeros(some.size, bool)

@@ -82,10 +82,10 @@ def result(
         command: the command line, as the user gave it.
         reference: ``atc19``: the study's figures beside those of this trace; None: not.
     """
-    asked = [lesson for lesson in LESSONS if not wanted or lesson.KEY in wanted]
+    chosen = [lesson for lesson in LESSONS if not wanted or lesson.KEY in wanted]
     found = []
-    for lesson in asked:
-        case.tell(TITLES[lesson.KEY])
+    for lesson in chosen:
+        case.notify(TITLES[lesson.KEY])
         found.append(lesson.learn(case))
     tables = (_answers(case, found), _inputs(case, found), *(t for one in found for t in one.tables))
     if reference is not None:
@@ -107,7 +107,7 @@ def result(
         warnings=tuple(dict.fromkeys(text for one in found for text in one.warnings)),
     )  # fmt: skip
     sections = (
-        (SECTION, "What the cluster could save"), *((lesson.KEY, TITLES[lesson.KEY]) for lesson in asked),
+        (SECTION, "What the cluster could save"), *((lesson.KEY, TITLES[lesson.KEY]) for lesson in chosen),
         ("reference", "Beside published values"),
     )  # fmt: skip
     there = {table.section for table in tables}
@@ -122,11 +122,11 @@ _BLOCKS = {
 
 
 def _answers(case: Case, found: Sequence[Finding]) -> ResultTable:
-    rows, said = [], []
+    rows, sentences = [], []
     for answer in (answer for one in found for answer in one.answers):
         gpu, wait = answer.gpu_hours, answer.wait_h
         baseline = answer.baseline or BASELINE
-        said += [answer.rule, baseline, answer.because]
+        sentences += [answer.rule, baseline, answer.because]
         rows.append(
             (answer.lesson, answer.rule, baseline, answer.jobs, gpu.value, gpu.low, gpu.high, answer.share_pct,
              gpu.shown, wait.value, wait.low, wait.high, wait.shown, answer.because)
@@ -146,7 +146,7 @@ def _answers(case: Case, found: Sequence[Finding]) -> ResultTable:
         columns=_ANSWERS,
         frame=pl.DataFrame(rows, schema=_kinds(_ANSWERS, texts, {"jobs"}), orient="row"),
         first_columns=9,
-        sentences=tuple(dict.fromkeys(said)),
+        sentences=tuple(dict.fromkeys(sentences)),
     )  # fmt: skip
 
 
@@ -154,9 +154,9 @@ BASELINE = note("philly, its defaults")
 
 
 def _inputs(case: Case, found: Sequence[Finding]) -> ResultTable:
-    asked = [one for each in found for one in each.inputs]
+    chosen = [one for each in found for one in each.inputs]
     rows = [
-        (i.lesson, i.what, i.estimate.value, i.estimate.low, i.estimate.high, i.unit, i.origin, i.basis) for i in asked
+        (i.lesson, i.what, i.estimate.value, i.estimate.low, i.estimate.high, i.unit, i.origin, i.basis) for i in chosen
     ]
     texts = {"lesson", "what", "unit", "origin", "basis"}
     return ResultTable(
@@ -168,7 +168,7 @@ def _inputs(case: Case, found: Sequence[Finding]) -> ResultTable:
         notes=(),
         columns=_INPUTS,
         frame=pl.DataFrame(rows, schema=_kinds(_INPUTS, texts, set()), orient="row"),
-        sentences=tuple(dict.fromkeys(text for i in asked for text in (i.what, i.basis))),
+        sentences=tuple(dict.fromkeys(text for i in chosen for text in (i.what, i.basis))),
     )
 
 

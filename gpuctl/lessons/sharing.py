@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpuctl.core.notes import note
-from gpuctl.lessons.colocation import beside_s, locality_wait_s
+from gpuctl.lessons.colocation import locality_wait_s, shared_s
 from gpuctl.lessons.finding import Finding, Input
 from gpuctl.lessons.lesson_input import Jobs, jobs_of
 from gpuctl.lessons.locality import spread_speeds
 from gpuctl.lessons.rules import BASE, Rule, answer
 from gpuctl.lessons.sharing_tables import SharingReplay, interference, migration, rules
-from gpuctl.lessons.slowdowns import beside_ends, measure
+from gpuctl.lessons.slowdowns import measure, shared_ends
 from gpuctl.lessons.utilization import read
 from gpuctl.replay.models.preemption_cost import overhead
 from gpuctl.replay.results.metrics import use as use_of
@@ -49,13 +49,13 @@ def learn(case: Case) -> Finding:
     costs = [_with_cost(case, seconds, measured) for seconds in COSTS_S]
     answers: tuple[Answer, ...] = ()
     warnings: list[Note] = []
-    if measured is None or measured.beside.estimate.low is None:
+    if measured is None or measured.shared.estimate.low is None:
         warnings.append(_UNKNOWN)
     else:
         answers = _answers(case, measured, done)
     tables = (
         *(() if measured is None else (interference(measured),)),
-        rules(case, done, None if measured is None else measured.beside.estimate.value),
+        rules(case, done, None if measured is None else measured.shared.estimate.value),
         migration(case, done, costs),
     )  # fmt: skip
     return Finding(answers, () if measured is None else _inputs(measured), tables, tuple(warnings))
@@ -68,12 +68,12 @@ _UNKNOWN = note(
 
 
 def _replay(
-    case: Case, asked: Sequence[Rule], rates: SpreadSpeeds | str, cost_s: float | None = None
+    case: Case, rules: Sequence[Rule], rates: SpreadSpeeds | str, cost_s: float | None = None
 ) -> list[SharingReplay]:
     spec = case.overhead if cost_s is None else f"resize:{cost_s:g}"
     move = overhead(spec, case.workload, case.nodes).move
-    outcomes = case.replays([rule.params for rule in asked], rates=rates, overhead=spec)
-    return [_of(case, rule, outcome, move, cost_s) for rule, outcome in zip(asked, outcomes, strict=True)]
+    outcomes = case.replays([rule.params for rule in rules], rates=rates, overhead=spec)
+    return [_of(case, rule, outcome, move, cost_s) for rule, outcome in zip(rules, outcomes, strict=True)]
 
 
 def _of(case: Case, rule: Rule, outcome: Outcome, move: Floats, cost_s: float | None) -> SharingReplay:
@@ -83,7 +83,7 @@ def _of(case: Case, rule: Rule, outcome: Outcome, move: Floats, cost_s: float | 
     return SharingReplay(
         rule,
         jobs_of(outcome),
-        beside_s(outcome, case.workload.size),
+        shared_s(outcome, case.workload.size),
         locality_wait_s(outcome, case.workload, case.nodes),
         use_of(outcome, case.nodes)["utilization_pct"],
         moved.height,
@@ -103,12 +103,12 @@ def _answers(case: Case, measured: Slowdowns, done: Sequence[SharingReplay]) -> 
     """Each rule against the baseline, with what neighbours cost less, to first order: nobody starts sooner by that."""
     block, _ = case.blocks()
     ends = [_replay(case, RULES, spread_speeds(measured, end)) for end in ("low", "high")]
-    middle = measured.beside.estimate.value or 1.0
+    middle = measured.shared.estimate.value or 1.0
     made = []
     for at, one in enumerate(done[1:], 1):
         pairs = [(done[0].jobs, _spared(done[0], one, middle))]
         # every end of the one with every end of the other: both may be far off at once
-        pairs += [(end[0].jobs, _spared(end[0], end[at], speed)) for end in ends for speed in beside_ends(measured)]
+        pairs += [(end[0].jobs, _spared(end[0], end[at], speed)) for end in ends for speed in shared_ends(measured)]
         made.append(answer(KEY, one.rule.text, pairs, block, _BECAUSE))
     return tuple(made)
 
@@ -121,21 +121,21 @@ _BECAUSE = note(
 
 def _spared(base: SharingReplay, other: SharingReplay, speed: float) -> Jobs:
     """The other side's jobs, with less held for each GPU-second less beside a neighbour."""
-    less = (base.beside_s - other.beside_s) * (1 - speed)
+    less = (base.shared_s - other.shared_s) * (1 - speed)
     return replace(other.jobs, gpu_s=other.jobs.gpu_s - less)
 
 
 def _inputs(measured: Slowdowns) -> tuple[Input, ...]:
-    beside = measured.beside
+    shared = measured.shared
     rows = []
-    if beside.estimate.value is not None:
+    if shared.estimate.value is not None:
         basis = note(
             "GPU utilization of {units:,} attempt{units||s}, while they had a neighbour and while they had none; "
             "taken for "
             "speed",
-            units=beside.units,
+            units=shared.units,
         )
-        rows.append(Input(KEY, note("speed beside another job on the node, for that alone"), "-", beside.estimate,
+        rows.append(Input(KEY, note("speed beside another job on the node, for that alone"), "-", shared.estimate,
                           "measured", basis))  # fmt: skip
     from gpuctl.core.suspension_cost import CHECKPOINT_BYTES_PER_GPU
     from gpuctl.lessons.finding import Estimate

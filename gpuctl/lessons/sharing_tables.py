@@ -65,7 +65,7 @@ class SharingReplay:
     Attributes:
         rule: which.
         jobs: of each job.
-        beside_s: GPU-seconds that each job held beside a neighbour.
+        shared_s: GPU-seconds that each job held beside a neighbour.
         locality_s: seconds that each job waited for locality alone.
         busy_pct: GPUs in use, of those there were.
         migrations: how many.
@@ -77,7 +77,7 @@ class SharingReplay:
 
     rule: Rule
     jobs: Jobs
-    beside_s: Floats
+    shared_s: Floats
     locality_s: Floats
     busy_pct: float | None
     migrations: int
@@ -89,9 +89,13 @@ class SharingReplay:
 
 def interference(measured: Slowdowns) -> ResultTable:
     """How much slower jobs are beside others."""
-    beside = measured.beside
-    told = beside.estimate
-    rows = [(beside.units, beside.clusters, told.value, told.low, told.high)] if told.value is not None else []
+    shared = measured.shared
+    estimate = shared.estimate
+    rows = (
+        [(shared.units, shared.clusters, estimate.value, estimate.low, estimate.high)]
+        if estimate.value is not None
+        else []
+    )
     return ResultTable(
         name="sharing_interference",
         section=SECTION,
@@ -113,11 +117,11 @@ def rules(case: Case, done: Sequence[SharingReplay], speed: float | None) -> Res
         ended = np.isfinite(one.jobs.gpu_s)
         wait = wait_estimate(base.jobs, one.jobs)
         gpu = savings.total(gpu_hours_saved(base.jobs, one.jobs), block)
-        held, beside = float(one.jobs.gpu_s[ended].sum()), float(one.beside_s[ended].sum())
+        held, shared = float(one.jobs.gpu_s[ended].sum()), float(one.shared_s[ended].sum())
         rows.append(
             (one.rule.name, int(ended.sum()), float(np.nanmean(one.jobs.wait_s)) / HOUR_S,
-             float(one.locality_s.mean()) / HOUR_S, one.busy_pct, 100 * beside / max(held, 1.0),
-             None if speed is None else beside * (1 - speed) / HOUR_S, one.migrations / one.days,
+             float(one.locality_s.mean()) / HOUR_S, one.busy_pct, 100 * shared / max(held, 1.0),
+             None if speed is None else shared * (1 - speed) / HOUR_S, one.migrations / one.days,
              one.moved_gpu_s / HOUR_S, gpu.value, gpu.low, gpu.high, wait.value, wait.low, wait.high)
         )  # fmt: skip
     return ResultTable(

@@ -44,7 +44,7 @@ class Slowdowns:
     Attributes:
         all_sizes: on more nodes of one rack, and in several racks, over the fewest nodes: one of each, all gangs.
         by_size: the same by size of gang; its keys are (size, level from 1).
-        beside: beside a neighbour, over alone.
+        shared: beside a neighbour, over alone.
         attempts: with telemetry.
         gangs: of them, of more than one GPU.
         spread: of these, on more than the fewest nodes.
@@ -54,7 +54,7 @@ class Slowdowns:
 
     all_sizes: tuple[Ratio, Ratio]
     by_size: dict[tuple[str, int], Ratio]
-    beside: Ratio
+    shared: Ratio
     attempts: int
     gangs: int
     spread: int
@@ -77,16 +77,16 @@ def measure(use: Use) -> Slowdowns:
     attempt, while it had a neighbour on a node of its own and while it had none.
     """
     gang = use.gpus > 1
-    beside = _beside(use)
+    shared = _shared(use)
     if not gang.any():
-        return Slowdowns((NOTHING, NOTHING), {}, beside, use.gpus.size, 0, 0, "users")
+        return Slowdowns((NOTHING, NOTHING), {}, shared, use.gpus.size, 0, 0, "users")
     level, size = use.level[gang], size_of(use.gpus[gang])
-    like, user, share = use.like[gang], use.user[gang], use.beside_share[gang]
+    like, user, share = use.like[gang], use.user[gang], use.shared_share[gang]
     # what it would have been alone
-    y = use.pct[gang] / (1 - share * (1 - (beside.estimate.value or 1.0)))
+    y = use.pct[gang] / (1 - share * (1 - (shared.estimate.value or 1.0)))
     two = np.stack([level == 1, level == 2], axis=1).astype(np.float64)
-    told, kind = _clusters(user, like, (level > 0).astype(np.int64))
-    likeness, alike = _alike(y, two, use.job[gang], like, told, named=bool(use.named[gang].all()))
+    cluster_of, kind = _clusters(user, like, (level > 0).astype(np.int64))
+    likeness, alike = _alike(y, two, use.job[gang], like, cluster_of, named=bool(use.named[gang].all()))
     first = alike(np.ones(y.size, bool))
     by_size: dict[tuple[str, int], Ratio] = {}
     for number, name in enumerate(SIZES):
@@ -95,7 +95,7 @@ def measure(use: Use) -> Slowdowns:
             own = alike(here)
             by_size |= {(name, at + 1): own[at] for at in range(2)}
     return Slowdowns(
-        (first[0], first[1]), by_size, beside, use.gpus.size, int(gang.sum()), int((level > 0).sum()), kind, likeness
+        (first[0], first[1]), by_size, shared, use.gpus.size, int(gang.sum()), int((level > 0).sum()), kind, likeness
     )
 
 
@@ -135,14 +135,14 @@ def _clusters(user: Ints, like: Ints, changed: Ints) -> tuple[Ints, str]:
     return (user, "users") if len(telling) >= FEW_USERS else (like, "kinds of jobs")
 
 
-def _beside(use: Use) -> Ratio:
-    both = (use.alone > 0) & (use.beside > 0)
+def _shared(use: Use) -> Ratio:
+    both = (use.alone > 0) & (use.shared > 0)
     if not both.any():
         return NOTHING
     n = int(both.sum())
     # of two spells, the shorter one limits what their ratio tells
-    weight = 1 / (1 / use.alone[both] + 1 / use.beside[both])
-    y = np.concatenate([use.alone_pct[both], use.beside_pct[both]])
+    weight = 1 / (1 / use.alone[both] + 1 / use.shared[both])
+    y = np.concatenate([use.alone_pct[both], use.shared_pct[both]])
     x = np.concatenate([np.zeros(n), np.ones(n)])[:, None]
     group = np.tile(np.arange(n), 2)
     users = np.unique(use.user[both]).size
@@ -184,8 +184,8 @@ def speed_of(measured: Slowdowns, size: str, level: int, end: str = "value") -> 
     return 1.0, "assumed"
 
 
-def beside_ends(measured: Slowdowns) -> tuple[float, float]:
+def shared_ends(measured: Slowdowns) -> tuple[float, float]:
     """The ends of the speed beside a neighbour; the upper one at least 1 while it is not shown to be below."""
-    low, high = measured.beside.estimate.low, measured.beside.estimate.high
+    low, high = measured.shared.estimate.low, measured.shared.estimate.high
     assert low is not None and high is not None  # noqa: S101, PT018 - whoever asks has looked
-    return low, high if measured.beside.shown else max(high, 1.0)
+    return low, high if measured.shared.shown else max(high, 1.0)

@@ -42,8 +42,8 @@ class Use:
             racks.
         alone_pct: mean utilization over samples on nodes with no other attempt; NaN none.
         alone: how many samples those are.
-        beside_pct: the same on nodes with another attempt.
-        beside: how many.
+        shared_pct: the same on nodes with another attempt.
+        shared: how many.
     """
 
     user: Ints
@@ -55,36 +55,36 @@ class Use:
     level: Ints
     alone_pct: Floats
     alone: Floats
-    beside_pct: Floats
-    beside: Floats
+    shared_pct: Floats
+    shared: Floats
 
     @property
     def pct(self) -> Floats:
         """Mean utilization of each attempt."""
-        total = np.nan_to_num(self.alone_pct) * self.alone + np.nan_to_num(self.beside_pct) * self.beside
-        return np.asarray(total / np.maximum(self.alone + self.beside, 1))
+        total = np.nan_to_num(self.alone_pct) * self.alone + np.nan_to_num(self.shared_pct) * self.shared
+        return np.asarray(total / np.maximum(self.alone + self.shared, 1))
 
     @property
-    def beside_share(self) -> Floats:
+    def shared_share(self) -> Floats:
         """Share of its samples that were on nodes with another attempt."""
-        return np.asarray(self.beside / np.maximum(self.alone + self.beside, 1))
+        return np.asarray(self.shared / np.maximum(self.alone + self.shared, 1))
 
 
 def read(case: Case) -> Use | None:
     """The attempts of a case that have at least `LEAST_SAMPLES`; None where the trace has no telemetry of them."""
-    bases = SharedTables(case.store, case.cluster, case.options, case.tell)
+    bases = SharedTables(case.store, case.cluster, case.options, case.notify)
     sampled = pl.DataFrame(bases.rows("attempt_use"), infer_schema_length=None)
     if not sampled.height:
         return None
     c = pl.col
     sampled = (
-        sampled.with_columns(where=pl.when("colocated").then(pl.lit("beside")).otherwise(pl.lit("alone")))
+        sampled.with_columns(where=pl.when("colocated").then(pl.lit("shared")).otherwise(pl.lit("alone")))
         .group_by("job", "attempt")
         .agg(
-            *(c("samples").filter(c("where") == w).sum().alias(w) for w in ("alone", "beside")),
-            *(c("total").filter(c("where") == w).sum().alias(f"{w}_total") for w in ("alone", "beside")),
+            *(c("samples").filter(c("where") == w).sum().alias(w) for w in ("alone", "shared")),
+            *(c("total").filter(c("where") == w).sum().alias(f"{w}_total") for w in ("alone", "shared")),
         )
-        .filter(c("alone") + c("beside") >= LEAST_SAMPLES)
+        .filter(c("alone") + c("shared") >= LEAST_SAMPLES)
     )
     here = {"cluster": case.cluster}
     about = case.store.frame(_ATTEMPTS, here).filter(c("gpus").is_not_null() & (c("gpus") >= 1))
@@ -99,12 +99,12 @@ def read(case: Case) -> Use | None:
     level = np.where(racks > 1, 2, np.where(nodes > fewest, 1, 0))
     user = _numbered(_user(rows))
     like = _numbered([f"{u}\0{_stem(name)}\0{g}" for u, name, g in zip(_user(rows), rows["name"], gpus, strict=True)])
-    alone, beside = (rows[name].to_numpy().astype(np.float64) for name in ("alone", "beside"))
-    totals = (rows[f"{name}_total"].to_numpy().astype(np.float64) / 1e6 for name in ("alone", "beside"))
+    alone, shared = (rows[name].to_numpy().astype(np.float64) for name in ("alone", "shared"))
+    totals = (rows[f"{name}_total"].to_numpy().astype(np.float64) / 1e6 for name in ("alone", "shared"))
     with np.errstate(invalid="ignore", divide="ignore"):
-        alone_pct, beside_pct = (total / n for total, n in zip(totals, (alone, beside), strict=True))
+        alone_pct, shared_pct = (total / n for total, n in zip(totals, (alone, shared), strict=True))
     job, named = _numbered(rows["job"].to_list()), (rows["name"].fill_null("") != "").to_numpy()
-    return Use(user, job, like, named, gpus, nodes.astype(np.int64), level, alone_pct, alone, beside_pct, beside)
+    return Use(user, job, like, named, gpus, nodes.astype(np.int64), level, alone_pct, alone, shared_pct, shared)
 
 
 def _places(case: Case) -> pl.DataFrame:

@@ -253,10 +253,10 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
                 math.log1p(view.duration(job)) / 10 if self.run_times else 0.0, float(self._fits(job)), 1.0,
             )  # fmt: skip
         angle = 2 * math.pi * (view.now % DAY_S) / DAY_S
-        asked = sum(view.gpus[job] for job in view.waiting)
+        requested = sum(view.gpus[job] for job in view.waiting)
         of_all = (
             view.free / total, math.log1p(len(view.waiting)) / 10, math.log1p(len(view.running)) / 10,
-            math.sin(angle), math.cos(angle), asked / total,
+            math.sin(angle), math.cos(angle), requested / total,
         )  # fmt: skip
         found: Seen = np.clip(np.concatenate([rows.ravel(), of_all]), -1.0, MOST).astype(np.float32)
         return found

@@ -50,7 +50,7 @@ class CtrlC:
     def __init__(self) -> None:
         self.over = False
         self._held = False
-        self._kept: list[tuple[int, FrameType | None]] = []
+        self._pending: list[tuple[int, FrameType | None]] = []
         self._before: Any = None
 
     def __enter__(self) -> Self:
@@ -75,12 +75,12 @@ class CtrlC:
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             self._held = False
-        if self._kept:
-            self._answer(*self._kept.pop())
+        if self._pending:
+            self._answer(*self._pending.pop())
 
     def _answer(self, number: int, frame: FrameType | None) -> None:
         if self._held:
-            self._kept.append((number, frame))
+            self._pending.append((number, frame))
         elif not self.over:
             self._before(number, frame)
 
@@ -181,6 +181,6 @@ def _work(connection: Connection, task: Task, number: int) -> None:
     except BaseException as error:
         import traceback
 
-        told = RuntimeError(f"{task.policies[number][0]}: {type(error).__name__}: {error}")
-        told.add_note("".join(traceback.format_exception(error)))
-        connection.send(("error", told))
+        failure = RuntimeError(f"{task.policies[number][0]}: {type(error).__name__}: {error}")
+        failure.add_note("".join(traceback.format_exception(error)))
+        connection.send(("error", failure))

@@ -82,7 +82,7 @@ class Models:
     pairs: PairTable | None = None
     time_slice: tuple[float, float] = (SLICE_S, SWITCH_S)
     own_speeds: bool = False
-    beside: bool = False
+    compared: bool = False
 
     def settings(self, workload: Workload, cluster: Cluster, assumed: Mapping[str, str] | None = None) -> Settings:
         """The models with the numbers of each job; what is assumed holds where the user has asked for nothing."""
@@ -124,7 +124,7 @@ class Task:
     @cached_property
     def mixed(self) -> bool:
         """Whether policies with models of their own are compared with others."""
-        return self.models.beside or len({find(name).traits for name, _ in self.policies}) > 1
+        return self.models.compared or len({find(name).traits for name, _ in self.policies}) > 1
 
     @cached_property
     def _one_speed_model(self) -> bool:
@@ -186,11 +186,11 @@ def replay(
     pairs: PairTable | None = None,
     time_slice: tuple[float, float] = (SLICE_S, SWITCH_S),
     own_speeds: bool = False,
-    beside: bool = False,
+    compared: bool = False,
     processes: int | None = None,
     progress: Progress | None = None,
     skip_unplaceable: bool = False,
-    tell: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> list[Outcome]:
     """Replay a workload under some policies. The result does not depend on the number of processes.
 
@@ -208,13 +208,13 @@ def replay(
         pairs: speeds of packed jobs by the classes of both; None: one speed for all, see `gpuctl.replay.models.speed`.
         time_slice: seconds of a turn of jobs that share GPUs by turns, and of the switch between two.
         own_speeds: where a policy assumes a speed model it takes the place of `rates`.
-        beside: policies with models of their own are compared with others, not all of them in this call.
+        compared: policies with models of their own are compared with others, not all of them in this call.
         processes: at most so many at a time; None: one for each policy, up to the processors there are, and a single
             one for fewer than `FEW_JOBS` jobs. With one everything runs in this process.
         progress: called from time to time.
         skip_unplaceable: do not run jobs that fit on no nodes that they may use; they are in the outcomes as
             ``unplaceable``. Else such jobs are an error.
-        tell: called with a line for the user: that code is being compiled, that a policy is done.
+        notify: called with a line for the user: that code is being compiled, that a policy is done.
 
     Returns:
         one outcome a policy, in the order of `names`.
@@ -224,10 +224,10 @@ def replay(
         UsageError: no such policy, parameter or model; nothing was run.
         ReplayInterrupted: Ctrl-C.
     """
-    models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice, own_speeds, beside)
+    models = Models(rates, overhead, placement, limits, seed, mode, resources, pairs, time_slice, own_speeds, compared)
     speeds = None if isinstance(rates, (str, SpreadSpeeds)) else rates
-    kept = _kept(workload, cluster, resources, speeds) if skip_unplaceable else None
-    run = workload if kept is None else take(workload, kept)
+    placeable = _placeable(workload, cluster, resources, speeds) if skip_unplaceable else None
+    run = workload if placeable is None else take(workload, placeable)
     check(run, cluster, resources, speeds)
     task = Task(run, cluster, models, tuple((name, dict(params)) for name, params in names))
     # what is wrong with names and parameters, and with jobs for a policy, is found before the first one runs
@@ -237,8 +237,8 @@ def replay(
     for number, (name, params) in enumerate(task.policies):
         if not isinstance(make(name, params), PythonPolicy):
             one.simulation(number, interpreted=True)
-    say = tell or (lambda _text: None)
-    _tell_never(task, say)
+    say = notify or (lambda _text: None)
+    _report_never(task, say)
     count = min(len(task.policies), processes or (_processors() if run.size >= FEW_JOBS else 1))
     done: dict[int, Outcome] = {}
     with CtrlC() as ctrl_c:
@@ -247,7 +247,7 @@ def replay(
             for number, outcome in (
                 in_turn(task, progress) if count <= 1 else side_by_side(task, count, progress, ctrl_c)
             ):
-                whole = outcome if kept is None else _whole(outcome, workload, kept)
+                whole = outcome if placeable is None else _whole(outcome, workload, placeable)
                 notes = (*whole.notes, *unlimited[number], *task.own_models(number))
                 done[number] = dataclasses.replace(whole, notes=notes)
                 say(f"{outcome.policy}: {run.size:,} jobs replayed in {lasting(outcome.wall_s)}")
@@ -276,8 +276,8 @@ def start_simulation(
         UsageError: no such policy, parameter or model.
     """
     speeds = None if isinstance(models.rates, (str, SpreadSpeeds)) else models.rates
-    kept = _kept(workload, cluster, models.resources, speeds) if skip_unplaceable else None
-    run = workload if kept is None else take(workload, kept)
+    placeable = _placeable(workload, cluster, models.resources, speeds) if skip_unplaceable else None
+    run = workload if placeable is None else take(workload, placeable)
     check(run, cluster, models.resources, speeds)
     _check_limits(run, (policy,))
     task = Task(run, cluster, models, (policy,))
@@ -318,7 +318,7 @@ def _one_job(task: Task) -> Task:
     )
 
 
-def _tell_never(task: Task, say: Callable[[str], None]) -> None:
+def _report_never(task: Task, say: Callable[[str], None]) -> None:
     """Name the jobs that can never start under a policy, for its placement or a quota, before anything runs."""
     jobs, cluster = task.workload, task.cluster
     quota = np.full(len(jobs.queues) + 1, np.inf)
@@ -334,11 +334,13 @@ def _tell_never(task: Task, say: Callable[[str], None]) -> None:
             plain = (*task.policies[:number], (name, {k: v for k, v in params.items() if k != "limits_from"}))
             some = dataclasses.replace(task, workload=take(jobs, large), policies=plain)
             simulation = some.simulation(number, interpreted=True)
-            for told in never_note(simulation.never, simulation.workload):
-                say(f"{simulation.label}: {told}")
+            for reason in never_note(simulation.never, simulation.workload):
+                say(f"{simulation.label}: {reason}")
 
 
-def _kept(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> Ints | None:
+def _placeable(
+    workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None
+) -> Ints | None:
     """The jobs that can be placed; None where all can."""
     large = unplaceable(workload, cluster, resources, speeds)
     if not large.size:
@@ -364,13 +366,13 @@ def _interpreted(kind: type[Policy], jobs: int) -> bool:
     return not all(map(is_compiled, entries(kind))) and compile_cost.may_interpret(jobs, compiled=False)
 
 
-def _compile(task: Task, jobs: int, tell: Callable[[str], None]) -> None:
+def _compile(task: Task, jobs: int, notify: Callable[[str], None]) -> None:
     """Compile before the processes start, so that it is done once, where an earlier run has not left compiled code.
 
     Args:
         task: one job.
         jobs: how many there will be: few are replayed as Python.
-        tell: called where it is necessary.
+        notify: called where it is necessary.
     """
     kinds = [find(name) for name, _ in task.policies]
     new = [
@@ -380,7 +382,7 @@ def _compile(task: Task, jobs: int, tell: Callable[[str], None]) -> None:
     ]
     if not new:
         return
-    tell("compiling the simulator (once; 5 to 15 s per policy)")
+    notify("compiling the simulator (once; 5 to 15 s per policy)")
     # a compiler makes millions of small objects, none of them garbage: looking for some takes a fifth of its time
     gc.disable()
     try:
@@ -398,7 +400,7 @@ def compile_for(
     policies: Sequence[tuple[str, Mapping[str, str]]],
     jobs: int,
     *,
-    tell: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
     **models: Any,
 ) -> None:
     """Compile what policies need, where so many jobs in all are done sooner compiled and nothing is compiled yet.
@@ -408,7 +410,7 @@ def compile_for(
         cluster: nodes, likewise.
         policies: each with its parameters.
         jobs: how many will be replayed in all.
-        tell: called with a line for the user where something is compiled.
+        notify: called with a line for the user where something is compiled.
         models: as `replay` takes them.
 
     Raises:
@@ -420,7 +422,7 @@ def compile_for(
     task = Task(workload, cluster, chosen, tuple((name, dict(params)) for name, params in policies))
     # found before anything is compiled
     _check_limits(workload, task.policies)
-    _compile(_one_job(task), jobs, tell or (lambda _text: None))
+    _compile(_one_job(task), jobs, notify or (lambda _text: None))
 
 
 def entries(kind: type[Policy]) -> list[Any]:
@@ -428,9 +430,9 @@ def entries(kind: type[Policy]) -> list[Any]:
     return [view_kernel.next_decision if issubclass(kind, PythonPolicy) else kind.run or list_kernel.run]
 
 
-def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
+def _whole(outcome: Outcome, workload: Workload, placeable: Ints) -> Outcome:
     """Put the jobs that were not run into an outcome, so that it has a row for each job of the workload."""
-    rest = np.setdiff1d(np.arange(workload.size), kept)
+    rest = np.setdiff1d(np.arange(workload.size), placeable)
     names, users = (np.array([*texts, ""], object) for texts in (workload.queues, workload.users))
     submit = workload.submit[rest]
     total = np.add.reduceat(workload.segment_s, workload.segment_start[:-1])
@@ -452,7 +454,7 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
         (pl.col(name) if name in given else none if name in absent else zero).cast(kind).alias(name)
         for name, kind in schema.items()
     )
-    order = np.argsort(np.concatenate([kept, rest]), kind="stable")
+    order = np.argsort(np.concatenate([placeable, rest]), kind="stable")
     refused = np.zeros(rest.size, LOG)
     refused["t"], refused["job"], refused["gpus"], refused["row"] = submit, rest, workload.gpus[rest], -1
     refused["what"], refused["reason"] = D_REJECT, len(outcome.log.reasons)
@@ -460,8 +462,8 @@ def _whole(outcome: Outcome, workload: Workload, kept: Ints) -> Outcome:
     return dataclasses.replace(
         outcome,
         jobs=pl.concat([outcome.jobs, left])[order],
-        attempts=outcome.attempts.with_columns(pl.Series("job", kept, pl.Int32).gather(outcome.attempts["job"])),
-        log=log.with_refused(kept, tuple(workload.ids), refused),
+        attempts=outcome.attempts.with_columns(pl.Series("job", placeable, pl.Int32).gather(outcome.attempts["job"])),
+        log=log.with_refused(placeable, tuple(workload.ids), refused),
         notes=(
             *outcome.notes,
             note(

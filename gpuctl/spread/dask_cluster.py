@@ -51,7 +51,7 @@ _ALONE = threading.Lock()
 
 
 def run(
-    work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], engine: Engine, tell: Callable[[str], None]
+    work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], engine: Engine, notify: Callable[[str], None]
 ) -> Iterator[tuple[str, R]]:
     """Call ``work(shared, task)`` for every task on workers of Dask: see `gpuctl.spread.run.run`.
 
@@ -65,7 +65,7 @@ def run(
     dask, distributed = _installed(engine)
     with ExitStack() as stack:
         stack.enter_context(dask.config.set(_LARGE))
-        target = _slurm(engine, len(tasks), stack, tell) if engine.kind == "slurm" else engine.address
+        target = _slurm(engine, len(tasks), stack, notify) if engine.kind == "slurm" else engine.address
         client = stack.enter_context(_client(distributed, target))
         data = client.submit(_same, shared, pure=False)
         futures = {
@@ -73,12 +73,12 @@ def run(
             for number, (key, task) in enumerate(tasks.items())
         }
         stack.callback(_cancelled, client, [data, *futures])
-        for future in _completed(distributed, client, list(futures), engine, tell):
+        for future in _completed(distributed, client, list(futures), engine, notify):
             yield futures[future], _result(distributed, future, engine)
 
 
 def _completed(
-    distributed: Any, client: Any, futures: list[Any], engine: Engine, tell: Callable[[str], None]
+    distributed: Any, client: Any, futures: list[Any], engine: Engine, notify: Callable[[str], None]
 ) -> Iterator[Any]:
     """Futures as they are done. Where no worker is left, say so, and wait for others: of Slurm's queue, no end of time.
 
@@ -101,7 +101,7 @@ def _completed(
         elif alone is None:
             alone = now
             limit = "" if engine.kind == "slurm" else f", for {ALONE_S / 60:g} min at most"
-            tell(f"there is no worker at the moment: waiting for one{limit}; Ctrl-C ends this and keeps what is done")
+            notify(f"there is no worker at the moment: waiting for one{limit}; Ctrl-C ends this and keeps what is done")
         elif engine.kind != "slurm" and now - alone > ALONE_S:
             raise InputError(
                 f"{engine.address}: no worker for {ALONE_S / 60:g} min",
@@ -132,9 +132,11 @@ def _call(work: Callable[[S, T], R], wanted: dict[str, str], shared: S, task: T)
     """What a worker does. One call at a time: compiled code is made and policies are loaded once a process."""
     own = _versions()
     if own != wanted:
-        told = ", ".join(f"{name} {own[name]} in place of {wanted[name]}" for name in own if own[name] != wanted[name])
+        differences = ", ".join(
+            f"{name} {own[name]} in place of {wanted[name]}" for name in own if own[name] != wanted[name]
+        )
         raise InputError(
-            f"the worker on {socket.gethostname()} has {told}: its results might differ",
+            f"the worker on {socket.gethostname()} has {differences}: its results might differ",
             hint="start the workers from an installation with the same versions",
         )
     with _ALONE:
@@ -208,7 +210,7 @@ def _result(distributed: Any, future: Any, engine: Engine) -> Any:
         ) from error
 
 
-def _slurm(engine: Engine, tasks: int, stack: ExitStack, tell: Callable[[str], None]) -> Any:
+def _slurm(engine: Engine, tasks: int, stack: ExitStack, notify: Callable[[str], None]) -> Any:
     """A cluster whose workers are jobs of Slurm; what Dask's configuration says of ``jobqueue.slurm`` holds."""
     from gpuctl.spread.engine import SLURM_JOBS
 
@@ -228,17 +230,17 @@ def _slurm(engine: Engine, tasks: int, stack: ExitStack, tell: Callable[[str], N
         more["job_extra_directives"] = ["--output=/dev/null", *given.get("job-extra-directives", ())]
     options = {"dashboard": False, "dashboard_address": ":0", **given.get("scheduler-options", {})}
     cluster = stack.enter_context(jobs_of_slurm(security=True, job_name="gpuctl", scheduler_options=options, **more))
-    asked = subprocess.run(  # noqa: S603 - a script that Dask wrote
+    completed = subprocess.run(  # noqa: S603 - a script that Dask wrote
         [program, "--test-only"], input=cluster.job_script(), text=True, capture_output=True, check=False
     )
-    if asked.returncode:
-        told = asked.stderr.strip().removeprefix("sbatch: error: ")
+    if completed.returncode:
+        message = completed.stderr.strip().removeprefix("sbatch: error: ")
         raise UsageError(
-            f"--engine slurm: Slurm takes no such job: {told}",
+            f"--engine slurm: Slurm takes no such job: {message}",
             hint="DASK_JOBQUEUE__SLURM__QUEUE=PARTITION, __ACCOUNT, __MEMORY and __WALLTIME say what jobs ask for",
         )
     count = min(tasks, engine.processes or SLURM_JOBS)
     # jobs that end are replaced
     cluster.adapt(minimum_jobs=count, maximum_jobs=count)
-    tell(f"submitted {count:,} jobs to Slurm")
+    notify(f"submitted {count:,} jobs to Slurm")
     return cluster

@@ -32,7 +32,7 @@ class _Worker:
 
 
 def run(
-    work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], count: int, tell: Callable[[str], None]
+    work: Callable[[S, T], R], shared: S, tasks: Mapping[str, T], count: int, notify: Callable[[str], None]
 ) -> Iterator[tuple[str, R]]:
     """Call ``work(shared, task)`` for every task, so many at a time: see `gpuctl.spread.run.run`.
 
@@ -57,7 +57,7 @@ def run(
                 except (EOFError, ConnectionError):
                     del workers[connection]
                     _end(worker)
-                    left.append(_lost(worker.key, lost, tell))
+                    left.append(_lost(worker.key, lost, notify))
                     continue
                 if not done:
                     raise result
@@ -97,14 +97,14 @@ def _hand(worker: _Worker, key: str, tasks: Mapping[str, Any]) -> None:
         return
 
 
-def _lost(key: str, lost: dict[str, int], tell: Callable[[str], None]) -> str:
+def _lost(key: str, lost: dict[str, int], notify: Callable[[str], None]) -> str:
     lost[key] += 1
     if lost[key] == ATTEMPTS:
         raise InputError(
             f"a worker was killed {ATTEMPTS} times at the same task (out of memory?)",
             hint="run the same command again, with --jobs 1 where memory is short",
         )
-    tell("a worker was killed; another one does its task again")
+    notify("a worker was killed; another one does its task again")
     return key
 
 
@@ -130,9 +130,9 @@ def _serve(connection: Connection, work: Callable[[Any, Any], Any], shared: obje
         except BaseException as error:
             import traceback
 
-            told = RuntimeError(f"{type(error).__name__}: {error}")
-            told.add_note("".join(traceback.format_exception(error)))
-            answer = False, told
+            failure = RuntimeError(f"{type(error).__name__}: {error}")
+            failure.add_note("".join(traceback.format_exception(error)))
+            answer = False, failure
         try:
             connection.send(answer)
         except ConnectionError:

@@ -23,7 +23,7 @@ def run(
     shared: S,
     tasks: Mapping[str, T],
     engine: Engine,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> Iterator[tuple[str, R]]:
     """Call ``work(shared, task)`` for every task and yield its key and result, in the order in which they are done.
 
@@ -34,7 +34,7 @@ def run(
         shared: what all calls are given; sent to each worker once.
         tasks: by keys of their own.
         engine: where they run.
-        tell: called with a line for the user.
+        notify: called with a line for the user.
 
     Raises:
         GpuctlError: one that `work` raised, or workers are killed again and again.
@@ -43,6 +43,6 @@ def run(
     if engine.kind != LOCAL:
         from gpuctl.spread import dask_cluster
 
-        return dask_cluster.run(work, shared, tasks, engine, tell)
+        return dask_cluster.run(work, shared, tasks, engine, notify)
     count = min(len(tasks), engine.processes or len(os.sched_getaffinity(0)))
-    return local.run(work, shared, tasks, count, tell)
+    return local.run(work, shared, tasks, count, notify)

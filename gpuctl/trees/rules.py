@@ -112,8 +112,8 @@ def shown(rule: Rule, features: Sequence[str]) -> str:
 
 def conditions_of(rule: Rule, features: Sequence[str]) -> str:
     """What must hold, in words."""
-    said = (f"{features[c.feature]} {'>' if c.above else '<='} {c.limit}" for c in rule.conditions)
-    return " and ".join(said) or "otherwise"
+    texts = (f"{features[c.feature]} {'>' if c.above else '<='} {c.limit}" for c in rule.conditions)
+    return " and ".join(texts) or "otherwise"
 
 
 def _result(rule: Rule) -> str:
@@ -239,7 +239,7 @@ def _check_whole(rules: Rules, place: str) -> None:
         while True:
             if at == len(rules.rules):
                 raise InputError(
-                    f"no rule holds for {_said(box, rules.features, far)}", path=place,
+                    f"no rule holds for {_condition_text(box, rules.features, far)}", path=place,
                     hint="add a last line for all that is left: otherwise -> 5 %",
                 )  # fmt: skip
             cut = _cut(rules.rules[at], box, far)
@@ -271,7 +271,7 @@ def _cut(rule: Rule, box: Box, far: int) -> Condition | None:
     return cut
 
 
-def _said(box: Box, features: Sequence[str], far: int) -> str:
+def _condition_text(box: Box, features: Sequence[str], far: int) -> str:
     parts = []
     for place, (low, high) in sorted(box.items()):
         if low > -far:

@@ -128,7 +128,7 @@ def for_queries(
         out,
         plan,
     )
-    aside(sweep, *args, watched=watch() if watched is None else watched, tell=progress)
+    aside(sweep, *args, watched=watch() if watched is None else watched, on_progress=progress)
     return np.sort(out, axis=1), plan
 
 

@@ -141,9 +141,9 @@ def _whole(trace: Trace, *, timed: bool = True) -> tuple[pl.DataFrame, list[Note
     if timed:
         needs["no run time"] = pl.col("run_s").is_null() | (pl.col("run_s") <= 0)
     for why, lacks in needs.items():
-        kept = jobs.filter(~lacks)
-        notes += _left_out(jobs.height - kept.height, why)
-        jobs = kept
+        complete = jobs.filter(~lacks)
+        notes += _left_out(jobs.height - complete.height, why)
+        jobs = complete
     parts = jobs.filter(pl.col("size") != pl.col("size").ceil()).height
     if parts:
         notes.append(
@@ -180,11 +180,11 @@ def _seconds(values: pl.Expr | pl.Series) -> pl.Expr:
 
 def _follow(trace: Trace, jobs: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
     """Which of some jobs follow which of them, in the order of the file; what is to be said of the rest."""
-    kept = trace.follows.join(jobs.select("job"), on="job", how="semi")
-    inside = kept.join(jobs.select(after_job="job"), on="after_job", how="semi", maintain_order="left")
-    lost = kept.height - inside.height
-    told = note("{n:,} {n|dependency|dependencies} on jobs that are left out {n|is|are} dropped", n=lost)
-    return inside, [told] if lost else []
+    edges = trace.follows.join(jobs.select("job"), on="job", how="semi")
+    inside = edges.join(jobs.select(after_job="job"), on="after_job", how="semi", maintain_order="left")
+    lost = edges.height - inside.height
+    text = note("{n:,} {n|dependency|dependencies} on jobs that are left out {n|is|are} dropped", n=lost)
+    return inside, [text] if lost else []
 
 
 def swf(trace: Trace, file: BinaryIO) -> WrittenJobs:
@@ -227,14 +227,14 @@ def swf(trace: Trace, file: BinaryIO) -> WrittenJobs:
         before["number"].fill_null(-1).cast(pl.String).alias("preceding"),
         _seconds(before["think_s"]).alias("think"),
     )  # fmt: skip
-    told = [("Version", "2.2"), ("Computer", trace.name), ("Conversion", "gpuctl convert"), ("MaxJobs", jobs.height),
+    header = [("Version", "2.2"), ("Computer", trace.name), ("Conversion", "gpuctl convert"), ("MaxJobs", jobs.height),
             ("MaxRecords", jobs.height)]  # fmt: skip
-    told += [("UnixStartTime", start), ("TimeZoneString", trace.zone)] if trace.dated else []
-    told += [("MaxProcs", trace.capacity)] if trace.capacity else []
-    told += [("Note", f"processors are {trace.unit}s")]
+    header += [("UnixStartTime", start), ("TimeZoneString", trace.zone)] if trace.dated else []
+    header += [("MaxProcs", trace.capacity)] if trace.capacity else []
+    header += [("Note", f"processors are {trace.unit}s")]
     for key, names in (("Queue", queue_names), ("Partition", partition_names)):
-        told += [(key, f"{number} {_line(name)}") for name, number in names.items()]
-    head = "".join(f"; {key}: {_line(str(value))}\n" for key, value in told)
+        header += [(key, f"{number} {_line(name)}") for name, number in names.items()]
+    head = "".join(f"; {key}: {_line(str(value))}\n" for key, value in header)
     file.write(head.encode())
     rows.write_csv(file, include_header=False, separator=" ")
     if renamed or user_names:
@@ -261,8 +261,8 @@ def jobs_csv(trace: Trace, file: BinaryIO) -> WrittenJobs:
         "requested_time": "time_limit_s",
     }  # fmt: skip
     there = [pl.col(c).alias(n) for n, c in more.items() if jobs[c].null_count() < jobs.height]
-    asked = pl.col("time_limit_s").cast(pl.Float64)
-    frame = jobs.with_columns(time_limit_s=pl.when(asked > 0).then(asked)).select(
+    limit_s = pl.col("time_limit_s").cast(pl.Float64)
+    frame = jobs.with_columns(time_limit_s=pl.when(limit_s > 0).then(limit_s)).select(
         pl.col("job").alias("job_id"), pl.col("submit_s").alias("submit_time"), pl.col("run_s").alias("duration"),
         pl.col("size").alias("num_gpus"), *there,
     )  # fmt: skip
@@ -346,8 +346,8 @@ def pollux(trace: Trace, file: BinaryIO) -> WrittenJobs:
         notes.append(note("the applications of {jobs:,} job{jobs||s} are chosen by their GPU-hours", jobs=guessed))
     columns = {"name": pl.String, "time": pl.Float64, "application": pl.String, "num_replicas": pl.Int64,
                "batch_size": pl.Int64}  # fmt: skip
-    unsaid = literal("run times are lost: the simulators compute them from models of the applications")
-    return _csv(pl.DataFrame(made, columns, orient="row"), file, [*notes, unsaid])
+    lost_times = literal("run times are lost: the simulators compute them from models of the applications")
+    return _csv(pl.DataFrame(made, columns, orient="row"), file, [*notes, lost_times])
 
 
 def _application(gpu_hours: float) -> str:
@@ -377,7 +377,7 @@ def philly(trace: Trace, file: BinaryIO, store: Store) -> WrittenJobs:
     """Philly's ``cluster_job_log``: attempts and the GPUs of each on nodes; times on the trace's own clock.
 
     Jobs that have not ended, or of which no end or no attempt is told, are left out: the format has no word for them.
-    A job of which no node is told is written on one of the name ``untold``: the format has sizes nowhere else.
+    A job of which no node is told is written on one of the name ``unplaced``: the format has sizes nowhere else.
     """
     jobs, notes = _whole(trace, timed=False)
     here: Mapping[str, object] = {"cluster": trace.name}
@@ -396,12 +396,12 @@ def philly(trace: Trace, file: BinaryIO, store: Store) -> WrittenJobs:
     lacks = ~jobs["job"].is_in(list(tries))
     notes += _left_out(int(lacks.sum()), "no attempt")
     jobs = jobs.filter(~lacks)
-    written, untold = [], 0
+    written, unplaced = [], 0
     for row in jobs.iter_rows(named=True):
         attempts = []
         for one in tries[row["job"]]:
             detail = places.get((row["job"], one["attempt"]))
-            untold += detail is None
+            unplaced += detail is None
             detail = detail or [{"ip": "untold", "gpus": [f"gpu{k}" for k in range(row["size"])]}]
             attempts.append({"start_time": one["start_time"], "end_time": one["end_time"], "detail": detail})
         status = _PHILLY.get(State(row["state"]), "Failed")
@@ -410,9 +410,9 @@ def philly(trace: Trace, file: BinaryIO, store: Store) -> WrittenJobs:
             "submitted_time": row["submitted"], "user": row["user"] or "",
         })  # fmt: skip
     file.write(b"[" + b",\n".join(json.dumps(one).encode() for one in written) + b"]\n")
-    if untold:
+    if unplaced:
         notes.append(
-            note("{n:,} attempt{n||s} {n|is|are} on a machine `untold`: the trace does not say where", n=untold)
+            note("{n:,} attempt{n||s} {n|is|are} on a machine `unplaced`: the trace does not say where", n=unplaced)
         )
     return WrittenJobs(len(written), (*notes, *_undated(trace)))
 

@@ -185,45 +185,45 @@ def jobs_of(
         f"no {UNITS[kind]}": size.is_not_null() & (size > 0),
     }
     left_out: dict[str, int] = {}
-    kept = rows
+    usable = rows
     for reason, good in known.items():
-        before = kept.height
-        kept = kept.filter(good)
-        if before > kept.height:
-            left_out[reason] = before - kept.height
-    if not kept.height:
-        told = ", ".join(f"{n:,} with {reason}" for reason, n in left_out.items())
+        before = usable.height
+        usable = usable.filter(good)
+        if before > usable.height:
+            left_out[reason] = before - usable.height
+    if not usable.height:
+        text = ", ".join(f"{n:,} with {reason}" for reason, n in left_out.items())
         raise InputError(
-            f"{name}: none of {rows.height:,} jobs can be learnt from ({told})",
+            f"{name}: none of {rows.height:,} jobs can be learnt from ({text})",
             hint="a model of a workload needs submissions, run times and sizes; --unit cpu or node counts those",
         )
-    kept = kept.sort("submit_s", "job")
-    if kept["submit_s"][0] == kept["submit_s"][-1]:
+    usable = usable.sort("submit_s", "job")
+    if usable["submit_s"][0] == usable["submit_s"][-1]:
         raise InputError(
-            f"{name}: {plural(kept.height, 'job')} to learn from, submitted at one moment: that shows no arrivals",
+            f"{name}: {plural(usable.height, 'job')} to learn from, submitted at one moment: that shows no arrivals",
             hint="load a longer log; a week is the least that shows days",
         )
-    rounded = kept.filter(size != size.ceil()).height
+    rounded = usable.filter(size != size.ceil()).height
     if rounded:
         left_out["rounded up"] = rounded
-    submit = kept["submit_s"].to_numpy()
+    submit = usable["submit_s"].to_numpy()
     shift = _FIRST_MONDAY_S if calendar else 0.0
     monday = np.floor((submit[0] - shift) / WEEK_S) * WEEK_S + shift
-    sizes = kept[_COLUMNS[kind]].ceil().cast(pl.Int64).to_numpy()
-    run = kept["run_sum_s"].to_numpy()
-    limit = kept["time_limit_s"].fill_null(np.nan).to_numpy()
-    coded = {c: _codes(kept[c]) for c in ("queue", "gpu_type")}
-    capacity, origin = _capacity(kept, sizes, (stock or {}).get(kind))
+    sizes = usable[_COLUMNS[kind]].ceil().cast(pl.Int64).to_numpy()
+    run = usable["run_sum_s"].to_numpy()
+    limit = usable["time_limit_s"].fill_null(np.nan).to_numpy()
+    coded = {c: _codes(usable[c]) for c in ("queue", "gpu_type")}
+    capacity, origin = _capacity(usable, sizes, (stock or {}).get(kind))
     return Jobs(
         name=name,
         submit_s=submit - monday,
         size=sizes,
         run_s=run,
         limit_s=np.where(limit > 0, limit, np.nan),
-        user=_in_order(kept["user"]),
+        user=_in_order(usable["user"]),
         queue=coded["queue"][0],
         gpu_type=coded["gpu_type"][0],
-        state=kept["state"].fill_null("").to_numpy().astype(np.str_),
+        state=usable["state"].fill_null("").to_numpy().astype(np.str_),
         queues=coded["queue"][1],
         gpu_types=coded["gpu_type"][1],
         unit=kind,
@@ -252,15 +252,15 @@ def _in_order(texts: pl.Series) -> Ints:
     return found.cast(pl.Int64).fill_null(-1).to_numpy().astype(np.int64)
 
 
-def _capacity(kept: pl.DataFrame, size: Ints, stock: float | None) -> tuple[float, str]:
+def _capacity(usable: pl.DataFrame, size: Ints, stock: float | None) -> tuple[float, str]:
     if stock and stock > 0:
         return float(stock), "machines"
-    start = kept["start_s"].fill_null(np.nan).to_numpy()
+    start = usable["start_s"].fill_null(np.nan).to_numpy()
     known = np.isfinite(start)
     origin = "held" if known.mean() > 0.5 else "offered"
-    begin = start if origin == "held" else kept["submit_s"].to_numpy()
+    begin = start if origin == "held" else usable["submit_s"].to_numpy()
     used = known if origin == "held" else np.ones(size.size, bool)
-    return most_at_once(begin[used], kept["run_sum_s"].to_numpy()[used], size[used]), origin
+    return most_at_once(begin[used], usable["run_sum_s"].to_numpy()[used], size[used]), origin
 
 
 def most_at_once(begin: Floats, run: Floats, size: Ints) -> float:

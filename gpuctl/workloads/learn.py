@@ -250,10 +250,10 @@ def _kinds(jobs: Jobs, groups: Groups) -> tuple[Ints, _Kinds]:
         raise InputError(f"{jobs.name}: no size has {groups.jobs} jobs of {groups.users} users")
     number = np.where(good, np.cumsum(good) - 1, -1)
     kind = number[kind]
-    told = rows[good]
+    templates = rows[good]
     # not of those drawn anew: repetition is the same for all kinds, so that these are the shares that come out
-    share = np.bincount(kind[kind >= 0], minlength=len(told)).astype(np.float64)
-    return kind, _Kinds(told[:, 0], told[:, 1], told[:, 2], share / share.sum())
+    share = np.bincount(kind[kind >= 0], minlength=len(templates)).astype(np.float64)
+    return kind, _Kinds(templates[:, 0], templates[:, 1], templates[:, 2], share / share.sum())
 
 
 def _classes(jobs: Jobs, groups: Groups) -> Ints:

@@ -113,14 +113,14 @@ def _em(at: Floats, counts: Floats, parts: int, least_sd: float) -> tuple[Mixtur
     for _ in range(_STEPS):
         density = weight * np.exp(-0.5 * ((at[:, None] - mean) / sd) ** 2) / (sd * np.sqrt(2 * np.pi))
         both = density.sum(axis=1) + 1e-300
-        told = float((counts * np.log(both)).sum())
+        improved = float((counts * np.log(both)).sum())
         belongs = density / both[:, None] * counts[:, None]
         mass = belongs.sum(axis=0) + 1e-12
         weight, mean = mass / total, (belongs * at[:, None]).sum(axis=0) / mass
         sd = np.maximum(np.sqrt((belongs * (at[:, None] - mean) ** 2).sum(axis=0) / mass), least_sd)
-        if told - likelihood < 1e-6 * abs(told):
+        if improved - likelihood < 1e-6 * abs(improved):
             break
-        likelihood = told
+        likelihood = improved
     return Mixture(weight / weight.sum(), mean, sd), likelihood
 
 

@@ -93,7 +93,7 @@ def _most_waiting(submit: Floats, start: Floats) -> float:
 
 
 def scores(
-    trace: Jobs, drawn: Sequence[Jobs], capacity: int, load: float, tell: Callable[[float], None] | None = None
+    trace: Jobs, drawn: Sequence[Jobs], capacity: int, load: float, on_progress: Callable[[float], None] | None = None
 ) -> list[Score]:
     """Compare the replays of a trace, its halves, and synthetic jobs; all at one load on one pool.
 
@@ -102,13 +102,13 @@ def scores(
         drawn: synthetic ones, one a seed.
         capacity: of the pool.
         load: of all of them.
-        tell: called with the share that is done.
+        on_progress: called with the share that is done.
     """
     runs = []
     for number, jobs in enumerate((trace, *halves(trace), *drawn)):
         runs.append(waits(jobs, capacity, load))
-        if tell is not None:
-            tell((number + 1) / (3 + len(drawn)))
+        if on_progress is not None:
+            on_progress((number + 1) / (3 + len(drawn)))
     return [
         of_values(
             "replay",

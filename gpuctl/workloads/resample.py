@@ -246,8 +246,8 @@ def _weeks(model: Resampling, rng: Generator, begin: float, intensity: Intensity
         pieces = max((days - off) // _DAYS, 0)
         piece = np.clip((day - first - off) // _DAYS, -1, pieces)
         place = np.concatenate([_order((pieces,), model.near, rng), [pieces, -1]])[piece]
-        kept = (rng.random(pieces + 2) < np.clip(wanted[: pieces + 2] - layer, 0, 1))[place]
-        rows = np.flatnonzero(kept)
+        chosen = (rng.random(pieces + 2) < np.clip(wanted[: pieces + 2] - layer, 0, 1))[place]
+        rows = np.flatnonzero(chosen)
         submit = begin + jobs.submit_s[rows] + (place - piece)[rows] * WEEK_S
         parts.append((rows, submit, _again(jobs, rows, layer)))
     return *_joined(parts), length, begin + first * DAY_S + length

@@ -67,7 +67,7 @@ def method_of(model: Model) -> str:
 def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) -> dict[str, Note]:
     """What shapes the figures."""
     method = method_of(model)
-    told = {
+    values = {
         "method": literal(METHODS[method]),
         "size": literal(UNITS[unit]),
         "capacity": note(
@@ -78,13 +78,13 @@ def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) ->
         ),
     }
     if isinstance(model, Resampling) and method != "jobs":
-        told["pieces move"] = (
+        values["pieces move"] = (
             note("at most {weeks:.1f} weeks from their place, which keeps the trend of the load", weeks=model.near)
             if np.isfinite(model.near)
             else note("anywhere; busy and quiet times of the trace are mixed")
         )
     if isinstance(model, Resampling) and np.isfinite(model.trend[0]):
-        told["trend"] = (
+        values["trend"] = (
             note(
                 "the weekly load varies {ratio:.2f} times as much as with users' weeks in random order (p = {p:.3f})",
                 ratio=model.trend[0],
@@ -98,15 +98,15 @@ def settings(model: Model, unit: str, *, capacity: float, capacity_from: str) ->
             )
         )
     if isinstance(model, Parametric):
-        told["arrivals"] = literal(model.arrivals)
-    return told
+        values["arrivals"] = literal(model.arrivals)
+    return values
 
 
 def fitted(
     model: Model,
     trace: Jobs,
     scores: Sequence[Score],
-    said: dict[str, Note],
+    comparison: dict[str, Note],
     *,
     sources: Sequence[SourceInfo],
     command: str,
@@ -117,11 +117,11 @@ def fitted(
         model: the model.
         trace: the jobs that it is compared with.
         scores: of the comparison.
-        said: settings of the comparison beside the model's.
+        comparison: settings of the comparison beside the model's.
         sources: the files that the jobs came from.
         command: the command line, as the user gave it.
     """
-    shown = {**settings(model, trace.unit, capacity=trace.capacity, capacity_from=trace.capacity_from), **said}
+    shown = {**settings(model, trace.unit, capacity=trace.capacity, capacity_from=trace.capacity_from), **comparison}
     return analysis_of(
         named("cluster", trace.name), (_quality(trace, scores), _jobs(trace)), shown, command, tuple(sources),
         warnings=warnings(trace),
@@ -130,16 +130,16 @@ def fitted(
 
 def warnings(trace: Jobs) -> tuple[Note, ...]:
     """What is to be known of the jobs that a model is made of."""
-    told = []
+    found = []
     if not trace.calendar:
-        told.append(note("These jobs have no calendar: their second 0 is taken for a Monday, 00:00."))
+        found.append(note("These jobs have no calendar: their second 0 is taken for a Monday, 00:00."))
     if trace.span_s < 3 * WEEK_S:
-        told.append(note("The trace is shorter than three weeks: its weekdays say little of other weeks."))
+        found.append(note("The trace is shorter than three weeks: its weekdays say little of other weeks."))
     if trace.capacity_from in {"held", "offered"}:
-        told.append(
+        found.append(
             note("The capacity is {why}; --capacity says how large it is.", why=literal(CAPACITY[trace.capacity_from]))
         )
-    return tuple(told)
+    return tuple(found)
 
 
 def _quality(trace: Jobs, scores: Sequence[Score]) -> ResultTable:
@@ -329,12 +329,12 @@ def made(
         frame=pl.DataFrame([row], schema=kinds),
     )  # fmt: skip
     origin = "given" if wanted.capacity is not None else jobs.capacity_from
-    said = settings(model, jobs.unit, capacity=jobs.capacity, capacity_from=origin)
+    comparison = settings(model, jobs.unit, capacity=jobs.capacity, capacity_from=origin)
     name = named("cluster", jobs.name) if jobs.name else note("a workload")
     return analysis_of(
         name,
         (table,),
-        said,
+        comparison,
         command,
         tuple(sources),
         warnings=(*_unlike(card or {}), *_made_warnings(model, jobs, wanted)),

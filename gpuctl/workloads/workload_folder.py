@@ -168,8 +168,8 @@ def _to_resampled(folder: Folder, found: dict[str, Any], checked: Check) -> Resa
         gpu_types=tuple(found["gpu_types"]), unit=found["unit"], capacity=np.nan if capacity is None else capacity,
         capacity_from=found["capacity_from"], calendar=found["calendar"],
     )  # fmt: skip
-    told = (np.nan if trend[0] is None else trend[0], np.nan if trend[1] is None else trend[1])  # type: ignore[index]
-    return Resampling(jobs, found["method"], np.inf if near is None else float(near), block, told)
+    trend_values = (np.nan if trend[0] is None else trend[0], np.nan if trend[1] is None else trend[1])  # type: ignore[index]
+    return Resampling(jobs, found["method"], np.inf if near is None else float(near), block, trend_values)
 
 
 def _to_parametric(found: dict[str, Any], checked: Check, place: str) -> Parametric:

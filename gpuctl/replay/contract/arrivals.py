@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from gpuctl.replay.models.records import Ints
 
-ASKED = (
+REQUEST_FIELDS = (
     "submit", "gpus", "queue", "time_limit", "planned_time", "gpu_type", "app", "account", "qos", "cpus", "mem_mb",
     "min_nodes", "nice", "predicted", "epochs", "checkpoint_bytes", "job_class",
 )  # fmt: skip
@@ -69,7 +69,7 @@ class _Everything:
 
     def read(self, name: str, first: int, end: int) -> Any:
         """What the jobs of these places have under that name."""
-        if name in ASKED:
+        if name in REQUEST_FIELDS:
             column = self._column(name)
             return None if column is None else column[first:end]
         if name == "user":
@@ -96,7 +96,7 @@ class _Everything:
             if name in {field.name for field in fields(Workload)}:
                 raise InputError(
                     f"{self._policy} asks for {name} of jobs: this is unknown at submission",
-                    hint=f"known: ids, user, users, run_time, {', '.join((*ASKED, *SITE))}",
+                    hint=f"known: ids, user, users, run_time, {', '.join((*REQUEST_FIELDS, *SITE))}",
                 )
             raise AttributeError(f"jobs have no {name}")
         if not self._oracle:

@@ -14,28 +14,28 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Workload
 
-Told = TypeVar("Told", int, float)
+Value = TypeVar("Value", int, float)
 
 
-class Looked(Protocol):
+class GuardedView(Protocol):
     """The view, as far as what is looked at there needs to know it."""
 
     def _not_arrived(self, job: int) -> InputError: ...
     def _only_looks(self, what: str) -> InputError: ...
 
 
-class OfArrived(dict[int, Told]):
+class OfArrived(dict[int, Value]):
     """Something of each job that has been submitted, by the job's number.
 
     A dictionary: what it has costs no more to look up than in a list, and of jobs to come it has nothing, not even
     how many they are.
     """
 
-    def __init__(self, view: Looked) -> None:
+    def __init__(self, view: GuardedView) -> None:
         super().__init__()
         self._view = view
 
-    def __missing__(self, job: int) -> Told:
+    def __missing__(self, job: int) -> Value:
         raise self._view._not_arrived(job)
 
     def _read_only(self, *_: object, **__: object) -> NoReturn:
@@ -45,24 +45,24 @@ class OfArrived(dict[int, Told]):
     clear = pop = popitem = setdefault = update = _read_only
 
 
-class ByNumber(tuple[Told, ...]):
+class ByNumber(tuple[Value, ...]):
     """Something of each node or queue, by its number; a number that there is not is an error, also one below 0."""
 
     what: str
     policy: str
-    nobody: Told | None
+    nobody: Value | None
 
     @classmethod
-    def of(cls, values: list[Told], what: str, policy: str, nobody: Told | None = None) -> ByNumber[Told]:
+    def of(cls, values: list[Value], what: str, policy: str, nobody: Value | None = None) -> ByNumber[Value]:
         """Such values; `nobody` is that of number -1, None: there is none."""
         new = cls(values)
         new.what, new.policy, new.nobody = what, policy, nobody
         return new
 
     @overload
-    def __getitem__(self, number: SupportsIndex) -> Told: ...
+    def __getitem__(self, number: SupportsIndex) -> Value: ...
     @overload
-    def __getitem__(self, number: slice) -> tuple[Told, ...]: ...
+    def __getitem__(self, number: slice) -> tuple[Value, ...]: ...
     def __getitem__(self, number: Any) -> Any:
         """What there is under that number."""
         if isinstance(number, slice):

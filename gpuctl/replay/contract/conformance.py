@@ -216,9 +216,15 @@ def foresight(
     policy = make()
     instant = some_instant(draw, outcome)
     # at the end of its epoch a job loses its GPUs unless it ends before, whatever the policy knows
-    told = policy.oracle or case[2].mode == "epoch"
+    run_times_known = policy.oracle or case[2].mode == "epoch"
     other = other_future(
-        draw, case, instant, unfinished_at(outcome, instant), told=told, oracle=policy.oracle, record=record
+        draw,
+        case,
+        instant,
+        unfinished_at(outcome, instant),
+        run_times_known=run_times_known,
+        oracle=policy.oracle,
+        record=record,
     )
     found = differs(outcome, run(policy, *other), instant)
     return [f"knows what comes after second {instant:g}: with another future not the same {found}"] if found else []
@@ -391,14 +397,14 @@ def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[st
 def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str]:
     """Gangs that ran with fewer CPUs or less memory than they ask for, or with more than rounding adds."""
     found: list[str] = []
-    for what, name, asked, unit in (("cpus", "cpu", workload.cpus, 0.001), ("mem_mb", "mem", workload.mem_mb, 1.0)):
-        if name not in settings.resources or asked is None:
+    for what, name, requested, unit in (("cpus", "cpu", workload.cpus, 0.001), ("mem_mb", "mem", workload.mem_mb, 1.0)):
+        if name not in settings.resources or requested is None:
             continue
         sums = outcome.pieces.group_by("row").agg(pl.col(what).sum(), pl.len()).sort("row")
         owner = outcome.attempts["job"].to_numpy()
         # on another number of GPUs than its gang a job asks for as much for each of them
         part = outcome.attempts["gpus"].to_numpy() / np.maximum(workload.gpus[owner], 1)
-        wanted = np.nan_to_num(asked)[owner] * np.where(workload.gpus[owner] > 0, part, 1.0)
+        wanted = np.nan_to_num(requested)[owner] * np.where(workload.gpus[owner] > 0, part, 1.0)
         over = sums[what].to_numpy() - wanted
         bad = (over < -unit) | (over > unit * (sums["len"].to_numpy() + 1))
         for row in np.flatnonzero(bad).tolist():

@@ -31,7 +31,7 @@ def other_future(
     instant: float,
     unfinished: Ints,
     *,
-    told: bool,
+    run_times_known: bool,
     oracle: bool,
     record: bool = True,
 ) -> tuple[Workload, Cluster, Settings]:
@@ -46,7 +46,7 @@ def other_future(
         case: workload, cluster, settings.
         instant: second up to which, itself included, all stays as it is.
         unfinished: jobs that still run or wait then.
-        told: run times of jobs submitted before stay; otherwise those of the unfinished ones are longer.
+        run_times_known: run times of jobs submitted before stay; otherwise those of the unfinished ones are longer.
         oracle: jobs submitted before fail as often as before.
         record: whether what the log would tell changes.
     """
@@ -63,7 +63,7 @@ def other_future(
     user[k:] = draw.integers(0, len(workload.users), like.size) if workload.users else -1
     seconds = new.segment_s.copy()
     seconds[new.segment_start[k] :] = draw.uniform(1.0, 60.0, seconds.size - int(new.segment_start[k]))
-    if not told:
+    if not run_times_known:
         last = new.segment_start[1:][np.flatnonzero(np.isin(early, unfinished))] - 1
         seconds[last] += draw.uniform(0.0, 60.0, last.size)
     place = np.full(n, -1, np.int64)

@@ -126,7 +126,7 @@ class Hooks:
         if self.every:
             self.kinds |= 1 << E_ROUND
 
-    def tell(self, view: View) -> None:
+    def dispatch(self, view: View) -> None:
         """Call the hooks for what has happened at this instant, in that order, then `decide`."""
         state, call = view._state, self._call
         view.__dict__["round"] = None

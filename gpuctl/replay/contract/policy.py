@@ -185,11 +185,11 @@ class Policy:
         """Its parameters as results show them: words of a few choices are ours, other text may name anything."""
         words: dict[str, set[Value]] = {p.name: {p.default, *p.choices} for p in self.parameters}
 
-        def said(name: str, value: str) -> Note:
+        def as_note(name: str, value: str) -> Note:
             return literal(value) if value in words.get(name, ()) else named("value", value)
 
         params = self.params.items()
-        return {name: said(name, value) if isinstance(value, str) else value for name, value in params}
+        return {name: as_note(name, value) if isinstance(value, str) else value for name, value in params}
 
     def assumes(self) -> dict[str, str]:
         """Models that hold where the user asks for none: ``rates`` and ``overhead``, as `gpuctl.replay.run` takes them.

@@ -29,12 +29,12 @@ def standalone_models(
         cluster: the nodes.
     """
     own, here = policy.assumes(), policy.shared(given)
-    told = []
+    notes = []
     if own and "overhead" in models:
         text, common = (overhead(each["overhead"], workload, cluster).text for each in (own, here))
         if text != common:
-            told.append(note("charged here as all policies of the comparison; its own cost, alone: {text}", text=text))
+            notes.append(note("charged here as all policies of the comparison; its own cost, alone: {text}", text=text))
     if own and "rates" in models and own["rates"] != here["rates"]:
         text = rates(own["rates"], workload, cluster).text
-        told.append(note("speeds are those of all policies of the comparison; its own, alone: {text}", text=text))
-    return tuple(told)
+        notes.append(note("speeds are those of all policies of the comparison; its own, alone: {text}", text=text))
+    return tuple(notes)

@@ -128,7 +128,7 @@ class PythonProgram:
         hooks = Hooks(policy)
         address, when, kinds = state.address, hooks.ask, hooks.kinds
         ask, decided, begin = vk.next_decision, vk.decided, view._begin
-        act = hooks.tell if kinds or hooks.decide is None else hooks.decide
+        act = hooks.dispatch if kinds or hooks.decide is None else hooks.decide
         for _ in range(steps):
             status, now, fresh, free, jobs, changes = ask(address, until, 1000, when, kinds)
             if status != STEPPED:

@@ -60,15 +60,15 @@ def reserved(s, j, kind):  # type: ignore[no-untyped-def]
             hide(s, number, node.free)
             continue
         classes |= np.uint64(1) << np.uint64(node.cls)
-        if node.kept_for >= 0 and node.kept_for != j and until > node.kept_from:
-            hide(s, number, min(node.kept_gpus, node.free))
+        if node.reserved_for >= 0 and node.reserved_for != j and until > node.reserved_from:
+            hide(s, number, min(node.reserved_gpus, node.free))
     return classes
 
 
 @inner
 def search(s, j, gpus, how, kind):  # type: ignore[no-untyped-def]
     """Choose places for a job on GPUs of a type: none that another job has reserved for the time in question."""
-    if s.g[0].kept == 0 and kind == ANY_TYPE:
+    if s.g[0].reservations == 0 and kind == ANY_TYPE:
         return find_units(s, j, gpus, how)
     job = s.jobs[j]
     mask = job.mask
@@ -92,9 +92,9 @@ def drop_reservation(s, j):  # type: ignore[no-untyped-def]
     """Keep no GPUs for a job any more."""
     g = s.g[0]
     for number in range(s.nodes.size):
-        if s.nodes[number].kept_for == j:
-            s.nodes[number].kept_for = -1
-            g.kept -= 1
+        if s.nodes[number].reserved_for == j:
+            s.nodes[number].reserved_for = -1
+            g.reservations -= 1
 
 
 @inner

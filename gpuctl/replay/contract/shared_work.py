@@ -87,8 +87,8 @@ def _speeds(settings: Settings, job: int, others: list[int]) -> tuple[float, flo
     table, row = settings.rates.pairs, settings.rates.row
     packed = float(settings.rates.pack[job])
     if table is not None and row is not None:
-        beside: Floats = table[row[job], row[others]]
-        packed = float(beside.prod())
-        if (beside == 0).any() or (table[row[others], row[job]] == 0).any():
+        pair_speeds: Floats = table[row[job], row[others]]
+        packed = float(pair_speeds.prod())
+        if (pair_speeds == 0).any() or (table[row[others], row[job]] == 0).any():
             return turns, turns
     return min(turns, packed), max(turns, packed)

@@ -17,7 +17,7 @@ from gpuctl.replay.contract import view_kernel as vk
 from gpuctl.replay.contract.actions import Actions
 from gpuctl.replay.contract.arrived import ByNumber, OfArrived, by_submission
 from gpuctl.replay.contract.gpu_type_view import TypesView
-from gpuctl.replay.contract.told_view import ToldView
+from gpuctl.replay.contract.job_info_view import JobInfoView
 from gpuctl.replay.contract.waiting import WaitingJobs
 from gpuctl.replay.engine.state import (
     ANY,
@@ -62,7 +62,7 @@ _GIVEN = frozenset(
 """What a policy looks at, and cannot write."""
 
 
-class View(Actions, ToldView, TypesView):
+class View(Actions, JobInfoView, TypesView):
     """A simulation as a policy sees it: what has happened so far, and jobs that have been submitted.
 
     Whoever looks at a job that has not been submitted gets an `InputError`; an action on one returns false.
@@ -188,7 +188,7 @@ class View(Actions, ToldView, TypesView):
         found = int(self._job_host[job])
         return found if found >= 0 else None
 
-    def beside(self, job: int) -> list[int]:
+    def colocated(self, job: int) -> list[int]:
         """The other jobs on the GPUs of a job's group: the one whose they are first, then the smallest one; [] none."""
         self._seen(job)
         owner = job if self._job_host[job] < 0 else self._job_host[job]

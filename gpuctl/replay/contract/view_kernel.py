@@ -100,7 +100,7 @@ def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped
         if ask == 2 or (ask == 1 and g.waiting > 0) or (kinds != 0 and _hears(s, kinds)):
             return STEPPED, g.now, _news(s), g.free, g.waiting + g.running, g.machine
         end_leases(s)
-        g.asked = 0
+        g.decision_phase = 0
     return STEPPED, g.now, -1, g.free, 0, g.machine
 
 
@@ -111,7 +111,7 @@ def decided(address):  # type: ignore[no-untyped-def]
     if not room(s):
         return NO_ROOM
     end_leases(s)
-    s.g[0].asked = 0
+    s.g[0].decision_phase = 0
     return 1
 
 
@@ -133,7 +133,7 @@ def start(address, j, wanted, how, kind, reason):  # type: ignore[no-untyped-def
         return NO_ROOM
     if not search(s, j, gpus, how, kind):
         return -1
-    if g.kept > 0:
+    if g.reservations > 0:
         drop_reservation(s, j)
     launch(s, j, reason)
     return g.free
@@ -149,7 +149,7 @@ def clear(address):  # type: ignore[no-untyped-def]
 def _keeps(s, j, node):  # type: ignore[no-untyped-def]
     """Whether a node keeps GPUs for another job from before this one must have ended."""
     place = s.nodes[node]
-    return place.kept_for >= 0 and place.kept_for != j and may_hold_until(s, j) > place.kept_from
+    return place.reserved_for >= 0 and place.reserved_for != j and may_hold_until(s, j) > place.reserved_from
 
 
 @compiled
@@ -170,7 +170,7 @@ def add(address, j, node, gpus):  # type: ignore[no-untyped-def]
         if s.choice[k].node == node:
             return False
     if _keeps(s, j, node):
-        free -= place.kept_gpus
+        free -= place.reserved_gpus
     if gpus < 1 or free < gpus or not suits(s, node, job.mask):
         return False
     choose(s, node, gpus)
@@ -199,7 +199,7 @@ def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
         return -1
     if not room(s):
         return NO_ROOM
-    if s.g[0].kept > 0:
+    if s.g[0].reservations > 0:
         drop_reservation(s, j)
     launch(s, j, reason)
     return 1
@@ -315,7 +315,7 @@ def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-unt
         return -1
     if not room(s):
         return NO_ROOM
-    if s.g[0].kept > 0:
+    if s.g[0].reservations > 0:
         drop_reservation(s, j)
     share(s, j, host, sliced, reason)
     return 1
@@ -361,7 +361,7 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
         return -1
     if not room(s):
         return NO_ROOM
-    if s.g[0].kept > 0:
+    if s.g[0].reservations > 0:
         drop_reservation(s, j)
     reject(s, j, reason)
     return 1
@@ -391,7 +391,12 @@ def may_keep(address, j, node, gpus):  # type: ignore[no-untyped-def]
     if not is_job(s, j) or not is_node(s, node):
         return False
     place = s.nodes[node]
-    if s.jobs[j].state != WAITING or gpus < 1 or gpus > place.cap or (place.kept_for >= 0 and place.kept_for != j):
+    if (
+        s.jobs[j].state != WAITING
+        or gpus < 1
+        or gpus > place.cap
+        or (place.reserved_for >= 0 and place.reserved_for != j)
+    ):
         return False
     choose(s, node, gpus)
     return True
@@ -409,9 +414,9 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
     for k in range(g.chosen):
         piece = s.choice[k]
         place = s.nodes[piece.node]
-        if place.kept_for < 0:
-            g.kept += 1
-        place.kept_for, place.kept_gpus, place.kept_from = j, piece.gpus, t
+        if place.reserved_for < 0:
+            g.reservations += 1
+        place.reserved_for, place.reserved_gpus, place.reserved_from = j, piece.gpus, t
         note(s, D_RESERVE, j, piece.gpus, -1, reason)
     return 1
 
@@ -424,8 +429,8 @@ def unreserve(address, j, reason):  # type: ignore[no-untyped-def]
         return -1
     gpus = 0
     for number in range(s.nodes.size):
-        if s.nodes[number].kept_for == j:
-            gpus += s.nodes[number].kept_gpus
+        if s.nodes[number].reserved_for == j:
+            gpus += s.nodes[number].reserved_gpus
     if gpus == 0:
         return -1
     if not room(s):

@@ -20,7 +20,7 @@ def type_speed(s, j):  # type: ignore[no-untyped-def]
 
 
 @inner
-def beside(s, j, host):  # type: ignore[no-untyped-def]
+def packed_speed(s, j, host):  # type: ignore[no-untyped-def]
     """Speed of a job packed beside the others on a host's GPUs, for that alone: those beside each, multiplied."""
     row = s.jobs[j].row_of_speeds
     speed = 1.0

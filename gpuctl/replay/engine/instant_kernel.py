@@ -8,6 +8,7 @@ from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import NUMBERS, cancel, schedule
 from gpuctl.replay.engine.job_life_kernel import (
     begin,
+    emit,
     enqueue,
     give_back,
     note,
@@ -17,7 +18,6 @@ from gpuctl.replay.engine.job_life_kernel import (
     snapped,
     stop,
     take,
-    tell,
     unspent,
 )
 from gpuctl.replay.engine.loan_kernel import wanted_back
@@ -76,7 +76,7 @@ def _node_goes(s, k):  # type: ignore[no-untyped-def]
             g.total += node.cap
             node_counts(s, number, 1)
             note(s, D_NODE_UP, -1, node.cap, number, 0)
-            tell(s, E_NODE_UP, number)
+            emit(s, E_NODE_UP, number)
         return
     if node.up == 0:
         return
@@ -95,7 +95,7 @@ def _node_goes(s, k):  # type: ignore[no-untyped-def]
     node.free = free
     g.total -= node.cap
     node_counts(s, number, -1)
-    tell(s, E_NODE_DOWN, number)
+    emit(s, E_NODE_DOWN, number)
 
 
 # ---- one instant
@@ -163,7 +163,7 @@ def step(s, until):  # type: ignore[no-untyped-def]
             if c == C_LEASE and node >= 3 * n:
                 wanted_back(s, node - 3 * n - NAMED_TIMERS - 2)
             elif c == C_LEASE:
-                tell(s, E_LEASE, node - 2 * n)
+                emit(s, E_LEASE, node - 2 * n)
             elif c == C_ARRIVE:
                 # the time after the last job that it waited for is over
                 s.jobs[node].parents = 0
@@ -171,11 +171,11 @@ def step(s, until):  # type: ignore[no-untyped-def]
                     enqueue(s, node)
             elif c == C_TIMER:
                 if node < 2 * n:
-                    tell(s, E_JOB_TIMER, node - n)
+                    emit(s, E_JOB_TIMER, node - n)
                 else:
-                    tell(s, E_TIMER, node - 3 * n)
+                    emit(s, E_TIMER, node - 3 * n)
             elif c == C_ROUND:
-                tell(s, E_ROUND, node - 3 * n - NAMED_TIMERS)
+                emit(s, E_ROUND, node - 3 * n - NAMED_TIMERS)
     return STEPPED
 
 
@@ -187,11 +187,11 @@ def next_instant(s, until):  # type: ignore[no-untyped-def]
         As `step` does; GROW also where arrays must grow before the policy is asked.
     """
     g = s.g[0]
-    if g.asked == 0:
+    if g.decision_phase == 0:
         status = step(s, until)
         if status != STEPPED:
             return status
-        g.asked = 1
+        g.decision_phase = 1
     return STEPPED if room(s) else GROW
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
-from gpuctl.replay.engine.gpu_type_kernel import beside, type_speed
+from gpuctl.replay.engine.gpu_type_kernel import packed_speed, type_speed
 from gpuctl.replay.engine.placement_kernel import hold_some
 from gpuctl.replay.engine.resource_kernel import hold, let_go
 from gpuctl.replay.engine.speed_curve_kernel import scale
@@ -51,7 +51,7 @@ def note(s, what, job, gpus, row, reason):  # type: ignore[no-untyped-def]
 
 
 @inner
-def tell(s, kind, who):  # type: ignore[no-untyped-def]
+def emit(s, kind, who):  # type: ignore[no-untyped-def]
     """Let the policy know of an event of this instant."""
     g = s.g[0]
     if g.events >= s.events.size:
@@ -134,7 +134,7 @@ def rate_of(s, j):  # type: ignore[no-untyped-def]
             g = s.g[0]
             rate *= g.slice / (g.slice + g.switch) / (others + 1)
         elif s.g[0].paired == 1:
-            rate *= beside(s, j, host)
+            rate *= packed_speed(s, j, host)
         else:
             rate *= job.pack
     return rate * job.pace
@@ -193,7 +193,7 @@ def enqueue(s, j):  # type: ignore[no-untyped-def]
         job.ready = g.now
     job.seen = g.now
     g.waiting += 1
-    tell(s, E_QUEUED, j)
+    emit(s, E_QUEUED, j)
 
 
 # ---- holding and giving back GPUs
@@ -269,12 +269,12 @@ def give_back(s, j, how):  # type: ignore[no-untyped-def]
     s.queue_used[job.queue] -= held
     s.share_used[job.share] -= held
     heir = _heir(s, j) if job.guest >= 0 else -1
-    kept = s.attempts[s.jobs[heir].row].pieces if heir >= 0 else 0
+    count = s.attempts[s.jobs[heir].row].pieces if heir >= 0 else 0
     first = s.attempts[s.jobs[heir].row].first if heir >= 0 else 0
     for k in range(row.pieces):
         piece = s.pieces[row.first + k]
         stays = 0
-        for i in range(first, first + kept):
+        for i in range(first, first + count):
             if s.pieces[i].node == piece.node:
                 stays = s.pieces[i].gpus
         hold_some(s, piece.node, stays - piece.gpus)
@@ -480,7 +480,7 @@ def finish(s, j):  # type: ignore[no-untyped-def]
     job.end = g.now
     g.left -= 1
     cancel(s, s.jobs.size + j)
-    tell(s, E_FINISHED, j)
+    emit(s, E_FINISHED, j)
     if s.children.size > 0:
         for k in range(s.child_first[j], s.child_first[j + 1]):
             child = s.jobs[s.children[k]]

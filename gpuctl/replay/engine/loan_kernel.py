@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import cancel, schedule
-from gpuctl.replay.engine.job_life_kernel import note, tell
+from gpuctl.replay.engine.job_life_kernel import emit, note
 from gpuctl.replay.engine.placement_kernel import set_free
 from gpuctl.replay.engine.preemption_kernel import throw_out
 from gpuctl.replay.engine.state import (
@@ -48,7 +48,7 @@ def wanted_back(s, number):  # type: ignore[no-untyped-def]
     From the notice on only jobs start on it that may use it at home; those that may not lose their GPUs in time.
     """
     node = s.nodes[number]
-    tell(s, E_RECLAIM, number)
+    emit(s, E_RECLAIM, number)
     if node.cls != node.home:
         _change_class(s, number, node.home)
     if s.g[0].now < node.back:

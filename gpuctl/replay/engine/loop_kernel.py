@@ -55,27 +55,27 @@ def loop(  # type: ignore[no-untyped-def]
         status = next_instant(s, until)
         if status != STEPPED:
             return status
-        if s.g[0].asked == 1:
+        if s.g[0].decision_phase == 1:
             if on_round is not None:
                 rounds(s)
             if on_submit is not None or on_requeue is not None:
-                _look_who_is_new(s)
-            _tell(
+                _mark_first_submissions(s)
+            _dispatch(
                 s, memory, on_finish, on_requeue, on_node_down, on_node_up, on_submit, on_lease_end, on_reclaim,
                 on_wake, on_timer, on_round,
             )  # fmt: skip
-            s.g[0].asked = 2
+            s.g[0].decision_phase = 2
         if decide is not None:  # noqa: SIM102 - of what is not given nothing is compiled
             if decide(s, *memory):
                 return GROW
         if on_lease_end is not None:
             end_leases(s)
-        s.g[0].asked = 0
+        s.g[0].decision_phase = 0
     return STEPPED
 
 
 @inner
-def _look_who_is_new(s):  # type: ignore[no-untyped-def]
+def _mark_first_submissions(s):  # type: ignore[no-untyped-def]
     # before any hook is called: what it starts has been started
     for k in range(s.g[0].events):
         if s.events[k].kind == E_QUEUED:
@@ -84,7 +84,7 @@ def _look_who_is_new(s):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _tell(  # type: ignore[no-untyped-def]
+def _dispatch(  # type: ignore[no-untyped-def]
     s, memory, on_finish, on_requeue, on_node_down, on_node_up, on_submit, on_lease_end, on_reclaim, on_wake,
     on_timer, on_round,
 ):  # fmt: skip

@@ -46,10 +46,10 @@ def never_starts(state: State, program: Program) -> dict[int, str]:
     if how is None or state.nodes.size == 1 or state.g[0].resources:
         return found
     several = np.flatnonzero(np.isin(how, tuple(PLACED)) & (jobs.gpus > state.nodes.cap.min()) & ~over)
-    asked, which = np.unique(
+    requests, which = np.unique(
         np.stack([how[several], jobs.gpus[several], jobs.mask[several].astype(np.int64)]), axis=1, return_inverse=True
     )
-    for k, (way, gpus, mask) in enumerate(asked.T.tolist()):
+    for k, (way, gpus, mask) in enumerate(requests.T.tolist()):
         suits = np.asarray(mask >> state.nodes.cls & 1, np.bool_)
         if not _holds(state.nodes.cap[suits], state.nodes.rack[suits], gpus, way):
             found |= dict.fromkeys(several[which.reshape(-1) == k].tolist(), PLACED[way])

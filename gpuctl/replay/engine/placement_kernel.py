@@ -38,8 +38,8 @@ def hold_some(s, number, gpus):  # type: ignore[no-untyped-def]
     if s.g[0].crowded == 0:
         set_free(s, number, node.free - gpus)
         return
-    node.asked += gpus
-    set_free(s, number, max(node.cap - node.asked, 0))
+    node.requested += gpus
+    set_free(s, number, max(node.cap - node.requested, 0))
 
 
 @inner
@@ -277,13 +277,13 @@ def _spread(s, mask, gpus):  # type: ignore[no-untyped-def]
                 piece.gpus += 1
                 left -= 1
         level += 1
-    kept = base
+    end = base
     for k in range(size):
         piece = s.choice[base + k]
         if piece.gpus > 0:
-            s.choice[kept].node, s.choice[kept].gpus = piece.node, piece.gpus
-            kept += 1
-    g.chosen = kept
+            s.choice[end].node, s.choice[end].gpus = piece.node, piece.gpus
+            end += 1
+    g.chosen = end
     if left > 0:
         g.chosen = 0
         return False

@@ -43,15 +43,15 @@ def unsaved(s, j):  # type: ignore[no-untyped-def]
 def drop_progress(s, j):  # type: ignore[no-untyped-def]
     """Lose what was done since the last checkpoint."""
     job = s.jobs[j]
-    kept = 0.0 if job.epoch == np.inf else np.floor(job.done / job.epoch + 1e-9) * job.epoch
-    kept = min(kept, job.done)
+    saved = 0.0 if job.epoch == np.inf else np.floor(job.done / job.epoch + 1e-9) * job.epoch
+    saved = min(saved, job.done)
     # one that was writing its checkpoint made no progress any more
     rate = job.rate if job.rate > 0 else rate_of(s, j)
     if rate > 0:
-        job.lost += (job.done - kept) / rate * job.counted
-    job.done = kept
+        job.lost += (job.done - saved) / rate * job.counted
+    job.done = saved
     set_phase(s, j)
-    if kept == 0:
+    if saved == 0:
         job.anew = job.ran
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from gpuctl.compiled.jit import inner
 from gpuctl.replay.engine.event_heap_kernel import schedule
-from gpuctl.replay.engine.job_life_kernel import tell
+from gpuctl.replay.engine.job_life_kernel import emit
 from gpuctl.replay.engine.state import C_ROUND, E_ROUND, NAMED_TIMERS
 
 
@@ -52,14 +52,14 @@ def rounds(s):  # type: ignore[no-untyped-def]
     node = 3 * s.jobs.size + NAMED_TIMERS + 1
     if s.node_at[node] >= 0 or g.waiting + g.running == 0:
         return
-    if is_round(s) and not _told(s):
+    if is_round(s) and not _round_emitted(s):
         # nobody was here when it would have been called
-        tell(s, E_ROUND, 1)
+        emit(s, E_ROUND, 1)
     schedule(s, node, next_multiple(g.now, g.span), C_ROUND)
 
 
 @inner
-def _told(s):  # type: ignore[no-untyped-def]
+def _round_emitted(s):  # type: ignore[no-untyped-def]
     for k in range(s.g[0].events):
         if s.events[k].kind == E_ROUND and s.events[k].who == 1:
             return True

@@ -71,20 +71,20 @@ class Settings:
 
     def text(self) -> dict[str, Note]:
         """The settings as a report shows them."""
-        told: dict[str, Note] = {}
+        texts: dict[str, Note] = {}
         if self.resources != GPUS_ONLY:
             all_of_them = together(", ", [literal(name) for name in self.resources])
-            told["resources"] = note("{names}; a job starts where all of them are free", names=all_of_them)
+            texts["resources"] = note("{names}; a job starts where all of them are free", names=all_of_them)
         if self.rates.pairs_text is not None:
-            told["packed jobs"] = self.rates.pairs_text
+            texts["packed jobs"] = self.rates.pairs_text
         if (self.slice_s, self.switch_s) != (SLICE_S, SWITCH_S):
-            told["time slices"] = note(
+            texts["time slices"] = note(
                 "{turn}, and {switch} to switch",
                 turn=literal(lasting(self.slice_s)),
                 switch=literal(lasting(self.switch_s)),
             )
         return {
-            **told,
+            **texts,
             "speed": self.rates.text,
             "preemption overhead": self.overhead.text,
             "preemption": literal(HOW_TEXT[self.mode]) if self.mode else note("each policy's own way"),
@@ -111,7 +111,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     nodes.back = np.inf
     nodes.rack = np.maximum(cluster.rack, 0)
     nodes.up = 1
-    nodes.kept_for = -1
+    nodes.reserved_for = -1
     biggest = int(cluster.gpus.max()) if count else 0
     words = (count + 63) // 64
     bits = np.zeros((kinds, biggest + 1, words), np.uint64)

@@ -88,9 +88,9 @@ class Simulation:
         interpreted: bool = False,
     ) -> None:  # fmt: skip
         self.label = label or policy.name
-        told = len(workload.notes)
+        first_note = len(workload.notes)
         self.workload = workload = own(workload, policy.params)
-        self.notes = workload.notes[told:]
+        self.notes = workload.notes[first_note:]
         self.cluster = cluster = policy.extended(cluster)
         self.policy = policy
         self.settings = settings

@@ -154,12 +154,12 @@ NODE = np.dtype(
         ("back", "f8"),  # when it is to be back there; inf
         ("rack", "i8"),
         ("up", "i8"),
-        ("kept_for", "i8"),  # the job that has reserved …
-        ("kept_gpus", "i8"),  # … so many GPUs …
-        ("kept_from", "f8"),  # … from this second on
+        ("reserved_for", "i8"),  # the job that has reserved …
+        ("reserved_gpus", "i8"),  # … so many GPUs …
+        ("reserved_from", "f8"),  # … from this second on
         ("type", "i8"),  # of its GPUs, in `by_type`
         ("kind", "i8"),  # the same, as the cluster numbers types; -1: not known
-        ("asked", "i8"),  # GPUs that jobs ask of it, where more may than it has
+        ("requested", "i8"),  # GPUs that jobs ask of it, where more may than it has
     ],
     align=True,
 )
@@ -214,7 +214,7 @@ GLOBAL = np.dtype(
         ("waiting", "i8"),
         ("running", "i8"),  # jobs that hold GPUs
         ("left", "i8"),  # jobs that have neither finished nor been rejected
-        ("kept", "i8"),  # nodes with a reservation
+        ("reservations", "i8"),  # nodes with a reservation
         ("instants", "i8"),
         ("chosen", "i8"),  # pieces in `choice`
         ("stops", "i8"),  # 1: every segment is an attempt of its own, as recorded
@@ -222,7 +222,7 @@ GLOBAL = np.dtype(
         ("slice", "f8"),  # seconds of a time slice …
         ("switch", "f8"),  # … and of the switch between two
         ("span", "f8"),  # seconds from one round to the next; 0: no rounds
-        ("asked", "i8"),  # 0: the policy has seen this instant; 2: its hooks have, decide has not
+        ("decision_phase", "i8"),  # 0: the policy has seen this instant; 2: its hooks have, decide has not
         ("mode", "i8"),  # how jobs are preempted: NOW, EPOCH, ABORT
         ("patience", "i8"),  # turns that jobs are given to get further than these cost; 0: any number
         ("storage", "f8"),  # bytes a second for all transfers of checkpoints together

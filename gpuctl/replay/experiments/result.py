@@ -110,15 +110,15 @@ def result(
                 unfinished=unfinished,
             )
         )
-    told: dict[str, Note] = {}
+    extra_settings: dict[str, Note] = {}
     if changes is not None:
-        told["changes"] = changes
+        extra_settings["changes"] = changes
     if nearness is not None:
-        told["fidelity"] = nearness.told
+        extra_settings["fidelity"] = nearness.text
         if not nearness.calibrated:
-            warnings.append(nearness.told)
+            warnings.append(nearness.text)
     notes = [note("Changed: {changes}.", changes=changes)] if changes is not None else []
-    notes += [nearness.told] if nearness is not None else []
+    notes += [nearness.text] if nearness is not None else []
     error = None if nearness is None else nearness.errors.get(("wait", ALL))
     return Analysis(
         cluster=note(
@@ -134,7 +134,7 @@ def result(
             "intervals": _INTERVALS[base.resample],
             "locality": literal(locality),
         }
-        | told,
+        | extra_settings,
         command=command,
         warnings=(*base.workload.notes, *base.cluster.notes, *warnings),
     )

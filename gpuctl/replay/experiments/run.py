@@ -67,22 +67,22 @@ class CellFolder:
 def run(
     base: Base,
     cells: Sequence[Cell],
-    kept: CellFolder | None = None,
+    folder: CellFolder | None = None,
     *,
     engine: Engine | None = None,
     progress: Callable[[int, int], None] | None = None,
-    tell: Callable[[str], None] | None = None,
+    notify: Callable[[str], None] | None = None,
 ) -> list[Figures]:
     """Replay every cell and return its figures, in the order of `cells`. The result does not depend on `engine`.
 
     Args:
         base: what all cells are made from.
         cells: what to replay.
-        kept: where cells are kept as they are done, and looked for; None: nowhere.
+        folder: where cells are kept as they are done, and looked for; None: nowhere.
         engine: where they run; None: here, one for each processor. Fewer than `FEW_JOBS` jobs need no processes here
             unless it says how many.
         progress: called with how many cells are done, of how many.
-        tell: called with a line for the user.
+        notify: called with a line for the user.
 
     Raises:
         GpuctlError: a cell cannot be replayed, or the engine has no workers; cells that are done stay kept.
@@ -92,19 +92,19 @@ def run(
     keys = [cells_of.key(digest, cell) for cell in cells]
     done: dict[str, Figures] = {}
     for key in dict.fromkeys(keys):
-        found = None if kept is None else kept.get(key)
+        found = None if folder is None else folder.get(key)
         if found is not None:
             done[key] = found
     left = {key: cell for key, cell in zip(keys, cells, strict=True) if key not in done}
     say = progress or (lambda _done, _all: None)
     say(len(done), len(set(keys)))
-    if done and left and tell is not None:
-        tell(f"{len(done):,} of {len(set(keys)):,} cells were already done")
+    if done and left and notify is not None:
+        notify(f"{len(done):,} of {len(set(keys)):,} cells were already done")
     if left:
         policies = [
             (name, dict(params)) for name, params in sorted({(one.policy, one.params) for one in left.values()})
         ]
-        compile_for(base.workload, base.cluster, policies, base.workload.size * len(left), tell=tell, **base.models)
+        compile_for(base.workload, base.cluster, policies, base.workload.size * len(left), notify=notify, **base.models)
     where = engine or Engine()
     if where.kind == LOCAL and where.processes is None and base.workload.size * len(left) < FEW_JOBS:
         where = replace(where, processes=1)
@@ -113,12 +113,12 @@ def run(
         (base, digest),
         {key: (key, cell) for key, cell in left.items()},
         where,
-        tell or (lambda _text: None),
+        notify or (lambda _text: None),
     )
     for key, figures in spread if left else ():
         done[key] = figures
-        if kept is not None:
-            kept.put(key, figures)
+        if folder is not None:
+            folder.put(key, figures)
         say(len(done), len(set(keys)))
     return [done[key] for key in keys]
 

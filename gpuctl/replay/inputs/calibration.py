@@ -28,7 +28,7 @@ class Calibration:
         quotas: GPUs of queues; those that are not here have none of it.
         locality: whether scattered jobs run slower.
         fitted: share of the jobs, in order of submission, that the rules were fitted to.
-        told: what was found out on the way, for people: numbers and texts.
+        scores: what was found out on the way, for people: numbers and texts.
     """
 
     policy: str
@@ -36,14 +36,14 @@ class Calibration:
     quotas: dict[str, float] = field(default_factory=dict)
     locality: bool = False
     fitted: float = 0.0
-    told: dict[str, str | float] = field(default_factory=dict)
+    scores: dict[str, str | float] = field(default_factory=dict)
 
     def toml(self) -> str:
         """Return the text of the file."""
         lines = ["# written by gpuctl calibrate; gpuctl replay --calibrated takes it", ""]
         lines += [f"policy = {_text(self.policy)}", f"locality = {str(self.locality).lower()}"]
         lines += [f"fitted = {_number(self.fitted)}"]
-        for name, table in (("params", self.params), ("quotas", self.quotas), ("scores", self.told)):
+        for name, table in (("params", self.params), ("quotas", self.quotas), ("scores", self.scores)):
             lines += ["", f"[{name}]"]
             lines += [
                 f"{_key(key)} = {_text(value) if isinstance(value, str) else _number(value)}"
@@ -93,7 +93,7 @@ def read_calibration(path: Path) -> Calibration:
         {key: float(value) for key, value in quotas.items()},
         locality=found.get("locality", False),
         fitted=float(fitted),
-        told=_table(path, found, "scores"),
+        scores=_table(path, found, "scores"),
     )
 
 

@@ -157,19 +157,19 @@ def _usable(workload: Workload, cluster: Cluster) -> Bools:
     return usable
 
 
-def _wrong_elastic(w: Workload, tell: Callable[..., None]) -> None:
+def _wrong_elastic(w: Workload, report: Callable[..., None]) -> None:
     """What is wrong with what policies go by that resize or search."""
     if w.min_gpus is not None:
         few = (w.min_gpus < np.minimum(w.gpus, 1)) | (w.min_gpus > w.gpus)
-        tell(few, "can run on no GPUs at least, or on more than they ask for", w.min_gpus)
+        report(few, "can run on no GPUs at least, or on more than they ask for", w.min_gpus)
     if w.max_gpus is not None:
-        tell(w.max_gpus < w.gpus, "can run on fewer GPUs at most than they ask for", w.max_gpus)
+        report(w.max_gpus < w.gpus, "can run on fewer GPUs at most than they ask for", w.max_gpus)
     if w.beyond is not None:
-        tell(~(np.isfinite(w.beyond) & (w.beyond >= 0)), "have work beyond their end that is not finite", w.beyond)
+        report(~(np.isfinite(w.beyond) & (w.beyond >= 0)), "have work beyond their end that is not finite", w.beyond)
     if w.curve is not None:
         wrong_curves = [k for k, c in enumerate(w.curves) if not (c.size and (np.isfinite(c) & (c > 0)).all())]
         bad_curve = np.isin(w.curve, wrong_curves) | (w.curve < -1) | (w.curve >= len(w.curves))
-        tell(bad_curve, "have no speed curve of numbers above 0", w.curve)
+        report(bad_curve, "have no speed curve of numbers above 0", w.curve)
 
 
 def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
@@ -178,7 +178,7 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
         return ["it has no jobs"]
     wrong = []
 
-    def tell(bad: Bools, text: str, what: Floats | Ints | None = None) -> None:
+    def report(bad: Bools, text: str, what: Floats | Ints | None = None) -> None:
         jobs = np.flatnonzero(bad)
         if jobs.size:
             wrong.append(f"{_jobs(jobs.size, text)}: {named(w.ids, jobs, what)}")
@@ -186,21 +186,21 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
     owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
     none, bad_segment = np.diff(w.segment_start) == 0, np.zeros(w.size, bool)
     bad_segment[owner[~(np.isfinite(w.segment_s) & (w.segment_s > 0))]] = True
-    tell(~np.isfinite(w.submit), "have a submission time that is not finite", w.submit)
-    tell(~np.isfinite(w.eligible), "have an eligible time that is not finite", w.eligible)
-    tell(w.eligible < w.submit, "are eligible before submission", w.eligible)
-    tell(np.diff(w.submit, prepend=-np.inf) < 0, "come before the job in front of them (not in order)", w.submit)
-    tell(none, "have no run time")
-    tell(bad_segment, "have a run time that is not above 0 or not finite")
+    report(~np.isfinite(w.submit), "have a submission time that is not finite", w.submit)
+    report(~np.isfinite(w.eligible), "have an eligible time that is not finite", w.eligible)
+    report(w.eligible < w.submit, "are eligible before submission", w.eligible)
+    report(np.diff(w.submit, prepend=-np.inf) < 0, "come before the job in front of them (not in order)", w.submit)
+    report(none, "have no run time")
+    report(bad_segment, "have a run time that is not above 0 or not finite")
     if resources == GPUS_ONLY:
-        tell(w.gpus < 1, "ask for less than one GPU", w.gpus)
+        report(w.gpus < 1, "ask for less than one GPU", w.gpus)
     else:
-        tell(w.gpus < 0, "ask for less than no GPUs", w.gpus)
+        report(w.gpus < 0, "ask for less than no GPUs", w.gpus)
         for values, text in ((w.cpus, "CPUs"), (w.mem_mb, "MB")):
             if values is not None:
-                tell(~(np.isnan(values) | ((values >= 0) & (values < 1e12))), f"ask for no possible {text}", values)
-    _wrong_elastic(w, tell)
-    tell(~(np.isnan(w.time_limit) | (w.time_limit > 0)), "have a time limit that is not above 0", w.time_limit)
+                report(~(np.isnan(values) | ((values >= 0) & (values < 1e12))), f"ask for no possible {text}", values)
+    _wrong_elastic(w, report)
+    report(~(np.isnan(w.time_limit) | (w.time_limit > 0)), "have a time limit that is not above 0", w.time_limit)
     if len(set(w.ids)) < w.size:
         _, first, count = np.unique(np.asarray(w.ids, dtype=object), return_index=True, return_counts=True)
         twice = first[count > 1]
@@ -209,7 +209,7 @@ def _wrong_jobs(workload: Workload, resources: tuple[str, ...]) -> list[str]:
         wrong.append(f"dependencies name jobs {w.depends.min()} to {w.depends.max()}, there are 0 to {w.size - 1}")
     else:
         if w.think is not None:
-            tell(~((w.think >= 0) & np.isfinite(w.think)), "have no possible time after their dependency", w.think)
+            report(~((w.think >= 0) & np.isfinite(w.think)), "have no possible time after their dependency", w.think)
         circle = circular(w.depends, w.size)
         if circle.size:
             wrong.append(f"{_jobs(circle.size, 'depend on themselves in a circle')}: {named(w.ids, circle)}")
@@ -247,9 +247,9 @@ def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...], 
     return [f"{text}: {named(workload.ids, jobs)}"]
 
 
-def _jobs(count: int, said: str) -> str:
+def _jobs(count: int, predicate: str) -> str:
     """``1 job has ...``, ``2 jobs have ...``."""
-    return f"{plural(count, 'job')} {agreeing(count, said)}"
+    return f"{plural(count, 'job')} {agreeing(count, predicate)}"
 
 
 def _too_large(workload: Workload, cluster: Cluster, speeds: SpeedTable | None) -> list[str]:

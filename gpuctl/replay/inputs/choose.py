@@ -33,26 +33,26 @@ def choose(workload: Workload, wanted: JobFilter) -> Workload:
         "account": (workload.account, workload.accounts),
     }
     wanted.check({kind: _there(numbers, names) for kind, (numbers, names) in of.items()})
-    kept = np.ones(workload.size, bool)
+    selected = np.ones(workload.size, bool)
     for kind, names in wanted.names.items():
         numbers, known = of[kind]
         if names and numbers is not None:
-            kept &= np.isin(numbers, [k for k, name in enumerate(known) if name in names])
+            selected &= np.isin(numbers, [k for k, name in enumerate(known) if name in names])
     if wanted.state:
         if not any(workload.state):
             raise UsageError("--state: these jobs have no final states", hint="leave it out")
-        kept &= np.isin(np.array(workload.state, object), list(wanted.state))
+        selected &= np.isin(np.array(workload.state, object), list(wanted.state))
     if wanted.gpus is not None:
-        kept &= (workload.gpus >= wanted.gpus[0]) & (workload.gpus <= wanted.gpus[1])
+        selected &= (workload.gpus >= wanted.gpus[0]) & (workload.gpus <= wanted.gpus[1])
     if wanted.since is not None:
-        kept &= workload.submit >= instant(workload, wanted.since)
+        selected &= workload.submit >= instant(workload, wanted.since)
     if wanted.until is not None:
-        kept &= workload.submit < instant(workload, wanted.until)
-    jobs = np.flatnonzero(kept)
+        selected &= workload.submit < instant(workload, wanted.until)
+    jobs = np.flatnonzero(selected)
     if not jobs.size:
         wanted.refuse_empty(workload.size)
-    told = note("the filter keeps {kept:,} of {of:,} job{of||s}", kept=jobs.size, of=workload.size)
-    alone = note("{told}; they are replayed alone, without the load of other jobs", told=told)
+    text = note("the filter keeps {selected:,} of {of:,} job{of||s}", selected=jobs.size, of=workload.size)
+    alone = note("{text}; they are replayed alone, without the load of other jobs", text=text)
     return take(workload, jobs, alone)
 
 

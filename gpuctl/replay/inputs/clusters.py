@@ -141,8 +141,8 @@ def add_nodes(cluster: Cluster, text: str) -> Cluster:
         what = "a pool of GPUs without nodes" if cluster.pool else "a cluster without nodes"
         raise UsageError(f"--add-nodes {text!r}: there is no node to copy in {what}", hint=f"say {count}x8")
     if cluster.pool:
-        told = note("{gpus:,} GPU{gpus||s} added to the pool", gpus=count * size)
-        return dataclasses.replace(cluster, gpus=cluster.gpus + count * size, notes=(*cluster.notes, told))
+        change = note("{gpus:,} GPU{gpus||s} added to the pool", gpus=count * size)
+        return dataclasses.replace(cluster, gpus=cluster.gpus + count * size, notes=(*cluster.notes, change))
     kinds = Counter(zip(cluster.gpus.tolist(), cluster.gpu_type.tolist(), strict=True))
     (gpus, gpu_type), _ = max(kinds.items(), key=lambda kind: (kind[1], kind[0]), default=((size, -1), 0))
     gpus = size or gpus
@@ -151,7 +151,7 @@ def add_nodes(cluster: Cluster, text: str) -> Cluster:
     alike = np.flatnonzero((cluster.gpus == gpus) & (cluster.gpu_type == gpu_type))
     racks = cluster.racks if len(cluster.racks) == 1 else (*cluster.racks, _free_names(cluster.racks, ADDED_RACK, 1)[0])
     rack = NamedValue("rack", repr(racks[-1]))
-    told = note(
+    change = note(
         "{count:,} node{count||s} of {gpus:,} GPU{gpus||s} added, in the rack {rack}",
         count=count,
         gpus=gpus,
@@ -171,7 +171,7 @@ def add_nodes(cluster: Cluster, text: str) -> Cluster:
             own if own is None or (alike.size and not np.isin(alike, own).any()) else np.append(own, new)
             for own in cluster.queue_nodes
         ),
-        notes=(*cluster.notes, told),
+        notes=(*cluster.notes, change),
     )
 
 

@@ -36,10 +36,10 @@ def of_containers(trace: Rows) -> tuple[Rows, list[Note]]:
     count = jobs.filter(grown).height
     jobs = jobs.with_columns(gpus=pl.when(grown).then((c("mean") - 1e-6).ceil()).otherwise("gpus")).drop("mean")
     more = note("; {count:,} of them {count|has|have} the mean of what {count|it|they} held", count=count)
-    told = note(
+    text = note(
         "containers of {changed:,} job{changed||s} came and went: {changed|it is|each is} replayed on all of its GPUs "
         "at once, for as long as makes up the GPU-hours that it held from its start on{more}",
         changed=means.height,
         more=more if count else note(""),
     )
-    return replace(trace, jobs=jobs), [told]
+    return replace(trace, jobs=jobs), [text]

@@ -37,8 +37,8 @@ def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, 
     pairs = stated.join(jobs.select("job", "end_c", other="number"), left_on="before", right_on="job", how="left")
     there = pairs.filter(pl.col("other").is_not_null())
     contradicted = (pl.col("start_c") < pl.col("end_c")).fill_null(value=False)
-    kept = there.unique(["number", "other"], maintain_order=True).sort("number", "other")
-    depends = kept.select("number", "other").to_numpy().astype(np.int64).reshape(-1, 2)
+    edges = there.unique(["number", "other"], maintain_order=True).sort("number", "other")
+    depends = edges.select("number", "other").to_numpy().astype(np.int64).reshape(-1, 2)
     circle = circular(depends, rows.height)
     acyclic = ~np.isin(depends[:, 0], circle)
     outside, looped = pairs.height - there.height, int((~acyclic).sum())
@@ -58,5 +58,5 @@ def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, 
     if not acyclic.any():
         return none, None, notes
     think = np.zeros(rows.height)
-    np.maximum.at(think, depends[acyclic, 0], kept["think_s"].to_numpy()[acyclic])
+    np.maximum.at(think, depends[acyclic, 0], edges["think_s"].to_numpy()[acyclic])
     return depends[acyclic], think, notes

@@ -69,7 +69,7 @@ class _Faults:
     called: dict[str, str]
     found: list[str] = field(default_factory=list)
 
-    def tell(self, bad: pl.Expr, text: str, column: str) -> None:
+    def add(self, bad: pl.Expr, text: str, column: str) -> None:
         """Note the rows for which `bad` holds; ``{n}`` in `text` is how many they are."""
         rows = self.rows.filter(bad).select("row", pl.col("job_id").alias("id"), pl.col(column).alias("value"))
         if rows.height:
@@ -128,8 +128,8 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     table, lines, called = _table(file, (*NEEDED, *OPTIONAL, *MORE) if more else (*NEEDED, *OPTIONAL))
     faults = _Faults(str(file), table, lines, called)
     numbers = _numbers(faults, 0 if more else 1)
-    faults.tell(_blank("job_id"), "job_id is empty in {n}", "job_id")
-    faults.tell(~_blank("job_id") & pl.col("job_id").is_duplicated(), "job_id is not unique in {n}", "job_id")
+    faults.add(_blank("job_id"), "job_id is empty in {n}", "job_id")
+    faults.add(~_blank("job_id") & pl.col("job_id").is_duplicated(), "job_id is not unique in {n}", "job_id")
     order = np.argsort(numbers["submit_time"].fill_null(np.inf).to_numpy(), kind="stable")
     table = table[order]
     depends = _depends(table, faults)
@@ -137,7 +137,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
     faults.end()
     if depends.size and (circle := circular(depends, table.height)).size:
         faults.rows = table[circle].sort("row")
-        faults.tell(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
+        faults.add(pl.lit(value=True), "depends_on leads back to the job itself in {n}", "depends_on")
         faults.end()
     if called:
         numbers = _in_minutes(numbers)
@@ -221,8 +221,8 @@ def _unreadable(data: bytes, reason: str) -> tuple[str]:
 
 
 def _about(column: str, job: str | None, value: str | None) -> str:
-    told = [f"job {job!r}"] if job else []
-    return f" ({', '.join([*told, repr(value)] if value and column != 'job_id' else told)})" if told or value else ""
+    parts = [f"job {job!r}"] if job else []
+    return f" ({', '.join([*parts, repr(value)] if value and column != 'job_id' else parts)})" if parts or value else ""
 
 
 def _distinct(header: list[str]) -> list[str]:
@@ -247,36 +247,36 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
     for column in present:
         number = pl.col(f"{column} number")
         if column in NEEDED:
-            faults.tell(_blank(column), f"{column} is empty in {{n}}", column)
-        faults.tell(~_blank(column) & number.is_null(), f"{column} is not a number in {{n}}", column)
-        faults.tell(number.is_nan() | number.is_infinite(), f"{column} is not finite in {{n}}", column)
+            faults.add(_blank(column), f"{column} is empty in {{n}}", column)
+        faults.add(~_blank(column) & number.is_null(), f"{column} is not a number in {{n}}", column)
+        faults.add(number.is_nan() | number.is_infinite(), f"{column} is not finite in {{n}}", column)
         large = number.is_finite() & (number.abs() > (MOST_GPUS if column == "num_gpus" else MOST_SECONDS))
-        faults.tell(large, f"{column} is too large in {{n}}", column)
+        faults.add(large, f"{column} is too large in {{n}}", column)
         if column in {"duration", "requested_time", "predicted_time"}:
             # a queue in whole minutes rounds 0 s up
             none = number < 0 if column == "duration" and faults.called else number <= 0
-            faults.tell(number.is_finite() & none, f"{column} is not above 0 s in {{n}}", column)
+            faults.add(number.is_finite() & none, f"{column} is not above 0 s in {{n}}", column)
     gpus, submit = pl.col("num_gpus number"), pl.col("submit_time number")
     whole = f"num_gpus is not a whole number of GPUs, at least {least}, in {{n}}"
-    faults.tell(gpus.is_finite() & ((gpus < least) | (gpus != gpus.floor())), whole, "num_gpus")
+    faults.add(gpus.is_finite() & ((gpus < least) | (gpus != gpus.floor())), whole, "num_gpus")
     for column in (*MORE, "think_time", "checkpoint_bytes"):
         if column in present:
-            faults.tell(pl.col(f"{column} number") < 0, f"{column} is below 0 in {{n}}", column)
+            faults.add(pl.col(f"{column} number") < 0, f"{column} is below 0 in {{n}}", column)
     if "deadline" in present:
         bad = pl.col("deadline number") <= submit
-        faults.tell(bad, "deadline is not after submit_time in {n}", "deadline")
+        faults.add(bad, "deadline is not after submit_time in {n}", "deadline")
     if "eligible_time" in present:
         eligible = pl.col("eligible_time number")
         before = submit.is_finite() & eligible.is_finite() & (eligible < submit)
-        faults.tell(before, "eligible_time is before submit_time in {n}", "eligible_time")
+        faults.add(before, "eligible_time is before submit_time in {n}", "eligible_time")
     if "epochs" in present:
         epochs = pl.col("epochs number")
-        faults.tell(epochs.is_finite() & ((epochs < 1) | (epochs != epochs.floor())), _EPOCHS, "epochs")
+        faults.add(epochs.is_finite() & ((epochs < 1) | (epochs != epochs.floor())), _EPOCHS, "epochs")
     for column, smallest in (("nodes", 1), ("nice", -(2**31))):
         if column in present:
             value = pl.col(f"{column} number")
             bad = value.is_finite() & ((value < smallest) | (value != value.floor()))
-            faults.tell(bad, f"{column} is not a whole number, at least {smallest}, in {{n}}", column)
+            faults.add(bad, f"{column} is not a whole number, at least {smallest}, in {{n}}", column)
     for column, wrong in (
         ("min_gpus", pl.col("min_gpus number") > gpus),
         ("max_gpus", pl.col("max_gpus number") < gpus),
@@ -284,9 +284,9 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
         if column in present:
             value = pl.col(f"{column} number")
             bad = value.is_finite() & ((value < least) | (value != value.floor()) | (value > MOST_GPUS))
-            faults.tell(bad, f"{column} is not a whole number of GPUs, at least {least}, in {{n}}", column)
+            faults.add(bad, f"{column} is not a whole number of GPUs, at least {least}, in {{n}}", column)
             side = "above" if column == "min_gpus" else "below"
-            faults.tell(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
+            faults.add(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
     _traits(faults, present)
     faults.rows = texts
     return numbers
@@ -301,22 +301,20 @@ def _traits(faults: _Faults, present: list[str]) -> None:
         value = pl.col(f"{column} number")
         if column in {"w_min", "w_max"}:
             bad = (value < 1) | (value != value.floor()) | (value > MOST_GPUS)
-            faults.tell(
-                value.is_finite() & bad, f"{column} is not a whole number of GPUs, at least 1, in {{n}}", column
-            )
+            faults.add(value.is_finite() & bad, f"{column} is not a whole number of GPUs, at least 1, in {{n}}", column)
             wrong = value > gpus if column == "w_min" else value < gpus
             side = "above" if column == "w_min" else "below"
-            faults.tell(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
+            faults.add(value.is_finite() & gpus.is_finite() & wrong, f"{column} is {side} num_gpus in {{n}}", column)
         elif column == "sharescore":
             wrong = value.is_finite() & ~value.is_in([0.0, 1.0, 2.0])
-            faults.tell(wrong, "sharescore is not 0, 1 or 2 in {n}", column)
+            faults.add(wrong, "sharescore is not 0, 1 or 2 in {n}", column)
         elif column in {"fungible", "grow"}:
-            faults.tell(value.is_finite() & (value != 0) & (value != 1), f"{column} is not 0 or 1 in {{n}}", column)
+            faults.add(value.is_finite() & (value != 0) & (value != 1), f"{column} is not 0 or 1 in {{n}}", column)
         elif column == "alpha":
-            faults.tell(value.is_finite() & (value < 0), "alpha is below 0 in {n}", column)
+            faults.add(value.is_finite() & (value < 0), "alpha is below 0 in {n}", column)
         else:
             bad = (value <= 0) | (value > 1)
-            faults.tell(value.is_finite() & bad, f"{column} is not above 0 and at most 1 in {{n}}", column)
+            faults.add(value.is_finite() & bad, f"{column} is not above 0 and at most 1 in {{n}}", column)
 
 
 LEAST_SPEED, MOST_SPEED = 1e-6, 1e6
@@ -343,7 +341,7 @@ def _depends(table: pl.DataFrame, faults: _Faults) -> Ints:
     ids = numbered.select("job_id", before="job").unique("job_id", keep="first")
     pairs = wanted.join(ids, left_on="on", right_on="job_id", how="left", maintain_order="left")
     faults.rows = pairs.sort("row", maintain_order=True)
-    faults.tell(pl.col("before").is_null(), "depends_on names jobs that the file does not have in {n}", "on")
+    faults.add(pl.col("before").is_null(), "depends_on names jobs that the file does not have in {n}", "on")
     return pairs.drop_nulls("before").select("job", "before").to_numpy().astype(np.int64).reshape(-1, 2)
 
 
@@ -361,15 +359,15 @@ def _curves(table: pl.DataFrame, faults: _Faults) -> _Curves:
     if "speed_curve" not in table.columns:
         return _Curves()
     number, texts = _codes(table, "speed_curve", None)
-    told = [_phases_of(text) for text in texts]
-    wrong = [text for text, phases in zip(texts, told, strict=True) if phases is None]
+    parsed = [_phases_of(text) for text in texts]
+    wrong = [text for text, phases in zip(texts, parsed, strict=True) if phases is None]
     faults.rows = table
-    faults.tell(pl.col("speed_curve").is_in(wrong), _CURVE, "speed_curve")
+    faults.add(pl.col("speed_curve").is_in(wrong), _CURVE, "speed_curve")
     curves: list[Floats] = []
     first: list[int] = []
     changing: list[int] = []
     phases: list[tuple[tuple[float, int], ...]] = []
-    for each in told:
+    for each in parsed:
         own = [(part, len(curves) + k) for k, (part, _) in enumerate(each or [])]
         curves += [np.array(curve, np.float64) for _, curve in each or []]
         first.append(own[0][1] if own else -1)

@@ -58,9 +58,9 @@ def write_jobs(place: Path, workload: Workload, path: Path) -> str:
     )
     about = {"cluster": name, "source_format": JOBS_CSV, "timezone": "UTC", "clock": "utc"}
     span = {"first_ts": submitted.min(), "last_ts": submitted.max()}
-    told = jobs_csv(path, w.size, w.size)
+    source = jobs_csv(path, w.size, w.size)
     ledger = {
-        **common, "path": told.path, "format": told.format, "sha256": told.sha256, "bytes": told.bytes,
+        **common, "path": source.path, "format": source.format, "sha256": source.sha256, "bytes": source.bytes,
         "rows_in": w.size, "rows_loaded": w.size, "rows_rejected": 0, "parser_version": READER_VERSION,
     }  # fmt: skip
     with Store(place, write=True) as store:

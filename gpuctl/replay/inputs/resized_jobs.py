@@ -46,12 +46,12 @@ def of_resized(trace: Rows) -> tuple[Rows, list[Note]]:
     )
     pieces = _pieces(trace, parted, merged)
     moved = merged.select("job", "attempt", "placed")
-    kept = trace.placements.join(parted.select("job", "attempt"), on=["job", "attempt"], how="anti")
+    unresized = trace.placements.join(parted.select("job", "attempt"), on=["job", "attempt"], how="anti")
     placed = trace.placements.join(moved.rename({"attempt": "to", "placed": "attempt"}), on=["job", "attempt"])
-    placed = placed.with_columns(attempt="to").select(kept.columns)
+    placed = placed.with_columns(attempt="to").select(unresized.columns)
     others = trace.attempts.join(parted.select("job", "attempt"), on=["job", "attempt"], how="anti")
     changed = merged["job"].n_unique()
-    told = note(
+    text = note(
         "the size of {changed:,} job{changed||s} changed while {changed|it|they} ran: {changed|it is|each is} replayed "
         "at its largest size, for as long as makes up the GPU-hours that it held; a replay resizes no recorded job",
         changed=changed,
@@ -61,8 +61,8 @@ def of_resized(trace: Rows) -> tuple[Rows, list[Note]]:
         trace,
         attempts=attempts.select(trace.attempts.columns),
         containers=pl.concat([trace.containers, pieces.select(trace.containers.columns)], how="vertical_relaxed"),
-        placements=pl.concat([kept, placed]),
-    ), [told]
+        placements=pl.concat([unresized, placed]),
+    ), [text]
 
 
 def _pieces(trace: Rows, parted: pl.DataFrame, merged: pl.DataFrame) -> pl.DataFrame:

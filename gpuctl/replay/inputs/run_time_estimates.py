@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _HINT = "given, true, error:F with F from 0 to 3, or a CSV with the columns job,run_time_s"
 
 
-def tell(workload: Workload, how: str) -> Workload:
+def with_estimates(workload: Workload, how: str) -> Workload:
     """Return the same jobs with what policies are told of their run times.
 
     Args:
@@ -49,7 +49,7 @@ def tell(workload: Workload, how: str) -> Workload:
         if not 0 <= size <= 3:
             raise UsageError(f"--run-times {how}: not understood", hint=f"expected {_HINT}")
         predicted = workload.true_run_time * np.exp(size * normal(workload.ids))
-        return _told(
+        return _with_note(
             workload,
             predicted,
             note("run times given to policies are wrong by a factor of exp({size} z)", size=literal(decimal(size))),
@@ -97,14 +97,14 @@ def _from_csv(workload: Workload, path: str) -> Workload:
     if missing.all():
         raise InputError("predicts none of the jobs", path=path, hint="its column job must hold their names")
     predicted[missing] = float(np.median(predicted[~missing]))
-    told = note(
+    text = note(
         "run times given to policies: predictions for {value:,} of {size:,} job{size||s}",
         value=(~missing).sum(),
         size=workload.size,
     )
     more = note(", their median for the {missing:,} others", missing=missing.sum()) if missing.any() else note("")
-    return _told(workload, predicted, note("{told}{more}", told=told, more=more))
+    return _with_note(workload, predicted, note("{text}{more}", text=text, more=more))
 
 
-def _told(workload: Workload, predicted: Floats, told: Note) -> Workload:
-    return dataclasses.replace(workload, predicted=predicted, notes=(*workload.notes, told))
+def _with_note(workload: Workload, predicted: Floats, text: Note) -> Workload:
+    return dataclasses.replace(workload, predicted=predicted, notes=(*workload.notes, text))

@@ -81,13 +81,13 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
     monday = 0.0 if about["epoch"] == "relative" else FIRST_MONDAY_S
     lent = idle_nodes(load, first - monday, gpus, str(path))
     days = round(lent.period_s / DAY_S)
-    told = note(
+    text = note(
         "the load of inference is that of {services:,} service{services||s} in {days:,} day{days||s} of a trace, "
         "repeated by hour and "
         "weekday; assumed: the 99th percentile of {by} in five minutes takes all nodes",
         services=services, days=days, by=note("requests") if by == "requests" else note("tokens"),
     )  # fmt: skip
-    return Inference(lent.gpus, lent.time_s, lent.free, lent.period_s, notes=(told,))
+    return Inference(lent.gpus, lent.time_s, lent.free, lent.period_s, notes=(text,))
 
 
 def idle_nodes(load: Floats, first: float, gpus: Ints, path: str) -> Inference:

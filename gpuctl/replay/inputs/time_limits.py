@@ -51,11 +51,11 @@ def plan(workload: Workload, how: str) -> Workload:
         return workload if workload.planned is None else dataclasses.replace(workload, planned=None)
     parts = [how] if is_file(how) else [part.strip() for part in how.split(",")]
     limits = np.full(workload.size, np.nan)
-    told = []
+    sources = []
     for part in parts:
         open_jobs = np.isnan(limits)
         limits = np.where(open_jobs, _limits(workload, part), limits)
-        told.append(
+        sources.append(
             note(
                 "{part} for {value:,}",
                 part=NamedValue("path", part),
@@ -65,9 +65,9 @@ def plan(workload: Workload, how: str) -> Workload:
     left = int(np.isnan(limits).sum())
     more = note("; {left:,} have none", left=left) if left else note("")
     plan = note(
-        "time limits that policies plan with, of {size:,} job{size||s}: {told}{more}",
+        "time limits that policies plan with, of {size:,} job{size||s}: {sources}{more}",
         size=workload.size,
-        told=together(", ", told),
+        sources=together(", ", sources),
         more=more,
     )
     return dataclasses.replace(workload, planned=limits, notes=(*workload.notes, plan))

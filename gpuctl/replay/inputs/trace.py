@@ -117,11 +117,11 @@ def read_trace(
     if own_cluster and cluster.total_gpus:
         large = unplaceable(workload, cluster, resources)
         if large.size:
-            told = note(
+            text = note(
                 "left out {size:,} job{size||s} larger than all nodes of the trace that they may use",
                 size=large.size,
             )
-            workload = take(workload, np.setdiff1d(np.arange(workload.size), large), told)
+            workload = take(workload, np.setdiff1d(np.arange(workload.size), large), text)
             if not workload.size:
                 raise InputError(f"{trace.name}: every job is larger than the nodes that the log names")
     return workload, cluster
@@ -282,11 +282,11 @@ def _workload(
     queue, queues = codes(rows["queue"], rows["queue"])
     user, users = codes(rows["user"], rows["user"])
     (account, accounts), (qos, qos_names) = (codes(rows[name], rows[name]) for name in ("account", "qos"))
-    asked, known = rows["gpu_type"], machines["gpu_type"]
+    requested, known = rows["gpu_type"], machines["gpu_type"]
     if machines.height and not known.null_count():
-        strange = asked.is_not_null() & ~asked.is_in(known.unique().implode())
+        strange = requested.is_not_null() & ~requested.is_in(known.unique().implode())
         if strange.any():
-            names = listed("value", asked.filter(strange).unique().sort().head(SHOWN))
+            names = listed("value", requested.filter(strange).unique().sort().head(SHOWN))
             notes.append(
                 note(
                     "{strange:,} job{strange||s} {strange|names|name} GPU types that no node has ({names}): "
@@ -295,8 +295,8 @@ def _workload(
                     names=names,
                 )
             )
-            asked = asked.set(strange, None)
-    gpu_type, gpu_types = codes(asked, pl.concat([asked, known]))
+            requested = requested.set(strange, None)
+    gpu_type, gpu_types = codes(requested, pl.concat([requested, known]))
     submit = rows["submit_c"].to_numpy() - origin_c
     # some logs say only after its end that a job was held before
     first = np.fmax(rows["first_c"].fill_null(math.inf).to_numpy() - origin_c, submit)
@@ -350,9 +350,9 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
     whole = (c("gpus").floor() == c("gpus")) & c("node").is_not_null()
     fits = whole.fill_null(value=False).all().over("segment") & (c("gpus").sum().over("segment") == c("gang"))
     found = found.with_columns(fits=fits)
-    kept, notes = found.filter("fits"), []
+    fitting, notes = found.filter("fits"), []
     other, total = runs.filter(c("held") != c("gang")).height, runs.height
-    lost, guessed = (frame["segment"].n_unique() for frame in (found.filter(~c("fits")), kept.filter("estimated")))
+    lost, guessed = (frame["segment"].n_unique() for frame in (found.filter(~c("fits")), fitting.filter("estimated")))
     if other:
         notes.append(
             note(
@@ -380,7 +380,7 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
                 total=total,
             )
         )
-    return kept.sort("segment", "node"), notes
+    return fitting.sort("segment", "node"), notes
 
 
 def _machines(trace: Rows, *, cpu_nodes: bool = False) -> tuple[pl.DataFrame, list[Note]]:
@@ -397,10 +397,10 @@ def _machines(trace: Rows, *, cpu_nodes: bool = False) -> tuple[pl.DataFrame, li
     # shares of GPUs are sums of fractions
     most = peak(unsized, "machine", "part").select("machine", most=(c("most") - 1e-6).ceil().cast(pl.Int64))
     rows = listed.join(most, on="machine", how="full", coalesce=True).with_columns(size=pl.coalesce("gpus", "most"))
-    kept = (c("size").fill_null(0) >= 1) | ((c("cpus").fill_null(0) > 0) & cpu_nodes)
+    fitting = (c("size").fill_null(0) >= 1) | ((c("cpus").fill_null(0) > 0) & cpu_nodes)
     inferred, empty = (
         rows.filter(c("gpus").is_null() & c("size").is_not_null()),
-        rows.filter(~kept),
+        rows.filter(~fitting),
     )
     notes = []
     if inferred.height:
@@ -414,7 +414,7 @@ def _machines(trace: Rows, *, cpu_nodes: bool = False) -> tuple[pl.DataFrame, li
         notes.append(note("{height:,} node{height||s} without GPUs {height|is|are} left out", height=empty.height))
     if not rows.height:
         notes.append(note("the log names no nodes"))
-    found = rows.filter(kept).select("machine", "rack", "gpu_type", "cpus", "mem_mb", gpus=c("size").fill_null(0))
+    found = rows.filter(fitting).select("machine", "rack", "gpu_type", "cpus", "mem_mb", gpus=c("size").fill_null(0))
     return found.sort("machine"), notes
 
 
@@ -459,8 +459,8 @@ def _cluster(
 
 def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) -> tuple[Ints, tuple[str, ...]]:
     names = machines["machine"].to_list()
-    told = [given.get(name) for name in names] if given else machines["rack"].to_list()
-    unknown = sum(rack is None for rack in told)
+    rack_of = [given.get(name) for name in names] if given else machines["rack"].to_list()
+    unknown = sum(rack is None for rack in rack_of)
     if unknown == len(names):
         if names:
             notes.append(note("racks are unknown: all nodes are assumed to share one"))
@@ -473,8 +473,8 @@ def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) 
                 names=len(names),
             )
         )
-    told = [UNKNOWN_RACK.format(name) if rack is None else rack for name, rack in zip(names, told, strict=True)]
-    return codes(pl.Series(told), pl.Series(told))
+    rack_of = [UNKNOWN_RACK.format(name) if rack is None else rack for name, rack in zip(names, rack_of, strict=True)]
+    return codes(pl.Series(rack_of), pl.Series(rack_of))
 
 
 def _quotas(

@@ -65,9 +65,9 @@ def forget_placement(workload: Workload) -> Workload:
     if not workload.piece_node.size:
         return workload
     starts = np.zeros(workload.segment_s.size + 1, np.int64)
-    told = note("recorded placements are not used: these are not the trace's nodes")
+    text = note("recorded placements are not used: these are not the trace's nodes")
     return dataclasses.replace(
-        workload, piece_start=starts, piece_node=none, piece_gpus=none, notes=(*workload.notes, told)
+        workload, piece_start=starts, piece_node=none, piece_gpus=none, notes=(*workload.notes, text)
     )
 
 
@@ -154,7 +154,8 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
     if not jobs.size:
         raise UsageError(
             f"no job was submitted in the window from {start} to {end}; the first one was at "
-            f"{_told(workload, workload.submit.min())}, the last one at {_told(workload, workload.submit.max())}"
+            f"{_calendar_time(workload, workload.submit.min())}, "
+            f"the last one at {_calendar_time(workload, workload.submit.max())}"
         )
     begins = note("the first") if start is None else named("value", str(start))
     ends = note("the last") if end is None else named("value", str(end))
@@ -206,17 +207,17 @@ def instant(workload: Workload, when: str | float) -> float:
             raise UsageError(f"{when!r} is not a time", hint=_TIMES)
         return second
     try:
-        told = datetime.fromisoformat(str(when))
+        parsed = datetime.fromisoformat(str(when))
     except ValueError as error:
         raise UsageError(f"{when!r} is not a time", hint=_TIMES) from error
     origin = workload.origin
     if origin is None:
         raise UsageError(f"{when!r}: these jobs have no calendar", hint="give seconds")
     zone = origin.tzinfo
-    if told.tzinfo is not None and zone is not None:
-        told = told.astimezone(zone)
+    if parsed.tzinfo is not None and zone is not None:
+        parsed = parsed.astimezone(zone)
     # differences of what the zone's clock shows, as the workload's times are
-    return (told.replace(tzinfo=None) - origin.replace(tzinfo=None)).total_seconds()
+    return (parsed.replace(tzinfo=None) - origin.replace(tzinfo=None)).total_seconds()
 
 
 _TIMES = "expected seconds (86400) or an ISO date or time (2017-10-09, 2017-10-09T12:00)"
@@ -274,7 +275,7 @@ def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> 
     times[order] = np.arange(n) - np.searchsorted(jobs[order], jobs[order])
     made = gather(workload, jobs)
     parts = note("weeks") if weeks else note("days") if length == DAY_S else note("equal parts of the time")
-    told = note("{n:,} job{n||s} drawn from {blocks} {parts} (seed {seed})", n=n, blocks=blocks, parts=parts, seed=seed)
+    text = note("{n:,} job{n||s} drawn from {blocks} {parts} (seed {seed})", n=n, blocks=blocks, parts=parts, seed=seed)
     # rounding must not swap neighbours across the seam of two days
     submit = np.maximum.accumulate(made.submit + shift)
     return dataclasses.replace(
@@ -287,7 +288,7 @@ def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> 
         depends=np.zeros((0, 2), np.int64),
         recorded_start=np.full_like(made.recorded_start, np.nan),
         origin=None,
-        notes=(*workload.notes, told, *_dropped(workload)),
+        notes=(*workload.notes, text, *_dropped(workload)),
     )
 
 
@@ -440,7 +441,7 @@ def _recorded_at(workload: Workload, t: float) -> tuple[np.ndarray, np.ndarray]:
     return running, ~running & ~over
 
 
-def _told(workload: Workload, second: Floats | float) -> str:
+def _calendar_time(workload: Workload, second: Floats | float) -> str:
     """A second as the workload's calendar shows it, where it has one."""
     from datetime import timedelta
 

@@ -11,18 +11,20 @@ from gpuctl.replay.inputs.trace_rows import codes
 from gpuctl.replay.models.records import SHOWS, Failures
 
 
-def why_failed(rows: pl.DataFrame, segments: pl.DataFrame, told: pl.DataFrame) -> Failures:
+def why_failed(rows: pl.DataFrame, segments: pl.DataFrame, failed_attempts: pl.DataFrame) -> Failures:
     """Say why each segment failed.
 
     Args:
         rows: jobs of a trace: ``number``, ``name``.
         segments: theirs: ``number``, ``start_c``, ``attempt``.
-        told: one row a failed attempt: ``job`` (name), ``attempt``, ``reason`` (null or `NO_SIGNATURE`: not known),
-            ``category``, ``confidence``.
+        failed_attempts: one row per failed attempt: ``job`` (name), ``attempt``, ``reason`` (null or `NO_SIGNATURE`:
+            not known), ``category``, ``confidence``.
     """
     own = segments.join(rows.select("number", "name"), on="number").sort("number", "start_c", maintain_order=True)
     columns = {"attempt": pl.Int32, "reason": pl.String, "category": pl.String, "confidence": pl.Float64}
-    known = told.select(pl.col("job").alias("name"), *(pl.col(name).cast(kind) for name, kind in columns.items()))
+    known = failed_attempts.select(
+        pl.col("job").alias("name"), *(pl.col(name).cast(kind) for name, kind in columns.items())
+    )
     known = known.filter(pl.col("reason") != NO_SIGNATURE).unique(["name", "attempt"], keep="first")
     found = own.with_columns(pl.col("attempt").cast(pl.Int32)).join(
         known, on=["name", "attempt"], how="left", maintain_order="left"

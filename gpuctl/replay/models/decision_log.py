@@ -74,9 +74,9 @@ class DecisionLog:
         if BACKFILLED not in self.reasons:
             return ()
         lines = self.lines[self.lines["reason"] == self.reasons.index(BACKFILLED)]
-        told = np.zeros(len(self.jobs), np.bool_)
-        told[lines["job"]] = True
-        return (pl.Series("backfilled", told),)
+        backfilled_jobs = np.zeros(len(self.jobs), np.bool_)
+        backfilled_jobs[lines["job"]] = True
+        return (pl.Series("backfilled", backfilled_jobs),)
 
     def of_jobs(self, numbers: Ints) -> pl.DataFrame:
         """The lines of some jobs as a table."""
@@ -93,17 +93,17 @@ class DecisionLog:
         for begin in range(0, self.lines.size, BATCH):
             yield self.frame(slice(begin, begin + BATCH)).write_ndjson().encode()
 
-    def with_refused(self, kept: Ints, jobs: tuple[str, ...], refused: Any) -> DecisionLog:
+    def with_refused(self, replayed: Ints, jobs: tuple[str, ...], refused: Any) -> DecisionLog:
         """The log of all of a workload's jobs, where some were refused before the replay.
 
         Args:
-            kept: numbers of the jobs of this log among all jobs.
+            replayed: numbers of the jobs of this log among all jobs.
             jobs: names of all jobs.
             refused: lines about the others.
         """
         lines = self.lines.copy()
         of_jobs = lines["job"] >= 0
-        lines["job"][of_jobs] = kept[lines["job"][of_jobs]]
+        lines["job"][of_jobs] = replayed[lines["job"][of_jobs]]
         lines = np.concatenate([refused, lines])
         spread = np.concatenate([np.zeros(refused.size, np.int32), self.spread])
         order = np.argsort(lines["t"], kind="stable")

@@ -233,13 +233,13 @@ def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: fl
     if inference is None:
         return ()
     came = counts["nodes_lent"]
-    told = note(
+    text = note(
         "inference lent nodes {came:,} time{came||s} and got them back {back:,} time{back||s}, {nodes:,} "
         "time{nodes||s} too late: it missed "
         "{seconds:,.0f} node-seconds in all",
         came=came, back=len(loans) - came, nodes=counts["nodes_late"], seconds=counts["late_node_s"],
     )  # fmt: skip
-    return (told, *inference.notes)
+    return (text, *inference.notes)
 
 
 def _unrolled(inference: Inference, until: float) -> tuple[list[float], list[int]]:

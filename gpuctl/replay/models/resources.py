@@ -67,7 +67,7 @@ def parse_per_gpu(text: str) -> tuple[float, float]:
     return cpus, gb * 1024
 
 
-def tell(
+def fill_in_requests(
     workload: Workload, cluster: Cluster, resources: tuple[str, ...], per_gpu: tuple[float, float] | None
 ) -> tuple[Workload, Cluster]:
     """Fill in what jobs do not say, where the user gave a default, and note what is known and what is not.
@@ -105,11 +105,11 @@ def tell(
                     value=np.isnan(there).sum(),
                 )
             )
-        asked = _known(getattr(workload, attribute), workload.size)
-        silent = np.isnan(asked)
+        requested = _known(getattr(workload, attribute), workload.size)
+        silent = np.isnan(requested)
         if per_gpu is not None:
             filled = silent & (workload.gpus > 0)
-            asked = np.where(filled, workload.gpus * given[name], asked)
+            requested = np.where(filled, workload.gpus * given[name], requested)
             size = literal(number(given[name] if name == "cpu" else given[name] / 1024))
             unit = note("{n} CPUs", n=size) if name == "cpu" else note("{n} GB", n=size)
             if filled.any():
@@ -132,7 +132,7 @@ def tell(
                     word=literal(word),
                 )
             )
-        workload = _asking(workload, name, asked)
+        workload = _asking(workload, name, requested)
     workload = dataclasses.replace(workload, notes=(*workload.notes, *notes))
     return workload, dataclasses.replace(cluster, notes=(*cluster.notes, *lacks))
 
@@ -144,8 +144,8 @@ def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
         InputError: a job asks for more than can be reckoned with.
     """
     found = records(workload.size, ASK)
-    cpu = _asked(workload.cpus, workload.size) if "cpu" in resources else np.zeros(workload.size)
-    mem = _asked(workload.mem_mb, workload.size) if "mem" in resources else np.zeros(workload.size)
+    cpu = _requested(workload.cpus, workload.size) if "cpu" in resources else np.zeros(workload.size)
+    mem = _requested(workload.mem_mb, workload.size) if "mem" in resources else np.zeros(workload.size)
     units = np.where(workload.gpus > 0, workload.gpus, np.maximum(np.ceil(cpu), 1))
     most = np.maximum(cpu * _MILLI, mem) * units
     if not (most <= _MOST * 1000).all():
@@ -185,15 +185,15 @@ def capacity(gpus: int, ask: Any, stock: Any, cluster: Cluster) -> NDArray[np.in
     return units
 
 
-def _asking(workload: Workload, name: str, asked: Floats) -> Workload:
+def _asking(workload: Workload, name: str, requested: Floats) -> Workload:
     if name == "cpu":
-        return dataclasses.replace(workload, cpus=asked)
-    return dataclasses.replace(workload, mem_mb=asked)
+        return dataclasses.replace(workload, cpus=requested)
+    return dataclasses.replace(workload, mem_mb=requested)
 
 
 def _known(values: Floats | None, size: int) -> Floats:
     return np.full(size, np.nan) if values is None else values
 
 
-def _asked(values: Floats | None, size: int) -> Floats:
+def _requested(values: Floats | None, size: int) -> Floats:
     return np.nan_to_num(_known(values, size))

@@ -147,7 +147,7 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
     n = workload.size
     alpha, pack = np.full(n, ALPHA), np.full(n, PACK_SPEED)
     if name in {"linear", "scaling"}:
-        told = (
+        texts = (
             note("recorded run times on the gang, wherever a job is put; as many times as fast as it has GPUs")
             if name == "linear"
             else note(
@@ -155,7 +155,7 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
             )
         )
         scaling = np.zeros(n) if name == "linear" else traits(workload).alpha
-        return Rates(told, np.ones((n, 3)), scaling, pack)
+        return Rates(texts, np.ones((n, 3)), scaling, pack)
     if name == "recorded" or (cluster.pool and name != "traits"):
         text = note("recorded run times, wherever a job is put")
         return Rates(text, np.ones((n, 3)), alpha, pack)

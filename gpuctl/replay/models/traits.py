@@ -93,11 +93,11 @@ def traits(workload: Workload) -> Traits:
     derived: dict[str, NDArray[np.bool_]] = {}
 
     def filled(name: str, otherwise: Floats | Ints | NDArray[np.bool_], own: Floats | Ints | None = None) -> Floats:
-        told = workload.traits.get(name)
-        if told is None:
-            told = np.full(workload.size, np.nan) if own is None else own.astype(np.float64)
-        derived[name] = np.isnan(told)
-        return np.where(derived[name], otherwise, told)
+        listed = workload.traits.get(name)
+        if listed is None:
+            listed = np.full(workload.size, np.nan) if own is None else own.astype(np.float64)
+        derived[name] = np.isnan(listed)
+        return np.where(derived[name], otherwise, listed)
 
     model = hashed(ids)
     elastic = (gpus >= ELASTIC_FROM) & (hashed(ids, "elastic") < ELASTIC_PCT)

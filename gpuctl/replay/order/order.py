@@ -57,7 +57,7 @@ class LeastShare:
     weights: Floats
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         return {"rule": ok.BY_SHARE, "weights": self.weights}
 
 
@@ -85,7 +85,7 @@ class LeastRemaining:
     waiting_first: bool = False
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         weight = {} if self.weight is None else {"weight": self.weight}
         return {"rule": ok.BY_REMAINING, "ties": self.waiting_first, **weight}
 
@@ -101,7 +101,7 @@ class LeastService:
     service: Service
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         return {"rule": ok.BY_SERVICE, "by_gpus": self.service == "gpu-time"}
 
 
@@ -113,7 +113,7 @@ class Inside(Enum):
     LIST = ok.BY_LIST
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         return {"inner": self.value}
 
 
@@ -128,7 +128,7 @@ class Gittins:
     samples: Floats
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         samples = np.sort(self.samples)
         return {
             "inner": ok.BY_GITTINS,
@@ -156,7 +156,7 @@ class Levels:
     tick: float = 0.0
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         return {
             "rule": ok.BY_LEVEL,
             "by_gpus": self.service == "gpu-time",
@@ -207,7 +207,7 @@ class NonPreemptive:
         _check(self.ranks, FixedRank, LeastShare)
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         return {**self.ranks.kernel_fields(), "strict": self.past_head is BackfillRule.NOBODY}
 
 
@@ -233,7 +233,7 @@ class Preemptive:
         _check(self.ranks, FixedRank, LeastRemaining, LeastService, Levels)
 
     def kernel_fields(self) -> dict[str, Any]:
-        """See `FixedRank.told`."""
+        """See `FixedRank.fields`."""
         quantum = self.compares.seconds if isinstance(self.compares, Quantum) else 0.0
         return {**self.ranks.kernel_fields(), "preempts": True, "quantum": quantum}
 
@@ -261,10 +261,10 @@ def list_program(order: Order, workload: Workload, state: State) -> CompiledProg
     """Make the program of an order; sets the state's rounds, patience and queue limits."""
     n, nodes = workload.size, state.nodes.size
     most = int(state.g[0].total)
-    told = order.kernel_fields()
+    fields = order.kernel_fields()
     p = records(1, ok.RULES)
-    for name in set(ok.RULES.names or ()) & told.keys():
-        p[name] = told.pop(name)
+    for name in set(ok.RULES.names or ()) & fields.keys():
+        p[name] = fields.pop(name)
     p.fixed = _all_fall_alike(order, workload, state)
     if isinstance(order, Preemptive):
         state.g.span = order.compares.seconds if isinstance(order.compares, Rounds) else 0.0
@@ -281,7 +281,7 @@ def list_program(order: Order, workload: Workload, state: State) -> CompiledProg
         "samples": np.zeros(0),
         "above": np.zeros(1),
         "weights": np.ones(state.share_used.size),
-        **told,
+        **fields,
     }
     rules = ok.Rules(
         p=p,
@@ -315,8 +315,8 @@ def _all_fall_alike(order: Order, workload: Workload, state: State) -> bool:
     alike = state.g[0].typed == 0 and bool(
         (jobs.speed0 == 1).all() and (jobs.speed1 == 1).all() and (jobs.speed2 == 1).all()
     )
-    told = isinstance(order.ranks, LeastRemaining) and order.ranks.weight is None and workload.predicted is None
-    return told and alike and not jobs.resume.any()
+    fields = isinstance(order.ranks, LeastRemaining) and order.ranks.weight is None and workload.predicted is None
+    return fields and alike and not jobs.resume.any()
 
 
 def placements(workload: Workload, own: str, override: str | None) -> NDArray[np.int64]:

@@ -47,7 +47,7 @@ _JOB_FIGURES = (
     ("jobs_lost_gpu_h", "Of these, lost progress that had to be repeated."),
 )  # fmt: skip
 
-_TOLD = "for another stretch of the same workload; empty: the trace is too short to tell"
+_ANOTHER_STRETCH = "for another stretch of the same workload; empty: the trace is too short to tell"
 
 _SUMMARY = (
     _POLICY,
@@ -79,9 +79,9 @@ _SUMMARY = (
     ("rho_max", "Largest rho: the app treated worst."),
     ("jain", "Jain's index over 1 / rho: 1 if all apps fare alike, 1 / apps if one has everything."),
     ("instants", "Distinct instants simulated.", "instants"),
-    ("wait_mean_low_s", f"Lower end of the 95 % interval of wait_mean_s, {_TOLD}."),
+    ("wait_mean_low_s", f"Lower end of the 95 % interval of wait_mean_s, {_ANOTHER_STRETCH}."),
     ("wait_mean_high_s", "Upper end of it."),
-    ("wait_p95_low_s", f"Lower end of the 95 % interval of wait_p95_s, {_TOLD}."),
+    ("wait_p95_low_s", f"Lower end of the 95 % interval of wait_p95_s, {_ANOTHER_STRETCH}."),
     ("wait_p95_high_s", "Upper end of it."),
 )  # fmt: skip
 
@@ -93,7 +93,7 @@ _DIFFERENCES = (
     ("mean_s", "Mean under the policy, over pairs."),
     ("baseline_mean_s", "Mean under the baseline, over pairs."),
     ("diff_mean_s", "Mean of policy - baseline over pairs; negative: the policy is faster."),
-    ("diff_low_s", f"Lower end of the 95 % interval of that mean, {_TOLD}."),
+    ("diff_low_s", f"Lower end of the 95 % interval of that mean, {_ANOTHER_STRETCH}."),
     ("diff_high_s", "Upper end of the 95 % interval of that mean."),
     ("model_error_s", "How wrong the model may be of a mean: of the replay under the trace's own rules, the end that "
      "is farther from 0 of the interval of its difference from what was recorded. It is in the interval and in p."),
@@ -370,10 +370,10 @@ _FIRST = (
 
 def columns(table: str) -> tuple[Column, ...]:
     """Return the documented columns of a result table, in order."""
-    told = [Column(name, unit[0] if unit else _unit(name), text) for name, text, *unit in _TABLES[table]]
+    listed = [Column(name, unit[0] if unit else _unit(name), text) for name, text, *unit in _TABLES[table]]
     if table in {"replay_summary", "replay_by_size", "replay_by_queue"}:
-        told.sort(key=lambda column: _FIRST.index(column.name) if column.name in _FIRST else len(_FIRST))
-    return tuple(told)
+        listed.sort(key=lambda column: _FIRST.index(column.name) if column.name in _FIRST else len(_FIRST))
+    return tuple(listed)
 
 
 def _unit(name: str) -> str:

@@ -71,7 +71,7 @@ def gantt(replays: Replays) -> ResultTable:
     place = pl.col("node").replace_strict(nodes, range(len(nodes)), return_dtype=pl.Int64)
     for outcome, every in zip(replays.outcomes, held, strict=True):
         inside = every.stays.filter((pl.col("t_end_s") > window[0]) & (pl.col("t_s") < window[1]))
-        jobs = every.told(_longest(inside, window, most))
+        jobs = every.job_rows(_longest(inside, window, most))
         policy = NamedValue("policy", outcome.policy)
         if jobs.height < inside.height:
             cut.append(note("{policy} {of:,} of {all:,}", policy=policy, of=jobs.height, all=inside.height))
@@ -148,7 +148,7 @@ class _Allocations:
     gpu_s: Floats
     nodes: Sequence[str]
 
-    def told(self, stays: pl.DataFrame) -> pl.DataFrame:
+    def job_rows(self, stays: pl.DataFrame) -> pl.DataFrame:
         """Some of the allocations, with names of nodes, and the GPU-seconds that counted for each."""
         sums = [
             float(self.gpu_s[first : first + pieces].sum()) for first, pieces in stays["first", "pieces"].iter_rows()

@@ -243,10 +243,10 @@ def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Fl
     times the mean over its life of max(1, GPUs that unfinished jobs ask for / GPUs) (its authors' simulator).
     """
     jobs = outcome.jobs
-    told = {name: np.full(jobs.height, np.nan) for name in ("rho", "rho_count", "rho_demand")}
+    ratios = {name: np.full(jobs.height, np.nan) for name in ("rho", "rho_count", "rho_demand")}
     inside = ~jobs["state"].is_in(list(NEVER_QUEUED)).to_numpy()
     if not inside.any():
-        return told
+        return ratios
     _, horizon = window(outcome)
     finished = (jobs["state"] == "finished").to_numpy() & (jobs["work_s"] > 0).to_numpy()
     submit = jobs["submit_s"].to_numpy().astype(np.float64)
@@ -258,12 +258,12 @@ def rhos(outcome: Outcome, workload: Workload, cluster: Cluster) -> dict[str, Fl
     demand = _over_life(*lives, gpus[inside], lambda level: np.maximum(1.0, level / total))
     with np.errstate(divide="ignore", invalid="ignore"):
         rho = (leave - submit) / work
-        told["rho"][finished] = rho[finished]
-        told["rho_count"][inside] = (rho * np.minimum(gpus, total) / gpus)[inside] / count
-        told["rho_demand"][inside] = rho[inside] / demand
-    for values in told.values():
+        ratios["rho"][finished] = rho[finished]
+        ratios["rho_count"][inside] = (rho * np.minimum(gpus, total) / gpus)[inside] / count
+        ratios["rho_demand"][inside] = rho[inside] / demand
+    for values in ratios.values():
         values[~finished | (leave <= submit)] = np.nan
-    return told
+    return ratios
 
 
 def _over_life(first: Floats, last: Floats, weight: Floats, of: Callable[[Floats], Floats]) -> Floats:

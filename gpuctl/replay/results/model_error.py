@@ -57,12 +57,12 @@ class Nearness:
     """How near the nearest replay of the trace as it was is to the trace.
 
     Attributes:
-        told: a sentence.
+        text: a sentence.
         errors: how wrong it may be; empty where the rules are not calibrated, since nobody knows that they are these.
         calibrated: whether they are.
     """
 
-    told: Note
+    text: Note
     errors: Errors
     calibrated: bool
 
@@ -89,8 +89,8 @@ def nearness(own: OwnRules | None) -> Nearness | None:
     if not whole or whole[0]["mean_s"] is None:
         return None
     found = errors(frame)
-    told = _told(own, own.outcomes[best], whole[0], there[best], found)
-    return Nearness(told, found if own.calibrated else {}, own.calibrated)
+    text = _fidelity_note(own, own.outcomes[best], whole[0], there[best], found)
+    return Nearness(text, found if own.calibrated else {}, own.calibrated)
 
 
 def _apart(outcome: Outcome, truth: Floats, skip: int) -> Floats:
@@ -103,7 +103,7 @@ def _against_recorded(outcome: Outcome, workload: Workload, fitted: float) -> pl
     return comparison.against(outcome, comparison.recorded(workload), workload, warmup=fitted)
 
 
-def _told(own: OwnRules, outcome: Outcome, whole: dict[str, float], apart: Floats, found: Errors) -> Note:
+def _fidelity_note(own: OwnRules, outcome: Outcome, whole: dict[str, float], apart: Floats, found: Errors) -> Note:
     here, there = whole["mean_s"], whole["baseline_mean_s"]
     unit = unit_of([here, there])
     means: dict[str, float | NamedValue | Note] = {

@@ -70,7 +70,7 @@ def documented(
         sentences: what its columns of sentences hold, each once.
         charts: declarations of charts, of a table that not every replay has.
     """
-    told = tuple(c for c in columns(name) if c.name not in OPTIONAL or c.name in frame.columns)
+    shown = tuple(c for c in columns(name) if c.name not in OPTIONAL or c.name in frame.columns)
     return ResultTable(
         name=name,
         section=section,
@@ -78,8 +78,8 @@ def documented(
         question=question,
         population=population,
         notes=notes,
-        columns=told,
-        frame=frame.select(c.name for c in told),
+        columns=shown,
+        frame=frame.select(c.name for c in shown),
         detail=detail,
         first_columns=FIRST_COLUMNS.get(name, 0),
         key_columns=KEY_COLUMNS.get(name, ()),

@@ -119,9 +119,9 @@ def settings(replays: Replays) -> dict[str, Note]:
             if outcome.kind not in {"", outcome.policy}
             else NONE
         )
-        told = together(", ", [note("{k}={v}", k=literal(k), v=_value(v)) for k, v in outcome.params.items()])
+        params_text = together(", ", [note("{k}={v}", k=literal(k), v=_value(v)) for k, v in outcome.params.items()])
         key = note("policy {policy}", policy=NamedValue("policy", outcome.policy))
-        settings[key] = note("{own}{told}", own=own, told=told or note("no parameters"))
+        settings[key] = note("{own}{params_text}", own=own, params_text=params_text or note("no parameters"))
     oracles = [o.policy for o in replays.outcomes if o.oracle]
     settings |= {
         "workload": note(
@@ -148,7 +148,7 @@ def settings(replays: Replays) -> dict[str, Note]:
         ),
     }
     if replays.nearness is not None:
-        settings["fidelity"] = replays.nearness.told
+        settings["fidelity"] = replays.nearness.text
     if replays.unchanged is not None:
         settings["changes"] = replays.unchanged.changes
     if len(replays.outcomes) > 1:
@@ -172,13 +172,13 @@ def nodes_note(cluster: Cluster) -> Note:
 
 def oracle_note(replays: Replays) -> tuple[Note, ...]:
     """Return which policies know true run times, if any do."""
-    told = [o.policy for o in replays.outcomes if o.oracle]
-    if not told:
+    text = [o.policy for o in replays.outcomes if o.oracle]
+    if not text:
         return ()
     return (
         note(
-            "Oracles, which know true run times as no real scheduler does: {told}.",
-            told=listed("policy", told),
+            "Oracles, which know true run times as no real scheduler does: {text}.",
+            text=listed("policy", text),
         ),
     )
 
@@ -213,7 +213,7 @@ def warnings(replays: Replays, *, against_recorded: bool) -> tuple[Note, ...]:
     if against_recorded and np.isnan(replays.workload.recorded_start).all():
         found.append(note("The workload has no recorded starts to compare a replay with."))
     if replays.nearness is not None and not replays.nearness.calibrated:
-        found.append(replays.nearness.told)
+        found.append(replays.nearness.text)
     return tuple(found)
 
 
@@ -221,6 +221,6 @@ def policy_notes(outcomes: Sequence[Outcome]) -> list[Note]:
     """Return what the policies say of a replay, each note once, with the policies that it is of."""
     of: dict[Note, list[str]] = {}
     for outcome in outcomes:
-        for told in outcome.notes:
-            of.setdefault(untrusted(told), []).append(outcome.policy)
-    return [note("{names}: {told}", names=listed("policy", names), told=told) for told, names in of.items()]
+        for text in outcome.notes:
+            of.setdefault(untrusted(text), []).append(outcome.policy)
+    return [note("{names}: {text}", names=listed("policy", names), text=text) for text, names in of.items()]

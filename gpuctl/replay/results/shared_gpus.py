@@ -61,14 +61,14 @@ def shared_gpus(outcome: Outcome) -> tuple[Floats, Floats]:
     gpus = outcome.attempts["gpus"].to_numpy().astype(np.float64)
     pieces = outcome.pieces["gpus"].to_numpy().astype(np.float64)
     group = outcome.attempts["group"].to_numpy()
-    beside = np.isin(group, group[outcome.attempts["shared"].to_numpy()])
+    shared = np.isin(group, group[outcome.attempts["shared"].to_numpy()])
     if outcome.turns is not None:
-        beside = np.isin(np.arange(gpus.size), outcome.turns["row"].to_numpy())
-    beside &= length > 0
-    if beside.any():
-        mine = beside[owner]
+        shared = np.isin(np.arange(gpus.size), outcome.turns["row"].to_numpy())
+    shared &= length > 0
+    if shared.any():
+        mine = shared[owner]
         pieces[mine] = portions(outcome)[mine] / length[owner][mine]
-        gpus[beside] = np.bincount(owner, weights=pieces, minlength=gpus.size)[beside]
+        gpus[shared] = np.bincount(owner, weights=pieces, minlength=gpus.size)[shared]
     return gpus, pieces
 
 

@@ -175,7 +175,7 @@ def _summary(replays: Replays) -> ResultTable:
             "in the system; with a private 1/N of the cluster instead, rho of a single gang would be its JCT / "
             "work."
         ),
-        *((replays.nearness.told,) if replays.nearness is not None else ()),
+        *((replays.nearness.text,) if replays.nearness is not None else ()),
         *oracle_note(replays),
         *replays.workload.notes,
         *replays.cluster.notes,
@@ -438,10 +438,10 @@ def _unfinished(replays: Replays) -> ResultTable:
     for outcome in replays.outcomes:
         left = ~outcome.jobs["state"].is_in(timelines.ENDED)
         rows = outcome.jobs.filter(left)
-        told = outcome.log.of_jobs(left.arg_true().to_numpy()).unique("job", keep="last")
+        last_lines = outcome.log.of_jobs(left.arg_true().to_numpy()).unique("job", keep="last")
         why = pl.Series("why", why_left(outcome.never, left.arg_true().to_list(), rows["state"].to_list()), pl.String)
         frames.append(
-            rows.join(told.select("job", "reason"), on="job", how="left", maintain_order="left").with_columns(
+            rows.join(last_lines.select("job", "reason"), on="job", how="left", maintain_order="left").with_columns(
                 pl.lit(outcome.policy).alias("policy"), pl.coalesce(why, "reason").alias("reason")
             )
         )
@@ -472,8 +472,8 @@ def _reasons(replays: Replays, frame: pl.DataFrame) -> tuple[Note, ...]:
     """Those of the table; what a Python policy says in its own words is a note already, which is none of ours."""
     every = {reason: reason for outcome in replays.outcomes for reason in outcome.log.reasons}
     every |= {reason: reason for outcome in replays.outcomes for reason in (*outcome.never.values(), BEHIND)}
-    told = frame["reason"].drop_nulls().unique().sort().to_list()
-    return tuple(reason if isinstance(reason := every[text], Note) else literal(reason) for text in told)
+    last_lines = frame["reason"].drop_nulls().unique().sort().to_list()
+    return tuple(reason if isinstance(reason := every[text], Note) else literal(reason) for text in last_lines)
 
 
 def _jobs(replays: Replays) -> ResultTable:

@@ -97,7 +97,7 @@ class Deferrable(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             number = int(self.np_random.integers(len(self.cases))) if wanted is None else int(wanted)
             case = self.cases[number]
             past = self._past.setdefault(number, quantiles(case))
-            self._case, self._slots = case, initial_state(case, Rule(kernel.ASKED), self.evict, past)
+            self._case, self._slots = case, initial_state(case, Rule(kernel.EXTERNAL), self.evict, past)
             self._observer = Observer(case, self._slots)
             offered = self._advance(-1)
             if offered < 0 and wanted is not None:

@@ -45,7 +45,7 @@ class Model:
 
     Attributes:
         rule: what the compiled loop runs.
-        net: that decides from whole observations, where the rule is `slot_kernel.ASKED`.
+        net: that decides from whole observations, where the rule is `slot_kernel.EXTERNAL`.
         card: what its folder says of it; empty: it came from a file of weights.
     """
 
@@ -78,7 +78,7 @@ def load(path: Path) -> Model:
     folder = card.load_folder(path, KIND)
     if folder.card.get("features") == OBSERVED:
         size = sum(int(np.prod(shape)) for shape in SHAPES.values())
-        return Model(Rule(kernel.ASKED), folder.card, net_of(folder, (size,), 2))
+        return Model(Rule(kernel.EXTERNAL), folder.card, net_of(folder, (size,), 2))
     if folder.card.get("features") != list(FEATURES):
         raise InputError("its features are not those that this gpuctl knows", path=str(path / card.CARD), hint=_HINT)
     net = net_of(folder, (len(FEATURES),), 1)

@@ -81,7 +81,7 @@ def initial_state(case: Case, rule: Rule, evict: str = "newest", past: Ints | No
     c[kernel.TOTAL], c[kernel.SEASON] = case.total, case.season
     c[kernel.RULE], c[kernel.WHOM] = rule.kind, EVICTED[evict]
     own = of_days(case.leftover, case.season, rule.quantile) if rule.kind == kernel.QUANTILE else case.leftover
-    learned = rule.kind in {kernel.NET, kernel.ASKED}
+    learned = rule.kind in {kernel.NET, kernel.EXTERNAL}
     if past is None:
         past = quantiles(case) if learned else np.zeros((len(QUANTILES), 1), np.int64)
     return kernel.Slots(

@@ -26,7 +26,7 @@ def test_an_interrupt_stops_the_loop_and_is_raised_at_once() -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        aside(loop, watched=watch(), tell=interrupt)
+        aside(loop, watched=watch(), on_progress=interrupt)
     assert ended.wait(5)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from gpuctl.lessons.colocation import beside_s, locality_wait_s
+from gpuctl.lessons.colocation import locality_wait_s, shared_s
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.run import replay
@@ -21,6 +21,6 @@ def test_neighbours_and_waits_are_those_counted_by_hand(tmp_path: Path) -> None:
     [outcome] = replay(workload, cluster, [("philly", {"relax": "never"})])
     assert outcome.jobs["start_s"].to_list() == [0, 0, 0, 1000, 1200]
     # c is beside a until 400; the gang starts when a and b end
-    assert beside_s(outcome, workload.size).tolist() == [3 * 400, 0, 400, 0, 0]
+    assert shared_s(outcome, workload.size).tolist() == [3 * 400, 0, 400, 0, 0]
     # two GPUs are free from 400 on, one on each node; eight never are before the last job starts
     assert locality_wait_s(outcome, workload, cluster).tolist() == [0, 0, 0, 600, 0]

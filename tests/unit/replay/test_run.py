@@ -96,7 +96,7 @@ def test_progress_counts_up_to_all_jobs_of_all_policies(workload: Workload, clus
         lines: list[str] = []
         replay(
             workload, cluster, POLICIES[:2], processes=processes,
-            progress=lambda ended, _size, _seconds, seen=seen: seen.append(tuple(ended)), tell=lines.append,
+            progress=lambda ended, _size, _seconds, seen=seen: seen.append(tuple(ended)), notify=lines.append,
         )  # fmt: skip
         assert seen[-1] == (workload.size, workload.size)
         assert all(sum(a) <= sum(b) for a, b in pairwise(seen))
@@ -178,7 +178,7 @@ def test_ctrl_c_keeps_what_is_done(workload: Workload, cluster: Cluster, slow: s
     with pytest.raises(ReplayInterrupted) as stop:
         replay(
             workload, cluster, [(f"{slow}Slow", {}), ("fifo", {}), ("las", {})][:: 1 if processes > 1 else -1],
-            processes=processes, tell=lambda text: done.set() if "replayed" in text else None,
+            processes=processes, notify=lambda text: done.set() if "replayed" in text else None,
         )  # fmt: skip
     other.join()
     kept = [o.policy for o in stop.value.outcomes]
@@ -214,11 +214,11 @@ def test_errors_of_a_process_come_here(workload: Workload, cluster: Cluster, slo
 def test_compiling_is_announced_once(workload: Workload, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     lines: list[str] = []
     replay(workload, cluster, POLICIES[:1])
-    replay(workload, cluster, POLICIES[:1], tell=lines.append)
+    replay(workload, cluster, POLICIES[:1], notify=lines.append)
     assert not any("compiling" in line for line in lines)
     monkeypatch.setattr(runs, "is_compiled", lambda _function: False)
     monkeypatch.setattr(runs, "_interpreted", lambda _kind, _jobs: False)
-    replay(workload, cluster, POLICIES[:2], tell=lines.append)
+    replay(workload, cluster, POLICIES[:2], notify=lines.append)
     assert sum("compiling" in line for line in lines) == 1
 
 

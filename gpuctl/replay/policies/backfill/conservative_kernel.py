@@ -111,8 +111,8 @@ def _search(s, f, c, r, j, begin, before):  # type: ignore[no-untyped-def]
                 f.node[f.first[j] + k] = s.choice[k].node
                 f.gpus[f.first[j] + k] = s.choice[k].gpus
                 if s.g[0].resources == 1:
-                    kept = f.need[f.first[j] + k]
-                    kept.cpu, kept.mem = s.need[k].cpu, s.need[k].mem
+                    reserved = f.need[f.first[j] + k]
+                    reserved.cpu, reserved.mem = s.need[k].cpu, s.need[k].mem
             break
         k = step_at(c, at) + 1
         at = c.t[k] if k < c.n[0] + c.n[1] else before
@@ -221,10 +221,10 @@ def _can_start(s, f, j):  # type: ignore[no-untyped-def]
         if s.nodes[number].up == 0 or s.nodes[number].free < f.gpus[k]:
             return False
         if s.g[0].resources == 1:
-            stock, kept, need = s.stock[number], f.need[k], s.need[s.g[0].chosen]
-            if stock.cpu_free < kept.cpu or stock.mem_free < kept.mem:
+            stock, reserved, need = s.stock[number], f.need[k], s.need[s.g[0].chosen]
+            if stock.cpu_free < reserved.cpu or stock.mem_free < reserved.mem:
                 return False
-            need.cpu, need.mem = kept.cpu, kept.mem
+            need.cpu, need.mem = reserved.cpu, reserved.mem
         choose(s, number, f.gpus[k])
     return True
 

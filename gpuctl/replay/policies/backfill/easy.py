@@ -97,16 +97,16 @@ class Easy(Policy):
                 "easy: passes=event counts GPUs only, and here their places, types, quotas, CPUs or memory matter",
                 hint="replay GPUs alone on a pool (--cluster pool:512) with quotas=false, or leave passes=event out",
             )
-        p.head = p.told = -1
+        p.head = p.logged_head = -1
         p.at = np.inf
         nodes, groups = state.nodes.size, int(group.max(initial=0)) + 1
         easy = easy_kernel.Easy(
             p=p,
             how=how,
             then=nodes,
-            kept=nodes,
+            reserved_gpus=nodes,
             then_need=nodes,
-            kept_need=nodes,
+            reserved_need=nodes,
             mine_node=nodes,
             mine_gpus=nodes,
             mine_need=nodes,

@@ -23,7 +23,7 @@ from gpuctl.replay.engine.state import D_RESERVE, E_FINISHED, E_QUEUED, NEED, RU
 from gpuctl.replay.policies.backfill.line_kernel import mark, next_in_line, next_of
 
 R_HEAD = len(REASONS)
-R_SHORT, R_BESIDE, R_AROUND = R_HEAD + 1, R_HEAD + 2, R_HEAD + 3
+R_SHORT, R_SPARE, R_AROUND = R_HEAD + 1, R_HEAD + 2, R_HEAD + 3
 OWN_REASONS = (
     "first that cannot start: others must leave it the GPUs that it needs by its reservation",
     "backfilled: planned to end by the reservation of the first that waits",
@@ -35,7 +35,7 @@ EASY = np.dtype(
     [
         ("counts", "i8"),  # 1: only how many GPUs are free decides whether a job can be placed
         ("head", "i8"),  # the job with a reservation; -1 none
-        ("told", "i8"),  # the last one that the log has
+        ("logged_head", "i8"),  # the last one that the log has
         ("version", "i8"),  # changes with what is free
         ("at", "f8"),  # second of the reservation
         ("extra", "i8"),  # GPUs that are free then beside it
@@ -53,9 +53,9 @@ class Easy(Bundle):
     p = rows(EASY)  # one record of `EASY`
     how = ints()  # placement of each job [jobs]
     then = ints()  # GPUs free on each node at the reservation, without the reserved ones taken off [nodes]
-    kept = ints()  # of them, those reserved [nodes]
+    reserved_gpus = ints()  # of them, those reserved [nodes]
     then_need = rows(NEED)  # CPUs and memory free on each node then, records of `NEED` [nodes]
-    kept_need = rows(NEED)  # of them, those reserved [nodes]
+    reserved_need = rows(NEED)  # of them, those reserved [nodes]
     mine_node = ints()  # pieces of the job that is tried, kept while the reservation is tried [nodes]
     mine_gpus = ints()  # GPUs there
     mine_need = rows(NEED)  # CPUs and memory there
@@ -145,14 +145,14 @@ def _reserve_places(s, f, r, j):  # type: ignore[no-untyped-def]
 @inner
 def _keep_choice(s, f):  # type: ignore[no-untyped-def]
     """Reserve what is in `choice`."""
-    f.kept[:] = 0
-    for k in range(f.kept_need.size):
-        f.kept_need[k].cpu = f.kept_need[k].mem = 0
+    f.reserved_gpus[:] = 0
+    for k in range(f.reserved_need.size):
+        f.reserved_need[k].cpu = f.reserved_need[k].mem = 0
     for k in range(s.g[0].chosen):
         number = s.choice[k].node
-        f.kept[number] = s.choice[k].gpus
+        f.reserved_gpus[number] = s.choice[k].gpus
         if s.g[0].resources == 1:
-            f.kept_need[number].cpu, f.kept_need[number].mem = s.need[k].cpu, s.need[k].mem
+            f.reserved_need[number].cpu, f.reserved_need[number].mem = s.need[k].cpu, s.need[k].mem
 
 
 @inner
@@ -160,17 +160,17 @@ def _leaves_reserved(s, f):  # type: ignore[no-untyped-def]
     """Whether what is in `choice` is other than what is reserved."""
     for k in range(s.g[0].chosen):
         number = s.choice[k].node
-        if f.then[number] - f.kept[number] < s.choice[k].gpus:
+        if f.then[number] - f.reserved_gpus[number] < s.choice[k].gpus:
             return False
         if s.g[0].resources == 1:
-            then, kept = f.then_need[number], f.kept_need[number]
-            if then.cpu - kept.cpu < s.need[k].cpu or then.mem - kept.mem < s.need[k].mem:
+            then, reserved_gpus = f.then_need[number], f.reserved_need[number]
+            if then.cpu - reserved_gpus.cpu < s.need[k].cpu or then.mem - reserved_gpus.mem < s.need[k].mem:
                 return False
     return True
 
 
 @inner
-def _head_fits_beside(s, f, r):  # type: ignore[no-untyped-def]
+def _head_still_fits(s, f, r):  # type: ignore[no-untyped-def]
     """Whether the reserved job could be placed elsewhere at its time beside what is in `choice`, and if so, let it.
 
     `choice` stays what it is.
@@ -212,13 +212,13 @@ def _find_around(s, f, r, j):  # type: ignore[no-untyped-def]
     remember(s, r)
     for number in range(s.nodes.size):
         free = s.nodes[number].free
-        seen = min(free, max(f.then[number] - f.kept[number], 0))
+        seen = min(free, max(f.then[number] - f.reserved_gpus[number], 0))
         if seen < free:
             hide(s, number, free - seen)
         if s.g[0].resources == 1:
-            stock, then, kept = s.stock[number], f.then_need[number], f.kept_need[number]
-            stock.cpu_free = min(stock.cpu_free, max(then.cpu - kept.cpu, 0))
-            stock.mem_free = min(stock.mem_free, max(then.mem - kept.mem, 0))
+            stock, then, reserved_gpus = s.stock[number], f.then_need[number], f.reserved_need[number]
+            stock.cpu_free = min(stock.cpu_free, max(then.cpu - reserved_gpus.cpu, 0))
+            stock.mem_free = min(stock.mem_free, max(then.mem - reserved_gpus.mem, 0))
     found = find_for(s, j, f.how[j])
     for number in range(s.nodes.size):
         if s.nodes[number].hidden > 0:
@@ -242,10 +242,10 @@ def _backfill_late(s, q, b, f, r, j):  # type: ignore[no-untyped-def]
         if job.gpus > p.extra:
             return False
         p.extra -= job.gpus
-        _go(s, q, b, f, r, j, R_BESIDE)
+        _go(s, q, b, f, r, j, R_SPARE)
         return True
-    reason = R_BESIDE
-    if not _leaves_reserved(s, f) and not _head_fits_beside(s, f, r):
+    reason = R_SPARE
+    if not _leaves_reserved(s, f) and not _head_still_fits(s, f, r):
         if not _find_around(s, f, r, j):
             return False
         reason = R_AROUND
@@ -335,9 +335,9 @@ def _pass(s, q, b, f, r):  # type: ignore[no-untyped-def]
             after = q.rank[j]
             continue
         p.head = j
-        if p.told != j:
+        if p.logged_head != j:
             note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_HEAD)
-            p.told = j
+            p.logged_head = j
         _backfill(s, q, b, f, r)
         return
 

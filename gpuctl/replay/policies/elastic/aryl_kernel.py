@@ -102,8 +102,8 @@ def _tick_by_tick(s, m):  # type: ignore[no-untyped-def]
         _lend(s, m, _goal(m, p.tick * p.interval))
     for k in range(p.training, m.hosts.size):
         host = m.hosts[k]
-        if host.told != host.lent:
-            host.told = host.lent
+        if host.logged != host.lent:
+            host.logged = host.lent
             lent = host.lent == 1
             note(s, D_LOAN if lent else D_RETURN, -1, s.nodes[k].cap, k, R_IDLE if lent else R_WANTED)
     after = _next_change(m, p.tick * p.interval)

@@ -38,7 +38,7 @@ class Auction(Bundle):
     admitted = ints()  # places in rank of those who are admitted [bidders]
     won = ints()  # GPUs that each wins; -1: it is not admitted [bidders]
     instead = ints()  # the same without one of the others [bidders]
-    kept = ints()  # GPUs that each keeps [bidders]
+    granted = ints()  # GPUs that each keeps [bidders]
     row = ints()  # of each bidder in `value`; -1: none yet [bidders]
     filled = ints()  # up to which number of GPUs that is worked out [bidders]
     value = ints(2)  # of each number of GPUs to a bidder; the last row is scratch [rows, most GPUs + 1]
@@ -165,7 +165,7 @@ def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
         m: what the policy remembers.
         pays: 1: winners pay.
         reach: called as ``reach(s, m, a, i)``: see to it that the i-th bidder is known: `least` and `most`, 0
-            in `kept`, -1 in `won` and `row`.
+            in `granted`, -1 in `won` and `row`.
         worth: called as ``worth(s, m, a, i, k)``: value of k GPUs more to it, milliardths.
     """
     p = a.p[0]
@@ -174,7 +174,7 @@ def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
     mine = p.admitted
     for at in range(mine):
         i = a.admitted[at]
-        a.kept[i] = a.won[i]
+        a.granted[i] = a.won[i]
     if pays == 0 or _fit(a):
         return
     # the list of those admitted without a winner takes the place of this one, which is kept at the array's other end
@@ -189,7 +189,7 @@ def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
         _admit(a, s, m, reach, i)
         _optimum(a, s, m, worth, a.instead)
         share = _pays(a, s, m, worth, i, mine)
-        a.kept[i] = max(np.int64(np.floor(share * a.won[i] + 1e-9)), a.least[i])
+        a.granted[i] = max(np.int64(np.floor(share * a.won[i] + 1e-9)), a.least[i])
 
 
 @inner
@@ -199,7 +199,7 @@ def sell_rest(a, s, m, bidders, reach, worth):  # type: ignore[no-untyped-def]
     left, i = p.pool, 0
     for at in range(p.chosen):
         if at < p.known:
-            left -= a.kept[at]
+            left -= a.granted[at]
     while i < bidders and left > 0:
         if i < p.waiting and left < p.fewest:
             i = p.waiting
@@ -210,16 +210,16 @@ def sell_rest(a, s, m, bidders, reach, worth):  # type: ignore[no-untyped-def]
         i += 1
     for i in range(min(p.chosen, p.known)):
         if left > 0 and a.won[i] >= 0:
-            left -= _add(a, s, m, worth, i, a.kept[i], left)
+            left -= _add(a, s, m, worth, i, a.granted[i], left)
 
 
 @inner
 def _add(a, s, m, worth, i, first, left):  # type: ignore[no-untyped-def]
     """Let a bidder have as many more as it likes best, of several the fewest. Returns how many."""
-    top, had = np.int64(NEVER), a.kept[i]
+    top, had = np.int64(NEVER), a.granted[i]
     for k in range(first, min(a.most[i], had + left) + 1):
         value = worth(s, m, a, i, k)
         if value > top:
             top = value
-            a.kept[i] = k
-    return a.kept[i] - had
+            a.granted[i] = k
+    return a.granted[i] - had

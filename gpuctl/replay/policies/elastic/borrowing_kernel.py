@@ -48,7 +48,7 @@ HOST = np.dtype(
         ("fixed", "i8"),  # workers on it: of those that jobs need, and
         ("flex", "i8"),  # of those that they can do without
         ("lent", "i8"),
-        ("told", "i8"),  # whether the log has it on loan
+        ("logged", "i8"),  # whether the log has it on loan
         ("cost", "f8"),  # of giving it back
     ],
     align=True,

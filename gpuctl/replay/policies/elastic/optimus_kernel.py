@@ -80,13 +80,13 @@ def _ahead(m, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def _forget_ended(s, m):  # type: ignore[no-untyped-def]
-    kept = 0
+    end = 0
     for k in range(m.n[0]):
         state = s.jobs[m.line[k]].state
         if state != FINISHED and state != REJECTED:
-            m.line[kept] = m.line[k]
-            kept += 1
-    m.n[0] = kept
+            m.line[end] = m.line[k]
+            end += 1
+    m.n[0] = end
 
 
 @inner

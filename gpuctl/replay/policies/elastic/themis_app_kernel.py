@@ -34,7 +34,7 @@ THEMIS_REASONS = (
 def contention(m):  # type: ignore[no-untyped-def]
     """How many share the cluster now."""
     p = m.p[0]
-    return float(p.jobs) if p.contention == COUNT else max(1.0, p.asked / p.gpus)
+    return float(p.jobs) if p.contention == COUNT else max(1.0, p.requested / p.gpus)
 
 
 @inner
@@ -132,9 +132,9 @@ def look_over(s, m, h):  # type: ignore[no-untyped-def]
             if s.jobs[j].state == RUNNING and app.lifted == 0:
                 app.has += s.jobs[j].held
         j = m.bidders[j].next
-    for k in range(m.p[0].kept):
-        if m.kept[k].who == h and app.lifted == 0:
-            app.has += m.kept[k].gpus
+    for k in range(m.p[0].carried):
+        if m.carried[k].who == h and app.lifted == 0:
+            app.has += m.carried[k].gpus
 
 
 @inner
@@ -148,9 +148,9 @@ def gather(s, m, h):  # type: ignore[no-untyped-def]
             for k in range(row.first, row.first + row.pieces):
                 m.mine[s.pieces[k].node] += s.pieces[k].gpus
         j = m.bidders[j].next
-    for k in range(m.p[0].kept):
-        if m.kept[k].who == h:
-            m.mine[m.kept[k].node] += m.kept[k].gpus
+    for k in range(m.p[0].carried):
+        if m.carried[k].who == h:
+            m.mine[m.carried[k].node] += m.carried[k].gpus
 
 
 @inner
@@ -299,9 +299,9 @@ def _inherit(s, m, h):  # type: ignore[no-untyped-def]
         m.mine[best] = 0
         # it may just have gone down
         if s.nodes[best].up == 1:
-            kept = m.kept[p.kept]
-            kept.who, kept.node, kept.gpus = h, best, some
-            p.kept += 1
+            carried = m.carried[p.carried]
+            carried.who, carried.node, carried.gpus = h, best, some
+            p.carried += 1
             set_free(s, best, s.nodes[best].free - some)
             room -= some
     m.mine[:] = 0
@@ -328,10 +328,10 @@ def lift_app(s, m, h):  # type: ignore[no-untyped-def]
         if s.jobs[j].state == RUNNING:
             lift(s, j)
         j = m.bidders[j].next
-    for k in range(m.p[0].kept):
-        kept = m.kept[k]
-        if kept.who == h:
-            set_free(s, kept.node, s.nodes[kept.node].free + kept.gpus)
+    for k in range(m.p[0].carried):
+        carried = m.carried[k]
+        if carried.who == h:
+            set_free(s, carried.node, s.nodes[carried.node].free + carried.gpus)
 
 
 @inner
@@ -405,7 +405,7 @@ def _put_in(s, m, gpus):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _put_beside(s, m, gpus):  # type: ignore[no-untyped-def]
+def _add_near(s, m, gpus):  # type: ignore[no-untyped-def]
     """Find so many of an app's GPUs more for a job: on its nodes, in their racks, or elsewhere."""
     for k in range(s.nodes.size):
         if m.mine[k] > 0:
@@ -440,7 +440,7 @@ def _settle_in(s, m, j):  # type: ignore[no-untyped-def]
     if left == own.share:
         _put_in(s, m, left)
     elif left > 0:
-        _put_beside(s, m, left)
+        _add_near(s, m, left)
     s.g[0].chosen = 0
     for k in range(s.nodes.size):
         if m.mine[k] + m.more[k] > 0:

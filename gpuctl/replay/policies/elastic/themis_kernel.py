@@ -38,7 +38,7 @@ def comes(s, job, m, a):  # type: ignore[no-untyped-def]
     """A job is submitted."""
     advance(s, m)
     p = m.p[0]
-    p.asked += s.jobs[job].gpus
+    p.requested += s.jobs[job].gpus
     p.go = 1
     if m.bidders[job].several == 1:
         joins(s, job, m)
@@ -53,7 +53,7 @@ def comes(s, job, m, a):  # type: ignore[no-untyped-def]
 def ends(s, job, m, a):  # type: ignore[no-untyped-def]
     """A job has ended."""
     advance(s, m)
-    m.p[0].asked -= s.jobs[job].gpus
+    m.p[0].requested -= s.jobs[job].gpus
     m.p[0].go = 1
     if m.bidders[job].several == 1:
         leaves(s, job, m)
@@ -134,7 +134,7 @@ def _rank_app(s, m, a, h):  # type: ignore[no-untyped-def]
 def _rank(s, m, a):  # type: ignore[no-untyped-def]
     """Find the bidders, and how fair each fares."""
     p, sale = m.p[0], a.p[0]
-    kept = 0
+    end = 0
     p.heap = 0
     sale.waiting, sale.known, sale.rows, sale.fewest = 0, 0, 0, s.g[0].total + 1
     for k in range(p.line):
@@ -145,8 +145,8 @@ def _rank(s, m, a):  # type: ignore[no-untyped-def]
         if bidder.several == 1 and bidder.first < 0:
             bidder.listed = 0
             continue
-        m.line[kept] = j
-        kept += 1
+        m.line[end] = j
+        end += 1
         bidder.gets = 0
         if bidder.several == 1:
             if not _rank_app(s, m, a, j):
@@ -166,7 +166,7 @@ def _rank(s, m, a):  # type: ignore[no-untyped-def]
             continue
         m.order[p.heap] = j
         p.heap += 1
-    p.line = kept
+    p.line = end
     p.bidders = p.heap
     for k in range(p.heap // 2 - 1, -1, -1):
         sink(m, m.order, 0, p.heap, k, m.order[k], _ahead)
@@ -185,7 +185,7 @@ def reach(s, m, a, i):  # type: ignore[no-untyped-def]
         k = sale.known
         sale.known += 1
         m.rank[k] = j
-        a.won[k], a.kept[k], a.row[k] = -1, 0, -1
+        a.won[k], a.granted[k], a.row[k] = -1, 0, -1
         asks = bidder.asks if bidder.several == 1 else job.gpus
         a.most[k] = min(asks - bidder.has, free_for(s, job.mask))
         if bidder.has > 0:
@@ -270,13 +270,13 @@ def decide(s, m, a):  # type: ignore[no-untyped-def]
         sell(a, s, m, p.payments, reach, worth)
         sell_rest(a, s, m, p.bidders, reach, worth)
         for i in range(sale.known):
-            m.bidders[m.rank[i]].gets = a.kept[i]
+            m.bidders[m.rank[i]].gets = a.granted[i]
         place(s, m, a)
     if p.apps > 0:
         _divide_others(s, m)
     for k in range(p.ended):
         m.bidders[m.ended[k]].lifted, m.bidders[m.ended[k]].pushed = 0, 0
-    p.ended, p.kept = 0, 0
+    p.ended, p.carried = 0, 0
 
 
 @compiled

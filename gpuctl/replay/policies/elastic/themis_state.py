@@ -23,12 +23,12 @@ THEMIS = np.dtype(
         ("ended", "i8"),  # jobs in `ended`
         ("apps", "i8"),  # of several jobs, in all
         ("gone", "i8"),  # jobs in `gone`
-        ("kept", "i8"),  # rows of `kept`
+        ("carried", "i8"),  # rows of `carried`
         ("parts", "i8"),  # and of `parts`
         ("bidders", "i8"),
         ("heap", "i8"),  # jobs in `order` whose place in rank is not known
         ("jobs", "i8"),  # apps that have not ended
-        ("asked", "i8"),  # GPUs that they ask for
+        ("requested", "i8"),  # GPUs that they ask for
         ("area", "f8"),  # contention integrated over time
         ("until", "f8"),  # up to then
         ("mask", "u8"),  # of the job for which these two were worked out:
@@ -93,7 +93,7 @@ class Book(Bundle):
     more = ints()  # GPUs that it is to get beside, scratch [nodes]
     racks = ints()  # whether it is in each, scratch [racks]
     gone = ints()  # jobs of apps of several that have ended at this instant, -1: done with [jobs]
-    kept = rows(PART)  # what they had that their apps keep [GPUs]
+    carried = rows(PART)  # what they had that their apps keep [GPUs]
     parts = rows(PART)  # what jobs of an app keep of theirs, scratch [GPUs]
     whole = ints()  # GPUs of an app on each node, scratch [nodes]
     turn = ints()  # jobs of an app by most work left, scratch [jobs]

@@ -69,9 +69,9 @@ class GavelRounds(PythonPolicy):
     def on_submit(self, view: View, job: int) -> None:
         """See docs/how-to/write-a-policy.md."""
         self.new = True
-        told = [view.type_speed(job, kind) if self.params["by"] == "speed" else 1.0 for kind in self.types]
+        speeds = [view.type_speed(job, kind) if self.params["by"] == "speed" else 1.0 for kind in self.types]
         room = [sum(view.nodes[s] for s in self.nodes[kind] if view.suits(job, s)) for kind in self.types]
-        self.speeds[job] = np.where(np.array(room) >= view.gpus[job], told, 0.0)
+        self.speeds[job] = np.where(np.array(room) >= view.gpus[job], speeds, 0.0)
         if not self.speeds[job].any():
             view.reject(job, "larger than any GPU type")
 

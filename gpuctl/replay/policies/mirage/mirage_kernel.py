@@ -56,13 +56,13 @@ def _look(s, m):  # type: ignore[no-untyped-def]
             _queue(m, s.events[k].who)
         if s.events[k].kind != E_TIMER:
             m.n[2] = 1
-    kept = 0
+    count = 0
     for k in range(m.n[1]):
         j = m.run[k]
         if s.jobs[j].state == RUNNING:
-            m.run[kept], m.nodes[kept], m.until[kept] = j, m.nodes[k], m.until[k]
-            kept += 1
-    m.n[1] = kept
+            m.run[count], m.nodes[count], m.until[count] = j, m.nodes[k], m.until[k]
+            count += 1
+    m.n[1] = count
 
 
 @inner
@@ -116,15 +116,15 @@ def _backfill(s, m, minute):  # type: ignore[no-untyped-def]
         if m.slots[0] == 0:
             last = k
             break
-    kept = 0
+    count = 0
     for k in range(m.n[0]):
         j = m.line[k]
         if k <= last and m.starts[k] == 1 and find_for(s, j, m.how[j]):
             _start(s, m, j, minute, R_FIRST if k == 0 else R_BACKFILLED)
         else:
-            m.line[kept] = j
-            kept += 1
-    m.n[0] = kept
+            m.line[count] = j
+            count += 1
+    m.n[0] = count
 
 
 @inner

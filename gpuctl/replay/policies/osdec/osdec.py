@@ -89,7 +89,7 @@ class Osdec(PythonPolicy):
         self.used: dict[int, int] = {}  # GPUs of those that run
         self.held = self.peak = 0
         self.evicted: dict[int, int] = {}
-        self.told = dict.fromkeys(("jobs", "done", "missed", "failed", "evictions"), 0)
+        self.counts = dict.fromkeys(("jobs", "done", "missed", "failed", "evictions"), 0)
         self.gpu_s = {"useful": 0.0, "lost": 0.0}
         self.waited_s = 0.0
 
@@ -106,12 +106,12 @@ class Osdec(PythonPolicy):
         s.latest[job] = s.earliest[job] + put_off(run_s, self.every)
         s.gpus[job], s.slots[job] = view.gpus[job], slots_of(run_s, self.every)
         self.line.add(job)
-        self.told["jobs"] += 1
+        self.counts["jobs"] += 1
 
     def on_finish(self, view: View, job: int) -> None:
         """See docs/how-to/write-a-policy.md."""
         if job in self.runs:
-            self.told["done"] += 1
+            self.counts["done"] += 1
             self.gpu_s["useful"] += view.gpus[job] * view.duration(job)
             self.waited_s += max(self.runs[job][0] - self.every * self.s.earliest[job], 0.0)
             self._off(view, job)
@@ -156,7 +156,7 @@ class Osdec(PythonPolicy):
         for run in self._victims(view):
             before = view.remaining(run)
             if on[run] and view.preempt(run, "on-demand jobs need its GPUs", mode="abort"):
-                self.told["evictions"] += 1
+                self.counts["evictions"] += 1
                 self.gpu_s["lost"] += view.gpus[run] * (view.remaining(run) - before)
                 self.evicted[run] = self.evicted.get(run, 0) + 1
                 self._wait_again(view, run)
@@ -220,12 +220,12 @@ class Osdec(PythonPolicy):
         for job in sorted(self.line):
             if s.latest[job] <= h and view.reject(job, "its window has closed"):
                 self.line.remove(job)
-                self.told["failed" if job in self.evicted else "missed"] += 1
+                self.counts["failed" if job in self.evicted else "missed"] += 1
 
-    def said(self) -> tuple[Note, ...]:
+    def summary(self) -> tuple[Note, ...]:
         """What came of the deferrable jobs so far."""
-        told, hour = self.told, 3600.0
-        if not told["jobs"]:
+        counts, hour = self.counts, 3600.0
+        if not counts["jobs"]:
             return (note("no job is deferrable, by --param osdec.queue or osdec.share"),)
         left = self.every * sum(self.s.leftover)
         return (
@@ -234,11 +234,11 @@ class Osdec(PythonPolicy):
                 "GPU-h, {share} % "
                 "of it, after a mean wait of {wait} h from the opening of their windows; {evictions:,} evictions "
                 "lost {lost} GPU-h; {missed:,} never started in time, {failed:,} were evicted and did not again",
-                done=told["done"], jobs=told["jobs"], evictions=told["evictions"], missed=told["missed"],
-                failed=told["failed"], useful=literal(number(self.gpu_s["useful"] / hour)),
+                done=counts["done"], jobs=counts["jobs"], evictions=counts["evictions"], missed=counts["missed"],
+                failed=counts["failed"], useful=literal(number(self.gpu_s["useful"] / hour)),
                 lost=literal(number(self.gpu_s["lost"] / hour)),
                 share=literal(number(100 * self.gpu_s["useful"] / left if left else 0.0)),
-                wait=literal(number(self.waited_s / max(told["done"], 1) / hour)),
+                wait=literal(number(self.waited_s / max(counts["done"], 1) / hour)),
             ),
         )  # fmt: skip
 
@@ -250,7 +250,7 @@ class _Program(PythonProgram):
     def notes(self) -> tuple[Note, ...]:
         """For `Outcome.notes`."""
         found: Any = self._policy
-        return tuple(found.said())
+        return tuple(found.summary())
 
     def copy(self) -> Any:
         """See `PythonProgram.copy`."""

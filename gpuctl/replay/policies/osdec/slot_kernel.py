@@ -21,8 +21,8 @@ COUNTERS = 13
 evictions; GPUs of the jobs that waited before this slot's decisions; the cluster's GPUs; slots of a day; the rule, and
 whom it evicts."""
 
-ASAP, LATEST, QUANTILE, CLAIRVOYANT, NET, ASKED = range(6)
-"""Rules. `ASKED`: whoever calls decides."""
+ASAP, LATEST, QUANTILE, CLAIRVOYANT, NET, EXTERNAL = range(6)
+"""Rules. `EXTERNAL`: whoever calls decides."""
 
 NEWEST, SMALLEST_LOSS = 0, 1
 
@@ -77,15 +77,15 @@ def _leave_line(s, at):  # type: ignore[no-untyped-def]
 
 @inner
 def _end_runs(s, h):  # type: ignore[no-untyped-def]
-    kept = 0
+    count = 0
     for k in range(s.c[RUNS]):
         j = s.run[k]
         if s.start[j] + s.slots[j] == h:
             s.state[j] = DONE
         else:
-            s.run[kept] = j
-            kept += 1
-    s.c[RUNS] = kept
+            s.run[count] = j
+            count += 1
+    s.c[RUNS] = count
 
 
 @inner
@@ -134,15 +134,15 @@ def _begin(s, h):  # type: ignore[no-untyped-def]
 @inner
 def _close(s, h):  # type: ignore[no-untyped-def]
     """Windows that have closed."""
-    kept = 0
+    count = 0
     for k in range(s.c[LINE]):
         j = s.line[k]
         if s.latest[j] <= h:
             s.state[j] = FAILED if s.evictions[j] > 0 else MISSED
         else:
-            s.line[kept] = j
-            kept += 1
-    s.c[LINE] = kept
+            s.line[count] = j
+            count += 1
+    s.c[LINE] = count
 
 
 @inner
@@ -229,7 +229,7 @@ def starts(s, h, j):  # type: ignore[no-untyped-def]
 
 @compiled
 def advance(s, answer):  # type: ignore[no-untyped-def]
-    """Go on to the end, or, where the rule is `ASKED`, to the next job that is offered.
+    """Go on to the end, or, where the rule is `EXTERNAL`, to the next job that is offered.
 
     Args:
         s: capacity and jobs.
@@ -249,9 +249,9 @@ def advance(s, answer):  # type: ignore[no-untyped-def]
             if s.load[h] + s.gpus[j] > s.leftover[h]:
                 s.c[PLACE] += 1
                 continue
-            if s.c[RULE] == ASKED and answer < 0:
+            if s.c[RULE] == EXTERNAL and answer < 0:
                 return j
-            begins = answer == 1 if s.c[RULE] == ASKED else starts(s, h, j)
+            begins = answer == 1 if s.c[RULE] == EXTERNAL else starts(s, h, j)
             answer = -1
             if begins:
                 _start(s, h, j, s.c[PLACE])

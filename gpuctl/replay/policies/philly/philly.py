@@ -156,7 +156,7 @@ class Philly(Policy):
             at=nodes,
             line=_by_number(cluster.nodes, state.nodes.size),
             racks=_by_number(cluster.racks, state.rack_free.shape[1]),
-            asked=workload.size if self.params["relax"] == "time" else 1,
+            request_s=workload.size if self.params["relax"] == "time" else 1,
             due=2 * workload.size + 1 if p.interval > 0 else 1,
         )
 

@@ -62,7 +62,7 @@ class Rules(Bundle):
     at = ints()  # scratch [nodes]
     line = ints()  # nodes in the order of their names' numbers [nodes]
     racks = ints()  # racks, likewise [racks]
-    asked = floats()  # second from which on a job has asked for locality, with TIME [jobs]
+    request_s = floats()  # second from which on a job has asked for locality, with TIME [jobs]
     due = ints()  # jobs that have asked for their level for long enough, and wait for a look [jobs]
 
 
@@ -162,7 +162,7 @@ def first_level(s, r, f, j):  # type: ignore[no-untyped-def]
         r.spent[j] = 0.0
         r.since[j] = np.nan
     if p.relax == TIME:
-        r.asked[j] = s.g[0].now
+        r.request_s[j] = s.g[0].now
         _ask_on(s, r, f, j)
 
 
@@ -171,7 +171,7 @@ def _ask_on(s, r, f, j):  # type: ignore[no-untyped-def]
     """Pass over levels that a job has asked for long enough; wake when that is so of the next one."""
     p = r.p[0]
     while f.level[j] < LEVELS - 1:
-        until = r.asked[j] + (p.after if r.base[j] == 0 else 0.0) + (p.rack_after if f.level[j] == 1 else 0.0)
+        until = r.request_s[j] + (p.after if r.base[j] == 0 else 0.0) + (p.rack_after if f.level[j] == 1 else 0.0)
         if until > s.g[0].now:
             job_timer(s, j, until)
             return

@@ -65,7 +65,7 @@ def _serve_claims(s, f):  # type: ignore[no-untyped-def]
         if f.claimed[number] > 0:
             hide(s, number, min(s.nodes[number].free, f.claimed[number]))
     _unclaimed(s, f)
-    kept, pieces = 0, 0
+    count, pieces = 0, 0
     for k in range(p.claims):
         j = f.claim_job[k]
         first, until = f.claim_first[k], f.claim_first[k + 1]
@@ -86,14 +86,14 @@ def _serve_claims(s, f):  # type: ignore[no-untyped-def]
             if ready:
                 start_on_choice(s, f, j, R_PREEMPTING)
             continue
-        f.claim_job[kept] = j
-        f.claim_first[kept] = pieces
+        f.claim_job[count] = j
+        f.claim_first[count] = pieces
         for c in range(first, until):
             f.claim_node[pieces], f.claim_gpus[pieces] = f.claim_node[c], f.claim_gpus[c]
             pieces += 1
-        kept += 1
-        f.claim_first[kept] = pieces
-    p.claims, p.pieces = kept, pieces
+        count += 1
+        f.claim_first[count] = pieces
+    p.claims, p.pieces = count, pieces
 
 
 @inner

@@ -21,7 +21,7 @@ from gpuctl.replay.policies.slurm.amount_plan_kernel import (
     keep_amount,
     take_amount,
 )
-from gpuctl.replay.policies.slurm.backfill_plan_kernel import clear_plan, could_start, keep, overlaps, unkept
+from gpuctl.replay.policies.slurm.backfill_plan_kernel import clear_plan, could_start, keep, overlaps, unreserved
 from gpuctl.replay.policies.slurm.job_states_kernel import start
 from gpuctl.replay.policies.slurm.limit_kernel import within
 from gpuctl.replay.policies.slurm.main_pass_kernel import begin_pass, of_partition, start_preempting
@@ -55,7 +55,7 @@ def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
     form = f.x[j].form
     if f.bad[form] == p.freed and p.preempt == P_NONE:
         return False
-    unkept(f, j, s.g[0].now)
+    unreserved(f, j, s.g[0].now)
     if f.bad[form] != p.freed and (amount_now(s, f, j) if p.counts == 1 else place(s, f, j, NOW)):
         chosen(s, f.kind_ok[kind])
         return True
@@ -191,7 +191,7 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
     nodes = least_nodes(s, f, j)
     tested = False
     while True:
-        later = unkept(f, j, from_s)
+        later = unreserved(f, j, from_s)
         at, preempting = np.inf, False
         if counted(f.ok) >= nodes:
             tested = True
@@ -231,9 +231,9 @@ def _reserve(s, f, r, j, at, run):  # type: ignore[no-untyped-def]
         fill(f.off, ~_NONE)
     else:
         chosen(s, f.off)
-    if p.first == 1 and p.told != j:
+    if p.first == 1 and p.logged_head != j:
         # of a pass only the first one is logged, and once
-        p.told = j
+        p.logged_head = j
         note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_RESERVED)
     p.first = 0
     if p.counts == 1:

@@ -177,7 +177,7 @@ def overlaps(f, begin, end, words):  # type: ignore[no-untyped-def]
 
 
 @inner
-def unkept(f, j, begin):  # type: ignore[no-untyped-def]
+def unreserved(f, j, begin):  # type: ignore[no-untyped-def]
     """Let ``ok`` be the nodes of a job's partition that nobody has in the time in which it would run from `begin` on.
 
     Returns:

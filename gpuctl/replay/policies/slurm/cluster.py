@@ -109,14 +109,14 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
         other = (workload.gpu_type >= 0) & ~np.isin(workload.gpu_type, types)
         if other.any():
             names = listed("value", sorted({workload.gpu_types[k] for k in workload.gpu_type[other].tolist()}), 5)
-            told = note(
+            text = note(
                 "{other:,} job{other||s} {other|names|name} GPU types that no node has ({names}): {other|it|they} "
                 "may use any type",
                 other=other.sum(),
                 names=names,
             )
-            asked = np.where(other, -1, workload.gpu_type)
-            workload = dataclasses.replace(workload, gpu_type=asked, notes=(*workload.notes, told))
+            gpu_type = np.where(other, -1, workload.gpu_type)
+            workload = dataclasses.replace(workload, gpu_type=gpu_type, notes=(*workload.notes, text))
     place = {name: number for number, name in enumerate(cluster.nodes)}
     number = np.array([place.get(name, -1) for name in own.nodes], np.int64)
     if own.down is not None and len(own.down):
@@ -127,13 +127,13 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
     strange = sorted({own.nodes[k] for k in np.unique(workload.piece_node[piece_node < 0]).tolist()})
     if not strange:
         return dataclasses.replace(workload, piece_node=piece_node), cluster
-    told = note(
+    text = note(
         "jobs ran on {strange:,} node{strange||s} that slurm.conf does not have: {few}{more}",
         strange=len(strange),
         few=listed("machine", strange, 5),
         more=note(" and {more:,} more", more=len(strange) - 5) if len(strange) > 5 else note(""),
     )
-    return forget_placement(workload), dataclasses.replace(cluster, notes=(*cluster.notes, told))
+    return forget_placement(workload), dataclasses.replace(cluster, notes=(*cluster.notes, text))
 
 
 def _title(site: Site) -> str:
@@ -158,13 +158,13 @@ def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[In
     where = note("have all nodes")
     if usual:
         where = note("have the nodes of the default partition {usual}", usual=NamedValue("queue", usual))
-    told = note(
+    text = note(
         "queues that are no partition of slurm.conf {where}: {few}{more}",
         where=where,
         few=listed("queue", strangers, 5),
         more=note(" and {more} more", more=len(strangers) - 5) if len(strangers) > 5 else NONE,
     )
-    return tuple(found), [told]
+    return tuple(found), [text]
 
 
 def _quotas(site: Site, workload: Workload) -> Floats:

@@ -24,18 +24,18 @@ def _level(of, shares, is_user, norm, effective):  # type: ignore[no-untyped-def
 @inner
 def _sorted(buffer, begin, end, level, is_user):  # type: ignore[no-untyped-def]
     """Sort siblings by level, high ones first, users before accounts of the same level; else they keep their order."""
-    kept = buffer[begin:end].copy()
+    members = buffer[begin:end].copy()
     place = begin
     for users in (True, False):
         for k in range(end - begin):
-            if is_user[kept[k]] == users:
-                buffer[place] = kept[k]
+            if is_user[members[k]] == users:
+                buffer[place] = members[k]
                 place += 1
     # NumPy's sort would take as long to compile as a tenth of all that is compiled for Slurm
     width = 1
     while width < end - begin:
         for low in range(begin, end, 2 * width):
-            _merge(buffer, kept, low, min(low + width, end), min(low + 2 * width, end), level)
+            _merge(buffer, members, low, min(low + width, end), min(low + 2 * width, end), level)
         width *= 2
 
 

@@ -156,7 +156,7 @@ def _billing(
 def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[str, ...], list[Note]]:
     """The tree of shares, each job's association in it, and the name of its account."""
     rows = list(setup.site.associations)
-    told = bool(rows)
+    listed = bool(rows)
     if not rows:
         rows.append(Association("root"))
     accounts = {row.account for row in rows if row.user is None}
@@ -173,11 +173,11 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
         own = account = ""
         if workload.account is not None and workload.account[j] >= 0:
             own = account = workload.accounts[workload.account[j]]
-        elif told:
+        elif listed:
             account = of_user.get(user, "root")
         elif setup.by == "account" and workload.queue[j] >= 0:
             account = workload.queues[workload.queue[j]]
-        if not told and setup.by == "user":
+        if not listed and setup.by == "user":
             account = "root"
         account = account or UNKNOWN
         queue = workload.queues[workload.queue[j]] if workload.queue[j] >= 0 else None
@@ -201,7 +201,7 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
         np.int64,
     )
     notes = []
-    if told and added_users:
+    if listed and added_users:
         notes.append(
             note(
                 "{added_users:,} user{added_users||s} (and {added_accounts:,} account{added_accounts||s}) have no "
@@ -210,7 +210,7 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
                 added_accounts=len(added_accounts),
             )
         )
-    if not told and setup.fair_share != "none":
+    if not listed and setup.fair_share != "none":
         whose = note("user") if setup.by == "user" else note("account, and of each user in it")
         notes.append(note("no associations are given: the shares of each {whose} are equal", whose=whose))
     return tree, assoc, tuple(names), notes
@@ -289,7 +289,7 @@ def parts_of_priority(setup: Setup, jobs: Jobs, workload: Workload, cluster: Clu
 def _tres(weights: Mapping[str, float], jobs: Jobs, workload: Workload, cluster: Cluster, as_they_are: bool) -> Floats:
     """``PriorityWeightTRES``: parts of what each partition has of CPUs, memory, nodes and GPUs."""
     n = workload.size
-    asked = {
+    requested = {
         "cpu": jobs.cpus,
         "mem": jobs.mem,
         "node": jobs.least_nodes.astype(float),
@@ -304,7 +304,7 @@ def _tres(weights: Mapping[str, float], jobs: Jobs, workload: Workload, cluster:
     }
     total = np.zeros(n)
     for name, weight in weights.items():
-        if name in asked:
+        if name in requested:
             there = np.array([p.tres.get(name, has.get(name, 0.0)) for p in jobs.partitions])[jobs.part]
-            total = total + priority.tres_factor(asked[name], there, as_they_are=as_they_are) * weight
+            total = total + priority.tres_factor(requested[name], there, as_they_are=as_they_are) * weight
     return total

@@ -64,7 +64,7 @@ def needs(jobs: Jobs, workload: Workload) -> Ints:
 def caps_of(setup: Setup, jobs: Jobs, workload: Workload) -> Caps:
     """The limits of every job."""
     found = Caps()
-    need, asked = needs(jobs, workload), workload.planned_time
+    need, limit_s = needs(jobs, workload), workload.planned_time
     known: dict[tuple[int, ...], tuple[list[tuple[int, int]], _Own]] = {}
     first, pairs = [0], []
     min_prio = np.zeros(workload.size, np.int64)
@@ -80,7 +80,7 @@ def caps_of(setup: Setup, jobs: Jobs, workload: Workload) -> Caps:
         pairs += scopes
         first.append(len(pairs))
         min_prio[j] = own.min_prio
-        found.never.append(_never(setup, jobs, own, j, need=need[j], asked=asked[j]))
+        found.never.append(_never(setup, jobs, own, j, need=need[j], limit_s=limit_s[j]))
     found.first = np.array(first, np.int64)
     found.scope = np.array([scope for scope, _ in pairs], np.int64)
     found.cap_of = np.array([cap for _, cap in pairs], np.int64)
@@ -200,7 +200,7 @@ def _one_job(own: _Own, limits: Limits, seen: set[str]) -> None:
         own.min_prio = limits.min_priority
 
 
-def _never(setup: Setup, jobs: Jobs, own: _Own, j: int, *, need: Ints, asked: float) -> str:
+def _never(setup: Setup, jobs: Jobs, own: _Own, j: int, *, need: Ints, limit_s: float) -> str:
     """Why a job can never start; "" where it can."""
     partition = jobs.partitions[jobs.part[j]]
     for column, name in enumerate(RESOURCES):
@@ -210,7 +210,7 @@ def _never(setup: Setup, jobs: Jobs, own: _Own, j: int, *, need: Ints, asked: fl
         if amount < own.least.get(name, -np.inf):
             return f"least {name} of one job"
     limit = jobs.plan[j]
-    if partition.max_time_min is not None and asked > partition.max_time_min * 60 and not own.free_of_partition:
+    if partition.max_time_min is not None and limit_s > partition.max_time_min * 60 and not own.free_of_partition:
         return f"MaxTime of partition {partition.name}"
     if own.wall_min is not None and limit > own.wall_min * 60:
         return "MaxWall"

@@ -177,7 +177,7 @@ def _settings(setup: Setup, settings: Settings, cluster: Cluster, state: State) 
     p.accrue_always, p.incr_only = "ACCRUE_ALWAYS" in m.flags, "INCR_ONLY" in m.flags
     p.coarse, p.counts = setup.groups, cluster.pool
     p.mode = MODES[settings.mode] if settings.mode else -1
-    p.told, p.stale = -1, 1
+    p.logged_head, p.stale = -1, 1
     p.main_at = p.again = np.inf
     p.main_last = p.full_last = p.bf_last = -np.inf
     begin = float(state.g[0].now)

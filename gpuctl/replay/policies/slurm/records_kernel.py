@@ -108,7 +108,7 @@ SLURM = np.dtype(
         ("first", "i8"),  # 1: this pass has reserved nothing yet
         ("later", "f8"),  # when a job could be tried again that limits hold up; 0: nothing tells
         ("script", "i8"),  # next of `script_t`
-        ("told", "i8"),  # the job whose reservation was logged last
+        ("logged_head", "i8"),  # the job whose reservation was logged last
     ],
     align=True,
 )

@@ -74,8 +74,8 @@ class Tetris(Policy):
         p = records(1, tetris_kernel.TETRIS)
         p.weight, p.fairness = self.params["remaining"], self.params["fairness"]
         p.whole, p.parties = bool((how == CONSOLIDATE).any()), parties
-        kept = records(int(first[-1]), tetris_kernel.GROUP)
-        kept.kind[group] = shape
+        group_rows = records(int(first[-1]), tetris_kernel.GROUP)
+        group_rows.kind[group] = shape
         kinds = _shapes(state, shape)
         if not p.weight[0]:
             # then jobs alike go by submission
@@ -85,7 +85,7 @@ class Tetris(Policy):
         packing = tetris_kernel.Packing(
             p=p,
             shapes=kinds,
-            groups=kept,
+            groups=group_rows,
             first=first,
             weights=weights,
             order=np.arange(parties),
@@ -96,7 +96,9 @@ class Tetris(Policy):
             rest=rest_of(workload),
             bias=workload.run_time - workload.true_run_time,
         )
-        return CompiledProgram(tetris_kernel.run, (empty(group, kept.size), packing), tetris_kernel.TETRIS_REASONS)
+        return CompiledProgram(
+            tetris_kernel.run, (empty(group, group_rows.size), packing), tetris_kernel.TETRIS_REASONS
+        )
 
 
 def _shapes(state: State, shape: Ints) -> Any:
@@ -111,7 +113,7 @@ def _shapes(state: State, shape: Ints) -> Any:
     return found
 
 
-def _part(asked: Ints, there: Ints) -> Floats:
+def _part(requested: Ints, there: Ints) -> Floats:
     """What is asked for as a share of what all nodes have, as far as it is known."""
     total = float(there[there < UNBOUND].sum())
-    return asked / total if total > 0 else np.zeros(asked.size)
+    return requested / total if total > 0 else np.zeros(requested.size)

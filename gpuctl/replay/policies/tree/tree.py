@@ -155,10 +155,10 @@ class TreePolicy(PythonPolicy):
 
     def _make_room(self, view: View, order: list[int]) -> None:
         """Let those run that come first in the order, as many as fit; those that run must make room for them."""
-        kept = [job for job in order if job in self.on and self._must_go_on(view, job)]
+        pinned = [job for job in order if job in self.on and self._must_go_on(view, job)]
         budget = view.free + sum(int(self.jobs.held[job]) for job in self.on)
         chosen: list[int] = []
-        for job in (*kept, *(job for job in order if job not in set(kept))):
+        for job in (*pinned, *(job for job in order if job not in set(pinned))):
             need = int(self.jobs.held[job]) if job in self.on else view.gpus[job]
             if need <= budget:
                 chosen.append(job)

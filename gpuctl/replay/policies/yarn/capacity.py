@@ -55,20 +55,20 @@ class CapacityProgram:
     Args:
         tree: its queues, applications and nodes.
         notes: what of a site's configuration is not modelled.
-        tells_choices: whether to say how often guarantees decided: somebody chose them.
+        shows_choices: whether to say how often guarantees decided: somebody chose them.
     """
 
     reasons = CAPACITY_REASONS
 
-    def __init__(self, tree: Tree, notes: tuple[Note, ...], *, tells_choices: bool) -> None:
+    def __init__(self, tree: Tree, notes: tuple[Note, ...], *, shows_choices: bool) -> None:
         self.tree = tree
         self._notes = notes
-        self.tells_choices = tells_choices
+        self.shows_choices = shows_choices
 
     @property
     def notes(self) -> tuple[Note, ...]:
         """What of a site's configuration is not modelled, and how often guarantees said which queue goes first."""
-        return (*self._notes, _choices(self.tree)) if self.tells_choices else self._notes
+        return (*self._notes, _choices(self.tree)) if self.shows_choices else self._notes
 
     def advance(self, state: State, until: float, steps: int) -> int:
         """Go on for so many instants."""
@@ -76,7 +76,7 @@ class CapacityProgram:
 
     def copy(self) -> CapacityProgram:
         """The same with a memory of its own."""
-        return CapacityProgram(self.tree.copy(), self._notes, tells_choices=self.tells_choices)
+        return CapacityProgram(self.tree.copy(), self._notes, shows_choices=self.shows_choices)
 
 
 class YarnCapacity(Policy):
@@ -205,7 +205,7 @@ class YarnCapacity(Policy):
             if name in settings.resources and not counts
         )
         chosen = bool(params["conf"] or params["guarantees"])
-        return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown), tells_choices=chosen)
+        return CapacityProgram(tree, (*notes, *_turned_away(queues, tree), *unknown), shows_choices=chosen)
 
 
 def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[Note]:
@@ -213,12 +213,12 @@ def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[Note]:
     over = too_large(tree)
     tree.jobs.never[over] = 1
     stopped = np.array([not queue.runs for queue in queues])[tree.apps.queue[tree.jobs.app]]
-    told = (
+    reasons = (
         (over, note("are larger than the maximum of their queue")),
         (stopped, note("are in queues that are STOPPED")),
     )
     return [
         note("{count:,} job{count||s} {what}: turned away", count=int(jobs.sum()), what=what)
-        for jobs, what in told
+        for jobs, what in reasons
         if jobs.any()
     ]

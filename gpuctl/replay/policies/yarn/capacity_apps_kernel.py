@@ -11,12 +11,12 @@ from gpuctl.replay.engine.state import WAITING
 from gpuctl.replay.policies.yarn.amounts_kernel import add_to, at, fits_in, is_none, plus, smaller, times_up
 from gpuctl.replay.policies.yarn.capacity_lists_kernel import (
     append,
-    asked_by,
     charge,
     cluster,
     count_asks,
     join,
     leave,
+    pending_list,
     those_in,
     use,
 )
@@ -28,16 +28,16 @@ from gpuctl.replay.policies.yarn.capacity_tree_kernel import (
     HELD_BACK,
     LEAST,
     NEW,
+    NOT_REQUESTED,
     OVER,
     PENDING,
     REFUSED,
-    UNSAID,
 )
 from gpuctl.replay.policies.yarn.heartbeat_kernel import NEAR
 from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first, take_out
 
 R_GIVEN = len(REASONS)
-R_RESERVED, R_SEVERAL, R_LEFT_OUT, R_NEVER, R_PREEMPTED, R_KEPT = range(R_GIVEN + 1, R_GIVEN + 7)
+R_RESERVED, R_SEVERAL, R_LEFT_OUT, R_NEVER, R_PREEMPTED, R_RESERVES = range(R_GIVEN + 1, R_GIVEN + 7)
 CAPACITY_REASONS = (
     "its queue is next at the heartbeat of a node on which it fits",
     "it fits on the node that was reserved for its application",
@@ -90,7 +90,7 @@ def activate(f, q):  # type: ignore[no-untyped-def]
             f.users[app.user].active += 1
             add_to(f.am_used, q, am, 1)
             add_to(f.user_am, app.user, am, 1)
-            j = first(f.job_lists, asked_by(a))
+            j = first(f.job_lists, pending_list(a))
             while j >= 0:
                 count_asks(f, a, at(f.ask, j), 1)
                 j = f.job_lists[j, AFTER]
@@ -174,8 +174,8 @@ def _says(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _later(s, f, j):  # type: ignore[no-untyped-def]
-    f.jobs[j].state = UNSAID
-    f.apps[f.jobs[j].app].unsaid += 1
+    f.jobs[j].state = NOT_REQUESTED
+    f.apps[f.jobs[j].app].unrequested += 1
 
 
 @inner
@@ -201,7 +201,7 @@ def arrives(s, f, j):  # type: ignore[no-untyped-def]
     else:
         t = _beat_after(s, f, a)
         if t > s.g[0].now:
-            f.jobs[j].state = UNSAID
+            f.jobs[j].state = NOT_REQUESTED
             job_timer(s, j, t)
         else:
             _says(s, f, j)
@@ -230,11 +230,11 @@ def given(s, f, j):  # type: ignore[no-untyped-def]
 def _master_up(s, f, a):  # type: ignore[no-untyped-def]
     app = f.apps[a]
     app.up = 1
-    if app.unsaid == 0:
+    if app.unrequested == 0:
         return
-    app.unsaid = 0
+    app.unrequested = 0
     for j in range(f.jobs.size):
-        if f.jobs[j].app == a and f.jobs[j].state == UNSAID and s.jobs[j].state == WAITING:
+        if f.jobs[j].app == a and f.jobs[j].state == NOT_REQUESTED and s.jobs[j].state == WAITING:
             _says(s, f, j)
 
 
@@ -297,7 +297,7 @@ def rings(s, f, j):  # type: ignore[no-untyped-def]
     """The heartbeat of a master that a job has waited for."""
     job = f.jobs[j]
     app = f.apps[job.app]
-    if job.state == UNSAID and app.up == 1:
+    if job.state == NOT_REQUESTED and app.up == 1:
         if s.jobs[j].state == WAITING:
             _says(s, f, j)
     elif j == app.master and app.up == 0 and job.state == GIVEN:

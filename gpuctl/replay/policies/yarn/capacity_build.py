@@ -243,10 +243,10 @@ def build_tree(  # noqa: PLR0917
         by_state=empty_lists(heads.size, 3 * len(queues)),
         job_lists=empty_lists(n, 2 * heads.size),
         weight=(len(queues), 3),
-        told=(8, len(queues), 3),
-        **{name: _amounts(len(queues)) for name in ("due", "most", "used", "kept", "pending", "asking", "limit")},
+        amounts=(8, len(queues), 3),
+        **{name: _amounts(len(queues)) for name in ("due", "most", "used", "reserved", "pending", "asking", "limit")},
         am_used=_amounts(len(queues)),
-        **{name: _amounts(heads.size) for name in ("app_used", "app_kept", "app_am", "app_asks")},
+        **{name: _amounts(heads.size) for name in ("app_used", "app_reserved", "app_am", "app_asks")},
         user_used=_amounts(0),
         user_am=_amounts(0),
         user_asks=_amounts(0),
@@ -355,7 +355,7 @@ def _queues(queues: Sequence[LeafOrParent]) -> Any:
         one.most_apps, one.most_running = queue.most_apps, queue.most_running
         own = queue.most_apps if queue.factor < 0 else int(queue.most_apps * (queue.percent / 100.0) * queue.factor)
         one.most_of_user = min(own, queue.most_apps) if queue.most_apps < UNLIMITED else UNLIMITED
-        one.order, one.kept = queue.order, queue.kept
+        one.order, one.no_preemption = queue.order, queue.no_preemption
     return found
 
 

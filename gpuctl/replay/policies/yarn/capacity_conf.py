@@ -62,7 +62,7 @@ class LeafOrParent:
         order: ordering policy of its applications: 0 fifo, 1 fair, 2 fair with weights by size.
         respects: its children go by priorities.
         priority: among its siblings.
-        kept: nothing is preempted here.
+        no_preemption: nothing is preempted here.
         runs: its state is RUNNING.
     """
 
@@ -81,7 +81,7 @@ class LeafOrParent:
     order: int = 0
     respects: bool = False
     priority: int = 0
-    kept: bool = False
+    no_preemption: bool = False
     runs: bool = True
 
     @property
@@ -238,7 +238,7 @@ class _Tree:
             order=(2 if sized else 1) if word == "fair" else 0,
             respects=word == "priority-utilization",
             priority=int(self.number(path, "priority", 0, -MOST_COUNT, MOST_COUNT, over_all=False)),
-            kept=self.truth(path, "disable_preemption", above is not None and above.kept),
+            no_preemption=self.truth(path, "disable_preemption", above is not None and above.no_preemption),
             runs=running and (above is None or above.runs),
         )
 

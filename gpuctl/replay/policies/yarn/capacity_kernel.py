@@ -28,7 +28,7 @@ from gpuctl.replay.policies.yarn.amounts_kernel import (
 )
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_GIVEN, R_RESERVED, R_SEVERAL, given
 from gpuctl.replay.policies.yarn.capacity_limits_kernel import reserve, to_give_up, unreserve, user_limit, wants_more
-from gpuctl.replay.policies.yarn.capacity_lists_kernel import asked_by, charge, cluster, enough_for, those_in
+from gpuctl.replay.policies.yarn.capacity_lists_kernel import charge, cluster, enough_for, pending_list, those_in
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE, LEAST
 from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
@@ -54,7 +54,7 @@ def _names(s, f, j, number):  # type: ignore[no-untyped-def]
 @inner
 def _first_for(s, f, a, number):  # type: ignore[no-untyped-def]
     """The first job that wants this node, else this rack, else the first; and how near it is."""
-    j = first(f.job_lists, asked_by(a))
+    j = first(f.job_lists, pending_list(a))
     best, near = j, OFF_SWITCH
     if f.apps[a].names <= 1:
         return best, near
@@ -215,7 +215,7 @@ def _application(s, f, number, a, room, need):  # type: ignore[no-untyped-def]
     """Offer a node to an application (RegularContainerAllocator): the result, and how near it was."""
     j, near = _first_for(s, f, a, number)
     amount = at(f.ask, j)
-    extra = at(f.app_kept, a) if f.p[0].look_on == 1 else (0, 0, 0)
+    extra = at(f.app_reserved, a) if f.p[0].look_on == 1 else (0, 0, 0)
     if not fits_in(amount, plus(room, extra)):
         return FULL_QUEUE, near
     if not suits(s, number, s.jobs[j].mask):
@@ -259,14 +259,14 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
     a = first(f.by_state, those_in(q, ACTIVE)) if full else first(f.lines, q)
     while a >= 0:
         app = f.apps[a]
-        kept = at(f.app_kept, a)
-        if full and (p.look_on == 0 or is_none(kept) or compare(cap, minus(at(f.used, q), kept), now) >= 0):
+        reserved = at(f.app_reserved, a)
+        if full and (p.look_on == 0 or is_none(reserved) or compare(cap, minus(at(f.used, q), reserved), now) >= 0):
             return NOTHING, OFF_SWITCH, room
         used = at(f.user_used, app.user)
         need = (0, 0, 0)
         may = app.asks > 0
         if compare(cap, used, limit) > 0:
-            may = may and p.look_on == 1 and compare(cap, minus(used, kept), limit) <= 0
+            may = may and p.look_on == 1 and compare(cap, minus(used, reserved), limit) <= 0
             need = minus(used, limit)
         after = f.by_state[a, AFTER] if full else f.lines[a, AFTER]
         if may:
@@ -325,8 +325,8 @@ def _bound_of(f, q, child, bound):  # type: ignore[no-untyped-def]
 def _given_up(f, q):  # type: ignore[no-untyped-def]
     """The reservations below a queue, which could be given up."""
     # Hadoop asks a parent's metrics, which know of memory and vcores only; GPUs count where there is nothing else
-    kept, cap = at(f.kept, q), cluster(f)
-    return (kept[0], kept[1], kept[2] if cap[0] == 0 and cap[1] == 0 else 0)
+    reserved, cap = at(f.reserved, q), cluster(f)
+    return (reserved[0], reserved[1], reserved[2] if cap[0] == 0 and cap[1] == 0 else 0)
 
 
 @inner
@@ -388,7 +388,7 @@ def is_open(s, f, number):  # type: ignore[no-untyped-def]
 
 
 @inner
-def _kept_node(s, f, number):  # type: ignore[no-untyped-def]
+def _visit_reserved_node(s, f, number):  # type: ignore[no-untyped-def]
     """The heartbeat of a node that is kept for an application."""
     a = f.nodes[number].app
     app = f.apps[a]
@@ -425,7 +425,7 @@ def heartbeat(s, f, number):  # type: ignore[no-untyped-def]
     if s.nodes[number].up == 0:
         return
     if f.nodes[number].app >= 0:
-        _kept_node(s, f, number)
+        _visit_reserved_node(s, f, number)
         return
     away, count = 0, 0
     while p.asks > 0 and is_open(s, f, number):

@@ -26,8 +26,8 @@ from gpuctl.replay.policies.yarn.amounts_kernel import (
     times,
     times_up,
 )
-from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_KEPT
-from gpuctl.replay.policies.yarn.capacity_lists_kernel import asked_by, charge, cluster
+from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_RESERVES
+from gpuctl.replay.policies.yarn.capacity_lists_kernel import charge, cluster, pending_list
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import LARGEST, LEAST
 from gpuctl.replay.policies.yarn.linked_lists_kernel import first
 
@@ -53,7 +53,7 @@ def user_limit(f, q):  # type: ignore[no-untyped-def]
 @inner
 def _keep(f, q, amount, sign):  # type: ignore[no-untyped-def]
     while q >= 0:
-        add_to(f.kept, q, amount, sign)
+        add_to(f.reserved, q, amount, sign)
         q = f.queues[q].parent
 
 
@@ -65,12 +65,12 @@ def reserve(s, f, number, a, amount):  # type: ignore[no-untyped-def]
     app = f.apps[a]
     app.nodes += 1
     app.again = 0
-    add_to(f.app_kept, a, amount, 1)
+    add_to(f.app_reserved, a, amount, 1)
     _keep(f, app.queue, amount, 1)
     charge(f, a, amount, 1)
     f.p[0].reserved += 1
-    j = first(f.job_lists, asked_by(a))
-    note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_KEPT)
+    j = first(f.job_lists, pending_list(a))
+    note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_RESERVES)
     hide(s, number, s.nodes[number].cap + 1)
 
 
@@ -82,7 +82,7 @@ def unreserve(s, f, number):  # type: ignore[no-untyped-def]
     f.nodes[number].app = -1
     app = f.apps[a]
     app.nodes -= 1
-    add_to(f.app_kept, a, amount, -1)
+    add_to(f.app_reserved, a, amount, -1)
     _keep(f, app.queue, amount, -1)
     charge(f, a, amount, -1)
     put(f.held, number, (0, 0, 0))

@@ -104,13 +104,13 @@ def leave(f, a):  # type: ignore[no-untyped-def]
 
 
 @inner
-def asked_by(a):  # type: ignore[no-untyped-def]
+def pending_list(a):  # type: ignore[no-untyped-def]
     """The number of the list of an application's jobs that ask."""
     return 2 * a
 
 
 @inner
-def run_by(a):  # type: ignore[no-untyped-def]
+def running_list(a):  # type: ignore[no-untyped-def]
     """The number of the list of an application's jobs that run, in the order in which they were given."""
     return 2 * a + 1
 
@@ -120,7 +120,7 @@ def append(f, j, state):  # type: ignore[no-untyped-def]
     """Put a job behind those of its application that ask, or that run."""
     job = f.jobs[j]
     job.state = state
-    put_last(f.job_lists, j, asked_by(job.app) if state == ASKING else run_by(job.app))
+    put_last(f.job_lists, j, pending_list(job.app) if state == ASKING else running_list(job.app))
 
 
 # ---- sums

@@ -30,13 +30,13 @@ from gpuctl.replay.policies.yarn.amounts_kernel import (
 )
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import R_PREEMPTED
 from gpuctl.replay.policies.yarn.capacity_limits_kernel import unreserve, user_limit
-from gpuctl.replay.policies.yarn.capacity_lists_kernel import cluster, run_by, those_in
+from gpuctl.replay.policies.yarn.capacity_lists_kernel import cluster, running_list, those_in
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE
 from gpuctl.replay.policies.yarn.linked_lists_kernel import BEFORE, last
 
-IDEAL, NET_ASKED, ASKED, TAKE, REST, FIXED, EXTRA, SET = range(8)
-"""Kinds of amounts in `Tree.told`: ideal assignment, pending less reservations, pending, what is to be taken at last,
-what is to be taken before the natural termination factor, extra that must stay, extra that may go, scratch."""
+IDEAL, NET_PENDING, PENDING, TAKE, REST, FIXED, EXTRA, SET = range(8)
+"""Kinds of amounts in `Tree.amounts`: ideal assignment, pending less reservations, pending, amount to take, amount to
+take before the natural termination factor, extra that must stay, extra that may go, scratch."""
 
 
 # ---- what queues ask for
@@ -51,17 +51,17 @@ def _pending(f):  # type: ignore[no-untyped-def]
     stamp = f.p[0].sequence
     for number in range(f.nodes.size):
         a = f.nodes[number].app
-        if a >= 0 and f.apps[a].told != stamp:
-            f.apps[a].told = stamp
-            add_to(f.user_net, f.apps[a].user, least(at(f.app_asks, a), at(f.app_kept, a)), -1)
+        if a >= 0 and f.apps[a].counted_pass != stamp:
+            f.apps[a].counted_pass = stamp
+            add_to(f.user_net, f.apps[a].user, least(at(f.app_asks, a), at(f.app_reserved, a)), -1)
     for q in range(f.queues.size):
         if f.queues[q].leaf == 0:
             continue
         limit = user_limit(f, q)
         for u in range(f.queues[q].users, f.queues[q].users_end):
             room = most(minus(limit, at(f.user_used, u)), (0, 0, 0))
-            add_to(f.told[ASKED], q, least(room, at(f.user_asks, u)), 1)
-            add_to(f.told[NET_ASKED], q, least(room, at(f.user_net, u)), 1)
+            add_to(f.amounts[PENDING], q, least(room, at(f.user_asks, u)), 1)
+            add_to(f.amounts[NET_PENDING], q, least(room, at(f.user_net, u)), 1)
 
 
 @inner
@@ -69,8 +69,8 @@ def _gather(f):  # type: ignore[no-untyped-def]
     """Pending amounts of all queues, and what each has beyond its guarantee."""
     cap = cluster(f)
     for q in range(f.queues.size):
-        for kind in (NET_ASKED, ASKED, EXTRA, FIXED, TAKE, REST, IDEAL):
-            put(f.told[kind], q, (0, 0, 0))
+        for kind in (NET_PENDING, PENDING, EXTRA, FIXED, TAKE, REST, IDEAL):
+            put(f.amounts[kind], q, (0, 0, 0))
     _pending(f)
     for k in range(f.queues.size):
         q = f.queues.size - 1 - k
@@ -79,15 +79,15 @@ def _gather(f):  # type: ignore[no-untyped-def]
         if compare(cap, extra, (0, 0, 0)) < 0:
             extra = (0, 0, 0)
         if queue.leaf == 1:
-            put(f.told[FIXED if queue.kept == 1 else EXTRA], q, extra)
+            put(f.amounts[FIXED if queue.no_preemption == 1 else EXTRA], q, extra)
         else:
-            below = at(f.told[EXTRA], q)
-            put(f.told[FIXED], q, (0, 0, 0) if compare(cap, below, extra) >= 0 else minus(extra, below))
-            put(f.told[EXTRA], q, smaller(cap, below, extra))
+            below = at(f.amounts[EXTRA], q)
+            put(f.amounts[FIXED], q, (0, 0, 0) if compare(cap, below, extra) >= 0 else minus(extra, below))
+            put(f.amounts[EXTRA], q, smaller(cap, below, extra))
         if queue.parent >= 0:
-            add_to(f.told[ASKED], queue.parent, at(f.told[ASKED], q), 1)
-            add_to(f.told[NET_ASKED], queue.parent, at(f.told[NET_ASKED], q), 1)
-            add_to(f.told[EXTRA], queue.parent, at(f.told[EXTRA], q), 1)
+            add_to(f.amounts[PENDING], queue.parent, at(f.amounts[PENDING], q), 1)
+            add_to(f.amounts[NET_PENDING], queue.parent, at(f.amounts[NET_PENDING], q), 1)
+            add_to(f.amounts[EXTRA], queue.parent, at(f.amounts[EXTRA], q), 1)
 
 
 # ---- the ideal assignment: amounts of siblings are compared by their shares of what their parent is to have
@@ -97,7 +97,7 @@ def _gather(f):  # type: ignore[no-untyped-def]
 def _part(f, cap, q):  # type: ignore[no-untyped-def]
     if compare(cap, at(f.due, q), (0, 0, 0)) <= 0:
         return np.float32(2147483647.0)
-    return divide(cap, at(f.told[IDEAL], q), at(f.due, q))
+    return divide(cap, at(f.amounts[IDEAL], q), at(f.due, q))
 
 
 @inner
@@ -115,15 +115,15 @@ def _needier(f, cap, a, b):  # type: ignore[no-untyped-def]
 @inner
 def _offer(f, cap, q, amount):  # type: ignore[no-untyped-def]
     """What a queue takes of an offer."""
-    ideal = at(f.told[IDEAL], q)
+    ideal = at(f.amounts[IDEAL], q)
     below_most = most(minus(at(f.most, q), ideal), (0, 0, 0))
-    asked = minus(plus(at(f.used, q), at(f.told[NET_ASKED], q)), ideal)
-    taken = smaller(cap, below_most, smaller(cap, amount, asked))
+    pending = minus(plus(at(f.used, q), at(f.amounts[NET_PENDING], q)), ideal)
+    taken = smaller(cap, below_most, smaller(cap, amount, pending))
     if f.queues[q].leaf == 1:
         bound = larger(cap, minus(larger(cap, at(f.used, q), at(f.due, q)), ideal), (0, 0, 0))
         taken = smaller(cap, taken, bound)
     taken = least(taken, amount)
-    add_to(f.told[IDEAL], q, taken, 1)
+    add_to(f.amounts[IDEAL], q, taken, 1)
     return taken
 
 
@@ -138,21 +138,21 @@ def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyp
     queue = f.queues[parent]
     for k in range(queue.first, queue.first + queue.count):
         q = f.children[k]
-        f.told[SET, q, 0] = 0
+        f.amounts[SET, q, 0] = 0
         if (compare(cap, at(f.due, q), (0, 0, 0)) > 0) != with_guarantee:
             continue
         if compare(cap, at(f.used, q), at(f.due, q)) > 0:
-            put(f.told[IDEAL], q, plus(least(at(f.due, q), at(f.used, q)), at(f.told[FIXED], q)))
+            put(f.amounts[IDEAL], q, plus(least(at(f.due, q), at(f.used, q)), at(f.amounts[FIXED], q)))
         else:
-            put(f.told[IDEAL], q, at(f.used, q))
-        left = minus(left, at(f.told[IDEAL], q))
-        if compare(cap, at(f.told[IDEAL], q), plus(at(f.used, q), at(f.told[ASKED], q))) < 0:
-            f.told[SET, q, 0] = 1
+            put(f.amounts[IDEAL], q, at(f.used, q))
+        left = minus(left, at(f.amounts[IDEAL], q))
+        if compare(cap, at(f.amounts[IDEAL], q), plus(at(f.used, q), at(f.amounts[PENDING], q))) < 0:
+            f.amounts[SET, q, 0] = 1
     while compare(cap, left, (0, 0, 0)) > 0:
         first, total, count = -1, (0, 0, 0), 0
         for k in range(queue.first, queue.first + queue.count):
             q = f.children[k]
-            if f.told[SET, q, 0] == 1:
+            if f.amounts[SET, q, 0] == 1:
                 total = plus(total, at(f.due, q))
                 count += 1
                 if first < 0 or _needier(f, cap, q, first) < 0:
@@ -162,11 +162,11 @@ def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyp
         # those that are equally badly off are offered something together
         for k in range(queue.first, queue.first + queue.count):
             q = f.children[k]
-            f.told[SET, q, 1] = f.told[SET, q, 0] == 1 and _needier(f, cap, q, first) == 0
+            f.amounts[SET, q, 1] = f.amounts[SET, q, 0] == 1 and _needier(f, cap, q, first) == 0
         taken = (0, 0, 0)
         for k in range(queue.first, queue.first + queue.count):
             q = f.children[k]
-            if f.told[SET, q, 1] == 0:
+            if f.amounts[SET, q, 1] == 0:
                 continue
             for r in range(3):
                 if not with_guarantee:
@@ -180,7 +180,7 @@ def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyp
             )
             some = _offer(f, cap, q, least(amount, minus(left, taken)))
             if compare(cap, some, (0, 0, 0)) <= 0:
-                f.told[SET, q, 0] = 0
+                f.amounts[SET, q, 0] = 0
             taken = plus(taken, some)
         left = minus(left, taken)
     return left
@@ -189,42 +189,42 @@ def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyp
 @inner
 def _distribute(f, parent, allowed):  # type: ignore[no-untyped-def]
     """Ideal assignments of a queue's children, and how much of each is to be taken; shares are those of the queue."""
-    cap = at(f.told[IDEAL], parent)
+    cap = at(f.amounts[IDEAL], parent)
     queue = f.queues[parent]
-    left = _share_among(f, cap, parent, True, at(f.told[IDEAL], parent))
+    left = _share_among(f, cap, parent, True, at(f.amounts[IDEAL], parent))
     if compare(cap, left, (0, 0, 0)) > 0:
         _share_among(f, cap, parent, False, left)
     needed = (0, 0, 0)
     for k in range(queue.first, queue.first + queue.count):
         q = f.children[k]
-        if compare(cap, at(f.used, q), at(f.told[IDEAL], q)) > 0:
-            needed = plus(needed, minus(at(f.used, q), at(f.told[IDEAL], q)))
+        if compare(cap, at(f.used, q), at(f.amounts[IDEAL], q)) > 0:
+            needed = plus(needed, minus(at(f.used, q), at(f.amounts[IDEAL], q)))
     scale = np.float32(1.0)
     if compare(cap, needed, allowed) > 0:
         scale = divide(cap, allowed, needed)
     for k in range(queue.first, queue.first + queue.count):
         q = f.children[k]
-        stays = smaller(cap, plus(at(f.used, q), at(f.told[ASKED], q)), at(f.due, q))
-        stays = larger(cap, stays, at(f.told[IDEAL], q))
+        stays = smaller(cap, plus(at(f.used, q), at(f.amounts[PENDING], q)), at(f.due, q))
+        stays = larger(cap, stays, at(f.amounts[IDEAL], q))
         if compare(cap, at(f.used, q), stays) > 0:
-            put(f.told[REST], q, times(minus(at(f.used, q), stays), scale))
+            put(f.amounts[REST], q, times(minus(at(f.used, q), stays), scale))
 
 
 @inner
 def reckon(f, allowed):  # type: ignore[no-untyped-def]
-    """What each leaf is to lose in this round: into `told[TAKE]`. Returns whether any is to lose something."""
+    """What each leaf is to lose in this round: into `amounts[TAKE]`. Returns whether any is to lose something."""
     p, cap = f.p[0], cluster(f)
     _gather(f)
-    put(f.told[IDEAL], 0, at(f.due, 0))
+    put(f.amounts[IDEAL], 0, at(f.due, 0))
     some = False
     for q in range(f.queues.size):
         if f.queues[q].leaf == 0:
             _distribute(f, q, allowed)
-        elif f.queues[q].kept == 0 and compare(cap, at(f.used, q), times(at(f.due, q), 1.0 + p.ignored)) > 0:
-            rest = at(f.told[REST], q)
+        elif f.queues[q].no_preemption == 0 and compare(cap, at(f.used, q), times(at(f.due, q), 1.0 + p.ignored)) > 0:
+            rest = at(f.amounts[REST], q)
             if compare(cap, rest, (0, 0, 0)) > 0:
                 rest = times_up(rest, p.natural, (1, MILLI, 0))
-                put(f.told[TAKE], q, rest)
+                put(f.amounts[TAKE], q, rest)
                 some = some or compare(cap, rest, (0, 0, 0)) > 0
     return some
 
@@ -296,13 +296,13 @@ def _may_go(s, f, j, stamp):  # type: ignore[no-untyped-def]
 def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
     """Choose containers of a leaf: of the last application first, the newest first, masters last of all."""
     cap = cluster(f)
-    rest = _no_zero(at(f.told[TAKE], q))
+    rest = _no_zero(at(f.amounts[TAKE], q))
     skipped = (0, 0, 0)
     a = last(f.by_state, those_in(q, ACTIVE))
     while a >= 0 and compare(cap, rest, (0, 0, 0)) > 0:
         if f.apps[a].nodes > 0:
             rest, allowed = _drop_reservations(s, f, a, rest, allowed)
-        j = last(f.job_lists, run_by(a))
+        j = last(f.job_lists, running_list(a))
         while j >= 0 and compare(cap, rest, (0, 0, 0)) > 0:
             before = f.job_lists[j, BEFORE]
             amount = at(f.ask, j)
@@ -339,16 +339,16 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
 @inner
 def _forget(f, oldest):  # type: ignore[no-untyped-def]
     """Take jobs off the list of marks that no longer are marked, and void marks from before a second."""
-    p, kept = f.p[0], 0
+    p, count = f.p[0], 0
     for k in range(p.listed):
         j = f.marks[k]
         if f.jobs[j].mark < oldest:
             f.jobs[j].mark = np.nan
             p.marked -= 1
         if not np.isnan(f.jobs[j].mark):
-            f.marks[kept] = j
-            kept += 1
-    p.listed = kept
+            f.marks[count] = j
+            count += 1
+    p.listed = count
 
 
 @inner
@@ -362,7 +362,7 @@ def monitor_round(s, f):  # type: ignore[no-untyped-def]
     _forget(f, -np.inf)
     if reckon(f, allowed):
         for q in range(f.queues.size):
-            if f.queues[q].leaf == 1 and compare(cluster(f), at(f.told[TAKE], q), (0, 0, 0)) > 0:
+            if f.queues[q].leaf == 1 and compare(cluster(f), at(f.amounts[TAKE], q), (0, 0, 0)) > 0:
                 allowed = _take_from(s, f, q, allowed, stamp)
     # as Hadoop has it: after twice the wait
     _forget(f, p.looked - 2 * p.wait - 1e-9)

@@ -20,7 +20,7 @@ from gpuctl.replay.policies.yarn.amounts_kernel import at, minus, ratio
 from gpuctl.replay.policies.yarn.capacity_apps_kernel import arrives, gone, returns, rings
 from gpuctl.replay.policies.yarn.capacity_kernel import heartbeat
 from gpuctl.replay.policies.yarn.capacity_limits_kernel import unreserve, wants_more
-from gpuctl.replay.policies.yarn.capacity_lists_kernel import asked_by, recount, size_queues
+from gpuctl.replay.policies.yarn.capacity_lists_kernel import pending_list, recount, size_queues
 from gpuctl.replay.policies.yarn.capacity_preemption_kernel import monitor_round
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import CAP, GIVEN, LARGEST, LEAST
 from gpuctl.replay.policies.yarn.heartbeat_kernel import NEAR, beat_from, beat_time
@@ -144,7 +144,7 @@ def _rounds_of_sleep(f):  # type: ignore[no-untyped-def]
         if a < 0 or f.apps[a].asks == 0:
             continue
         app = f.apps[a]
-        j = first(f.job_lists, asked_by(a))
+        j = first(f.job_lists, pending_list(a))
         amount = at(f.ask, j)
         if f.jobs[j].wide == 1 or wants_more(f, a, amount):
             continue

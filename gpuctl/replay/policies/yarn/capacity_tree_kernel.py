@@ -16,7 +16,7 @@ FIFO, FAIR, FAIR_SIZED = range(3)
 NEW, REFUSED, HELD_BACK, PENDING, ACTIVE, OVER = range(6)
 
 # ---- of a job
-ABSENT, ASKING, GIVEN, GONE, UNSAID = range(5)
+ABSENT, ASKING, GIVEN, GONE, NOT_REQUESTED = range(5)
 
 CAP, LEAST, LARGEST = range(3)
 """Rows of `sizes`: the cluster's nodes that are up, the smallest container, the largest one."""
@@ -82,7 +82,7 @@ QUEUE = np.dtype(
         ("most_of_user", "i8"),
         ("most_running", "i8"),
         ("order", "i8"),
-        ("kept", "i8"),  # 1: nothing is preempted here
+        ("no_preemption", "i8"),  # 1: nothing is preempted here
         ("asks", "i8"),
         ("apps", "i8"),
         ("running", "i8"),  # applications that are not held back
@@ -105,7 +105,7 @@ APP = np.dtype(
         ("submit", "f8"),
         ("asks", "i8"),
         ("left", "i8"),  # jobs that have not ended
-        ("unsaid", "i8"),  # jobs that wait until its master asks for them
+        ("unrequested", "i8"),  # jobs that wait until its master asks for them
         ("nodes", "i8"),  # that it has reserved
         ("again", "i8"),  # how often one of them came by in vain
         ("missed", "i8"),  # opportunities
@@ -113,7 +113,7 @@ APP = np.dtype(
         ("master", "i8"),  # its master's job; -1 none
         ("up", "i8"),  # whether its master asks for containers
         ("queued", "i8"),  # 1: in the line
-        ("told", "i8"),  # the last pass over pending amounts that has counted its reservations
+        ("counted_pass", "i8"),  # the last pass over pending amounts that has counted its reservations
     ],
     align=True,
 )
@@ -153,13 +153,13 @@ class Tree(Bundle):
     due = ints(2)  # guarantees [queues, 3]
     most = ints(2)  # maxima [queues, 3]
     used = ints(2)  # with reservations [queues, 3]
-    kept = ints(2)  # reservations [queues, 3]
+    reserved = ints(2)  # reservations [queues, 3]
     pending = ints(2)  # asked for [queues, 3]
     asking = ints(2)  # what a leaf's users with asks have [queues, 3]
     limit = ints(2)  # the limit of a leaf at its last look [queues, 3]
     am_used = ints(2)  # of a leaf's masters [queues, 3]
     app_used = ints(2)  # without reservations [applications, 3]
-    app_kept = ints(2)  # reservations [applications, 3]
+    app_reserved = ints(2)  # reservations [applications, 3]
     app_am = ints(2)  # of the master [applications, 3]
     app_asks = ints(2)  # asked for [applications, 3]
     user_used = ints(2)  # with reservations [users, 3]
@@ -181,6 +181,8 @@ class Tree(Bundle):
     # its applications that are active, that wait for room for their masters (PENDING), and that max-parallel-apps holds
     # back; the number of each list is `those_in` [applications + 3 queues, 2]
     by_state = ints(2)
-    job_lists = ints(2)  # an application's jobs that ask, and that run; `asked_by`, `run_by` [jobs + 2 applications, 2]
+    job_lists = ints(
+        2
+    )  # an application's jobs that ask, and that run; `pending_list`, `running_list` [jobs + 2 applications, 2]
     weight = floats(2)  # scratch of the monitor: the part of each resource that a queue is offered [queues, 3]
-    told = ints(3)  # what the last round of the monitor reckoned, by `IDEAL` and so on [8, queues, 3]
+    amounts = ints(3)  # what the last round of the monitor reckoned, by `IDEAL` and so on [8, queues, 3]

@@ -228,7 +228,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
     some = machines
     for k in range(s.g[0].events):
         kind, j = s.events[k].kind, s.events[k].who
-        if kind == E_QUEUED and s.jobs[j].state == WAITING and f.tasks[j].asked == 0:
+        if kind == E_QUEUED and s.jobs[j].state == WAITING and f.tasks[j].requested == 0:
             _queued(s, f, j)
             some = True
         elif kind == E_FINISHED:

@@ -149,7 +149,7 @@ def ask(f, j):  # type: ignore[no-untyped-def]
     while place > j:
         place = f.job_lists[place, BEFORE]
     put_after(f.job_lists, j, place)
-    task.asked = 1
+    task.requested = 1
     if app.state == RUNNABLE and not is_known(f, task.app):
         f.p[0].unknown += 1
     _count_ask(f, j, 1)
@@ -162,7 +162,7 @@ def ask(f, j):  # type: ignore[no-untyped-def]
 @inner
 def _unask(f, j):  # type: ignore[no-untyped-def]
     take_out(f.job_lists, j)
-    f.tasks[j].asked = 0
+    f.tasks[j].requested = 0
     _count_ask(f, j, -1)
 
 
@@ -218,12 +218,12 @@ def alive(s, f, k):  # type: ignore[no-untyped-def]
 @inner
 def forget_dead(s, f):  # type: ignore[no-untyped-def]
     """Keep only those that run among the jobs in the order of their starts."""
-    kept = 0
+    live_count = 0
     for k in range(f.p[0].lives):
         if alive(s, f, k):
-            f.live[kept], f.live_row[kept] = f.live[k], f.live_row[k]
-            kept += 1
-    f.p[0].lives = kept
+            f.live[live_count], f.live_row[live_count] = f.live[k], f.live_row[k]
+            live_count += 1
+    f.p[0].lives = live_count
 
 
 @inner

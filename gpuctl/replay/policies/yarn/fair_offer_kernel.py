@@ -329,7 +329,7 @@ def _use_reservation(s, f, node):  # type: ignore[no-untyped-def]
     place = f.nodes[node]
     a, j = place.app, place.job
     app = f.apps[a]
-    if f.tasks[j].asked == 0:
+    if f.tasks[j].requested == 0:
         # any container of the same kind serves
         i = first(f.job_lists, a)
         while i >= 0 and (
@@ -338,7 +338,7 @@ def _use_reservation(s, f, node):  # type: ignore[no-untyped-def]
             i = f.job_lists[i, AFTER]
         if i >= 0:
             j = place.job = i
-    if app.state != RUNNABLE or f.tasks[j].asked == 0 or not _may_hold(s, f, a, j, node) or _over_masters(f, a):
+    if app.state != RUNNABLE or f.tasks[j].requested == 0 or not _may_hold(s, f, a, j, node) or _over_masters(f, a):
         unreserve(f, node)
         return 0
     if room_for(s, node, j) < units_of(s, j):

@@ -100,9 +100,9 @@ def _stock(s, f, number):  # type: ignore[no-untyped-def]
     if s.g[0].resources == 1:
         f.a_picked[6, 0] = s.stock[number].mem_free
         f.a_picked[6, 1] = s.stock[number].cpu_free // f.unit[0]
-    kept = f.nodes[number].job
+    reserving = f.nodes[number].job
     for r in range(3):
-        away = f.n_taken[number, r] + (f.j_need[kept, r] if kept >= 0 else 0)
+        away = f.n_taken[number, r] + (f.j_need[reserving, r] if reserving >= 0 else 0)
         f.a_picked[6, r] = max(f.a_picked[6, r] - away, 0)
 
 

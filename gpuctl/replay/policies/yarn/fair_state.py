@@ -135,7 +135,7 @@ TASK = np.dtype(
         ("big", "i8"),  # no node that it may use holds it
         ("kind", "i8"),  # of what it asks for: where one does not fit, none of its kind does
         ("number", "i8"),  # of its container among those of its application, from 1
-        ("asked", "i8"),
+        ("requested", "i8"),
     ],
     align=True,
 )

@@ -29,7 +29,7 @@ def run(folder: Path, nodes: str, policy: str, **more: object) -> tuple[Outcome,
     path.write_text(nodes)
     workload = jobs(folder, *ROWS, header=HEADER)
     told: list[str] = []
-    outcome = replay(workload, parse_cluster(str(path), workload), [(policy, {})], tell=told.append, **more)[0]
+    outcome = replay(workload, parse_cluster(str(path), workload), [(policy, {})], notify=told.append, **more)[0]
     return outcome, told
 
 
@@ -65,7 +65,7 @@ def test_a_gang_larger_than_a_hard_quota_is_named(tmp_path: Path) -> None:
     path.write_text("[[nodes]]\ncount = 4\ngpus = 8\n[quotas]\na = 8\nb = 8\n")
     told: list[str] = []
     cluster = parse_cluster(str(path), workload)
-    outcome = replay(workload, cluster, [("yarn-cs", {"borrow": "false"})], tell=told.append)[0]
+    outcome = replay(workload, cluster, [("yarn-cs", {"borrow": "false"})], notify=told.append)[0]
     assert dict(outcome.never) == {0: QUOTA}
     assert told[0].startswith("yarn-cs: 1 job can never start")
     # its strict queue stops behind it

@@ -94,8 +94,8 @@ def test_a_slice_of_a_gpu_is_half_of_it(tmp_path: Path) -> None:
 def test_the_guest_leaves_first(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "a,0,100,2", "b,10,30,2")
     outcome, cluster = replay(Packer, workload, "1x2"), parse_cluster("1x2", workload)
-    beside = 30 / P
-    assert outcome.jobs["gpu_s"].to_list() == [pytest.approx(20 + beside + 120), pytest.approx(beside)]
+    colocated = 30 / P
+    assert outcome.jobs["gpu_s"].to_list() == [pytest.approx(20 + colocated + 120), pytest.approx(colocated)]
     assert outcome.attempts["own_s"].to_list() == [0, None]
     assert [gpus for _, gpus in busy(outcome, cluster)] == [2, 0]
 
@@ -259,7 +259,7 @@ def test_a_host_grows_and_its_guest_stays_beside_it(tmp_path: Path) -> None:
 
     def grow(view: View) -> None:
         assert view.resize(0, 2)
-        assert (view.host(1), view.beside(0), view.held(0), view.free) == (0, [1], 2, 0)
+        assert (view.host(1), view.colocated(0), view.held(0), view.free) == (0, [1], 2, 0)
 
     outcome, cluster = replay(acted(grow), workload, "1x2"), parse_cluster("1x2", workload)
     # a has done 10 P, and 2 P a second from then to 50; what is left is 10 P at 2 a second
@@ -279,7 +279,7 @@ def test_a_host_does_not_shrink_below_its_guests(tmp_path: Path) -> None:
         assert not view.resize(0, 1)
         assert not view.resize(0, {0: 1})
         assert view.resize(0, 2)
-        assert (view.held(0), view.beside(1), view.free) == (2, [0], 1)
+        assert (view.held(0), view.colocated(1), view.free) == (2, [0], 1)
 
     replay(acted(shrink), workload, "1x3")
 
@@ -290,7 +290,7 @@ def test_a_host_that_moves_leaves_its_gpus_to_its_guest(tmp_path: Path) -> None:
     def move(view: View) -> None:
         assert not view.migrate(0, {0: 2}), "one of these is the guest's"
         assert view.migrate(0, {0: 1, 1: 1})
-        assert (view.host(1), view.beside(0), view.placement(0)) == (None, [], {0: 1, 1: 1})
+        assert (view.host(1), view.colocated(0), view.placement(0)) == (None, [], {0: 1, 1: 1})
 
     outcome = replay(acted(move), workload, "2x2")
     assert outcome.jobs["end_s"].to_list() == [pytest.approx(10 + 100 - 10 * P)] * 2
@@ -303,7 +303,7 @@ def test_a_guest_that_moves_has_gpus_of_its_own(tmp_path: Path) -> None:
     def move(view: View) -> None:
         assert not view.migrate(1, {0: 2}), "they are the host's"
         assert view.migrate(1)
-        assert (view.host(1), view.beside(0), view.placement(1)) == (None, [], {1: 2})
+        assert (view.host(1), view.colocated(0), view.placement(1)) == (None, [], {1: 2})
 
     outcome = replay(acted(move), workload, "2x2")
     assert outcome.jobs["end_s"].to_list() == [pytest.approx(10 + 100 - 10 * P)] * 2

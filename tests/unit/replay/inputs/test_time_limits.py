@@ -176,7 +176,7 @@ def test_limits_of_one_policy_that_make_no_sense_are_found_before_anything_runs(
 
     told: list[str] = []
     with pytest.raises(UsageError, match="trues: not understood"):
-        replay(work, parse_cluster("1x4", work), [("fifo", {}), ("easy", {"limits_from": "trues"})], tell=told.append)
+        replay(work, parse_cluster("1x4", work), [("fifo", {}), ("easy", {"limits_from": "trues"})], notify=told.append)
     assert told == []
 
 

@@ -184,7 +184,7 @@ def test_a_comparison_has_one_cost_and_alone_each_charges_its_own(tmp_path: Path
     every = ("fifo", "tiresias", *ELASTIC)
     assert set(costs(tmp_path, every, {}).values()) == {shared}
     # an experiment replays one policy at a time
-    assert costs(tmp_path, ["gandiva"], {}, beside=True) == {"gandiva": shared}
+    assert costs(tmp_path, ["gandiva"], {}, compared=True) == {"gandiva": shared}
     chosen = costs(tmp_path, every, {"gandiva": {"migrate": "5"}})
     assert chosen == dict.fromkeys(every, shared) | {"gandiva": five}
     assert set(costs(tmp_path, every, {}, overhead="none").values()) == {"none: preemption is free"}

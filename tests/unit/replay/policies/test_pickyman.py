@@ -11,7 +11,7 @@ import pytest
 
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.run_time_estimates import tell
+from gpuctl.replay.inputs.run_time_estimates import with_estimates
 from gpuctl.replay.models.records import Outcome
 from gpuctl.replay.run import replay
 
@@ -20,11 +20,11 @@ LONG = "long,0,6000,1\n"
 
 
 def run(
-    tmp_path: Path, rows: str, nodes: str = "1x1", mode: str | None = None, told: str = "given", **params: str
+    tmp_path: Path, rows: str, nodes: str = "1x1", mode: str | None = None, estimates: str = "given", **params: str
 ) -> Outcome:
     path = tmp_path / "jobs.csv"
     path.write_text(HEAD + rows)
-    work = tell(read_jobs(path), told)
+    work = with_estimates(read_jobs(path), estimates)
     [outcome] = replay(
         work, parse_cluster(nodes, work), [("pickyman", params)], overhead="pickyman", mode=mode, processes=1
     )
@@ -93,7 +93,7 @@ def test_the_cheapest_set_of_victims_that_makes_room_is_taken(tmp_path: Path) ->
 def test_a_wrong_prediction_is_what_decides(tmp_path: Path) -> None:
     path = tmp_path / "told.csv"
     path.write_text("job,run_time_s\nlong,1700\nshort,60\n")
-    found = run(tmp_path, LONG + "short,1500,60,1\n", told=str(path), every="0")
+    found = run(tmp_path, LONG + "short,1500,60,1\n", estimates=str(path), every="0")
     # it is thought to end in 200 s: too soon to be worth a suspension, and nobody looks again
     assert times(found)["short"][0] == 6000
     assert not found.oracle

@@ -33,7 +33,7 @@ def auction(bids: Bids, pool: int, rows: int = 9) -> tuple[list[int], list[int]]
     most = [max((k for k in bid if k <= pool), default=0) for bid in bids]
     a = Auction(
         p=records(1, SALE), least=np.array([min(bid) for bid in bids]), most=np.array(most), admitted=2 * n,
-        won=np.full(n, -1), instead=n, kept=n, row=np.full(n, -1), filled=n, value=(rows, max(most) + 1),
+        won=np.full(n, -1), instead=n, granted=n, row=np.full(n, -1), filled=n, value=(rows, max(most) + 1),
         best=(2, pool + 1), take=(n + 1, pool + 1),
     )  # fmt: skip
     sale: Any = a.p[0]

@@ -37,9 +37,9 @@ def test_the_nearest_replay_is_the_one_that_is_told(sample_data: Path) -> None:
     assert found is not None
     assert not found.calibrated
     assert not found.errors
-    assert "Not calibrated" in found.told
-    assert "under fifo-skip is" in found.told
-    assert "half of the jobs start within 40 s of the recorded start, 100 % within a minute" in found.told
+    assert "Not calibrated" in found.text
+    assert "under fifo-skip is" in found.text
+    assert "half of the jobs start within 40 s of the recorded start, 100 % within a minute" in found.text
 
 
 def test_the_error_of_calibrated_rules_is_measured_on_what_they_were_not_fitted_to(sample_data: Path) -> None:
@@ -49,13 +49,13 @@ def test_the_error_of_calibrated_rules_is_measured_on_what_they_were_not_fitted_
     workload = dataclasses.replace(workload, recorded_start=start)
     found = nearness(OwnRules((skip,), workload, calibrated=True, fitted=0.5))
     assert found is not None
-    assert "nothing was fitted to" in found.told
-    assert f"half of the jobs start within {lasting(100)} of" in found.told
+    assert "nothing was fitted to" in found.text
+    assert f"half of the jobs start within {lasting(100)} of" in found.text
     assert found.errors["wait", "all"] >= 100
     whole = nearness(OwnRules((skip,), workload, calibrated=True))
     assert whole is not None
-    assert "the trace's mean wait" in whole.told
-    assert f"half of the jobs start within {lasting(50)} of" in whole.told
+    assert "the trace's mean wait" in whole.text
+    assert f"half of the jobs start within {lasting(50)} of" in whole.text
 
 
 def test_a_trace_without_starts_has_nothing_to_be_near_to(sample_data: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_trace_without_starts_has_nothing_to_be_near_to(sample_data: Path) -> 
     assert nearness(OwnRules(tuple(outcomes), blank)) is None
     unknown = nearness(None)
     assert unknown is not None
-    assert "not known" in unknown.told
+    assert "not known" in unknown.text
 
 
 def with_ends(frame: pl.DataFrame) -> pl.DataFrame:

@@ -150,7 +150,7 @@ def test_the_monitor_reckons_as_recorded(name: str) -> None:
         q = paths.index(row["queue"])
         for what, kind in kinds.items():
             expected = [int(row[f"{what}_{unit}"]) for unit in ("mb", "vcores", "gpus")]
-            amount = tree.told[kind, q]
+            amount = tree.amounts[kind, q]
             assert [int(amount[0]), int(amount[1] / 1000), int(amount[2])] == expected, (t, row["queue"], what)
         compared.add(t)
     assert len(compared) > 10

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Ints, Workload
 
 
-class ToldView:
+class JobInfoView:
     """What jobs say of themselves when they are submitted. Of jobs to come nothing is told, as everywhere."""
 
     _policy: Policy
