@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from gpuctl.replay.inputs.clusters import parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.run_time_estimates import tell
+from gpuctl.replay.inputs.run_time_estimates import with_estimates
 from gpuctl.replay.inputs.transforms import offered_gpus, scale_load
 from gpuctl.replay.run import replay
 
@@ -158,7 +158,7 @@ def main() -> None:
     lines = ["| run times told | policy | mean wait (h) | against true ones |", "|---|---|---:|---:|"]
     true: list[dict[str, tuple[float, float]]] = []
     for how in ERRORS:
-        runs = [measure(tell(w, how), c, FORETELLING, "epoch") for w, c in at(loads[1])]
+        runs = [measure(with_estimates(w, how), c, FORETELLING, "epoch") for w, c in at(loads[1])]
         true = true or runs
         for name in FORETELLING:
             wait, half = interval([run[name][0] for run in runs])

@@ -125,7 +125,7 @@ class Themis(CompiledPolicy):
             admitted=2 * jobs,
             won=jobs,
             instead=jobs,
-            carried=jobs,
+            granted=jobs,
             row=jobs,
             filled=jobs,
             value=(min(jobs, 2 * gpus) + 1, widest + 1),

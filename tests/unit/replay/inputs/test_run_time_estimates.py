@@ -7,7 +7,7 @@ import pytest
 
 from gpuctl.core.errors import InputError, UsageError
 from gpuctl.replay.inputs.job_csv import read_jobs
-from gpuctl.replay.inputs.run_time_estimates import tell
+from gpuctl.replay.inputs.run_time_estimates import with_estimates
 from gpuctl.replay.models.records import Workload
 
 
@@ -20,18 +20,18 @@ def work(tmp_path: Path) -> Workload:
 
 
 def test_given_and_true(work: Workload) -> None:
-    assert tell(work, "given").run_time[:5].tolist() == [100, 101, 102, 200, 104]
-    assert tell(work, "true").run_time[:5].tolist() == [100, 101, 102, 103, 104]
+    assert with_estimates(work, "given").run_time[:5].tolist() == [100, 101, 102, 200, 104]
+    assert with_estimates(work, "true").run_time[:5].tolist() == [100, 101, 102, 103, 104]
 
 
 def test_errors_are_normal_and_the_same_for_every_load_and_order(work: Workload) -> None:
     from gpuctl.replay.inputs.transforms import scale_load, take
 
-    told = tell(work, "error:0.3")
+    told = with_estimates(work, "error:0.3")
     z = np.log(told.run_time / work.true_run_time) / 0.3
     assert abs(z.mean()) < 0.1
     assert abs(z.std() - 1) < 0.05
-    faster = tell(scale_load(work, 2.0), "error:0.3")
+    faster = with_estimates(scale_load(work, 2.0), "error:0.3")
     assert np.array_equal(faster.run_time, told.run_time)
     some = np.arange(5, 50)
     assert np.array_equal(take(told, some).run_time, told.run_time[5:50])
@@ -40,7 +40,7 @@ def test_errors_are_normal_and_the_same_for_every_load_and_order(work: Workload)
 def test_predictions_from_a_file(work: Workload, tmp_path: Path) -> None:
     path = tmp_path / "p.csv"
     path.write_text("job,method,run_time_s\nj0,volume,7\nj1,none,\nj2,history,9\n")
-    told = tell(work, str(path))
+    told = with_estimates(work, str(path))
     assert told.run_time[:4].tolist() == [7, 8, 9, 8]
     assert "2 of 2,000 jobs, their median for the 1,998 others" in told.notes[-1]
 
@@ -48,7 +48,7 @@ def test_predictions_from_a_file(work: Workload, tmp_path: Path) -> None:
 @pytest.mark.parametrize("how", ["error", "error:", "error:-1", "error:nan", "error:9", "perhaps", "nowhere.csv"])
 def test_what_is_not_understood(work: Workload, how: str) -> None:
     with pytest.raises(UsageError, match="not understood"):
-        tell(work, how)
+        with_estimates(work, how)
 
 
 @pytest.mark.parametrize(
@@ -64,4 +64,4 @@ def test_a_file_without_predictions(work: Workload, tmp_path: Path, text: str, s
     path = tmp_path / "p.csv"
     path.write_text(text)
     with pytest.raises(InputError, match=said):
-        tell(work, str(path))
+        with_estimates(work, str(path))

@@ -57,9 +57,9 @@ def test_ways(work: Workload, how: str, expected: list[float]) -> None:
 
 
 def test_errors_are_those_of_run_times(work: Workload) -> None:
-    from gpuctl.replay.inputs.run_time_estimates import tell
+    from gpuctl.replay.inputs.run_time_estimates import with_estimates
 
-    same(plan(work, "error:0.4").planned_time, tell(work, "error:0.4").run_time.tolist())
+    same(plan(work, "error:0.4").planned_time, with_estimates(work, "error:0.4").run_time.tolist())
 
 
 def test_steps_are_at_least_twice_the_run_time() -> None:

@@ -15,7 +15,7 @@ from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.inputs.clusters import add_nodes, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.preemption_cost import overhead
-from gpuctl.replay.models.resources import parse_per_gpu, parse_resources, tell
+from gpuctl.replay.models.resources import parse_per_gpu, parse_resources, fill_in_requests
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
 
@@ -117,18 +117,18 @@ def test_defaults_are_only_those_that_were_asked_for_and_are_told(tmp_path: Path
     work = jobs(tmp_path, "a,0,10,2,,,x,", "b,0,10,0,,,x,", "c,0,10,1,1,5,x,")
     (tmp_path / "cluster.toml").write_text(NODES)
     cluster = parse_cluster(str(tmp_path / "cluster.toml"), work)
-    plain, nodes = tell(work, cluster, ALL, None)
+    plain, nodes = fill_in_requests(work, cluster, ALL, None)
     assert "2 of 3 jobs do not say CPUs: they ask for none" in plain.notes
     assert "2 of 3 jobs do not say memory: they ask for none" in plain.notes
     assert "the memory of 1 node are not known and bound nothing there" in nodes.notes
-    filled, _ = tell(work, cluster, ALL, parse_per_gpu("6,50"))
+    filled, _ = fill_in_requests(work, cluster, ALL, parse_per_gpu("6,50"))
     assert filled.cpus is not None
     assert filled.mem_mb is not None
     np.testing.assert_array_equal(filled.cpus, [12, np.nan, 1])
     np.testing.assert_array_equal(filled.mem_mb, [102400, np.nan, 5])
     assert "1 job does not say CPUs: assumed, 6 CPUs a GPU (--per-gpu)" in filled.notes
     assert "1 of 3 jobs does not say memory: it asks for none" in filled.notes
-    assert tell(work, cluster, ("gpu",), None) == (work, cluster)
+    assert fill_in_requests(work, cluster, ("gpu",), None) == (work, cluster)
 
 
 def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
@@ -141,9 +141,9 @@ def test_what_makes_no_sense_is_refused(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match="not understood"):
             parse_per_gpu(text)
     with pytest.raises(UsageError, match="the CPUs of no node"):
-        tell(work, parse_cluster("2x2", work), ALL, None)
+        fill_in_requests(work, parse_cluster("2x2", work), ALL, None)
     with pytest.raises(UsageError, match="do not count"):
-        tell(work, parse_cluster("2x2", work), ("gpu",), (6, 50))
+        fill_in_requests(work, parse_cluster("2x2", work), ("gpu",), (6, 50))
     with pytest.raises(UsageError, match="srtf counts GPUs alone"):
         replayed(work, tmp_path, policy="srtf")
     with pytest.raises(InputError, match="mem_mb is below 0"):
