@@ -1,1 +1,1 @@
-"""Finds the rules with which a replay starts the jobs of a trace as recorded, and says how near that comes."""
+"""Finds the rules with which a replay starts a trace's jobs as recorded, and reports how close it comes."""

@@ -1,4 +1,4 @@
-"""What a trace shows of its scheduler by itself: the values that a search tries first."""
+"""What a trace alone shows of its scheduler: the values that a search tries first."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
 
 ROUNDED_S = 1.0
-"""Times in logs may be off by so much."""
+"""Tolerance of logged times, in seconds."""
 _SHARES = (0.5, 0.6, 0.7, 0.8, 0.9)
 _ROUND = (36_000.0, 86_400.0, 14_400.0)
 _FEW = 10
-"""Fewer jobs show nothing."""
+"""Fewest jobs that show anything."""
 
 
 @dataclass(frozen=True)
@@ -26,14 +26,14 @@ class Hints:
 
     Attributes:
         configured: whether the quotas are given.
-        requeued: seconds between a failure and the next attempt that come most often; empty: none does.
-        relaxed: seconds that gangs had waited at least which then ran on more nodes than the fewest.
-        rack_relaxed: how much longer those had which ran in several racks.
+        requeued: most frequent seconds between a failure and the next attempt; empty: none repeats.
+        relaxed: least seconds of waiting of gangs that then ran on more nodes than the fewest.
+        rack_relaxed: how much longer gangs that ran in several racks had waited.
         lent: shares of the GPUs in use up to which jobs started beyond their queues' quotas.
-        quotas: names of sets of quotas that go with the jobs' starts, and these: GPUs of each queue.
-        held: GPUs that each queue held after starts that come up most often near its most, ascending.
+        quotas: sets of quotas that agree with the jobs' starts, by name: GPUs of each queue.
+        held: the GPU counts near a queue's maximum that it held most often after a start, ascending.
         largest: GPUs of the largest job of each queue: no quota is less.
-        alike: weights of Slurm's priority whose factor is the same for all jobs, so that nothing shows them.
+        alike: weights of Slurm's priority that no start can reveal, as their factor is the same for all jobs.
     """
 
     configured: bool
@@ -48,7 +48,7 @@ class Hints:
 
 
 def hints(workload: Workload, cluster: Cluster) -> Hints:
-    """Look at recorded starts, ends and places."""
+    """Derive hints from recorded starts, ends and places."""
     after, own, queue = _in_use(workload)
     total = max(cluster.total_gpus, 1)
     largest = np.zeros(cluster.quota.size)
@@ -86,7 +86,7 @@ def _alike(workload: Workload) -> frozenset[str]:
 
 
 def _in_use(workload: Workload) -> tuple[Ints, Ints, Ints]:
-    """GPUs in use and of the job's own queue after each recorded start, and that queue; in order of the starts."""
+    """Per recorded start, in order: GPUs in use after it, those of the job's queue, and that queue."""
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
     known = np.isfinite(workload.recorded_start)
     start, gpus = workload.recorded_start[known], workload.gpus[owner[known]]
@@ -94,7 +94,7 @@ def _in_use(workload: Workload) -> tuple[Ints, Ints, Ints]:
     starts, ends = np.argsort(start, kind="stable"), np.argsort(end, kind="stable")
 
     def used(which: np.ndarray) -> Ints:
-        # logs round: ends within a second of a start come first; of starts at one second those submitted first
+        # logs round times: ends within a second of a start come first; of starts in one second, the job submitted first
         over = ends[which[ends]]
         gone = np.concatenate([[0], np.cumsum(gpus[over])])
         begun = starts[which[starts]]
@@ -124,7 +124,7 @@ def _usual_gap(workload: Workload) -> tuple[float, ...]:
 
 
 def _least(waits: Floats) -> tuple[float, ...]:
-    """The shortest of some waits, except for a few that are wrong, rounded down to a value that people set."""
+    """The shortest of some waits, ignoring a few outliers, rounded down to a value that people set."""
     waits = waits[np.isfinite(waits)]
     if waits.size < _FEW:
         return ()
@@ -153,7 +153,7 @@ def _quotas(after: Ints, own: Ints, queue: Ints, above: float, cluster: Cluster)
 
 
 def _levels(held: Ints) -> tuple[float, ...]:
-    """Some of the upper half of what a queue held: its quota is among them, or near one, if it was ever full."""
+    """Values from the upper half of what a queue held; its quota is among or near them if it was ever full."""
     most = int(held.max(initial=0))
     levels = np.unique(held[held > most / 2]) if most else np.zeros(0)
     return tuple(float(each) for each in np.unique(np.quantile(levels, np.linspace(0, 1, 8)).round())) if most else ()

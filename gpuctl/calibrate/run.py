@@ -1,4 +1,4 @@
-"""Fits a policy's rules to the first part of a trace, and holds them against the rest."""
+"""Fits a policy's rules to the first part of a trace and scores them on the rest."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FITTED = 0.6
 """Share of the jobs, in order of submission, that rules are fitted to."""
 TRIALS = 1000
 LEAST_JOBS = 10
-"""With fewer jobs that have a recorded start nothing is fitted."""
+"""Fewest jobs with a recorded start for a fit."""
 MINUTE_S = 60.0
 STAGES = (0.1, 0.2, 0.4, 0.7)
-"""Shares of the jobs that waited up to which rules of slurm are fitted first; then to all."""
+"""Shares of the waiting jobs to which the rules of slurm are fitted first, before all of them."""
 SIMPLE = ("fifo", "fifo-skip")
-"""Policies that any other should be nearer than."""
+"""Policies that any fit should beat."""
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ class Fit:
     """What a calibration found.
 
     Attributes:
-        calibration: the rules, as they are kept.
-        candidates: they, and what they are compared with; the first are they.
+        calibration: the rules, as saved.
+        candidates: the rules found, first, and what they are compared with.
         workload: all jobs.
         scored: numbers of the jobs that rules are scored on.
         trials: how many sets of rules were replayed.
@@ -76,10 +76,10 @@ class Fit:
 
 
 def distance(replayed: Floats, recorded: Floats) -> float:
-    """Return how far starts are from the recorded ones: the mean of ln(1 + minutes apart).
+    """Return the mean of ln(1 + minutes between replayed and recorded start).
 
-    A minute where all others start to the second counts as much as a day where others are an hour off: rules that are
-    right of most jobs win against rules that are a little wrong of all.
+    An error of a minute among exact starts weighs as much as a day among starts an hour off: rules that are right for
+    most jobs win over rules slightly wrong for all.
 
     Args:
         replayed: seconds, NaN where a job never started.
@@ -108,12 +108,12 @@ def calibrate(
         workload: jobs with recorded starts, of a trace.
         cluster: its nodes.
         policy: the policy's name.
-        fixed: parameters that are known, as texts: they are not looked for.
+        fixed: known parameters, as texts: they are not searched.
         fitted: share of the jobs, in order of submission, that the rules are fitted to; they are scored on the others.
         trials: at most so many sets of rules are replayed.
         resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
-        progress: called with how many were, and the least distance so far.
-        notify: called with a line for the user where something is compiled.
+        progress: called with the number of replays and the least distance so far.
+        notify: called with a line for the user if something is compiled.
 
     Raises:
         InputError: too few jobs have a recorded start, or they cannot be replayed.
@@ -131,12 +131,12 @@ def calibrate(
     known = hints(part, cluster)
     choices = tuple(choice for choice in space(policy, known) if choice.name not in fixed)
     replays = _Replays(cluster, policy, fixed, known, resources, progress)
-    # each replay is small enough to run as Python, all together are not
+    # each replay is small enough to run as Python; all of them together are not
     compile_for(part, cluster, [(policy, fixed)], part.size * trials, notify=notify, resources=resources)
     starts, across = _starts(policy, known), [each for each in crossed(policy, known) if each[0] not in fixed]
     stages = _stages(policy, part)
     for number, jobs in enumerate(stages):
-        # replays of few jobs take as much less time, so that there may be more of them
+        # replays of few jobs are cheaper, so that more of them are allowed
         left = (trials - replays.work / part.size) / (len(stages) - number) * part.size / jobs
         few = [choice for choice in choices if jobs == part.size or choice.name.startswith(WEIGHT)]
         search = Search(few, replays.cost(take(workload, np.arange(jobs))), max(int(left), 1))
@@ -158,10 +158,10 @@ def calibrate(
 
 
 def _stages(policy: str, part: Workload) -> list[int]:
-    """How many of the first jobs rules are fitted to, one stage after the other.
+    """Number of first jobs that rules are fitted to, stage by stage.
 
     A queue that goes by priorities diverges from the recorded one for good once two jobs change places: over a long
-    time weights that are nearly right look as bad as any. Over a short time they do not.
+    time, nearly right weights score as badly as any; over a short time they do not.
     """
     if find(policy).name != "slurm":
         return [part.size]
@@ -173,7 +173,7 @@ def _stages(policy: str, part: Workload) -> list[int]:
 
 @dataclass
 class _Replays:
-    """Replays of some of the jobs under rules that are tried.
+    """Replays of some of the jobs under candidate rules.
 
     Attributes:
         done: how many there were.
@@ -205,7 +205,7 @@ class _Replays:
                 )
                 found = distance(outcome.jobs["start_s"].to_numpy().astype(np.float64)[here], truth[here])
             except (InputError, UsageError) as error:
-                # some values do not go together, and under some rules a job never ends
+                # some values exclude each other, and under some rules a job never ends
                 if isinstance(error, UsageError) and not self.done:
                     raise
                 found = float("inf")
@@ -220,7 +220,7 @@ class _Replays:
 
 
 def _starts(policy: str, known: Hints) -> list[Rules]:
-    """Where the search begins: the defaults, and for philly rules of clusters that gather nothing."""
+    """Starting points of the search: the defaults and, for philly, rules of clusters that do not gather GPUs."""
     if find(policy).name != "philly":
         return [{}]
     timed = {"relax": "time", "order": "queued", "take_back": "false"}
@@ -260,7 +260,7 @@ def _held_against(
     workload: Workload, cluster: Cluster, policy: str, best: Rules, *, fixed: Rules, known: Hints, trials: int,
     found: float, fitted: float, count: int, resources: tuple[str, ...],
 ) -> Fit:  # fmt: skip
-    """Replay the whole trace under the rules that were found, and under what they are compared with."""
+    """Replay the whole trace under the rules found and under those they are compared with."""
     kind = find(policy).name
     comparisons = [("calibrated", policy, {**best, **fixed}), (f"{kind}, defaults", policy, dict(fixed))]
     comparisons += [(name, name, {}) for name in SIMPLE if name != kind]
@@ -270,7 +270,7 @@ def _held_against(
         try:
             outcome = _replayed(workload, cluster, which, rules, known, resources)
         except UsageError:
-            # what others cannot count, as CPUs, they are not compared on
+            # resources that other policies cannot count, such as CPUs, are left out of the comparison
             if not done:
                 raise
             continue
@@ -293,7 +293,7 @@ def _held_against(
 
 
 def _scores(outcome: Outcome, workload: Workload, first: Floats, scored: np.ndarray) -> dict[str, float]:
-    """What the file says of how near the rules come to the jobs that they were not fitted to."""
+    """The file's table of scores on the jobs that the rules were not fitted to."""
     start = outcome.jobs["start_s"].to_numpy().astype(np.float64)
     scored = scored[np.isfinite(start[scored])]
     if not scored.size:

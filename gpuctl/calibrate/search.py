@@ -1,4 +1,4 @@
-"""Looks for the rules of least distance: one thing changed at a time, two where none helps, then values between.
+"""Searches the rules of least distance: one change at a time, pairs if none helps, then values in between.
 
 Deterministic: the same distances give the same rules. Each set of rules is replayed once.
 """
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from gpuctl.calibrate.spaces import Choice, Rules
 
 LEAST_GAIN = 1e-3
-"""A change must bring the distance down by so large a part of it: otherwise what was there before stays."""
+"""Least relative reduction of the distance for which a change is accepted."""
 _FACTORS = (0.5, 0.75, 0.9, 1.1, 1.25, 2.0)
 _BEST = 2
-"""So many of what was tried in every combination are starts."""
+"""Number of the crossed combinations that become starts."""
 _FEW_VALUES = 4
-"""What has no more values is tried in pairs, too."""
+"""Most values of a choice that is also tried in pairs."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Search:
     """A search.
 
     Attributes:
-        choices: what may be tried.
+        choices: what the search may change.
         distance: of rules; called once for each.
         trials: at most so many are replayed.
         seen: the distance of all that were tried.
@@ -41,11 +41,11 @@ class Search:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more may be tried."""
+        """Whether the budget of replays is used up."""
         return len(self.seen) >= self.trials
 
     def cost(self, rules: Rules) -> float:
-        """Return the distance of rules; infinite where no more may be tried."""
+        """Return the distance of rules; infinite if the budget is used up."""
         effective = self._effective(rules)
         key = tuple(sorted(effective.items()))
         if key not in self.seen:
@@ -55,11 +55,11 @@ class Search:
         return self.seen[key]
 
     def best(self, starts: Sequence[Rules], crossed: Sequence[tuple[str, Sequence[str]]] = ()) -> Rules:
-        """Return the rules of least distance that are found from some starts, without what makes no difference.
+        """Return the best rules found from some starts, without values that make no difference.
 
         Args:
             starts: rules to begin with.
-            crossed: names and values that are tried in every combination on the first of them; the best are starts.
+            crossed: names and values tried in every combination on the first start; the best become starts.
         """
         tried: list[Rules] = (
             [
@@ -94,7 +94,7 @@ class Search:
         return rules
 
     def _improved(self, rules: Rules, moves: Callable[[Rules], Iterator[list[Rules]]]) -> Rules:
-        """Take the best of each group of moves that helps; the rules themselves where none does."""
+        """Apply the best move of each group that helps; the rules themselves if none does."""
         now, best = rules, self.cost(rules)
         for group in moves(rules):
             tried = [{**now, **move} for move in group]

@@ -1,4 +1,4 @@
-"""What may be tried of each policy: its parameters' values, the quotas, and whether scattered jobs run slower."""
+"""The search space of each policy: parameter values, quotas, and whether scattered jobs run slower."""
 
 from __future__ import annotations
 
@@ -11,28 +11,28 @@ if TYPE_CHECKING:
     from gpuctl.calibrate.hints import Hints
 
 QUOTAS, LOCALITY, QUOTA = "@quotas", "@locality", "@quota "
-"""Names of what is no parameter of a policy; `QUOTA` with the name of a queue behind it."""
+"""Names of choices that are not parameters of a policy; `QUOTA` is followed by the name of a queue."""
 CONFIGURED, HELD, NONE = "configured", "held", "none"
-"""Where quotas come from: they are given, the most GPUs that each queue held at once, or there are none."""
+"""Origins of quotas: as given, the most GPUs that each queue held at once, or none."""
 
 WEIGHT = "weight_"
-"""What names of Slurm's weights of priority begin with."""
+"""Prefix of the names of Slurm's priority weights."""
 
 Value = str
 Rules = dict[str, Value]
-"""Values as ``--param`` takes them, by name; what is not there has its default."""
+"""Values as ``--param`` takes them, by name; absent ones have their default."""
 
 
 @dataclass(frozen=True)
 class Choice:
-    """What may be tried of one thing.
+    """One dimension of the search space.
 
     Attributes:
         name: of a parameter, `QUOTAS` or `LOCALITY`.
         values: as texts, the default among them.
-        default: what holds where nothing is chosen.
-        steps: whether values between those are tried, too, once the rest is settled.
-        only: values of other parameters with which it matters; empty: always.
+        default: the value if nothing is chosen.
+        steps: whether values in between are also tried once the rest is settled.
+        only: values of other parameters under which it matters; empty: always.
         least: the least number that is allowed.
         most: the greatest one.
     """
@@ -53,7 +53,7 @@ class Choice:
 _LEFT = ("conf", "patience", "limits_from", "unlimited", "masters", "am_mb", "am_vcores", "am_heartbeat", "phase",
          "minimum_mb", "minimum_vcores", "maximum_mb", "maximum_vcores", "maximum_gpus", "prerun", "pool", "retry",
          "defragment", "worth", "locality", "offswitch", "small", "learn", "packlimit", "shares", "ends")  # fmt: skip
-"""Parameters that say what a site is like, or are about something else than when jobs start."""
+"""Parameters that describe a site or do not affect when jobs start."""
 
 _TIMED = (("relax", ("time",)),)
 _GATHERS = (("relax", ("tries", "retry")),)
@@ -93,11 +93,11 @@ _OF: dict[str, dict[str, tuple[Value, ...]]] = {"slurm": _SLURM, "yarn-capacity"
 
 
 def space(policy: str, hints: Hints) -> tuple[Choice, ...]:
-    """Return what may be tried of a policy, what tells most first.
+    """Return a policy's choices, the most informative first.
 
     Args:
         policy: its name.
-        hints: values that the trace shows by itself.
+        hints: values that the trace alone shows.
 
     Raises:
         UsageError: no such policy.
@@ -135,10 +135,10 @@ def _own_quotas(hints: Hints) -> list[Choice]:
 
 
 def crossed(policy: str, hints: Hints) -> tuple[tuple[str, tuple[Value, ...]], ...]:
-    """Return what is tried in every combination before anything else: what tells nothing while the rest is wrong."""
+    """Return the choices tried first in every combination: they are uninformative while the rest is wrong."""
     kind = find(policy).name
     if kind == "slurm":
-        # only ratios order a queue: one weight stays as it is
+        # only ratios of weights order a queue: one weight stays fixed
         weights = [name for name in ("weight_age", "weight_job_size", "weight_qos") if name not in hints.alike]
         return (("weight_fairshare", ("10000",)), *((name, _DECADES) for name in weights))
     if kind != "philly":
@@ -173,7 +173,7 @@ def _usual(default: object, choices: tuple[str, ...]) -> tuple[Value, ...]:
 
 
 def _philly(hints: Hints) -> tuple[Choice, ...]:
-    """Its parameters, with what the trace shows: gangs that were spread had waited for so long, and so on."""
+    """The parameters of philly, with values that the trace shows, such as the waits of spread gangs."""
     spread = tuple(f"{value:g}" for value in hints.relaxed)
     rack = tuple(f"{value:g}" for value in hints.rack_relaxed)
     lend = tuple(f"{value:g}" for value in hints.lent)

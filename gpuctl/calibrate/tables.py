@@ -1,4 +1,4 @@
-"""What a calibration found, as result tables: the rules, and how near each set of rules comes to the trace."""
+"""Tables of a calibration: the rules, and how close each set of rules comes to the trace."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ TABLES = ("calibration_scores", "calibration_rules")
 SECTIONS = (("calibrate", "How near a replay comes to the trace"),)
 ALL = "all"
 FEW_WAITED = 10
-"""With fewer scored jobs that had to wait nothing is said of the rules."""
+"""Fewest scored jobs that had to wait for a verdict on the rules."""
 FOUND_PCT, NEAR_PCT = 95.0, 60.0
-"""Share of the jobs that had to wait which start within a minute, where the rules explain them all, or many."""
+"""Shares of waiting jobs that start within a minute if the rules explain all of them, or many."""
 
 _SCORES = (
     Column("rules", "-", "calibrated: as found; the policy's defaults; other policies; recorded: the trace itself."),
@@ -52,7 +52,7 @@ _RULES = (
 
 
 def scores(fit: Fit) -> ResultTable:
-    """Return how near each set of rules comes to the trace: all jobs, those that waited, by size and by queue."""
+    """Return how close each set of rules comes to the trace: all jobs, waiting jobs, by size and by queue."""
     rows = [row for candidate in fit.candidates for row in _of(fit, candidate)]
     frame = pl.DataFrame(rows, schema={c.name: _kind(c) for c in _SCORES}, orient="row")
     return ResultTable(
@@ -61,8 +61,8 @@ def scores(fit: Fit) -> ResultTable:
         title="How near",
         question="How near do replays come to the recorded starts that nothing was fitted to?",
         population=note(
-            "{scored:,} of {jobs:,} job{jobs||s} of {name}: the last ones submitted. The others are what the rules "
-            "were fitted to, and are in none of these figures.",
+            "{scored:,} of {jobs:,} job{jobs||s} of {name}: the last ones submitted. The rules were "
+            "fitted to the others, which no figure includes.",
             scored=fit.scored.size, jobs=fit.workload.size, name=NamedValue("cluster", fit.workload.name),
         ),
         notes=(verdict(fit),),
@@ -78,7 +78,7 @@ def _kind(column: Column) -> type[pl.DataType]:
 
 
 def _times(fit: Fit, candidate: Candidate) -> tuple[Floats, Floats, Floats]:
-    """Seconds of submission, replayed and recorded first start of the jobs that are scored."""
+    """Submission, replayed and recorded first start of the scored jobs, in seconds."""
     workload = fit.workload
     first = workload.recorded_start[workload.segment_start[:-1]]
     start = candidate.outcome.jobs["start_s"].to_numpy().astype(np.float64)
@@ -124,7 +124,7 @@ def rules(fit: Fit) -> ResultTable:
         title="Rules",
         question="Which rules bring a replay nearest to the trace?",
         population=note(
-            "Parameters of {policy} that are not its defaults, after {trials:,} replay{trials||s} of the first "
+            "Parameters of {policy} that differ from its defaults, after {trials:,} replay{trials||s} of the first "
             "{share:.0%} of the jobs.",
             policy=NamedValue("policy", found.policy), trials=fit.trials, share=found.fitted,
         ),
@@ -135,7 +135,7 @@ def rules(fit: Fit) -> ResultTable:
 
 
 _NO_RACKS = note(
-    "All nodes count as one rack: racks are not looked for, and rules of racks (places, rack_after) show only with "
+    "All nodes count as one rack: racks are not inferred, and rules on racks (places, rack_after) show only with "
     "--racks."
 )
 
@@ -147,7 +147,7 @@ def near_s(fit: Fit) -> float:
 
 
 def waited_pct(fit: Fit) -> tuple[int, float]:
-    """Return how many jobs waited for over `near_s` in trace or replay, and which share of them start as near."""
+    """Return how many jobs waited over `near_s` in trace or replay, and their share that starts within it."""
     submit, here, there = _times(fit, fit.candidates[0])
     near = near_s(fit)
     waited = (there - submit > near) | ~(here - submit <= near)

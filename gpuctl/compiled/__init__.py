@@ -1,4 +1,4 @@
-"""What compiled code needs: the compiler, its cache, and bundles of arrays that it takes as one pointer."""
+"""The compiler, its cache, and bundles of arrays that compiled code takes as one pointer."""
 
 from gpuctl.compiled.blas import ask_later
 from gpuctl.compiled.loading import when_compiling

@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DONE, STOP, EFFORT = range(3)
-"""What the numbers of a watch are: steps done, whether to stop, and what the loop counts of its work."""
+"""Elements of a watch: steps done, whether to stop, and the loop's own count of its work."""
 EVERY_S = 0.1
 
 
 def watch() -> NDArray[np.int64]:
-    """Numbers that a loop and the thread that started it share; the loop returns soon after STOP is not 0."""
+    """Numbers shared by a loop and the thread that started it; the loop returns soon after STOP is set."""
     return np.zeros(3, np.int64)
 
 
@@ -29,13 +29,13 @@ def aside(
     """Run a loop on a thread of its own until it ends.
 
     Args:
-        loop: compiled, or to run as Python as `gpuctl.compiled.jit.interpreted` says here.
+        loop: compiled, or interpreted within `gpuctl.compiled.jit.interpreted`.
         args: of the loop; the watch is added as the last one.
         watched: made by `watch`.
         on_progress: called about ten times a second with the steps done.
 
     Raises:
-        KeyboardInterrupt: Ctrl-C; the loop was asked to stop.
+        KeyboardInterrupt: Ctrl-C; the loop has been stopped.
         Exception: whatever the loop raises.
     """
     failed: list[BaseException] = []

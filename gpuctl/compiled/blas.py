@@ -1,16 +1,16 @@
-"""When Numba looks for BLAS: where code multiplies matrices. By itself it does as it starts, too, and imports scipy."""
+"""Defers Numba's import of SciPy for BLAS until code multiplies matrices; Numba alone imports it on start."""
 
 from __future__ import annotations
 
 
 def ask_later() -> None:
-    """Load Numba's functions of arrays without a look for BLAS; scipy, which has it, is installed with this package."""
+    """Load Numba's array functions without checking for BLAS; this package installs SciPy, which has it."""
     from numba.np import linalg
 
     look = linalg.ensure_blas
     linalg.ensure_blas = lambda: None
     try:
-        # keeps what it is told
+        # stores what it is given
         import numba.np.arraymath  # noqa: F401
     finally:
         linalg.ensure_blas = look

@@ -1,4 +1,4 @@
-"""What compiled code makes of bundles of arrays: their types, and functions that Numba lacks (see `bundles`)."""
+"""Numba types of bundles of arrays, and functions that Numba lacks (see `bundles`)."""
 
 from __future__ import annotations
 
@@ -77,12 +77,12 @@ def _get(context: Any, builder: Any, kind: Any, value: Any, name: str) -> Any:
 
 @functools.cache
 def bundle_type(cls: type[Layout]) -> Any:
-    """Numba's type of a kind of bundles; bundles that are laid out otherwise have other types."""
+    """Numba's type of bundles with one layout."""
     return _BundleType(f"{cls.__module__}.{cls.__qualname__}-{cls.code_key}", cls)
 
 
 def opener(cls: type[Layout]) -> Any:
-    """What compiled code calls for `gpuctl.compiled.bundles.opener`."""
+    """Compiled version of `gpuctl.compiled.bundles.opener`."""
 
     @intrinsic
     def opened(_context: Any, address: Any) -> Any:
@@ -97,7 +97,7 @@ def opener(cls: type[Layout]) -> Any:
 
 @intrinsic
 def move(_context: Any, array: Any, to: Any, start: Any, count: Any) -> Any:
-    """What compiled code calls for `gpuctl.compiled.bundles.move`."""
+    """Compiled version of `gpuctl.compiled.bundles.move`."""
 
     def generate(context: Any, builder: Any, _signature: Any, args: Any) -> Any:
         data = arrayobj.make_array(array)(context, builder, args[0]).data
@@ -110,7 +110,7 @@ def move(_context: Any, array: Any, to: Any, start: Any, count: Any) -> Any:
 
 
 def looker(*, last: bool, width: int) -> Any:
-    """What compiled code calls for `gpuctl.compiled.bundles.first_in` and `last_in`, for so many numbers at once."""
+    """Compiled version of `gpuctl.compiled.bundles.first_in` and `last_in`, for `count` numbers at once."""
 
     @intrinsic
     def look(_context: Any, array: Any, at: Any, low: Any, high: Any) -> Any:

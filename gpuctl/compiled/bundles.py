@@ -28,7 +28,7 @@ for _file in ("bundles.py", "bundle_types.py", "layout.py"):
 
 
 def _check_names(dtype: np.dtype[Any], what: str) -> None:
-    """See that uncompiled code reads fields of records by their names, as compiled code does.
+    """Check that uncompiled code can read fields of records by name, as compiled code does.
 
     Raises:
         TypeError: NumPy's arrays or records have a method or attribute of a field's name, which hides the field.
@@ -39,12 +39,12 @@ def _check_names(dtype: np.dtype[Any], what: str) -> None:
 
 
 class _Records(np.recarray[Any, Any]):
-    """Records of whose elements fields are read and written as attributes, four times as fast as NumPy's own."""
+    """Records whose elements have fields as attributes, four times as fast as NumPy's own."""
 
     __getitem__ = np.ndarray.__getitem__
 
     def __array_finalize__(self, _of: Any) -> None:
-        """Leave the type of its elements as it is."""
+        """Return the array with its element type unchanged."""
 
 
 @functools.cache
@@ -61,7 +61,7 @@ def _row(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def as_records(array: np.ndarray[Any, Any]) -> Any:
-    """The same memory as records whose fields are attributes."""
+    """View the same memory as records whose fields are attributes."""
     return array.view(np.ndarray).view(_row(np.dtype((np.void, array.dtype)))).view(_Records)
 
 
@@ -71,11 +71,11 @@ def records(size: int, dtype: np.dtype[Any]) -> Any:
 
 
 CACHE_LINE = 64
-"""Bytes that come into a processor's cache at a time."""
+"""Bytes of a line of the processor's cache."""
 
 
 def aligned_records(size: int, dtype: np.dtype[Any]) -> Any:
-    """The same from the begin of a line of the processor's cache on: as long as some, each record lies on no more."""
+    """Zeroed records aligned to the cache line, so that each record spans as few lines as possible."""
     room = np.zeros(size * dtype.itemsize + CACHE_LINE, np.uint8)
     first = -room.ctypes.data % CACHE_LINE
     return as_records(room[first : first + size * dtype.itemsize].view(dtype))
@@ -146,9 +146,9 @@ class Bundle(Layout):
         declared = {name: (each.dtype, each.dimensions) for name, each in vars(cls).items() if isinstance(each, _Field)}
         for name, (dtype, _) in declared.items():
             if hasattr(Bundle, name) or name == "address":
-                raise TypeError(f"{cls.__name__}: a field may not be called {name}: that is something of every bundle")
+                raise TypeError(f"{cls.__name__}: a field may not be called {name}: bundles have such an attribute")
             _check_names(np.dtype(dtype), f"{cls.__name__}.{name}")
-            # an array of each bundle, nothing of the class
+            # an array of each bundle, not an attribute of the class
             delattr(cls, name)
         cls.fields = cls.fields | declared
         cls.code_key = hashlib.sha256(f"{_HERE.hexdigest()} {cls.fields!r}".encode()).hexdigest()[:16]
@@ -164,14 +164,14 @@ class Bundle(Layout):
 
     @property
     def _numba_type_(self) -> Any:
-        # by this Numba knows what a bundle is that Python hands to a compiled function
+        # tells Numba the type of a bundle passed from Python
         from gpuctl.compiled.bundle_types import bundle_type
 
         kind: Any = type(self)
         return bundle_type(kind)
 
     def put(self, **arrays: Given) -> None:
-        """Let other arrays take the place of some; the bundle, and its address, stay."""
+        """Replace some arrays in place; the bundle keeps its address."""
         at = 0
         for name, (dtype, dimensions) in self.fields.items():
             if name in arrays:
@@ -179,7 +179,7 @@ class Bundle(Layout):
                 sized = isinstance(given, (int, np.integer, tuple))
                 array = np.zeros(given, dtype) if sized else np.ascontiguousarray(given, dtype=dtype)
                 if not array.flags.writeable:
-                    # compiled code writes past that: whoever may only look gets arrays of its own
+                    # compiled code ignores the read-only flag: readers get copies
                     array = array.copy()
                 if array.ndim != dimensions:
                     raise ValueError(f"{name}: {array.ndim} dimensions, expected {dimensions}")
@@ -190,11 +190,11 @@ class Bundle(Layout):
             at += 1 + dimensions
 
     def replace(self, **arrays: Given) -> Self:
-        """The same with other arrays in the place of some."""
+        """Return a copy with some arrays replaced."""
         return type(self)(**({name: getattr(self, name) for name in self.fields} | arrays))
 
     def copy(self) -> Self:
-        """The same with copies of all arrays."""
+        """Return a copy with copies of all arrays."""
         return type(self)(**{name: getattr(self, name).copy() for name in self.fields})
 
 
@@ -202,7 +202,7 @@ _LIVE: weakref.WeakValueDictionary[int, Bundle] = weakref.WeakValueDictionary()
 
 
 def opener(cls: type[Bundle]) -> Any:
-    """A function for compiled code that gives the bundle at an address.
+    """Return a function for compiled code that returns the bundle at an address.
 
     Calls from Python that pass the address, a plain number, take a tenth of the time of those that pass the bundle.
     """
@@ -220,10 +220,10 @@ def opener(cls: type[Bundle]) -> Any:
 
 
 def move(array: Any, to: int, start: int, count: int) -> None:
-    """Copy numbers of an array to another place in it, which may overlap the old one.
+    """Move numbers within an array; the two ranges may overlap.
 
-    A loop would take ten times as long compiled: Numba lets each index of it be negative. All of them must be places of
-    the array.
+    A loop would take ten times as long compiled: Numba allows negative indices there. All indices must be within the
+    array.
     """
     array[to : to + count] = array[start : start + count].copy()
 
@@ -233,10 +233,10 @@ AT_ONCE = 32
 
 
 def first_in(array: Any, at: int, low: Any, high: Any) -> int:
-    """Which of the 32 numbers from a place on is the first from `low` to `high`; 32: none.
+    """Index of the first of 32 numbers from a position on that lies in `low` to `high`; 32: none.
 
-    Compiled, they are compared at once, which Numba does not do with loops that end early. The array is of int64, and
-    all 32 must be places of it.
+    Compiled, they are compared at once, which Numba does not do in loops that end early. The array holds int64, and all
+    32 positions must be within it.
     """
     some = array[at : at + AT_ONCE]
     found = np.flatnonzero((some >= low) & (some <= high))
@@ -244,7 +244,7 @@ def first_in(array: Any, at: int, low: Any, high: Any) -> int:
 
 
 def last_in(array: Any, at: int, low: Any, high: Any) -> int:
-    """Which of them is the last, see `first_in`; -1: none."""
+    """Index of the last such number, see `first_in`; -1: none."""
     some = array[at : at + AT_ONCE]
     found = np.flatnonzero((some >= low) & (some <= high))
     return int(found[-1]) if found.size else -1

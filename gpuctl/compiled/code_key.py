@@ -1,7 +1,7 @@
-"""Names compiled code after what it is made of: a change of anything else leaves it as it is.
+"""Keys compiled code by everything it is made of, so that other changes do not invalidate it.
 
-That is the bytecode of a function and of all that it calls, the values that they take from their modules, and what
-classes say of themselves in ``code_key``. Neither comments count, nor places in a file, nor what is not called.
+That is the bytecode of a function and of all that it calls, the values that they take from their modules, and the
+``code_key`` of classes. Comments, line numbers and functions not called do not count.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 MACHINERY = tuple(Path(__file__).with_name(name) for name in ("code_key.py", "compiler.py", "jit.py"))
-"""Files that decide what becomes of any function."""
+"""Files that affect the compiled code of any function."""
 
 _FILES = frozenset(map(str, MACHINERY))
 
 
 @functools.cache
 def code_key(function: Callable[..., Any]) -> str:
-    """A name of all that compiled code of a function depends on, but the types of its arguments.
+    """Return a key of all that a function's compiled code depends on, except its argument types.
 
     Raises:
-        TypeError: it takes something from its module of which this cannot tell what it is.
+        TypeError: it uses a module value for which no key can be made.
     """
-    # only then do Python functions tell what they stand for
+    # only then are the stand-ins of Python functions known
     load_compiler()
     parts = _Parts()
     parts.add(function)
@@ -44,7 +44,7 @@ def code_key(function: Callable[..., Any]) -> str:
 
 
 class _Parts:
-    """What code is made of, as texts."""
+    """The parts of code, as texts."""
 
     def __init__(self) -> None:
         self.texts: list[str] = []
@@ -75,7 +75,7 @@ class _Parts:
         elif isinstance(value, (BuiltinFunctionType, np.ufunc)):
             self.texts.append(value.__name__)
         else:
-            raise TypeError(f"compiled code depends on {value!r:.200}, of which no name can be made")
+            raise TypeError(f"compiled code depends on {value!r:.200}, for which no key can be made")
 
     def _add_function(self, function: FunctionType) -> None:
         self.texts.append(function.__name__)
@@ -89,7 +89,8 @@ class _Parts:
             if not isinstance(value, ModuleType):
                 self.add(value)
             elif value.__name__.partition(".")[0] == __name__.partition(".")[0]:
-                # of a module of ours what is taken from it; those of others have releases, which Numba's own key tells
+                # of a module of this package, what is used of it; other packages have releases, which Numba's own key
+                # includes
                 for taken in names:
                     self.add(getattr(value, taken, len))
 

@@ -1,4 +1,4 @@
-"""What of Numba compiles the hot loops; imported when the first of them is to run compiled (`gpuctl.compiled.jit`)."""
+"""The Numba compilers of the hot loops; imported when the first loop runs compiled (`gpuctl.compiled.jit`)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 FAST = 3
-"""Numba's own level of optimization, of which code in the cache says nothing; NUMBA_OPT sets another."""
+"""Numba's own level of optimization, which cached code does not record; NUMBA_OPT overrides it."""
 
 
 def dispatcher(function: Callable[..., Any]) -> Any:
@@ -44,7 +44,7 @@ def dispatcher(function: Callable[..., Any]) -> Any:
 
 
 def is_cached(compiler: Any, function: Callable[..., Any]) -> bool:
-    """Whether the cache has code of a function, as its sources are now; see `gpuctl.compiled.jit.is_compiled`."""
+    """Whether the cache has code of a function's current sources; see `gpuctl.compiled.jit.is_compiled`."""
     cache = getattr(compiler, "_cache", None)
     if cache is None or cache.cache_path is None:
         return True
@@ -53,13 +53,13 @@ def is_cached(compiler: Any, function: Callable[..., Any]) -> bool:
 
 def _version(function: Callable[..., Any]) -> str:
     checked = " checked" if getattr(numba.config, "BOUNDSCHECK", 0) else ""
-    # code that LLVM was asked to leave as it is must not come back where it should be fast
+    # unoptimized code must not be loaded where fast code is expected
     level: Any = getattr(numba.config, "OPT", FAST)
     return code_key(function) + checked + ("" if level == FAST else f" level {int(level)}")
 
 
 def _ignore_stale_index(files: Any) -> None:
-    # an index that names something which is no longer there is one of an earlier release: there is nothing to load
+    # an index that names missing objects is from an earlier release: there is nothing to load
     load = files._load_index
 
     def index() -> Any:
@@ -82,17 +82,17 @@ def inline_only(function: Callable[..., Any]) -> Any:
 
 
 def type_of(compiler: Any) -> Any:
-    """The type of such a function, or of one of Numba's intrinsics, where compiled code calls it."""
+    """The type of such a function, or of a Numba intrinsic, that compiled code calls."""
     if isinstance(compiler, Dispatcher):
         return _Function(compiler)
     context: Any = cpu_target.typing_context
-    # an intrinsic becomes known with the next look at all that was declared
+    # an intrinsic becomes known when the registry is next refreshed
     context.refresh()
     return context.resolve_value_type(compiler)
 
 
 class _Function(types.Dispatcher):
-    """A function that compiled code may be handed to call: which one is known when it is compiled."""
+    """A function passed to compiled code to call; it is known at compile time."""
 
 
 register_model(_Function)(models.OpaqueModel)
@@ -126,11 +126,11 @@ class _InlineLowering(NativeLowering):
 
 @contextmanager
 def _remembering(context: Any) -> Iterator[None]:
-    """What Numba finds out at each use of a variable, it finds out once: a sixth of the time of this pass."""
+    """Cache what Numba derives at each use of a variable: a sixth of the time of this pass."""
     function = context.get_function
 
     def found(fn: Any, sig: Any, _firstcall: bool = True) -> Any:
-        # arrays are asked for it, and none of ours is one of a type that has it
+        # arrays are checked for it, and none of the types used here has it
         if fn == "__array__":
             raise NotImplementedError
         return function(fn, sig, _firstcall)
@@ -145,7 +145,7 @@ def _remembering(context: Any) -> Iterator[None]:
 
 
 class _LinkedOnlyLibrary(JITCodeLibrary):
-    """A function that is only linked: what Python calls links it and all that it calls, and optimizes them once."""
+    """A function that is only linked: its entry function links it and all it calls, and optimizes them once."""
 
     def _optimize_functions(self, ll_module: Any) -> None:
         ll_module.data_layout = self._codegen._data_layout

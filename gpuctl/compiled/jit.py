@@ -1,7 +1,7 @@
-"""The few hot loops: Python that runs compiled, or as it stands where that is done sooner.
+"""Decorators of the hot loops: Python that runs compiled, or interpreted if that is sooner done.
 
-In the lowest room that may import more than the standard library; Numba itself is imported when a loop is to run
-compiled (`gpuctl.compiled.compiler`): that takes as long as all else that a small replay needs.
+Numba itself is imported when a loop first runs compiled (`gpuctl.compiled.compiler`): that takes as long as all else
+that a small replay needs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _INTERPRETED: ContextVar[bool] = ContextVar("gpuctl_interpreted", default=UNCOMP
 
 @contextmanager
 def interpreted(on: bool = True) -> Iterator[None]:
-    """Run loops that are called meanwhile, in this thread, as Python, or compiled. The results are the same."""
+    """Within this context, run this thread's loops interpreted or compiled. The results are the same."""
     before = _INTERPRETED.set(on or UNCOMPILED)
     try:
         yield
@@ -47,7 +47,7 @@ class Loop:
         self._fast: Any = None
 
     def __call__(self, *args: Any) -> Any:
-        """Run it: compiled, but within `interpreted`."""
+        """Run it: compiled, except within `interpreted`."""
         return self.py_func(*args) if _INTERPRETED.get() else (self._fast or self.fast)(*args)
 
     @property
@@ -70,7 +70,7 @@ class Loop:
 
     @property
     def _numba_type_(self) -> Any:
-        # by this Numba knows what to call where compiled code calls it
+        # tells Numba what compiled code calls
         from gpuctl.compiled.compiler import type_of
 
         return type_of(self.fast)
@@ -79,11 +79,11 @@ class Loop:
 def compiled(function: Callable[..., Any]) -> Loop:
     """Compile a loop over arrays; it runs without the GIL, and uncompiled with ``NUMBA_DISABLE_JIT=1``.
 
-    The compiled code is kept beside the function's file, or in the user's cache where that cannot be written to;
-    where neither can be, each process compiles it anew. It is kept under a name of all that it was made of
-    (`gpuctl.compiled.code_key`): code of other sources is never loaded, and a change of what it does not call does not
-    touch it. With ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an IndexError; that code is kept apart, which
-    Numba itself does not do.
+    The compiled code is cached next to the function's file, or in the user's cache directory if that is not writable;
+    if neither is, each process compiles it again. Its key covers all that it was made of (`gpuctl.compiled.code_key`):
+    code of other sources is never loaded, and a change of what it does not call does not touch it. With
+    ``NUMBA_BOUNDSCHECK=1`` an index past an array's end is an IndexError; that code is cached separately, which Numba
+    itself does not do.
     """
     return Loop(function)
 
@@ -91,7 +91,7 @@ def compiled(function: Callable[..., Any]) -> Loop:
 def is_compiled(function: Loop) -> bool:
     """Whether an earlier process left compiled code of this function, as its sources are now, that this one can load.
 
-    True also where there is no place to keep any, and of functions that run uncompiled.
+    Also true if no cache is writable, and for functions that run uncompiled.
     """
     if UNCOMPILED:
         return True
@@ -103,10 +103,10 @@ def is_compiled(function: Loop) -> bool:
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function that only compiled code calls: as a part of its callers, never as code of its own.
 
-    One version serves all numbers that it is called with; Numba would make one for each constant. No machine code is
-    made of it and none is kept: that of the functions which Python calls holds it, and is optimized once. Numba would
-    optimize each function together with all that it calls, again and again: that takes two to three times as long.
-    Where Python calls it, within an interpreted loop, it is the function itself.
+    One version serves all numbers that it is called with; Numba would make one for each constant. It has no machine
+    code of its own: its callers' code includes it and is optimized once. Numba would optimize each function together
+    with all its callees again and again, which takes two to three times as long. Within an interpreted loop it is the
+    plain function.
     """
 
     def known() -> None:
@@ -119,10 +119,10 @@ def inner(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_only(array: NDArray[_Number]) -> NDArray[_Number]:
-    """The same numbers, not to be changed through what is returned.
+    """A read-only view of the same numbers.
 
-    Polars hands out its own columns so, and files are read so; NumPy's copies of them may be written to. A loop is
-    compiled once for arrays of either kind, unless all are of one.
+    Polars returns its columns read-only; NumPy's copies are writable. A loop is compiled once per combination of the
+    two, unless all arrays are of one kind.
     """
     found = array.view()
     found.flags.writeable = False
@@ -130,11 +130,11 @@ def read_only(array: NDArray[_Number]) -> NDArray[_Number]:
 
 
 def stands_for(function: Any, compiler: Any) -> None:
-    """Let compiled code that calls a Python function call what Numba makes of something else."""
+    """Let compiled code call another function in place of a Python function."""
     from gpuctl.compiled.compiler import type_of
 
     function._numba_type_ = type_of(compiler)
-    # the type does not keep it alive
+    # the type does not hold a reference to it
     function._gpuctl_compiler = compiler
 
 

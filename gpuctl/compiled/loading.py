@@ -1,4 +1,4 @@
-"""When Numba is imported: with the first loop that runs compiled, after which it learns what the loops call."""
+"""Imports Numba with the first loop that runs compiled, and then declares what the loops call."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _pending: list[Callable[[], None]] | None = []
 
 
 def when_compiling(declare: Callable[[], None]) -> None:
-    """Call this before anything is compiled: with the import of Numba, or now if that has happened."""
+    """Call a function before anything is compiled: when Numba is imported, or now if it already is."""
     with LOCK:
         if _pending is not None:
             _pending.append(declare)
@@ -28,7 +28,7 @@ def when_compiling(declare: Callable[[], None]) -> None:
 
 def load_compiler() -> None:
     """Import Numba, and declare to it what the loops call."""
-    global _pending  # once a process
+    global _pending  # once per process
     with LOCK:
         if _pending is not None and not UNCOMPILED:
             pending, _pending = _pending, None

@@ -1,1 +1,1 @@
-"""The lessons of the Philly study on anyone's cluster: what its jobs would have saved, in GPU-hours and in waiting."""
+"""The lessons of the Philly study for any cluster: what they would have saved in GPU-hours and waiting."""

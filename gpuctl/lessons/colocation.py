@@ -1,4 +1,4 @@
-"""What a replay did: how long jobs had neighbours on their nodes, and waited for locality alone."""
+"""How long jobs of a replay shared nodes with others, and waited for locality alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def shared_s(outcome: Outcome, jobs: int) -> Floats:
     """GPU-seconds that each job held while another one had GPUs on the same node.
 
-    Of a gang on several nodes, the one counts on which it had neighbours for longest.
+    For a gang on several nodes, the node on which it had neighbours for longest counts.
     """
     start, end, job, gpus = _attempts(outcome)
     row, node = (outcome.pieces[name].to_numpy().astype(np.int64) for name in ("row", "node"))
@@ -31,7 +31,7 @@ def shared_s(outcome: Outcome, jobs: int) -> Floats:
 def locality_wait_s(outcome: Outcome, workload: Workload, cluster: Cluster) -> Floats:
     """Seconds that each job waited while as many GPUs as it asks for were free, and its queue within its quota.
 
-    GPUs that are held for a gang which is gathered count as free.
+    GPUs reserved while a gang is gathered count as free.
     """
     start, end, job, gpus = _attempts(outcome)
     first, last, owner = _waits(outcome, start, end, job)
@@ -86,7 +86,7 @@ def _level(start: Floats, end: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def _level_at(times: Floats, start: Floats, end: Floats, weight: Floats) -> Floats:
-    """What some hold at instants that have all of theirs among them."""
+    """Values at instants that include all of their own."""
     change = np.zeros(times.size)
     np.add.at(change, np.searchsorted(times, start), weight)
     np.add.at(change, np.searchsorted(times, end), -weight)
@@ -94,7 +94,7 @@ def _level_at(times: Floats, start: Floats, end: Floats, weight: Floats) -> Floa
 
 
 def _integral(times: Floats, so: Floats) -> Floats:
-    """Seconds up to each instant in which something was so from instant to instant."""
+    """Cumulative seconds, up to each instant, in which a condition held."""
     if not times.size:
         return np.zeros(0)
     return np.concatenate([[0.0], np.cumsum(np.diff(times) * so[:-1])])

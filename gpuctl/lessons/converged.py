@@ -1,4 +1,4 @@
-"""Lesson 4: stop when converged, where jobs log their loss."""
+"""Lesson 4: stop converged jobs, if they log their loss."""
 
 from __future__ import annotations
 
@@ -60,15 +60,15 @@ class Curves:
 
 
 def learn(case: Case) -> Finding:
-    """Stop jobs by their losses, and replay what that leaves."""
+    """Stop jobs by their losses, and replay the shortened jobs."""
     curves = read(case)
     if curves is None:
-        return Finding(warnings=(note("No job logs a loss at three points or more: nothing shows when to stop."),))
+        return Finding(warnings=(note("No job logs a loss at three points or more: when to stop is not known."),))
     return taught(case, curves)
 
 
 def taught(case: Case, curves: Curves) -> Finding:
-    """What the lesson says of these curves."""
+    """The lesson's finding for these curves."""
     found = [(rule, stopped(rule, curves.loss, curves.gpu_s, curves.start)) for rule in RULES]
     return Finding(
         answers=_answers(case, curves, [each for each in found if each[0].key in ANSWERED]),
@@ -105,7 +105,7 @@ def read(case: Case) -> Curves | None:
 
 
 def _of_jobs(case: Case, curves: Curves, values: Floats) -> Floats:
-    """One value a job; NaN: it has no curve."""
+    """One value per job; NaN: it has no curve."""
     made = np.full(case.workload.size, np.nan)
     made[curves.job] = values
     return made
@@ -138,7 +138,7 @@ def _because(what: Stopped, curves: Curves) -> Note:
 
 
 def _shortened(workload: Workload, curves: Curves, what: Stopped) -> Workload:
-    """The same jobs, shorter by what a rule saves; those that it stops too early are longer by what they had spent."""
+    """The same jobs, shortened by a rule's savings; jobs stopped too early are longer by what they had spent."""
     seconds = workload.segment_s.copy()
     change = what.net / workload.gpus[curves.job]
     for job, saved in zip(curves.job.tolist(), change.tolist(), strict=True):
@@ -161,17 +161,17 @@ def _inputs(case: Case, curves: Curves) -> tuple[Input, ...]:
     return (
         Input(KEY, note("GPU-hours of jobs with a loss curve, share of all"), "-",
               Estimate(logged / held if held else None), "measured",
-              note("{n:,} job{n||s}; of the others nothing is said; {others:,} more cannot be replayed",
+              note("{n:,} job{n||s}; the others are not covered; {others:,} more cannot be replayed",
                    n=curves.job.size, others=curves.others)),
         Input(KEY, note("jobs whose points are spread evenly over their GPU time, share"), "-",
               Estimate(curves.inferred / curves.job.size), "inferred",
-              note("neither stamps nor elapsed times say when their points were reached")),
+              note("neither timestamps nor elapsed times record when their points were reached")),
     )  # fmt: skip
 
 
 COLUMNS = (
     Column("rule", "-", "When a job stops; hindsight: at the first point within 0.1 % of its lowest loss."),
-    Column("online", "-", "yes: the rule looks only at what has been logged; no: at the whole curve."),
+    Column("online", "-", "yes: the rule uses only what has been logged; no: the whole curve."),
     Column("jobs", "jobs", "Jobs with a loss curve."),
     Column("stopped", "jobs", "Stopped before their last point."),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours after the stop, less what jobs stopped too early had spent."),
@@ -180,7 +180,7 @@ COLUMNS = (
     Column("well_gpu_hours", "GPU-h", "Of this, after the stop of jobs within 0.1 % of their lowest loss."),
     Column("early_gpu_hours", "GPU-h", "And spent by jobs stopped too early, which run again."),
     Column("early_pct", "%", "Jobs stopped more than 0.1 % above their lowest loss."),
-    Column("regret_mean_pct", "%", "Lowest loss up to the stop above the lowest of all, share of its size, mean."),
+    Column("regret_mean_pct", "%", "Mean relative excess of the lowest loss up to the stop over the lowest of all."),
     Column("regret_p95_pct", "%", "95th percentile."),
 )
 
@@ -205,8 +205,9 @@ def _table(case: Case, curves: Curves, found: Sequence[tuple[Rule, Stopped]]) ->
         title="Rules of stopping",
         question="What would have been saved by stopping when the loss hardly falls, and at what regret?",
         population=note(
-            "{n:,} job{n||s} that log a loss at three points or more and can be replayed; docs/how-to/progress.md says "
-            "what a point is.",
+            "{n:,} job{n||s} that log a loss at three points or more and can be replayed; docs/how-to/progress.md "
+            "defines "
+            "a point.",
             n=curves.job.size,
         ),
         notes=(note("GPU-hours after the last logged point are not counted: no rule knows when training is over."),),

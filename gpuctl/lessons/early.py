@@ -1,4 +1,4 @@
-"""Lesson 3: catch failures early, by a first run on one GPU, and do not try again what fails again."""
+"""Lesson 3: catch failures early by a first run on one GPU, and skip retries that fail again."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ TABLES = ("early_failure_rules", "early_failures", "refused_retries")
 FIRST_S = (300.0, 600.0, 1800.0)
 """Seconds of a first run, replayed with pools of half, one and two times `pool_for` GPUs …"""
 USUAL_S = 600.0
-"""… of which this one is answered for."""
+"""… of which the answers use this one."""
 SURE = (0.5, 0.8, 0.95)
 """Confidences from which a retry is refused, replayed …"""
 USUAL_SURE = 0.8
-"""… of which this one is answered for."""
+"""… of which the answers use this one."""
 HOUR = 3600.0
 
 
@@ -58,7 +58,7 @@ def learn(case: Case) -> Finding:
     if known is None or not failed:
         return Finding(warnings=(note("No attempt failed in this log: there is nothing to catch early."),))
     if not (known.reason >= 0).any():
-        why = note("Why attempts failed is not known (no job logs): no failure can be said to show on one GPU.")
+        why = note("Why attempts failed is not known (no job logs): nor whether failures show on one GPU.")
         return Finding(inputs=_inputs(case, known), warnings=(why,))
     rules = _rules(case, known)
     done = replayed(case, rules)
@@ -89,13 +89,13 @@ def _rules(case: Case, known: Failures) -> tuple[Rule, ...]:
 
 
 def _usual(rules: Sequence[Rule]) -> tuple[Rule, ...]:
-    """Those that are answered for: first runs, refused retries, both."""
+    """The rules that the answers cover: first runs, refused retries, both."""
     both = rules[-1]
     return Rule(both.first_s, both.pool), Rule(retry=both.retry), both
 
 
 def replayed(case: Case, rules: Sequence[Rule]) -> list[tuple[Rule, RuleEffect]]:
-    """What each rule does; rules whose pool leaves too few GPUs are left out."""
+    """Replay each rule; rules whose pool leaves too few GPUs are left out."""
     [base] = case.replays([{}])
     done = []
     for rule in rules:
@@ -123,7 +123,7 @@ def _rule_text(rule: Rule) -> Note:
 
 
 def answer(case: Case, rule: Rule, found: RuleEffect) -> Answer:
-    """What a rule saves, in all and of each job's waiting."""
+    """A rule's total savings and waiting saved per job."""
     block = case.blocks()[0]
     gpu_hours = savings.total(found.saved_gpu_s / HOUR, block)
     known = np.isfinite(found.saved_gpu_s)
@@ -184,7 +184,7 @@ def _inputs(case: Case, known: Failures) -> tuple[Input, ...]:
         Input(KEY, note("failed attempts whose reason is known, share"), "-", Estimate(share), "measured",
               note("{n:,} of {fails:,}, by logs and the scheduler", n=int(known_reason.sum()), fails=int(fails.sum()))),
         Input(KEY, note("confidence of these reasons, mean"), "-", Estimate(sure), "measured",
-              note("the classifier's own; a reason shows on one GPU as often as it is right")),
+              note("the classifier's own; taken as the probability that the reason shows on one GPU")),
         Input(KEY, note("time until a failure shows on one GPU, for that on the gang"), "-", Estimate(1.0), "assumed",
               note("mistakes in a program show at its start; were it as many times as long as the gang has GPUs, a "
                    "first run would save nothing")),
@@ -197,8 +197,8 @@ def _inputs(case: Case, known: Failures) -> tuple[Input, ...]:
 RULES = (
     Column("rule", "-", "The rule in short; the next three columns are its numbers."),
     Column("first_run_min", "min", "Length of the first run on one GPU; 0: there is none."),
-    Column("pool", "GPUs", "GPUs set apart for first runs."),
-    Column("retry_sure", "-", "Confidence from which a reason that no retry gets past ends its job; 0: never."),
+    Column("pool", "GPUs", "GPUs reserved for first runs."),
+    Column("retry_sure", "-", "Confidence from which a reason that no retry overcomes ends its job; 0: never."),
     Column("gpu_hours_saved", "GPU-h", "GPU-hours that jobs hold less, first runs counted."),
     *ends("{}", "GPU-h"),
     Column("saved_pct", "%", "Share of the GPU-hours of all attempts."),
@@ -265,11 +265,11 @@ FAILED = (
     Column("caught", "attempts", "Ended by a first run."),
     Column("saved_gpu_hours", "GPU-h", "Saved by that: the other GPUs of the gang."),
     *ends("saved_{}", "GPU-h"),
-    Column("late_gpu_hours", "GPU-h", "Held by what slips through: fails later than the first run."),
+    Column("late_gpu_hours", "GPU-h", "Held by failures that slip through: later than the first run."),
     Column("several_gpu_hours", "GPU-h", "Needs several GPUs to show."),
     Column("machine_gpu_hours", "GPU-h", "A node or a service failed, which a first run does not foresee."),
     Column("unknown_gpu_hours", "GPU-h", "The reason is not known."),
-    Column("doubted_gpu_hours", "GPU-h", "As often as the classifier is wrong, by its confidence."),
+    Column("doubted_gpu_hours", "GPU-h", "Drawn as misclassified, by the classifier's confidence."),
     Column("not_first_gpu_hours", "GPU-h", "Had passed a first run before."),
     Column("one_gpu_gpu_hours", "GPU-h", "Jobs of one GPU, which have no first run."),
 )

@@ -1,4 +1,4 @@
-"""What first runs on one GPU and refused retries do to each job, by a replay of them and one without."""
+"""The effect on each job of first runs on one GPU and refused retries, from a replay with and one without."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 FATES = ("caught", "later than the first run", *SHOWS[1:], "doubted", "not a first try", "gang of one GPU")
-"""What becomes of a failed attempt: a first run catches it, or it slips through, and why.
+"""Fate of a failed attempt: a first run catches it, or it slips through, and why.
 
-A failure that shows on one GPU is *doubted* where the draw has it that the classifier errs
-(`gpuctl.replay.policies.philly.prerun.shown`); a try is a *first* one where all before it were caught."""
+A failure that shows on one GPU is *doubted* if the draw makes the classifier err
+(`gpuctl.replay.policies.philly.prerun.shown`); a try is a *first* one if all before it were caught."""
 CAUGHT, LATE, DOUBTED, NOT_FIRST, ALONE = 0, 1, 5, 6, 7
 
 
 RETRIES = ("refused", "after a refused one", "may pass", "not sure enough", "not known")
-"""What becomes of a recorded retry, and of those that are made, why."""
+"""Fate of a recorded retry: refused, or why it is made."""
 REFUSED, GONE, MAY_PASS, UNSURE, UNKNOWN = range(5)
 
 
@@ -43,8 +43,8 @@ class Rule:
 
     Attributes:
         first_s: seconds of the first run; 0: none.
-        pool: GPUs set apart for it.
-        retry: confidence from which a reason that no retry gets past ends its job; 0: all retries are made.
+        pool: GPUs reserved for it.
+        retry: confidence from which a reason that no retry overcomes ends its job; 0: all retries are made.
     """
 
     first_s: float = 0.0
@@ -60,16 +60,16 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleEffect:
-    """What a rule did to each job, in the workload's order; NaN where nothing can be compared.
+    """A rule's effect on each job, in the workload's order; NaN if it cannot be compared.
 
     Attributes:
         saved_gpu_s: GPU-seconds that it holds less. A job that the rule ends, though it passed later in the trace, is
             taken to be submitted again: it saves nothing by that.
         saved_wait_s: seconds that it waits less; a first run that is passed counts as waiting.
         wait_h: hours that a job waits less, on average.
-        delay_s: seconds by which its gang starts later; NaN where it never does, or has one GPU.
+        delay_s: seconds by which its gang starts later; NaN if it never does, or has one GPU.
         ended: the rule ended it in place of a retry.
-        again: of these, those that passed, or were stopped by somebody, in the trace.
+        again: of these, those that passed, or were stopped by a user, in the trace.
         pool_gpu_s: what first runs took of the pool.
     """
 
@@ -83,7 +83,7 @@ class RuleEffect:
 
 
 def compare(workload: Workload, base: Outcome, mine: Outcome) -> RuleEffect:
-    """Set a replay under a rule beside the one without, job by job."""
+    """Compare a replay under a rule with the one without, job by job."""
     before, after = jobs_of(base), jobs_of(mine)
     ended = np.zeros(workload.size, np.bool_)
     lines = mine.log.lines
@@ -132,7 +132,7 @@ def _gang_start(workload: Workload, outcome: Outcome) -> Floats:
 
 
 def fates(workload: Workload, known: Failures, first_s: float) -> Ints:
-    """What becomes of each segment under first runs: a number of `FATES`; -1: it does not fail.
+    """Fate of each segment under first runs: a number of `FATES`; -1: it does not fail.
 
     Args:
         workload: the jobs.
@@ -160,12 +160,12 @@ def caught_gpu_s(workload: Workload, fate: Ints) -> Floats:
 
 
 def retries(workload: Workload, known: Failures, sure: float) -> Ints:
-    """What becomes of the retry after each segment: a number of `RETRIES`; -1: it does not fail, or is the last one.
+    """Fate of the retry after each segment: a number of `RETRIES`; -1: it does not fail, or is the last one.
 
     Args:
         workload: the jobs.
         known: why they failed.
-        sure: confidence from which a retry is refused where none gets past the reason.
+        sure: confidence from which a retry is refused if no retry overcomes the reason.
     """
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
     tried = workload.segment_fails & (np.arange(owner.size) < workload.segment_start[1:][owner] - 1)
@@ -188,7 +188,7 @@ def refused_gpu_s(workload: Workload, fate: Ints) -> Floats:
 
 
 def pool_for(workload: Workload, known: Failures, first_s: float) -> int:
-    """GPUs with which hardly a job waits for its first run: mean number of first runs a time, and two roots of it.
+    """Pool size with hardly any wait for first runs: their mean concurrent number plus two square roots of it.
 
     The mean is that of the whole trace, from the first submission to the last.
     """

@@ -1,4 +1,4 @@
-"""What a lesson finds out: answers with their intervals, the inputs that they rest on, and tables of its own."""
+"""The finding of a lesson: answers with intervals, the inputs that they rest on, and its own tables."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from gpuctl.core.results import ResultTable
 
 LEVEL = 0.90
-"""Of every interval of the lessons."""
+"""Level of every interval of the lessons."""
 
 Origin = Literal["measured", "inferred", "assumed", "extrapolated", "recorded", "unknown"]
-"""How an input is known: measured in this trace with an interval; inferred from it by a rule; assumed, by nobody's
+"""How an input is known: measured in this trace with an interval; inferred from it by a rule; assumed, without
 measurement; extrapolated from other jobs of the trace; recorded as such; or not at all."""
 
 
@@ -27,7 +27,7 @@ class Estimate:
 
     @property
     def shown(self) -> Literal["saves", "costs", "no saving shown", "not known"]:
-        """What may be said of it as a saving: only what its whole interval says."""
+        """Its verdict as a saving: only what the whole interval supports."""
         if self.value is None or self.low is None or self.high is None:
             return "not known"
         return "saves" if self.low > 0 else "costs" if self.high < 0 else "no saving shown"
@@ -42,7 +42,7 @@ class Answer:
 
     Attributes:
         lesson: key of the lesson.
-        rule: what would be done, in words of ours.
+        rule: what would be done, in fixed words.
         jobs: how many jobs were compared one by one.
         gpu_hours: saved in all, over the trace.
         share_pct: the same as a share of the GPU-hours of the baseline; None: not known.
@@ -67,7 +67,7 @@ class Input:
 
     Attributes:
         lesson: key of the lesson.
-        what: in words of ours.
+        what: what the input is, in fixed words.
         unit: of the value, ``-`` for a share.
         estimate: the value and its interval; an input that has none is assumed or inferred.
         origin: how it is known.
@@ -84,13 +84,13 @@ class Input:
 
 @dataclass(frozen=True)
 class Finding:
-    """All that one lesson gives.
+    """The result of one lesson.
 
     Attributes:
-        answers: the rows that it adds to ``lessons``, the best rule first; none where the trace does not tell.
+        answers: the rows that it adds to ``lessons``, the best rule first; none if the trace does not show it.
         inputs: the rows that it adds to ``lesson_inputs``.
         tables: its own, in its own section.
-        warnings: what is to be known before its figures are trusted.
+        warnings: caveats of its figures.
     """
 
     answers: tuple[Answer, ...] = ()

@@ -1,4 +1,4 @@
-"""What every lesson is given: one cluster of a store, its jobs and nodes to replay, and a way to replay them."""
+"""Input of every lesson: one cluster of a store, its jobs and nodes, and a way to replay them."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 """Parameters of the policy `philly` that every rule is compared with: its own defaults."""
 ENOUGH = 5
-"""Blocks below which shorter ones are resampled."""
+"""Fewest blocks; with fewer, shorter blocks are resampled."""
 FEW = 20
-"""Blocks of equally many jobs, where a trace has too few days."""
+"""Blocks of equally many jobs, if a trace has too few days."""
 RESAMPLES = 2000
 WEEK_S = 7 * 86400.0
 DAY_S = 86400.0
@@ -40,8 +40,8 @@ class Case:
         cluster: its name there.
         workload: the jobs that can be replayed.
         nodes: the cluster that they are replayed on.
-        options: what the user says of the site, for what is analysed.
-        notify: is called with a line for the user when something long begins.
+        options: the user's settings of the site, for analyses.
+        notify: called with a line for the user when something long begins.
         processes: at most so many replays at a time; None: as many as there are processors.
         overhead: the model of what a preemption or migration costs (`gpuctl.replay.models.preemption_cost`).
     """
@@ -58,12 +58,12 @@ class Case:
     def replays(
         self, rules: Sequence[Mapping[str, str]], *, workload: Workload | None = None, **models: Any
     ) -> Iterator[Outcome]:
-        """Replay the jobs under ``philly`` with these parameters, one outcome a rule, in order.
+        """Replay the jobs under ``philly`` with these parameters, one outcome per rule, in order.
 
         Args:
             rules: parameters as texts; empty: the baseline.
             workload: other jobs than the case's, of the same nodes.
-            models: what `gpuctl.replay.run.replay` takes beside: ``rates`` and so on.
+            models: other arguments of `gpuctl.replay.run.replay`: ``rates`` and so on.
         """
         arguments = {"overhead": self.overhead, "skip_unplaceable": True, **models}
         names = [(f"rule-{number}=philly", dict(rule)) for number, rule in enumerate(rules)]
@@ -75,7 +75,7 @@ class Case:
             )  # fmt: skip
 
     def blocks(self) -> tuple[Ints, str]:
-        """The block of each job for resampling, numbered from 0, and what blocks are: week, day or jobs."""
+        """The block of each job for resampling, numbered from 0, and the kind of blocks: week, day or jobs."""
         return blocks_of(self.workload)
 
 
@@ -93,8 +93,8 @@ def open_case(
 
     Args:
         store: the store.
-        cluster: which; may be None where it has only one.
-        site: what the user says of it, fields of `Options`: ``quotas``, ``racks`` and so on.
+        cluster: which; may be None if it has only one.
+        site: the user's settings, fields of `Options`: ``quotas``, ``racks`` and so on.
         notify: see `Case`.
         processes: see `Case`.
         overhead: see `Case`.
@@ -117,7 +117,7 @@ def open_case(
 
 @dataclass(frozen=True)
 class Jobs:
-    """What a replay did with each job, in the workload's order; NaN where it did not finish.
+    """Result of each job in a replay, in the workload's order; NaN if it did not finish.
 
     Attributes:
         wait_s: from submission, all time not on GPUs.
@@ -140,7 +140,7 @@ class Jobs:
 
 
 def jobs_of(outcome: Outcome) -> Jobs:
-    """What came of each job."""
+    """The result of each job."""
     frame = outcome.jobs
     done = frame["state"].is_in(ENDED).to_numpy()
     columns = (frame[name].to_numpy().astype(np.float64) for name in ("wait_s", "run_s", "gpu_s"))
@@ -149,7 +149,7 @@ def jobs_of(outcome: Outcome) -> Jobs:
 
 
 def blocks_of(workload: Workload) -> tuple[Ints, str]:
-    """The block of each job: calendar weeks where there are at least `ENOUGH`, else days, else equally many jobs."""
+    """The block of each job: calendar weeks if there are at least `ENOUGH`, else days, else equally many jobs."""
     zero = workload.origin.timestamp() if workload.origin is not None else 0.0
     at = np.asarray(workload.submit) + zero
     # the first of January 1970 was a Thursday: weeks begin on Mondays

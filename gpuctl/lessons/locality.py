@@ -56,7 +56,7 @@ NAMED = ("adaptive", "never")
 
 
 def learn(case: Case) -> Finding:
-    """Measure what spreading costs, and replay rules of when to give up locality."""
+    """Measure the cost of spreading, and replay rules for giving up locality."""
     use = read(case)
     measured = None if use is None else measure(use)
     warnings = [] if measured is not None else [_NOTHING]
@@ -91,7 +91,7 @@ _UNLIKE = note(
 
 
 def spread_speeds(measured: Slowdowns | None, end: str) -> SpreadSpeeds | str:
-    """The speeds that replays go by: those measured, or one end of their intervals; without any, those recorded."""
+    """The speeds that replays use: measured ones, or one end of their intervals; if there are none, recorded ones."""
     if measured is None:
         return "recorded"
     pairs = tuple((speed_of(measured, size, 1, end)[0], speed_of(measured, size, 2, end)[0]) for size in SIZES)
@@ -115,7 +115,7 @@ def _replay(case: Case, rules: Sequence[Rule], rates: SpreadSpeeds | str) -> lis
 
 
 def _best_fixed(done: Sequence[LocalityReplay]) -> int:
-    """The rule with a fixed threshold that leaves least time from submission to end, all jobs together."""
+    """The fixed threshold with the least total time from submission to end."""
     jct = np.stack([np.nan_to_num(one.jobs.jct_s).sum() for one in done])
     fixed = [at for at, one in enumerate(done) if one.rule.threshold is not None]
     return min(fixed, key=lambda at: float(jct[at]))
@@ -147,7 +147,7 @@ def _answers(
 
 
 def _order(name: str) -> int:
-    """The place of a named rule among those of `_ends`."""
+    """Index of a named rule in the result of `_ends`."""
     return [rule.name for rule in RULES if rule.name in NAMED].index(name)
 
 

@@ -31,7 +31,7 @@ ALL = "all"
 _SPEEDS = (
     Column("size_bucket", "-", "GPUs of the gang."),
     Column("placement", "-", "more nodes: than the fewest that can hold it, in one rack; several racks."),
-    Column("attempts", "attempts", "So placed, with like ones on the fewest nodes; lesson_inputs says what is alike."),
+    Column("attempts", "attempts", "So placed, with similar attempts on the fewest nodes (see lesson_inputs)."),
     Column("clusters", "-", "Users (kinds of jobs, where users are few) with such attempts."),
     Column("ratio", "-", "GPU utilization, for that on the fewest nodes; taken for speed."),
     *ends("ratio_{}", "-"),
@@ -64,14 +64,14 @@ _BEST = (
     Column("best_jct_h", "h", "Mean time from submission to end under it."),
     Column("adaptive_jct_h", "h", "Under the adaptive rule."),
     Column("philly_jct_h", "h", "Under the baseline."),
-    Column("never_jct_h", "h", "Where gangs wait for the fewest nodes."),
-    Column("now_jct_h", "h", "Where gangs start at once, anywhere."),
+    Column("never_jct_h", "h", "If gangs wait for the fewest nodes."),
+    Column("now_jct_h", "h", "If gangs start at once, anywhere."),
 )
 
 
 @dataclass(frozen=True)
 class LocalityReplay:
-    """What came of a rule.
+    """Result of a rule.
 
     Attributes:
         rule: which.
@@ -104,7 +104,7 @@ def speeds(measured: Slowdowns) -> ResultTable:
             "more nodes than needed.",
             gangs=measured.gangs, least=LEAST_SAMPLES, spread=measured.spread,
         ),
-        notes=(note("Sizes and placements without an attempt that has like ones have no row."),),
+        notes=(note("Sizes and placements without similar attempts to compare have no row."),),
         columns=_SPEEDS,
         frame=as_frame(rows, _SPEEDS, {"size_bucket", "placement", "origin"}, {"attempts", "clusters"}),
     )  # fmt: skip
@@ -146,7 +146,7 @@ def curve(case: Case, done: Sequence[LocalityReplay]) -> ResultTable:
 
 
 def best_by_size(case: Case, done: Sequence[LocalityReplay], measured: Slowdowns | None) -> ResultTable:
-    """The best threshold of each size of gang, with the adaptive rule beside it."""
+    """The best threshold per gang size, compared with the adaptive rule."""
     fixed = [one for one in done if one.rule.threshold is not None]
     named = {one.rule.name: one for one in done if one.rule.threshold is None} | {"philly": done[0]}
     named["now"] = next(one for one in done if one.rule.name == "time" and one.rule.threshold == 0)
@@ -184,7 +184,7 @@ def _sizes(case: Case) -> Iterator[tuple[str, NDArray[np.bool_]]]:
 
 
 def population(case: Case) -> Note:
-    """Which jobs were replayed, and on what."""
+    """The population: jobs replayed, and the nodes."""
     return note("{n:,} job{n||s}, replayed under each rule on {nodes:,} node{nodes||s} with {gpus:,} "
                 "GPU{gpus||s}.",
                 n=case.workload.size,
@@ -198,6 +198,6 @@ def _mean(seconds: Floats, here: NDArray[np.bool_]) -> float:
 def as_frame(
     rows: Sequence[tuple[object, ...]], columns: Sequence[Column], texts: set[str], counts: set[str]
 ) -> pl.DataFrame:
-    """Rows as a frame: columns are numbers, but for texts and counts."""
+    """Rows as a frame: columns are numbers, except texts and counts."""
     kinds = {c.name: pl.String if c.name in texts else pl.Int64 if c.name in counts else pl.Float64 for c in columns}
     return pl.DataFrame(rows, schema=kinds, orient="row")

@@ -1,9 +1,9 @@
-"""Ratios of means among like things: a Poisson regression with one level for each group of these, robust to clusters.
+"""Ratios of means among similar units: a Poisson regression with one level for each group of these, robust to clusters.
 
 The model is ``mean(y) = level(group) * exp(x @ beta)``. The levels drop out of the likelihood given the group's sum, so
-that only groups in which both something varies and something is above 0 tell of ``beta``. ``y`` need not be counts: the
-estimate is consistent wherever that mean is right (Wooldridge 1999), and zeros are allowed, which logarithms are not.
-Its spread is that over clusters: what it becomes without each of them in turn (a jackknife), taken to be Student's t.
+that only groups with variation and a value above 0 inform ``beta``. ``y`` need not be counts: the estimate is
+consistent wherever that mean is right (Wooldridge 1999), and zeros are allowed, which logarithms are not. Its spread is
+over clusters: the estimate without each of them in turn (a jackknife), taken as Student's t.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 STEPS = 50
 CLOSE = 1e-9
 CHANCE = 0.025
-"""A ratio that chance makes so low more often is not shown to be below 1."""
+"""Significance level below which a ratio is shown to be below 1."""
 LEAST_CLUSTERS = 4
-"""With fewer clusters that tell of it, a ratio has no interval."""
+"""Fewest informative clusters for an interval."""
 
 
 @dataclass(frozen=True)
@@ -31,10 +31,10 @@ class Ratio:
     """One ratio.
 
     Attributes:
-        estimate: the ratio and its 90 % interval; all None where nothing tells of it.
-        clusters: how many clusters tell of it.
-        units: how many units have it above 0, in groups that tell of it.
-        p: probability of a ratio at most that large where the true one is 1; 1 where nothing tells of it.
+        estimate: the ratio and its 90 % interval; all None if no group is informative.
+        clusters: informative clusters.
+        units: units with a value above 0, in informative groups.
+        p: probability of a ratio at most that large if the true one is 1; 1 if no group is informative.
     """
 
     estimate: Estimate
@@ -56,8 +56,8 @@ def ratios(y: Floats, x: Floats, group: Ints, cluster: Ints, weight: Floats | No
 
     Args:
         y: at least 0, shape (n,).
-        x: (n, k), such as 1 where something is so.
-        group: of like units, nested in clusters.
+        x: (n, k), such as indicators.
+        group: groups of similar units, nested in clusters.
         cluster: of units that may not be independent of each other.
         weight: of each group's units, the same for all units of a group; None: 1.
     """
@@ -123,7 +123,7 @@ def _interval(
 
 
 def _informative(y: Floats, x: Floats, group: Ints) -> Ints:
-    """The units of groups in which something varies, and not all is 0."""
+    """The units of informative groups: values vary and are not all 0."""
     some = np.bincount(group, weights=y) > 0
     varies = np.zeros(some.size, bool)
     for column in x.T:

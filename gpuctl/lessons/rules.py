@@ -1,4 +1,4 @@
-"""Rules of the policy `philly` that lessons replay, and what comes of each beside the baseline."""
+"""Rules of the policy `philly` that lessons replay, and the savings of each over the baseline."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Rule:
 
     Attributes:
         name: its key in tables.
-        text: what it does, in words of ours.
+        text: what it does, in fixed words.
         params: of `philly`.
         threshold: minutes or attempts after which it gives up locality; None: it has none.
     """
@@ -42,17 +42,17 @@ BASE = Rule("philly", note("as in Philly: three attempts a level, back-off betwe
 
 
 def gpu_hours_saved(base: Jobs, other: Jobs) -> Floats:
-    """GPU-hours that each job holds less than under the baseline; NaN where it does not end under both."""
+    """GPU-hours that each job holds less than under the baseline; NaN if it does not end under both."""
     return np.asarray((base.gpu_s - other.gpu_s) / HOUR_S)
 
 
 def wait_saved(base: Jobs, other: Jobs) -> Floats:
-    """Hours that each job waits less than under the baseline; NaN where it does not end under both."""
+    """Hours that each job waits less than under the baseline; NaN if it does not end under both."""
     return np.asarray((base.wait_s - other.wait_s) / HOUR_S)
 
 
 def wait_estimate(base: Jobs, other: Jobs, *, gpus: Ints | None = None) -> Estimate:
-    """The mean of hours that a job waits less than under the baseline; with `gpus` of each, all GPU-hours of it."""
+    """Mean hours of waiting saved against the baseline; with `gpus`, their sum in GPU-hours."""
     times = np.ones(base.wait_s.size) if gpus is None else gpus
     level = (base.wait_s + other.wait_s) / 2 / HOUR_S
     return savings.waited(wait_saved(base, other) * times, level * times, base, other, whole=gpus is not None)
@@ -61,15 +61,15 @@ def wait_estimate(base: Jobs, other: Jobs, *, gpus: Ints | None = None) -> Estim
 def answer(
     lesson: str, rule: Note, pairs: Sequence[tuple[Jobs, Jobs]], block: Ints, because: Note, *, waiting: bool = True
 ) -> Answer:
-    """What a rule saves, with an interval that holds at the ends of what was measured, too.
+    """A rule's savings, with an interval that also holds at the ends of the measured intervals.
 
     Args:
         lesson: its key.
-        rule: its words.
-        pairs: baseline and rule, at what was measured, and then at the ends of its interval.
+        rule: its text.
+        pairs: baseline and rule, at the measured values, then at the ends of their intervals.
         block: of each job.
         because: what it rests on.
-        waiting: whether it says something of waiting.
+        waiting: whether it covers waiting.
     """
     gpu = [savings.total(gpu_hours_saved(*pair), block) for pair in pairs]
     wait = [wait_estimate(*pair) for pair in pairs]

@@ -1,4 +1,4 @@
-"""The lessons, one module each, and the one result that they make."""
+"""Runs the lessons, one module each, into one result."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Lesson(Protocol):
-    """A module that is a lesson: its name stands in `gpuctl.lessons.names`, the module in `LESSONS`.
+    """A module that is a lesson; `gpuctl.lessons.names` has its name, `LESSONS` the module.
 
     Attributes:
         KEY: its name for ``--lesson``, and the section of its tables.
@@ -35,7 +35,7 @@ class Lesson(Protocol):
     TABLES: tuple[str, ...]
 
     def learn(self, case: Case) -> Finding:
-        """Find out what the lesson says of a trace."""
+        """Derive the lesson's finding for a trace."""
 
 
 LESSONS = cast("tuple[Lesson, ...]", (locality, sharing, early, converged))
@@ -55,7 +55,7 @@ _ANSWERS = (
     Column("gpu_hours", "-", "saves, costs: the whole interval says so; no saving shown; not known."),
     Column("wait_saved_h", "h", "Hours that a job waits less, mean of the jobs compared."),
     *ends("wait_saved_{}_h", "h"),
-    Column("waiting", "-", "As gpu_hours, of waiting."),
+    Column("waiting", "-", "As gpu_hours, for waiting."),
     Column("because", "-", "What it rests on."),
 )
 _INPUTS = (
@@ -73,7 +73,7 @@ _INPUTS = (
 def result(
     case: Case, wanted: Sequence[str], sources: Sequence[SourceInfo], command: str, reference: str | None = None
 ) -> Analysis:
-    """Ask the lessons.
+    """Run the lessons.
 
     Args:
         case: the trace.
@@ -140,8 +140,8 @@ def _answers(case: Case, found: Sequence[Finding]) -> ResultTable:
         population=note("{n:,} job{n||s} of {name} that can be replayed.", n=case.workload.size,
                         name=NamedValue("cluster", case.workload.name)),
         notes=(
-            note("A saving is shown only where its whole 90 % interval is above 0. The interval covers which weeks "
-                 "come, and what is measured with an interval; not that a replay is a model."),
+            note("A saving is shown only if its whole 90 % interval is above 0. The interval covers the drawn weeks "
+                 "and measured inputs, but not the error of the replay model."),
         ),
         columns=_ANSWERS,
         frame=pl.DataFrame(rows, schema=_kinds(_ANSWERS, texts, {"jobs"}), orient="row"),

@@ -1,7 +1,7 @@
 """Savings, job by job against a baseline, with intervals.
 
-What jobs hold is theirs: its intervals come from resampling whole weeks. What they wait they share with their queue:
-its intervals are those of replays (`gpuctl.replay.results.intervals`).
+GPU time held depends on each job: its intervals come from resampling whole weeks. Waiting is shared with the queue: its
+intervals are those of replays (`gpuctl.replay.results.intervals`).
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ def mean(saved: Floats, block: Ints) -> Estimate:
 
 
 def waited(saved: Floats, level: Floats, *pair: Jobs, whole: bool = False) -> Estimate:
-    """The mean of what jobs wait less, with the interval of replays; without one where the trace is too short to tell.
+    """Mean waiting saved, with the interval of replays; none if the trace is too short.
 
     Args:
         saved: of each job; NaN: not comparable, and left out.
-        level: what it grows with, such as the mean of both waits.
+        level: what it scales with, such as the mean of both waits.
         pair: the replays that it comes from.
         whole: the sum in place of the mean.
     """
@@ -63,8 +63,8 @@ def waited(saved: Floats, level: Floats, *pair: Jobs, whole: bool = False) -> Es
 def _resampled(saved: Floats, block: Ints, *, mean: bool) -> Estimate:
     """A sum or mean, with the interval of a bootstrap-t over blocks.
 
-    Sums of few blocks are skewed, and percentiles of resampled sums are too narrow; what is resampled is therefore how
-    many of its own standard errors a resample is away (Efron and Tibshirani 1993, chapter 12).
+    Sums of few blocks are skewed, and percentiles of resampled sums are too narrow; the studentized deviation is
+    therefore resampled (Efron and Tibshirani 1993, chapter 12).
     """
     known = np.isfinite(saved)
     if not known.any():
@@ -90,7 +90,7 @@ def _resampled(saved: Floats, block: Ints, *, mean: bool) -> Estimate:
 
 
 def _error(drawn: Floats, sums: Floats, sizes: Floats, ratio: Floats) -> Floats:
-    """The standard error of each resample's ratio of sums, from how its blocks differ."""
+    """Standard error of each resample's ratio of sums, from the variation of its blocks."""
     count = sums.size
     apart = drawn @ sums**2 - 2 * ratio * (drawn @ (sums * sizes)) + ratio**2 * (drawn @ sizes**2)
     return np.asarray(np.sqrt(np.maximum(apart, 0.0) * count / (count - 1)) / (drawn @ sizes))
@@ -106,10 +106,10 @@ def hull(central: Estimate, others: Sequence[Estimate]) -> Estimate:
 
 
 def chosen_elsewhere(costs: Floats, block: Ints, *, baseline: int) -> Ints:
-    """Which rule each job would be under if rules were chosen by the blocks that the job is not in.
+    """The rule of each job if rules were chosen on the blocks that do not contain it.
 
-    Choosing the best of several rules and scoring it on the same jobs flatters it; here no job takes part in the choice
-    of its own rule.
+    Choosing the best of several rules and scoring it on the same jobs flatters it; here no job influences the choice of
+    its own rule.
 
     Args:
         costs: (rules, jobs) what each rule costs each job; NaN: not comparable.

@@ -1,4 +1,4 @@
-"""Lesson 2: nodes of their own for jobs, and jobs that are moved for gangs."""
+"""Lesson 2: dedicated nodes for jobs, and migration of jobs to make room for gangs."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ RULES = (
     Rule("defragment", note("move jobs for gangs"), {"defragment": "true"}),
 )
 COSTS_S = (0, 60, 300, 900, 3600)
-"""Costs of a migration that are tried beside the cost model's."""
+"""Costs of a migration that are tried in addition to the cost model's."""
 
 
 def learn(case: Case) -> Finding:
-    """Measure what neighbours cost, and replay rules that keep jobs apart or move them."""
+    """Measure the cost of neighbours, and replay rules that separate or move jobs."""
     found = read(case)
     measured = None if found is None else measure(found)
     done = _replay(case, RULES, spread_speeds(measured, "value"))
@@ -62,8 +62,8 @@ def learn(case: Case) -> Finding:
 
 
 _UNKNOWN = note(
-    "What neighbours on a node cost is not known: no telemetry, or too few jobs both alone and beside another one. "
-    "No saving of GPU-hours by keeping jobs apart is claimed."
+    "What neighbours on a node cost is not known: no telemetry, or too few jobs ran both alone and next to another. "
+    "No saving of GPU-hours from separating jobs is claimed."
 )
 
 
@@ -100,14 +100,14 @@ def _with_cost(case: Case, seconds: float, measured: Slowdowns | None) -> Sharin
 
 
 def _answers(case: Case, measured: Slowdowns, done: Sequence[SharingReplay]) -> tuple[Answer, ...]:
-    """Each rule against the baseline, with what neighbours cost less, to first order: nobody starts sooner by that."""
+    """Each rule against the baseline, without the cost of neighbours, to first order: no job starts sooner."""
     block, _ = case.blocks()
     ends = [_replay(case, RULES, spread_speeds(measured, end)) for end in ("low", "high")]
     middle = measured.shared.estimate.value or 1.0
     made = []
     for at, one in enumerate(done[1:], 1):
         pairs = [(done[0].jobs, _spared(done[0], one, middle))]
-        # every end of the one with every end of the other: both may be far off at once
+        # every end of one with every end of the other: both may be wrong at once
         pairs += [(end[0].jobs, _spared(end[0], end[at], speed)) for end in ends for speed in shared_ends(measured)]
         made.append(answer(KEY, one.rule.text, pairs, block, _BECAUSE))
     return tuple(made)
@@ -120,7 +120,7 @@ _BECAUSE = note(
 
 
 def _spared(base: SharingReplay, other: SharingReplay, speed: float) -> Jobs:
-    """The other side's jobs, with less held for each GPU-second less beside a neighbour."""
+    """The rule's jobs, with GPU time reduced for each GPU-second less with a neighbour."""
     less = (base.shared_s - other.shared_s) * (1 - speed)
     return replace(other.jobs, gpu_s=other.jobs.gpu_s - less)
 

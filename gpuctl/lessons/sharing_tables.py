@@ -1,4 +1,4 @@
-"""The tables of the lesson of nodes of their own and of migrations."""
+"""The tables of the lesson on dedicated nodes and migrations."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _MIGRATION = (
 
 @dataclass(frozen=True)
 class SharingReplay:
-    """What came of a rule.
+    """Result of a rule.
 
     Attributes:
         rule: which.
@@ -70,9 +70,9 @@ class SharingReplay:
         busy_pct: GPUs in use, of those there were.
         migrations: how many.
         moved_gpu_s: GPU-seconds that they cost.
-        moved_gpus: GPUs that were moved, each time.
+        moved_gpus: GPUs moved, counted each time.
         days: that the replay lasted.
-        cost_s: seconds that a migration costs, where that is set; None: by the cost model.
+        cost_s: seconds per migration, if set; None: by the cost model.
     """
 
     rule: Rule
@@ -109,7 +109,7 @@ def interference(measured: Slowdowns) -> ResultTable:
 
 
 def rules(case: Case, done: Sequence[SharingReplay], speed: float | None) -> ResultTable:
-    """What came of each rule."""
+    """The result of each rule."""
     block, _ = case.blocks()
     base = done[0]
     rows = []
@@ -131,7 +131,7 @@ def rules(case: Case, done: Sequence[SharingReplay], speed: float | None) -> Res
         question="What do nodes of their own and migrations cost, and what do they save?",
         population=population(case),
         notes=(
-            note("Replays know nothing of neighbours: what these cost is counted from the replay, at the measured "
+            note("Replays do not model neighbours: their cost is computed from the replay at the measured "
                  "ratio, to first order."),
         ),
         columns=_RULES,
@@ -158,7 +158,7 @@ def migration(case: Case, done: Sequence[SharingReplay], costs: Sequence[Sharing
         title="Migrations by what they cost",
         question="How much may a migration cost before it does not pay?",
         population=population(case),
-        notes=(note("Jobs are moved only where that is expected to pay, so that dear migrations are few."),),
+        notes=(note("Jobs are moved only if that is expected to pay, so that expensive migrations are few."),),
         columns=_MIGRATION,
         frame=as_frame(rows, _MIGRATION, set(), set()),
     )

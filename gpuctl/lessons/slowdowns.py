@@ -1,4 +1,4 @@
-"""How much slower gangs are on more nodes, and jobs beside neighbours: by GPU utilization, from like to like."""
+"""How much slower gangs are on more nodes, and jobs beside neighbours: by GPU utilization of similar attempts."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 SIZES = ("2-4", "5-8", ">8")
 LEVELS = ("more nodes", "several racks")
 ENOUGH_UNITS = 10
-"""Spread attempts below which a size has no ratio of its own, but that of all sizes."""
+"""Fewest spread attempts for a size's own ratio; with fewer, the ratio of all sizes is used."""
 FEW_USERS = 10
-"""Users below which kinds of jobs (same user, name and GPUs) are what is resampled."""
+"""Fewest users; with fewer, kinds of jobs (same user, name and GPUs) are resampled."""
 
 
 NAME, USER, JOB = "name", "user", "job"
@@ -34,7 +34,7 @@ LIKENESS = {
                "interval reaches to 1"),
     JOB: note("alike: attempts of the same job"),
 }  # fmt: skip
-"""What makes attempts alike."""
+"""What makes attempts similar."""
 
 
 @dataclass(frozen=True)
@@ -68,13 +68,13 @@ def size_of(gpus: Ints) -> Ints:
 
 
 def measure(use: Use) -> Slowdowns:
-    """Compare like attempts.
+    """Compare similar attempts.
 
-    Placement: like attempts on more than the fewest nodes and on these; each attempt counts once, and what neighbours
-    took is given back to it. Alike are attempts of one user with one name and as many GPUs. Where jobs have no names,
-    or attempts of the same job say something else, these alone are; where there are too few of them, nothing shows that
-    it is the nodes that differ and not the jobs: the interval then reaches to equal speed. Interference: the same
-    attempt, while it had a neighbour on a node of its own and while it had none.
+    Placement: similar attempts on more than the fewest nodes and on the fewest; each attempt counts once, with the loss
+    to neighbours added back. Similar attempts have the same user, name and GPUs. If jobs have no names, or attempts of
+    the same job disagree, only attempts of the same job count; if they are too few, the jobs rather than the nodes may
+    differ: the interval then reaches to equal speed. Interference: the same attempt, while it had a neighbour on one of
+    its nodes and while it had none.
     """
     gang = use.gpus > 1
     shared = _shared(use)
@@ -102,7 +102,7 @@ def measure(use: Use) -> Slowdowns:
 def _alike(
     y: Floats, two: Floats, job: Ints, like: Ints, cluster: Ints, *, named: bool
 ) -> tuple[str, Callable[[NDArray[np.bool_]], list[Ratio]]]:
-    """What makes attempts alike, and what gives the ratios of some of them, from like to like."""
+    """The criterion of similarity, and a function for the ratios of some attempts."""
 
     def kinds(here: NDArray[np.bool_]) -> list[Ratio]:
         return ratios(y[here], two[here], like[here], cluster[here])
@@ -122,7 +122,7 @@ def _alike(
 
 
 def _up_to_one(ratio: Ratio) -> Ratio:
-    """A ratio that unlike jobs may explain: it is not shown to be anything but 1."""
+    """A ratio that differences between jobs may explain: it is not shown to differ from 1."""
     own = ratio.estimate
     if own.low is None or own.high is None:
         return ratio
@@ -130,7 +130,7 @@ def _up_to_one(ratio: Ratio) -> Ratio:
 
 
 def _clusters(user: Ints, like: Ints, changed: Ints) -> tuple[Ints, str]:
-    """What is resampled, and what it is called."""
+    """The units resampled, and their name."""
     telling = {u for u in np.unique(user).tolist() if 0 < changed[user == u].mean() < 1}
     return (user, "users") if len(telling) >= FEW_USERS else (like, "kinds of jobs")
 
@@ -169,8 +169,8 @@ def speed_of(measured: Slowdowns, size: str, level: int, end: str = "value") -> 
             1, the high end is at least 1: no saving rests on it then.
 
     Returns:
-        the ratio of that size where enough attempts tell of it, else that of all sizes (``extrapolated``), of level 1
-        for level 2 where no gang was in several racks; 1 (``assumed``) where nothing was measured.
+        the ratio of that size if enough attempts show it, else that of all sizes (``extrapolated``), of level 1
+        for level 2 if no gang was in several racks; 1 (``assumed``) if nothing was measured.
     """
     own = measured.by_size.get((size, level), NOTHING)
     known = own.estimate.low is not None and own.units >= ENOUGH_UNITS

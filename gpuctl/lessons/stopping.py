@@ -1,7 +1,7 @@
-"""When to stop training by its loss: what one knows afterwards, and rules that look only at what has been logged.
+"""When to stop training by its loss: in hindsight, and by rules that use only what has been logged.
 
-A loss is *near* another where it is at most 0.1 % of that one's size above it, the study's measure (Jeon et al., ATC
-2019, section 4.1). Curves are arrays of losses in order of points; what is no finite number is never the lowest.
+A loss is *near* another if it is at most 0.1 % of that one's size above it, the study's measure (Jeon et al., ATC
+2019, section 4.1). Curves are arrays of losses in order of points; values that are not finite are never the lowest.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 NEAR = 0.001
 LEAST_POINTS = 6
-"""Points before which no curve is extrapolated."""
+"""Fewest points for extrapolation."""
 
 
 def near(loss: Floats | float, best: Floats | float) -> Floats:
-    """The same as: at most 0.1 % above `best`."""
+    """Whether values are at most 0.1 % above `best`."""
     return np.asarray(loss <= best + NEAR * np.abs(best))
 
 
@@ -38,7 +38,7 @@ def by_patience(loss: Floats, points: int) -> int:
     """The first point at which the lowest loss has come down by 0.1 % or less in the last so many points.
 
     Returns:
-        its place; the last one where there is none such.
+        its place; the last one if there is none.
     """
     lowest = np.minimum.accumulate(np.where(np.isfinite(loss), loss, np.inf))
     if loss.size <= points:
@@ -52,10 +52,10 @@ def by_extrapolation(loss: Floats) -> int:
     """The first point at which the lowest loss is near the limit that the curve so far seems to go to.
 
     The limit is that of a geometric decay through the means of the first, second and last third of the points so far
-    (Aitken); where the last third is no lower than the second, the last third's mean.
+    (Aitken); if the last third is no lower than the second, the last third's mean.
 
     Returns:
-        its place; the last one where there is none such.
+        its place; the last one if there is none.
     """
     if loss.size < LEAST_POINTS or not np.isfinite(loss).all():
         return loss.size - 1
@@ -97,10 +97,10 @@ RULES = (
 
 @dataclass(frozen=True)
 class Stopped:
-    """What a rule does to curves, one element each.
+    """A rule's effect on curves, one element each.
 
     Attributes:
-        saved: GPU time between the stop and the last point; NaN where the times are not known.
+        saved: GPU time between the stop and the last point; NaN if the times are not known.
         spent: GPU time up to the stop.
         regret: how far the lowest loss up to the stop is above the lowest of all, share of its size.
         early: it is more than 0.1 %: the job would have to run again.
@@ -113,7 +113,7 @@ class Stopped:
 
     @property
     def net(self) -> Floats:
-        """What is saved, less what jobs that were stopped too early had spent: they run again, to their end."""
+        """GPU time saved, less what jobs stopped too early had spent: they run again, to their end."""
         return np.where(self.early, -self.spent, self.saved)
 
 

@@ -1,4 +1,4 @@
-"""GPU utilization of each attempt, alone on its nodes and beside others, with what makes attempts alike."""
+"""GPU utilization of each attempt, alone on its nodes and with neighbours, and the similarity of attempts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Floats, Ints
 
 LEAST_SAMPLES = 10
-"""Samples below which the mean utilization of an attempt says too little."""
+"""Fewest samples for the mean utilization of an attempt."""
 
 _ATTEMPTS = """
     SELECT a.job, a.attempt, a.gpus, j."user", j.name
@@ -32,7 +32,7 @@ class Use:
     """Attempts with telemetry, one element each.
 
     Attributes:
-        user: number of its user; of jobs without one, each its own.
+        user: number of its user; jobs without a user count as one user each.
         job: number of its job.
         like: number of its kind: same user, name (numbers in it aside) and GPUs.
         named: whether its job has a name: without one, a kind is all that its user runs on as many GPUs.
@@ -71,7 +71,7 @@ class Use:
 
 
 def read(case: Case) -> Use | None:
-    """The attempts of a case that have at least `LEAST_SAMPLES`; None where the trace has no telemetry of them."""
+    """The attempts of a case that have at least `LEAST_SAMPLES`; None if the trace has no telemetry of them."""
     bases = SharedTables(case.store, case.cluster, case.options, case.notify)
     sampled = pl.DataFrame(bases.rows("attempt_use"), infer_schema_length=None)
     if not sampled.height:
@@ -116,12 +116,12 @@ def _places(case: Case) -> pl.DataFrame:
 
 
 def _user(rows: pl.DataFrame) -> list[str]:
-    """Its user, or, where that is not known, the job itself: nothing is like it."""
+    """Its user or, if unknown, the job itself, which is then similar to nothing."""
     return [u if u is not None else f"\0{j}" for u, j in zip(rows["user"], rows["job"], strict=True)]
 
 
 def _stem(name: str | None) -> str:
-    """A job's name without its numbers: what the runs of one model share."""
+    """A job's name without numbers, common to the runs of one model."""
     return re.sub(r"\d+", "#", name or "")
 
 

@@ -1,7 +1,7 @@
-"""Whether a replay is done sooner as Python than compiled.
+"""Decides whether a replay finishes sooner interpreted than compiled.
 
-Which policy it is does not matter: all of them begin alike, and one that takes longer than its number of jobs lets
-expect goes on compiled as soon as it has taken as long as that costs (`gpuctl.replay.run.Task.run`).
+The policy does not matter: all start interpreted, and a replay that takes longer than expected for its number of jobs
+switches to compiled code once it has taken as long as compiling costs (`gpuctl.replay.run.Task.run`).
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ COMPILING_S = 8.0
 """CPU seconds to compile a policy: 8 for most, 11 to 14 for the largest; ``benchmarks/first_run.py`` measures it."""
 
 SAMPLE, SAMPLE_S = 300, 0.2
-"""So many jobs, and the CPU seconds that they take as Python: 0.06 to 0.3 under most policies, 1.6 under one."""
+"""Sample size, and its CPU seconds as Python: 0.06 to 0.3 under most policies, 1.6 under one."""
 
 
 def interpreted_s(jobs: int) -> float:
-    """CPU seconds that so many jobs take as Python; queues, too, grow with a load, so it is more than proportional."""
+    """CPU seconds of a replay as Python; more than proportional to jobs, as queues also grow with the load."""
     return SAMPLE_S * float(max(jobs / SAMPLE, 1.0) ** 1.5)
 
 
 def may_interpret(jobs: int, *, compiled: bool | None) -> bool:
-    """Whether to begin a replay as Python.
+    """Whether to start a replay as Python.
 
     Args:
         jobs: how many.
-        compiled: whether code for it lies in the cache; None: not known, and to find out costs more than it may bring.
+        compiled: whether the cache has code for it; None: not known, as checking costs more than it may save.
     """
     if UNCOMPILED:
         return True

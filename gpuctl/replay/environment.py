@@ -1,7 +1,7 @@
 """``gpuctl/Replay-v0``: any replay as an environment of Gymnasium, through the contract of policies and `fork`.
 
-At each instant at which a waiting job may fit the agent names jobs to start, one a step, or goes on to the next one.
-It sees what a policy sees: jobs that have been submitted, and no true run times unless it is told to.
+At each instant at which a waiting job may fit, the agent names jobs to start, one per step, or advances to the next. It
+sees what a policy sees: submitted jobs, and true run times only on request.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:
     Seen = NDArray[np.float32]
 
 OF_JOB, OF_ALL = 6, 6
-"""Numbers that are seen of each waiting job, and of all.
+"""Observed numbers per waiting job, and overall.
 
-Of a job: GPUs over those of the cluster; log(1 + s) / 10 of its wait, of its time limit, 0 where it has none, and of
-its true run time, 0 unless asked for; whether it may fit; 1. Of all: free GPUs over those of the cluster; log(1 + n) /
-10 of the jobs that wait, and that run; sine and cosine of the time of day; GPUs that waiting jobs ask for, over those
-of the cluster, at most `MOST`."""
+Of a job: GPUs over those of the cluster; log(1 + s) / 10 of its wait, of its time limit, 0 if it has none, and of its
+true run time, 0 unless requested; whether it may fit; 1. Of all: free GPUs over those of the cluster; log(1 + n) / 10
+of the jobs that wait, and that run; sine and cosine of the time of day; GPUs that waiting jobs request, over those of
+the cluster, at most `MOST`."""
 
 MOST = 10.0
-"""At which what is seen is cut."""
+"""Bound at which observations are cut."""
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 FEW = 1_000
@@ -53,7 +53,7 @@ FEW = 1_000
 
 
 class Agent(PythonPolicy):
-    """A policy that somebody else decides for."""
+    """A policy whose decisions come from outside."""
 
     name = "agent"
     title = "decided from outside, step by step"
@@ -65,27 +65,27 @@ class Agent(PythonPolicy):
 
 
 class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
-    """Which waiting jobs start now.
+    """Choose which waiting jobs start now.
 
-    Observation: one row, of the first `most` waiting jobs `OF_JOB` numbers each, then `OF_ALL`. Actions: 0 go on to the
-    next instant, k start the k-th waiting job; one that does not fit stays, and may not be named again at this instant.
-    Whoever goes on where nothing runs and nobody comes any more gets the first waiting job started.
-    Reward: minus the hours that jobs have waited since the step before, over the number of jobs, so that an episode
-    brings minus the mean wait in hours.
+    Observation: one row with `OF_JOB` numbers for each of the first `most` waiting jobs, then `OF_ALL`. Actions: 0
+    advances to the next instant, k starts the k-th waiting job; one that does not fit stays, and may not be named again
+    at this instant. If nothing runs and no job is to come, advancing starts the first waiting job. Reward: minus the
+    hours that jobs have waited since the previous step, over the number of jobs; an episode sums to minus the mean wait
+    in hours.
 
     Args:
         jobs: a CSV as for `gpuctl replay`, or a workload; None: made-up jobs.
         cluster: nodes, as for `gpuctl replay --cluster`.
-        most: waiting jobs that are seen.
-        window: jobs of an episode, consecutive ones drawn by chance; None: all.
-        run_times: whether true run times are seen, as by a policy that is an oracle.
+        most: waiting jobs that are observed.
+        window: jobs of an episode, consecutive ones drawn at random; None: all.
+        run_times: whether true run times are observed, as by an oracle policy.
         placement: where gangs go: any, consolidate, spread.
-        overhead: what a resumption costs, as ``--overhead`` says.
+        overhead: cost of a resumption, as for ``--overhead``.
         made: number of made-up jobs.
         seed: of made-up jobs.
 
     Raises:
-        UsageError: nodes, a placement or a cost that there is not.
+        UsageError: an invalid cluster, placement or cost.
         InputError: the jobs cannot be read, or do not fit on the nodes.
     """
 
@@ -121,7 +121,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
     # ---- Gymnasium's
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Seen, dict[str, Any]]:
-        """Begin an episode: at the job that ``options={"first": NUMBER}`` names, or, with a window, by chance."""
+        """Begin an episode at the job ``options={"first": NUMBER}`` or, with a window, at a random one."""
         super().reset(seed=seed)
         last = self.workload.size - (self.window or self.workload.size)
         wanted = (options or {}).get("first")
@@ -130,7 +130,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
             raise UsageError(f"first {first}: expected 0 to {last}")
         if self._begun is None or self._begun[0] != first:
             self._begun = first, self._new(first)
-        # the first episode's beginning is kept, and each episode is a fork of it
+        # the first episode's start is kept, and each episode is a fork of it
         self._simulation = self._begun[1].fork()
         self._open, self._waited = False, 0.0
         self._tried: set[int] = set()
@@ -140,7 +140,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return self._seen(), {"first": first}
 
     def step(self, action: Any) -> tuple[Seen, float, bool, bool, dict[str, Any]]:
-        """Start a waiting job, or go on."""
+        """Start a waiting job, or advance."""
         self._waited = 0.0
         shown = self._shown()
         k = int(action) - 1
@@ -156,17 +156,17 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return self._seen(), -self._waited / HOUR_S / self._of.workload.size, over, False, {"now_s": self._view.now}
 
     def action_masks(self) -> NDArray[np.bool_]:
-        """Which actions do something: going on, and jobs that may fit."""
+        """Mask of valid actions: advancing, and jobs that may fit."""
         found = np.zeros(self.most + 1, bool)
         found[0] = True
         for k, job in enumerate(self._shown()):
             found[k + 1] = self._fits(job)
         return found
 
-    # ---- what else a replay can do
+    # ---- other features of a replay
 
     def fork(self) -> Replay:
-        """The same episode at the same instant, which goes its own way from here on: for search."""
+        """An independent copy of the episode at the same instant, for search."""
         twin = copy.copy(self)
         twin._simulation = self._of.fork()
         twin._tried = set(self._tried)
@@ -175,7 +175,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         return twin
 
     def outcome(self) -> Outcome:
-        """What has come out so far, as of any policy."""
+        """The outcome so far, as of any policy."""
         return self._of.outcome()
 
     # ---- inside
@@ -201,7 +201,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
         )
 
     def _next(self) -> None:
-        """Go on to the next instant at which a waiting job may fit; `_open` says whether there is one."""
+        """Advance to the next instant at which a waiting job may fit; `_open` holds whether there is one."""
         simulation, view = self._of, self._view
         if view._state is not simulation.state:
             view._bind(simulation.state)
@@ -224,7 +224,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
                 self._close()
 
     def _close(self) -> None:
-        """End the instant. Where nothing else would ever happen, the first waiting job starts that can."""
+        """End the instant. If nothing else would ever happen, start the first waiting job that fits."""
         view = self._view
         if view._come == len(view._coming) and not view.running:
             for job in view.waiting:
@@ -263,7 +263,7 @@ class Replay(gymnasium.Env[Any, Any]):  # type: ignore[misc]
 
 
 def made_up(jobs: int, seed: int) -> Workload:
-    """Jobs of a made-up day: more by day than by night, most of them small and short."""
+    """Jobs of a synthetic day: more by day than by night, most of them small and short."""
     draw = np.random.Generator(np.random.PCG64(seed))
     mean_s = 600.0
     even = np.cumsum(draw.exponential(mean_s, jobs))

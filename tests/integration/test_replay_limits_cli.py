@@ -89,7 +89,7 @@ def test_jobs_end_at_what_was_asked_for_not_at_what_is_planned(gpuctl: Gpuctl, f
         ("error:4", 2, ["--limits-from error:4: not a condition"]),
         ("limits.csv:upper_s", 3, ["limits.csv", "found: job, time_limit_s", "expected job,upper_s"]),
         ("others.csv", 3, ["others.csv", "has a limit for none of the jobs"]),
-        ("twice.csv", 3, ["twice.csv", "a job twice", "expected one line a job"]),
+        ("twice.csv", 3, ["twice.csv", "a job twice", "expected one line per job"]),
     ],
 )
 def test_errors_say_what_to_do(gpuctl: Gpuctl, folder: Path, how: str, code: int, errors: list[str]) -> None:

@@ -213,7 +213,7 @@ def test_a_job_to_come_is_an_error_that_names_policy_job_and_second(what: str) -
     workload, cluster, shared = random_case(1)
     policy = type("AsksThat", (Asks,), {"what": what, "oracle": True})
     at = int((workload.submit <= workload.submit[0]).sum()) if what != "negative" else -1
-    with pytest.raises(InputError, match=f"^asks asks about job {at} at second {workload.submit[0]:g}, which has not"):
+    with pytest.raises(InputError, match=f"^asks reads job {at} at second {workload.submit[0]:g}, which has not"):
         run(policy(), workload, cluster, shared)
 
 

@@ -1,7 +1,7 @@
 """What a policy written in Python may do; a part of `View`.
 
-Decisions take effect at once and are checked by the engine: one that cannot be carried out changes nothing and returns
-false, and so does one for a job or node that there is not. Words and numbers that mean nothing are errors.
+Decisions take effect at once and are checked by the engine: one that cannot be carried out, or names a job or node that
+does not exist, changes nothing and returns false. Invalid words and numbers are errors.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Actions:
-    """Starting, stopping and moving jobs, keeping GPUs for them, lending nodes, and timers."""
+    """Starting, stopping and moving jobs, reserving GPUs, lending nodes, and timers."""
 
     now: float
     free: int
@@ -64,16 +64,16 @@ class Actions:
         nodes: Mapping[int, int] | None = None,
         gpu_type: int | None = None,
     ) -> bool:
-        """Start a waiting job: where it fits, or on so many GPUs of the nodes named. False where that cannot be.
+        """Start a waiting job, where it fits or on the named nodes. False if that is impossible.
 
         Args:
             job: its number.
             reason: for the decision log.
-            gpus: from `least` to `most`; None: its gang, or as many as `nodes` say.
+            gpus: from `least` to `most`; None: its gang, or the sum of `nodes`.
             placement: see `PLACEMENTS`; None: the policy's own.
             nodes: GPUs by node.
-            gpu_type: number in `types` of the type that all its GPUs are to be of (-1: nodes whose type is not
-                known); None: any. Named nodes are taken as they are.
+            gpu_type: number in `types` of the type of all its GPUs (-1: nodes of unknown type); None: any. Named nodes
+                are used as given.
         """
         self._decide()
         code, kind = self._code(reason), self._kind(gpu_type)
@@ -101,7 +101,7 @@ class Actions:
         """Take a running job's GPUs: ``now`` after a checkpoint, at the end of its ``epoch``, or ``abort`` it.
 
         Returns:
-            Whether its GPUs are free now; otherwise the job is in ``events`` as queued once they are.
+            Whether its GPUs are free now; otherwise ``events`` lists the job as queued once they are.
         """
         self._decide()
         code = self._code(reason)
@@ -115,20 +115,20 @@ class Actions:
         self, job: int, gpus: int | Mapping[int, int], reason: str = "", *, placement: str | None = None,
         gpu_type: int | None = None,
     ) -> bool:  # fmt: skip
-        """Let a running job go on with more or fewer GPUs, from `least` to `most`; it costs what a migration costs.
+        """Resize a running job to between `least` and `most` GPUs, at the cost of a migration.
 
-        What it has done is kept. Named nodes are all that it has from then on: to grow where it is, name those of
-        `placement` with more GPUs. Jobs on its GPUs stay beside it: it keeps the GPUs that they are on. One that is on
-        another job's GPUs goes to GPUs of its own. Unless nodes are named, none is taken that another job has
-        reserved for a time that the job's limit reaches; `gpu_type` is as for `start`.
+        Its progress is kept. Named nodes are all it has from then on: to grow in place, name those of `placement` with
+        more GPUs. Jobs packed on its GPUs stay, and it keeps the GPUs that they are on. A job on another job's GPUs
+        moves to GPUs of its own. Unless nodes are named, it takes none that another job has reserved for a time that
+        its limit reaches; `gpu_type` is as for `start`.
         """
         return self._move(job, gpus, reason, placement, gpu_type, other_size=True)
 
     def migrate(self, job: int, nodes: Mapping[int, int] | None = None, reason: str = "", *,
                 placement: str | None = None, gpu_type: int | None = None) -> bool:  # fmt: skip
-        """Let a running job go on elsewhere: on the nodes named, or where it would be put now.
+        """Migrate a running job to the named nodes, or to where it would be placed now.
 
-        It goes alone: jobs on its GPUs stay, and the largest of them has them from then on.
+        It moves alone: jobs packed on its GPUs stay, and the largest of them owns the GPUs from then on.
         """
         to = nodes if nodes is not None else self.held(job) if self._is_job(job) else 0
         return self._move(job, to, reason, placement, gpu_type, other_size=False)
@@ -136,8 +136,8 @@ class Actions:
     def share(self, job: int, host: int, reason: str = "", *, gpus: int | None = None, sliced: bool = False) -> bool:
         """Start a waiting job on GPUs of a running one: packed beside it, or taking turns (``sliced``).
 
-        The host is one that shares nobody else's GPUs. They stay its own, and when it goes those of its largest guest;
-        they count for the owner's queue. The GPU-seconds of each count in equal parts for the jobs on it.
+        The host must own its GPUs. It keeps them, and when it leaves, its largest guest owns them; they count for the
+        owner's queue. The GPU-seconds of each GPU are split evenly among the jobs on it.
 
         Args:
             job: its number.
@@ -156,15 +156,15 @@ class Actions:
         return done
 
     def lease(self, job: int, until: float, reason: str = "") -> bool:
-        """Grant a running job its GPUs until then; unless it is granted more at that instant, it loses them."""
+        """Lease a running job its GPUs until `at`; unless the lease is renewed at that instant, it loses them."""
         self._decide()
         code = self._code(reason)
         return self._is_job(job) and self._do(vk.lease, index(job), float(until), code) >= 0
 
     def reserve(self, job: int, at: float, nodes: Mapping[int, int], reason: str = "") -> bool:
-        """Keep GPUs for a waiting job from then on: no job whose time limit reaches beyond `at` starts on them.
+        """Reserve GPUs for a waiting job from `at` on: no job whose time limit reaches beyond `at` starts on them.
 
-        They are kept until it starts or is rejected, or `unreserve` takes it back, beside what was kept for it before.
+        They add to its earlier reservations and last until it starts, is rejected, or `unreserve` cancels them.
         """
         self._decide()
         code, at = self._code(reason), float(at)
@@ -173,7 +173,7 @@ class Actions:
         return self._do(vk.reserve, index(job), at, code) >= 0
 
     def unreserve(self, job: int, reason: str = "") -> bool:
-        """Take back all that has been reserved for a job; false where that is nothing."""
+        """Cancel all reservations of a job; false if it has none."""
         self._decide()
         code = self._code(reason)
         return self._is_job(job) and self._do(vk.unreserve, index(job), code) >= 0
@@ -187,19 +187,19 @@ class Actions:
         placement: str | None = None,
         gpu_type: int | None = None,
     ) -> dict[int, int] | None:
-        """Where a job would be put now if other jobs were gone: a trial, nothing changes.
+        """Where a job would be placed now if other jobs were gone; nothing changes.
 
-        Quotas, reservations and what the job may use count as for `start`; a running job is tried as if it were gone.
+        Quotas, reservations and permitted nodes count as for `start`; a running job counts as gone itself.
 
         Args:
             job: a job that waits or runs.
-            without: jobs that hold GPUs and are taken to be gone; who shares GPUs with a job that stays frees none.
+            without: jobs taken to be gone; a job that shares GPUs with one that stays frees none.
             gpus: as for `start`.
             placement: as for `start`.
             gpu_type: as for `start`.
 
         Returns:
-            GPUs by node; None where it does not fit.
+            GPUs by node; None if it does not fit.
         """
         self._seen(job)
         gone = {index(other) for other in without if self._is_job(other)}
@@ -215,21 +215,21 @@ class Actions:
         return {int(piece.node): int(piece.gpus) for piece in self._state.choice[:pieces]}
 
     def loan(self, node: int, to_class: int, reason: str = "", *, until: float = math.inf, notice: float = 0.0) -> bool:
-        """Lend a node that nobody uses to another class of nodes, or give it back.
+        """Lend an idle node to another class of nodes, or return it.
 
-        With a time it comes back by itself: `notice` seconds before it the policy hears ``on_reclaim``, and no more
-        jobs start on it but those that may use it in its own class; at that time the others that are still on it lose
-        their GPUs, and what they did since their last checkpoint, and ``on_reclaim`` is called again.
+        With `until` it returns by itself: `notice` seconds before, ``on_reclaim`` is called, and from then on only jobs
+        that may use it in its own class start on it; at `until`, other jobs still on it lose their GPUs and the work
+        since their last checkpoint, and ``on_reclaim`` is called again.
 
         Args:
             node: its number.
-            to_class: of `node_class`; that of `home_class` gives it back.
+            to_class: of `node_class`; its `home_class` returns it.
             reason: for the decision log.
-            until: second at which it is to be back; inf: until it is given back.
+            until: second at which it returns; inf: until returned explicitly.
             notice: seconds.
 
         Returns:
-            false, too, where some class of jobs that runs there has speed 0 on the node's GPUs.
+            also false if some class of jobs that runs there has speed 0 on the node's GPUs.
         """
         self._decide()
         code = self._code(reason)
@@ -240,11 +240,11 @@ class Actions:
         return done
 
     def wake(self, job: int, at: float) -> bool:
-        """Be asked again at that second because of the job (one such timer a job)."""
+        """Have `on_wake` called for the job at that second (one timer per job)."""
         return self._is_job(job) and bool(vk.wake(self._address, index(job), float(at)))
 
     def timer(self, at: float, number: int = 0) -> bool:
-        """Be asked again at that second; there are 64 timers by number."""
+        """Have `on_timer` called at that second; there are 64 numbered timers."""
         if not 0 <= index(number) < NAMED_TIMERS:
             raise InputError(f"{self._policy.name}: timer {number}: expected 0 to {NAMED_TIMERS - 1}")
         return bool(vk.timer(self._address, index(number), float(at)))
@@ -259,7 +259,7 @@ class Actions:
         return done
 
     def _do(self, action: Callable[..., int], *args: float) -> int:
-        """Let the engine do something; where it has no room for what that writes, its arrays grow first."""
+        """Run an engine action, growing its arrays first if they lack room."""
         done = action(self._address, *args)
         while done == NO_ROOM:
             grow(self._state)
@@ -282,8 +282,8 @@ class Actions:
                     "a hook, such as on_submit()",
                 )
             raise InputError(
-                f"{self._policy.name}: more decisions at second {self.now:g} than three for each job that waits or "
-                f"runs and one for each node" + ("" if self._left <= 0 else ", most of them in vain"),
+                f"{self._policy.name}: more decisions at second {self.now:g} than three per waiting or "
+                f"running job and one per node" + ("" if self._left <= 0 else ", most of them in vain"),
                 hint="does it start and preempt the same jobs in turns?",
             )
 
@@ -322,7 +322,7 @@ class Actions:
         return self._gather(vk.add, job, nodes)
 
     def _gather(self, add: Callable[..., bool], job: int, nodes: Mapping[int, int]) -> bool:
-        """Choose GPUs of nodes for a job; false where one of them cannot be had."""
+        """Choose GPUs of nodes for a job; false if one of them is not available."""
         vk.clear(self._address)
         for node, gpus in nodes.items():
             there = 0 <= index(node) < self._nodes and 0 < index(gpus) <= self._most

@@ -1,4 +1,4 @@
-"""Jobs as a policy gets to know them: when they are submitted, and no sooner."""
+"""Jobs as a policy sees them: at submission, not before."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ REQUEST_FIELDS = (
     "submit", "gpus", "queue", "time_limit", "planned_time", "gpu_type", "app", "account", "qos", "cpus", "mem_mb",
     "min_nodes", "nice", "predicted", "epochs", "checkpoint_bytes", "job_class",
 )  # fmt: skip
-"""What a job asks for when it is submitted, as arrays of a `Workload`."""
+"""The fields of a job's request at submission, as arrays of a `Workload`."""
 
 SITE = ("queues", "gpu_types", "accounts", "qos_names", "job_classes")
-"""Names that are the site's and known from the start."""
+"""Names that belong to the site and are known from the start."""
 
 TRUE_TIMES = ("segment_s", "segment_start", "true_run_time")
-"""What only an oracle is told."""
+"""Fields that only an oracle may read."""
 
 
 class Arrivals:
-    """The jobs that are submitted at one instant, as arrays with one element a job.
+    """The jobs that are submitted at one instant, as arrays with one element per job.
 
     Attributes:
         size: how many.
@@ -40,10 +40,9 @@ class Arrivals:
             predicted, epochs, checkpoint_bytes, job_class: as in `gpuctl.replay.models.records.Workload`; None where
             that has None.
         user: numbers, in the order in which users first submit; -1: not known.
-        users: names of those that have submitted by now.
+        users: names of users that have submitted so far.
         queues, gpu_types, accounts, qos_names, job_classes: names.
-        run_time: predicted seconds of run time where there are predictions, else true ones, which only an oracle is
-            told.
+        run_time: predicted seconds of run time if there are predictions, else true ones, which only an oracle may read.
         true_run_time, segment_s, segment_start: seconds of run time, and of each segment: only for an oracle.
     """
 
@@ -57,7 +56,7 @@ class Arrivals:
 
 
 class _Everything:
-    """All jobs of a workload in order of submission, of which it tells those asked for."""
+    """All jobs of a workload in order of submission, readable by range."""
 
     def __init__(self, workload: Workload, policy: str, *, oracle: bool) -> None:
         self.order = np.argsort(workload.submit, kind="stable")
@@ -68,7 +67,7 @@ class _Everything:
         self._columns: dict[str, NDArray[Any] | None] = {}
 
     def read(self, name: str, first: int, end: int) -> Any:
-        """What the jobs of these places have under that name."""
+        """The values of a field for the jobs at these positions."""
         if name in REQUEST_FIELDS:
             column = self._column(name)
             return None if column is None else column[first:end]
@@ -95,14 +94,14 @@ class _Everything:
         if name not in TRUE_TIMES:
             if name in {field.name for field in fields(Workload)}:
                 raise InputError(
-                    f"{self._policy} asks for {name} of jobs: this is unknown at submission",
+                    f"{self._policy} reads {name} of jobs, which is unknown at submission",
                     hint=f"known: ids, user, users, run_time, {', '.join((*REQUEST_FIELDS, *SITE))}",
                 )
             raise AttributeError(f"jobs have no {name}")
         if not self._oracle:
             raise InputError(
-                f"{self._policy} asks for true run times without saying so",
-                hint="set oracle = True in the class; reports then say so",
+                f"{self._policy} reads true run times without declaring it",
+                hint="set oracle = True in the class; reports then show it",
             )
         w = self._workload
         if name == "true_run_time":
@@ -116,14 +115,14 @@ class _Everything:
 
 
 def only_to_read(array: NDArray[Any]) -> NDArray[Any]:
-    """The same numbers, which cannot be written."""
+    """A read-only view of the same numbers."""
     found = array.view()
     found.flags.writeable = False
     return found
 
 
 def looked_at(workload: Workload) -> Workload:
-    """The same jobs for a policy: what all policies of a comparison share, none of them can write."""
+    """The same jobs with read-only arrays, as all policies of a comparison share them."""
     arrays: dict[str, Any] = {
         name: only_to_read(value) for name, value in vars(workload).items() if isinstance(value, np.ndarray)
     }
@@ -135,8 +134,8 @@ def arrivals(workload: Workload, policy: str, *, oracle: bool) -> Iterator[tuple
 
     Args:
         workload: the jobs.
-        policy: whom they are told, for messages.
-        oracle: whether it is given true run times.
+        policy: its name, for messages.
+        oracle: whether it may read true run times.
 
     Yields:
         numbers of the jobs, and what is known of them.
@@ -149,7 +148,7 @@ def arrivals(workload: Workload, policy: str, *, oracle: bool) -> Iterator[tuple
 
 
 def as_they_come(numbers: Ints) -> tuple[Ints, Ints]:
-    """Number anew in the order in which numbers first come; what is less than 0 stays.
+    """Renumber in order of first appearance; negative numbers stay.
 
     Returns:
         the new numbers, and the old number of each new one.

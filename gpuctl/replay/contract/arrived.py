@@ -1,4 +1,4 @@
-"""Something of each job that has been submitted, for policies written in Python; of later jobs, nothing."""
+"""Values per submitted job for policies written in Python; later jobs are hidden."""
 
 from __future__ import annotations
 
@@ -18,17 +18,16 @@ Value = TypeVar("Value", int, float)
 
 
 class GuardedView(Protocol):
-    """The view, as far as what is looked at there needs to know it."""
+    """The part of the view that these containers need."""
 
     def _not_arrived(self, job: int) -> InputError: ...
     def _only_looks(self, what: str) -> InputError: ...
 
 
 class OfArrived(dict[int, Value]):
-    """Something of each job that has been submitted, by the job's number.
+    """A value per submitted job, by the job's number.
 
-    A dictionary: what it has costs no more to look up than in a list, and of jobs to come it has nothing, not even
-    how many they are.
+    A dictionary: lookups cost no more than in a list, and it reveals nothing of jobs to come, not even their number.
     """
 
     def __init__(self, view: GuardedView) -> None:
@@ -46,7 +45,7 @@ class OfArrived(dict[int, Value]):
 
 
 class ByNumber(tuple[Value, ...]):
-    """Something of each node or queue, by its number; a number that there is not is an error, also one below 0."""
+    """A value per node or queue, by its number; an unknown or negative number is an error."""
 
     what: str
     policy: str
@@ -54,7 +53,7 @@ class ByNumber(tuple[Value, ...]):
 
     @classmethod
     def of(cls, values: list[Value], what: str, policy: str, nobody: Value | None = None) -> ByNumber[Value]:
-        """Such values; `nobody` is that of number -1, None: there is none."""
+        """Make one; `nobody` is the value of number -1, None: -1 is an error."""
         new = cls(values)
         new.what, new.policy, new.nobody = what, policy, nobody
         return new
@@ -64,7 +63,7 @@ class ByNumber(tuple[Value, ...]):
     @overload
     def __getitem__(self, number: slice) -> tuple[Value, ...]: ...
     def __getitem__(self, number: Any) -> Any:
-        """What there is under that number."""
+        """The value of that number."""
         if isinstance(number, slice):
             return tuple(self)[number]
         if number == -1 and self.nobody is not None:

@@ -1,6 +1,6 @@
-"""What a compiled policy in a file of its own is made of; docs/how-to/write-a-policy.md says how.
+"""The parts of a compiled policy in its own file; see docs/how-to/write-a-policy.md.
 
-All that such a policy calls is here, so that its file imports nothing else of the simulator.
+Everything such a policy calls is exported here, so that its file imports nothing else of the simulator.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ __all__ = [
 ]  # fmt: skip
 
 FIRST_REASON = len(REASONS)
-"""The number of the first reason of a policy's own."""
+"""The number of a policy's own first reason."""
 
 
 class CompiledPolicy(Policy):
-    """A policy whose decisions are compiled: it says what it remembers, and by which function it runs.
+    """A policy whose decisions are compiled: it defines its memory and the function that runs it.
 
     Attributes:
         run: a compiled function, ``run(s, *memory, until, steps)``, that returns what `loop` does.
-        reasons: what its decisions may say: the first of them has the number `FIRST_REASON`.
+        reasons: the reasons of its decisions; the first has the number `FIRST_REASON`.
         every: seconds from one round to the next, for `on_round`; 0: no rounds.
-        tallies: what it counts, by name in results: fields of the one row ``p`` of the first bundle.
+        tallies: its counters, by name in results: fields of the single row ``p`` of the first bundle.
     """
 
     reasons: ClassVar[tuple[str, ...]] = ()
@@ -56,7 +56,7 @@ class CompiledPolicy(Policy):
     tallies: ClassVar[dict[str, str]] = {}
 
     def memory(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> tuple[Any, ...]:
-        """What it remembers, bundles, on a new simulation; the arrays of `workload` cannot be written."""
+        """Make its memory, as bundles, for a new simulation; the arrays of `workload` are read-only."""
         raise NotImplementedError
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:

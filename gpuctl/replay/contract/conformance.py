@@ -1,6 +1,6 @@
-"""Checks that any policy must pass: what no replay may ever do, whatever the policy decides.
+"""Checks that any policy must pass: invariants of every replay, whatever the policy decides.
 
-`violations` looks at one replay; `random_case` makes small workloads full of the rare: ties, gangs as large as the
+`violations` checks one replay; `random_case` makes small workloads full of rare events: ties, gangs as large as the
 cluster, failures, dependencies, nodes that go down, quotas, GPU types. ``gpuctl policies NAME --check`` runs both.
 """
 
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Outcome
 
 SLACK = 1e-6
-"""Seconds by which sums of times may differ."""
+"""Tolerance of sums of times, in seconds."""
 
 OVERHEADS = ("none", "const:3", "charge:2", "pickyman")
 WAYS = (None, None, "now", "epoch", "abort")
@@ -44,8 +44,8 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
 
     Args:
         seed: the same seed gives the same case, on any machine.
-        plain: one segment a job, no dependencies, no nodes that go down, speeds as recorded, free preemption.
-        resources: CPUs and memory count, too, and some jobs and nodes have no GPUs.
+        plain: one segment per job, no dependencies, no nodes that go down, speeds as recorded, free preemption.
+        resources: CPUs and memory also count, and some jobs and nodes have no GPUs.
     """
     draw = np.random.Generator(np.random.PCG64(seed))
     pool = bool(draw.random() < 0.3)
@@ -55,7 +55,7 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
     most = int(gpus.max()) if draw.random() < 0.5 else int(gpus.sum())
     size = np.minimum(draw.choice([1, 1, 1, 2, 4, 8, 16], n), most)
     if int(gpus.max()) < most and not pool and len(set(gpus.tolist())) > 1:
-        # whole nodes and a rest: on unequal nodes a gang may fit nowhere
+        # whole nodes and a remainder: on unequal nodes a gang may fit nowhere
         size = np.minimum(size, int(gpus.max()))
     size = np.where(size > gpus.max(), size // int(gpus.max()) * int(gpus.max()), size)
     submit = np.sort(draw.integers(0, 40, n)).astype(np.float64)
@@ -126,7 +126,7 @@ def random_case(seed: int, *, plain: bool = False, resources: bool = False) -> t
 def _with_resources(
     draw: np.random.Generator, workload: Workload, cluster: Cluster, settings: Settings
 ) -> tuple[Workload, Cluster, Settings]:
-    """The same case with CPUs and memory that now and then are what is short; each job fits on one node."""
+    """The same case with CPUs and memory, which are scarce at times; each job fits on one node."""
     n, nodes = workload.size, len(cluster.nodes)
     gpus, has = workload.gpus.copy(), cluster.gpus.copy()
     small = gpus <= int(has.max())
@@ -156,15 +156,15 @@ def run(policy: Policy, workload: Workload, cluster: Cluster, settings: Settings
 
 
 def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
-    """Replay random cases under a policy, each of them twice, and once with another future.
+    """Replay random cases under a policy, each twice and once with another future.
 
     Args:
-        make: gives a new policy.
+        make: returns a new policy.
         cases: how many.
         seed: of the first case; the others follow it.
 
     Returns:
-        What was violated, with the seed of the case; empty where all is well.
+        Violations with the seed of the case; empty if there are none.
     """
     found = []
     for number in range(seed, seed + cases):
@@ -176,7 +176,7 @@ def check(make: Callable[[], Policy], cases: int, seed: int = 0) -> list[str]:
         if number % 5 == 4 and case[2].rates.types is None:
             case = with_pairs(number, case)
         if make().name != "recorded":
-            # what the trace did is all that one goes by, and no case's record is one that a cluster could have had
+            # this policy only follows the record, and no random record is one that a cluster could have had
             case = with_record(number, case)
         workload, cluster, settings = case
         outcome = run(make(), workload, cluster, settings)
@@ -196,26 +196,26 @@ def foresight(
     *,
     record: bool = True,
 ) -> list[str]:
-    """What a policy decided otherwise once everything after some instant had been changed.
+    """Decisions of a policy that change if everything after some instant is changed.
 
-    Other jobs are submitted after it, with other gangs, users, limits and run times; those that had been submitted
-    take longer, unless the policy is given true run times.
+    Other jobs are submitted after it, with other gangs, users, limits and run times; jobs submitted before take longer,
+    unless the policy may read true run times.
 
     Args:
-        make: gives a new policy.
+        make: returns a new policy.
         case: workload, cluster and settings.
-        outcome: what the policy did there.
+        outcome: of the policy on the case.
         seed: of the instant and of what is changed.
-        record: whether what the log tells of unfinished jobs changes, too; not for a policy that is simulated with a
-            classifier of failures, since what that gets right is drawn from how jobs ended.
+        record: whether the log's record of unfinished jobs also changes; not for a policy simulated with a failure
+            classifier, whose correctness is drawn from how jobs ended.
 
     Returns:
-        a line where a decision up to the instant is not the same; else nothing.
+        a line if a decision up to the instant differs; else nothing.
     """
     draw = np.random.Generator(np.random.PCG64(seed))
     policy = make()
     instant = some_instant(draw, outcome)
-    # at the end of its epoch a job loses its GPUs unless it ends before, whatever the policy knows
+    # at the end of its epoch a job loses its GPUs unless it ended, independent of the policy's knowledge
     run_times_known = policy.oracle or case[2].mode == "epoch"
     other = other_future(
         draw,
@@ -231,15 +231,14 @@ def foresight(
 
 
 def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings: Settings) -> list[str]:
-    """What a replay did that none may do; one line each, empty where all is well.
+    """Violations of the invariants by a replay; one line each, empty if there are none.
 
-    The invariants: no node gives more GPUs than it has (nor more CPUs and memory, where they count), or any while
-    it is down; a GPU counts once, however many jobs are on it; a job runs on its gang, or on from its least to its
-    most GPUs, once at a time, and not before it is eligible; what it did on each number of GPUs, alone and beside
-    others, adds up to its work;
-    no job is on a node that it may not use, unless that is lent to those which it may;
-    GPU-seconds held are work done, overhead and lost work; no job is faster than its best speed; every job ends,
-    but those that were rejected and those that depend on one of them.
+    The invariants: no node provides more GPUs than it has (nor CPUs and memory, if they count), or any while down; a
+    GPU counts once, however many jobs are on it; a job runs on its gang, or between its least and most GPUs, once at a
+    time, and not before it is eligible; its progress on each number of GPUs, alone and with others, adds up to its
+    work; no job is on a node that it may not use, unless that is lent to those which it may; GPU-seconds held are work
+    done, overhead and lost work; no job is faster than its best speed; every job ends, except rejected jobs and their
+    dependents.
     """
     cluster = outcome.used(cluster)
     found = _capacity(outcome, cluster) + _attempts(outcome, workload, cluster) + _times(outcome, settings)
@@ -255,7 +254,7 @@ def violations(outcome: Outcome, workload: Workload, cluster: Cluster, settings:
 
 
 def _after_rejected(states: list[str], workload: Workload) -> NDArray[np.bool_]:
-    """Which jobs wait for one that has been rejected, or for one that waits for such a one: they never start."""
+    """Jobs that depend, directly or not, on a rejected job: they never start."""
     late = np.array([state == "rejected" for state in states], bool)
     after, before = workload.depends.T if workload.depends.size else (np.zeros(0, np.int64), np.zeros(0, np.int64))
     for _ in states:
@@ -267,7 +266,7 @@ def _after_rejected(states: list[str], workload: Workload) -> NDArray[np.bool_]:
 
 
 def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
-    """Nodes that gave more than they had, or gave while they were down."""
+    """Nodes used beyond their capacity or while down."""
     found = []
     held = outcome.pieces.join(
         outcome.attempts.with_row_index("row").with_columns(pl.col("row").cast(pl.Int32)), on="row"
@@ -310,7 +309,7 @@ def _capacity(outcome: Outcome, cluster: Cluster) -> list[str]:
 
 
 def _places(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]:
-    """Jobs on nodes that their queue or the GPU type that they need does not allow, and that were not lent then."""
+    """Jobs on nodes that their queue or required GPU type excludes and that were not lent then."""
     lent = {
         name: changes.select("t_s", "decision").rows()
         for (name,), changes in outcome.decisions.filter(pl.col("decision").is_in(["loan", "return"])).group_by(
@@ -325,7 +324,7 @@ def _places(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]
         there, needed = int(cluster.gpu_type[node]), int(workload.gpu_type[job])
         if (own is None or node in own) and (needed < 0 or there in {needed, -1}):
             continue
-        # from its first loan to its return; a node that the policy gives back of itself counts as lent
+        # from its first loan to its return; a node that the policy returns early counts as lent
         away, since = False, -np.inf
         for t, what in [*lent.get(cluster.nodes[node], []), (np.inf, "return")]:
             if not away and max(since, start) < min(t, end):
@@ -335,7 +334,7 @@ def _places(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]
 
 
 def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
-    """GPU-seconds that count twice or not at all, worked out from who was where and when."""
+    """GPU-seconds counted twice or not at all, recomputed from placements over time."""
     counted, pieces = portions(outcome), outcome.pieces
     owner, node = pieces["row"].to_numpy(), pieces["node"].to_numpy()
     end = outcome.attempts["end_s"].fill_null(outcome.end_s)
@@ -343,7 +342,7 @@ def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
     count = len(cluster.nodes)
     somebodys = np.bincount(node, weights=pieces["gpus"].to_numpy() * own, minlength=count)
     if outcome.turns is not None:
-        # of crowded nodes no GPU is anybody's own
+        # on crowded nodes no job owns a GPU
         somebodys = np.bincount(node, weights=counted, minlength=count)
     there = np.bincount(node, weights=counted, minlength=count)
     found = [
@@ -363,13 +362,13 @@ def _counted_once(outcome: Outcome, cluster: Cluster) -> list[str]:
 
 
 def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[str]:
-    """Gangs that ran in part, twice at a time, too early, or before what they depend on."""
+    """Gangs that ran partially, twice at a time, too early, or before their dependencies."""
     del cluster
     found = []
     attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(np.inf))
     sums = outcome.pieces.group_by("row").agg(pl.col("gpus").sum()).sort("row")["gpus"].to_list()
     last: dict[int, float] = {}
-    # some policies choose between other numbers than the input's
+    # some policies use other bounds than the input's
     least, most = outcome.jobs["least_gpus"], outcome.jobs["most_gpus"]
     for row, (job, start, end, gpus) in enumerate(attempts.select("job", "start_s", "end_s", "gpus").iter_rows()):
         name = workload.ids[job]
@@ -395,14 +394,14 @@ def _attempts(outcome: Outcome, workload: Workload, cluster: Cluster) -> list[st
 
 
 def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str]:
-    """Gangs that ran with fewer CPUs or less memory than they ask for, or with more than rounding adds."""
+    """Gangs that ran with fewer CPUs or less memory than requested, or with more than rounding adds."""
     found: list[str] = []
     for what, name, requested, unit in (("cpus", "cpu", workload.cpus, 0.001), ("mem_mb", "mem", workload.mem_mb, 1.0)):
         if name not in settings.resources or requested is None:
             continue
         sums = outcome.pieces.group_by("row").agg(pl.col(what).sum(), pl.len()).sort("row")
         owner = outcome.attempts["job"].to_numpy()
-        # on another number of GPUs than its gang a job asks for as much for each of them
+        # on another number of GPUs than its gang a job requests as much per GPU
         part = outcome.attempts["gpus"].to_numpy() / np.maximum(workload.gpus[owner], 1)
         wanted = np.nan_to_num(requested)[owner] * np.where(workload.gpus[owner] > 0, part, 1.0)
         over = sums[what].to_numpy() - wanted
@@ -414,7 +413,7 @@ def _needs(outcome: Outcome, workload: Workload, settings: Settings) -> list[str
 
 
 def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[str]:
-    """Jobs whose work is not what their GPUs did, by the curve of each; of those without overhead, loss or company."""
+    """Jobs whose work is not what their GPUs did by their speed curve; not those with overhead, loss or shared GPUs."""
     attempts = outcome.attempts.with_columns(pl.col("end_s").fill_null(outcome.end_s))
     job, gpus = attempts["job"].to_numpy(), attempts["gpus"].to_numpy()
     if outcome.decisions["decision"].is_in(["share", "gather"]).any() or not (gpus != workload.gpus[job]).any():
@@ -434,7 +433,7 @@ def _elastic(outcome: Outcome, workload: Workload, settings: Settings) -> list[s
 
 
 def _scale(workload: Workload, settings: Settings, job: int, gpus: int) -> float:
-    """Speed of a job on so many GPUs, for that of its gang."""
+    """Speed of a job on a number of GPUs, relative to its gang."""
     if gpus == workload.gpus[job]:
         return 1.0
     number = -1 if workload.curve is None else int(workload.curve[job])
@@ -448,7 +447,7 @@ def _scale(workload: Workload, settings: Settings, job: int, gpus: int) -> float
 
 
 def _times(outcome: Outcome, settings: Settings) -> list[str]:
-    """Jobs whose GPU-seconds are not work, overhead and loss, or that were faster than can be."""
+    """Jobs whose GPU-seconds are not the sum of work, overhead and loss, or that were faster than possible."""
     found = []
     best, alike = settings.rates.best, settings.rates.alike
     fast = np.ones(outcome.jobs.height)

@@ -1,4 +1,4 @@
-"""A check that no policy knows the future: the same past, another future, and the same decisions up to there."""
+"""Checks that no policy knows the future: with the same past and another future, its decisions are the same."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def some_instant(draw: np.random.Generator, outcome: Outcome) -> float:
-    """A second at which something was decided, or the one before all."""
+    """A second with a decision, or one before all of them."""
     times = outcome.decisions["t_s"].unique().sort()
     return float(times[int(draw.integers(len(times)))]) if len(times) else 0.0
 
@@ -38,17 +38,17 @@ def other_future(
     """The same case with everything after an instant changed.
 
     Other jobs are submitted after it, more or fewer, with other gangs, users, queues, time limits and run times, and
-    nodes go down and come back at other times. What the log of a trace would tell of jobs that have not ended (their
-    recorded starts and places, their final states, and whether and why they fail once more) is another story, too.
+    nodes go down and come back at other times. The log's record of unfinished jobs (starts, places, final states, and
+    whether and why they fail again) also changes.
 
     Args:
-        draw: draws what is changed.
+        draw: random generator.
         case: workload, cluster, settings.
-        instant: second up to which, itself included, all stays as it is.
+        instant: second up to and including which nothing changes.
         unfinished: jobs that still run or wait then.
         run_times_known: run times of jobs submitted before stay; otherwise those of the unfinished ones are longer.
         oracle: jobs submitted before fail as often as before.
-        record: whether what the log would tell changes.
+        record: whether the log's record changes.
     """
     workload, cluster, settings = case
     n = workload.size
@@ -89,7 +89,7 @@ def other_future(
 
 
 def with_record(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
-    """The same case with what the log of a trace tells beside: starts, places, final states, why attempts failed."""
+    """The same case with a trace's record: starts, places, final states, why attempts failed."""
     workload, cluster, settings = case
     draw = np.random.Generator(np.random.PCG64([seed, 7]))
     size = workload.segment_s.size
@@ -108,13 +108,13 @@ def with_record(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Wo
 
 
 def _fails_again(draw: np.random.Generator, workload: Workload, jobs: NDArray[np.bool_]) -> Workload:
-    """Let some of these jobs fail once or twice more, after all that they were to do."""
+    """Let some of these jobs fail once or twice more, after their last segment."""
     w = workload
     more = np.where(jobs & (draw.random(w.size) < 0.5), draw.integers(1, 3, w.size), 0)
     counts = np.diff(w.segment_start)
     owner = np.repeat(np.arange(w.size), counts + more)
     within = _within(counts + more)
-    # each job's segments, and its last one again for each that is added
+    # each job's segments, its last one repeated for each added failure
     took = w.segment_start[owner] + np.minimum(within, counts[owner] - 1)
     again, last = more[owner] > 0, within == (counts + more)[owner] - 1
     fails = np.where(again, ~last, w.segment_fails[took])
@@ -140,7 +140,7 @@ def _within(counts: Ints) -> Ints:
 
 
 def _other_record(draw: np.random.Generator, workload: Workload, cluster: Cluster, jobs: NDArray[np.bool_]) -> Workload:
-    """What the log tells of these jobs, drawn anew; a workload without such a log stays without."""
+    """The log's record of these jobs, redrawn; a workload without a record stays without."""
     w = workload
     if w.failures is None:
         return w
@@ -172,7 +172,7 @@ def _other_record(draw: np.random.Generator, workload: Workload, cluster: Cluste
 
 
 def _of_jobs(settings: Settings, jobs: Ints, size: int) -> Settings:
-    """What jobs cost and how fast they are, for some of them."""
+    """Overheads and speeds of some jobs."""
 
     def taken(models: Any) -> Any:
         values = {field.name: getattr(models, field.name) for field in dataclasses.fields(models)}
@@ -199,7 +199,7 @@ def unfinished_at(outcome: Outcome, instant: float) -> Ints:
 
 
 def differs(one: Outcome, two: Outcome, instant: float) -> str:
-    """The first decision up to an instant that is not the same in both; "" where there is none."""
+    """The first decision up to an instant that differs between both; "" if there is none."""
     logs = [outcome.decisions.filter(pl.col("t_s") <= instant) for outcome in (one, two)]
     if logs[0].equals(logs[1]):
         return ""

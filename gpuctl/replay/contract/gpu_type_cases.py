@@ -1,4 +1,4 @@
-"""Random cases with GPU types, pairs of jobs or elastic jobs, made from other ones; conformance uses them."""
+"""Random cases with GPU types, pairs of jobs or elastic jobs, derived from plain ones, for conformance."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 FACTORS = (0.125, 0.5, 1.0, 1.0, 2.0, 3.0)
-"""Speeds that are drawn: no type is the fastest for all classes."""
+"""Speeds to draw from; no type is the fastest for all classes."""
 
 
 def with_types(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Workload, Cluster, Settings]:
-    """The same case on nodes of up to three GPU types, one of them not known, with classes of jobs and their speeds.
+    """The same case on nodes of up to three GPU types, one of them unknown, with classes of jobs and their speeds.
 
     Args:
         seed: the same seed gives the same case, on any machine.
@@ -69,7 +69,7 @@ def with_bounds(seed: int, case: tuple[Workload, Cluster, Settings]) -> tuple[Wo
     draw = np.random.Generator(np.random.PCG64([seed, 2]))
     n = workload.size
     least = np.minimum(np.maximum(workload.gpus // draw.integers(1, 5, n), 1), workload.gpus)
-    # one is no faster on more GPUs, one slower on many
+    # one curve is flat on more GPUs, one falls on many
     curves = (np.array([1.0, 1.9, 2.7, 3.4]), np.array([2.0]), np.array([1.0, 1.8, 2.0, 1.5]))
     curve = draw.integers(-1, len(curves), n)
     most = workload.gpus * draw.integers(1, 4, n)

@@ -1,4 +1,4 @@
-"""What a policy written in Python sees of GPU types, classes of jobs and their speeds; a part of `View`."""
+"""The view of a policy written in Python on GPU types, classes of jobs and their speeds; a part of `View`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class TypesView:
     def _know_types(self, workload: Workload, cluster: Cluster, rates: Rates) -> None:
         self.types = cluster.gpu_types or workload.gpu_types
         self._type_of: list[int] = cluster.gpu_type.tolist()
-        # the speeds of nodes whose type is not known come last
+        # speeds of nodes of unknown type come last
         self._speeds = None if rates.types is None else rates.types.speed
         self._class_of, self._pairs = rates.row, rates.pairs
         self.time_slice = float(self._state.g.slice[0]), float(self._state.g.switch[0])
@@ -58,7 +58,7 @@ class TypesView:
         return bool(mask >> int(self._state.nodes[self._is_node(node)].cls) & 1)
 
     def type_speed(self, job: int, gpu_type: int, level: str = "node") -> float:
-        """Speed that the user's table gives the job on GPUs of a type (-1: not known), by their number in `types`.
+        """Speed of the job on GPUs of a type, by number in `types` (-1: unknown), from the user's table.
 
         Args:
             job: its number.
@@ -66,7 +66,7 @@ class TypesView:
             level: ``node``: on one, ``rack``: on several of one rack, ``racks``: on several racks.
 
         Returns:
-            multiples of the speed at which run times are told; 1 without a table.
+            multiples of the speed to which run times refer; 1 without a table.
         """
         self._seen(job)
         if level not in LEVELS or not -1 <= index(gpu_type) < len(self.types):
@@ -79,10 +79,10 @@ class TypesView:
         return float(self._speeds[self._class_of[index(job)], index(gpu_type), LEVELS.index(level)])
 
     def pair_speed(self, job: int, other: int) -> float:
-        """Speed of a job packed beside another one on the same GPUs, for that alone; 0: they cannot be packed.
+        """Speed of a job packed with another on the same GPUs, relative to alone; 0: they cannot be packed.
 
-        What the user's table of pairs says; without one 0.69 for all. Beside several jobs these are multiplied, but
-        without a table it is 0.69 beside any number.
+        From the user's table of pairs; without one 0.69 for all. With several jobs the speeds are multiplied, but
+        without a table it is 0.69 for any number.
         """
         self._seen(job)
         self._seen(other)
@@ -91,7 +91,7 @@ class TypesView:
         return float(self._pairs[self._class_of[index(job)], self._class_of[index(other)]])
 
     def asks(self, job: int) -> tuple[float, float]:
-        """CPUs and MB that a job asks for on its gang, and in proportion on other GPUs; 0 where they do not count."""
+        """CPUs and MB that a job requests for its gang, in proportion on other GPU counts; 0 if they do not count."""
         self._seen(job)
         if not self._state.g.resources[0]:
             return 0.0, 0.0
@@ -99,7 +99,7 @@ class TypesView:
         return float(ask.cpu) / 1000, float(ask.mem)
 
     def stock(self, node: int) -> tuple[float, float]:
-        """CPUs and MB of a node that are free; inf where they are not known, or do not count."""
+        """CPUs and MB of a node that are free; inf if unknown or not counted."""
         number = self._is_node(node)
         if not self._state.g.resources[0]:
             return math.inf, math.inf
@@ -109,17 +109,17 @@ class TypesView:
         return cpus, mem_mb
 
     def rate(self, job: int) -> float:
-        """Reference seconds a second that the job comes forward by at this instant, as a count of its steps shows.
+        """Progress of the job at this instant, in reference seconds per second, as measured from its steps.
 
-        Whoever measures need not be told a table: where, on how many GPUs and beside whom it runs is all in it. 0
-        while it waits, and while its checkpoint is loaded or written; of jobs that take turns on GPUs, the mean.
+        A measurement needs no table: it reflects placement, GPU count and co-located jobs. 0 while it waits and while
+        its checkpoint is loaded or written; for jobs that take turns on GPUs, the mean.
         """
         self._seen(job)
         found: float = vk.rate(self._address, index(job))
         return found
 
     def _runs_as_there(self, node: int, to_class: int) -> bool:
-        """Whether all jobs that run on nodes of a class run on this one's GPUs, too: none has speed 0 there."""
+        """Whether all jobs that run on a class of nodes can also run on this node's GPUs: none has speed 0 there."""
         if self._speeds is None:
             return True
         here, there = (self._speeds[:, t, 0] > 0 for t in (self._type_of[node], self._type_of_class[to_class]))
@@ -132,7 +132,7 @@ class TypesView:
 
 
 def classes_as_they_come(workload: Workload, order: Any) -> Any:
-    """Number of each job's class, in an order of jobs, as the classes first come; -1: not known."""
+    """Number of each job's class, in order of first appearance; -1: unknown."""
     from gpuctl.replay.contract.arrivals import as_they_come
 
     if workload.job_class is None:

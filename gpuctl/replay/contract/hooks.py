@@ -1,4 +1,4 @@
-"""Which hooks a policy written in Python defines, and the calls of an instant, in order."""
+"""The hooks that a policy written in Python defines, and their calls at an instant, in order."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ HOOKS = {
     "on_timer": E_TIMER,
     "on_round": E_ROUND,
 }
-"""What each of them hears of; see docs/how-to/write-a-policy.md."""
+"""The event of each hook; see docs/how-to/write-a-policy.md."""
 
 
 class Listener:
-    """What a policy may define, called only where it does.
+    """The hooks that a policy may define; only defined ones are called.
 
     Attributes:
         name: of the policy.
@@ -52,7 +52,7 @@ class Listener:
     every: float = 0.0
 
     def decide(self, view: View) -> None:
-        """Look at the simulation and act: last at each instant at which jobs wait, and at each round."""
+        """Decide: called last at each instant at which jobs wait, and at each round."""
 
     def on_submit(self, view: View, job: int) -> None:
         """A job has come into the queue for the first time."""
@@ -67,13 +67,13 @@ class Listener:
         """A node has gone down; the jobs that were on it have been queued."""
 
     def on_node_up(self, view: View, node: int) -> None:
-        """A node is there again."""
+        """A node has come back up."""
 
     def on_lease_end(self, view: View, job: int) -> None:
-        """A lease runs out now; unless `View.lease` grants more at this instant, the job loses its GPUs after it."""
+        """A lease expires now; unless `View.lease` renews it at this instant, the job loses its GPUs."""
 
     def on_reclaim(self, view: View, node: int) -> None:
-        """A node that was lent is wanted back."""
+        """A lent node is reclaimed."""
 
     def on_wake(self, view: View, job: int) -> None:
         """The timer of a job rings, see `View.wake`."""
@@ -89,8 +89,8 @@ class Hooks:
     """The hooks of one policy.
 
     Attributes:
-        ask: when the engine is to ask for `decide` alone: 0 never, 1 where jobs wait, 2 at every instant.
-        kinds: a bit for each kind of event that some hook hears of; 0: there are none, and none cost anything.
+        ask: when the engine calls `decide` alone: 0 never, 1 if jobs wait, 2 at every instant.
+        kinds: a bit per kind of event that some hook handles; 0: none.
         path: the file that a hook is in, for messages.
 
     Raises:
@@ -109,7 +109,7 @@ class Hooks:
                 hint="define decide(self, view), or some of " + ", ".join(sorted(HOOKS)),
             )
         if "on_round" in own and not self.every:
-            raise InputError(f"{policy.name} has on_round(), but every = 0", hint="say every how many seconds")
+            raise InputError(f"{policy.name} has on_round(), but every = 0", hint="set every to the seconds of a round")
         self.path = getattr(type(policy), sorted(own)[0]).__code__.co_filename
         self.decide = policy.decide if "decide" in own else None
         self.ask = 0 if self.decide is None else 2 if policy.always else 1
@@ -121,7 +121,7 @@ class Hooks:
         self._requeue = policy.on_requeue if "on_requeue" in own else None
         self.kinds = sum(1 << kind for kind in self._call)
         if self._submit or self._requeue or self.decide is None:
-            # the view's queue is brought up to date whenever a job is queued
+            # the view's queue is updated whenever a job is queued
             self.kinds |= 1 << E_QUEUED
         if self.every:
             self.kinds |= 1 << E_ROUND
@@ -131,7 +131,7 @@ class Hooks:
         state, call = view._state, self._call
         view.__dict__["round"] = None
         calls: list[tuple[Callable[[View, int], None], int]] = []
-        # all of them are found before the first is called: what a hook does is no event of this instant
+        # collect all events before the first call: actions of a hook are not events of this instant
         for kind, who in view._happened():
             hook = call.get(kind)
             if kind == E_QUEUED:

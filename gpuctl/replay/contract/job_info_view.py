@@ -1,4 +1,4 @@
-"""What a policy written in Python is told of a job beside its size: names, predictions, the file's own columns."""
+"""What a policy written in Python sees of a job besides its size: names, predictions, the file's own columns."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class JobInfoView:
-    """What jobs say of themselves when they are submitted. Of jobs to come nothing is told, as everywhere."""
+    """Properties of jobs, known from submission; jobs to come are hidden, as everywhere."""
 
     _policy: Policy
     _seen: Callable[[int], None]
@@ -48,12 +48,12 @@ class JobInfoView:
         return self._jobs.queues[index(queue)] if queue >= 0 else ""
 
     def predicted(self, job: int) -> float | None:
-        """Seconds of run time that were predicted (``predicted_time``, ``--run-times``); None: nothing was."""
+        """Predicted seconds of run time (``predicted_time``, ``--run-times``); None: no prediction."""
         self._seen(job)
         return None if self._jobs.predicted is None else float(self._jobs.predicted[index(job)])
 
     def app(self, job: int) -> int:
-        """Number of the app that a job belongs to, in the order in which apps first come; many are one job each."""
+        """Number of the app that a job belongs to, in order of first appearance; many apps have one job."""
         self._seen(job)
         if self._apps is None:
             order = self._jobs.submit.argsort(kind="stable")
@@ -66,11 +66,11 @@ class JobInfoView:
         return self._name(job, self._jobs.account, self._jobs.accounts)
 
     def qos(self, job: int) -> str:
-        """Name of the quality of service that a job asks for; "": none is known."""
+        """Name of the quality of service that a job requests; "": none is known."""
         return self._name(job, self._jobs.qos, self._jobs.qos_names)
 
     def priority(self, job: int) -> float:
-        """Its priority, higher ones are more urgent: the column ``priority``, else ``nice`` taken from 0."""
+        """Its priority, higher is more urgent: the column ``priority``, else minus ``nice``."""
         self._seen(job)
         if self._priorities is None:
             self._priorities = self._read_priorities()
@@ -83,13 +83,13 @@ class JobInfoView:
         numbers = [cell if isinstance(cell, float) else None for cell in self._read("priority")]
         if None in numbers:
             raise InputError(
-                f"{self._policy.name}: the column priority of {self._jobs.name} holds something else than numbers",
-                hint="view.column gives words",
+                f"{self._policy.name}: the column priority of {self._jobs.name} does not hold numbers only",
+                hint="view.column returns text",
             )
         return [0.0 if number is None or math.isnan(number) else number for number in numbers]
 
     def column(self, job: int, name: str) -> float | str:
-        """What a column of the user's own says of a job: a number where all its cells are numbers, else its text.
+        """Value of a user's own column for a job: a number if all its cells are numbers, else text.
 
         An empty cell is NaN, or "".
 
@@ -106,7 +106,7 @@ class JobInfoView:
         if own is None or name not in own.columns:
             there = ", ".join(own.columns) if own is not None else ""
             raise InputError(
-                f"{self._policy.name} asks for column {name!r} of jobs, which {self._jobs.name} does not have",
+                f"{self._policy.name} reads column {name!r} of jobs, which {self._jobs.name} does not have",
                 hint=f"its own columns are: {there or 'none'}; what gpuctl reads itself has a method or a dictionary "
                 "of the view",
             )

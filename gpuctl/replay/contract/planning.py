@@ -1,4 +1,4 @@
-"""What policies that plan with time limits share: planned seconds, orders, and when counting GPUs is enough."""
+"""Shared by policies that plan with time limits: planned seconds, orders, and when counting GPUs is enough."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ ORDER = Parameter("order", "submit", "order of the queue: by submission, shortes
 LIMITS_FROM = Parameter(
     "limits_from",
     "",
-    "what it takes for time limits, as --limits-from says for all policies; empty: as that says",
+    "source of its time limits, in the form of --limits-from; empty: that option's value",
 )
 QUOTAS = Parameter("quotas", False, "queues hold no more GPUs than their quotas; planned for like GPUs")
 
 
 def planned(workload: Workload, settings: Settings, unlimited: float) -> Floats:
-    """Seconds that each job is planned for: its time limit, or `unlimited` where it has none."""
+    """Seconds that each job is planned for: its time limit, or `unlimited` if it has none."""
     plan = np.where(np.isnan(workload.planned_time), unlimited, workload.planned_time)
     if settings.limits:
-        # nothing runs past the limit at which it is ended
+        # no job runs past the limit that ends it
         plan = np.fmin(plan, workload.time_limit)
     return plan
 
 
 def ranks(workload: Workload, plan: Floats, order: str) -> Ints:
-    """Place of each job in an order, 0 to jobs - 1; what is alike goes by submission, then by row."""
+    """Position of each job in an order, 0 to jobs - 1; ties go by submission, then by row."""
     n = workload.size
     first = {"submit": np.zeros(n), "limit": plan, "gpus": workload.gpus}[order]
     rank = np.empty(n, np.int64)
@@ -52,7 +52,7 @@ def ranks(workload: Workload, plan: Floats, order: str) -> Ints:
 
 
 def kinds(state: State, how: NDArray[np.int64], *, by_queue: bool) -> NDArray[np.int64]:
-    """Number the groups of jobs that differ in nothing that decides whether they can be placed."""
+    """Number the groups of jobs that are identical for placement."""
     jobs = state.jobs
     parts = [jobs.gpus.astype(np.int64), how, np.unique(jobs.mask, return_inverse=True)[1].reshape(-1)]
     if state.g[0].resources == 1:
@@ -65,7 +65,7 @@ def kinds(state: State, how: NDArray[np.int64], *, by_queue: bool) -> NDArray[np
 def counts(state: State, how: NDArray[np.int64], *, quotas: bool) -> bool:
     """Whether the number of free GPUs alone decides if a job can be placed.
 
-    So it is in a pool, and where GPUs are alike and any of them do, unless CPUs or memory count.
+    It does in a pool, and if all GPUs are equivalent, unless CPUs or memory count.
     """
     anywhere = state.nodes.size == 1 or bool(np.isin(how, (ANY, FILL, SPREAD)).all())
     alike = len(state.class_free) == 1 and bool((state.jobs.mask & np.uint64(1)).all())
@@ -73,10 +73,10 @@ def counts(state: State, how: NDArray[np.int64], *, quotas: bool) -> bool:
 
 
 def most_running(workload: Workload, cluster: Cluster) -> int:
-    """Jobs that can run at a time: one on each GPU, and all of those that ask for none."""
+    """Most jobs that can run at a time: one per GPU, plus all that request none."""
     return min(cluster.total_gpus + int((workload.gpus == 0).sum()), max(workload.size, 1))
 
 
 def enforce_quotas(cluster: Cluster, state: State) -> None:
-    """Let the engine's queues hold no more than their quotas."""
+    """Enforce quotas as hard limits of the engine's queues."""
     state.queue_limit[: cluster.quota.size] = cluster.quota[: state.queue_limit.size]

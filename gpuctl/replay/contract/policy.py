@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 MOST_NUMBERS = 100
-"""Of a parameter that is a list of them."""
+"""Most numbers in a list parameter."""
 
 _TRUTHS = {"true": True, "false": False, "1": True, "0": False}
 
@@ -36,10 +36,10 @@ class Parameter:
         name: as given with ``--param NAME=VALUE``.
         default: its type is the parameter's type; a tuple is written ``3250,7200``.
         text: what it does, its unit and its source.
-        choices: the words that it may be, where it is one of a few.
+        choices: the permitted words, if it is one of a few.
         least: the least number allowed.
         most: the greatest one.
-        above: where 0 stands for none, the least number above it.
+        above: if 0 stands for none, the least number above it.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Parameter:
         """The value that a text on the command line stands for.
 
         Raises:
-            UsageError: it is none of the parameter's type.
+            UsageError: the text is not of the parameter's type.
         """
         expected = self._expected()
         try:
@@ -65,7 +65,7 @@ class Parameter:
 
     @property
     def span(self) -> str:
-        """Which numbers it may be, to follow `text`; "" where the bounds say nothing that a reader would not guess."""
+        """Its range, to follow `text`; "" if the bounds are obvious."""
         if isinstance(self.default, (str, bool)):
             return ""
         bounded = self.most != Parameter.most
@@ -109,8 +109,8 @@ class Parameter:
 
 
 SHARED_MODELS = {"rates": "traits", "overhead": "resume:62"}
-"""What all policies of a comparison go by where some assume models and some do not, so that it has one set of speeds
-and costs: 62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
+"""Models of a comparison in which some policies assume models and some do not, so that it has one set of speeds and
+costs: 62 s are those of `gpuctl.replay.models.preemption_cost.DEFAULT_S`."""
 
 PATIENCE = Parameter(
     "patience",
@@ -120,17 +120,17 @@ PATIENCE = Parameter(
     least=1.0,
     most=200.0,
 )
-"""Of policies that preempt: jobs that take turns come forward whatever a switch costs."""
+"""Parameter of preempting policies: jobs that take turns make progress whatever a switch costs."""
 
 
 def patience_of(scheduler: str) -> Parameter:
-    """The same for a policy that does what a real scheduler does, which has no such rule."""
+    """The same for a policy that models a real scheduler, which has no such rule."""
     return replace(PATIENCE, text=f"{PATIENCE.text}; ours: {scheduler} would go on")
 
 
 @contextmanager
 def faults_of(method: Callable[..., Any], what: str) -> Iterator[None]:
-    """Raise what goes wrong in a method of a user's own policy as an error of theirs, see `own_fault`."""
+    """Raise exceptions of a user's own policy as the user's error, see `own_fault`."""
     try:
         yield
     except (GpuctlError, NotImplementedError, KeyboardInterrupt):
@@ -146,14 +146,14 @@ class Policy:
         name: as given with ``--policy``.
         title: what it does, one sentence.
         source: where it is from.
-        oracle: whether it is given true run times; a parameter may make it so of an instance.
-        predicts: whether predicted run times take the place of true ones where a workload has some.
+        oracle: whether it may read true run times; a parameter may set it per instance.
+        predicts: whether predicted run times replace true ones if a workload has them.
         preempts: whether it takes GPUs from running jobs.
         plans: whether it plans ahead with time limits.
-        traits: whether it goes by what `gpuctl.replay.models.traits` tells of jobs.
-        sets: the parameters that say what it `assumes`, by model; they hold in every comparison.
-        resources: whether it can be replayed where CPUs and memory count beside GPUs.
-        run: by what it enters compiled code; None: by that of policies which are an order of jobs.
+        traits: whether it uses the traits of `gpuctl.replay.models.traits`.
+        sets: the parameters that set what it `assumes`, by model; they hold in every comparison.
+        resources: whether it supports CPUs and memory in addition to GPUs.
+        run: its compiled entry function; None: that of policies that are an order of jobs.
         reads: whose configuration files its parameter ``conf`` takes, ``yarn`` or ``slurm``; "" none.
         parameters: what can be set.
     """
@@ -182,7 +182,7 @@ class Policy:
             self.params[name] = known[name].read(text, self.name)
 
     def shown_params(self) -> dict[str, Any]:
-        """Its parameters as results show them: words of a few choices are ours, other text may name anything."""
+        """Its parameters as results show them: words of fixed choices are literal, other text is untrusted."""
         words: dict[str, set[Value]] = {p.name: {p.default, *p.choices} for p in self.parameters}
 
         def as_note(name: str, value: str) -> Note:
@@ -192,9 +192,9 @@ class Policy:
         return {name: as_note(name, value) if isinstance(value, str) else value for name, value in params}
 
     def assumes(self) -> dict[str, str]:
-        """Models that hold where the user asks for none: ``rates`` and ``overhead``, as `gpuctl.replay.run` takes them.
+        """Models that hold unless the user sets them: ``rates`` and ``overhead``, as `gpuctl.replay.run` takes them.
 
-        In a comparison with policies that assume nothing it goes by `shared`, as they do.
+        In a comparison with policies that assume nothing, `shared` applies.
         """
         return {}
 
@@ -202,19 +202,19 @@ class Policy:
         """The models of a comparison of policies with models of their own and without: `SHARED_MODELS`.
 
         Args:
-            given: parameters that the user has set; its own model holds where one of them says it.
+            given: parameters that the user has set; its own model holds if one of them sets it.
         """
         own = {model: text for model, text in self.assumes().items() if set(given) & set(self.sets.get(model, ()))}
         return {**SHARED_MODELS, **own}
 
     def asks_why(self) -> bool:
-        """Whether it goes by why attempts failed (`Workload.failures`), with the parameters that it has."""
+        """Whether it uses the reasons of failures (`Workload.failures`) under its parameters."""
         return False
 
     def extended(self, cluster: Cluster) -> Cluster:
-        """The nodes that it schedules on: those given, and behind them any that only it may borrow."""
+        """The nodes that it schedules on: those given, followed by any that only it may borrow."""
         return cluster
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
-        """What runs this policy on a new simulation."""
+        """Make the program that runs this policy on a new simulation."""
         raise NotImplementedError

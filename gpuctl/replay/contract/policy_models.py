@@ -1,4 +1,4 @@
-"""What a policy would go by alone, where a comparison has one set of speeds and costs for all of its policies."""
+"""Models that a policy would use alone, if a comparison has one set of speeds and costs for all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def standalone_models(
     policy: Policy, given: Collection[str], models: Collection[str], workload: Workload, cluster: Cluster
 ) -> tuple[Note, ...]:
-    """Notes on the models of its own that a policy does not go by in a comparison with policies that have none.
+    """Notes on a policy's own models that a comparison with other policies overrides.
 
     Args:
         policy: one of the comparison.

@@ -1,4 +1,4 @@
-"""Policies written in Python: one that ranks jobs, one that is asked and told of events."""
+"""Policies written in Python: one that ranks jobs, one that handles events and decides."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class RankPolicy(Policy):
     """A policy that gives every job one number when it is submitted: waiting jobs start in ascending order.
 
-    That is as fast as the built-in policies: the numbers are all that the compiled engine asks for.
+    It is as fast as the built-in policies, as the compiled engine needs only these numbers.
 
     Attributes:
         strict: the first job that does not fit blocks all others; otherwise it is skipped.
@@ -39,13 +39,13 @@ class RankPolicy(Policy):
     placement: ClassVar[str] = "any"
 
     def begin(self) -> None:
-        """Called once, before the first job; for what the policy remembers."""
+        """Set up the policy's memory; called once, before the first job."""
 
     def rank(self, jobs: Arrivals) -> Any:
-        """A number for each of the jobs that are submitted at one instant, lower ones start first; ties go by row.
+        """Rank the jobs submitted at one instant; lower numbers start first, ties go by row.
 
-        Called once for each instant at which jobs are submitted, in order of time. What an earlier call has seen may
-        be remembered in attributes of the policy; of later jobs nothing is known.
+        Called once for each instant at which jobs are submitted, in order of time. The policy may remember earlier
+        calls in its attributes; later jobs are unknown.
         """
         raise NotImplementedError
 
@@ -81,19 +81,19 @@ class RankPolicy(Policy):
 
 
 class PythonPolicy(Listener, Policy):
-    """A policy written in Python: it defines `decide`, or hooks that are told what has happened, or both.
+    """A policy written in Python: it defines `decide`, or hooks that handle events, or both.
 
     Only what a class defines is called. At one instant the hooks come in the order in which it happened (ends and
-    requeues, nodes, submissions, leases, timers, the round), then `decide`; docs/how-to/write-a-policy.md has it all.
+    requeues, nodes, submissions, leases, timers, the round), then `decide`; see docs/how-to/write-a-policy.md.
 
     Attributes:
-        placement: where `View.start` puts gangs unless told otherwise.
+        placement: default placement of `View.start`.
     """
 
     placement: ClassVar[str] = "any"
 
     def begin(self, view: View) -> None:
-        """Called once, before the first instant; for what the policy remembers."""
+        """Set up the policy's memory; called once, before the first instant."""
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`."""
@@ -121,7 +121,7 @@ class PythonProgram:
         return tuple(map(untrusted, self._view.reasons))
 
     def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants at which the policy is asked."""
+        """Advance by a number of instants at which the policy decides."""
         view, policy = self._view, self._policy
         if view._state is not state:
             view._bind(state)
@@ -145,7 +145,7 @@ class PythonProgram:
         return STEPPED
 
     def copy(self) -> Any:
-        """The same with a memory of its own."""
+        """Return a copy with its own memory."""
         view = self._view
         twin = copy.copy(view)
         for name in ("reasons", "_codes", "waiting"):
@@ -156,7 +156,7 @@ class PythonProgram:
             same[id(known)] = twins = OfArrived(twin)
             dict.update(twins, known)
             twin.__dict__[name] = twins
-        # what the policy keeps of the view becomes the same of the twin
+        # references of the policy to the view become references to the twin's view
         policy = copy.deepcopy(self._policy, same)
         twin._policy = policy
         return PythonProgram(policy, twin)

@@ -1,6 +1,6 @@
-"""Where a job of a policy written in Python may go: by its size, quotas and GPU types, and past reservations.
+"""Places of a job under a policy written in Python: by its size, quotas, GPU types and reservations.
 
-Numbers of jobs and nodes may be any; see `gpuctl.replay.contract.view_kernel`.
+Numbers of jobs and nodes may be invalid; see `gpuctl.replay.contract.view_kernel`.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gpuctl.replay.engine.resource_kernel import find_units, lend_own
 from gpuctl.replay.engine.state import RUNNING, state_at
 
 ANY_TYPE = -2
-"""Stands for GPUs of any type; -1 are those whose type is not known."""
+"""GPUs of any type; -1 is the unknown type."""
 
 
 @inner
@@ -30,7 +30,7 @@ def is_node(s, number):  # type: ignore[no-untyped-def]
 
 @inner
 def within_limit(s, j, more):  # type: ignore[no-untyped-def]
-    """Whether the job's queue may hold so many more GPUs."""
+    """Whether the job's queue may hold that many more GPUs."""
     queue = s.jobs[j].queue
     return s.queue_used[queue] + more <= s.queue_limit[queue]
 
@@ -47,7 +47,7 @@ def may_hold_until(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def reserved(s, j, kind):  # type: ignore[no-untyped-def]
-    """Hide GPUs of other types than wanted, and those reserved from a job that would hold them when they are wanted.
+    """Hide GPUs of other types, and GPUs reserved for a time at which the job would still hold them.
 
     Returns:
         the classes of the nodes of the type wanted.
@@ -67,7 +67,7 @@ def reserved(s, j, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def search(s, j, gpus, how, kind):  # type: ignore[no-untyped-def]
-    """Choose places for a job on GPUs of a type: none that another job has reserved for the time in question."""
+    """Choose places for a job on GPUs of a type: none reserved by another job for its run time."""
     if s.g[0].reservations == 0 and kind == ANY_TYPE:
         return find_units(s, j, gpus, how)
     job = s.jobs[j]
@@ -81,7 +81,7 @@ def search(s, j, gpus, how, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def unreserved(s):  # type: ignore[no-untyped-def]
-    """Show again what `reserved` has hidden."""
+    """Undo the hiding of `reserved`."""
     for number in range(s.nodes.size):
         if s.nodes[number].hidden > 0:
             hide(s, number, 0)
@@ -89,7 +89,7 @@ def unreserved(s):  # type: ignore[no-untyped-def]
 
 @inner
 def drop_reservation(s, j):  # type: ignore[no-untyped-def]
-    """Keep no GPUs for a job any more."""
+    """Drop a job's reservations."""
     g = s.g[0]
     for number in range(s.nodes.size):
         if s.nodes[number].reserved_for == j:
@@ -99,7 +99,7 @@ def drop_reservation(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def may_run_on(s, j, gpus):  # type: ignore[no-untyped-def]
-    """Whether a job runs on so many GPUs."""
+    """Whether a job can run on that many GPUs."""
     job = s.jobs[j]
     return job.least <= gpus <= job.most
 
@@ -114,7 +114,7 @@ def _gone(s, j, count):  # type: ignore[no-untyped-def]
 
 @inner
 def _heir(s, j, count):  # type: ignore[no-untyped-def]
-    """The largest guest of a host that stays, which would have its GPUs; -1: none, or the job is no host."""
+    """The largest guest that stays on a host's GPUs and would own them; -1: none, or the job is no host."""
     heir = -1
     at = s.jobs[j].guest if s.jobs[j].host < 0 else -1
     while at >= 0:
@@ -126,7 +126,7 @@ def _heir(s, j, count):  # type: ignore[no-untyped-def]
 
 @inner
 def _step_aside(s, j, count, sign):  # type: ignore[no-untyped-def]
-    """Let what a job would free by leaving count as free (1), or no more (-1); nothing else changes."""
+    """Count what a job would free by leaving as free (1), or undo that (-1); nothing else changes."""
     if not is_job(s, j) or s.jobs[j].held == 0:
         return
     job = s.jobs[j]
@@ -151,9 +151,9 @@ def _step_aside(s, j, count, sign):  # type: ignore[no-untyped-def]
 
 @compiled
 def place_without(address, j, count, wanted, how, kind):  # type: ignore[no-untyped-def]
-    """Choose where a job would be put if others were gone: the first `count` of ``fresh``, each once.
+    """Choose places for a job as if the first `count` jobs of ``fresh`` were gone.
 
-    Returns how many pieces of ``choice`` that takes, -1 where it does not fit. Nothing is started.
+    Returns the number of pieces in ``choice``, -1 if it does not fit. Nothing is started.
     """
     s = state_at(address)
     if not is_job(s, j) or not 0 <= count <= s.fresh.size:

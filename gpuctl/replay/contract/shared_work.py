@@ -1,4 +1,4 @@
-"""Work of jobs that shared GPUs, worked out anew from who was where and when; conformance uses it."""
+"""Work of jobs that shared GPUs, recomputed from placements over time, for conformance."""
 
 from __future__ import annotations
 
@@ -25,21 +25,20 @@ SLACK = 1e-6
 def in_company(
     outcome: Outcome, workload: Workload, settings: Settings, scale: Callable[[int, int], float]
 ) -> list[str]:
-    """Jobs that did more or less than they can have done beside the jobs on their GPUs.
+    """Jobs that did more or less work than possible next to the jobs on their GPUs.
 
-    The log does not tell which jobs were packed and which took turns: what a job did lies between what it would have
-    done with the slower and with the faster of the two all the time. Jobs with overhead or loss are left out, and
-    those whose speed is not the same everywhere.
+    The log does not record which jobs were packed and which took turns: a job's work lies between the slower and the
+    faster of the two. Jobs with overhead or loss, or whose speed depends on place, are left out.
 
     Args:
         outcome: of the replay.
         workload: the jobs.
         settings: with the speeds.
-        scale: speed of a job, by number, on so many GPUs, for that on its gang.
+        scale: speed of a job, by number, on a number of GPUs, relative to its gang.
     """
     rows = outcome.jobs
     plain = ((rows["overhead_gpu_s"] == 0) & (rows["lost_gpu_s"] == 0) & (rows["state"] == "finished")).to_numpy()
-    # what a job without GPUs loses is no GPU-seconds
+    # a job without GPUs loses no GPU-seconds
     plain &= (settings.rates.speed == 1).all(axis=1) & (settings.overhead.charge == 0) & (workload.gpus > 0)
     if settings.rates.types is not None or "gather" in outcome.decisions["decision"]:
         return []
@@ -68,7 +67,7 @@ def in_company(
 
 
 def _by_turns(outcome: Outcome, workload: Workload, plain: Bools, scale: Callable[[int, int], float]) -> list[str]:
-    """Jobs on crowded nodes whose work is not what was left of their speed, added up."""
+    """Jobs on crowded nodes whose work is not the integral of their reduced speed."""
     job, gpus = outcome.attempts["job"].to_numpy(), outcome.attempts["gpus"].to_list()
     speed = np.array([scale(*pair) for pair in zip(job.tolist(), gpus, strict=True)])
     done = np.bincount(job, weights=paced_seconds(outcome) * speed, minlength=workload.size)
@@ -80,7 +79,7 @@ def _by_turns(outcome: Outcome, workload: Workload, plain: Bools, scale: Callabl
 
 
 def _speeds(settings: Settings, job: int, others: list[int]) -> tuple[float, float]:
-    """The lower and the higher of a job's speeds packed beside others and taking turns with them."""
+    """A job's lower and higher speed of the two: packed with others, or taking turns with them."""
     if not others:
         return 1.0, 1.0
     turns = settings.slice_s / (settings.slice_s + settings.switch_s) / (len(others) + 1)

@@ -1,4 +1,4 @@
-"""Queues or users among which what a cluster has is shared, and their weights."""
+"""Tenants (queues or users) that share a cluster, and their weights."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ WEIGHTS = Parameter("weights", "", "weights of queues or users, NAME:W,NAME:W; o
 
 
 def share_out(params: Mapping[str, Any], workload: Workload, cluster: Cluster, state: State, policy: str) -> Floats:
-    """Count what jobs hold by queue or user, as the parameters `BY`, `WEIGHTED` and `WEIGHTS` say; returns weights.
+    """Count holdings by queue or user, per the parameters `BY`, `WEIGHTED` and `WEIGHTS`; return the weights.
 
     Returns:
-        one weight a party; jobs whose queue or user is not known are a party of their own, the last one.
+        one weight per tenant; jobs of unknown queue or user form the last one.
 
     Raises:
-        UsageError: a weight of a party that there is not, or one that is not a number above 0.
+        UsageError: a weight of an unknown tenant, or not a number above 0.
     """
     if params["by"] == "user":
         state.jobs.share = np.where(workload.user < 0, len(workload.users), workload.user)
@@ -39,13 +39,13 @@ def share_out(params: Mapping[str, Any], workload: Workload, cluster: Cluster, s
 def weights_of(
     params: Mapping[str, Any], workload: Workload, cluster: Cluster, policy: str, parties: int | None = None
 ) -> Floats:
-    """The weights that the parameters `WEIGHTED` and `WEIGHTS` give to queues, or to users where ``by`` says so.
+    """The weights of queues, or of users if ``by`` is user, per `WEIGHTED` and `WEIGHTS`.
 
     Returns:
-        one weight a party, and one for jobs whose party is not known.
+        one weight per tenant, and one for jobs of unknown tenant.
 
     Raises:
-        UsageError: a weight of a party that there is not, or one that is not a number above 0.
+        UsageError: a weight of an unknown tenant, or not a number above 0.
     """
     by = params.get("by", "queue")
     names = workload.users if by == "user" else workload.queues
@@ -81,7 +81,7 @@ def named_weights(text: str, policy: str) -> Iterator[tuple[str, float]]:
 
 
 def shapes(state: State, how: Ints) -> Ints:
-    """Number jobs that ask for the same on the same nodes: where one of a number does not fit, none does."""
+    """Number jobs by request and permitted nodes: if one job of a number does not fit, none does."""
     jobs = state.jobs
     parts = [jobs.gpus, how, np.unique(jobs.mask, return_inverse=True)[1].reshape(-1)]
     if state.g[0].resources:
@@ -94,10 +94,10 @@ def shapes(state: State, how: Ints) -> Ints:
 
 
 def groups(party: Ints, shape: Ints, parties: int) -> tuple[Ints, Ints]:
-    """Number the shapes of each party, one party after the other.
+    """Number the shapes of each tenant, tenant by tenant.
 
     Returns:
-        the group of each job, and where the groups of each party begin, shape (parties + 1,).
+        the group of each job, and the first group of each tenant, shape (tenants + 1,).
     """
     kinds = int(shape.max(initial=0)) + 1
     pairs, group = np.unique(party * kinds + shape, return_inverse=True)

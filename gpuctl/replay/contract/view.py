@@ -1,7 +1,7 @@
-"""What a policy written in Python sees of a simulation, and what it may do.
+"""The view of a simulation for a policy written in Python, and its actions.
 
-Jobs, nodes, queues and users are numbers. Decisions take effect at once and are checked by the engine: one that
-cannot be carried out changes nothing and returns false, and so does one for a job or node that there is not.
+Jobs, nodes, queues and users are numbers. Decisions take effect at once and are checked by the engine: one that cannot
+be carried out, or names an unknown job or node, changes nothing and returns false.
 """
 
 from __future__ import annotations
@@ -59,26 +59,26 @@ _GIVEN = frozenset(
         "nodes", "quota", "types", "time_slice",
     )
 )  # fmt: skip
-"""What a policy looks at, and cannot write."""
+"""Attributes that a policy reads and cannot write."""
 
 
 class View(Actions, JobInfoView, TypesView):
-    """A simulation as a policy sees it: what has happened so far, and jobs that have been submitted.
+    """A simulation as a policy sees it: events so far, and submitted jobs.
 
-    Whoever looks at a job that has not been submitted gets an `InputError`; an action on one returns false.
+    Reading a job that has not been submitted raises `InputError`; an action on one returns false.
 
     Attributes:
         now: seconds.
-        round: number of the round that this instant is; None: it is none.
+        round: number of this instant's round; None: it is no round.
         free: free GPUs of all nodes.
-        waiting: jobs in the queue, the one that was queued first ahead.
-        gpus, least, most, submit, limit, queue, user, job_class: of each job that has been submitted, by its number:
-            gang size, the fewest and the most GPUs that it can run on, seconds, seconds asked for (inf: none), numbers;
+        waiting: jobs in the queue, in order of queueing.
+        gpus, least, most, submit, limit, queue, user, job_class: of each submitted job, by number:
+            gang size, the fewest and the most GPUs that it can run on, seconds, requested seconds (inf: none), numbers;
             users and classes are numbered as they first submit, -1: not known.
         nodes: GPUs of each node, 0 while it is down.
         quota: GPUs of the quota of each queue (inf: none; also for -1, jobs without a queue).
 
-    None of them can be written.
+    All are read-only.
     """
 
     def __init__(self, policy: Policy, workload: Workload, cluster: Cluster, state: State) -> None:
@@ -118,15 +118,15 @@ class View(Actions, JobInfoView, TypesView):
 
     @property
     def events(self) -> list[tuple[str, int]]:
-        """What has happened at this instant: (what, number of the job, node or timer).
+        """Events of this instant: (event, number of the job, node or timer).
 
-        What is queued, finished, node_down, node_up, lease (it has run out), wake (the job's timer), timer,
-        reclaim, round, or again (jobs have lost their leases, and their GPUs are free).
+        Events are queued, finished, node_down, node_up, lease (it has expired), wake (the job's timer), timer, reclaim,
+        round, and again (jobs have lost their leases, and their GPUs are free).
         """
         return [("round" if kind == E_ROUND and who else EVENTS[kind], who) for kind, who in self._happened()]
 
     def _happened(self) -> Iterator[tuple[int, int]]:
-        """What has happened at this instant, as the engine has it: numbers of `EVENTS`, and of whom."""
+        """Events of this instant as engine numbers: of `EVENTS`, and of the job, node or timer."""
         events, count = self._state.events, int(self._state.g.events[0])
         return zip(events.kind[:count].tolist(), events.who[:count].tolist(), strict=True)
 
@@ -173,23 +173,23 @@ class View(Actions, JobInfoView, TypesView):
         return found
 
     def speed(self, job: int, gpus: int | None = None) -> float:
-        """Speed of a job on so many GPUs (None: those that it is on), for that of its gang; 0 on none.
+        """Speed of a job on a number of GPUs (None: its present ones), relative to its gang; 0 on none.
 
-        It is that of the job alone, placed as well as its gang: what its placement, the GPUs' type, and jobs beside it
-        do to it comes on top.
+        The job counts as alone and as well placed as its gang; placement, GPU type and co-located jobs are not
+        included.
         """
         self._seen(job)
         count = self.held(job) if gpus is None else index(gpus)
         return float(vk.speed_on(self._address, index(job), min(count, self._most))) if count > 0 else 0.0
 
     def host(self, job: int) -> int | None:
-        """The job on whose GPUs a job is; None where they are its own, and while it has none."""
+        """The owner of a job's GPUs; None if it owns them or has none."""
         self._seen(job)
         found = int(self._job_host[job])
         return found if found >= 0 else None
 
     def colocated(self, job: int) -> list[int]:
-        """The other jobs on the GPUs of a job's group: the one whose they are first, then the smallest one; [] none."""
+        """The other jobs on the GPUs of a job's group: their owner first, then guests by size; [] none."""
         self._seen(job)
         owner = job if self._job_host[job] < 0 else self._job_host[job]
         if not self._job_sharers[owner]:
@@ -201,7 +201,7 @@ class View(Actions, JobInfoView, TypesView):
         return [other for other in found if other != job]
 
     def free_on(self, node: int) -> int:
-        """Free GPUs of a node; 0 where it is down."""
+        """Free GPUs of a node; 0 if it is down."""
         place = self._state.nodes[self._is_node(node)]
         return int(place.free) if place.up else 0
 
@@ -210,7 +210,7 @@ class View(Actions, JobInfoView, TypesView):
         return bool(self._state.nodes[self._is_node(node)].up)
 
     def queue_used(self, queue: int) -> int:
-        """GPUs that the jobs of a queue hold: a shared one counts once, for the queue of the job whose it is."""
+        """GPUs that the jobs of a queue hold: a shared one counts once, for its owner's queue."""
         if not -1 <= index(queue) < len(self.quota):
             raise InputError(
                 f"{self._policy.name}: queue {queue}: expected 0 to {len(self.quota) - 1}, or -1 for jobs without one"
@@ -218,7 +218,7 @@ class View(Actions, JobInfoView, TypesView):
         return int(self._state.queue_used[queue])
 
     def remaining(self, job: int) -> float:
-        """Seconds of work that the job has before it.
+        """Remaining work of the job, in seconds.
 
         Raises:
             InputError: the policy does not declare ``oracle``.
@@ -230,7 +230,7 @@ class View(Actions, JobInfoView, TypesView):
         return float(work - done) + later
 
     def duration(self, job: int) -> float:
-        """Seconds of work that the job has in all.
+        """Total work of the job, in seconds.
 
         Raises:
             InputError: the policy does not declare ``oracle``.
@@ -244,7 +244,7 @@ class View(Actions, JobInfoView, TypesView):
         return int(self._state.nodes[self._is_node(node)].home)
 
     def lent_until(self, node: int) -> float | None:
-        """Second at which a lent node is to be free of others' jobs, inf where none is set; None: it is not lent."""
+        """Second at which a lent node must be free of other jobs, inf if none is set; None: it is not lent."""
         place = self._state.nodes[self._is_node(node)]
         back = float(place.back)
         return None if place.cls == place.home and back == math.inf else back
@@ -269,7 +269,7 @@ class View(Actions, JobInfoView, TypesView):
         self._address = state.address
         self._g_free = state.g.free
         self._fresh = state.fresh
-        # fields of single jobs, which NumPy takes ten times as long to get at
+        # fields of single jobs; NumPy's access takes ten times as long
         jobs = state.jobs
         self._job_state, self._job_held, self._job_host, self._job_guest, self._job_next, self._job_sharers = (
             memoryview(np.asarray(field).view(np.ndarray))  # type: ignore[arg-type]
@@ -277,7 +277,7 @@ class View(Actions, JobInfoView, TypesView):
         )
 
     def _begin(self, now: float, fresh: int, free: int, jobs: int, changes: int) -> None:
-        # past `__setattr__`, which is for policies, and takes longer
+        # bypasses `__setattr__`, which is for policies and slower
         own, left = self.__dict__, 3 * jobs + self._nodes + 32
         own["_running"] = None
         own["now"], own["free"], own["_left"], own["_tries"], own["_begun"] = now, free, left, left * (jobs + 32), True
@@ -309,14 +309,14 @@ class View(Actions, JobInfoView, TypesView):
 
     def _not_arrived(self, job: int) -> InputError:
         return InputError(
-            f"{self._policy.name} asks about job {job} at second {self.now:g}, which has not been submitted",
+            f"{self._policy.name} reads job {job} at second {self.now:g}, which has not been submitted",
             hint="a policy knows the jobs in view.gpus, among them all that wait and run; begin() knows none yet",
         )
 
     def _only_looks(self, what: str) -> InputError:
         return InputError(
             f"{self._policy.name} writes to {what} at second {self.now:g}",
-            hint="a policy looks at the view and acts through its methods; what it remembers belongs into attributes "
+            hint="a policy reads the view and acts through its methods; its own memory belongs into attributes "
             "of its own (self.…)",
         )
 
@@ -327,7 +327,7 @@ class View(Actions, JobInfoView, TypesView):
     def _may_know(self, job: int) -> None:
         if not self._policy.oracle:
             raise InputError(
-                f"{self._policy.name} asks for true run times without saying so",
-                hint="set oracle = True in the class; reports then say so",
+                f"{self._policy.name} reads true run times without declaring it",
+                hint="set oracle = True in the class; reports then show it",
             )
         self._seen(job)

@@ -1,9 +1,8 @@
-"""The compiled calls behind a policy written in Python: one call a step, one a decision.
+"""The compiled calls behind a policy written in Python: one call per step, one per decision.
 
-Each takes the address of the simulation: numbers are handed over fast. Each sees for itself that the numbers of jobs,
-nodes and classes that it is given are some of this simulation. An action comes back with -1 where it cannot be
-carried out, and with NO_ROOM where it can, but there is no room for all that it might write; in both cases it has done
-nothing.
+Each takes the address of the simulation, since numbers are passed fast, and checks that the given numbers of jobs,
+nodes and classes exist. An action returns -1 if it cannot be carried out, and NO_ROOM if it can but arrays lack room
+for what it might write; in both cases it has done nothing.
 """
 
 from __future__ import annotations
@@ -67,7 +66,7 @@ def _news(s):  # type: ignore[no-untyped-def]
 
 @inner
 def _hears(s, kinds):  # type: ignore[no-untyped-def]
-    """Whether one of the kinds of events that a policy wants to hear of has happened at this instant."""
+    """Whether an event of a kind that the policy handles has happened at this instant."""
     for k in range(s.g[0].events):
         if kinds >> s.events[k].kind & 1:
             return True
@@ -76,18 +75,18 @@ def _hears(s, kinds):  # type: ignore[no-untyped-def]
 
 @compiled
 def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped-def]
-    """Go to the next instant at which the policy is to be asked.
+    """Advance to the next instant at which the policy decides.
 
     Args:
         address: of the simulation.
         until: the last instant.
-        steps: the most instants to go through.
-        ask: 1: where jobs wait; 2: always; 0: not for that alone.
-        kinds: a bit for each kind of event at which it is to be asked, too.
+        steps: most instants to advance.
+        ask: 1: if jobs wait; 2: always; 0: for events only.
+        kinds: a bit per kind of event at which it also decides.
 
     Returns:
-        How it ended, the time, how many jobs are fresh (-1: not to be asked), free GPUs, jobs that wait or hold GPUs,
-        and how many times nodes have gone down or come up.
+        Status, time, number of fresh jobs (-1: no decision), free GPUs, jobs that wait or hold GPUs, and number of node
+            events so far.
     """
     s = state_at(address)
     g = s.g[0]
@@ -106,7 +105,7 @@ def next_decision(address, until, steps, ask, kinds):  # type: ignore[no-untyped
 
 @compiled
 def decided(address):  # type: ignore[no-untyped-def]
-    """The policy has been asked: end the leases that it has not renewed; where there are any, it is asked once more."""
+    """End the leases that the policy has not renewed; if there are any, it decides once more."""
     s = state_at(address)
     if not room(s):
         return NO_ROOM
@@ -117,9 +116,9 @@ def decided(address):  # type: ignore[no-untyped-def]
 
 @compiled
 def start(address, j, wanted, how, kind, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job where it fits, on so many GPUs (0: its gang) of a type.
+    """Start a waiting job where it fits, on `wanted` GPUs (0: its gang) of a type.
 
-    Returns the GPUs still free; -1 where it does not fit, does not wait, or does not run on so many.
+    Returns the GPUs still free; -1 if it does not fit, does not wait, or cannot run on that many.
     """
     s = state_at(address)
     if not is_job(s, j):
@@ -141,22 +140,22 @@ def start(address, j, wanted, how, kind, reason):  # type: ignore[no-untyped-def
 
 @compiled
 def clear(address):  # type: ignore[no-untyped-def]
-    """Begin a choice of one's own."""
+    """Begin an explicit choice."""
     state_at(address).g[0].chosen = 0
 
 
 @inner
 def _keeps(s, j, node):  # type: ignore[no-untyped-def]
-    """Whether a node keeps GPUs for another job from before this one must have ended."""
+    """Whether a node has GPUs reserved for another job from before this one's limit."""
     place = s.nodes[node]
     return place.reserved_for >= 0 and place.reserved_for != j and may_hold_until(s, j) > place.reserved_from
 
 
 @compiled
 def add(address, j, node, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of a node for a job; false where it has not so many free, or does not suit the job.
+    """Choose GPUs of a node for a job; false if too few are free or the node does not suit the job.
 
-    GPUs that the job itself holds there count as free, but for those of a guest, which are its host's.
+    The job's own GPUs there count as free, except a guest's, which belong to its host.
     """
     s = state_at(address)
     if not is_job(s, j) or not is_node(s, node):
@@ -207,7 +206,7 @@ def start_chosen(address, j, wanted, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _leaves_guests(s, j):  # type: ignore[no-untyped-def]
-    """Whether a host's choice has none of the GPUs on which its guests stay."""
+    """Whether a host's choice avoids the GPUs on which its guests stay."""
     for k in range(s.g[0].chosen):
         piece = s.choice[k]
         if piece.gpus > s.nodes[piece.node].free + own_on(s, j, piece.node):
@@ -217,9 +216,9 @@ def _leaves_guests(s, j):  # type: ignore[no-untyped-def]
 
 @compiled
 def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
-    """Let a running job go on with its choice: as many GPUs as it has, or `other_size` more or fewer.
+    """Move a running job to its choice: as many GPUs as it has, or with `other_size` more or fewer.
 
-    A guest leaves its host. A host takes its guests along where it is resized, and leaves them where it moves.
+    A guest leaves its host. A host keeps its guests if it is resized, and leaves them if it moves.
     """
     s = state_at(address)
     if not is_job(s, j):
@@ -252,7 +251,7 @@ def move_chosen(address, j, other_size, reason):  # type: ignore[no-untyped-def]
 
 @compiled
 def find_for(address, j, gpus, how, kind, other_size):  # type: ignore[no-untyped-def]
-    """Choose places for a running job of so many GPUs of a type: what it would leave counts as free."""
+    """Choose places for a running job on GPUs of a type; GPUs that it would leave count as free."""
     s = state_at(address)
     if not is_job(s, j):
         return False
@@ -281,7 +280,7 @@ def find_for(address, j, gpus, how, kind, other_size):  # type: ignore[no-untype
 
 @compiled
 def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
-    """Preempt a running job. Returns -1 it does not run, 0 its GPUs come later, 1 they are free now."""
+    """Preempt a running job. Returns -1 if it does not run, 0 if its GPUs come later, 1 if they are free now."""
     s = state_at(address)
     if not is_job(s, j) or s.jobs[j].state != RUNNING:
         return -1
@@ -292,7 +291,7 @@ def stop_job(address, j, mode, reason):  # type: ignore[no-untyped-def]
 
 @compiled
 def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on so many GPUs (0: its gang) of a running one; -1 where that cannot be."""
+    """Start a waiting job on GPUs (0: its gang) of a running one; -1 if impossible."""
     s = state_at(address)
     if not is_job(s, j) or not is_job(s, host):
         return -1
@@ -323,7 +322,7 @@ def share_with(address, j, host, wanted, sliced, reason):  # type: ignore[no-unt
 
 @compiled
 def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
-    """Give a running job its GPUs until then."""
+    """Lease a running job its GPUs until `t`."""
     s = state_at(address)
     if not is_job(s, j) or s.jobs[j].state != RUNNING or not until > s.g[0].now:
         return -1
@@ -335,7 +334,7 @@ def lease(address, j, until, reason):  # type: ignore[no-untyped-def]
 
 @compiled
 def wake(address, j, t):  # type: ignore[no-untyped-def]
-    """Ask the policy again at `t` because of this job."""
+    """Set the job's timer to `t`."""
     s = state_at(address)
     if not is_job(s, j) or not t >= s.g[0].now:
         return False
@@ -345,7 +344,7 @@ def wake(address, j, t):  # type: ignore[no-untyped-def]
 
 @compiled
 def timer(address, number, t):  # type: ignore[no-untyped-def]
-    """Ask the policy again at `t`."""
+    """Set a named timer to `t`."""
     s = state_at(address)
     if not 0 <= number < NAMED_TIMERS or not t >= s.g[0].now:
         return False
@@ -369,7 +368,7 @@ def refuse(address, j, reason):  # type: ignore[no-untyped-def]
 
 @compiled
 def loan(address, node, cls, until, notice, reason):  # type: ignore[no-untyped-def]
-    """Let a node that nobody uses belong to another class of nodes, until then."""
+    """Lend an idle node to another class of nodes until a second."""
     s = state_at(address)
     if not is_node(s, node):
         return -1
@@ -386,7 +385,7 @@ def loan(address, node, cls, until, notice, reason):  # type: ignore[no-untyped-
 
 @compiled
 def may_keep(address, j, node, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of a node to be kept for a waiting job; false where another job has reserved there."""
+    """Choose GPUs of a node to reserve for a waiting job; false if another job has a reservation there."""
     s = state_at(address)
     if not is_job(s, j) or not is_node(s, node):
         return False
@@ -404,7 +403,7 @@ def may_keep(address, j, node, gpus):  # type: ignore[no-untyped-def]
 
 @compiled
 def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
-    """Keep the choice for a waiting job from `t` on: jobs that could run longer do not start on those GPUs."""
+    """Reserve the choice for a waiting job from `t` on: jobs that could run longer do not start there."""
     s = state_at(address)
     g = s.g[0]
     if not is_job(s, j):
@@ -423,7 +422,7 @@ def reserve(address, j, t, reason):  # type: ignore[no-untyped-def]
 
 @compiled
 def unreserve(address, j, reason):  # type: ignore[no-untyped-def]
-    """Take back all that a job has reserved; -1 where that is nothing."""
+    """Cancel a job's reservations; -1 if it has none."""
     s = state_at(address)
     if not is_job(s, j):
         return -1
@@ -442,7 +441,7 @@ def unreserve(address, j, reason):  # type: ignore[no-untyped-def]
 
 @compiled
 def speed_on(address, j, gpus):  # type: ignore[no-untyped-def]
-    """Speed of a job on so many GPUs, for that of its gang."""
+    """Speed of a job on a number of GPUs, relative to its gang."""
     s = state_at(address)
     if not is_job(s, j) or gpus < 1:
         return 0.0
@@ -467,6 +466,6 @@ def up_to_now(address, j):  # type: ignore[no-untyped-def]
 
 @compiled
 def rate(address, j):  # type: ignore[no-untyped-def]
-    """Reference seconds a second that a job comes forward by now."""
+    """A job's present progress, in reference seconds per second."""
     s = state_at(address)
     return rate_now(s, j) if is_job(s, j) else 0.0

@@ -1,4 +1,4 @@
-"""The queue of waiting jobs, in order, that jobs may leave while one goes through it."""
+"""The ordered queue of waiting jobs, which tolerates removals during iteration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class WaitingJobs:
-    """The waiting jobs in the order in which they were queued; jobs may start while one goes through them."""
+    """The waiting jobs in order of queueing; jobs may start during iteration."""
 
     def __init__(self, size: int) -> None:
         self._after = [-1] * (size + 1)
@@ -24,7 +24,7 @@ class WaitingJobs:
         while at != end:
             following = after[at]
             yield at
-            # the job that was yielded may be gone, and the one after it, too
+            # the job yielded last, and the one after it, may be gone
             at = following if self._before[following] >= 0 else after[end]
 
     def __len__(self) -> int:

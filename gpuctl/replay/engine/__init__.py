@@ -1,1 +1,1 @@
-"""The simulator: its arrays, the heap of coming events, the life of a job, placement, one instant after the other."""
+"""The simulator: its arrays, event heap, life of a job, placement, and the loop over instants."""

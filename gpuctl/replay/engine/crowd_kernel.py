@@ -1,6 +1,6 @@
-"""Compiled: jobs that ask more GPUs of a node than it has, and take turns there.
+"""Compiled: jobs that oversubscribe a node's GPUs and take turns there.
 
-What that leaves of a job's speed, and how many of its GPUs count for it, is its policy's affair; here it is kept.
+The policy decides each job's remaining speed and counted GPUs; this module applies them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from gpuctl.replay.engine.state import A_RESIZED, D_RESIZE, RUNNING
 
 @inner
 def set_turn(s, j, pace, counted):  # type: ignore[no-untyped-def]
-    """Let a running job go on at so much of its speed, and so many GPUs count for it, from now on."""
+    """Set a running job's share of its speed and its counted GPUs from now on."""
     g = s.g[0]
     job = s.jobs[j]
     if pace == job.pace and counted == job.counted:
@@ -42,7 +42,7 @@ def set_turn(s, j, pace, counted):  # type: ignore[no-untyped-def]
 
 @inner
 def resize_in_place(s, j, reason):  # type: ignore[no-untyped-def]
-    """Let a running job go on with the GPUs in `choice`, on the node that it is on: it costs nothing."""
+    """Resize a running job to the GPUs in `choice` on its node, at no cost."""
     job = s.jobs[j]
     settle(s, j)
     cancel(s, j)
@@ -51,7 +51,7 @@ def resize_in_place(s, j, reason):  # type: ignore[no-untyped-def]
     gpus = take(s, j, 0)
     note(s, D_RESIZE, j, gpus, job.row, reason)
     job.state, job.start, job.last = RUNNING, start, last
-    # what is to come of a migration's cost was charged for as many GPUs as before
+    # the rest of a migration's cost was charged for the former GPUs
     held, job.counted = job.counted, counted
     charge_for(s, j, held)
     job.rate = rate_of(s, j)

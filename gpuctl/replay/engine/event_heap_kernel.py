@@ -1,4 +1,4 @@
-"""The compiled heap of coming events: at most one a node, ordered by time, class and number."""
+"""The compiled heap of coming events: at most one per heap node, ordered by time, class and number."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _down(s, k, size, t, c, node):  # type: ignore[no-untyped-def]
 
 @inner
 def schedule(s, node, t, kind):  # type: ignore[no-untyped-def]
-    """Let the event of a node happen at `t` (in place of any it has)."""
+    """Schedule a node's event at `t`, replacing any that it has."""
     g = s.g[0]
     cancel(s, node)
     g.sequence += 1
@@ -61,7 +61,7 @@ def schedule(s, node, t, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def cancel(s, node):  # type: ignore[no-untyped-def]
-    """Forget the event of a node, if it has one."""
+    """Cancel a node's event, if it has one."""
     k = s.node_at[node]
     if k < 0:
         return

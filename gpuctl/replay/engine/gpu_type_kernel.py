@@ -1,4 +1,4 @@
-"""Compiled: what GPU types make of a job's speed, and the speed at which a job is seen to come forward."""
+"""Compiled: a job's speed by GPU type, and its observed progress."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gpuctl.replay.engine.state import RUNNING, SUSPENDING
 
 @inner
 def type_speed(s, j):  # type: ignore[no-untyped-def]
-    """Speed of a job on the types of GPUs that it holds, as it is placed: that on the slowest of them."""
+    """Speed of a job on its GPU types and placement: that of the slowest type."""
     job = s.jobs[j]
     row = s.attempts[job.row]
     slowest = np.inf
@@ -21,7 +21,7 @@ def type_speed(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def packed_speed(s, j, host):  # type: ignore[no-untyped-def]
-    """Speed of a job packed beside the others on a host's GPUs, for that alone: those beside each, multiplied."""
+    """Speed of a job packed with the others on a host's GPUs, relative to alone: the product over the others."""
     row = s.jobs[j].row_of_speeds
     speed = 1.0
     if host != j:
@@ -36,7 +36,7 @@ def packed_speed(s, j, host):  # type: ignore[no-untyped-def]
 
 @inner
 def may_pack(s, j, host):  # type: ignore[no-untyped-def]
-    """Whether a job can be packed beside the jobs on a host's GPUs: neither has speed 0 beside the other."""
+    """Whether a job can be packed with the jobs on a host's GPUs: no pair has speed 0."""
     row, other = s.jobs[j].row_of_speeds, s.jobs[host].row_of_speeds
     fits = s.by_pair[row, other] > 0 and s.by_pair[other, row] > 0
     at = s.jobs[host].guest
@@ -49,7 +49,7 @@ def may_pack(s, j, host):  # type: ignore[no-untyped-def]
 
 @inner
 def rate_now(s, j):  # type: ignore[no-untyped-def]
-    """Reference seconds a second that a job comes forward by now: 0 without GPUs, and while a checkpoint is moved."""
+    """A job's present progress, in reference seconds per second: 0 without GPUs or during a checkpoint transfer."""
     job = s.jobs[j]
     now = s.g[0].now
     if job.last > now or (job.state != RUNNING and job.state != SUSPENDING):

@@ -1,4 +1,4 @@
-"""Compiled: a binary heap of jobs, the one that goes before all others ahead."""
+"""Compiled: a binary heap of jobs, the first in order on top."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from gpuctl.compiled.jit import inner
 
 @inner
 def sink(m, heap, first, size, k, moved, ahead):  # type: ignore[no-untyped-def]
-    """Put a job into the gap at a place of a heap, where it goes before none above it; below, others move up.
+    """Sink a job from a gap in a heap; jobs that go before it move up.
 
     Args:
-        m: what `ahead` goes by.
-        heap: jobs; those of this heap stand from `first` on.
-        first: where the heap begins in it.
+        m: the data of `ahead`.
+        heap: jobs; this heap starts at `first`.
+        first: index of the heap's top.
         size: its jobs, the gap among them.
-        k: the gap's place in the heap.
+        k: the gap's position in the heap.
         moved: the job.
         ahead: called as ``ahead(m, a, b)``: whether job a goes before b.
     """

@@ -1,4 +1,4 @@
-"""The compiled core of the simulator: one instant after the other, and what only some policies ask for."""
+"""The compiled core of the simulator: the step to the next instant, and actions of special policies."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ _wanted = inner(wanted)
 
 @inner
 def room(s):  # type: ignore[no-untyped-def]
-    """Whether there is room for what may come next, see `gpuctl.replay.engine.state.wanted`."""
+    """Whether the arrays have room for the next step, see `gpuctl.replay.engine.state.wanted`."""
     log, attempts, pieces, events, turns = _wanted(s.g[0], s.nodes.size)
     fits = log <= s.log.size and attempts <= s.attempts.size and pieces <= s.pieces.size
     return fits and events <= s.events.size and turns <= s.turns.size
@@ -113,10 +113,10 @@ def room(s):  # type: ignore[no-untyped-def]
 
 @inner
 def step(s, until):  # type: ignore[no-untyped-def]
-    """Go to the next instant at which something happens, let all of it happen, and say what did in `events`.
+    """Advance to the next instant with events, process them, and list them in `events`.
 
     Returns:
-        STEPPED; ENDED where nothing comes before `until`; GROW where arrays must grow first.
+        STEPPED; ENDED if nothing comes before `until`; GROW if arrays must grow first.
     """
     g = s.g[0]
     if not room(s):
@@ -165,7 +165,7 @@ def step(s, until):  # type: ignore[no-untyped-def]
             elif c == C_LEASE:
                 emit(s, E_LEASE, node - 2 * n)
             elif c == C_ARRIVE:
-                # the time after the last job that it waited for is over
+                # its think time after the last dependency is over
                 s.jobs[node].parents = 0
                 if s.jobs[node].eligible == 1 and s.jobs[node].state == HELD:
                     enqueue(s, node)
@@ -181,10 +181,10 @@ def step(s, until):  # type: ignore[no-untyped-def]
 
 @inner
 def next_instant(s, until):  # type: ignore[no-untyped-def]
-    """Go to the next instant, unless the policy has yet to be asked at this one, and see that there is room for it.
+    """Advance to the next instant, unless the policy has yet to decide at this one, and check the arrays' room.
 
     Returns:
-        As `step` does; GROW also where arrays must grow before the policy is asked.
+        As `step` does; GROW also if arrays must grow before the policy decides.
     """
     g = s.g[0]
     if g.decision_phase == 0:
@@ -197,7 +197,7 @@ def next_instant(s, until):  # type: ignore[no-untyped-def]
 
 @inner
 def end_leases(s):  # type: ignore[no-untyped-def]
-    """Take the GPUs of jobs whose lease has run out and was not renewed; the policy is told at this same instant."""
+    """Take the GPUs of jobs with expired leases; the policy is notified at this same instant."""
     g = s.g[0]
     known = g.events
     for k in range(known):
@@ -212,7 +212,7 @@ def end_leases(s):  # type: ignore[no-untyped-def]
                 job.work += job.charge
                 stop(s, event.who, A_LEASE)
     for k in range(known, g.events):
-        # they are told with the next step's events
+        # they are reported with the next step's events
         s.events[k - known].kind = s.events[k].kind
         s.events[k - known].who = s.events[k].who
     g.carried = g.events - known
@@ -220,12 +220,12 @@ def end_leases(s):  # type: ignore[no-untyped-def]
         schedule(s, 3 * s.jobs.size + NAMED_TIMERS, g.now, C_ROUND)
 
 
-# ---- what only some policies do
+# ---- actions of special policies
 
 
 @inner
 def grant(s, j, until, reason):  # type: ignore[no-untyped-def]
-    """Let a running job keep its GPUs until then."""
+    """Lease a running job its GPUs until `t`."""
     job = s.jobs[j]
     job.lease = until
     note(s, D_LEASE, j, job.held, job.row, reason)
@@ -234,7 +234,7 @@ def grant(s, j, until, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def job_timer(s, j, t):  # type: ignore[no-untyped-def]
-    """Wake the policy at `t` because of this job; it has one such timer."""
+    """Wake the policy at `t` because of this job; a job has one such timer."""
     schedule(s, s.jobs.size + j, t, C_TIMER)
 
 
@@ -246,7 +246,7 @@ def named_timer(s, number, t):  # type: ignore[no-untyped-def]
 
 @inner
 def move(s, j, how, what, reason):  # type: ignore[no-untyped-def]
-    """Go on with a running job on the GPUs in `choice`, which may be others or more or fewer."""
+    """Continue a running job on the GPUs in `choice`: others, more or fewer."""
     job = s.jobs[j]
     settle(s, j)
     unspent(s, j)
@@ -259,7 +259,7 @@ def move(s, j, how, what, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def go_on(s, j, what, start, lease, reason):  # type: ignore[no-untyped-def]
-    """Let a job that has given up its GPUs, and not its turn, run on those in `choice`."""
+    """Continue a job whose GPUs have been released on those in `choice`."""
     job = s.jobs[j]
     due = job.due
     gpus = take(s, j, 0)
@@ -282,7 +282,7 @@ def migrate(s, j, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def resize(s, j, reason):  # type: ignore[no-untyped-def]
-    """Let a running job go on with the GPUs in `choice`."""
+    """Resize a running job to the GPUs in `choice`."""
     move(s, j, A_RESIZED, D_RESIZE, reason)
 
 

@@ -1,6 +1,6 @@
-"""The compiled life of a job: progress, the GPUs that it holds, and what starting and stopping it changes.
+"""The compiled life of a job: progress, the GPUs that it holds, and the effects of starting and stopping it.
 
-Whatever asks for more room than `room` has seen to stops here with an error, before it writes past an array's end.
+A request beyond the room ensured by `room` raises an error here before it writes past an array's end.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from gpuctl.replay.engine.state import (
 
 @inner
 def note(s, what, job, gpus, row, reason):  # type: ignore[no-untyped-def]
-    """Write a line of the decision log."""
+    """Append a line to the decision log."""
     g = s.g[0]
     if g.log >= s.log.size:
         raise IndexError("no room in the decision log")
@@ -52,7 +52,7 @@ def note(s, what, job, gpus, row, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def emit(s, kind, who):  # type: ignore[no-untyped-def]
-    """Let the policy know of an event of this instant."""
+    """Append an event of this instant for the policy."""
     g = s.g[0]
     if g.events >= s.events.size:
         raise IndexError("no room for events")
@@ -63,7 +63,7 @@ def emit(s, kind, who):  # type: ignore[no-untyped-def]
 
 @inner
 def early(s, j):  # type: ignore[no-untyped-def]
-    """Keep when a tenth of a job's work was done, the first time that its progress, just counted, is that far."""
+    """Record the second at which a tenth of a job's work was first done."""
     job = s.jobs[j]
     if job.done >= job.tenth:
         job.t10 = job.last - ((job.done - job.tenth) / job.rate if job.rate > 0 else 0.0)
@@ -72,7 +72,7 @@ def early(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def set_phase(s, j):  # type: ignore[no-untyped-def]
-    """Let a job whose speeds change as it comes forward have those of what it has done."""
+    """Set the speeds of a job with phases to those of its present progress."""
     job = s.jobs[j]
     if job.phases == 0:
         return
@@ -85,7 +85,7 @@ def set_phase(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def next_segment(s, j):  # type: ignore[no-untyped-def]
-    """What a job is to do next is its next segment."""
+    """Advance a job to its next segment."""
     job = s.jobs[j]
     job.segment += 1
     job.tenth -= job.work
@@ -116,7 +116,7 @@ def settle(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def rate_of(s, j):  # type: ignore[no-untyped-def]
-    """Reference seconds of progress a second, where and beside whom the job runs now."""
+    """Progress in reference seconds per second, at the job's present placement and sharing."""
     job = s.jobs[j]
     rate = job.speed0
     if job.level == 1:
@@ -142,7 +142,7 @@ def rate_of(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def snapped(s, t):  # type: ignore[no-untyped-def]
-    """An instant: a whole second where it is within the grain of one."""
+    """Snap an instant to a whole second within the grain."""
     grain = s.g[0].grain
     if grain > 0 and t < np.inf:
         whole = np.floor(t + 0.5)
@@ -153,7 +153,7 @@ def snapped(s, t):  # type: ignore[no-untyped-def]
 
 @inner
 def plan_end(s, j):  # type: ignore[no-untyped-def]
-    """Foresee when the job's segment ends, from its progress and rate; time limits come first where enforced."""
+    """Schedule the end of the job's segment from its progress and rate, or its time limit if enforced and earlier."""
     job = s.jobs[j]
     left = min(job.work, job.change) - job.done
     end = np.inf if job.rate <= 0 else snapped(s, job.last + max(left, 0.0) / job.rate)
@@ -167,7 +167,7 @@ def plan_end(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def change_rate(s, j):  # type: ignore[no-untyped-def]
-    """Count progress up to now and go on with the rate that holds from now on."""
+    """Settle progress up to now and apply the present rate."""
     settle(s, j)
     job = s.jobs[j]
     rate = rate_of(s, j)
@@ -175,7 +175,7 @@ def change_rate(s, j):  # type: ignore[no-untyped-def]
         job.rate = rate
         plan_end(s, j)
     elif job.rate > 0:
-        # it is to be suspended at the end of its epoch, which comes sooner or later now; else it makes no progress
+        # it is to be suspended at the end of its epoch, which has moved; else it makes no progress
         left = (s.heap_t[s.node_at[j]] - job.stopping - job.last) * job.rate
         if left > 0 and rate > 0:
             schedule(s, j, job.last + left / rate + job.stopping, C_SUSPENDED)
@@ -184,7 +184,7 @@ def change_rate(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def enqueue(s, j):  # type: ignore[no-untyped-def]
-    """The job waits from now on."""
+    """Enqueue the job."""
     g = s.g[0]
     job = s.jobs[j]
     job.state = WAITING
@@ -201,7 +201,7 @@ def enqueue(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def take(s, j, shared):  # type: ignore[no-untyped-def]
-    """Hold the GPUs in `choice`, its host's where they are `shared`; opens an attempt. Returns how many."""
+    """Allocate the GPUs in `choice` (its host's if `shared`) and open an attempt. Returns their number."""
     g = s.g[0]
     job = s.jobs[j]
     if g.attempts >= s.attempts.size or g.pieces + g.chosen > s.pieces.size:
@@ -249,7 +249,7 @@ def take(s, j, shared):  # type: ignore[no-untyped-def]
 
 @inner
 def give_back(s, j, how):  # type: ignore[no-untyped-def]
-    """Let go of a job's GPUs, and close its attempt."""
+    """Release a job's GPUs, and close its attempt."""
     g = s.g[0]
     job = s.jobs[j]
     row = s.attempts[job.row]
@@ -282,7 +282,7 @@ def give_back(s, j, how):  # type: ignore[no-untyped-def]
 
 @inner
 def _leave(s, j):  # type: ignore[no-untyped-def]
-    # a guest goes: the others get faster
+    # a guest leaves: the others get faster
     job = s.jobs[j]
     host = job.host
     job.host = -1
@@ -303,7 +303,7 @@ def _leave(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def join(s, j, host):  # type: ignore[no-untyped-def]
-    """Put a job among those that share a host's GPUs: the one on fewest ahead, of several the one that came last."""
+    """Insert a job among a host's guests: by GPUs, ascending; of equal ones, the latest first."""
     job, owner = s.jobs[j], s.jobs[host]
     before, at = -1, owner.guest
     while at >= 0 and s.jobs[at].held < job.held:
@@ -318,10 +318,10 @@ def join(s, j, host):  # type: ignore[no-untyped-def]
 
 @inner
 def new_rates(s, host):  # type: ignore[no-untyped-def]
-    """Let a host and those that share its GPUs go on with the rates that hold from now on.
+    """Update the rates of a host and its guests from now on.
 
-    Each GPU counts in equal parts for the jobs on it. Guests are nested: the smallest
-    one shares all of its GPUs with all others, the next one the rest of its own with all but that one, and so on.
+    Each GPU is split evenly among the jobs on it. Guests are nested: the smallest one shares all its GPUs with all
+    others, the next one the rest of its own with all except that one, and so on.
     """
     on = s.jobs[host].sharers + 1
     counted, gpus = 0.0, 0
@@ -340,7 +340,7 @@ def new_rates(s, host):  # type: ignore[no-untyped-def]
 
 @inner
 def charge_for(s, j, counted):  # type: ignore[no-untyped-def]
-    """Let so many GPUs count for a job from now on; the overhead that is still to come was charged for the others."""
+    """Set the GPUs counted for a job from now on; pending overhead was charged for the former number."""
     job = s.jobs[j]
     job.overhead += _to_come(s, j) * (counted - job.counted)
     job.counted = counted
@@ -348,7 +348,7 @@ def charge_for(s, j, counted):  # type: ignore[no-untyped-def]
 
 @inner
 def _to_come(s, j):  # type: ignore[no-untyped-def]
-    """Seconds of overhead of a job that have been charged and are still to come."""
+    """Charged but still pending seconds of a job's overhead."""
     job = s.jobs[j]
     now = s.g[0].now
     seconds = max(job.last - now, 0.0)
@@ -359,7 +359,7 @@ def _to_come(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _heir(s, j):  # type: ignore[no-untyped-def]
-    # A host goes: its largest guest takes over, of several the one that came first. It covers all others.
+    # A host leaves: its largest guest takes over, of several the earliest. It covers all others.
     job = s.jobs[j]
     before, heir = -1, job.guest
     while s.jobs[heir].next_guest >= 0:
@@ -386,12 +386,12 @@ def _heir(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def begin(s, j, cost):  # type: ignore[no-untyped-def]
-    """Let a job that holds its GPUs run: `cost` seconds of overhead first."""
+    """Run a job that holds its GPUs, after `cost` seconds of overhead."""
     now = s.g[0].now
     job = s.jobs[j]
     job.state = RUNNING
     job.start = now
-    # what it ran before counts, too, where it goes on with the work that it has kept
+    # its earlier run time also counts if it resumes with its progress
     job.due = now + job.limit - (job.ran - job.anew)
     job.seen = now
     job.last = now + cost
@@ -405,9 +405,9 @@ def begin(s, j, cost):  # type: ignore[no-untyped-def]
 
 @inner
 def transfer(s, j, start):  # type: ignore[no-untyped-def]
-    """Seconds in which the job's checkpoint goes to the storage or comes from there, from `start` on.
+    """Seconds of the transfer of the job's checkpoint to or from storage, starting at `start`.
 
-    The transfers that are then under way share what the storage gives; a share holds to the transfer's end.
+    Concurrent transfers share the storage's bandwidth; a share is fixed until the transfer's end.
     """
     g = s.g[0]
     job = s.jobs[j]
@@ -432,7 +432,7 @@ def transfer(s, j, start):  # type: ignore[no-untyped-def]
 
 @inner
 def resume_cost(s, j):  # type: ignore[no-untyped-def]
-    """Seconds of overhead with which the job starts: where it was preempted and has a checkpoint to load."""
+    """Seconds of overhead at the job's start, if it was preempted and loads a checkpoint."""
     job = s.jobs[j]
     if job.preempts == 0 or job.done <= 0:
         return 0.0
@@ -452,7 +452,7 @@ def launch(s, j, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def unspent(s, j):  # type: ignore[no-untyped-def]
-    """Take back the overhead that was charged when it began but has not been used."""
+    """Refund overhead that was charged at the start but not used."""
     job = s.jobs[j]
     now = s.g[0].now
     if job.last > now:
@@ -464,7 +464,7 @@ def unspent(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def stop(s, j, how):  # type: ignore[no-untyped-def]
-    """Free a job's GPUs and put it back into the queue."""
+    """Release a job's GPUs and requeue it."""
     cancel(s, j)
     s.jobs[j].rate = 0.0
     give_back(s, j, how)
@@ -473,7 +473,7 @@ def stop(s, j, how):  # type: ignore[no-untyped-def]
 
 @inner
 def finish(s, j):  # type: ignore[no-untyped-def]
-    """The job has ended for good."""
+    """End the job for good."""
     g = s.g[0]
     job = s.jobs[j]
     job.state = FINISHED
@@ -493,7 +493,7 @@ def finish(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def time_is_up(s, j):  # type: ignore[no-untyped-def]
-    """The job is ended at its time limit."""
+    """End the job at its time limit."""
     job = s.jobs[j]
     note(s, D_TIMEOUT, j, job.held, job.row, 0)
     give_back(s, j, A_TIMEOUT)
@@ -502,7 +502,7 @@ def time_is_up(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def segment_ends(s, j):  # type: ignore[no-untyped-def]
-    """The job has come to the end of a segment: it ends, or queues again where the trace failed there."""
+    """End the job's segment: the job ends, or requeues if the trace records a failure there."""
     g = s.g[0]
     job = s.jobs[j]
     settle(s, j)
@@ -530,7 +530,7 @@ def segment_ends(s, j):  # type: ignore[no-untyped-def]
         stop(s, j, A_PREEMPTED)
         return
     if not timed_out and job.segment < job.last_segment:
-        # what the trace stopped for another reason (a preemption of its own) is one piece of work here
+        # segments that the trace ended for another reason (its own preemption) are one piece of work here
         job.segment += 1
         job.work += s.segment_s[job.segment]
         plan_end(s, j)

@@ -1,4 +1,4 @@
-"""Compiled: seconds and the like as whole numbers, so that whatever is compared on them is compared exactly."""
+"""Compiled: keys such as seconds as whole numbers, so that comparisons are exact."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def micro(x):  # type: ignore[no-untyped-def]
 
 @inner
 def nano(x):  # type: ignore[no-untyped-def]
-    """A number in whole milliardths: logarithms."""
+    """A number in whole billionths: logarithms."""
     return np.int64(np.floor(x * 1e9 + 0.5))

@@ -1,4 +1,4 @@
-"""Compiled: nodes that are lent to another class of nodes, and how they come back."""
+"""Compiled: loans of nodes to another class of nodes, and their return."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from gpuctl.replay.engine.state import (
 
 @inner
 def loan_node(s, number):  # type: ignore[no-untyped-def]
-    """The node of the event by which a node is wanted back."""
+    """The heap node of a node's reclaim event."""
     return 3 * s.jobs.size + NAMED_TIMERS + 2 + number
 
 
 @inner
 def lend(s, number, cls, until, notice, reason):  # type: ignore[no-untyped-def]
-    """Let a node without jobs belong to a class until a second (inf: until it is told otherwise)."""
+    """Lend an idle node to a class until a second (inf: until changed explicitly)."""
     node = s.nodes[number]
     _change_class(s, number, cls)
     note(s, D_LOAN, -1, node.cap, number, reason)
@@ -43,9 +43,9 @@ def lend(s, number, cls, until, notice, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def wanted_back(s, number):  # type: ignore[no-untyped-def]
-    """The notice for a lent node has come, or its time.
+    """Handle the notice or the due time of a lent node.
 
-    From the notice on only jobs start on it that may use it at home; those that may not lose their GPUs in time.
+    From the notice on, only jobs that may use it at home start on it; others lose their GPUs when it is due.
     """
     node = s.nodes[number]
     emit(s, E_RECLAIM, number)
@@ -68,12 +68,12 @@ def wanted_back(s, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _change_class(s, number, cls):  # type: ignore[no-untyped-def]
-    """Move a node, with what is free of it, from one class to another."""
+    """Move a node and its free GPUs from one class to another."""
     node = s.nodes[number]
     free, old = node.free, node.cls
     if node.up == 1:
         set_free(s, number, 0)
-    # out of the index of its old class, into that of the new one
+    # from the index of its old class to that of the new one
     word, bit = number >> 6, np.uint64(1) << np.uint64(number & 63)
     s.bits[old, 0, word] &= ~bit
     s.count[old, 0] -= 1

@@ -1,4 +1,4 @@
-"""The one loop that every compiled policy runs in: to the next instant, then its hooks, those that Python ones have."""
+"""The loop of every compiled policy: advance to the next instant, then call its hooks, as for Python policies."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ def loop(  # type: ignore[no-untyped-def]
     s, memory, until, steps, decide=None, on_finish=None, on_requeue=None, on_node_down=None, on_node_up=None,
     on_submit=None, on_lease_end=None, on_reclaim=None, on_wake=None, on_timer=None, on_round=None,
 ):  # fmt: skip
-    """Go on for so many instants, or to the end.
+    """Advance by a number of instants, or to the end.
 
-    Hooks mean what they mean of a policy written in Python (docs/how-to/write-a-policy.md), and are called in that
-    order. Of one that is not given nothing is compiled.
+    Hooks have the meaning and order of a policy written in Python (docs/how-to/write-a-policy.md). Omitted ones are not
+    compiled.
 
     Args:
         s: the simulation.
         memory: what the policy remembers, a tuple of bundles.
         until: the last instant.
-        steps: the most instants.
-        decide: called last at every instant, as ``decide(s, *memory)``. It returns true where it must be called again
-            at this instant, after arrays have grown.
+        steps: most instants.
+        decide: called last at every instant, as ``decide(s, *memory)``. It returns true if it must be called again at
+            this instant, after arrays have grown.
         on_finish: called as ``on_finish(s, job, *memory)``; those that follow take a job, node, timer or round:
         on_requeue: see there.
         on_node_down: see there.
@@ -76,7 +76,7 @@ def loop(  # type: ignore[no-untyped-def]
 
 @inner
 def _mark_first_submissions(s):  # type: ignore[no-untyped-def]
-    # before any hook is called: what it starts has been started
+    # before any hook is called, as hooks may start jobs
     for k in range(s.g[0].events):
         if s.events[k].kind == E_QUEUED:
             j = s.events[k].who
@@ -88,7 +88,7 @@ def _dispatch(  # type: ignore[no-untyped-def]
     s, memory, on_finish, on_requeue, on_node_down, on_node_up, on_submit, on_lease_end, on_reclaim, on_wake,
     on_timer, on_round,
 ):  # fmt: skip
-    # what hooks do themselves is no event of this instant
+    # actions of hooks are not events of this instant
     for k in range(s.g[0].events):
         kind, who = s.events[k].kind, s.events[k].who
         if kind == E_QUEUED:

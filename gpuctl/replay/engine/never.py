@@ -1,6 +1,6 @@
-"""Gangs that can never start under a policy: its placement or a quota has no room for them, however idle the cluster.
+"""Gangs that can never start under a policy, since its placement or a quota excludes them even on idle nodes.
 
-What no nodes hold at all is found without a policy (`gpuctl.replay.inputs.check`).
+Gangs that fit on no nodes at all are found without a policy (`gpuctl.replay.inputs.check`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLACED = {
     for name, how in PLACEMENTS.items()
     if how in {CONSOLIDATE, RACK, FEWEST}
 }
-"""Why a job never starts. A placement that is not here takes any nodes."""
+"""Why a job never starts. Placements not listed take any nodes."""
 
 
 def never_starts(state: State, program: Program) -> dict[int, str]:
@@ -37,7 +37,7 @@ def never_starts(state: State, program: Program) -> dict[int, str]:
 
     Args:
         state: of a simulation before its first instant.
-        program: of the policy; those that place all jobs in a way that is known beforehand say so by an array ``how``.
+        program: of the policy; those with a fixed placement per job have an array ``how``.
     """
     jobs = state.jobs
     over = jobs.least > state.queue_limit[jobs.queue]
@@ -57,7 +57,7 @@ def never_starts(state: State, program: Program) -> dict[int, str]:
 
 
 def never_note(never: Mapping[int, str], workload: Workload) -> tuple[Note, ...]:
-    """Return a note on each reason: how many jobs, and the first of them."""
+    """Return a note per reason: number of jobs, and the first of them."""
     found = []
     for why in dict.fromkeys(never.values()):
         jobs = [job for job, reason in never.items() if reason == why]
@@ -84,7 +84,7 @@ def _placements(program: Program, size: int) -> NDArray[np.int64] | None:
 
 
 def _holds(caps: NDArray[np.int64], racks: NDArray[np.int64], gpus: int, how: int) -> bool:
-    """Whether idle nodes hold a gang as a placement asks, see `gpuctl.replay.engine.placement_kernel.find`."""
+    """Whether idle nodes can hold a gang under a placement, see `gpuctl.replay.engine.placement_kernel.find`."""
     biggest = int(caps.max(initial=0))
     if gpus <= biggest:
         return True

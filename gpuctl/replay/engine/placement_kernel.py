@@ -1,6 +1,6 @@
 """The compiled search for nodes: an index of nodes by free GPUs, and the ways to place a gang.
 
-A search leaves its pieces in ``choice`` and returns whether there are any; nothing is taken yet.
+A search leaves its pieces in ``choice`` and returns whether it succeeded; nothing is allocated yet.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _ONE = np.uint64(1)
 
 @inner
 def set_free(s, number, free):  # type: ignore[no-untyped-def]
-    """Let so many GPUs of a node be free, and the index know."""
+    """Set the free GPUs of a node, and update the index."""
     node = s.nodes[number]
     if node.up == 0:
         node.free = free
@@ -33,7 +33,7 @@ def set_free(s, number, free):  # type: ignore[no-untyped-def]
 
 @inner
 def hold_some(s, number, gpus):  # type: ignore[no-untyped-def]
-    """Take so many GPUs of a node, or give them back (below 0); of a crowded one more than it has may be taken."""
+    """Take GPUs of a node, or return them (below 0); a crowded node can be oversubscribed."""
     node = s.nodes[number]
     if s.g[0].crowded == 0:
         set_free(s, number, node.free - gpus)
@@ -44,7 +44,7 @@ def hold_some(s, number, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def hide(s, number, gpus):  # type: ignore[no-untyped-def]
-    """Keep so many of a node's free GPUs out of the searches (0: none any more)."""
+    """Hide a number of a node's free GPUs from searches (0: show all)."""
     node = s.nodes[number]
     seen, sees = max(node.free - node.hidden, 0), max(node.free - gpus, 0)
     node.hidden = gpus
@@ -66,7 +66,7 @@ def _reindex(s, number, seen, sees):  # type: ignore[no-untyped-def]
 
 @inner
 def _lowest(s, cls, free, start):  # type: ignore[no-untyped-def]
-    """The lowest node from `start` on of a class with so many GPUs free; -1 none."""
+    """The lowest node from `start` on of a class with at least `gpus` free; -1 none."""
     words = s.bits.shape[2]
     word = start >> 6
     if word >= words:
@@ -101,7 +101,7 @@ def _lowest(s, cls, free, start):  # type: ignore[no-untyped-def]
 
 @inner
 def lowest_of(s, mask, free, start):  # type: ignore[no-untyped-def]
-    """The lowest node from `start` on that suits and has so many GPUs free; -1 none."""
+    """The lowest suitable node from `start` on with at least `gpus` free; -1 none."""
     best = -1
     for cls in range(s.count.shape[0]):
         if s.count[cls, free] > 0 and mask >> np.uint64(cls) & _ONE:
@@ -151,7 +151,7 @@ def largest(s, mask):  # type: ignore[no-untyped-def]
 
 @inner
 def tightest(s, mask, gpus):  # type: ignore[no-untyped-def]
-    """The node with the fewest free GPUs that hold the gang, the lowest of several; -1 none."""
+    """Best fit: the lowest node with the fewest free GPUs that hold the gang; -1 none."""
     most = s.count.shape[1]
     if s.nodes.size == 1:
         node = s.nodes[0]
@@ -184,7 +184,7 @@ def _sorted_by_free(s, mask, descending, rack):  # type: ignore[no-untyped-def]
 
 @inner
 def _in_order(s, gpus, size, most):  # type: ignore[no-untyped-def]
-    """Take what the nodes in `order` have free, one after the other; at most so many nodes."""
+    """Choose the free GPUs of the nodes in `order`, up to a number of nodes."""
     g = s.g[0]
     left = gpus
     for k in range(size):
@@ -202,7 +202,7 @@ def _in_order(s, gpus, size, most):  # type: ignore[no-untyped-def]
 
 @inner
 def _consolidate(s, mask, gpus):  # type: ignore[no-untyped-def]
-    """A gang that no node holds: whole free nodes, lowest first, and the rest on the freest one left."""
+    """Place a gang larger than a node: whole free nodes, lowest first, and the rest on the freest one left."""
     biggest = largest(s, mask)
     whole, rest = gpus // biggest, gpus % biggest
     have = 0
@@ -236,7 +236,7 @@ def _one_rack(s, mask, gpus, fewest):  # type: ignore[no-untyped-def]
     best, room = -1, 0
     racks = s.rack_free.shape[1]
     for _ in range(racks):
-        # the racks by room, ascending; one that holds the gang only on too many nodes is passed over
+        # racks by room, ascending; racks that need too many nodes are skipped
         found, least = -1, 0
         for rack in range(racks):
             free = 0
@@ -257,7 +257,7 @@ def _one_rack(s, mask, gpus, fewest):  # type: ignore[no-untyped-def]
 
 @inner
 def _spread(s, mask, gpus):  # type: ignore[no-untyped-def]
-    """One GPU after the other from the node that then has the most left: on as many nodes as can be."""
+    """Place GPU by GPU on the node with the most left: on as many nodes as possible."""
     size = _sorted_by_free(s, mask, True, -1)
     if size == 0:
         return False
@@ -269,7 +269,7 @@ def _spread(s, mask, gpus):  # type: ignore[no-untyped-def]
         choose(s, s.order[k], 0)
     top = s.nodes[s.order[0]].free - s.nodes[s.order[0]].hidden
     while left > 0 and level < top:
-        # those with the most free give one each, down to the level of the next
+        # the nodes with the most free provide one GPU each, down to the level of the next
         for k in range(size):
             piece = s.choice[base + k]
             node = s.nodes[piece.node]
@@ -296,12 +296,12 @@ def find(s, mask, gpus, how):  # type: ignore[no-untyped-def]
 
     Args:
         s: the state.
-        mask: classes of nodes that suit.
+        mask: suitable classes of nodes.
         gpus: the gang's size.
-        how: ANY: never waits for locality: the fullest node that holds it, else the freest nodes; CONSOLIDATE: one
-            node where one can hold it, else whole nodes and a rest, or not at all; SPREAD: on as many nodes as
-            can be; FILL: the fullest nodes first; RACK: nodes of one rack; FEWEST: the fewest nodes of one rack;
-            NEAR: nodes of one rack where one can hold it, else the freest nodes.
+        how: ANY: never waits for locality: the fullest node that holds it, else the freest nodes; CONSOLIDATE: one node
+            if one can hold it, else whole nodes and a rest, or not at all; SPREAD: on as many nodes as possible; FILL:
+            the fullest nodes first; RACK: nodes of one rack; FEWEST: the fewest nodes of one rack; NEAR: nodes of one
+            rack if one can hold it, else the freest nodes.
 
     Returns:
         Whether it fits; the pieces are in `choice`.

@@ -1,4 +1,4 @@
-"""The ways to place gangs, by the words that policies and users have for them."""
+"""Names of placements of gangs, as policies and users write them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from gpuctl.core.errors import InputError
 from gpuctl.replay.engine.state import ANY, CONSOLIDATE, FEWEST, FILL, RACK, SPREAD
 
 PLACEMENTS = {"any": ANY, "consolidate": CONSOLIDATE, "spread": SPREAD, "fill": FILL, "rack": RACK, "fewest": FEWEST}
-"""See `gpuctl.replay.engine.placement_kernel.find`; docs/how-to/replay.md says what they do."""
+"""See `gpuctl.replay.engine.placement_kernel.find`; docs/how-to/replay.md explains them."""
 
 
 def placement_number(name: str, whose: str = "") -> int:

@@ -1,4 +1,4 @@
-"""What a preemption does to a job: what it costs, when it is over, and when it would not pay."""
+"""The effect of a preemption on a job: its cost, its end, and whether it would pay."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from gpuctl.replay.engine.state import (
 
 @inner
 def unsaved(s, j):  # type: ignore[no-untyped-def]
-    """Seconds of progress since the last end of an epoch, as settled; 0 for a job without epochs."""
+    """Seconds of progress since the last end of an epoch, as last settled; 0 for a job without epochs."""
     job = s.jobs[j]
     if job.epoch == np.inf:
         return 0.0
@@ -41,11 +41,11 @@ def unsaved(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def drop_progress(s, j):  # type: ignore[no-untyped-def]
-    """Lose what was done since the last checkpoint."""
+    """Drop the progress since the last checkpoint."""
     job = s.jobs[j]
     saved = 0.0 if job.epoch == np.inf else np.floor(job.done / job.epoch + 1e-9) * job.epoch
     saved = min(saved, job.done)
-    # one that was writing its checkpoint made no progress any more
+    # a job that was writing its checkpoint made no progress
     rate = job.rate if job.rate > 0 else rate_of(s, j)
     if rate > 0:
         job.lost += (job.done - saved) / rate * job.counted
@@ -57,7 +57,7 @@ def drop_progress(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def left_after(s, j, mode):  # type: ignore[no-untyped-def]
-    """Seconds of work that would be left of a running job's segment if it were preempted now."""
+    """Remaining seconds of a running job's segment if it were preempted now."""
     job = s.jobs[j]
     done = job.done + max(0.0, s.g[0].now - job.last) * job.rate
     if mode == ABORT and job.epoch == np.inf:
@@ -71,7 +71,7 @@ def left_after(s, j, mode):  # type: ignore[no-untyped-def]
 
 @inner
 def must_go_on(s, j, mode):  # type: ignore[no-untyped-def]
-    """Whether a running job keeps its GPUs, since its turns have cost more than they brought, and this one does yet."""
+    """Whether a running job keeps its GPUs because its turns, including this one, have not paid for themselves yet."""
     job = s.jobs[j]
     patience = s.g[0].patience
     if patience == 0 or job.turns < patience or job.goal_of != job.segment:
@@ -81,10 +81,10 @@ def must_go_on(s, j, mode):  # type: ignore[no-untyped-def]
 
 @inner
 def goal_at(s, j, mode):  # type: ignore[no-untyped-def]
-    """The second from which a job that must go on may be preempted again; inf: not before it ends.
+    """The second from which a protected job may be preempted again; inf: not before it ends.
 
-    That is when it has come to its goal; with `ABORT` the end of the epoch in which it does, for only then it is saved;
-    with `EPOCH` the start of that epoch, for a preemption waits for its end.
+    That is when it reaches its goal; with `ABORT`, the end of the epoch that reaches it, which saves the progress; with
+    `EPOCH`, the start of that epoch, as a preemption waits for its end.
     """
     job = s.jobs[j]
     done = job.work + job.charge - job.goal
@@ -98,11 +98,10 @@ def goal_at(s, j, mode):  # type: ignore[no-untyped-def]
 
 @inner
 def count_turn(s, j, mode):  # type: ignore[no-untyped-def]
-    """Count a turn that a preemption ends now; after `patience` of them, see whether they were worth what they cost.
+    """Count a turn that a preemption ends now; after `patience` turns, check whether they were worth their cost.
 
-    They were where together they have brought the work left down by more than their switches cost. If not, each later
-    turn of the job goes on until it has done so, and has done a tenth of what the job has done before: such turns grow,
-    so that they come to an end.
+    They were if together they reduced the work left by more than their switches cost. If not, each later turn of the
+    job lasts until it has, and has also done a tenth of the job's earlier work: such turns grow, so they end.
     """
     job = s.jobs[j]
     patience = s.g[0].patience
@@ -125,11 +124,11 @@ def count_turn(s, j, mode):  # type: ignore[no-untyped-def]
 
 @inner
 def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
-    """Take a running job's GPUs: after its suspension, at the end of its epoch, or at once and with loss.
+    """Take a running job's GPUs: after its suspension, at the end of its epoch, or at once with loss of progress.
 
     Returns:
-        Whether the GPUs are free now. False also where the job goes on: it ends with its epoch or by its time limit,
-        or `must_go_on`.
+        Whether the GPUs are free now. Also false if the job continues: it ends with its epoch or by its time limit, or
+            `must_go_on`.
     """
     g = s.g[0]
     job = s.jobs[j]
@@ -140,7 +139,7 @@ def preempt(s, j, mode, reason):  # type: ignore[no-untyped-def]
     begun = unsaved(s, j)
     if mode == EPOCH and job.rate > 0 and begun > 0:
         if job.done + job.epoch - begun >= job.work - 1e-9:
-            # it will be done by then
+            # it will have ended by then
             return False
         wait = max(job.last - g.now, 0.0) + (job.epoch - begun) / job.rate
     if g.limits == 1 and mode != ABORT and wait + job.suspend > 0 and g.now + wait + job.suspend >= job.due:
@@ -186,7 +185,7 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
     else:
         settle(s, j)
     if s.g[0].limits == 1 and job.ran - job.anew >= job.limit:
-        # its checkpoint took what was left of its time limit
+        # writing its checkpoint used up its time limit
         time_is_up(s, j)
         return
     job.work += job.charge
@@ -196,7 +195,7 @@ def suspended(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def throw_out(s, j, what, how):  # type: ignore[no-untyped-def]
-    """Take a job's GPUs at once, for no decision of the policy: what was done since the last checkpoint is lost."""
+    """Take a job's GPUs at once without a decision of the policy; progress since the last checkpoint is lost."""
     job = s.jobs[j]
     settle(s, j)
     unspent(s, j)

@@ -1,4 +1,4 @@
-"""What the simulator asks of a policy, and how compiled ones run; `gpuctl.replay.contract.policy` has their class."""
+"""The simulator's interface to policies, and programs of compiled ones (class: `gpuctl.replay.contract.policy`)."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 
 class Program(Protocol):
-    """A policy at work on one simulation.
+    """A policy running on one simulation.
 
-    A program may have ``notes``, a tuple of lines for whoever reads the result: what of a site's configuration is not
-    modelled, say; and ``counts``, how often it did what only policies of its kind do, by name.
+    A program may have ``notes``, a tuple of lines for readers of the result, such as settings that are not modelled;
+    and ``counts``, its policy-specific counters, by name.
     """
 
     def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants; returns STEPPED, ENDED or GROW (see ``gpuctl.replay.engine.state``)."""
+        """Advance by a number of instants; returns STEPPED, ENDED or GROW (see ``gpuctl.replay.engine.state``)."""
 
     def copy(self) -> Program:
-        """The same, with a memory of its own: for a fork of the simulation."""
+        """Return a copy with its own memory, for a fork of the simulation."""
 
 
 class CompiledProgram:
     """Runs a compiled policy on one simulation.
 
     Args:
-        run: the compiled function that goes on for so many instants: ``run(state, *memory, until, steps)``.
-        memory: all that it keeps, bundles.
-        reasons: what its decisions may say, after the engine's own.
-        notes: lines for whoever reads the result.
-        tallies: what it counts, by name: fields of the one row ``p`` of the first bundle.
+        run: the compiled function that advances by a number of instants: ``run(state, *memory, until, steps)``.
+        memory: its memory, as bundles.
+        reasons: of its decisions, after the engine's own.
+        notes: lines for readers of the result.
+        tallies: its counters, by name: fields of the single row ``p`` of the first bundle.
     """
 
     def __init__(
@@ -54,23 +54,23 @@ class CompiledProgram:
 
     @property
     def counts(self) -> dict[str, int]:
-        """What it has counted so far."""
+        """The counters so far."""
         return {name: int(self.memory[0].p[0][field]) for name, field in self.tallies.items()}
 
     def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
+        """Advance by a number of instants."""
         return int(self.run(state, *self.memory, until, steps))
 
     def copy(self) -> Self:
-        """The same with a memory of its own."""
-        # what occurs twice is one bundle in the copy, too
+        """Return a copy with its own memory."""
+        # a bundle that occurs twice is also one bundle in the copy
         twins = {id(bundle): bundle.copy() for bundle in self.memory}
         memory = tuple(twins[id(bundle)] for bundle in self.memory)
         return type(self)(self.run, memory, self.reasons, self.notes, self.tallies)
 
 
 class Scheduler(Protocol):
-    """A policy as the simulator knows it; `gpuctl.replay.contract.policy.Policy` says what each part is."""
+    """A policy as the simulator knows it; `gpuctl.replay.contract.policy.Policy` documents each part."""
 
     name: ClassVar[str]
     oracle: bool
@@ -86,4 +86,4 @@ class Scheduler(Protocol):
         """The nodes that it schedules on."""
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
-        """What runs it on a new simulation."""
+        """Make the program that runs it on a new simulation."""

@@ -1,8 +1,8 @@
-"""Why something was decided, as the log of decisions gives it; policies put their own reasons after these."""
+"""Reasons of decisions in the log; policies append their own."""
 
 from __future__ import annotations
 
-# ---- reasons, as the log gives them
+# ---- reasons, as the log shows them
 REASONS = (
     "",
     "first in order",

@@ -1,7 +1,7 @@
-"""Compiled: many running jobs find new places at one instant, as if all of them had let go of their GPUs first.
+"""Compiled: re-place many running jobs at one instant, as if all had released their GPUs first.
 
-Each is lifted; then, one after the other, nodes are chosen for it, and it stays there (`lower`), goes there
-(`relocate`) or, where there are none, waits again (`drop`). For policies whose jobs share no GPUs, and for GPUs alone.
+Each is lifted; then nodes are chosen for one after the other, and it stays (`lower`), moves (`relocate`) or, if there
+are none, waits again (`drop`). For policies whose jobs share no GPUs, and for GPUs alone.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ def _count_free(s, j, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def lift(s, j):  # type: ignore[no-untyped-def]
-    """Let what a running job holds be free for searches; `lower`, `relocate` or `drop` must follow."""
+    """Make a running job's GPUs free for searches; `lower`, `relocate` or `drop` must follow."""
     _count_free(s, j, 1)
 
 
 @inner
 def lower(s, j):  # type: ignore[no-untyped-def]
-    """A job that was lifted keeps what it has: nothing has happened."""
+    """Undo `lift`: the job keeps its GPUs."""
     _count_free(s, j, -1)
 
 
 @inner
 def is_there(s, j):  # type: ignore[no-untyped-def]
-    """Whether a running job holds just the GPUs in `choice`."""
+    """Whether a running job holds exactly the GPUs in `choice`."""
     g = s.g[0]
     row = s.attempts[s.jobs[j].row]
     if row.pieces != g.chosen:
@@ -64,7 +64,7 @@ def is_there(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def close(s, j, how):  # type: ignore[no-untyped-def]
-    """End the attempt of a job that was lifted."""
+    """End the attempt of a lifted job."""
     g = s.g[0]
     job = s.jobs[j]
     settle(s, j)
@@ -81,13 +81,13 @@ def close(s, j, how):  # type: ignore[no-untyped-def]
 
 @inner
 def drop(s, j, reason):  # type: ignore[no-untyped-def]
-    """Let a job that was lifted wait again; its progress is kept."""
+    """Requeue a lifted job; its progress is kept."""
     _wait_again(s, j, D_PREEMPT, A_PREEMPTED, reason)
 
 
 @inner
 def drop_reclaimed(s, j, reason):  # type: ignore[no-untyped-def]
-    """The same where a loaned node that it was on goes back."""
+    """Requeue a lifted job because a lent node returns."""
     _wait_again(s, j, D_RECLAIM, A_RECLAIMED, reason)
 
 
@@ -104,7 +104,7 @@ def _wait_again(s, j, what, how, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def relocate(s, j, reason):  # type: ignore[no-untyped-def]
-    """Let a job that was lifted go on with the GPUs in `choice`."""
+    """Continue a lifted job on the GPUs in `choice`."""
     g = s.g[0]
     job = s.jobs[j]
     start, lease, held = job.start, job.lease, job.held

@@ -1,8 +1,8 @@
-"""The compiled search for nodes where CPUs and memory count beside GPUs, and what gangs hold of them.
+"""The compiled search for nodes by GPUs, CPUs and memory, and their allocation to gangs.
 
-A gang consists of equal units: its GPUs, or, of a job without any, its CPUs. A unit takes an equal part of what the
-gang asks for, so that a piece of ``p`` of ``n`` units takes ``ceil(p / n)`` of it, in thousandths of a CPU and in MB.
-With more of both than jobs can use, every search chooses the same GPUs as that of ``placement_kernel``.
+A gang consists of equal units: its GPUs, or, of a job without any, its CPUs. A unit takes an equal part of the gang's
+request: a piece of ``p`` of ``n`` units takes ``ceil(p / n)`` of it, in thousandths of a CPU and in MB. If both are
+abundant, every search chooses the same GPUs as ``placement_kernel``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from gpuctl.replay.models.resources import UNBOUND
 
 @inner
 def hold(s, j):  # type: ignore[no-untyped-def]
-    """Take the CPUs and the memory of the pieces in `choice`, for the attempt that begins."""
+    """Allocate CPUs and memory of the pieces in `choice` to the new attempt."""
     g = s.g[0]
     used = s.share_need[s.jobs[j].share]
     for k in range(g.chosen):
@@ -34,7 +34,7 @@ def hold(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def let_go(s, j):  # type: ignore[no-untyped-def]
-    """Give back the CPUs and the memory of a job's present attempt."""
+    """Release the CPUs and memory of a job's present attempt."""
     row = s.attempts[s.jobs[j].row]
     used = s.share_need[s.jobs[j].share]
     for k in range(row.first, row.first + row.pieces):
@@ -48,7 +48,7 @@ def let_go(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def node_counts(s, number, sign):  # type: ignore[no-untyped-def]
-    """A node's CPUs and memory are there from now on (1), or are not (-1)."""
+    """Add a node's CPUs and memory (1), or remove them (-1)."""
     g = s.g[0]
     if g.resources == 1:
         stock = s.stock[number]
@@ -63,7 +63,7 @@ def node_counts(s, number, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def room_on(s, number, j):  # type: ignore[no-untyped-def]
-    """Units of a gang that fit on a node now; more than it has where that is so."""
+    """Units of a gang that fit on a node now; may exceed the gang."""
     node, job, ask, stock = s.nodes[number], s.jobs[j], s.asks[j], s.stock[number]
     if node.hidden > node.free or not suits(s, number, job.mask):
         return 0
@@ -77,7 +77,7 @@ def room_on(s, number, j):  # type: ignore[no-untyped-def]
 
 @inner
 def room_in(s, number, j):  # type: ignore[no-untyped-def]
-    """Units of a gang that a node could hold if it were empty, and up; 0 where it does not suit."""
+    """Units of a gang that a node could hold if empty and up; 0 if it does not suit."""
     node, job = s.nodes[number], s.jobs[j]
     if job.mask >> np.uint64(node.cls) & np.uint64(1) == 0:
         return 0
@@ -94,13 +94,13 @@ def room_in(s, number, j):  # type: ignore[no-untyped-def]
 
 @inner
 def units_of(s, j):  # type: ignore[no-untyped-def]
-    """Units of a gang: its GPUs, or those of `asks` where CPUs and memory count."""
+    """Units of a gang: its GPUs, or those of `asks` if CPUs and memory count."""
     return s.jobs[j].gpus if s.g[0].resources == 0 else s.asks[j].units
 
 
 @inner
 def room_for(s, number, j):  # type: ignore[no-untyped-def]
-    """Units of a gang that fit on a node now, whatever counts; more than it has where that is so."""
+    """Units of a gang that fit on a node now, with or without CPUs and memory; may exceed the gang."""
     if s.g[0].resources == 1:
         return room_on(s, number, j)
     return s.nodes[number].free if suits(s, number, s.jobs[j].mask) else 0
@@ -108,7 +108,7 @@ def room_for(s, number, j):  # type: ignore[no-untyped-def]
 
 @inner
 def choose_for(s, number, j, units):  # type: ignore[no-untyped-def]
-    """Add a piece of so many units to the choice, whatever counts."""
+    """Add a piece to the choice, with or without CPUs and memory."""
     if s.g[0].resources == 1:
         choose_units(s, number, j, units)
     else:
@@ -117,7 +117,7 @@ def choose_for(s, number, j, units):  # type: ignore[no-untyped-def]
 
 @inner
 def choose_units(s, number, j, units):  # type: ignore[no-untyped-def]
-    """Add a piece of so many units to the choice."""
+    """Add a piece of a number of units to the choice."""
     g = s.g[0]
     ask = s.asks[j]
     if g.chosen >= s.choice.size:
@@ -152,7 +152,7 @@ def find_for(s, j, how):  # type: ignore[no-untyped-def]
 
 @inner
 def find_units(s, j, gpus, how):  # type: ignore[no-untyped-def]
-    """The same for a job on so many GPUs, which asks for CPUs and memory in proportion to them."""
+    """The same for another number of GPUs, with CPUs and memory in proportion."""
     job = s.jobs[j]
     if s.g[0].resources == 0:
         return find(s, job.mask, gpus, how)
@@ -169,7 +169,7 @@ def find_units(s, j, gpus, how):  # type: ignore[no-untyped-def]
 
 @inner
 def lend_own(s, j, sign):  # type: ignore[no-untyped-def]
-    """Let what a running job has of CPUs and memory be free (1), or no more (-1)."""
+    """Count a running job's CPUs and memory as free (1), or undo that (-1)."""
     if s.g[0].resources == 1:
         row = s.attempts[s.jobs[j].row]
         for k in range(row.first, row.first + row.pieces):
@@ -180,7 +180,7 @@ def lend_own(s, j, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def needs_met(s, j):  # type: ignore[no-untyped-def]
-    """Whether the nodes of a choice have CPUs and memory free for its GPUs; says how much each piece takes."""
+    """Whether the nodes of a choice have free CPUs and memory for its GPUs; sets the amounts per piece."""
     if s.g[0].resources == 0:
         return True
     ask = s.asks[j]
@@ -261,7 +261,7 @@ def _fullest(s):  # type: ignore[no-untyped-def]
 
 @inner
 def _whole_nodes(s, j):  # type: ignore[no-untyped-def]
-    """A gang that no node could hold: nodes that hold as much of it as any could, and one for the rest."""
+    """Place a gang larger than a node: nodes at full capacity, and one for the rest."""
     units = s.asks[j].units
     biggest = 0
     for number in range(s.nodes.size):
@@ -285,7 +285,7 @@ def _whole_nodes(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _spread(s, j):  # type: ignore[no-untyped-def]
-    """One unit after the other on the node that then has the most room: on as many nodes as can be."""
+    """Place unit by unit on the node with the most room: on as many nodes as possible."""
     size = 0
     for number in range(s.nodes.size):
         if s.stock[number].room > 0:
@@ -315,7 +315,7 @@ def _spread(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def dominant_share(s, party, weight):  # type: ignore[no-untyped-def]
-    """The largest share that the jobs of a queue or user hold of any resource of the nodes that are up, weighted.
+    """Weighted dominant share: the largest share of any resource of the nodes that are up.
 
     Ghodsi et al., NSDI 2011, sections 4.1 and 4.3. One division each, so that equal shares are equal numbers.
     """

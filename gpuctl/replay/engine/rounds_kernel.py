@@ -1,4 +1,4 @@
-"""Rounds: at whole multiples of so many seconds."""
+"""Rounds at whole multiples of a span of seconds."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from gpuctl.replay.engine.state import C_ROUND, E_ROUND, NAMED_TIMERS
 
 @inner
 def round_number(now, span):  # type: ignore[no-untyped-def]
-    """The number of the round that an instant is, or is next to.
+    """The number of the round at or next to an instant.
 
     A multiple of the span, divided by it, may come out a little less or more than whole.
     """
@@ -38,7 +38,7 @@ def next_multiple(now, span):  # type: ignore[no-untyped-def]
 
 @inner
 def next_round(s):  # type: ignore[no-untyped-def]
-    """Look again at the next whole multiple of the span after now: for a compiled policy that looks only then."""
+    """Schedule the next whole multiple of the span, for a compiled policy that acts only then."""
     g = s.g[0]
     node = 3 * s.jobs.size + NAMED_TIMERS
     if s.node_at[node] < 0:
@@ -47,13 +47,13 @@ def next_round(s):  # type: ignore[no-untyped-def]
 
 @inner
 def rounds(s):  # type: ignore[no-untyped-def]
-    """Tell of the round where this instant is one, and call the next one while jobs wait or run."""
+    """Emit the round if this instant is one, and schedule the next while jobs wait or run."""
     g = s.g[0]
     node = 3 * s.jobs.size + NAMED_TIMERS + 1
     if s.node_at[node] >= 0 or g.waiting + g.running == 0:
         return
     if is_round(s) and not _round_emitted(s):
-        # nobody was here when it would have been called
+        # no job was present when it would have been scheduled
         emit(s, E_ROUND, 1)
     schedule(s, node, next_multiple(g.now, g.span), C_ROUND)
 

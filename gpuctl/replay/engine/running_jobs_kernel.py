@@ -1,4 +1,4 @@
-"""The compiled list of running jobs by the second at which they are planned to end, and what would be free then."""
+"""The compiled list of running jobs by the second at which they are planned to end, and the GPUs free then."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ class Running(Bundle):
     """Running jobs by planned end."""
 
     n = ints()  # [1]: how many
-    job = ints()  # them, the one that is to end first ahead; of several the lowest number
-    end = floats()  # that second: start and planned seconds. One that is past it may end at any moment.
-    until = floats()  # the same by job; NaN where it does not run [jobs]
+    job = ints()  # the jobs, earliest end first; of several the lowest number
+    end = floats()  # that second: start plus planned seconds; a job past it may end at any moment
+    until = floats()  # the same by job; NaN if it does not run [jobs]
     plan = floats()  # seconds that each job is planned for [jobs]
-    before = ints()  # free GPUs of each node, kept while others are tried [nodes]
+    before = ints()  # free GPUs of each node, saved during trials [nodes]
     before_need = rows(NEED)  # CPUs and memory likewise, records of `NEED` [nodes]
 
 
@@ -50,7 +50,7 @@ def _place(r, end, j):  # type: ignore[no-untyped-def]
 
 @inner
 def runs(s, r, j):  # type: ignore[no-untyped-def]
-    """A job has started now."""
+    """Add a job that starts now."""
     end = s.g[0].now + r.plan[j]
     at = _place(r, end, j)
     for k in range(r.n[0], at, -1):
@@ -62,7 +62,7 @@ def runs(s, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def runs_no_more(r, j):  # type: ignore[no-untyped-def]
-    """A job has let go of its GPUs. Returns when it was planned to; NaN where it did not run."""
+    """Remove a job that released its GPUs. Returns its planned end; NaN if it did not run."""
     end = r.until[j]
     if np.isnan(end):
         return end
@@ -76,7 +76,7 @@ def runs_no_more(r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def remember(s, r):  # type: ignore[no-untyped-def]
-    """Keep what is free now, before other numbers are tried."""
+    """Save the present free amounts before a trial."""
     for number in range(s.nodes.size):
         r.before[number] = s.nodes[number].free
         if s.g[0].resources == 1:
@@ -85,7 +85,7 @@ def remember(s, r):  # type: ignore[no-untyped-def]
 
 @inner
 def back_to_now(s, r):  # type: ignore[no-untyped-def]
-    """Let be free what was when it was remembered."""
+    """Restore the saved free amounts."""
     for number in range(s.nodes.size):
         if s.nodes[number].free != r.before[number]:
             set_free(s, number, r.before[number])
@@ -95,7 +95,7 @@ def back_to_now(s, r):  # type: ignore[no-untyped-def]
 
 @inner
 def give(s, j):  # type: ignore[no-untyped-def]
-    """Let be free what a running job holds, to try what could be placed then."""
+    """Count a running job's GPUs as free, to try placements."""
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].node

@@ -1,4 +1,4 @@
-"""Makes the arrays of a simulation from a workload, a cluster and the models that hold for all policies."""
+"""Builds the arrays of a simulation from a workload, a cluster and the models shared by all policies."""
 
 from __future__ import annotations
 
@@ -37,15 +37,15 @@ HOW_TEXT = {
     "epoch": "at the end of the epoch",
     "abort": "at once; what was done since the last epoch's end is lost",
 }
-"""What each way to preempt means, for headings."""
+"""Description of each preemption mode, for headings."""
 SLICE_S, SWITCH_S = 60.0, 1.0
-"""A time slice and the switch between two, which jobs that share GPUs by turns lose: slices of a minute are Tiresias'
-authors' for Gandiva (OSDI 2018), which switches in about 0.1 s; a second for it is ours."""
+"""A time slice and the switch between two, which jobs that share GPUs by turns lose: a slice of a minute is what
+Tiresias' authors assume for Gandiva (OSDI 2018), which switches in about 0.1 s; the second per switch is assumed."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What holds for every policy of one comparison.
+    """Settings shared by all policies of a comparison.
 
     Attributes:
         rates: the speed model.
@@ -56,7 +56,7 @@ class Settings:
         mode: how every policy preempts, see `MODES`; None: each policy's own way.
         resources: what jobs ask for and nodes have, see `gpuctl.replay.models.resources`.
         slice_s: seconds of a turn of jobs that share GPUs by turns.
-        switch_s: and of the switch between two turns, in which none of them comes forward.
+        switch_s: and of the switch between two turns, in which none makes progress.
     """
 
     rates: Rates
@@ -137,7 +137,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     nodes.kind, nodes.type = cluster.gpu_type, 0 if types is None else types.node
     g.now = min(0.0, float(workload.submit.min())) if n else 0.0
     order = np.lexsort((np.arange(n), workload.eligible))
-    # one more of each: jobs whose queue or user is not known are a party of their own
+    # one more of each: jobs of unknown queue or user form their own tenant
     queues, users = len(workload.queues) + 1, len(workload.users) + 1
     heap_size = 3 * n + NAMED_TIMERS + 2 + count
     machine = _machine_events(cluster)
@@ -148,7 +148,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
     if ask is not None and stock is not None:
         g.resources = 1
         g.cpu, g.mem = (stock[name][stock[name] < UNBOUND].sum() for name in ("cpu", "mem"))
-        # a piece of a job without GPUs holds at least half a CPU; where CPUs bound nothing it is never split
+        # a piece of a job without GPUs holds at least half a CPU; if CPUs are unbounded it is never split
         g.splits = 2 * (int(g.cpu[0]) // 1000 + 1)
     held = n + 2 * cluster.total_gpus + int(g.splits[0]) + 1024
     return State(
@@ -181,7 +181,7 @@ def build(workload: Workload, cluster: Cluster, settings: Settings) -> State:
         attempts=n + 1024,
         pieces=held,
         log=2 * n + 1024,
-        # a step tells of each job's queueing, end, lease and timer at most once, and of what lost its lease before
+        # a step reports each job's queueing, end, lease and timer at most once, and earlier lost leases
         events=5 * n + int(g.at_once[0]) + NAMED_TIMERS + 16,
         fresh=n,
         moving=n,
@@ -244,7 +244,7 @@ def _jobs(workload: Workload, settings: Settings, masks: NDArray[np.uint64]) -> 
 
 
 def _phases(workload: Workload, jobs: Any) -> Any:
-    """The rows of `State.phases`; tells the jobs whose speeds change where theirs begin."""
+    """The rows of `State.phases`; sets each job's first row."""
     jobs.change = np.inf
     number = workload.phase
     some = np.flatnonzero(number >= 0).tolist() if number is not None else []
@@ -264,7 +264,7 @@ def _phases(workload: Workload, jobs: Any) -> Any:
 
 
 def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uint64]]:
-    """Number the kinds of nodes that some job may use and another may not; and the kinds that suit each job."""
+    """Number the kinds of nodes that jobs distinguish, and the kinds that suit each job."""
     count = len(cluster.nodes)
     allowed = [s for s in cluster.queue_nodes if s is not None]
     member = np.zeros((count, 1 + len(allowed)), np.int64)
@@ -298,7 +298,7 @@ def _classes(workload: Workload, cluster: Cluster) -> tuple[Ints, NDArray[np.uin
 
 
 def _running(rates: Rates, classes: Ints) -> NDArray[np.uint64]:
-    """The kinds of nodes on whose GPUs each job runs at all; shape (jobs,), or (1,) where types do not matter."""
+    """The kinds of nodes on whose GPUs each job can run; shape (jobs,), or (1,) if types do not matter."""
     if rates.types is None or rates.row is None:
         return np.full(1, ~np.uint64(0))
     runs = rates.types.speed[:, rates.types.node, 0] > 0
@@ -317,7 +317,7 @@ def _machine_events(cluster: Cluster) -> tuple[Floats, NDArray[np.int64], NDArra
     up = np.repeat(np.array([0, 1], np.int64), len(down))
     finite = np.isfinite(t)
     t, node, up = t[finite], node[finite], up[finite]
-    # at one instant what comes up does so before what goes down
+    # at one instant, nodes come up before others go down
     order = np.lexsort((node, 1 - up, t))
     return t[order], node[order], up[order]
 

@@ -1,7 +1,7 @@
-"""Compiled: jobs on GPUs of another one: where they go, and what a host takes with it when it grows or shrinks.
+"""Compiled: jobs on another job's GPUs: their placement, and a host's resizing with its guests.
 
-Guests are nested: on a node a larger guest is on all GPUs that a smaller one is on, and the host on all of them. So
-the largest guest covers all others, and each GPU counts in equal parts for the jobs on it (`job_kernel.new_rates`).
+Guests are nested: on a node a larger guest is on all GPUs that a smaller one is on, and the host on all of them. So the
+largest guest covers all others, and each GPU is split evenly among the jobs on it (`job_kernel.new_rates`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from gpuctl.replay.engine.state import A_RESIZED, D_RESIZE, D_SHARE
 
 @inner
 def lay_out(s, host, gpus):  # type: ignore[no-untyped-def]
-    """Choose GPUs of a host for one more guest: those of the next smaller guest, the rest of the next larger's."""
+    """Choose GPUs of a host for a new guest: those of the next smaller guest, the rest from the next larger one's."""
     below, above = -1, s.jobs[host].guest
     while above >= 0 and s.jobs[above].held < gpus:
         below, above = above, s.jobs[above].next_guest
@@ -51,7 +51,7 @@ def _chosen_at(s, node):  # type: ignore[no-untyped-def]
 
 @inner
 def share(s, j, host, sliced, reason):  # type: ignore[no-untyped-def]
-    """Start a waiting job on the GPUs in `choice`, which are some of a running one's."""
+    """Start a waiting job on the GPUs in `choice`, part of a running job's."""
     g = s.g[0]
     job = s.jobs[j]
     owner = s.jobs[host]
@@ -89,7 +89,7 @@ def guests_on(s, j, node):  # type: ignore[no-untyped-def]
 
 @inner
 def own_on(s, j, node):  # type: ignore[no-untyped-def]
-    """GPUs of a node that a running job would free by leaving them: a guest none, a host what no guest is on."""
+    """GPUs of a node that a running job would free by leaving: a guest none, a host those without guests."""
     job = s.jobs[j]
     if job.host >= 0:
         return 0
@@ -116,12 +116,12 @@ def covers_guests(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def extend(s, j, gpus, how):  # type: ignore[no-untyped-def]
-    """Choose GPUs for a host that keeps its guests: more beside its own, or fewer without any that guests are on."""
+    """Choose GPUs for a host that keeps its guests: additional ones, or fewer without those of guests."""
     g = s.g[0]
     job = s.jobs[j]
     row = s.attempts[job.row]
     extra = gpus - job.held
-    # `order` says how many more of each node
+    # `order` holds the additional GPUs per node
     if extra > 0:
         if not find(s, job.mask, extra, how):
             return False
@@ -151,7 +151,7 @@ def extend(s, j, gpus, how):  # type: ignore[no-untyped-def]
 
 @inner
 def regrow(s, j, reason):  # type: ignore[no-untyped-def]
-    """Let a host go on with the GPUs in `choice`, which cover its guests: they stay beside it."""
+    """Resize a host to the GPUs in `choice`, which cover its guests."""
     job = s.jobs[j]
     start, lease = job.start, job.lease
     group = s.attempts[job.row].group

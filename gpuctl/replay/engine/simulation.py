@@ -1,4 +1,4 @@
-"""A running simulation: advance it, look at it, fork it, and say at the end what came out."""
+"""A running simulation: advance, inspect and fork it, and collect its outcome."""
 
 from __future__ import annotations
 
@@ -47,40 +47,40 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 MOST_DECISIONS = 2_000
-"""Decisions a job after which a replay is taken to make no progress."""
+"""Decisions per job after which a replay counts as stuck."""
 
 STANDS_STILL = 40_000
-"""Instants at one and the same second after which simulated time is taken to stand still."""
+"""Instants at the same second after which simulated time counts as stuck."""
 
 UNDECIDED = 20_000_000
-"""Instants in a row at which nothing is decided, after which a replay is taken to look too often."""
+"""Consecutive instants without a decision after which a replay counts as polling too often."""
 
 MANY_LINES = 500_000
-"""Decisions from which on memory counts more than the hundredth of a second that it takes to give some back."""
+"""Decisions from which on memory is returned, at the cost of a hundredth of a second."""
 
 STEPS = 20_000
-"""Instants between two looks at the clock, the progress bar and Ctrl-C."""
+"""Instants between two checks of the clock, the progress bar and Ctrl-C."""
 
 SLOW_STEPS = 200
 """The same of loops that run as Python."""
 
 BATCH = 100_000
-"""Attempts that are numbered at a time."""
+"""Attempts numbered per batch."""
 
 
 class Simulation:
-    """One policy at work on one workload and one cluster.
+    """One policy running on one workload and one cluster.
 
     Args:
-        workload: the jobs; see ``gpuctl.replay.inputs.check`` for what is asked of them.
+        workload: the jobs; see ``gpuctl.replay.inputs.check`` for requirements.
         cluster: the nodes.
         policy: the policy.
-        settings: what holds for every policy of a comparison.
-        label: what the policy is called in its outcome; None: its name.
-        interpreted: run its loops as Python, to begin with; what comes out is the same.
+        settings: shared by all policies of a comparison.
+        label: the policy's name in its outcome; None: its own name.
+        interpreted: run its loops as Python at first; results are the same.
 
     Raises:
-        UsageError: CPUs or memory count, and the policy cannot go by them.
+        UsageError: CPUs or memory count, and the policy does not support them.
     """
 
     def __init__(
@@ -97,7 +97,7 @@ class Simulation:
         if settings.resources != GPUS_ONLY and not policy.resources:
             raise UsageError(
                 f"{policy.name} counts GPUs alone: it cannot be replayed with --resources",
-                hint="gpuctl policies says which policies can",
+                hint="gpuctl policies lists the policies that support it",
             )
         self.state: State = build(workload, cluster, settings)
         self.interpreted = interpreted
@@ -109,7 +109,7 @@ class Simulation:
 
     @property
     def now(self) -> float:
-        """The instant that the simulation has come to, seconds."""
+        """The simulation's present instant, in seconds."""
         return float(self.state.g[0].now)
 
     @property
@@ -118,7 +118,7 @@ class Simulation:
         return int(self.state.g[0].left)
 
     def advance(self, until: float = np.inf, steps: int = STEPS) -> bool:
-        """Go on for so many instants, none of them after `until`; false once there are no more."""
+        """Advance by a number of instants, up to `until`; false once there are none left."""
         begin = time.perf_counter()
         with jit.interpreted(self.interpreted):
             status = self.program.advance(
@@ -130,11 +130,10 @@ class Simulation:
         return status != ENDED
 
     def run(self, progress: Callable[[int, int, float], None] | None = None) -> None:
-        """Go on to the end.
+        """Run to the end.
 
         Args:
-            progress: told from time to time how many jobs have ended, of how many, and the second that the simulation
-                has come to.
+            progress: called from time to time with the number of ended jobs, of all jobs, and the present second.
 
         Raises:
             InputError: it would not end: too many decisions, none at all, or time stands still.
@@ -166,7 +165,7 @@ class Simulation:
                     )
                 if instants - decided[1] >= UNDECIDED:
                     self._stop(
-                        f"{UNDECIDED:,} looks in a row since second {decided[0]:g} without a decision",
+                        f"{UNDECIDED:,} instants in a row since second {decided[0]:g} without a decision",
                         "jobs run very long for such short intervals: a longer quantum, interval or cycle may help",
                     )
                 if progress is not None:
@@ -175,7 +174,7 @@ class Simulation:
                 self.loaded_gpu_s = self._work_done(until)
 
     def _work_done(self, at: float) -> float:
-        """GPU-seconds of work done by a second after the last instant and before the next one."""
+        """GPU-seconds of work done by a second between the last instant and the next."""
         s = self.state
         jobs = s.jobs
         done, states = jobs.done.copy(), jobs.state.copy()
@@ -199,9 +198,9 @@ class Simulation:
         )
 
     def fork(self) -> Simulation:
-        """The same simulation at the same instant, which goes its own way from here on.
+        """An independent copy of the simulation at the same instant.
 
-        Arrays of what was and will be are copied; workload, cluster and settings are shared.
+        Arrays of state are copied; workload, cluster and settings are shared.
         """
         twin = object.__new__(Simulation)
         twin.workload, twin.cluster = self.workload, self.cluster
@@ -214,14 +213,14 @@ class Simulation:
         return twin
 
     def outcome(self, *, last: bool = False) -> Outcome:
-        """What has come out so far.
+        """The outcome so far.
 
         Args:
-            last: nothing is asked of this simulation any more. It gives its arrays up as tables are made of them, so
-                that millions of attempts are not in memory twice.
+            last: the simulation is not used again. Its arrays are released as they become tables, so that millions of
+                attempts are not in memory twice.
         """
         by_traits = self.policy.traits or self.settings.rates.by_traits
-        # one after the other, what takes most memory last
+        # one by one, the largest last
         jobs = self._jobs()
         if last:
             self._give_up(*(self.state.fields.keys() - {"g", "attempts", "pieces", "needs", "log", "turns"}))
@@ -264,7 +263,7 @@ class Simulation:
         s, w = self.state, self.workload
         jobs, now = s.jobs, self.now
         held = np.isin(jobs.state, (RUNNING, SUSPENDING))
-        # what the engine counts when something happens to a job, brought up to the end
+        # counters that the engine updates at a job's events, brought up to the end
         since = np.where(held, now - jobs.seen, 0.0)
         ran = jobs.ran + since
         until = np.where(np.isnan(jobs.end), np.maximum(now, w.submit), jobs.end)
@@ -322,14 +321,14 @@ class Simulation:
             for name, column in columns.items():
                 column[begin : begin + BATCH] = rows[name][begin : min(begin + BATCH, count)]
             if last:
-                # somebody else who looks at them, a policy say, keeps them as they are
+                # other holders, such as a policy, keep them unchanged
                 with suppress(ValueError):
                     rows.resize(begin)
         end, own, how = columns.pop("end"), columns.pop("own"), columns.pop("how")
         end[how == A_RUNNING] = np.nan
         shared = own != columns["start"]
         own[np.isinf(own)] = np.nan
-        # each is copied, and goes before the next one comes
+        # each is copied and freed before the next
         return pl.DataFrame(
             [
                 pl.Series("job", columns.pop("job")),
@@ -353,7 +352,7 @@ class Simulation:
             order = np.argsort(job, kind="stable")
             at = np.arange(job.size)
             first = np.flatnonzero(np.append(True, np.diff(job[order]) != 0))
-            # so many of the same job come before it in the batch, and so many in the batches before
+            # attempts of the same job before it in this batch, and in earlier batches
             number[begin + order] = at - np.repeat(first, np.diff(np.append(first, job.size))) + tried[job[order]]
             tried += np.bincount(job, minlength=tried.size).astype(np.int32)
         return number
@@ -363,7 +362,7 @@ class Simulation:
         rows = s.attempts[: int(s.g[0].attempts)]
         owner = np.repeat(np.arange(rows.size, dtype=np.int32), rows.pieces)
         after = np.cumsum(rows.pieces)
-        # those of one attempt lie side by side, and those of the next one mostly after them
+        # pieces of one attempt are adjacent, those of the next mostly follow
         at: Any = slice(0, owner.size)
         if (rows.first != after - rows.pieces).any():
             at = np.repeat(rows.first - after + rows.pieces, rows.pieces) + np.arange(owner.size)
@@ -394,7 +393,7 @@ class Simulation:
 
 
 def _owner(array: Any) -> np.ndarray[Any, Any]:
-    """The array whose memory it is that another one looks at."""
+    """The array that owns the memory of a view."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     owner: np.ndarray[Any, Any] = array

@@ -1,4 +1,4 @@
-"""How fast a job is on how many GPUs."""
+"""Speed of a job by number of GPUs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gpuctl.compiled.jit import inner
 
 @inner
 def scale(s, j, gpus):  # type: ignore[no-untyped-def]
-    """Speed on so many GPUs, in a unit of the job's own: by its curve, else n / (1 + alpha (n - 1))."""
+    """Speed on a number of GPUs, in the job's own unit: by its curve, else n / (1 + alpha (n - 1))."""
     job = s.jobs[j]
     if job.points > 0:
         return s.curves[job.curve + min(gpus, job.points) - 1]

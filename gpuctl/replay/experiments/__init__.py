@@ -1,1 +1,1 @@
-"""Many replays that differ in load, nodes, parameters and seeds, and what their figures are over the seeds."""
+"""Many replays that vary load, nodes, parameters and seeds, and their figures over the seeds."""

@@ -1,7 +1,7 @@
 """The cells of an experiment: every combination of a policy, factors and a seed; each is one replay and one row.
 
-A cell depends on nothing but what it is made of, so cells run in any order, on any number of processes, and give the
-same bytes. All cells of one seed replay the same jobs: differences between policies are paired.
+A cell depends only on its own inputs, so cells run in any order, on any number of processes, and give the same bytes.
+All cells of one seed replay the same jobs: differences between policies are paired.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 
 
 FIGURES = 3
-"""Raised whenever a cell gets other figures, so that none kept before is taken for one of these."""
+"""Version of the figures, raised whenever they change, so that older saved cells are not reused."""
 STRETCHES = "stretches"
-"""How many independent stretches of time a replay holds: `gpuctl.replay.results.intervals.stretches`."""
+"""Name of the number of independent stretches of a replay: `gpuctl.replay.results.intervals.stretches`."""
 UNCHANGED = ("unchanged_s", "vs_unchanged_s", "vs_unchanged_low_s", "vs_unchanged_high_s", "unchanged_stretches")
-"""Figures of a cell beside those of a replay: see `_against_unchanged`."""
+"""Figures of a cell in addition to those of a replay: see `_against_unchanged`."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Cell:
 
     Attributes:
         policy: as ``--policy`` names it.
-        params: its parameters as texts; those that vary are in `factors`, too.
+        params: its parameters as texts; those that vary are also in `factors`.
         factors: what varies, by name: ``scale_load``, ``add_nodes``, ``POLICY.PARAMETER``; values as texts.
         seed: of the jobs that are drawn, and of stochastic policies.
     """
@@ -61,19 +61,19 @@ class Cell:
 
 @dataclass(frozen=True)
 class Base:
-    """What all cells are made from.
+    """Common inputs of all cells.
 
     Attributes:
         workload: the trace's jobs.
         cluster: the nodes.
-        models: what `gpuctl.replay.run.replay` takes beside: overhead, placement, rates and so on, without the seed.
-        resample: how a seed makes other jobs of the trace's: ``days`` and ``weeks`` draw them by these
+        models: other arguments of `gpuctl.replay.run.replay`: overhead, placement, rates and so on, without the seed.
+        resample: how a seed resamples the trace's jobs: ``days`` and ``weeks`` draw these
             (`gpuctl.replay.inputs.transforms.bootstrap`), ``users`` by users, ``none`` takes them as they are.
         warmup: share of the jobs that only fill the cluster.
-        unchanged: what cells are compared with: the base without what is changed in all of them; it has none itself.
-            None: they are compared with nothing.
+        unchanged: the base without the change that all cells have, for comparison; it has none itself. None: no
+            comparison.
         changed: whether something is changed in all of them.
-        own_params: parameters, by the policy's label, with which a policy is unchanged; of others those of the cell.
+        own_params: parameters of an unchanged policy, by its label; others have those of the cell.
         replayed: outcomes of unchanged cells of one seed, for the cells to come.
     """
 
@@ -88,7 +88,7 @@ class Base:
     replayed: dict[Cell, Outcome] = field(default_factory=dict, compare=False)
 
     def digest(self) -> str:
-        """A digest of all of it: cells that were kept count for the same base alone."""
+        """A digest of all inputs: saved cells are valid for the same base only."""
         made = hashlib.sha256()
         before = None if self.unchanged is None else self.unchanged.digest()
         parts = (self.workload, self.cluster, self.models, self.resample, self.warmup, before, self.own_params)
@@ -108,7 +108,7 @@ def plan(
     factors: Mapping[str, Sequence[str]],
     seeds: Sequence[int],
 ) -> list[Cell]:
-    """Return every combination, policies innermost and seeds outermost.
+    """Return all combinations, policies innermost and seeds outermost.
 
     Args:
         policies: as `gpuctl.replay.run.replay` takes them.
@@ -148,7 +148,7 @@ def run(base: Base, cell: Cell) -> dict[str, Any]:
 
 
 def unchanged_cell(base: Base, cell: Cell) -> Cell:
-    """Return the cell of `Base.unchanged` that a cell is compared with: the same policy and seed, nothing changed."""
+    """Return the cell of `Base.unchanged` that a cell is compared with: same policy and seed, no change."""
     own = base.own_params.get(label(cell.policy))
     return Cell(cell.policy, cell.params if own is None else tuple(sorted(own.items())), (), cell.seed)
 
@@ -178,7 +178,7 @@ def _against_unchanged(base: Base, cell: Cell, outcome: Outcome) -> dict[str, fl
 
 
 def _keep(base: Base, cell: Cell, outcome: Outcome) -> None:
-    """Keep an outcome for other cells of its seed; those of other seeds are done with."""
+    """Cache an outcome for other cells of its seed; outcomes of other seeds are dropped."""
     for other in [other for other in base.replayed if other.seed != cell.seed]:
         del base.replayed[other]
     base.replayed[cell] = outcome
@@ -206,7 +206,7 @@ def _changed(base: Base, cell: Cell) -> tuple[Workload, Cluster]:
 
 
 def _feed(made: hashlib._Hash, value: object) -> None:
-    """Add a value to a digest, with what it is made of, so that two different ones never read alike."""
+    """Add a value to a digest with its structure, so that different values never coincide."""
     made.update(type(value).__name__.encode())
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         for one in dataclasses.fields(value):
@@ -232,9 +232,9 @@ def _feed(made: hashlib._Hash, value: object) -> None:
 
 
 def key(base_digest: str, cell: Cell) -> str:
-    """Return the name under which a cell's figures are kept: of all that it is made of, the files that it names, too.
+    """Return the key of a cell's saved figures: a digest of all its inputs, including the files that it names.
 
-    Of a policy's own file, what that imports is not looked at.
+    Imports of a policy's own file are not included.
     """
     made = hashlib.sha256(base_digest.encode())
     _feed(made, cell)
@@ -261,7 +261,7 @@ def _files(cell: Cell) -> Iterator[Path]:
 
 @cache
 def _content(path: Path, changed_ns: int) -> bytes:
-    """A digest of a file; of a large one, which no configuration is, of its size and time alone."""
+    """A digest of a file; of a large one, which no configuration is, only of size and time."""
     size = path.stat().st_size
     if size > MOST_SMALL:
         return f"{size} {changed_ns}".encode()

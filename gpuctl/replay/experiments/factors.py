@@ -7,19 +7,19 @@ from decimal import Decimal, InvalidOperation
 from gpuctl.core.errors import UsageError
 
 MOST = 10_000
-"""No list has more values: a typing error must not fill the disk."""
+"""Most values of a list, so that a typing error does not fill the disk."""
 
 
 def values(text: str, what: str) -> tuple[str, ...]:
     """Return the values that a list names, in its order, each once.
 
     Args:
-        text: values with commas between them. ``A:B:S`` stands for A, A + S, … up to and with B, ``A..B`` for the
+        text: values with commas between them. ``A:B:S`` stands for A, A + S, … up to and including B, ``A..B`` for the
             whole numbers from A to B.
         what: the option, for errors.
 
     Raises:
-        UsageError: it names no value, or too many, or a range that is none.
+        UsageError: it names no value, too many, or an invalid range.
     """
     found: dict[str, None] = {}
     for part in (one.strip() for one in text.split(",")):

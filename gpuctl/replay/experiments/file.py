@@ -1,6 +1,6 @@
-"""An experiment as a TOML file: jobs, nodes, policies with parameters of their own, what varies, and what counts.
+"""An experiment as a TOML file: jobs, nodes, policies with parameters, factors, and measures.
 
-docs/how-to/replay.md says what a file may have. What is wrong with it is reported with file, key and what was expected.
+docs/how-to/replay.md documents the format. Errors name file, key and expected value.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class ListedPolicy:
 
     Attributes:
         name: as ``--policy`` has it, with its label.
-        label: what it is called in the result.
+        label: its name in the result.
         params: the values of each of its parameters, as texts; one or more.
-        place: where in the file it stands, for errors.
+        place: its position in the file, for errors.
     """
 
     name: str
@@ -47,14 +47,14 @@ class ListedPolicy:
 
 @dataclass(frozen=True)
 class ExperimentFile:
-    """What a file says; None where it says nothing.
+    """The content of a file; None for absent keys.
 
     Attributes:
         path: the file.
-        inputs: jobs, beside the file unless their paths are absolute.
+        inputs: jobs, relative to the file unless their paths are absolute.
         cluster: nodes, as ``--cluster`` has them.
         inference: nodes that can be lent, as ``--inference`` has them.
-        inference_load: how many of them are idle when, a CSV beside the file.
+        inference_load: number of them that are idle over time, a CSV relative to the file.
         policies: at least one.
         factors: the values of each, as texts.
         seeds: likewise.
@@ -133,7 +133,7 @@ def _policy(of: _Reader, found: Mapping[str, Any], number: int) -> ListedPolicy:
 
 
 class _Reader:
-    """Takes values of a type out of what a file has, and says what is wrong with others."""
+    """Reads typed values from a file, and raises errors on others."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -176,7 +176,7 @@ class _Reader:
         return value
 
     def several(self, found: Mapping[str, Any], key: str, name: str) -> tuple[str, ...]:
-        """Values that vary: a list in a text as the command line has it, a number, or an array."""
+        """Values of a factor: a list in a text as on the command line, a number, or an array."""
         value = found[key]
         if isinstance(value, str):
             try:
@@ -186,7 +186,7 @@ class _Reader:
         return self.params(value, name)
 
     def params(self, value: object, name: str) -> tuple[str, ...]:
-        """The values of a parameter: an array has several, all else is one."""
+        """The values of a parameter: several in an array, else one."""
         every = value if isinstance(value, list) else [value]
         if not every:
             raise self.wrong(name, "an empty array", "at least one value")

@@ -1,4 +1,4 @@
-"""An experiment as a result: its tables, and what a reader must know of them."""
+"""An experiment as a result: its tables and notes."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _DRAWN = {
 
 
 _OF_TRACE = note(
-    "95 %, for a long run of the same workload: from how draws of the trace differ, and how well its load is known; "
+    "95 %, for a long run of the same workload: from the spread of draws of the trace, and the error of its load; "
     "none where the trace is too short to tell; differences are of the same jobs"
 )
 _INTERVALS = {
@@ -70,16 +70,16 @@ def result(
     """Return an experiment's tables.
 
     Args:
-        base: what all cells were made from.
+        base: inputs of all cells.
         cells: the cells.
         figures: of each.
         baseline: label of the policy that the others are compared with.
         sources: the files that the jobs came from.
         command: the command line.
         locality: whether scattered jobs run slower, in words.
-        measures: figures to show beside the usual ones, and to draw in place of them.
-        changes: what cells are changed in, where they are compared with the unchanged replay.
-        nearness: how near the model is to the trace; None: nothing was recorded that it could be near to.
+        measures: figures to show in addition to the usual ones, and to draw instead of them.
+        changes: the change of the cells, if they are compared with the unchanged replay.
+        nearness: how close the model is to the trace; None: no recorded starts to compare with.
     """
     labels = list(dict.fromkeys(label(cell.policy) for cell in cells))
     seeds = list(dict.fromkeys(cell.seed for cell in cells))

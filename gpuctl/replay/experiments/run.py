@@ -1,7 +1,7 @@
-"""Runs the cells of an experiment, several at a time, and keeps every one that is done.
+"""Runs the cells of an experiment, several at a time, and saves each when done.
 
-A cell that is done is a small JSON file of its own, written whole or not at all. The same experiment run again, after
-Ctrl-C or a killed worker, finds them and does the rest.
+A finished cell is a small JSON file, written atomically. A rerun of the experiment, after Ctrl-C or a killed worker,
+reuses them and does the rest.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 _MOST_BYTES = 1 << 20
 FEW_JOBS = 10_000
-"""Jobs of all cells together that one process has replayed before a second one has started."""
+"""Total jobs of cells below which one process is faster than starting a second."""
 
 
 class CellFolder:
-    """The folder in which the figures of cells that are done are kept.
+    """The folder with the figures of finished cells.
 
     Args:
-        folder: made with the first cell where it is not there.
+        folder: created with the first cell if missing.
     """
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def get(self, key: str) -> Figures | None:
-        """The figures of a cell, or None where it is not done; a file that is not whole counts as not done."""
+        """The figures of a cell, or None if it is not done; a truncated file counts as not done."""
         place = self._folder / f"{key}.json"
         if not place.is_file():
             return None
@@ -54,7 +54,7 @@ class CellFolder:
         return found if plain else None
 
     def put(self, key: str, figures: Figures) -> None:
-        """Keep the figures of a cell."""
+        """Save the figures of a cell."""
         text = json.dumps(figures, allow_nan=True).encode()
         self._folder.mkdir(parents=True, exist_ok=True)
 
@@ -76,16 +76,16 @@ def run(
     """Replay every cell and return its figures, in the order of `cells`. The result does not depend on `engine`.
 
     Args:
-        base: what all cells are made from.
+        base: inputs of all cells.
         cells: what to replay.
-        folder: where cells are kept as they are done, and looked for; None: nowhere.
-        engine: where they run; None: here, one for each processor. Fewer than `FEW_JOBS` jobs need no processes here
-            unless it says how many.
-        progress: called with how many cells are done, of how many.
+        folder: where finished cells are saved and reused; None: nowhere.
+        engine: where they run; None: locally, one per processor. Fewer than `FEW_JOBS` jobs use no local processes
+            unless it sets their number.
+        progress: called with the numbers of finished cells and of all cells.
         notify: called with a line for the user.
 
     Raises:
-        GpuctlError: a cell cannot be replayed, or the engine has no workers; cells that are done stay kept.
+        GpuctlError: a cell cannot be replayed, or the engine has no workers; finished cells stay saved.
         KeyboardInterrupt: Ctrl-C; likewise.
     """
     digest = base.digest()
@@ -124,12 +124,12 @@ def run(
 
 
 def _work(shared: tuple[Base, str], task: tuple[str, Cell]) -> Figures:
-    """Replay one cell, wherever that is, with the files that were there when its key was made."""
+    """Replay one cell on any worker, with the files that existed when its key was made."""
     base, digest = shared
     key, cell = task
     if cells_of.key(digest, cell) != key:
         raise InputError(
-            f"{socket.gethostname()}: files that {cell.policy} or its parameters name are not there, or have changed",
-            hint="name them by paths that every worker sees, and leave them as they are meanwhile",
+            f"{socket.gethostname()}: files that {cell.policy} or its parameters name are missing or have changed",
+            hint="use paths that every worker can read, and do not change the files during the run",
         )
     return cells_of.run(base, cell)

@@ -1,4 +1,4 @@
-"""The figures of an experiment's cells as tables: one row a cell, and means over the seeds with their intervals."""
+"""The figures of an experiment's cells as tables: one row per cell, and means over the seeds with their intervals."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Floats
 
 LEADING = "wait_mean_s"
-"""The figure whose interval ``lower`` and ``upper`` are."""
+"""The figure of the interval ``lower`` to ``upper``."""
 DRAWN = ("wait_mean_s", "wait_p95_s", "jct_mean_s", "utilization_pct")
-"""The figures that the page draws, over the first factor that is a number and varies."""
+"""The figures that the page draws, over the first numeric factor that varies."""
 MEANS = (LEADING, "wait_p95_s", "jct_mean_s", "jct_p95_s", "utilization_pct", "makespan_s", "preemptions")
 """The figures that the summary shows."""
 MEASURES = tuple(c.name for c in columns("replay_summary") if c.name not in {"policy", "oracle"})
-"""The figures that there are."""
+"""All figures."""
 CONFIDENCE = 0.95
 
 _OF_TRACE = (
-    "95 % interval for a long run of the same workload, from how draws of the trace differ and from how well its load "
-    "is known; empty: the trace is too short to tell, there are too few seeds, hardly one job of twenty waits (of the "
+    "95 % interval for a long run of the same workload, from the spread of draws of the trace and the error of its "
+    "load; "
+    "empty: the trace is too short, there are too few seeds, hardly one job of twenty waits (of the "
     "95th percentile), or it is not a time of jobs; *_sd is the spread between seeds"
 )
 _INTERVALS = {
@@ -48,13 +49,13 @@ _INTERVALS = {
     "users": "none, since draws of users differ in their load, and their mean is not that of the trace; *_sd is the "
     "spread between seeds",
 }
-"""What the intervals are, by what seeds draw."""
+"""Description of the intervals, by what seeds draw."""
 
 
 def interval(values: Sequence[float | None]) -> tuple[float | None, float | None, float | None, float | None]:
     """Return the mean of some values, the ends of its 95 % interval by Student's t, and their standard deviation.
 
-    Values that are not known are left out; with one alone there is no interval, with none no mean.
+    Unknown values are left out; one value has no interval, none has no mean.
     """
     from scipy.special import stdtrit
 
@@ -70,12 +71,12 @@ def interval(values: Sequence[float | None]) -> tuple[float | None, float | None
 
 
 def _ends(some: pl.DataFrame, name: str, *, resample: str) -> tuple[float | None, float | None]:
-    """The ends of the interval of a figure of replays that differ in their seed alone.
+    """The ends of the interval of a figure over replays that differ only in their seed.
 
     Args:
         some: those replays.
-        name: of the figure; times are taken to grow with the load, others have no interval where jobs are drawn.
-        resample: what seeds draw of the trace; ``none``: they are those of the policy's own choices.
+        name: of the figure; times are taken to grow with the load; others have no interval if jobs are drawn.
+        resample: what seeds draw of the trace; ``none``: they only seed the policy's own choices.
     """
     if resample == "none":
         return interval(some[name].to_list())[1:3]
@@ -89,7 +90,7 @@ def _ends(some: pl.DataFrame, name: str, *, resample: str) -> tuple[float | None
 def _change(
     some: pl.DataFrame, *, resample: str, change: str = "change_s", base: str = "base_s", fewest: str = "base_stretches"
 ) -> tuple[float | None, float | None, float | None]:
-    """Mean and interval of a difference of mean waits, as `change_s`, from what it was and how many stretches hold."""
+    """Mean and interval of a difference of mean waits, as `change_s`, from the unchanged wait and the stretches."""
     mean, low, high, _ = interval(some[change].to_list())
     if resample == "none":
         return mean, low, high
@@ -103,7 +104,7 @@ def _change(
 
 
 def _from_unchanged(some: pl.DataFrame, error: float | None, *, resample: str) -> dict[str, float | None]:
-    """Mean wait unchanged and the difference from it, with its interval: job by job where there is one seed."""
+    """Mean wait unchanged and the difference from it, with its interval: job by job if there is one seed."""
     mean, diff, low, high, stretches = UNCHANGED
     if some.height == 1:
         return some.select(mean, diff, low, high).row(0, named=True)
@@ -114,12 +115,12 @@ def _from_unchanged(some: pl.DataFrame, error: float | None, *, resample: str) -
 def _with_error(
     names: tuple[str, str, str], found: tuple[float | None, float | None, float | None], error: float | None
 ) -> dict[str, float | None]:
-    """A difference and the ends of its interval by their names, with the model's own error in the ends."""
+    """A difference and the ends of its interval, by name; the ends include the model's own error."""
     return dict(zip(names, (found[0], *wider(*found, error)), strict=True))
 
 
 def _known(some: pl.DataFrame, name: str) -> tuple[Floats, float]:
-    """The values of a figure that are known, and how many stretches such a trace holds."""
+    """The known values of a figure, and the stretches of such a trace."""
     there = some.drop_nulls([name])
     middle = there[STRETCHES].fill_null(0.0).median()
     return there[name].to_numpy().astype(np.float64), float(middle) if isinstance(middle, float) else 0.0
@@ -128,11 +129,11 @@ def _known(some: pl.DataFrame, name: str) -> tuple[Floats, float]:
 def rows(
     cells: Sequence[Cell], figures: Sequence[dict[str, Any]], *, resample: str = "none", error: float | None = None
 ) -> pl.DataFrame:
-    """Return one row a cell: policy, every factor, seed, every figure of the cell, lower, upper.
+    """Return one row per cell: policy, every factor, seed, every figure of the cell, lower, upper.
 
-    Factors that are numbers throughout are numbers; a policy without one of them has null there. ``lower`` and
-    ``upper`` are the interval of `LEADING` of the same policy and factors; `resample` as for `_ends`. The model's own
-    error (seconds) is in the ends of the difference from the unchanged replay.
+    Factors whose values are all numbers are numeric; null for a policy without the factor. ``lower`` and ``upper`` are
+    the interval of `LEADING` of the same policy and factors; `resample` as for `_ends`. The ends of the difference from
+    the unchanged replay include the model's own error (seconds).
     """
     names = list(dict.fromkeys(name for cell in cells for name, _ in cell.factors))
     made = [
@@ -158,12 +159,12 @@ def summarized(
     frame: pl.DataFrame, factors: Sequence[str], baseline: str, measures: Sequence[str] = MEANS, *,
     resample: str = "none", error: float | None = None,
 ) -> pl.DataFrame:  # fmt: skip
-    """Return one row a policy and combination of factors: seeds, and of `measures` mean, interval and spread.
+    """Return one row per policy and combination of factors: seeds, and mean, interval and spread of `measures`.
 
-    ``change_s`` is the mean wait less that of the baseline at the same load, nodes and seed, with its interval:
-    pairs have the same jobs (`resample` as for `_ends`). Parameters of a policy do not pair: the baseline's are all
-    taken together. ``vs_unchanged_s`` is the mean wait less that of the same policy without what the experiment
-    changes. The model's own error, in seconds, is in the intervals of both.
+    ``change_s`` is the mean wait less that of the baseline at the same load, nodes and seed, with its interval: pairs
+    have the same jobs (`resample` as for `_ends`). Parameters of a policy do not pair: all cells of the baseline are
+    pooled. ``vs_unchanged_s`` is the mean wait less that of the same policy without what the experiment changes. The
+    model's own error, in seconds, is in the intervals of both.
     """
     shared = [name for name in factors if "." not in name]
     base = (
@@ -194,7 +195,7 @@ def summarized(
 
 
 def drawn_over(frame: pl.DataFrame, factors: Sequence[str]) -> str:
-    """Return the factor that the page draws figures over: the first number that varies; '' where none does."""
+    """Return the factor that the page draws figures over: the first number that varies; '' if none does."""
     numbers = (name for name in factors if frame[name].dtype == pl.Float64 and frame[name].drop_nulls().n_unique() > 1)
     return next(numbers, "")
 
@@ -210,7 +211,7 @@ def _variant(row: dict[str, Any], varied: Sequence[str]) -> str:
 _DIFFERENCE = UNCHANGED[1:4]
 _KEYS = ("wait_mean_s", "wait_mean_s_low", "wait_mean_s_high", *_DIFFERENCE, "wait_p95_s", "jct_mean_s",
          "utilization_pct")  # fmt: skip
-"""Columns that a page shows, behind what varies."""
+"""Columns that a page shows after the factors."""
 
 
 def _charts(over: str, measures: Sequence[str]) -> tuple[str, ...]:
@@ -303,8 +304,8 @@ def _column(name: str, known: dict[str, Column], factors: Sequence[str], over: s
 
 
 _VS_UNCHANGED = (
-    "95 % interval, job by job where there is one seed, else from the seeds as that of change_s; with the model's own "
-    "error where the rules are calibrated. Empty: the trace is too short to tell."
+    "95 % interval, job by job if there is one seed, else from the seeds as for change_s; with the model's own "
+    "error if the rules are calibrated. Empty: the trace is too short to tell."
 )
 _TITLES = {
     "wait_mean_s": "Mean wait",
@@ -313,7 +314,7 @@ _TITLES = {
     "utilization_pct": "GPUs held",
 }
 _OWN = {
-    "variant": Column("variant", "-", "Policy, and all factors but the one on the charts' x axis."),
+    "variant": Column("variant", "-", "Policy, and all factors except the one on the charts' x axis."),
     "seed": Column("seed", "-", "Seed of the resampled jobs and of stochastic policies."),
     "seeds": Column("seeds", "replays", "Replays averaged, one per seed."),
     "lower": Column("lower", "s", f"Lower end of {LEADING} of this policy and these factors"),

@@ -1,4 +1,4 @@
-"""What ``gpuctl calibrate`` found out of a trace's scheduler, as a small TOML file: written, and read by what-ifs."""
+"""The result of ``gpuctl calibrate`` as a small TOML file, written there and read by what-ifs."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+", re.ASCII)
 
 @dataclass(frozen=True)
 class Calibration:
-    """The rules with which a replay comes nearest to a trace.
+    """The rules with which a replay comes closest to a trace.
 
     Attributes:
         policy: its name.
         params: parameters that are not its defaults, as ``--param`` takes them.
-        quotas: GPUs of queues; those that are not here have none of it.
+        quotas: GPUs of queues; queues not listed have no quota.
         locality: whether scattered jobs run slower.
         fitted: share of the jobs, in order of submission, that the rules were fitted to.
-        scores: what was found out on the way, for people: numbers and texts.
+        scores: figures of the calibration, for readers: numbers and texts.
     """
 
     policy: str
@@ -69,7 +69,7 @@ def read_calibration(path: Path) -> Calibration:
     """Read what `Calibration.toml` has written.
 
     Raises:
-        InputError: it is no such file.
+        InputError: it is not such a file.
     """
     found = parse_toml(read_whole(path, most=_MOST_BYTES, begins=b"", hint=_HINT), str(path), hint=_HINT)
     policy, fitted = found.get("policy"), found.get("fitted", 0.0)

@@ -1,4 +1,4 @@
-"""What must hold of jobs and nodes before a replay; everything wrong is found first and told at once."""
+"""Checks jobs and nodes before a replay; all errors are reported at once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     Bools = NDArray[np.bool_]
 
 SHOWN = 5
-"""Jobs that are named for each thing that is wrong with them."""
+"""Jobs named per kind of error."""
 
 MOST_GPUS = 10_000_000
-"""Of all nodes together, or of a pool."""
+"""Most GPUs of all nodes together, or of a pool."""
 
 MOST_GPUS_A_NODE = 10_000
 
@@ -32,18 +32,18 @@ MOST_GPUS_A_NODE = 10_000
 def check(
     workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY, speeds: SpeedTable | None = None
 ) -> None:
-    """Make sure that a replay can run and that every job of it can come to an end.
+    """Check that a replay can run and every job of it can end.
 
     Args:
         workload: the jobs.
         cluster: the nodes.
         resources: what counts, see `gpuctl.replay.models.resources`.
-        speeds: by GPU type, where they count: a job cannot run on a type on which its class has speed 0.
+        speeds: by GPU type, if used: a job cannot run on a type on which its class has speed 0.
 
     Raises:
         InputError: the cluster has no GPUs, a time is not finite or not above 0, a job's name occurs twice, jobs depend
-            on one another in a circle, or a gang fits on no nodes that it may use. All of it is in one message,
-            which names the first jobs of each kind.
+            on one another in a circle, or a gang fits on no nodes that it may use. One message lists all errors and
+            names the first jobs of each kind.
     """
     wrong = _wrong_jobs(workload, resources) + _wrong_nodes(workload, cluster, resources)
     hint = None
@@ -72,10 +72,10 @@ def unplaceable(
 ) -> Ints:
     """The numbers of the jobs whose gang is larger than all nodes together that it may use, ascending.
 
-    A job may use the nodes of its queue (`Cluster.queue_nodes`) whose GPU type is the one it needs or is not known,
-    and on whose GPUs its class does not have speed 0.
-    Nodes that are down from the first submission on for good are none. Quotas do not count: what a queue may hold
-    beyond its quota is for the policy to say. Where CPUs or memory count, so does what they leave of the gang.
+    A job may use the nodes of its queue (`Cluster.queue_nodes`) whose GPU type is the one it needs or is not known, and
+    on whose GPUs its class does not have speed 0. Nodes down for good from the first submission on do not count, nor do
+    quotas: the policy decides what a queue may hold beyond its quota. If CPUs or memory count, they also limit the
+    gang.
     """
     large = workload.gpus > room(workload, cluster, speeds=speeds)
     if resources != GPUS_ONLY and workload.size:
@@ -86,7 +86,7 @@ def unplaceable(
 def room(
     workload: Workload, cluster: Cluster, resources: tuple[str, ...] = GPUS_ONLY, speeds: SpeedTable | None = None
 ) -> Ints:
-    """GPUs of all nodes that each job may use, shape (jobs,); where CPUs or memory count, units of its gang."""
+    """GPUs of all nodes that each job may use, shape (jobs,); units of its gang if CPUs or memory count."""
     if not workload.size:
         return np.zeros(0, np.int64)
     more = resources != GPUS_ONLY
@@ -123,7 +123,7 @@ def _units_wanted(workload: Workload, resources: tuple[str, ...]) -> Ints:
 
 
 def circular(depends: Ints, size: int) -> Ints:
-    """The numbers of the jobs that, through others or at once, depend on themselves, ascending.
+    """The numbers of the jobs that depend on themselves, directly or not, ascending.
 
     Args:
         depends: as in `Workload`, shape (k, 2).
@@ -143,7 +143,7 @@ def circular(depends: Ints, size: int) -> Ints:
 
 
 def named(ids: tuple[str, ...], jobs: Ints, what: Floats | Ints | None = None) -> str:
-    """The names of the first few of some jobs, with a value each where one is given, and how many more there are."""
+    """The names of the first few of some jobs, with values if given, and the number of further ones."""
     shown = [repr(ids[j]) + ("" if what is None else f" ({what[j]:.12g})") for j in jobs[:SHOWN].tolist()]
     more = len(jobs) - len(shown)
     return ", ".join(shown) + (f" and {more:,} more" if more else "")
@@ -158,7 +158,7 @@ def _usable(workload: Workload, cluster: Cluster) -> Bools:
 
 
 def _wrong_elastic(w: Workload, report: Callable[..., None]) -> None:
-    """What is wrong with what policies go by that resize or search."""
+    """Report errors in inputs of policies that resize or search."""
     if w.min_gpus is not None:
         few = (w.min_gpus < np.minimum(w.gpus, 1)) | (w.min_gpus > w.gpus)
         report(few, "can run on no GPUs at least, or on more than they ask for", w.min_gpus)
@@ -235,7 +235,7 @@ def _wrong_nodes(workload: Workload, cluster: Cluster, resources: tuple[str, ...
 
 
 def _too_much(workload: Workload, cluster: Cluster, resources: tuple[str, ...], speeds: SpeedTable | None) -> list[str]:
-    """Jobs that their CPUs or memory keep from the nodes whose GPUs would do."""
+    """Jobs that do not fit for their CPUs or memory, although their GPUs do."""
     if resources == GPUS_ONLY:
         return []
     jobs = np.setdiff1d(

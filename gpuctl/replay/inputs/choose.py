@@ -1,4 +1,4 @@
-"""The jobs of a workload that a filter chooses; all others are as if they had never been submitted."""
+"""Selects jobs of a workload by a filter; all others count as never submitted."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 
 def choose(workload: Workload, wanted: JobFilter) -> Workload:
-    """Return the jobs that a filter chooses, with a note that the others are not there to be waited for.
+    """Return the jobs that match a filter, with a note that the load of the others is missing.
 
     Args:
         workload: the jobs.
-        wanted: the filter; a job of which the workload does not tell what is asked for is not chosen.
+        wanted: the filter; a job for which the workload lacks a filtered field does not match.
 
     Raises:
-        UsageError: a name that no job has, no time, or no job is chosen.
+        UsageError: a name that no job has, an invalid time, or no match.
     """
     of: dict[Name, tuple[Ints | None, Sequence[str]]] = {
         "user": (workload.user, workload.users),
@@ -57,5 +57,5 @@ def choose(workload: Workload, wanted: JobFilter) -> Workload:
 
 
 def _there(numbers: Ints | None, names: Sequence[str]) -> set[str]:
-    """The names that some job has."""
+    """The names that occur among jobs."""
     return set() if numbers is None else {names[k] for k in np.unique(numbers).tolist() if k >= 0}

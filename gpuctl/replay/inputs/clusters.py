@@ -1,4 +1,4 @@
-"""The nodes to replay on, from a few characters or a small TOML file; a trace's own: `gpuctl.replay.inputs.trace`."""
+"""The nodes to replay on, from a short form or a TOML file; for a trace's own see `gpuctl.replay.inputs.trace`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 MOST_NODES = 1_000_000
 ONE_RACK = "(one rack)"
-"""The rack of nodes whose racks are not known at all."""
+"""The rack of all nodes if racks are not known at all."""
 
 ADDED_RACK = "(added)"
 
@@ -45,7 +45,7 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
     """Read a cluster from its short form or from a TOML file.
 
     Short forms: ``64x8`` (64 nodes of 8 GPUs in one rack), ``32x8+16x4``, ``pool:512`` (512 GPUs whose places do not
-    matter). A TOML file has either ``pool = 512`` or one or more ``[[nodes]]``, and what else is wanted::
+    matter). A TOML file has either ``pool = 512`` or one or more ``[[nodes]]``, and optional keys::
 
         [[nodes]]         # a group of equal nodes
         count = 16          # default 1
@@ -54,7 +54,7 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
         gpu_type = "V100"   # default: not known, suits every job
         cpus = 64           # for --resources; default: not known
         mem_mb = 512000     # the same; with cpus, gpus may be 0
-        per_rack = 4        # racks of the group's own, 4 nodes each …
+        per_rack = 4        # the group's own racks, 4 nodes each …
         rack = "r1"         # … or all of them in this rack; default: one rack for all groups that name none
 
         [quotas]            # GPUs by queue; a queue that is not here has none
@@ -71,12 +71,12 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
 
     Args:
         text: a short form or the path of a file.
-        workload: whose queues and GPU types the cluster's numbers refer to. A type that no job asks for gets a number
-            beyond those (`Cluster.gpu_types`).
+        workload: the queues and GPU types that the cluster's numbers refer to. A type that no job requests gets a
+            number beyond those (`Cluster.gpu_types`).
 
     Raises:
         UsageError: the text is neither a short form nor a file.
-        InputError: the file is no such TOML; it says which key, what was found and what was expected.
+        InputError: the file is not such TOML; the message names the key, the value found and the value expected.
     """
     short = text.strip().lower()
     pool = _POOL.fullmatch(short)
@@ -98,19 +98,19 @@ def parse_cluster(text: str, workload: Workload) -> Cluster:
 
 
 def in_racks(cluster: Cluster, text: str, per_rack: int) -> Cluster:
-    """The same nodes in racks of so many, in their order, the last of them perhaps not full.
+    """The same nodes in racks of `per_rack`, in order; the last rack may be partly filled.
 
     Args:
         cluster: made from a short form.
-        text: that.
+        text: the short form.
         per_rack: at least 1.
 
     Raises:
-        UsageError: a pool, or a file, which says itself what its racks are.
+        UsageError: a pool, or a file, which defines its own racks.
     """
     if cluster.pool or is_file(Path(text)):
         raise UsageError(
-            f"--per-rack {per_rack}: --cluster {text[:200]} says itself where its nodes are",
+            f"--per-rack {per_rack}: --cluster {text[:200]} defines its own racks",
             hint="in a TOML file, per_rack under [[nodes]]; a pool has no racks",
         )
     rack = np.arange(len(cluster.nodes), dtype=np.int64) // per_rack
@@ -119,16 +119,16 @@ def in_racks(cluster: Cluster, text: str, per_rack: int) -> Cluster:
 
 
 def add_nodes(cluster: Cluster, text: str) -> Cluster:
-    """Put further nodes beside those of a cluster.
+    """Add nodes to a cluster.
 
-    They come after the others, so that the others keep their numbers; into the rack of the others where there is but
-    one, else into a rack of their own. Queues with nodes of their own may use the new ones where they may use one
-    with as many GPUs of the same type, or where no old node is like them. Quotas stay as they are.
+    They follow the others, which keep their numbers; they join the only rack, or form a rack of their own if there are
+    several. Queues restricted to nodes may use new ones if they may use a node with as many GPUs of the same type, or
+    if no old node is like them. Quotas stay as they are.
 
     Args:
         cluster: the nodes there are.
-        text: ``N``: N nodes like the kind that there are most of; ``NxG``: N nodes of G GPUs each, with the GPU
-            type of the kind that there are most of. A pool takes only ``NxG`` and grows by N times G GPUs.
+        text: ``N``: N nodes of the most frequent kind; ``NxG``: N nodes of G GPUs each, with the GPU type of the most
+            frequent kind. A pool takes only ``NxG`` and grows by N times G GPUs.
 
     Raises:
         UsageError: the text is neither, or is ``N`` and the cluster is a pool or has no nodes.
@@ -139,7 +139,7 @@ def add_nodes(cluster: Cluster, text: str) -> Cluster:
         raise UsageError(f"--add-nodes {text!r}: expected a number of nodes (8), or nodes x GPUs of each (8x4)")
     if not size and (cluster.pool or not cluster.nodes):
         what = "a pool of GPUs without nodes" if cluster.pool else "a cluster without nodes"
-        raise UsageError(f"--add-nodes {text!r}: there is no node to copy in {what}", hint=f"say {count}x8")
+        raise UsageError(f"--add-nodes {text!r}: there is no node to copy in {what}", hint=f"use {count}x8")
     if cluster.pool:
         change = note("{gpus:,} GPU{gpus||s} added to the pool", gpus=count * size)
         return dataclasses.replace(cluster, gpus=cluster.gpus + count * size, notes=(*cluster.notes, change))
@@ -176,14 +176,14 @@ def add_nodes(cluster: Cluster, text: str) -> Cluster:
 
 
 def _added(values: Floats | None, alike: Ints, count: int) -> Floats | None:
-    """What nodes have, with so many more like the first one of those that they are like; unknown where none is."""
+    """A node property extended by `count` nodes like the first similar one; unknown if there is none."""
     if values is None:
         return None
     return np.append(values, np.full(count, values[alike[0]] if alike.size else math.nan))
 
 
 def merged(down: Floats) -> Floats:
-    """The same times at which nodes are down, sorted, overlapping or touching ones of one node put together.
+    """Down times sorted, with overlapping or adjacent ones of a node merged.
 
     Args:
         down: as in `Cluster`, shape (k, 3), in any order; rows that end before they begin are dropped.
@@ -200,7 +200,7 @@ def merged(down: Floats) -> Floats:
 
 
 def _free_names(taken: Iterable[str], stem: str, count: int) -> tuple[str, ...]:
-    """So many names that nothing has yet: the stem and a number, or the bare stem where one will do and it is free."""
+    """Unused names: the stem with a number, or the bare stem if one name is needed and it is free."""
     used = set(taken)
     if count == 1 and stem not in used:
         return (stem,)
@@ -279,7 +279,7 @@ def _assemble(name: str, groups: Sequence[_Group], workload: Workload) -> Cluste
 
 
 def _each(groups: Sequence[_Group], values: list[float | None]) -> Floats | None:
-    """What each node of some groups has; None where it is known of none."""
+    """A property of each node of some groups; None if unknown for all."""
     if all(value is None for value in values):
         return None
     known = [math.nan if value is None else value for value in values]
@@ -304,7 +304,7 @@ def _with_present_keys(found: Any) -> Any:
 
 @dataclass
 class _File:
-    """Reads what a TOML file says; errors name the file and the key."""
+    """Reads a TOML file; errors name the file and the key."""
 
     path: str
     workload: Workload
@@ -366,7 +366,7 @@ class _File:
         )
 
     def quotas(self, found: dict[str, Any]) -> Floats:
-        """GPUs of each queue's quota; inf where it has none."""
+        """GPUs of each queue's quota; inf if it has none."""
         quota = np.full(len(self.workload.queues), np.inf)
         table = found.get("quotas", {})
         if not isinstance(table, dict):
@@ -418,7 +418,7 @@ class _File:
         return merged(np.array(rows, np.float64)) if rows else None
 
     def strangers(self, key: str, names: Iterable[str]) -> None:
-        """Note names of queues that the jobs do not have: the file may serve several workloads."""
+        """Note queues that no job is in: the file may serve several workloads."""
         unknown = [name for name in names if name not in self.workload.queues]
         if unknown:
             more = note(" and {more} more", more=len(unknown) - 5) if len(unknown) > 5 else note("")
@@ -472,5 +472,5 @@ class _File:
         return value
 
     def wrong(self, key: str, found: str, expected: str) -> NoReturn:
-        """Say what is wrong and where."""
+        """Make the error, with what was found and expected."""
         raise InputError(f"{key or 'the file'}: found {found}, expected {expected}", path=self.path)

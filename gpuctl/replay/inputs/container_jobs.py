@@ -17,16 +17,16 @@ _UNEVEN = 0.05
 
 
 def of_containers(trace: Rows) -> tuple[Rows, list[Note]]:
-    """Give each of these jobs a size that it can be replayed with, and tell how many there are.
+    """Give each of these jobs a fixed size, and note how many there are.
 
-    A job has the GPUs of its gang; one that held more than these on average, its containers together, has that mean,
-    rounded up: so no job is replayed for longer than it ran. Its run time is its GPU-seconds over that size.
+    A job has the GPUs of its gang, or the mean held by its containers together, rounded up, if larger: so no job is
+    replayed for longer than it ran. Its run time is its GPU-seconds over that size.
     """
     c = pl.col
     rows = trace.attempts.filter(c("held_gpu_s").is_not_null()).join(trace.jobs.select("job", gang="gpus"), on="job")
     until = pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end))
     rows = rows.with_columns(span=until - c("start_c")).filter(c("span") > 0)
-    # a few per cent are members that came a little earlier than the last one, or left a little later
+    # a few percent are members that came slightly earlier than the last one, or left slightly later
     uneven = rows.filter((c("held_gpu_s") - c("gang") * c("span")).abs() > _UNEVEN * c("held_gpu_s"))
     if uneven.is_empty():
         return trace, []

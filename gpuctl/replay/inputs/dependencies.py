@@ -1,4 +1,4 @@
-"""Which jobs of a trace follow which, as a replay takes them."""
+"""Dependencies between the jobs of a trace, for a replay."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def dependencies(trace: Rows, rows: pl.DataFrame) -> tuple[Ints, Floats | None, list[Note]]:
-    """Choose the dependencies that a replay goes by: those between its jobs, but for circles.
+    """Choose the dependencies that a replay uses: those between its jobs, except circles.
 
     Recorded times may contradict them, as in workload models whose waits are all 0: the definition of SWF counts.
 
     Args:
-        trace: with the dependencies that the log states.
+        trace: with the dependencies that the log records.
         rows: the jobs to replay: ``job``, ``number``, ``start_c``, ``end_c``.
 
     Returns:
         pairs of numbers (the later job, the one it waits for), shape (k, 2); seconds from the last end until each job
-        may enter the queue, shape (jobs,), None where there are no pairs; what was dropped or is contradicted.
+        may enter the queue, shape (jobs,), None if there are no pairs; notes on dropped and contradicted ones.
     """
     none = np.zeros((0, 2), np.int64)
     if not trace.follows.height:

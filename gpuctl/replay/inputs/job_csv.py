@@ -1,7 +1,7 @@
 """Reads jobs to replay from a plain CSV: ``job_id,submit_time,duration,num_gpus`` and some optional columns.
 
-Times are seconds, whole or fractional, from an instant of the file's own choice. Everything that is wrong with the
-file is found before anything runs and is told in one error.
+Times are seconds, whole or fractional, from an instant of the file's own choice. All errors of the file are found
+before anything runs and reported in one message.
 """
 
 from __future__ import annotations
@@ -40,28 +40,28 @@ OPTIONAL = (
     *TRAITS,
 )  # fmt: skip
 MINUTES = "limit_min"
-"""A column that says: this is a queue of whole nodes in whole minutes, as Mirage's authors' simulator has it."""
+"""A column that marks a queue of whole nodes in whole minutes, as in the simulator of Mirage's authors."""
 
 _QUEUE_FILE = {"num_gpus": "nodes", "requested_time": MINUTES}
 MORE = ("num_cpus", "mem_mb")
-"""Columns that are read where CPUs and memory count."""
+"""Columns that are read if CPUs and memory count."""
 
 NO_QUEUE = "(none)"
-"""The queue of jobs that name none, as the analyses of a trace call it."""
+"""The queue of jobs that name none, as in analyses."""
 
 MOST_GPUS = 2**31 - 1
 MOST_SECONDS = 1e12
-"""Some 30 000 years: anything above it is a mistake of units, and would cost all precision below a second."""
+"""Some 30 000 years: anything above is a mistake of units, and would lose all precision below a second."""
 
 _NUMBERS = ("submit_time", "duration", "num_gpus", "requested_time", "eligible_time", "predicted_time", "epochs",
             "checkpoint_bytes", "nodes", "nice", "think_time", "min_gpus", "max_gpus", "stop_fraction",
             "deadline", "sharescore", *TRAITS, *MORE)  # fmt: skip
-_EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, where wanted, {', '.join(OPTIONAL)}"
+_EXPECTED = f"a header line with the columns {', '.join(NEEDED)} and, optionally, {', '.join(OPTIONAL)}"
 
 
 @dataclass
 class _Faults:
-    """What is wrong with a file, by kind."""
+    """Errors of a file, by kind."""
 
     path: str
     rows: pl.DataFrame
@@ -70,7 +70,7 @@ class _Faults:
     found: list[str] = field(default_factory=list)
 
     def add(self, bad: pl.Expr, text: str, column: str) -> None:
-        """Note the rows for which `bad` holds; ``{n}`` in `text` is how many they are."""
+        """Record the rows for which `bad` holds; ``{n}`` in `text` is their number."""
         rows = self.rows.filter(bad).select("row", pl.col("job_id").alias("id"), pl.col(column).alias("value"))
         if rows.height:
             text = text.replace(column, self.called.get(column, column))
@@ -80,48 +80,46 @@ class _Faults:
             self.found.append(f"{text.format(n=_rows(rows.height))}: {shown}{more}")
 
     def end(self) -> None:
-        """Raise what was found, if anything was."""
+        """Raise the errors found, if any."""
         if self.found:
             lines = "".join(f"\n  {line}" for line in self.found)
             raise InputError(f"these jobs cannot be replayed; nothing ran:{lines}", path=self.path)
 
 
 def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY) -> Workload:
-    """Read a CSV with one job a line.
+    """Read a CSV with one job per line.
 
     Columns, in any order: ``job_id`` (unique), ``submit_time`` (s), ``duration`` (s, above 0), ``num_gpus`` (whole, at
-    least 1); optional ``vc`` (queue), ``requested_time`` (s of run time asked for), ``user``, ``gpu_type`` (the one
-    needed), ``app`` (jobs of one name belong together), ``depends_on`` (job ids with ``;`` between them, which must
+    least 1); optional ``vc`` (queue), ``requested_time`` (requested s of run time), ``user``, ``gpu_type`` (the
+    required one), ``app`` (jobs of one name belong together), ``depends_on`` (job ids separated by ``;``, which must
     have ended first), ``think_time`` (s from the last of these ends until it enters the queue), ``eligible_time`` (s,
-    not before ``submit_time``: it is held until then), ``predicted_time`` (s, above 0: what policies that go by run
-    times are told), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and
-    what Slurm goes by: ``account``, ``qos``, ``nodes`` (whole, at least 1: nodes asked for), ``nice`` (whole); for
-    policies that resize jobs ``min_gpus`` and ``max_gpus``, the fewest and the most GPUs that a job can run on, and
-    ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit, with ``;`` between them; where they change on the way,
-    further such curves, each behind ``|`` and the part of the work from which on it holds, ``1;1.2|0.3:1;1.9``);
-    and ``job_class`` (jobs of one
-    name are equally fast on equal GPUs); and ``stop_fraction`` (above 0, at most 1: the search that the job belongs to
-    kills it when that part of its ``duration`` is done); ``deadline`` (s, on
-    the clock of ``submit_time``); ``sharescore`` (0, 1 or 2: how much a job
-    slows down another one on its GPUs); and what `gpuctl.replay.models.traits` says. An empty optional
-    cell is as if the file did not have the column. Times are taken as they are. Jobs are ordered by submission; of jobs
-    submitted at one instant, the earlier line is the earlier job. Where CPUs or memory count, the columns ``num_cpus``
-    and ``mem_mb``, of the whole job, are read, too, and ``num_gpus`` may be 0.
+    not before ``submit_time``: the job is held until then), ``predicted_time`` (s, above 0: the run time that policies
+    see), ``epochs`` (whole, at least 1), ``checkpoint_bytes``; and inputs of Slurm: ``account``, ``qos``, ``nodes``
+    (whole, at least 1: requested nodes), ``nice`` (whole); for policies that resize jobs ``min_gpus`` and ``max_gpus``,
+    the fewest and the most GPUs that a job can run on, and ``speed_curve`` (its speeds on 1, 2, 3 … GPUs, in any unit,
+    separated by ``;``; if they change with progress, further such curves, each after ``|`` and the part of the work
+    from which it holds, ``1;1.2|0.3:1;1.9``); and ``job_class`` (jobs of one name are equally fast on equal GPUs); and
+    ``stop_fraction`` (above 0, at most 1: the job's search kills it when that part of its ``duration`` is done);
+    ``deadline`` (s, on the clock of ``submit_time``); ``sharescore`` (0, 1 or 2: how much a job
+    slows down another one on its GPUs); and the columns of `gpuctl.replay.models.traits`. An empty
+    optional cell counts as absent. Times are used as given. Jobs are ordered by submission; of jobs submitted at one
+    instant, the earlier line is the earlier job. If CPUs or memory count, the columns ``num_cpus`` and ``mem_mb`` of
+    the whole job are also read, and ``num_gpus`` may be 0.
 
-    A file with ``nodes`` and ``limit_min`` (minutes) in the place of ``num_gpus`` is a queue as `_in_minutes` has it;
-    there ``duration`` may be 0.
+    A file with ``nodes`` and ``limit_min`` (minutes) instead of ``num_gpus`` is a queue for `_in_minutes`; there
+    ``duration`` may be 0.
 
     Args:
         path: the file; gzip and zstd are unpacked.
         resources: what counts, see `gpuctl.replay.models.resources`.
 
     Returns:
-        one segment a job, without recorded starts, placements or calendar; columns that it does not know are ``own``,
-        for policies, and named in ``notes``.
+        one segment per job, without recorded starts, placements or calendar; unknown columns are ``own``, for policies,
+            and named in ``notes``.
 
     Raises:
-        InputError: the file cannot be read as such a table, or values are wrong: all of them are told at once, with the
-            first lines and jobs of each kind and how many there are.
+        InputError: the file cannot be read as such a table, or values are wrong: all are reported at once, with the
+            first lines and jobs of each kind and their number.
     """
     file = Path(path)
     more = resources != GPUS_ONLY
@@ -154,7 +152,7 @@ def read_jobs(path: str | PathLike[str], resources: tuple[str, ...] = GPUS_ONLY)
 
 
 def _in_minutes(numbers: pl.DataFrame) -> pl.DataFrame:
-    """The same as Mirage's authors' simulator takes them: a job may start up to 59 s before it was submitted."""
+    """Round as the simulator of Mirage's authors: a job may start up to 59 s before its submission."""
     limit = pl.col("requested_time") * 60
     minutes = pl.max_horizontal((pl.min_horizontal("duration", limit) / 60).ceil(), 1.0)
     begin = (pl.col("submit_time") / 60).floor()
@@ -162,9 +160,9 @@ def _in_minutes(numbers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dict[str, str]]:
-    """The known columns as text, blanks stripped, with ``row`` and the others, ``own``; is that the line; other names.
+    """The known columns as stripped text, with ``row`` and other columns, ``own``; whether rows are lines; other names.
 
-    Those are what columns are called in a file with a column `MINUTES`, by their usual names; else none.
+    Other names map usual names to those in a file with a column `MINUTES`; else empty.
     """
     name = str(file)
     data = read_whole(file, most=MOST_TABLE, hint=f"expected {_EXPECTED}")
@@ -176,7 +174,7 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dic
         raise InputError(f"is damaged, cannot be unpacked: {error}", path=name, hint="take another copy") from error
     except pl.exceptions.PolarsError as error:
         raise InputError(*_unreadable(data, str(error)), path=name) from error
-    # Polars renames what comes twice
+    # Polars renames duplicate columns
     header = [re.sub(r"_duplicated_\d+$", "", column.strip()) for column in table.columns]
     called = _QUEUE_FILE if MINUTES in header and "num_gpus" not in header and "nodes" in header else {}
     usual = {theirs: ours for ours, theirs in called.items()}
@@ -198,12 +196,12 @@ def _table(file: Path, wanted: tuple[str, ...]) -> tuple[pl.DataFrame, bool, dic
     blank = pl.all_horizontal(pl.col(table.columns).is_null())
     table = table.with_columns(rows).filter(~blank).select("row", *texts, own.alias("own"), extra)
     if not table.height:
-        raise InputError("has a header but no jobs", path=name, hint="expected one job a line below it")
+        raise InputError("has a header but no jobs", path=name, hint="expected one job per line below it")
     return table, exact, called
 
 
 def _unreadable(data: bytes, reason: str) -> tuple[str]:
-    """Say which lines do not have the header's number of cells, where that is why a file cannot be read."""
+    """Name the lines without the header's number of cells, if that is why a file cannot be read."""
     try:
         reader = csv.reader(data.decode("utf-8-sig").splitlines())
         width = len(next(reader))
@@ -226,7 +224,7 @@ def _about(column: str, job: str | None, value: str | None) -> str:
 
 
 def _distinct(header: list[str]) -> list[str]:
-    """Names of which none occurs twice; only columns that are not read are renamed."""
+    """Unique names; only columns that are not read are renamed."""
     return [name if header.index(name) == k else f"{name} ({k})" for k, name in enumerate(header)]
 
 
@@ -239,7 +237,7 @@ def _blank(column: str) -> pl.Expr:
 
 
 def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
-    """The columns of numbers, and what is wrong with them."""
+    """Check the columns of numbers."""
     present = [column for column in _NUMBERS if column in faults.rows.columns]
     numbers = faults.rows.select(pl.col(column).cast(pl.Float64, strict=False) for column in present)
     texts = faults.rows
@@ -293,7 +291,7 @@ def _numbers(faults: _Faults, least: int) -> pl.DataFrame:
 
 
 def _traits(faults: _Faults, present: list[str]) -> None:
-    """What is wrong with numbers that policies of deep learning go by."""
+    """Check the numbers used by policies for deep learning."""
     gpus = pl.col("num_gpus number")
     for column in (*TRAITS, "stop_fraction", "sharescore"):
         if column not in present:
@@ -326,7 +324,7 @@ _EPOCHS = "epochs is not a whole number, at least 1, in {n}"
 
 
 def _depends(table: pl.DataFrame, faults: _Faults) -> Ints:
-    """Pairs of job numbers (the later one, the one it waits for); ids that no job has are told."""
+    """Pairs of job numbers (the later one, the one it waits for); unknown ids are errors."""
     if "depends_on" not in table.columns or table["depends_on"].is_null().all():
         return np.zeros((0, 2), np.int64)
     numbered = table.with_row_index("job")
@@ -346,7 +344,7 @@ def _depends(table: pl.DataFrame, faults: _Faults) -> Ints:
 
 
 class _Curves(NamedTuple):
-    """The number of each job's speed curve, -1 none, and the curves; the same of speeds that change on the way."""
+    """The number of each job's speed curve, -1 none, and the curves; the same for speeds that change with progress."""
 
     curve: Ints | None = None
     curves: tuple[Floats, ...] = ()
@@ -355,7 +353,7 @@ class _Curves(NamedTuple):
 
 
 def _curves(table: pl.DataFrame, faults: _Faults) -> _Curves:
-    """The speed curves of the jobs; what is wrong with them is told."""
+    """Read the speed curves of the jobs, and record errors."""
     if "speed_curve" not in table.columns:
         return _Curves()
     number, texts = _codes(table, "speed_curve", None)
@@ -373,13 +371,13 @@ def _curves(table: pl.DataFrame, faults: _Faults) -> _Curves:
         first.append(own[0][1] if own else -1)
         changing.append(len(phases) if len(own) > 1 else -1)
         phases += [tuple(own)] if len(own) > 1 else []
-    # the last is that of jobs without any
+    # the last one is for jobs without a curve
     curve, phase = (np.array([*numbers, -1], np.int64)[number] for numbers in (first, changing))
     return _Curves(curve, tuple(curves), phase if phases else None, tuple(phases))
 
 
 def _phases_of(text: str) -> list[tuple[float, list[float]]] | None:
-    """The parts of the work from which on a job has a curve, and the curves; None: this is none."""
+    """The parts of the work from which each curve holds, and the curves; None: invalid."""
     found = []
     for k, piece in enumerate(text.split("|")):
         part, _, speeds = piece.rpartition(":")
@@ -467,7 +465,7 @@ def _workload(name: str, table: pl.DataFrame, numbers: pl.DataFrame, depends: In
 
 
 def _optional(numbers: pl.DataFrame, column: str, otherwise: Floats) -> Floats:
-    """A column's numbers, where it has some, else those of `otherwise`."""
+    """A column's numbers, else those of `otherwise`."""
     if column not in numbers.columns:
         return otherwise.copy()
     values = numbers[column].fill_null(np.nan).to_numpy().astype(np.float64)
@@ -475,21 +473,21 @@ def _optional(numbers: pl.DataFrame, column: str, otherwise: Floats) -> Floats:
 
 
 def _bound(numbers: pl.DataFrame, column: str) -> Ints | None:
-    """A column's numbers of GPUs, the gang's where a job has none; None where it is not there."""
+    """A column's numbers of GPUs, the gang's if a job has none; None if there is no such column."""
     if column not in numbers.columns:
         return None
     return numbers[column].fill_null(numbers["num_gpus"]).to_numpy().astype(np.int64)
 
 
 def _whole(numbers: pl.DataFrame, column: str) -> Ints | None:
-    """A column's whole numbers, 0 where a job has none; None where it is not there."""
+    """A column's whole numbers, 0 if a job has none; None if there is no such column."""
     if column not in numbers.columns:
         return None
     return numbers[column].fill_null(0).to_numpy().astype(np.int64)
 
 
 def _codes(table: pl.DataFrame, column: str, missing: str | None) -> tuple[Ints, tuple[str, ...]]:
-    """Numbers for the texts of a column, in the order of their names; -1 for none, unless that has a name too."""
+    """Numbers for the texts of a column, in the order of names; -1 for none, unless none has a name."""
     if column not in table.columns:
         return np.full(table.height, -1 if missing is None else 0, np.int64), () if missing is None else (missing,)
     texts = table.select(pl.when(_blank(column)).then(pl.lit(missing, pl.String)).otherwise(column).alias("name"))

@@ -1,4 +1,4 @@
-"""A CSV of jobs as a trace store; what the CSV does not tell (starts, places, ends) stays empty."""
+"""A CSV of jobs as a trace store; columns that it lacks (starts, places, ends) stay empty."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ def write_jobs(place: Path, workload: Workload, path: Path) -> str:
     """Make a store of the jobs of a CSV; seconds are counted from 1970.
 
     Args:
-        place: the store, which is not there yet.
-        workload: what `gpuctl.replay.inputs.job_csv.read_jobs` read.
+        place: the store, which must not exist.
+        workload: from `gpuctl.replay.inputs.job_csv.read_jobs`.
         path: the CSV.
 
     Returns:
@@ -66,7 +66,7 @@ def write_jobs(place: Path, workload: Workload, path: Path) -> str:
     with Store(place, write=True) as store:
         for table, frame in (("clusters", pl.DataFrame({**about, **span})), ("job_rows", rows)):
             store.view("csv_rows", frame)
-            # the name is one of this function's own
+            # table is a literal of this function
             store.execute(f"INSERT INTO {table} BY NAME SELECT * FROM csv_rows")  # noqa: S608
             store.drop_view("csv_rows")
         store.view("csv_rows", pl.DataFrame(ledger))
@@ -80,7 +80,7 @@ def _instants(seconds: Floats) -> pl.Series:
 
 
 def _names(numbers: Ints | None, names: Sequence[str], size: int = 0) -> pl.Series:
-    """Names for numbers; null for -1, an empty name, and where there are no numbers."""
+    """Names for numbers; null for -1, an empty name, or if there are no numbers."""
     if numbers is None:
         return pl.Series([None] * size, dtype=pl.String)
     return pl.Series([names[k] or None if k >= 0 else None for k in numbers.tolist()], dtype=pl.String)

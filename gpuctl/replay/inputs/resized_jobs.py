@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def of_resized(trace: Rows) -> tuple[Rows, list[Note]]:
-    """Make one run of the attempts that a change of size parted, and count the jobs that this concerns.
+    """Join attempts separated by a change of size into one run, and count the jobs concerned.
 
-    Such a run has the job's size, which is the largest that it had, and lasts for its GPU-seconds over that size: it
-    holds the GPU-hours that it held, and never runs for longer than it did. Its placement is that of its first attempt
-    with that size. What it held on nodes and in queues at each time remains in ``containers``.
+    Such a run has the job's largest size and lasts for its GPU-seconds over that size: it holds its GPU-hours, and
+    never runs for longer than it did. Its placement is that of its first attempt with that size. Its holdings by node
+    and queue over time remain in ``containers``.
     """
     c = pl.col
     if not trace.attempts["resized"].any():
@@ -66,7 +66,7 @@ def of_resized(trace: Rows) -> tuple[Rows, list[Note]]:
 
 
 def _pieces(trace: Rows, parted: pl.DataFrame, merged: pl.DataFrame) -> pl.DataFrame:
-    """What each of these attempts held and when: a row a node, or one without a node where none is known."""
+    """Holdings of each attempt over time: a row per node, or one without a node if none is known."""
     c = pl.col
     runs = parted.select("job", "run", "attempt", "start_c", "until_c", total="gpus")
     on = trace.placements.select("job", "attempt", "machine", part="gpus")

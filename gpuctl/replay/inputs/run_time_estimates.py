@@ -1,4 +1,4 @@
-"""What policies that go by run times are told: true ones, predictions, or true ones with errors."""
+"""Run times that policies see: true ones, predictions, or true ones with errors."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HINT = "given, true, error:F with F from 0 to 3, or a CSV with the columns job,
 
 
 def with_estimates(workload: Workload, how: str) -> Workload:
-    """Return the same jobs with what policies are told of their run times.
+    """Return the same jobs with the run times that policies see.
 
     Args:
         workload: the jobs.
@@ -68,7 +68,7 @@ def normal(ids: tuple[str, ...]) -> Floats:
 
 
 def read_seconds(workload: Workload, path: str, columns: tuple[str, ...]) -> Floats:
-    """Seconds of each job in a CSV, from the first of the columns that it has; NaN where it says nothing of a job.
+    """Seconds of each job in a CSV, from the first of the columns that it has; NaN if it lacks a job.
 
     Raises:
         InputError: it is not a valid CSV, has no such columns, or names a job twice.
@@ -86,7 +86,7 @@ def read_seconds(workload: Workload, path: str, columns: tuple[str, ...]) -> Flo
     seconds = pl.col(column).cast(pl.Float64, strict=False)
     table = table.select("job", s=seconds).filter(pl.col("s").is_finite() & (pl.col("s") > 0))
     if table["job"].is_duplicated().any():
-        raise InputError("predicts a job twice", path=path, hint="expected one line a job")
+        raise InputError("predicts a job twice", path=path, hint="expected one line per job")
     found = pl.DataFrame({"job": workload.ids}).join(table, on="job", how="left", maintain_order="left")["s"]
     return np.asarray(found.cast(pl.Float64).fill_null(np.nan).to_numpy(), np.float64).copy()
 

@@ -1,4 +1,4 @@
-"""How many nodes of an inference cluster are idle when, by the requests that a trace of services recorded."""
+"""Idle nodes of an inference cluster over time, from the requests recorded in a trace of services."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Floats, Ints
 
 PEAK = 0.99
-"""The load that takes all nodes: this quantile of the means over five minutes."""
+"""Quantile of five-minute means that defines the load of all nodes."""
 
 MOST_STEPS = 2_000_000
-"""Nineteen years: more is a clock that jumps."""
+"""Nineteen years; more means a clock that jumps."""
 
 FIRST_MONDAY_S = 4 * DAY_S
 """1970 began on a Thursday."""
@@ -43,9 +43,9 @@ _STEPS = f"""
 def read_service_load(path: Path, gpus: Ints) -> Inference:
     """Read when nodes are idle from the table ``service_load`` of a trace store.
 
-    The load is tokens, those asked and those answered, where all requests tell them, otherwise requests; of all
-    services together, in means over five minutes, 0 where there was none. Its 99th percentile takes all nodes; need
-    goes with the load, and inference keeps 2 % more. Ours, all of it: no trace says how many GPUs served it.
+    The load is prompt and output tokens if all requests record them, else requests, of all services together, in means
+    over five minutes (0 if none). Its 99th percentile takes all nodes; need is proportional to load, and inference
+    keeps 2 % more. All assumed here: no trace records how many GPUs served it.
 
     Args:
         path: the store.
@@ -64,7 +64,7 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
             named = ", ".join(name for name, _ in holders[:5])
             raise UsageError(
                 f"--inference-load {path}: requests of {len(holders)} traces: {named}",
-                hint="ingest the one that is meant into a store of its own",
+                hint="ingest the intended trace into its own store",
             )
         [(name, services)] = holders
         about = store.frame("SELECT * FROM clusters WHERE cluster = $cluster", {"cluster": name}).row(0, named=True)
@@ -77,7 +77,7 @@ def read_service_load(path: Path, gpus: Ints) -> Inference:
     load = np.zeros(int(step[-1] - step[0]) + 1)
     load[step - step[0]] = found[by].to_numpy()
     first = float(step[0] * STEP_S)
-    # a trace that counts from a start of its own has no weekdays: its first day counts as a Monday
+    # a trace with relative times has no weekdays: its first day counts as a Monday
     monday = 0.0 if about["epoch"] == "relative" else FIRST_MONDAY_S
     lent = idle_nodes(load, first - monday, gpus, str(path))
     days = round(lent.period_s / DAY_S)
@@ -95,13 +95,13 @@ def idle_nodes(load: Floats, first: float, gpus: Ints, path: str) -> Inference:
 
     Args:
         load: of each five minutes, in any unit.
-        first: second of the first of these, from a Monday's 0:00 on.
+        first: second of the first interval, from a Monday's 0:00 on.
         gpus: of each node.
         path: of the store, for errors.
 
     Returns:
-        Whole weeks of it from a Monday's 0:00 on, or fewer whole days from a day's 0:00 on, where it is no week long.
-        Where it does not begin then, its first hours stand at the period's end.
+        Whole weeks from a Monday's 0:00 on, or whole days from a day's 0:00 on if shorter than a week. If the load
+            begins later, its first hours are moved to the period's end.
 
     Raises:
         InputError: it is less than a day long, or there is none.

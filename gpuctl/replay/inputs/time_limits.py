@@ -1,4 +1,4 @@
-"""What policies that plan ahead take for time limits: those asked for, true run times, guesses, or predictions."""
+"""Time limits that policies plan with: requested ones, true run times, guesses, or predictions."""
 
 from __future__ import annotations
 
@@ -24,30 +24,29 @@ STEPS_S = tuple(60.0 * minutes for minutes in (30, 60, 120, 240, 480, 1440, 2880
 HINT = (
     "expected asked, true, factor:F, steps, error:F with F from 0 to 3, or a CSV with the columns job and time_limit_s "
     "or run_time_s (FILE:COLUMN for another column, such as upper_s); several with commas between them, each for the "
-    "jobs that those before it say nothing of"
+    "jobs without a limit from those before"
 )
 
 
 def plan(workload: Workload, how: str) -> Workload:
-    """Return the same jobs with what policies that plan ahead take for their time limits.
+    """Return the same jobs with the time limits that policies plan with.
 
-    The limits at which jobs are ended (``--limits``) stay those that were asked for.
+    The limits that end jobs (``--limits``) stay the requested ones.
 
     Args:
         workload: the jobs.
-        how: parts with commas between them, each for the jobs that those before it leave without a limit: ``asked``:
-            what the input says; ``true``: run times; ``factor:F``: F times the run times; ``steps``: the next of
-            `STEPS_S` that is twice the run time or more; ``error:F``: run times times ``exp(F z)``, as for
-            ``--run-times``; or a CSV with the columns ``job`` and ``time_limit_s``, or ``run_time_s`` as ``gpuctl
-            predict runtime`` writes it; ``FILE:COLUMN`` names another column. Run times are those of one attempt, the
-            longest.
+        how: comma-separated parts, each for the jobs that earlier parts leave without a limit: ``asked``: requested in
+            the input; ``true``: run times; ``factor:F``: F times the run times; ``steps``: the next of `STEPS_S` that
+            is twice the run time or more; ``error:F``: run times times ``exp(F z)``, as for ``--run-times``; or a CSV
+            with the columns ``job`` and ``time_limit_s``, or ``run_time_s`` as ``gpuctl predict runtime`` writes it;
+            ``FILE:COLUMN`` names another column. Run times are those of one attempt, the longest.
 
     Raises:
         UsageError: none of these.
-        InputError: the CSV cannot be read, or says nothing of any job.
+        InputError: the CSV cannot be read, or has no limit for any job.
     """
     if how == "asked":
-        # a policy may ask for them where --limits-from says otherwise for all
+        # a policy's own parameter may select them against --limits-from
         return workload if workload.planned is None else dataclasses.replace(workload, planned=None)
     parts = [how] if is_file(how) else [part.strip() for part in how.split(",")]
     limits = np.full(workload.size, np.nan)
@@ -74,7 +73,7 @@ def plan(workload: Workload, how: str) -> Workload:
 
 
 def own(workload: Workload, params: Mapping[str, object]) -> Workload:
-    """Return the same jobs with the time limits that one policy plans with, where its parameter ``limits_from`` is set.
+    """Return the same jobs with the time limits that one policy plans with, if its parameter ``limits_from`` is set.
 
     Raises:
         UsageError, InputError: as for `plan`.
@@ -114,7 +113,7 @@ def _limits(workload: Workload, how: str) -> Floats:
 
 
 def _longest(workload: Workload) -> Floats:
-    """Seconds of the longest attempt of each job: a limit is one of each attempt."""
+    """Seconds of the longest attempt of each job: a limit applies per attempt."""
     if not workload.size:
         return np.zeros(0)
     return np.asarray(np.maximum.reduceat(workload.segment_s, workload.segment_start[:-1]), np.float64)

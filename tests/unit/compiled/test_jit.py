@@ -153,7 +153,7 @@ def test_what_cannot_be_named_is_not_compiled_quietly() -> None:
     def reads() -> object:
         return THINGS
 
-    with pytest.raises(TypeError, match="of which no name can be made"):
+    with pytest.raises(TypeError, match="for which no key can be made"):
         code_key(reads)
 
 

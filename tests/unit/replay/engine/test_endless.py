@@ -175,7 +175,7 @@ class Idle(PythonPolicy):
     ("policy", "words"),
     [
         (Restless, "restless: 4[0-9],[0-9]{3} instants at one and the same second"),
-        (Idle, "idle: 50,000 looks in a row"),
+        (Idle, "idle: 50,000 instants in a row"),
     ],
 )
 def test_a_replay_that_does_not_come_forward_stops(

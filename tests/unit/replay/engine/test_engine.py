@@ -457,7 +457,7 @@ class Peeks(PythonPolicy):
 
 
 def test_true_run_times_are_for_those_that_say_so(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="without saying so"):
+    with pytest.raises(InputError, match="without declaring it"):
         replay(Peeks, jobs(tmp_path, "a,0,5,2"), "pool:4")
 
 
@@ -492,7 +492,7 @@ class Cheats(RankPolicy):
 def test_a_rank_is_an_order(tmp_path: Path) -> None:
     workload = jobs(tmp_path, "a,0,10,4", "b,1,10,4", "c,2,10,2", "d,3,10,1")
     assert replay(Smallest, workload, "pool:4").jobs["start_s"].to_list() == [0, 20, 10, 10]
-    with pytest.raises(InputError, match="cheats asks for true run times without saying so"):
+    with pytest.raises(InputError, match="cheats reads true run times without declaring it"):
         replay(Cheats, workload, "pool:4")
 
 

@@ -156,8 +156,8 @@ def test_what_there_is_not_is_refused(tmp_path: Path) -> None:
     [
         ("view.start(0.5)", r"own\.py:6: Own failed at second 0"),
         ("view.start(0, 3)", r"own\.py:6: Own failed at second 0"),
-        ("view.attained(7)", "Own asks about job 7 at second 0, which has not been submitted"),
-        ("view.ran(-1)", "Own asks about job -1 at second 0, which has not been submitted"),
+        ("view.attained(7)", "Own reads job 7 at second 0, which has not been submitted"),
+        ("view.ran(-1)", "Own reads job -1 at second 0, which has not been submitted"),
     ],
 )
 def test_what_makes_no_sense_is_the_policys_fault(call: str, said: str, tmp_path: Path) -> None:

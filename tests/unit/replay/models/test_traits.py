@@ -216,7 +216,7 @@ def test_racks_go_through_all_groups_of_nodes(tmp_path: Path) -> None:
     cluster = in_racks(parse_cluster("6x4+2x8", workload), "6x4+2x8", 4)
     assert cluster.rack.tolist() == [0, 0, 0, 0, 1, 1, 1, 1]
     assert cluster.racks == ("rack1", "rack2")
-    with pytest.raises(UsageError, match="says itself where its nodes are"):
+    with pytest.raises(UsageError, match="defines its own racks"):
         in_racks(parse_cluster("pool:8", workload), "pool:8", 4)
 
 

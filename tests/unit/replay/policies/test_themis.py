@@ -40,7 +40,7 @@ def auction(bids: Bids, pool: int, rows: int = 9) -> tuple[list[int], list[int]]
     sale.pool, sale.chosen = pool, n
     do: Callable[..., None] = sell
     do(a, None, None, 1, lambda *_: None, lambda _s, _m, _a, i, k: np.int64(bids[i][k]))
-    return a.won.tolist(), a.kept.tolist()
+    return a.won.tolist(), a.granted.tolist()
 
 
 def bids_of(pool: int, jobs: Sequence[tuple[float, float, float, int]], above: int = 99, factor: float = 1.0) -> Bids:
@@ -74,8 +74,8 @@ SHARES = {
 
 @pytest.mark.parametrize("name", VECTORS)
 def test_auctions_worked_out_by_hand(name: str) -> None:
-    pool, bids, won, kept = VECTORS[name]
-    assert auction(bids, pool) == (won, kept)
+    pool, bids, won, granted = VECTORS[name]
+    assert auction(bids, pool) == (won, granted)
     for i, share in enumerate(SHARES[name]):
         without = auction(bids[:i] + bids[i + 1 :], pool)[0]
         without.insert(i, -1)
@@ -102,8 +102,8 @@ def test_small_auctions_against_all_vectors(seed: int) -> None:
             admitted.append(i)
     vectors = [v for v in itertools.product(*(bids[i] for i in admitted)) if sum(v) <= pool]
     best = max(vectors, key=lambda v: (sum(bids[i][k] for i, k in zip(admitted, v, strict=True)), v))
-    won, kept = auction(bids, pool)
-    assert (won, kept) == auction(bids, pool, rows=2)
+    won, granted = auction(bids, pool)
+    assert (won, granted) == auction(bids, pool, rows=2)
     assert [won[i] for i in admitted] == list(best)
     assert [k for i, k in enumerate(won) if i not in admitted] == [-1] * (len(bids) - len(admitted))
     # nobody can have more without another one having less: no vector within the pool is better for one, worse for none
@@ -112,8 +112,8 @@ def test_small_auctions_against_all_vectors(seed: int) -> None:
         assert min(gains, default=0) < 0 or max(gains, default=0) == 0
     slowly = dict(enumerate(bids))
     paid = Themis.pay(slowly, pool, Themis.auction(slowly, pool))
-    assert [kept[i] for i in admitted] == [paid[i] for i in admitted]
-    assert all(min(bids[i]) <= kept[i] <= won[i] for i in admitted)
+    assert [granted[i] for i in admitted] == [paid[i] for i in admitted]
+    assert all(min(bids[i]) <= granted[i] <= won[i] for i in admitted)
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -125,7 +125,7 @@ def test_what_theory_promises_of_small_auctions(seed: int) -> None:
     jobs = [(0.0, float(draw.integers(1, 9000)), float(draw.integers(1, 9000)), pool) for _ in range(n)]
     bids = bids_of(pool, jobs)
     assert all(bid[k] < bid[k + 1] for bid in bids for k in range(1, pool))
-    won, kept = auction(bids, pool)
+    won, granted = auction(bids, pool)
     vectors = [v for v in itertools.product(range(1, pool + 1), repeat=n) if sum(v) <= pool]
     assert math.prod(won) == max(map(math.prod, vectors))
     # a sharing incentive: nobody would have more with its part of the pool; all of which is sold
@@ -134,7 +134,7 @@ def test_what_theory_promises_of_small_auctions(seed: int) -> None:
     for i, k in enumerate(won):
         others = [v for v in itertools.product(range(1, pool + 1), repeat=n - 1) if sum(v) <= pool]
         share = math.prod(won[:i] + won[i + 1 :]) / max(map(math.prod, others))
-        assert kept[i] == max(1, math.floor(share * k + 1e-9))
+        assert granted[i] == max(1, math.floor(share * k + 1e-9))
         # each GPU that it leaves raises another's product by 1 / min(won) at most, and 1 + x is below e^x
         assert share >= math.exp(-k / min(won)) - 1e-9
 
