@@ -461,7 +461,7 @@ def test_models_for_policies_of_ones_own_are_read_and_told(gpuctl: Gpuctl, root:
     asked = ("replay", examples / "typed_jobs.csv", "--policy", f"{examples / 'timeslice.py'}:PackOrTurn", "--json")
     models = ("--pair-speeds", examples / "pairs.csv", "--time-slice", "30:2", "--overhead", "none+resize:3")
     told = json.loads(gpuctl(*asked, "--cluster", "2x4", *models).stdout)["settings"]
-    assert told["packed jobs"] == "by class of both as in pairs.csv; beside several jobs these are multiplied"
+    assert told["packed jobs"] == "by class of both as in pairs.csv; with several jobs these are multiplied"
     assert told["time slices"] == "30 s, and 2 s to switch"
     assert told["preemption overhead"] == "none: preemption is free; 3 s for a resize or migration"
     nodes = ("--cluster", examples / "typed_nodes.toml")

@@ -1,8 +1,8 @@
 """Jobs and nodes to replay, from a trace store.
 
-Times are taken on the clock that the source counts durations on (``clusters.clock``): where its stamps carry no zone,
-differences of its wall clock, so that waits and run times are those that ``gpuctl analyze`` shows. An hour at which
-that clock is changed is missing or doubled then.
+Times use the clock on which the source counts durations (``clusters.clock``): without time zones, differences of its
+wall clock, so that waits and run times are as in ``gpuctl analyze``. An hour in which that clock changes is then
+missing or doubled.
 """
 
 from __future__ import annotations
@@ -60,49 +60,49 @@ def read_trace(
     resources: tuple[str, ...] = GPUS_ONLY,
     failures: pl.DataFrame | None = None,
 ) -> tuple[Workload, Cluster]:
-    """Read the jobs of one cluster of a store that can be replayed, and the cluster's own nodes.
+    """Read the replayable jobs of one cluster of a store, and the cluster's own nodes.
 
     A job's segments are, by `work`:
 
-    * ``sum``: all its attempts in order of time, each as long as it held its GPUs (where attempts overlap, until the
-      next one started). An attempt but the last one ends in a failure after which the job queues again, unless it was
-      preempted; the last one does if its state says so.
+    * ``sum``: all its attempts in order of time, each as long as it held its GPUs (if attempts overlap, until the next
+      one started). Each attempt except the last ends in a failure after which the job queues again, unless it was
+      preempted; the last one fails if its state is a failure.
     * ``last``: its last attempt alone.
     * ``span``: one, from its first start to its last end, waits between attempts included.
 
-    Where a job's GPUs came and went while it ran, a segment is as long as makes up the GPU-hours held on all of them.
+    If a job's GPUs changed while it ran, a segment's length on all of them preserves the GPU-hours held.
 
-    A job without attempts whose total is known all the same is one segment without a start. What still ran when the
-    log was taken runs as long as it had run by then. Attempts of unknown length or of 0 s are left out. A job is left
-    out where the log has no start, submission or length of it, or where its GPUs are not a whole number of at least 1.
+    A job without attempts but with a known total is one segment without a start. An attempt that still ran when the log
+    was taken runs as long as it had by then. Attempts of unknown length or of 0 s are left out. A job is left out if
+    the log lacks its start, submission or length, or if its GPUs are not a whole number of at least 1.
 
-    GPUs of a node are the larger of its label and the highest index seen in use + 1; where the log tells neither, the
-    most that jobs held there at once. Racks are those given, else the log's, where nodes without one are racks of
-    their own; where nothing is known all nodes are in one rack. Quotas are those given, then those configured; where
-    there is neither and no queue has nodes of its own, the most GPUs that each queue held at once (``inferred``, a
-    lower bound). Queues may use the nodes that the configuration says; of Slurm partitions, where it is not loaded,
-    those that their jobs ran on. A node is down while the log says that it was not to be had.
+    GPUs of a node are the larger of its label and the highest index seen in use + 1; if the log has neither, the most
+    that jobs held there at once. Racks are those given, else the log's, in which a node without a rack is one of its
+    own; if nothing is known, all nodes are in one rack. Quotas are those given, else those configured; if there are
+    neither and no queue has nodes of its own, the most GPUs that each queue held at once (``inferred``, a lower bound).
+    Queues may use their configured nodes; Slurm partitions without a loaded configuration, those that their jobs ran
+    on. A node is down while the log records it as unavailable.
 
     Args:
         store: an open store.
-        cluster_name: which cluster of it; may be None where it has only one.
+        cluster_name: which cluster of it; may be None if it has only one.
         work: what a job's run time is.
         quotas: GPUs by queue, as the user gave them.
         racks: rack by node, as the user gave them.
-        own_cluster: leave out jobs whose gang is larger than all nodes of the trace that it may use. Say no to keep
-            them where the jobs are to be replayed on other nodes.
-        resources: what counts, see `gpuctl.replay.models.resources`; where it is not GPUs alone, jobs and nodes
-            without GPUs are there, too.
-        failures: why attempts failed, as `gpuctl.replay.inputs.why_failed` takes it; None: nothing tells.
+        own_cluster: leave out jobs whose gang is larger than all nodes of the trace that it may use. Pass False to keep
+            them for replays on other nodes.
+        resources: what counts, see `gpuctl.replay.models.resources`; if not GPUs alone, jobs and nodes without GPUs are
+            included.
+        failures: why attempts failed, as `gpuctl.replay.inputs.why_failed` takes it; None: not known.
 
     Returns:
-        jobs, and nodes (none where the log names none). Second 0 is the earliest submission, rounded down to a whole
-        second; ``origin`` has the zone of the source's clock, so ``origin + timedelta(seconds=t)`` is what that clock
-        showed. The jobs' pieces are numbers of these nodes. ``notes`` tell what was left out or taken for granted.
+        jobs, and nodes (none if the log names none). Second 0 is the earliest submission, rounded down to a whole
+        second; ``origin`` has the zone of the source's clock, so ``origin + timedelta(seconds=t)`` is that clock's
+            reading. The jobs' pieces are numbers of these nodes. ``notes`` list what was left out or assumed.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named.
-        InputError: no job of it can be replayed; it says why, with counts.
+        InputError: no job of it can be replayed; the message gives reasons with counts.
     """
     trace, uneven = of_containers(read_rows(store, cluster_name, NO_QUEUE))
     trace, resized = of_resized(trace)
@@ -138,7 +138,7 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
     )
     rows = trace.jobs.join(summed, on="job", how="left").join(tried, on="job", how="left")
     gpus, total = pl.col("gpus"), pl.col(f"run_{work}_s")
-    # some logs state how long a job ran and not when
+    # some logs record how long a job ran but not when
     timed, undated = pl.col("cut").is_not_null(), pl.col("tries").is_null() | ~pl.col("started")
     alone = (pl.col("cut").is_null() & undated & (total > 0)).fill_null(value=False)
     reasons = (
@@ -209,13 +209,13 @@ def _jobs(trace: Rows, work: Work, *, cpu_jobs: bool) -> tuple[pl.DataFrame, pl.
 
 
 def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[Note]]:
-    """The known runs of all jobs: job, attempt, start_c, seconds, fails, cut (it still ran), held (GPUs)."""
+    """The known runs of all jobs: job, attempt, start_c, seconds, fails, cut (still running), held (GPUs)."""
     c = pl.col
     cut = c("released_c").is_null() & c("state").is_in(_UNFINISHED) & c("start_c").is_not_null()
     until = pl.when(cut).then(c("shown_c").fill_null(trace.log_end)).otherwise("released_c")
-    # the source's own difference where nothing cut it short: it is right in the hour of a change of the clock too
+    # the source's own difference unless cut short: it is also right in the hour of a clock change
     length = pl.when(c("whole") & c("run_s").is_not_null()).then("run_s").otherwise(until - c("start_c"))
-    # the same GPU-seconds on the gang as a whole, where containers came and went one by one, or the size changed
+    # preserve GPU-seconds on the whole gang, if containers came and went one by one, or the size changed
     length = pl.when(c("held_gpu_s").is_not_null()).then(c("held_gpu_s") / c("job_gpus")).otherwise(length)
     rows = trace.attempts.join(trace.jobs.select("job", job_gpus="gpus"), on="job", how="left")
     rows = rows.with_columns(cut=cut, until=until, seconds=length).sort("job", "start_c", "attempt")
@@ -267,7 +267,7 @@ def _segments(trace: Rows, work: Work) -> tuple[pl.DataFrame, list[Note]]:
 def _workload(
     trace: Rows, rows: pl.DataFrame, segments: pl.DataFrame, machines: pl.DataFrame, origin_c: int
 ) -> tuple[Workload, list[Note]]:
-    """Put jobs, segments and placements into arrays."""
+    """Build arrays of jobs, segments and placements."""
     c = pl.col
     totals = rows.filter("alone").select(
         "job", "number", attempt=pl.lit(None, pl.Int32), start_c=pl.lit(None, pl.Float64), seconds=c("total"),
@@ -298,7 +298,7 @@ def _workload(
             requested = requested.set(strange, None)
     gpu_type, gpu_types = codes(requested, pl.concat([requested, known]))
     submit = rows["submit_c"].to_numpy() - origin_c
-    # some logs say only after its end that a job was held before
+    # some logs record a hold only after the job's end
     first = np.fmax(rows["first_c"].fill_null(math.inf).to_numpy() - origin_c, submit)
     eligible = np.clip(rows["eligible_c"].fill_null(-math.inf).to_numpy() - origin_c, submit, first)
     limit = rows["time_limit_s"].cast(pl.Float64)
@@ -341,7 +341,7 @@ def _workload(
 
 
 def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tuple[pl.DataFrame, list[Note]]:
-    """The placement of each segment where all of it is known and it is that of the gang: segment, node, gpus."""
+    """The placement of each segment if it is fully known and matches the gang: segment, node, gpus."""
     c = pl.col
     nodes = machines.select("machine").with_row_index("node")
     runs = segments.filter(c("attempt").is_not_null()).select("job", "attempt", "segment", "held", gang="gpus")
@@ -384,7 +384,7 @@ def _pieces(trace: Rows, segments: pl.DataFrame, machines: pl.DataFrame) -> tupl
 
 
 def _machines(trace: Rows, *, cpu_nodes: bool = False) -> tuple[pl.DataFrame, list[Note]]:
-    """The nodes with GPUs, or also those with CPUs alone, by name, and what was inferred of them."""
+    """The nodes with GPUs, or also those with CPUs only, by name, and notes on what was inferred."""
     c = pl.col
     listed = trace.machines
     held = holdings(trace).join(trace.containers, on=["job", "attempt"], how="anti")
@@ -425,7 +425,7 @@ def _cluster(
     workload: Workload,
     given: tuple[Mapping[str, float], Mapping[str, str]],
 ) -> Cluster:
-    """The trace's nodes, with the quotas and racks that the user gave, if any."""
+    """The trace's nodes, with the user's quotas and racks, if any."""
     if workload.origin is None:
         raise UsageError(
             f"{workload.name}: these jobs have no calendar times, so they cannot be those of the trace {trace.name}"
@@ -480,7 +480,7 @@ def _racks(machines: pl.DataFrame, given: Mapping[str, str], notes: list[Note]) 
 def _quotas(
     trace: Rows, workload: Workload, given: Mapping[str, float], *, infer: bool, notes: list[Note]
 ) -> tuple[Floats, str]:
-    """GPUs of each queue's quota, and where they came from."""
+    """GPUs of each queue's quota, and their origin."""
     known = {**dict(trace.queues.drop_nulls("quota_gpus").iter_rows()), **given}
     quota = np.array([known.get(queue, math.inf) for queue in workload.queues], np.float64)
     check_queues(given, workload.queues)
@@ -502,7 +502,7 @@ def _quotas(
         return quota, "configured"
     undated = pl.col("start_c").is_null() & pl.col("run_s").is_not_null()
     if not infer or not trace.attempts.height or trace.attempts.select(undated.any()).item():
-        # where starts are unknown, so is what queues held at once
+        # if starts are unknown, so are concurrent holdings of queues
         return quota, "none"
     held = holdings(trace).join(trace.jobs.select("job", "queue"), on="job")
     most = dict(peak(held, "queue", "gpus").filter(pl.col("most") > 0).iter_rows())
@@ -521,7 +521,7 @@ def _quotas(
 def _queue_nodes(
     trace: Rows, nodes: pl.DataFrame, workload: Workload, notes: list[Note]
 ) -> tuple[bool, tuple[Ints | None, ...]]:
-    """Whether any queue has nodes of its own, and which."""
+    """The nodes of each queue that has its own, and whether any has."""
     pairs = trace.queue_machines
     if not pairs.height and trace.slurm:
         ran = trace.placements.join(trace.jobs.select("job", "queue"), on="job")
@@ -548,7 +548,7 @@ def _down(trace: Rows, nodes: pl.DataFrame, origin_c: float, notes: list[Note]) 
         ],
         axis=1,
     )
-    # what was over before the first submission meets no job
+    # outages that ended before the first submission affect no job
     down = merged(down[down[:, 2] > 0])
     if not len(down):
         return None

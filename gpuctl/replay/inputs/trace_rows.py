@@ -1,4 +1,4 @@
-"""What a replay reads from a trace store: the rows of one cluster, with times as seconds on the source's clock."""
+"""Rows of one cluster that a replay reads from a trace store, with times as seconds on the source's clock."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 EPOCH = datetime(1970, 1, 1)
-"""Second 0 of a clock that names no zone."""
+"""Second 0 of a clock without a time zone."""
 
 _JOBS = """
     SELECT number AS job, job AS name, queue, "user", state, gpus, time_limit_s, source, cpus, mem_mb,
@@ -52,7 +52,7 @@ _CONTAINERS = """
           AND NOT list_has_any(a.quirks, ['gpus_partial', 'gpus_estimated'])
           AND c.job IN (SELECT job FROM yarn_built WHERE cluster = $cluster)
 """
-"""Of YARN, where an attempt's GPUs come and go with its containers."""
+"""For YARN, where an attempt's GPUs come and go with its containers."""
 _FOLLOWS = """
     SELECT j.number AS job, b.number AS before, d.think_s
     FROM job_dependencies AS d JOIN numbered_jobs AS j USING (cluster, job)
@@ -68,25 +68,24 @@ _EVENTS = """
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of one cluster; ``*_c`` are seconds since `EPOCH` on the clock that its source counts durations on.
+    """Rows of one cluster; ``*_c`` are seconds since `EPOCH` on the clock of its source's durations.
 
     Attributes:
         name: of the cluster.
         zone: IANA zone of that clock.
         slurm: whether the source is Slurm.
-        jobs: one a job; here and elsewhere ``job`` is a number, which only joins these rows, and ``name`` its name.
-        attempts: one an attempt; ``endless``: no end is logged, ``whole``: it held its GPUs to its end;
-            ``resized``: a change of the running job's size ended it;
-            ``shown_c``: the last time that its own source tells, or the queue was seen with it; ``held_gpu_s``:
-            GPU-seconds of its containers from its start on, null where no source tells of containers. What a gang held
-            while it gathered was part of its wait.
-        containers: what such attempts held, one row a container: its node may be null.
-        follows: which job follows which (null: one that the log lacks), and how many seconds after its end.
-        placements: one an attempt and node.
-        machines: as listed; nodes that only placements name are not in it.
-        queues: with their configured quotas, null where there is none.
+        jobs: one per job; ``job`` is a number that only joins these rows, ``name`` its name.
+        attempts: one per attempt; ``endless``: no end is logged, ``whole``: it held its GPUs to its end; ``resized``: a
+            resize of the running job ended it; ``shown_c``: the latest time at which its source or a queue listing
+            shows it; ``held_gpu_s``: GPU-seconds of its containers from its start on, null if no source records
+            containers. GPUs held while a gang gathered count as part of its wait.
+        containers: holdings of such attempts, one row per container; its node may be null.
+        follows: which job follows which (null: one that the log lacks), and the delay in seconds after its end.
+        placements: one per attempt and node.
+        machines: as listed, without nodes that only placements name.
+        queues: with their configured quotas, null if there is none.
         queue_machines: nodes that queues are confined to, as configured.
-        events: when nodes were not to be had.
+        events: times at which nodes were unavailable.
         log_end: latest time of a job or attempt.
     """
 
@@ -106,12 +105,12 @@ class Rows:
 
 
 def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
-    """Read what a replay needs of one cluster.
+    """Read the rows of one cluster that a replay needs.
 
     Args:
         store: an open store.
-        cluster_name: which cluster; may be None where there is only one.
-        no_queue: what the queue of jobs without one is called.
+        cluster_name: which cluster; may be None if there is only one.
+        no_queue: name of the queue for jobs without one.
 
     Raises:
         UsageError: the store has no such cluster, or several and none is named.
@@ -149,7 +148,7 @@ def read_rows(store: Store, cluster_name: str | None, no_queue: str) -> Rows:
 
 
 def _open_ended(containers: pl.DataFrame, attempts: pl.DataFrame, log_end: float) -> pl.DataFrame:
-    """The same with an end for every container: that of its attempt where its own is not known."""
+    """Fill in the end of each container: its attempt's end if its own is unknown."""
     if containers.is_empty():
         return containers
     over = pl.coalesce("released_c", "shown_c", pl.lit(log_end))
@@ -161,7 +160,7 @@ def _open_ended(containers: pl.DataFrame, attempts: pl.DataFrame, log_end: float
 def holdings(trace: Rows) -> pl.DataFrame:
     """When each attempt with a known start held GPUs, allocation to release: job, attempt, gpus, start_c, until_c.
 
-    Of attempts whose containers came and went there is one row a container.
+    Attempts whose containers came and went have one row per container.
     """
     until = pl.max_horizontal(pl.coalesce("released_c", "shown_c", pl.lit(trace.log_end)), "start_c")
     whole = pl.col("start_c").is_not_null() & pl.col("gpus").is_not_null() & pl.col("held_gpu_s").is_null()
@@ -174,7 +173,7 @@ def peak(held: pl.DataFrame, key: str, gpus: str) -> pl.DataFrame:
     some = held.filter(pl.col("until_c") > pl.col("start_c"))
     code, names = codes(some[key], some[key])
     start, end, change = (some[name].to_numpy() for name in ("start_c", "until_c", gpus))
-    # stable sorts: by key, then time, and at one instant what ends before what starts
+    # stable sorts: by key, then time, and at one instant ends before starts
     at, change, code = np.concatenate([end, start]), np.concatenate([-change, change]), np.concatenate([code, code])
     order = np.argsort(at, kind="stable")
     order = order[np.argsort(code[order].astype(np.int32), kind="stable")]
@@ -186,7 +185,7 @@ def peak(held: pl.DataFrame, key: str, gpus: str) -> pl.DataFrame:
 
 
 def starts(owner: pl.Series, count: int) -> Ints:
-    """Where each owner's elements begin, given the sorted owners of all elements; shape (count + 1,)."""
+    """First element of each owner, given the sorted owners of all elements; shape (count + 1,)."""
     return np.searchsorted(owner.to_numpy(), np.arange(count + 1)).astype(np.int64)
 
 

@@ -1,4 +1,4 @@
-"""Other workloads made from one: parts of it, more load, other draws. Nothing here changes what it is given."""
+"""Other workloads made from one: parts of it, more load, other draws. Inputs are never modified."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 DAY_S = 86_400.0
 ENOUGH_DAYS = 5
-"""With fewer whole days a bootstrap draws from `FEW_DAYS_BLOCKS` equal parts of the time instead."""
+"""Fewest whole days for a bootstrap over days; with fewer, it draws from `FEW_DAYS_BLOCKS` equal parts of the time."""
 ENOUGH = 5
-"""Fewer weeks or users than this say nothing of how much they differ."""
+"""Fewest weeks or users from which their variation can be estimated."""
 
 FEW_DAYS_BLOCKS = 20
 
@@ -30,13 +30,13 @@ def take(workload: Workload, jobs: Ints, *notes: Note) -> Workload:
     """Return a workload of some jobs of another one.
 
     Args:
-        workload: the others.
+        workload: to take from.
         jobs: job numbers, each at most once, ascending; shape (k,).
         notes: added to the workload's.
 
     Returns:
-        those jobs with all that is theirs. Names of queues, users and GPU types keep their numbers. Dependencies on
-        jobs that are not among them are dropped, which a note says.
+        those jobs with all their data. Names of queues, users and GPU types keep their numbers. Dependencies on other
+            jobs are dropped, with a note.
     """
     place = np.full(workload.size, -1, np.int64)
     place[jobs] = np.arange(jobs.size)
@@ -59,7 +59,7 @@ def take(workload: Workload, jobs: Ints, *notes: Note) -> Workload:
 def forget_placement(workload: Workload) -> Workload:
     """Return the same jobs without recorded placements, whose node numbers are those of the trace's own cluster.
 
-    For replays on other nodes. Where a job ran is not known then: see `gpuctl.replay.models.speed`.
+    For replays on other nodes, where recorded places are unknown: see `gpuctl.replay.models.speed`.
     """
     none = np.zeros(0, np.int64)
     if not workload.piece_node.size:
@@ -74,7 +74,7 @@ def forget_placement(workload: Workload) -> Workload:
 def offered_gpus(workload: Workload) -> float:
     """Return the load that jobs offer: mean GPUs that they need from the first submission to the last one.
 
-    GPU-seconds of all segments over the time between these submissions; inf where all are submitted at once.
+    GPU-seconds of all segments over the time between these submissions; inf if all are submitted at once.
     """
     if not workload.size:
         return 0.0
@@ -99,14 +99,13 @@ def load_factor(text: str) -> float:
 def scale_load(workload: Workload, factor: float) -> Workload:
     """Return the same jobs submitted `factor` times as fast.
 
-    Load is `offered_gpus`, and it becomes `factor` times as much: all times between submissions are divided by it,
-    and so is how long a job is held after its submission; run times, gangs, limits and the order stay. Second 0 stays
-    where it is (submissions and eligible times are divided by `factor`). Recorded starts no longer fit and are dropped.
-    Nothing is drawn at random.
+    The load, `offered_gpus`, is multiplied by `factor`: submissions and eligible times, in seconds, are divided by it;
+    run times, gangs, limits and the order stay. Recorded starts no longer fit and are dropped. Nothing is drawn at
+    random.
 
     Args:
         workload: the jobs.
-        factor: above 0; 1 gives the workload back as it is.
+        factor: above 0; 1 returns the workload unchanged.
 
     Raises:
         UsageError: the factor is not finite or not above 0.
@@ -132,19 +131,20 @@ def scale_load(workload: Workload, factor: float) -> Workload:
 
 
 def window(workload: Workload, start: str | float | None = None, end: str | float | None = None) -> Workload:
-    """Return the jobs submitted from `start` on and before `end`; their times stay as they are.
+    """Return the jobs submitted from `start` on and before `end`; their times stay unchanged.
 
-    The replay begins with an empty cluster, so a note says how many jobs left out ran or waited at `start`, as far as
-    recorded starts tell, or that nothing tells.
+    The replay begins with an empty cluster, so a note counts the jobs left out that ran or waited at `start`, if
+    recorded starts are known.
 
     Args:
         workload: the jobs.
         start: seconds, or an ISO date or time (``2017-10-09``, ``2017-10-09T12:00``), in the zone of the workload's
-            ``origin`` where it names none; None: from the first job on.
+            ``origin`` if it names none; None: from the first job on.
         end: the same; None: to the last job.
 
     Raises:
-        UsageError: it is no time, the workload has no calendar, `end` is not after `start`, or no job is between them.
+        UsageError: it is not a time, the workload has no calendar, `end` is not after `start`, or no job is between
+            them.
     """
     begin = -math.inf if start is None else instant(workload, start)
     until = math.inf if end is None else instant(workload, end)
@@ -193,7 +193,7 @@ def window(workload: Workload, start: str | float | None = None, end: str | floa
 
 
 def instant(workload: Workload, when: str | float) -> float:
-    """Return the second that a number of seconds or an ISO date or time means for a workload.
+    """Return the second of a workload given by a number of seconds or an ISO date or time.
 
     Raises:
         UsageError: it is neither, or the workload has no calendar.
@@ -216,7 +216,7 @@ def instant(workload: Workload, when: str | float) -> float:
     zone = origin.tzinfo
     if parsed.tzinfo is not None and zone is not None:
         parsed = parsed.astimezone(zone)
-    # differences of what the zone's clock shows, as the workload's times are
+    # differences of the zone's wall clock, like the workload's times
     return (parsed.replace(tzinfo=None) - origin.replace(tzinfo=None)).total_seconds()
 
 
@@ -227,19 +227,19 @@ def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> 
     """Return `n` jobs drawn from a workload, at the same load on average.
 
     Days (or weeks) from the first submission on are drawn with replacement and put one after the other, each with its
-    jobs at their times of day, until there are `n` jobs; what is left of the last one is cut off. The time after the
-    last whole one is not drawn from. With fewer than `ENOUGH_DAYS` whole days the time from the first submission to the
-    last one is cut into `FEW_DAYS_BLOCKS` equal parts that are drawn instead.
+    jobs at their times of day, until there are `n` jobs; the rest of the last one is cut off. Time after the last whole
+    one is not used. With fewer than `ENOUGH_DAYS` whole days the time from the first submission to the last one is cut
+    into `FEW_DAYS_BLOCKS` equal parts that are drawn instead.
 
     Args:
         workload: what to draw from; at least one job.
         n: how many, at least 1.
         seed: of numpy's generator; the same one gives the same jobs.
-        weeks: draw weeks of seven days, so that what differs between working days and weekends stays together.
+        weeks: draw weeks of seven days, so that working days and weekends stay together.
 
     Returns:
-        jobs called ``NAME~K`` after the K-th time that theirs was drawn (0-based). Recorded starts are dropped,
-        and dependencies too, which a note says. Second 0 is the first day's start; there is no calendar.
+        jobs called ``NAME~K`` for the K-th draw (0-based) of their block. Recorded starts and dependencies are dropped,
+            with a note. Second 0 is the first day's start; there is no calendar.
 
     Raises:
         UsageError: `n` is less than 1, there is no job to draw from, or fewer than `ENOUGH` whole weeks.
@@ -276,7 +276,7 @@ def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> 
     made = gather(workload, jobs)
     parts = note("weeks") if weeks else note("days") if length == DAY_S else note("equal parts of the time")
     text = note("{n:,} job{n||s} drawn from {blocks} {parts} (seed {seed})", n=n, blocks=blocks, parts=parts, seed=seed)
-    # rounding must not swap neighbours across the seam of two days
+    # rounding must not swap neighbours across the boundary of two days
     submit = np.maximum.accumulate(made.submit + shift)
     return dataclasses.replace(
         made,
@@ -293,18 +293,18 @@ def bootstrap(workload: Workload, n: int, seed: int, *, weeks: bool = False) -> 
 
 
 def bootstrap_users(workload: Workload, seed: int) -> Workload:
-    """Return the jobs of as many users as there are, drawn with replacement, each user with all of theirs.
+    """Return the jobs of as many users as there are, drawn with replacement, each user with all jobs.
 
-    Jobs stay at their times, so that users who work at the same time still do; how many jobs there are, and the load,
-    differ from draw to draw. Jobs that name no user are one user's.
+    Jobs stay at their times, so that users who work at the same time still do; the number of jobs and the load differ
+    between draws. Jobs without a user count as one user's.
 
     Args:
         workload: what to draw from.
         seed: of numpy's generator; the same one gives the same jobs.
 
     Returns:
-        jobs called ``NAME~K`` after the K-th time that theirs was drawn (0-based). Who is drawn again is another user,
-        ``USER~K``. Recorded starts are dropped, and dependencies too, which a note says.
+        jobs called ``NAME~K`` for the K-th draw (0-based) of their user. A repeated user becomes another user,
+            ``USER~K``. Recorded starts and dependencies are dropped, with a note.
 
     Raises:
         UsageError: there are fewer than `ENOUGH` users.
@@ -410,7 +410,7 @@ def gather(workload: Workload, jobs: Ints) -> Workload:
 
 
 def _deadlines(workload: Workload, submit: Floats) -> Floats | None:
-    """Deadlines of jobs that are submitted at other times: as long after submission as before."""
+    """Deadlines of jobs with new submission times: the same span after submission."""
     return None if workload.deadline is None else submit + (workload.deadline - workload.submit)
 
 
@@ -419,19 +419,19 @@ def _of(values: Floats | None, jobs: Ints) -> Floats | None:
 
 
 def _ragged(starts: Ints, rows: Ints) -> tuple[Ints, Ints]:
-    """The elements of some rows, one row after the other, and where each row's begin."""
+    """The elements of some rows, concatenated, and the start of each row."""
     counts = starts[rows + 1] - starts[rows]
     return _ranges(starts[rows], counts), np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _ranges(first: Ints, counts: Ints) -> Ints:
-    """``first[0], first[0] + 1, …`` (`counts[0]` of them), then those of the next, and so on."""
+    """``first[0], first[0] + 1, …`` (`counts[0]` numbers), then the next range, and so on."""
     before = np.cumsum(counts) - counts
     return np.asarray(np.repeat(first - before, counts) + np.arange(counts.sum()), np.int64)
 
 
 def _recorded_at(workload: Workload, t: float) -> tuple[np.ndarray, np.ndarray]:
-    """Which jobs ran, and which were submitted but neither ran nor had ended, at a second of the trace."""
+    """Masks of the jobs running, and of those submitted but waiting, at a second of the trace."""
     w = workload
     owner = np.repeat(np.arange(w.size), np.diff(w.segment_start))
     start, end = w.recorded_start, w.recorded_start + w.segment_s
@@ -442,7 +442,7 @@ def _recorded_at(workload: Workload, t: float) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _calendar_time(workload: Workload, second: Floats | float) -> str:
-    """A second as the workload's calendar shows it, where it has one."""
+    """A second as a calendar time, if the workload has a calendar."""
     from datetime import timedelta
 
     if workload.origin is None:

@@ -1,4 +1,4 @@
-"""Why the segments of a workload failed, from a table of failed attempts."""
+"""Reasons of failed segments of a workload, from a table of failed attempts."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from gpuctl.replay.models.records import SHOWS, Failures
 
 
 def why_failed(rows: pl.DataFrame, segments: pl.DataFrame, failed_attempts: pl.DataFrame) -> Failures:
-    """Say why each segment failed.
+    """Return the reason of each failed segment.
 
     Args:
         rows: jobs of a trace: ``number``, ``name``.
-        segments: theirs: ``number``, ``start_c``, ``attempt``.
+        segments: of these jobs: ``number``, ``start_c``, ``attempt``.
         failed_attempts: one row per failed attempt: ``job`` (name), ``attempt``, ``reason`` (null or `NO_SIGNATURE`:
             not known), ``category``, ``confidence``.
     """

@@ -1,1 +1,1 @@
-"""The flat data that goes into a replay and comes out of it, and the models of speed and of preemption costs."""
+"""Flat input and output data of a replay, and the models of speed and preemption costs."""

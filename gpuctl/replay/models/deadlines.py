@@ -1,4 +1,4 @@
-"""By when jobs are to have ended: from the input, or assumed from their run times where no job of it has a deadline."""
+"""Deadlines of jobs: from the input, or assumed from run times if no job has one."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Floats, Workload
 
 LATE_S = 1e-6
-"""A job that ends so much after its deadline has met it."""
+"""Tolerance, in seconds, for meeting a deadline."""
 
 
 def deadlines(workload: Workload) -> Floats:
-    """The second by which each job is to have ended, inf where it has no deadline.
+    """The deadline of each job in seconds, inf if it has none.
 
-    Where no job of the input has one, submission + run time x u, with u from 0.5 to 1.5 by a hash of the job's name:
+    If no job of the input has one, submission + run time x u, with u from 0.5 to 1.5 by a hash of the job's name:
     the span from which ElasticFlow's generator draws.
     """
     given = workload.deadline
@@ -31,7 +31,7 @@ def deadlines(workload: Workload) -> Floats:
 
 
 def derived(workload: Workload) -> tuple[Note, ...]:
-    """A note where deadlines are assumed."""
+    """A note if deadlines are assumed."""
     if workload.deadline is not None:
         return ()
     return (

@@ -1,4 +1,4 @@
-"""What a replay decided, line by line: kept as numbers, for a log of millions of lines is seldom read as a whole."""
+"""The decision log of a replay, stored as numbers, since logs of millions of lines are rarely read in full."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 BATCH = 25_000
 
 BACKFILLED = "by a pass of backfill, from behind the head of the queue"
-"""The reason of a policy that says which jobs a pass of backfill has started from behind others."""
+"""The reason of policies whose backfill pass has started a job ahead of others."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class DecisionLog:
         lines: a structured array with ``t`` (seconds), ``what`` and ``reason`` (numbers of `words` and `reasons`),
             ``job`` (its number; negative: the line is about a node), ``gpus``, and ``row`` (for a node's line: its
             number).
-        spread: nodes that the job of each line was put on; 0 where it was on none.
-        words: what may be decided.
-        reasons: why.
+        spread: nodes of the job of each line; 0 if on none.
+        words: names of decisions.
+        reasons: names of reasons.
         jobs: names of the jobs.
         nodes: names of the nodes.
     """
@@ -64,13 +64,13 @@ class DecisionLog:
 
     @cached_property
     def _names(self) -> tuple[pl.Series, ...]:
-        """All names, null after the last: a long log is made into tables part by part."""
+        """All names, followed by null; built once, as a long log becomes tables part by part."""
         return tuple(
             pl.Series([*names, None], dtype=pl.String) for names in (self.words, self.jobs, self.reasons, self.nodes)
         )
 
     def backfilled(self) -> tuple[pl.Series, ...]:
-        """Whether each job was started for the reason `BACKFILLED`; nothing where that is none of the policy's."""
+        """Whether each job was started for the reason `BACKFILLED`; empty if the policy has no such reason."""
         if BACKFILLED not in self.reasons:
             return ()
         lines = self.lines[self.lines["reason"] == self.reasons.index(BACKFILLED)]
@@ -83,18 +83,18 @@ class DecisionLog:
         return self.frame(np.flatnonzero(np.isin(self.lines["job"], numbers)))
 
     def loans(self) -> list[tuple[float, int, bool]]:
-        """Second, number of the node, and whether it came on loan then or went back, in order of time."""
+        """Second, number of the node, and whether it was lent then or returned, in order of time."""
         lent, back = self.words.index("loan"), self.words.index("return")
         lines = self.lines[np.isin(self.lines["what"], (lent, back))]
         return list(zip(lines["t"].tolist(), lines["row"].tolist(), (lines["what"] == lent).tolist(), strict=True))
 
     def json_lines(self) -> Iterator[bytes]:
-        """The log as JSON lines, some of them at a time; the same bytes for the same seed and input."""
+        """The log as JSON lines, in batches; the same bytes for the same seed and input."""
         for begin in range(0, self.lines.size, BATCH):
             yield self.frame(slice(begin, begin + BATCH)).write_ndjson().encode()
 
     def with_refused(self, replayed: Ints, jobs: tuple[str, ...], refused: Any) -> DecisionLog:
-        """The log of all of a workload's jobs, where some were refused before the replay.
+        """The log of a whole workload of which some jobs were refused before the replay.
 
         Args:
             replayed: numbers of the jobs of this log among all jobs.

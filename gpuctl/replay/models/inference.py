@@ -1,4 +1,4 @@
-"""The inference cluster beside a training cluster: its nodes, and how many of them it does without, when."""
+"""The inference cluster next to a training cluster: its nodes, and how many of them are idle over time."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ if TYPE_CHECKING:
 DAY_S, WEEK_S, STEP_S = 86400, 7 * 86400, 300
 MOST_NODES = 100_000
 HEADROOM = 1.02
-"""Nodes that inference keeps, for those that its load takes: 2 % more, recalled of the paper, not checked."""
+"""Nodes that inference keeps, relative to those its load takes: 2 % more, recalled from the paper, not checked."""
 
 _PART = re.compile(r"(\d{1,6})x(\d{1,6})", re.ASCII)
 _COLUMNS = ["time_s", "nodes_free"]
 
 
 def diurnal(gpus: Ints) -> Inference:
-    """Nodes whose load has a daily curve: the default, ours.
+    """Nodes with a daily load curve: the default, assumed.
 
-    Of I nodes ``min(I, ceil(1.02 I u))`` are needed, u = .65 + .25 cos(2 pi (h - 14) / 24) at hour h of the day, nine
-    tenths of that on days 6 and 7; second 0 is a Monday's first.
+    Of I nodes ``min(I, ceil(1.02 I u))`` are needed, u = .65 + .25 cos(2 pi (h - 14) / 24) at hour h of the day, 90 %
+    of that on days 6 and 7; second 0 is a Monday's first.
     """
     count = len(gpus)
     t = np.arange(0, WEEK_S, STEP_S)
@@ -48,16 +48,16 @@ def diurnal(gpus: Ints) -> Inference:
 
 
 def steps(gpus: Ints, free: Ints, period_s: float) -> Inference:
-    """Nodes of which so many are idle in each five minutes of a period, from its first on."""
+    """Nodes with the given number idle in each five minutes of a period."""
     changes = np.flatnonzero(np.append(True, np.diff(free) != 0))
     return Inference(gpus, (changes * STEP_S).astype(np.float64), free[changes], period_s)
 
 
 def aligned(inference: Inference, origin: datetime | None) -> Inference:
-    """Begin a load that is repeated at the weekday and hour of second 0, where that has a date.
+    """Align a periodic load with the weekday and hour of second 0, if that has a date.
 
     Args:
-        inference: its period, days or weeks, begins at 0:00, weeks on a Monday; otherwise it is returned as it is.
+        inference: its period, days or weeks, begins at 0:00, weeks on a Monday; otherwise it is returned unchanged.
         origin: the date of second 0; None: not known, the load begins with its period.
     """
     period = inference.period_s
@@ -67,7 +67,7 @@ def aligned(inference: Inference, origin: datetime | None) -> Inference:
     days = origin.weekday() if period % WEEK_S == 0 else 0
     since = (days * DAY_S + (origin.replace(tzinfo=None) - midnight).total_seconds()) % period
     now = int(np.searchsorted(inference.time_s, since, side="right")) - 1
-    # what holds at second 0 began before it, and begins again at the end of the period
+    # the value at second 0 began before it, and recurs at the end of the period
     order = np.append(np.roll(np.arange(inference.time_s.size), -now), now)
     time_s = np.append(0.0, (inference.time_s[order[1:]] - since) % period)
     if inference.time_s[now] == since:
@@ -83,8 +83,8 @@ def parse_inference(text: str, load: Path | None) -> Inference:
         load: a CSV ``time_s,nodes_free``, or None: `diurnal`.
 
     Raises:
-        UsageError: the text is no such thing.
-        InputError: the CSV is no such thing; it says which line, what was found and what was expected.
+        UsageError: the text is not of this form.
+        InputError: the CSV is not of this form; the message names the line, the value found and the value expected.
     """
     parts = [_PART.fullmatch(part.strip()) for part in text.strip().lower().split("+")]
     sizes = [(int(part[1]), int(part[2])) for part in parts if part]
@@ -134,11 +134,11 @@ def _read_load(path: Path, gpus: Ints) -> Inference:
 
 
 def with_loans(cluster: Cluster, gpus: Ints) -> Cluster:
-    """The nodes of a cluster, and behind them some that are there only while they are on loan.
+    """The nodes of a cluster, followed by nodes that exist only while on loan.
 
     Args:
         cluster: one that has no such nodes yet.
-        gpus: of each of the others, as they count here.
+        gpus: of each of the latter, in training equivalents.
 
     Raises:
         UsageError: a pool, which has no nodes.
@@ -168,11 +168,11 @@ def with_loans(cluster: Cluster, gpus: Ints) -> Cluster:
 
 
 def as_lent(cluster: Cluster, loans: list[tuple[float, int, bool]]) -> Cluster:
-    """The same nodes, those that can be lent down except while they were on loan.
+    """The same nodes; lendable ones are down except while on loan.
 
     Args:
         cluster: made by `with_loans`.
-        loans: second, number of the node, and whether it came on loan then or went back; in order of time.
+        loans: second, number of the node, and whether it was lent then or returned; in order of time.
     """
     first = len(cluster.nodes) - cluster.on_loan
     since = dict.fromkeys(range(first, len(cluster.nodes)), -math.inf)
@@ -188,7 +188,7 @@ def as_lent(cluster: Cluster, loans: list[tuple[float, int, bool]]) -> Cluster:
 
 
 def late(inference: Inference, loans: list[tuple[float, int, bool]], until: float) -> tuple[int, float]:
-    """Nodes that inference had to wait for: how often one was still on loan that it needed, and for how long in all.
+    """Late returns: how often a node that inference needed was still on loan, and for how long in total.
 
     Args:
         inference: the nodes and their load.
@@ -220,7 +220,7 @@ def late(inference: Inference, loans: list[tuple[float, int, bool]], until: floa
 
 
 def loan_counts(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> dict[str, float]:
-    """How many loans of a replay there were, and what inference had to wait for; nothing without such a cluster."""
+    """Number of loans of a replay, and late returns; empty without an inference cluster."""
     if cluster.inference is None:
         return {}
     nodes, seconds = late(cluster.inference, loans, until)
@@ -228,7 +228,7 @@ def loan_counts(cluster: Cluster, loans: list[tuple[float, int, bool]], until: f
 
 
 def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: float) -> tuple[Note, ...]:
-    """What is to be said of the loans of a replay: how many, and what inference had to wait for."""
+    """Notes on the loans of a replay: their number, and late returns."""
     inference, counts = cluster.inference, loan_counts(cluster, loans, until)
     if inference is None:
         return ()
@@ -243,7 +243,7 @@ def loan_notes(cluster: Cluster, loans: list[tuple[float, int, bool]], until: fl
 
 
 def _unrolled(inference: Inference, until: float) -> tuple[list[float], list[int]]:
-    """The lines of the load up to a second, each period anew."""
+    """The load up to a second, with periods repeated."""
     times, free, base = [], [], 0.0
     while base <= until:
         for t, n in zip(inference.time_s.tolist(), inference.free.tolist(), strict=True):

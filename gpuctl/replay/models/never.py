@@ -1,4 +1,4 @@
-"""Why jobs of a replay never started, where some of them never could (`gpuctl.replay.engine.never` finds these)."""
+"""Why jobs of a replay never started, if some never could (see `gpuctl.replay.engine.never`)."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ BEHIND = "waits behind a job that can never start"
 
 
 def why_left(never: Mapping[int, str], jobs: Sequence[int], states: Sequence[str]) -> list[str | None]:
-    """Return why each of the jobs that did not finish did not, as far as jobs that can never start are why.
+    """Return why each unfinished job did not finish, if jobs that can never start are the reason.
 
-    Nothing is left to happen when a replay ends: with such a job ahead of them others may wait for ever, too.
+    When a replay ends, no event is left: jobs behind such a job may also wait forever.
     """
     behind = BEHIND if never else None
     return [never.get(job, behind if state == "waiting" else None) for job, state in zip(jobs, states, strict=True)]

@@ -30,12 +30,12 @@ DEFAULT_S = 62.0
 
 EPOCH_S = 600.0
 MOST_EPOCHS = 90
-"""Where a trace tells no epochs: of ten minutes, and at most so many."""
+"""Default epochs if a trace has none: of ten minutes, and at most this many."""
 
 _FREE = note("none: preemption is free")
 
 GPUS_A_NODE = 8
-"""Of a pool, whose nodes are not known."""
+"""For a pool, whose nodes are unknown."""
 
 _HINT = (
     "known: none, const[:SECONDS], resume:SECONDS, charge[:SECONDS], helios, lucid, pickyman; any of them "
@@ -48,15 +48,15 @@ class Overhead:
     """Costs of every job, in seconds.
 
     Attributes:
-        text: what holds, for headings.
-        suspend: GPUs are held so long without progress before they are free.
-        resume: and so long after a later start.
+        text: the model, for headings.
+        suspend: time that GPUs are held without progress before they are free.
+        resume: the same after a later start.
         move: of a migration or a resize.
-        charge: of work that a preemption adds to the job; no GPUs are held idle.
+        charge: work that a preemption adds to the job; no GPUs are held idle.
         epoch: progress between two checkpoints.
         bytes: of each checkpoint; writing it adds to ``suspend``, reading it to ``resume``.
-        link: bytes a second at which a job's nodes can do so.
-        storage: bytes a second that the storage gives to all of them together.
+        link: bytes per second of a job's nodes.
+        storage: bytes per second of the storage, shared by all.
     """
 
     text: Note
@@ -87,15 +87,14 @@ def overhead(spec: str, workload: Workload, cluster: Cluster) -> Overhead:
         spec: ``none``; ``const:S``: a third of S seconds to suspend, the rest to resume, GPUs held meanwhile;
             ``resume:S``: GPUs are free at once, and held for S seconds at each later start; ``charge:S``: a preemption
             adds S seconds to the job's work; ``helios`` (7, 30, 60 s for 1, 2 to 8 and more GPUs) and ``lucid`` (40, 60
-            s for up to 8 and more) charge as those simulators do; ``pickyman``: what `gpuctl.core.suspension_cost`
-            says, with checkpoints that share the storage's rate while they are moved. Behind any of them ``+resize:S``:
-            a resize or migration costs S seconds, GPUs held, whatever the model says; ``resize:S`` alone: only that
-            does.
+            s for up to 8 and more) charge as those simulators do; ``pickyman``: what `gpuctl.core.suspension_cost` with
+            checkpoints that share the storage's rate during transfers. Each may be followed by ``+resize:S``: a resize
+            or migration costs S seconds with GPUs held, overriding the model; ``resize:S`` alone: only that costs.
         workload: the jobs.
-        cluster: the nodes: a gang moves its checkpoint over the links of as many as it needs.
+        cluster: the nodes: a gang transfers its checkpoint over the links of the fewest nodes it needs.
 
     Raises:
-        UsageError: no such model, or no number of seconds.
+        UsageError: no such model, or not a number of seconds.
     """
     model, plus, more = spec.rpartition("+")
     if more.startswith("resize:"):

@@ -1,7 +1,7 @@
-"""The flat data that goes into a replay and comes out of it.
+"""Flat input and output data of a replay.
 
-Times are seconds since the workload's ``origin``; GPUs are whole GPUs; arrays have one element a job or a node,
-in the order of their names. Nothing here knows where a workload came from or what is made of an outcome.
+Times are seconds since the workload's ``origin``; GPUs are whole GPUs; arrays have one element per job or node, in the
+order of their names. The data are independent of a workload's source and an outcome's use.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ if TYPE_CHECKING:
 
 
 SHOWS = ("one GPU", "several GPUs", "node or service", "not known")
-"""Where a failure shows."""
+"""How many GPUs show a failure."""
 
 
 @dataclass(frozen=True)
 class Failures:
-    """Why segments failed, by their logs; arrays have one element a segment of a workload.
+    """Reasons of failed segments, from logs; arrays have one element per segment of a workload.
 
     Attributes:
-        reason: number of its reason in ``reasons``; -1: it did not fail, or nothing tells why.
+        reason: number of its reason in ``reasons``; -1: it did not fail, or the reason is unknown.
         category: number of its possible origins in ``categories``; -1 as for ``reason``.
         confidence: probability that this is the reason, 0 to 1.
-        shows: where it shows, a number of `SHOWS`; on one GPU it does as soon as on all of the gang.
+        shows: a number of `SHOWS`; on one GPU it shows as soon as on the whole gang.
         may_pass: a retry may get past it.
         reasons: names.
         categories: names.
@@ -58,7 +58,7 @@ class Failures:
         return np.asarray((self.shows == 0) & (self.reason >= 0))
 
     def of(self, segments: Ints) -> Failures:
-        """Those of some segments."""
+        """Select some segments."""
         return Failures(
             self.reason[segments],
             self.category[segments],
@@ -72,26 +72,26 @@ class Failures:
 
 @dataclass(frozen=True)
 class Workload:
-    """Jobs to replay, in order of submission; where two are submitted at one instant, the row order breaks the tie.
+    """Jobs to replay, in order of submission; for ties, the row order decides.
 
-    A job runs one *segment* after the other: the attempts that a trace recorded, all but the last of them ended by a
-    failure; without that knowledge a job is one segment. ``x_start[i]:x_start[i + 1]`` are the elements that belong
-    to element ``i``.
+    A job runs one *segment* after the other: the attempts recorded in a trace, of which all except the last ended in a
+    failure; if unknown, a job is one segment. ``x_start[i]:x_start[i + 1]`` are the elements that belong to element
+    ``i``.
 
     Attributes:
         name: where it came from, for headings.
         ids: the jobs' names.
         submit: seconds.
-        eligible: seconds, not before ``submit``: before that a hold, a begin time or a dependency keeps the job out of
+        eligible: seconds, not before ``submit``: until then a hold, a begin time or a dependency keeps the job out of
             the queue.
         gpus: the gang's size.
         queue: number of its queue in ``queues``.
         user: number of its user in ``users``; -1 unknown.
-        time_limit: seconds of run time that were asked for; NaN where none.
+        time_limit: requested seconds of run time; NaN if none.
         gpu_type: number of the GPU type that it needs in ``gpu_types``; -1 any.
         app: number of the app that it belongs to; by default each job is its own.
         depends: (k, 2) job numbers: the first may start only after the second has ended.
-        think: seconds from the end of the last job that each depends on until it may enter the queue; None: 0 for all.
+        think: seconds from the end of each job's last dependency until it may enter the queue; None: 0 for all.
         segment_start: (jobs + 1).
         segment_s: seconds of run time on the recorded placement (at reference speed).
         segment_fails: whether the segment ends in a failure, after which the job queues again.
@@ -103,41 +103,37 @@ class Workload:
         queues: names.
         users: names.
         gpu_types: names.
-        origin: the instant of second 0; None where the input has no calendar.
+        origin: the instant of second 0; None if the input has no calendar.
         notes: what was changed or left out while reading, with counts.
-        predicted: seconds of run time of each job that policies go by; None: they are told the true ones.
-        epochs: epochs of each job; NaN unknown; None: of none of them.
-        checkpoint_bytes: of each job; NaN unknown; None: of none of them.
-        planned: seconds of run time that policies which plan ahead take for each job's time limit; NaN none; None: they
-            go by ``time_limit``. Jobs are ended at ``time_limit`` all the same.
-        cpus: CPUs that each job asks for, as a whole; NaN unknown; None: of none of them.
-        mem_mb: MB of memory that each job asks for, as a whole; NaN unknown; None: of none of them.
-        account: number of the account that each job is charged to in ``accounts``; -1 unknown; None: of none of them.
+        predicted: seconds of run time of each job that policies see; None: the true ones.
+        epochs: epochs of each job; NaN unknown; None: all unknown.
+        checkpoint_bytes: of each job; NaN unknown; None: all unknown.
+        planned: seconds that planning policies use as each job's time limit; NaN none; None: they use ``time_limit``.
+            Jobs are always ended at ``time_limit``.
+        cpus: CPUs that each job requests in total; NaN unknown; None: all unknown.
+        mem_mb: MB of memory that each job requests in total; NaN unknown; None: all unknown.
+        account: number of the account that each job is charged to in ``accounts``; -1 unknown; None: all unknown.
         accounts: names.
-        qos: number of its quality of service in ``qos_names``; -1 unknown; None: of none of them.
-        qos_names: names.
-        min_nodes: nodes that each job asks for at least, or, where a log does not tell, that it got; 0 unknown;
-            None: of none of them.
-        nice: what its user takes off its priority, as Slurm's ``--nice``; None: of none of them.
-        job_class: number of its class in ``job_classes``: jobs of one class are equally fast on equal GPUs (a model,
-            say); -1 unknown; None: of none of them.
+        qos: number of its quality of service in ``qos_names``; -1 unknown; None: all unknown. qos_names: names.
+        min_nodes: least nodes that each job requests, or if not recorded, that it got; 0 unknown; None: all unknown.
+        nice: its user's reduction of priority, as Slurm's ``--nice``; None: all unknown.
+        job_class: number of its class in ``job_classes``: jobs of one class (such as a model) are equally fast on equal
+            GPUs; -1 unknown; None: all unknown.
         job_classes: names.
         min_gpus: the fewest GPUs that each job can run on, at most ``gpus``; None: no job runs on fewer.
         max_gpus: the most, at least ``gpus``; None: no job runs on more.
-        curve: number of its speed curve in ``curves``; -1: as the speed model has it; None: all of them.
-        curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; on more GPUs than it names it gets no faster.
-        phase: number in ``phases`` of how each job's speeds change as it comes forward; -1: ``curve`` holds throughout;
-            None: for all of them.
-        phases: of each, pairs of the part of the work from which on it holds (the first is 0) and a number in
+        curve: number of its speed curve in ``curves``; -1: by the speed model; None: -1 for all.
+        curves: of each, its speed on 1, 2, 3 … GPUs, in any unit; beyond its length the speed is constant.
+        phase: number in ``phases`` of each job's change of speeds with progress; -1: ``curve`` holds throughout; None:
+            -1 for all.
+        phases: of each, pairs of the part of the work from which a curve holds (the first is 0) and its number in
             ``curves``.
-        beyond: seconds of run time that each job would have had to go when its search kills it, above 0 for those that
-            are killed; None: none is.
-        traits: what the input tells of `gpuctl.replay.models.traits.TRAITS`, by name; NaN where it does not.
-        line: place of each job in its input; None: they are in its order.
-        failures: why segments failed, as far as a log tells; None: nothing tells.
-        deadline: second by which each job is to have ended, on the clock of ``submit``; NaN: it has none; None: no job
-            has one.
-        own: columns of the input that gpuctl does not know, as text, one row a job, for policies; None: there are none.
+        beyond: remaining seconds of each job when its search kills it, above 0 for killed jobs; None: none is killed.
+        traits: given values of `gpuctl.replay.models.traits.TRAITS`, by name; NaN if absent.
+        line: position of each job in its input; None: in order.
+        failures: reasons of failed segments; None: unknown.
+        deadline: of each job in seconds, on the clock of ``submit``; NaN: it has none; None: no job has one.
+        own: columns of the input unknown to gpuctl, as text, one row per job, for policies; None: there are none.
     """
 
     name: str
@@ -204,12 +200,12 @@ class Workload:
 
     @property
     def run_time(self) -> Floats:
-        """Seconds of run time as policies that order by it are told them: predicted where that was asked for."""
+        """Seconds of run time as policies see them: predicted if requested."""
         return self.true_run_time if self.predicted is None else self.predicted
 
     @property
     def planned_time(self) -> Floats:
-        """Seconds of run time of each job that policies plan with; NaN where it has no limit."""
+        """Seconds of run time of each job that policies plan with; NaN if it has no limit."""
         return self.time_limit if self.planned is None else self.planned
 
 
@@ -219,9 +215,9 @@ class Inference:
 
     Attributes:
         gpus: of each node.
-        time_s: seconds of the replay's clock, ascending, from which on …
-        free: … inference does without so many of them; before the first, none.
-        period_s: seconds after which it begins again; inf: never.
+        time_s: seconds of the replay's clock, ascending, from which on … free: … this many are idle; before the first,
+            none.
+        period_s: seconds after which the load repeats; inf: never.
         notes: what was assumed.
     """
 
@@ -240,22 +236,22 @@ class Cluster:
         name: where it came from, for headings.
         nodes: names.
         gpus: GPUs of each.
-        rack: number of its rack in ``racks``; nodes of one rack talk fast to each other.
+        rack: number of its rack in ``racks``; nodes of one rack have fast connections.
         gpu_type: number of its GPU type in the workload's ``gpu_types``; -1 unknown, which suits every job.
         racks: names.
-        pool: true where the one "node" stands for GPUs whose places do not matter.
-        quota: GPUs of the quota of each queue of the workload; inf where it has none.
+        pool: true if the single "node" stands for GPUs whose places do not matter.
+        quota: GPUs of the quota of each queue of the workload; inf if it has none.
         quota_source: ``configured``, ``inferred`` or ``none``.
         queue_nodes: for each queue of the workload the nodes that its jobs may use, or None for all of them.
         down: (k, 3) node number, second from which and second until which it is down (inf: for good).
         notes: what was inferred or left out, with counts.
-        gpu_types: names of the GPU types: those of the workload, then those of nodes only, which no job asks for;
-            empty where there are none but the workload's.
-        cpus: CPUs of each node; NaN unknown; None: of none of them.
-        mem_mb: MB of memory of each node; NaN unknown; None: of none of them.
-        listed: whether something lists the nodes; otherwise they are those that jobs of the trace ran on.
-        inference: nodes of an inference cluster beside it, which a policy may borrow.
-        on_loan: how many of the last nodes are there only while they are on loan.
+        gpu_types: names of the GPU types: those of the workload, then those only of nodes, which no job requests; empty
+            if there are only the workload's.
+        cpus: CPUs of each node; NaN unknown; None: all unknown.
+        mem_mb: MB of memory of each node; NaN unknown; None: all unknown.
+        listed: whether the log lists the nodes; otherwise they are those that jobs of the trace ran on.
+        inference: nodes of an adjacent inference cluster, which a policy may borrow.
+        on_loan: number of last nodes that exist only while on loan.
     """
 
     name: str
@@ -285,43 +281,43 @@ class Cluster:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one policy did with a workload.
+    """The outcome of one policy on a workload.
 
     Attributes:
-        policy: what it is called in a comparison: its name, or the label that it was given.
+        policy: its name in a comparison: its own, or its label.
         params: its parameters, by name.
-        oracle: whether it was given true run times.
-        settings: what holds for all policies of a comparison (placement, speed model, overhead model, seed), by name.
-        jobs: one row a job, in the workload's order: ``job`` (name), ``queue``, ``user`` (names), ``gpus``,
+        oracle: whether it saw true run times.
+        settings: shared by all policies of a comparison (placement, speed model, overhead model, seed), by name.
+        jobs: one row per job, in the workload's order: ``job`` (name), ``queue``, ``user`` (names), ``gpus``,
             ``submit_s``, ``eligible_s`` (when it came into the queue), ``start_s`` (first start), ``end_s``,
-            ``wait_s`` (from submission, all time not on GPUs; to the end of the replay where unfinished), ``jct_s``
+            ``wait_s`` (from submission, all time not on GPUs; to the end of the replay if unfinished), ``jct_s``
             (end - submit), ``run_s`` (time on GPUs), ``work_s`` (run time on the recorded placement), ``gpu_s``
             (GPU-seconds held; of a shared GPU an equal part), ``overhead_gpu_s`` (held without progress: suspend,
-            resume, gathering), ``lost_gpu_s`` (progress that was lost and done again), ``preemptions``, ``attempts``,
+            resume, gathering), ``lost_gpu_s`` (progress lost and repeated), ``preemptions``, ``attempts``,
             ``max_gpus`` (the most it held), ``t10_s`` (from submission until a tenth of its work was done; null never),
-            ``changes`` (times it went from some GPUs to others), ``least_gpus`` and
+            ``changes`` (number of changes of GPUs), ``least_gpus`` and
             ``most_gpus`` (between which the policy may choose), ``nodes`` (of the last attempt), ``state``:
             finished | running | waiting | held | unplaceable | rejected; times that never came are null.
-        attempts: one row each time a gang held GPUs: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
+        attempts: one row per allocation of a gang: ``job`` (number), ``attempt`` (0-based), ``start_s``, ``end_s``
             (null: still held them at the end), ``end``: finished | failed | preempted | machine_down | migrated |
             resized | lease | time_limit | reclaimed | running, ``gpus``, ``shared`` (it began on GPUs of another job),
-            ``own_s`` (from when on its GPUs are its own: the start, or for a guest when it took over from its host;
-            null: never), ``group`` (row of the attempt whose GPUs they were first).
-        pieces: ``row`` (row of ``attempts``), ``node`` (number), ``gpus``; where CPUs and memory count, ``cpus`` and
-            ``mem_mb``, too.
-        turns: where jobs asked more GPUs of nodes than these have, and took turns: ``row`` (of ``attempts``),
-            ``t_s``, ``counted`` (GPUs that count for it from then on), ``pace`` (what is left of its speed); before its
-            first row all of an attempt's GPUs count.
+            ``own_s`` (when it came to own its GPUs: its start, or for a guest when it took over from its host; null:
+            never), ``group`` (row of the attempt that owned the GPUs first).
+        pieces: ``row`` (row of ``attempts``), ``node`` (number), ``gpus``; if CPUs and memory count, also ``cpus`` and
+            ``mem_mb``.
+        turns: if jobs oversubscribed nodes and took turns: ``row`` (of ``attempts``), ``t_s``, ``counted`` (its counted
+            GPUs from then on), ``pace`` (its remaining share of speed); before its first row all of an attempt's GPUs
+            count.
         log: the decision log.
         end_s: the last instant of the replay.
-        wall_s: how long the simulation itself took.
-        instants: how many distinct instants it went through.
-        notes: what else is to be said of it.
+        wall_s: seconds that the simulation took.
+        instants: number of distinct instants.
+        notes: further notes.
         kind: the policy's own name.
-        by_traits: whether it, or its speeds, went by `gpuctl.replay.models.traits`.
-        cluster: its nodes, which may be others than those that it was given; None: those. See `used`.
+        by_traits: whether it, or its speeds, used `gpuctl.replay.models.traits`.
+        cluster: its nodes if they differ from those given; None: they do not. See `used`.
         never: why jobs could never start under it, by their numbers.
-        counts: how often it did what only policies of its kind do, by name: ``packs``, ``packs_undone`` …
+        counts: its policy-specific counters, by name: ``packs``, ``packs_undone`` …
         loaded_gpu_s: GPU-seconds of work (seconds at reference speed x gang) done up to the last submission; None: not
             known.
     """
@@ -347,7 +343,7 @@ class Outcome:
     loaded_gpu_s: float | None = None
 
     def used(self, given: Cluster) -> Cluster:
-        """The nodes that it had: those that were given, and perhaps some on loan, which are down otherwise."""
+        """The nodes used: those given, and possibly lendable ones, which are down while not on loan."""
         return given if self.cluster is None else self.cluster
 
     @property

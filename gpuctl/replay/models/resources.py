@@ -1,9 +1,8 @@
-"""CPUs and memory beside GPUs: which of them count in a replay, what jobs ask for, and what nodes have.
+"""CPUs and memory in addition to GPUs: which count in a replay, requests of jobs, and capacities of nodes.
 
-Without more ado jobs ask for GPUs alone. Where CPUs or memory count (``gpu,cpu``, ``gpu,mem``, ``gpu,cpu,mem``), a job
-starts only where all of them are free, and jobs without GPUs are replayed, too. What a log does not say of a job it
-asks nothing of, unless the user gives a default for each GPU; what it does not say of a node bounds nothing there.
-Both are counted and told.
+By default jobs request GPUs only. If CPUs or memory count (``gpu,cpu``, ``gpu,mem``, ``gpu,cpu,mem``), a job starts
+only where all of them are free, and jobs without GPUs are also replayed. A job without a recorded request requests
+none, unless the user gives a default per GPU; an unknown capacity of a node is unbounded. Both are counted and noted.
 """
 
 from __future__ import annotations
@@ -30,11 +29,11 @@ if TYPE_CHECKING:
 GPUS_ONLY = ("gpu",)
 RESOURCES = ("gpu", "cpu", "mem")
 ASK = np.dtype([("units", "i8"), ("cpu", "i8"), ("mem", "i8")])
-"""What a gang asks for beside GPUs: equal units that it can be split into, thousandths of a CPU, MB."""
+"""A gang's request besides GPUs: equal units that it can be split into, thousandths of a CPU, MB."""
 STOCK = np.dtype([("cpu", "i8"), ("mem", "i8"), ("cpu_free", "i8"), ("mem_free", "i8"), ("room", "i8")])
-"""What a node has beside GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
+"""A node's capacity besides GPUs; ``room`` is scratch of a search: units of a gang that fit there now."""
 UNBOUND = 1 << 60
-"""CPUs or memory of a node of which they are not known: they bound nothing there."""
+"""Unknown CPUs or memory of a node: unbounded."""
 _MILLI = 1000
 _MOST = float(1 << 50)
 _FIELDS = {"cpu": ("cpus", "CPUs"), "mem": ("mem_mb", "memory")}
@@ -53,33 +52,33 @@ def parse_resources(text: str) -> tuple[str, ...]:
 
 
 def parse_per_gpu(text: str) -> tuple[float, float]:
-    """Read a default for each GPU, ``CPUS,GB``; returns CPUs and MB.
+    """Read a default per GPU, ``CPUS,GB``; returns CPUs and MB.
 
     Raises:
-        UsageError: it is no such pair of numbers, at least 0.
+        UsageError: it is not a pair of numbers of at least 0.
     """
     try:
         cpus, gb = (float(part) for part in text.split(","))
     except ValueError:
         cpus = gb = math.nan
     if not (0 <= cpus <= 1e6 and 0 <= gb <= 1e6):
-        raise UsageError(f"--per-gpu {text}: not understood", hint="expected CPUS,GB: 6,50 is 6 CPUs and 50 GB a GPU")
+        raise UsageError(f"--per-gpu {text}: not understood", hint="expected CPUS,GB: 6,50 is 6 CPUs and 50 GB per GPU")
     return cpus, gb * 1024
 
 
 def fill_in_requests(
     workload: Workload, cluster: Cluster, resources: tuple[str, ...], per_gpu: tuple[float, float] | None
 ) -> tuple[Workload, Cluster]:
-    """Fill in what jobs do not say, where the user gave a default, and note what is known and what is not.
+    """Fill in missing requests of jobs by the user's default, and note what is unknown.
 
     Args:
         workload: the jobs.
         cluster: the nodes.
         resources: what counts.
-        per_gpu: CPUs and MB that a job is taken to ask for, for each of its GPUs, where it does not say.
+        per_gpu: CPUs and MB per GPU of jobs without a request.
 
     Raises:
-        UsageError: something counts that is known of no node, or a default is given for what does not count.
+        UsageError: a counted resource is known for no node, or a default is given for one that does not count.
     """
     if resources == GPUS_ONLY:
         if per_gpu is not None:
@@ -115,7 +114,8 @@ def fill_in_requests(
             if filled.any():
                 notes.append(
                     note(
-                        "{filled:,} job{filled||s} {filled|does|do} not say {word}: assumed, {unit} a GPU (--per-gpu)",
+                        "{filled:,} job{filled||s} {filled|does|do} not state {word}: assumed, {unit} per GPU "
+                        "(--per-gpu)",
                         filled=filled.sum(),
                         word=literal(word),
                         unit=unit,
@@ -125,7 +125,7 @@ def fill_in_requests(
         if silent.any():
             notes.append(
                 note(
-                    "{silent:,} of {size:,} job{size||s} {silent|does|do} not say {word}: {silent|it asks|they ask} "
+                    "{silent:,} of {size:,} job{size||s} {silent|does|do} not state {word}: {silent|it asks|they ask} "
                     "for none",
                     silent=silent.sum(),
                     size=workload.size,
@@ -138,10 +138,10 @@ def fill_in_requests(
 
 
 def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
-    """What each job asks for, records of `ASK`; what does not count or is not known is 0.
+    """The request of each job, records of `ASK`; 0 if not counted or unknown.
 
     Raises:
-        InputError: a job asks for more than can be reckoned with.
+        InputError: a job requests more than supported.
     """
     found = records(workload.size, ASK)
     cpu = _requested(workload.cpus, workload.size) if "cpu" in resources else np.zeros(workload.size)
@@ -156,7 +156,7 @@ def asks(workload: Workload, resources: tuple[str, ...]) -> Any:
 
 
 def stocks(cluster: Cluster, resources: tuple[str, ...]) -> Any:
-    """What each node has beside GPUs, records of `STOCK`; the unknown bounds nothing."""
+    """The capacity of each node besides GPUs, records of `STOCK`; unknown is unbounded."""
     count = len(cluster.nodes)
     found = records(count, STOCK)
     for name in ("cpu", "mem"):
@@ -168,7 +168,7 @@ def stocks(cluster: Cluster, resources: tuple[str, ...]) -> Any:
 
 
 def capacity(gpus: int, ask: Any, stock: Any, cluster: Cluster) -> NDArray[np.int64]:
-    """Units of a job's gang that each node holds while it is empty, whoever may use it; shape (nodes,).
+    """Units of a job's gang that each empty node holds, regardless of permissions; shape (nodes,).
 
     Args:
         gpus: of the job.

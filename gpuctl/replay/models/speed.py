@@ -1,7 +1,7 @@
-"""How fast a job runs where it is put: the same for every policy of one comparison.
+"""Speed models: a job's speed by placement, the same for every policy of a comparison.
 
 The work of a job is its recorded run time times its speed on the recorded placement, so that a replay on that placement
-takes as long as recorded. See ``docs/how-to/replay.md`` for where the factors come from.
+takes as long as recorded. See ``docs/how-to/replay.md`` for the sources of the factors.
 """
 
 from __future__ import annotations
@@ -25,28 +25,28 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.speed_table import PairTable, SpeedTable
 
 SENSITIVE_PCT = 40
-"""Share of jobs that are taken to be slowed down by a spread placement; which ones is a hash of the job's name."""
+"""Share of jobs assumed to be slowed down by a spread placement, chosen by a hash of the job's name."""
 
 SPREAD_SPEED = 0.5
-"""Speed over several nodes of one rack, for one on a single node: median of Gavel's table for V100, 2 GPUs."""
+"""Speed over several nodes of one rack, relative to a single node: median of Gavel's table for V100, 2 GPUs."""
 
 RACK_EXPONENT = 1.3
-"""Across racks the speed is that to this power."""
+"""Exponent of `SPREAD_SPEED` for placements across racks."""
 
 ALPHA = 0.08
 """n GPUs are n / (1 + ALPHA (n - 1)) times as fast as one: Gavel's table, medium class."""
 
 PACK_SPEED = 0.69
-"""Speed of a job beside another one on the same GPU: Gavel's table for V100, median."""
+"""Speed of a job packed with another on the same GPU: Gavel's table for V100, median."""
 
 
 @dataclass(frozen=True)
 class TypeSpeeds:
-    """What the GPUs' types make of the speed of each class of jobs.
+    """Speeds of each class of jobs by GPU type.
 
     Attributes:
         speed: (classes, types, 3) by placement as in `Rates.speed`.
-        node: (nodes) the type of each there.
+        node: (nodes) number of each node's type in `speed`.
     """
 
     speed: Floats
@@ -55,19 +55,19 @@ class TypeSpeeds:
 
 @dataclass(frozen=True)
 class Rates:
-    """Speeds of every job, for its speed on the recorded placement.
+    """Speeds of every job, relative to its speed on the recorded placement.
 
     Attributes:
-        text: what holds, for headings.
+        text: the model, for headings.
         speed: (jobs, 3) on one node, on several of one rack, across racks.
-        alpha: (jobs) how badly it scales with GPUs.
-        pack: (jobs) beside another job on the same GPUs.
-        types: factors by class of jobs and GPU type, that of the slowest type of a gang's; None: types do not matter.
-        row: (jobs) the class of each there, and in `pairs`.
-        pairs: (classes, classes) speed of a job packed beside another one, for that alone; None: `pack`.
-        pairs_text: what holds of them, for headings.
-        by_traits: whether they go by `gpuctl.replay.models.traits`.
-        by_fewest: the first speed is that on the fewest nodes that can hold the gang, in one rack; not on one alone.
+        alpha: (jobs) loss of scaling with GPUs.
+        pack: (jobs) packed with another job on the same GPUs.
+        types: factors by class of jobs and GPU type; a gang has that of its slowest type; None: types do not matter.
+        row: (jobs) the class of each job there and in `pairs`.
+        pairs: (classes, classes) speed of a job packed with another, relative to alone; None: `pack`.
+        pairs_text: the model of pairs, for headings.
+        by_traits: whether they use `gpuctl.replay.models.traits`.
+        by_fewest: the first speed is for the fewest nodes of one rack that can hold the gang, rather than for one node.
     """
 
     text: Note
@@ -92,17 +92,17 @@ class Rates:
 
     @property
     def alike(self) -> NDArray[np.bool_]:
-        """Whether each job runs at speed 1 wherever it is put, shape (jobs,)."""
+        """Whether each job runs at speed 1 on any placement, shape (jobs,)."""
         return np.asarray((self.speed == 1).all(axis=1) & (self.types is None))
 
 
 @dataclass(frozen=True)
 class SpreadSpeeds:
-    """Speeds of gangs by their size and by how many nodes they are on, for that on the fewest in one rack.
+    """Speeds of gangs by size and number of nodes, relative to the fewest nodes in one rack.
 
     Attributes:
-        text: where they come from, for headings.
-        most: GPUs of the largest gang of each size class, ascending; the last class has all that are larger.
+        text: their source, for headings.
+        most: GPUs of the largest gang of each size class, ascending; the last class has all larger gangs.
         speed: (classes, 2) on more nodes than the fewest, in one rack; and over several racks.
     """
 
@@ -116,9 +116,9 @@ def rates(
 ) -> Rates:
     """The speed model: ``recorded`` (placement does not matter), ``locality``, ``traits``, or a table.
 
-    ``linear`` and ``scaling`` are as ``recorded``, other numbers of GPUs in proportion, or as the job's alpha says.
-    ``traits`` goes by how sensitive each job is to its places and how it scales, as `gpuctl.replay.models.traits` says;
-    a table by classes of jobs and GPU types.
+    ``linear`` and ``scaling`` extend ``recorded`` to other numbers of GPUs, in proportion or by the job's alpha.
+    ``traits`` uses each job's sensitivity to placement and its scaling from `gpuctl.replay.models.traits`; a table,
+    classes of jobs and GPU types.
 
     Args:
         model: its name, the table, or speeds by size and nodes.
@@ -128,7 +128,8 @@ def rates(
 
     Raises:
         UsageError: no such model.
-        InputError: a table has no speed of a class on a type, or beside another one, or 0 where a job of it ran.
+        InputError: a table has no speed of a class on a type, or packed with another class, or 0 where a job of the
+            class ran.
     """
     if isinstance(model, SpreadSpeeds):
         found = _by_spread(model, workload, cluster)
@@ -138,7 +139,7 @@ def rates(
         return found
     speed, row = pairs.rows(workload)
     text = note(
-        "by class of both as in {table}; beside several jobs these are multiplied", table=NamedValue("path", pairs.name)
+        "by class of both as in {table}; with several jobs these are multiplied", table=NamedValue("path", pairs.name)
     )
     return replace(found, pairs=speed, row=row, pairs_text=text)
 
@@ -179,9 +180,9 @@ def _named(name: str, workload: Workload, cluster: Cluster) -> Rates:
 
 
 def best_level(gpus: Ints, cluster: Cluster) -> Ints:
-    """The best level that so many GPUs can have in an empty cluster: 0 one node, 1 one rack, 2 several.
+    """The best level of a number of GPUs in an empty cluster: 0 one node, 1 one rack, 2 several.
 
-    Nodes that are there only on loan do not count: jobs are as fast as under policies that borrow none.
+    Lendable nodes do not count: jobs are as fast as under policies that borrow none.
     """
     own = slice(len(cluster.nodes) - cluster.on_loan)
     rack = np.bincount(np.maximum(cluster.rack[own], 0), cluster.gpus[own])
@@ -235,11 +236,11 @@ def _by_type(table: SpeedTable, workload: Workload, cluster: Cluster) -> Rates:
 
 
 def recorded_level(workload: Workload, cluster: Cluster, *, by_fewest: bool = False) -> Ints:
-    """Where each job ran in the trace: 0 one node, 1 several of one rack, 2 several racks.
+    """Recorded level of each job: 0 one node, 1 several of one rack, 2 several racks.
 
-    With `by_fewest`, 0 is the fewest nodes of one rack that can hold the gang, and 1 more than these. Of a
-    job with several segments the first one counts. A job without a recorded placement is taken to have run
-    consolidated: on one node where one can hold it, else in one rack (with `by_fewest`, on the fewest nodes).
+    With `by_fewest`, 0 is the fewest nodes of one rack that can hold the gang, and 1 more than these. The first segment
+    of a job counts. A job without a recorded placement counts as consolidated: on one node if one can hold it, else in
+    one rack (with `by_fewest`, on the fewest nodes).
     """
     biggest = int(cluster.gpus.max()) if cluster.gpus.size else 0
     level = np.where((workload.gpus <= biggest) | by_fewest, 0, 1)
@@ -258,7 +259,7 @@ def recorded_level(workload: Workload, cluster: Cluster, *, by_fewest: bool = Fa
     np.minimum.at(low, owner, rack[index])
     np.maximum.at(high, owner, rack[index])
     several = (end - at) > fewest
-    # racks that differ are several ones, however few nodes there are
+    # different racks are level 2, even on few nodes
     several |= known & (low < high) & (high >= 0)
     level = np.where(known, np.where(several, np.where(low == high, 1, 2), 0), level)
     return level.astype(np.int64)

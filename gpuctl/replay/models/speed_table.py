@@ -1,4 +1,4 @@
-"""Speeds of classes of jobs on types of GPUs, and packed beside each other, from small CSVs that the user gives."""
+"""Speeds of classes of jobs on GPU types, and packed in pairs, from small CSVs of the user."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
 
 LEVELS = ("node", "rack", "racks")
-"""Of a placement: on one node, on several of one rack, on several racks."""
+"""Levels of a placement: one node, several of one rack, several racks."""
 
 COLUMNS = ("job_class", "gpu_type", "speed", "speed_in_rack", "speed_across_racks")
 PAIR_COLUMNS = ("job_class", "beside", "speed")
@@ -30,7 +30,7 @@ _EXPECTED = (
     "multiples of that at which a job's run time is stated"
 )
 _EXPECTED_PAIRS = (
-    "expected a header line job_class,beside,speed; speeds are those of a job packed beside one of the other class, as "
+    "expected a header line job_class,beside,speed; speeds are those of a job packed with one of the other class, as "
     "multiples of that alone"
 )
 
@@ -41,9 +41,9 @@ class SpeedTable:
 
     Attributes:
         name: the file's.
-        path: where it is, for messages.
+        path: of the file, for messages.
         speeds: by names of class and type, "" for all others: speed on one node, on several of one rack, across
-            racks; 1: that at which run times are told; 0: it does not run there at all.
+            racks; 1: the speed to which run times refer; 0: it does not run there at all.
     """
 
     name: str
@@ -54,8 +54,8 @@ class SpeedTable:
         """The table for these jobs and nodes.
 
         Returns:
-            speeds, shape (classes, types, 3); the class of each job and the type of each node there, which is the
-            last one where it is not known.
+            speeds, shape (classes, types, 3); the class of each job and the type of each node there; the last type is
+                unknown.
 
         Raises:
             InputError: it has no speed of a class on a type; the message names them.
@@ -97,9 +97,9 @@ class PairTable:
 
     Attributes:
         name: the file's.
-        path: where it is, for messages.
-        speeds: by class of a job and of the one beside it, "" for all others: its speed, for that alone; 0: the two
-            cannot be packed.
+        path: of the file, for messages.
+        speeds: by class of a job and of its partner, "" for all others: its speed, relative to alone; 0: the two cannot
+            be packed.
     """
 
     name: str
@@ -129,7 +129,7 @@ class PairTable:
             raise InputError(
                 f"has no speed of {', '.join(missing[:SHOWN])}{more}",
                 path=self.path,
-                hint="expected a line for each class of jobs beside each; an empty cell stands for all classes without "
+                hint="expected a line for each pair of classes of jobs; an empty cell stands for all classes without "
                 "a line of their own",
             )
         return table, row
@@ -154,9 +154,9 @@ def _type(name: str) -> str:
 def read_speeds(path: Path) -> SpeedTable:
     """Read a CSV of speeds by class of jobs and GPU type.
 
-    The columns are ``job_class,gpu_type,speed`` and, where wanted, ``speed_in_rack`` and ``speed_across_racks``. A
-    gang on several nodes runs as fast as on one where the further columns are empty; across racks as in one rack
-    where only the last one is.
+    The columns are ``job_class,gpu_type,speed`` and optionally ``speed_in_rack`` and ``speed_across_racks``. If the
+    latter are empty, a gang on several nodes runs as fast as on one; if only the last is, across racks as fast as in
+    one rack.
 
     Raises:
         InputError: a column is missing, a speed is not a number from 0.000001 to 1 000 000, or a pair comes twice.
@@ -192,7 +192,7 @@ def parse_time_slice(text: str) -> tuple[float, float]:
     """Seconds of a turn and of the switch between two, as ``60:1``; without a colon a switch takes none.
 
     Raises:
-        UsageError: it is no such text.
+        UsageError: the text is not of this form.
     """
     turn, _, switch = text.partition(":")
     try:
@@ -210,7 +210,7 @@ def _once(again: bool, what: str, path: Path, line: int) -> None:
 
 
 def _rows(path: Path, columns: tuple[str, ...], expected: str) -> list[tuple[int, dict[str, str]]]:
-    """The lines of a table with their numbers; the first three columns must be there."""
+    """The lines of a table with their numbers; the first three columns are required."""
     rows = csv.reader(io.StringIO(_text(path, expected)))
     try:
         lines = [(rows.line_num, [cell.strip() for cell in cells]) for cells in rows if any(map(str.strip, cells))]

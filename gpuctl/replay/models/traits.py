@@ -1,7 +1,7 @@
-"""What schedulers of deep learning go by and few logs tell: how jobs scale, what GPUs of theirs are like, who may grow.
+"""Traits of jobs that schedulers for deep learning use and few logs record: scaling, use of GPUs, elasticity.
 
-What a job's input does not tell is derived from a hash of its name, the same whatever is replayed with it: assumed,
-not measured. Results say which values are.
+Missing values are derived from a hash of the job's name, independent of other jobs: assumed, not measured. Results list
+which values are assumed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TRAITS = ("eff_rack", "eff_cross", "alpha", "w_min", "w_max", "fungible", "util"
 """Columns of a CSV of jobs."""
 
 EFFICIENCIES = ((10, 0.70, 0.50), (20, 0.72, 0.52), (30, 0.75, 0.56), (40, 0.80, 0.64), (100, 0.98, 0.96))
-"""Of so many in a hundred jobs: speed over nodes of a rack, and over racks. VGG19, VGG16, VGG11, AlexNet and the rest
+"""Per share of jobs in percent: speed over nodes of a rack, and over racks. VGG19, VGG16, VGG11, AlexNet and the rest
 (ResNets, Inceptions, GoogLeNet) among the models of the simulator by Themis' first author."""
 
 ALPHAS = ((25, 0.02), (75, 0.08), (100, 0.20))
@@ -35,19 +35,19 @@ ELASTIC_FROM, ELASTIC_PCT, FUNGIBLE_PCT, GROW_PCT = 4, 50, 21, 20
 
 @dataclass(frozen=True)
 class Traits:
-    """Of every job.
+    """Traits of every job.
 
     Attributes:
-        eff_rack: speed over several nodes of one rack, for that on one.
+        eff_rack: speed over several nodes of one rack, relative to one node.
         eff_cross: the same over several racks.
         alpha: n GPUs are n / (1 + alpha (n - 1)) times as fast as one.
-        w_min: the fewest GPUs that it is to run on.
+        w_min: the fewest GPUs that it may run on.
         w_max: the most.
         fungible: whether it runs on GPUs of inference nodes.
         util: share of its GPUs' computing that it uses.
         mem: share of their memory.
         grow: whether it takes idle GPUs.
-        derived: which of them are not from the input, by name.
+        derived: which values are not from the input, by name.
     """
 
     eff_rack: Floats
@@ -62,7 +62,7 @@ class Traits:
     derived: dict[str, NDArray[np.bool_]]
 
     def notes(self) -> tuple[Note, ...]:
-        """How many values of which are assumed; nothing where none is."""
+        """Number of assumed values by trait; empty if none is."""
         counts = {name: int(mask.sum()) for name, mask in self.derived.items() if mask.any()}
         if not counts:
             return ()
@@ -82,13 +82,13 @@ def hashed(names: tuple[str, ...], tag: str = "") -> Ints:
 
 
 def _stepped(number: Ints, steps: tuple[tuple[float, ...], ...], column: int) -> Floats:
-    """What belongs to each number: the row of the first step above it."""
+    """Row of the first step above each number."""
     row = np.searchsorted([step[0] for step in steps], number, side="right")
     return np.array([step[column] for step in steps])[row]
 
 
 def traits(workload: Workload) -> Traits:
-    """What the input tells of each job, and what is derived where it does not."""
+    """Traits of each job from the input, derived if missing."""
     ids, gpus = workload.ids, workload.gpus
     derived: dict[str, NDArray[np.bool_]] = {}
 
@@ -101,7 +101,7 @@ def traits(workload: Workload) -> Traits:
 
     model = hashed(ids)
     elastic = (gpus >= ELASTIC_FROM) & (hashed(ids, "elastic") < ELASTIC_PCT)
-    # the range that policies which resize jobs go by is the same range
+    # the same range applies to policies that resize jobs
     w_min = filled("w_min", gpus, workload.min_gpus).astype(np.int64)
     w_max = filled("w_max", np.where(elastic, 2 * gpus, gpus), workload.max_gpus).astype(np.int64)
     return Traits(
@@ -119,7 +119,7 @@ def traits(workload: Workload) -> Traits:
 
 
 def in_line(workload: Workload) -> Ints:
-    """The place of each job in its input, which breaks ties; where that is not known, the order of submission."""
+    """The position of each job in its input, which breaks ties; if unknown, the order of submission."""
     if workload.line is None:
         return np.arange(workload.size, dtype=np.int64)
     place = np.empty(workload.size, np.int64)

@@ -1,1 +1,1 @@
-"""Jobs in an order: the queue, and the compiled pass that most policies are."""
+"""Orders of jobs: the queue, and the compiled pass of most policies."""

@@ -1,4 +1,4 @@
-"""The compiled search for GPUs that a waiting job may have once running jobs after it are preempted."""
+"""The compiled search for GPUs that a waiting job may get by preempting running jobs after it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gpuctl.replay.engine.state import ANY, FILL, SPREAD
 
 @inner
 def _claim_on(s, r, number, gpus, at):  # type: ignore[no-untyped-def]
-    """Promise GPUs of a node: free ones first, then those being given back, then those of running jobs."""
+    """Claim GPUs of a node: free ones first, then those being released, then those of running jobs."""
     node = s.nodes[number]
     left = gpus
     some = min(left, node.free - node.hidden)
@@ -26,14 +26,14 @@ def _claim_on(s, r, number, gpus, at):  # type: ignore[no-untyped-def]
 
 @inner
 def _have(s, r, number):  # type: ignore[no-untyped-def]
-    """GPUs of a node that a claim can have without preempting more than has risen."""
+    """GPUs of a node available to a claim without further preemptions."""
     node = s.nodes[number]
     return node.free - node.hidden + r.coming[number] + min(r.risen[number], r.held[number])
 
 
 @inner
 def _rise(s, r, k):  # type: ignore[no-untyped-def]
-    """Let a claim have the GPUs of the running job at place `k`, too."""
+    """Make the GPUs of the running job at place `k` available to a claim."""
     row = s.attempts[s.jobs[r.run[k]].row]
     for at in range(row.first, row.first + row.pieces):
         r.risen[s.pieces[at].node] += s.pieces[at].gpus
@@ -41,7 +41,7 @@ def _rise(s, r, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _one_node(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
-    """The node that can hold the gang once the last of the running jobs there have gone; -1 none."""
+    """The node that can hold the gang after preempting its last running jobs; -1 none."""
     for number in range(s.nodes.size):
         r.risen[number] = 0
         if suits(s, number, mask) and _have(s, r, number) >= gpus:
@@ -58,7 +58,7 @@ def _one_node(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
 
 @inner
 def _whole_nodes(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
-    """Put whole nodes and one for the rest into `order`, of the last running jobs; returns how many, 0 where none."""
+    """Put whole nodes and one for the rest, of the last running jobs, into `order`; returns their number, 0 if none."""
     biggest = largest(s, mask)
     whole, rest = gpus // biggest, gpus % biggest
     r.risen[:] = 0
@@ -85,7 +85,7 @@ def _whole_nodes(s, r, mask, gpus, place):  # type: ignore[no-untyped-def]
 
 @inner
 def claim_for(s, r, j, place):  # type: ignore[no-untyped-def]
-    """Promise a waiting job GPUs of running jobs after it, the last one first; false where that is not enough."""
+    """Claim GPUs of running jobs after a waiting job, the last one first; false if not enough."""
     job = s.jobs[j]
     how = r.how[j]
     at = r.n[1]
@@ -133,7 +133,7 @@ def claim_for(s, r, j, place):  # type: ignore[no-untyped-def]
             if suits(s, number, job.mask) and _have(s, r, number) > most:
                 best, most = number, _have(s, r, number)
         some = min(left, most)
-        # what it takes of the running jobs there has risen no more
+        # the GPUs taken from running jobs there are claimed now
         r.risen[best] -= max(0, some - (s.nodes[best].free - s.nodes[best].hidden + r.coming[best]))
         _claim_on(s, r, best, some, at)
         at += 1

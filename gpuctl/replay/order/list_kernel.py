@@ -1,7 +1,7 @@
-"""The compiled pass of every policy that puts jobs into an order: start what fits, and preempt where it may.
+"""The compiled pass of every policy that orders jobs: start what fits, and preempt if allowed.
 
-One pass walks the waiting and the running jobs in the policy's order. A job that is reached may have what those
-before it have left; running jobs that come too late lose their GPUs. What is free is used before anybody is preempted.
+One pass walks the waiting and the running jobs in the policy's order. Each job may use what earlier ones have left;
+running jobs too late in order lose their GPUs. Free GPUs are used before any job is preempted.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from gpuctl.replay.order.waiting_kernel import first, insert, pop, remove, soone
 
 @inner
 def _first_by_share(s, q, r):  # type: ignore[no-untyped-def]
-    """The first job of the queue or user that holds least for its weight; -1 none."""
+    """The first job of the tenant with the least share for its weight; -1 none."""
     best = -1
     this = q.counter[0]
     for group in range(q.head.size):
@@ -109,7 +109,7 @@ def _run_from_now(s, q, r, j, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _count_coming(s, r):  # type: ignore[no-untyped-def]
-    """Count the GPUs that are being given back, by node; returns their number."""
+    """Count the GPUs being released, by node; returns their number."""
     r.coming[:] = 0
     size, total = 0, 0
     for k in range(r.n[2]):
@@ -127,7 +127,7 @@ def _count_coming(s, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _keeps(s, r, k):  # type: ignore[no-untyped-def]
-    """Whether nobody before it has claimed the GPUs of the running job at place `k`; if so, they are its own."""
+    """Whether no earlier job has claimed the GPUs of the running job at place `k`; if so, it keeps them."""
     row = s.attempts[s.jobs[r.run[k]].row]
     for at in range(row.first, row.first + row.pieces):
         if r.held[s.pieces[at].node] < s.pieces[at].gpus:
@@ -139,7 +139,7 @@ def _keeps(s, r, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _until_a_claim(s, q, r, coming):  # type: ignore[no-untyped-def]
-    """Start what fits, in order, up to the first job that needs GPUs of running jobs after it; returns it, or -1."""
+    """Start what fits, in order, up to the first job that needs to preempt; returns it, or -1."""
     q.counter[0] += 1
     while True:
         w = first(q)
@@ -160,7 +160,7 @@ def _until_a_claim(s, q, r, coming):  # type: ignore[no-untyped-def]
 
 @inner
 def _walk(s, q, r, w, coming):  # type: ignore[no-untyped-def]
-    """Walk waiting and running jobs in order from the waiting job `w` on, and preempt those that come too late.
+    """Walk waiting and running jobs in order from the waiting job `w` on, and preempt those too late in order.
 
     Returns:
         Whether a running job lost its GPUs at once.
@@ -195,7 +195,7 @@ def _walk(s, q, r, w, coming):  # type: ignore[no-untyped-def]
             before = r.n[0]
             unclaimed -= job.gpus
             _go(s, q, r, w, R_FIRST)
-            # it stands before those that are still to come
+            # it precedes those still to come
             i += r.n[0] - before
         elif job.gpus <= unclaimed and claim_for(s, r, w, i):
             unclaimed -= job.gpus
@@ -223,12 +223,12 @@ def _preempt_and_start(s, q, r, later, lost):  # type: ignore[no-untyped-def]
                 cancel(s, s.jobs.size + j)
             r.parting[r.n[2]] = j
             r.n[2] += 1
-    # put back ahead of those that wait with the same key, as they were in the list, from the last to the first
+    # requeue ahead of waiting jobs with the same key, in list order, from the last to the first
     listed = p.rule == BY_SERVICE or (p.rule == BY_LEVEL and p.inner == BY_LIST)
     for k in range(lost):
         j = r.lost[lost - 1 - k if listed else k]
         if s.jobs[j].state == WAITING:
-            # but where it was only just put at the end of a level, it stays there
+            # but a job just moved to the end of a level stays there
             ahead, tie = p.rule == BY_SERVICE or q.key[j] == 0.0, q.tie[j]
             wait(s, q, r, j, 0)
             if listed:
@@ -258,7 +258,7 @@ def _preempt_and_start(s, q, r, later, lost):  # type: ignore[no-untyped-def]
 
 @inner
 def _by_start(s, r):  # type: ignore[no-untyped-def]
-    """Of running jobs alike, let the one that started first be first."""
+    """Break ties of running jobs by start."""
     for k in range(1, r.n[0]):
         at = k
         while at > 0 and r.run_key[at] == r.run_key[at - 1] and r.run_level[at] == r.run_level[at - 1]:
@@ -275,21 +275,21 @@ def _by_start(s, r):  # type: ignore[no-untyped-def]
 
 @inner
 def waits(s, j, q, r):  # type: ignore[no-untyped-def]
-    """A job waits for the first time."""
+    """Handle a job queued for the first time."""
     if s.jobs[j].state == WAITING:
         wait(s, q, r, j, 1)
 
 
 @inner
 def on_requeue(s, j, q, r):  # type: ignore[no-untyped-def]
-    """A job waits again."""
+    """Handle a requeued job."""
     on_finish(s, j, q, r)
     waits(s, j, q, r)
 
 
 @inner
 def on_finish(s, j, q, r):  # type: ignore[no-untyped-def]
-    """A job runs no more."""
+    """Handle a job that stopped running."""
     if r.p[0].preempts == 1:
         out_of_run(r, j)
 
@@ -307,7 +307,7 @@ def decide(s, q, r):  # type: ignore[no-untyped-def]
     if g.waiting > 0:
         _pass(s, q, r, g.span <= 0 or is_round(s))
     if timers and p.inner == BY_LIST:
-        # those that were put at the end of a lower level and kept their GPUs are ahead of its waiting jobs from now on
+        # jobs demoted that kept their GPUs go ahead of the waiting jobs of the lower level from now on
         for k in range(r.n[0]):
             j = r.run[k]
             if r.run_key[k] == 1.0:
@@ -317,7 +317,7 @@ def decide(s, q, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _wake_at_goals(s, r):  # type: ignore[no-untyped-def]
-    """Look again once a running job that must go on has come to its goal."""
+    """Wake when a protected running job reaches its goal."""
     g = s.g[0]
     soonest = np.inf
     for k in range(r.n[0]):
@@ -359,7 +359,7 @@ def _pass(s, q, r, turn):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, q, r, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(
         s, (q, r), until, steps, decide=decide, on_submit=waits, on_requeue=on_requeue, on_finish=on_finish,
         on_wake=on_wake,

@@ -1,7 +1,7 @@
-"""Policies that put jobs into an order: parts that are put together, told to the compiled pass of ``list_kernel``.
+"""Policies that order jobs: composable parts for the compiled pass of ``list_kernel``.
 
-An order says what ranks, where a gang goes, and either what may start past the head of the queue (`NonPreemptive`) or
-when running and waiting jobs are compared (`Preemptive`). What one of them alone can do only that one has.
+An order defines the rank, the placement, and either which jobs may start past the head of the queue (`NonPreemptive`)
+or when running and waiting jobs are compared (`Preemptive`).
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Floats, Workload
 
 Service = Literal["gpu-time", "time"]
-"""What a job has got: GPU-seconds, or seconds on GPUs."""
+"""Attained service of a job: GPU-seconds, or seconds on GPUs."""
 
-# ---- what ranks, whether running jobs may lose their GPUs or not
+# ---- ranks with or without preemption
 
 
 @dataclass(frozen=True)
 class FixedRank:
-    """A number that a job keeps: the lowest goes first, of equal ones the earlier row.
+    """A fixed number per job: the lowest goes first, ties go by row.
 
     Attributes:
         rank: of each job [jobs].
@@ -42,13 +42,13 @@ class FixedRank:
     rank: Floats
 
     def kernel_fields(self) -> dict[str, Any]:
-        """What the compiled pass is told of it: fields of `RULES` and of `Rules`."""
+        """Its fields of `RULES` and `Rules` for the compiled pass."""
         return {"rule": ok.BY_RANK, "rank": self.rank}
 
 
 @dataclass(frozen=True)
 class LeastShare:
-    """The first job of the queue or user that holds the fewest GPUs for its weight; which of the two, `State` says.
+    """The first job of the tenant (queue or user, see `State`) with the fewest GPUs for its weight.
 
     Attributes:
         weights: of the queues or users [as `State.share_used`].
@@ -62,14 +62,14 @@ class LeastShare:
 
 
 class BackfillRule(Enum):
-    """What may start past the first job in the order, where that one does not fit."""
+    """Which jobs may start past the first job in the order if that one does not fit."""
 
     NOBODY = "nobody"
     ANY_THAT_FITS = "whoever fits"
     HEADS_OF_OTHER_QUEUES = "heads of other queues"
 
 
-# ---- what ranks, where running jobs may lose their GPUs
+# ---- ranks with preemption
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class LeastRemaining:
 
     Attributes:
         weight: factor of a job's remaining time [jobs]; None: 1.
-        waiting_first: of two jobs alike, the one that waits goes before the one that runs.
+        waiting_first: of two equal jobs, the waiting one goes first.
     """
 
     weight: Floats | None = None
@@ -95,7 +95,7 @@ class LeastService:
     """The least attained service.
 
     Attributes:
-        service: what that is.
+        service: its unit.
     """
 
     service: Service
@@ -106,7 +106,7 @@ class LeastService:
 
 
 class Inside(Enum):
-    """Which job of a level goes first: by first start, by submission, or as in a list whose running jobs stay ahead."""
+    """Order within a level: by first start, by submission, or as in a list whose running jobs stay ahead."""
 
     FIRST_START = ok.BY_FIRST_START
     SUBMISSION = ok.BY_SUBMIT
@@ -143,9 +143,9 @@ class Levels:
 
     Attributes:
         limits: service at which a job leaves each level but the last.
-        service: what that is.
-        inside: which job of a level goes first.
-        promote: starvation: multiple of its run time that a job waits before it goes to the first level; 0: never.
+        service: its unit.
+        inside: order within a level.
+        promote: starvation: multiple of its run time that a job waits before it returns to the first level; 0: never.
         tick: demotions at multiples of this many seconds; 0: at once.
     """
 
@@ -167,19 +167,19 @@ class Levels:
         }
 
 
-# ---- when they are compared
+# ---- times of comparison
 
 
 @dataclass(frozen=True)
 class Quantum:
-    """At every event, and so many seconds after the last comparison while jobs wait."""
+    """At every event, and `seconds` after the last comparison while jobs wait."""
 
     seconds: float
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """At whole multiples of so many seconds, and at nothing else; `seconds` is above 0."""
+    """Only at whole multiples of `seconds`, which is above 0."""
 
     seconds: float
 
@@ -189,11 +189,11 @@ class Rounds:
 
 @dataclass(frozen=True)
 class NonPreemptive:
-    """Waiting jobs start in an order; who runs keeps its GPUs.
+    """Waiting jobs start in an order; running jobs keep their GPUs.
 
     Attributes:
-        ranks: what goes first.
-        past_head: what may start past the first job in the order, where that one does not fit.
+        ranks: the rank.
+        past_head: which jobs may start past the first one if that does not fit.
         placement: where each gang goes [jobs], see `placements`.
         queue_limit: GPUs that each queue may hold; None: any number.
     """
@@ -213,15 +213,15 @@ class NonPreemptive:
 
 @dataclass(frozen=True)
 class Preemptive:
-    """Running and waiting jobs stand in one order, and those that come too late in it lose their GPUs.
+    """Running and waiting jobs are in one order; running jobs too late in it lose their GPUs.
 
-    A waiting job that would not fit even so is skipped.
+    A waiting job that would still not fit is skipped.
 
     Attributes:
-        ranks: what goes first.
+        ranks: the rank.
         placement: where each gang goes [jobs], see `placements`.
-        compares: when; None: at every event.
-        patience: turns that jobs are given to get further than these cost; 0: any number.
+        compares: times of comparison; None: at every event.
+        patience: turns allowed before they must pay for their cost; 0: any number.
     """
 
     ranks: FixedRank | LeastRemaining | LeastService | Levels
@@ -242,7 +242,7 @@ Order = NonPreemptive | Preemptive
 
 
 def _check(ranks: object, *kinds: type) -> None:
-    # for those who write policies without a checker of types
+    # for authors of policies without a type checker
     if not isinstance(ranks, kinds):
         raise TypeError(
             f"{type(ranks).__name__} ranks no such order: expected {' or '.join(k.__name__ for k in kinds)}"
@@ -310,7 +310,7 @@ def list_program(order: Order, workload: Workload, state: State) -> CompiledProg
 
 
 def _all_fall_alike(order: Order, workload: Workload, state: State) -> bool:
-    """Whether remaining times of running jobs all fall by one second a second, so that their order never changes."""
+    """Whether remaining times of running jobs all fall by one second per second, so that their order never changes."""
     jobs = state.jobs
     alike = state.g[0].typed == 0 and bool(
         (jobs.speed0 == 1).all() and (jobs.speed1 == 1).all() and (jobs.speed2 == 1).all()
@@ -320,12 +320,12 @@ def _all_fall_alike(order: Order, workload: Workload, state: State) -> bool:
 
 
 def placements(workload: Workload, own: str, override: str | None) -> NDArray[np.int64]:
-    """The placement of every job: the policy's own, or the one that was asked for."""
+    """The placement of every job: the policy's own, or the requested one."""
     return np.full(workload.size, placement_number(override or own), np.int64)
 
 
 def _groups(order: Order, state: State) -> NDArray[np.int64]:
-    """Number the groups of jobs that differ in nothing that decides whether they fit."""
+    """Number the groups of jobs that are identical for placement."""
     jobs = state.jobs
     if isinstance(order, NonPreemptive) and order.past_head is BackfillRule.HEADS_OF_OTHER_QUEUES:
         return np.asarray(jobs.queue, np.int64)

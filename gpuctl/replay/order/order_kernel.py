@@ -1,4 +1,4 @@
-"""The compiled order of jobs: keys, levels, and the list of running jobs that a policy of this family keeps."""
+"""The compiled order of jobs: keys, levels, and the list of running jobs of an ordering policy."""
 
 from __future__ import annotations
 
@@ -21,33 +21,33 @@ RULES = np.dtype(
         ("rule", "i8"),
         ("inner", "i8"),
         ("preempts", "i8"),
-        ("strict", "i8"),  # the first job that does not fit keeps all others waiting
+        ("strict", "i8"),  # the first job that does not fit blocks all others
         ("ties", "i8"),  # 1: of equal ones the waiting job goes first
         ("by_gpus", "i8"),  # service in GPU-seconds rather than seconds
         ("quantum", "f8"),  # seconds between passes while jobs wait; 0: only at events
-        ("fixed", "i8"),  # 1: remaining times of running jobs all fall alike, so that their order stays
+        ("fixed", "i8"),  # 1: remaining times of running jobs all fall equally, so that their order stays
         ("tick", "f8"),  # demotions at whole multiples of it; 0: to the instant
-        ("promote", "f8"),  # of a job's run time: how long it waits before it is put first again; 0: never
+        ("promote", "f8"),  # multiple of a job's run time that it waits before promotion; 0: never
     ],
     align=True,
 )
 
 
 class Rules(Bundle):
-    """What a policy of this family is told."""
+    """Input of an ordering policy."""
 
     p = rows(RULES)  # one record of `RULES`
-    rank = floats()  # fixed order of the jobs, where that is the rule [jobs]
+    rank = floats()  # fixed order of the jobs, if that is the rule [jobs]
     weight = floats()  # factor of the remaining time [jobs]
     rest = floats()  # seconds of later segments, by segment
-    bias = floats()  # predicted less true run time of each job, seconds: 0 where policies are told true ones
+    bias = floats()  # predicted less true run time of each job, seconds; 0 if policies see true ones
     how = ints()  # placement of each job
     limits = floats()  # service at which a job leaves each level but the last
     samples = floats()  # services of past jobs, ascending (Gittins)
     above = floats()  # sum of the samples from each one on
     weights = floats()  # of the queues or users among which GPUs are shared
     base = floats()  # service at the last promotion
-    # running jobs in order, and what they are ordered by
+    # running jobs in order, and their keys
     run = ints()
     run_level = ints()
     run_key = floats()
@@ -61,7 +61,7 @@ class Rules(Bundle):
     later_end = ints()
     lost = ints()  # displaced jobs
     parting = ints()  # jobs that are being suspended
-    # by node: GPUs being given back, GPUs of running jobs that nobody has claimed
+    # by node: GPUs being released, unclaimed GPUs of running jobs
     coming = ints()
     held = ints()
     risen = ints()  # by node, scratch of a claim
@@ -70,7 +70,7 @@ class Rules(Bundle):
 
 @inner
 def remaining(s, r, j):  # type: ignore[no-untyped-def]
-    """Seconds of work that the job has before it, at reference speed."""
+    """Remaining work of the job, in seconds at reference speed."""
     job = s.jobs[j]
     done = job.done
     now = s.g[0].now
@@ -104,7 +104,7 @@ def gittins(samples, above, a, delta):  # type: ignore[no-untyped-def]
         samples: services of past jobs, ascending.
         above: sum of the samples from each one on; one element more, 0.
         a: attained service.
-        delta: how much more service is looked at; inf for all of it.
+        delta: further service considered; inf for all of it.
     """
     n = samples.size
     lo = np.searchsorted(samples, a, side="right")
@@ -118,7 +118,7 @@ def gittins(samples, above, a, delta):  # type: ignore[no-untyped-def]
 
 @inner
 def set_key(s, q, r, j):  # type: ignore[no-untyped-def]
-    """Set what the job is ordered by inside its level, as of now."""
+    """Set the job's key within its level, as of now."""
     p = r.p[0]
     if p.rule == BY_RANK or p.rule == BY_SHARE:
         q.key[j] = r.rank[j]
@@ -139,14 +139,14 @@ def set_key(s, q, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def stamp(s, q, late):  # type: ignore[no-untyped-def]
-    """A number for the end of the list; what is `late` comes after all else of this instant."""
+    """A key for the end of the list; `late` ones come after all others of this instant."""
     q.counter[1] += 1
     return s.g[0].instants * (1 << 32) + late * (1 << 31) + q.counter[1] % (1 << 31)
 
 
 @inner
 def has_stamp(r):  # type: ignore[no-untyped-def]
-    """Whether jobs alike go by their places in the list, rather than by row."""
+    """Whether ties go by position in the list, rather than by row."""
     p = r.p[0]
     if p.rule == BY_LEVEL:
         return p.inner == BY_LIST or p.inner == BY_SUBMIT
@@ -155,24 +155,24 @@ def has_stamp(r):  # type: ignore[no-untyped-def]
 
 @inner
 def has_got(s, r, j, level):  # type: ignore[no-untyped-def]
-    """Whether a job has got the service of its level, give or take rounding and what it gets within the grain."""
+    """Whether a job has attained the service of its level, within rounding and the grain."""
     rounding = max(1e-6, s.g[0].grain * s.jobs[j].held)
     return service(s, r, j) >= r.limits[level] - rounding
 
 
 @inner
 def wait(s, q, r, j, late):  # type: ignore[no-untyped-def]
-    """Put a job that has begun to wait at its place."""
+    """Insert a newly queued job into the order."""
     p = r.p[0]
     if p.rule == BY_LEVEL:
-        # what it got while it was being suspended counts, too
+        # service during its suspension also counts
         level = q.level[j]
         while level < r.limits.size and has_got(s, r, j, level):
             level += 1
         to_level(q, j, level)
     set_key(s, q, r, j)
     if has_stamp(r):
-        # in one list, those that are preempted at an instant were there before those that arrive at it
+        # in one list, jobs preempted at an instant precede jobs that arrive at it
         q.tie[j] = stamp(s, q, late if p.rule == BY_REMAINING and p.ties == 0 else 0)
         if p.rule == BY_LEVEL and p.inner == BY_LIST:
             q.key[j] = 1.0
@@ -189,7 +189,7 @@ def wait(s, q, r, j, late):  # type: ignore[no-untyped-def]
 
 @inner
 def demotion(s, q, r, j):  # type: ignore[no-untyped-def]
-    """Wake up when the running job has got the service of its level."""
+    """Set a timer for when the running job attains the service of its level."""
     level = q.level[j]
     if level >= r.limits.size:
         return
@@ -226,7 +226,7 @@ def began(s, q, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def on_wake(s, j, q, r):  # type: ignore[no-untyped-def]
-    """A job's timer rings: note it, in order of arrival, for `timers_fire`."""
+    """Record a job's expired timer, in order of arrival, for `timers_fire`."""
     at = r.n[3]
     while at > 0 and r.lost[at - 1] > j:
         r.lost[at] = r.lost[at - 1]
@@ -237,7 +237,7 @@ def on_wake(s, j, q, r):  # type: ignore[no-untyped-def]
 
 @inner
 def timers_fire(s, q, r):  # type: ignore[no-untyped-def]
-    """Demote running jobs and promote waiting ones whose time has come, in order of arrival."""
+    """Demote running jobs and promote waiting ones that are due, in order of arrival."""
     n = r.n[3]
     r.n[3] = 0
     for k in range(n):
@@ -267,7 +267,7 @@ def timers_fire(s, q, r):  # type: ignore[no-untyped-def]
 
 @inner
 def out_of_run(r, j):  # type: ignore[no-untyped-def]
-    """Take the job out of the running ones, if it is there."""
+    """Remove the job from the running ones, if present."""
     n = r.n[0]
     at = 0
     while at < n and r.run[at] != j:
@@ -290,7 +290,7 @@ def _cut(r, at):  # type: ignore[no-untyped-def]
 
 @inner
 def into_run(s, q, r, j, at):  # type: ignore[no-untyped-def]
-    """Put the job at this place of the running ones."""
+    """Insert the job at this place of the running ones."""
     for k in range(r.n[0], at, -1):
         r.run[k] = r.run[k - 1]
         r.run_level[k] = r.run_level[k - 1]
@@ -319,9 +319,9 @@ def goes_before(s, q, r, w, k):  # type: ignore[no-untyped-def]
     if p.rule == BY_REMAINING or p.rule == BY_SERVICE:
         if p.ties == 1 and s.jobs[j].start < now:
             return True
-        # One list, sorted stably by its key at each pass. A running job that has come down to the remaining time of a
-        # waiting one was behind it before, and one that has only just arrived is put at the end; but a running job that
-        # has come up to the service of a waiting one was ahead of it.
+        # One list, sorted stably by key at each pass. A running job whose remaining time has fallen to a waiting one's
+        # was behind it, and a new arrival goes to the end; but a running job whose service has risen to a waiting one's
+        # was ahead of it.
         if s.jobs[j].start == now or (p.rule == BY_REMAINING and s.jobs[j].last >= now):
             return q.tie[w] < r.run_tie[k]
         return p.rule == BY_REMAINING and s.jobs[w].queued < now
@@ -345,7 +345,7 @@ def place_of(s, q, r, w):  # type: ignore[no-untyped-def]
 
 @inner
 def sort_running(s, q, r):  # type: ignore[no-untyped-def]
-    """Bring the running jobs into order where keys change as they run; they nearly are, so insertion is quick."""
+    """Sort the running jobs if keys change as they run; they are nearly sorted, so insertion is quick."""
     by_row = not has_stamp(r)
     for k in range(1, r.n[0] + 1):
         i = k - 1

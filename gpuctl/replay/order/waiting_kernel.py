@@ -1,8 +1,8 @@
-"""The compiled waiting list: one pairing heap for each group of jobs that a scheduler cannot tell apart by size.
+"""The compiled waiting list: one pairing heap per group of jobs that are identical for placement.
 
-Jobs of a group ask for as many GPUs on the same nodes under the same rules, so that only a group's first job needs
-looking at: where that one cannot start, none of the group can. A pass costs what the groups and the starts cost,
-however long the queue is, and gives the same starts as looking at every waiting job in order.
+Jobs of a group request the same GPUs on the same nodes under the same rules, so only its first job is tried: if that
+cannot start, none of the group can. A pass costs groups plus starts, independent of the queue's length, and starts the
+same jobs as trying each in order.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _meld(q, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def _gather(q, first):  # type: ignore[no-untyped-def]
-    # two passes: meld neighbours from the left, then what came of it from the right
+    # two passes: meld neighbours from the left, then the results from the right
     pairs = -1
     while first >= 0:
         a = first
@@ -103,7 +103,7 @@ def _gather(q, first):  # type: ignore[no-untyped-def]
 
 @inner
 def insert(q, j):  # type: ignore[no-untyped-def]
-    """Put a job into its group, by the key that it has now."""
+    """Insert a job into its group, by its present key."""
     q.child[j] = -1
     q.after[j] = -1
     q.before[j] = -1
@@ -114,7 +114,7 @@ def insert(q, j):  # type: ignore[no-untyped-def]
 
 @inner
 def pop(q, group):  # type: ignore[no-untyped-def]
-    """Take a group's first job out."""
+    """Remove a group's first job."""
     j = q.head[group]
     q.head[group] = _gather(q, q.child[j])
     q.child[j] = -1
@@ -124,7 +124,7 @@ def pop(q, group):  # type: ignore[no-untyped-def]
 
 @inner
 def remove(q, j):  # type: ignore[no-untyped-def]
-    """Take any waiting job out."""
+    """Remove any waiting job."""
     group = q.group[j]
     if q.head[group] == j:
         pop(q, group)
@@ -146,7 +146,7 @@ def remove(q, j):  # type: ignore[no-untyped-def]
 
 @inner
 def first(q):  # type: ignore[no-untyped-def]
-    """The first job of all groups that were not found to be unfit in this pass; -1 none."""
+    """The first job of all groups not marked as unfit in this pass; -1 none."""
     best = -1
     this = q.counter[0]
     for group in range(q.head.size):

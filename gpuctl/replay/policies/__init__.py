@@ -26,10 +26,10 @@ _LABELLED = re.compile(r"([A-Za-z0-9][\w.-]*)=(.+)", re.ASCII)
 def built_in() -> dict[str, str]:
     """Module and class of each policy by its name, in the order of names; nothing is imported: the modules are heavy.
 
-    A policy's class says what it is called in a line of its own: ``name = "..."``.
+    A policy's class has its name in a line of its own: ``name = "..."``.
 
     Raises:
-        ValueError: two of them have one name, a fault of ours.
+        ValueError: two policies have one name, a bug.
     """
     found: dict[str, str] = {}
     for folder in map(Path, __path__):
@@ -45,21 +45,21 @@ def built_in() -> dict[str, str]:
 
 
 BUILT_IN = built_in()
-"""Module and class of each policy that gpuctl brings, by its name."""
+"""Module and class of each built-in policy, by name."""
 
 
 def installed() -> tuple[plugins.Plugin, ...]:
-    """The policies of installed packages; nothing of them is imported."""
+    """The policies of installed packages; none is imported."""
     return plugins.installed("policy", GROUP, BUILT_IN)
 
 
 def origin(name: str) -> str:
-    """Where the policy of that name is from: built in, a package and its version, or a file."""
+    """Origin of a policy: built in, a package and its version, or a file."""
     return plugins.origin(name, installed())
 
 
 def label(name: str) -> str:
-    """What a policy is called in a comparison: ``LABEL`` of ``LABEL=POLICY``, else the policy's own name.
+    """Name of a policy in a comparison: ``LABEL`` of ``LABEL=POLICY``, else the policy's own name.
 
     Raises:
         UsageError: there is no such policy.
@@ -69,11 +69,11 @@ def label(name: str) -> str:
 
 
 def find(name: str) -> type[Policy]:
-    """The policy of that name, or ``path/to/file.py:ClassName``; ``LABEL=`` may stand before either.
+    """The policy of that name, or ``path/to/file.py:ClassName``, optionally prefixed by ``LABEL=``.
 
     Raises:
         UsageError: there is none, the file has no such class, or an installed package has a policy of the same name.
-        InputError: the file or the package that has it cannot be loaded.
+        InputError: its file or package cannot be loaded.
     """
     if labelled := _LABELLED.fullmatch(name):
         name = labelled[2]
@@ -104,7 +104,7 @@ def make(name: str, params: Mapping[str, str]) -> Policy:
 
 
 def built_in_policy(name: str) -> type[Policy]:
-    """The policy of that name that gpuctl brings, whatever packages have."""
+    """The built-in policy of that name, whatever packages define."""
     module, _, cls = BUILT_IN[name].partition(":")
     found: type[Policy] = getattr(import_module(f"{__name__}.{module}"), cls)
     return found

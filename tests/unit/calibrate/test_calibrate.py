@@ -59,7 +59,7 @@ def test_rules_that_are_known_are_found(
     assert again.calibration.params == fit.calibration.params
 
 
-def test_weights_whose_factor_is_the_same_for_all_jobs_are_not_looked_for(workload: Workload, cluster: Cluster) -> None:
+def test_weights_whose_factor_is_the_same_for_all_jobs_are_not_searched(workload: Workload, cluster: Cluster) -> None:
     trace = as_recorded(workload, cluster, "slurm", weight_job_size="0")
     assert {"weight_fairshare", "weight_qos"} <= hints(workload, cluster).alike
     fit = calibrate(trace, cluster, "slurm", trials=60)
@@ -72,10 +72,10 @@ def test_weights_whose_factor_is_the_same_for_all_jobs_are_not_looked_for(worklo
     assert scores["slurm, defaults"]["within_1min_pct"] < FOUND_PCT
 
 
-def test_racks_are_not_looked_for_and_that_is_said(workload: Workload, cluster: Cluster) -> None:
+def test_racks_are_not_inferred_and_a_note_states_it(workload: Workload, cluster: Cluster) -> None:
     trace = as_recorded(workload, cluster, "philly")
     of_one = result(calibrate(trace, cluster, "philly", trials=2), sources=(), command="").tables[1]
-    assert any("racks are not looked for" in text for text in of_one.notes)
+    assert any("racks are not inferred" in text for text in of_one.notes)
     racks = dataclasses.replace(cluster, rack=np.array([0, 0, 1, 1]), racks=("a", "b"))
     of_two = result(calibrate(trace, racks, "philly", trials=2), sources=(), command="").tables[1]
     assert not of_two.notes

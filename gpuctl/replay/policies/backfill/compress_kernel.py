@@ -1,18 +1,17 @@
-"""Reservations moved to earlier seconds, compiled, where only how many GPUs are free decides.
+"""Compiled: moves reservations to earlier seconds, if only the number of free GPUs matters.
 
-What has to come out is this: waiting jobs are gone through in order, again and again, and each is moved to the earliest
-second that has room for it, until none moves. Most that are looked at do not move. So this looks only at those that
-may, in the same order. Let a job of g GPUs and L seconds have a reservation at second a. It can be moved in two cases:
+The result is defined thus: go through the waiting jobs in order, repeatedly, and move each to the earliest second with
+room for it, until none moves. Most jobs do not move, so only candidates are visited, in the same order. A job of g GPUs
+and L seconds reserved at second a can be moved in two cases:
 
 - near, by less than L: then g GPUs are free just before a;
 - far, by L or more: then g GPUs are free for L seconds somewhere before a.
 
-Both begin to hold only where GPUs become free: when a job ends early, a node comes up, or a reservation is moved
-away. Then the jobs whose reservations begin in that time are marked by the first case. For the second, the time that
-has room is remembered for each size of gangs, with the seconds of the longest stretch in it, and the first job in order
-that may fit into it is marked, another one when that has had its turn or the room has changed. So a job that is not
-marked when its turn comes cannot be moved. One that is may have no room, or have it no more; its turn finds out, and
-then what room there still is is looked up anew.
+Both can become true only where GPUs become free: a job ends early, a node comes up, or a reservation moves away. For
+the first case, the jobs whose reservations begin in that time are marked. For the second, the time with room is stored
+per gang size, with the seconds of its longest stretch, and the first job in order that may fit is marked, and another
+one after its turn or a change of room. So an unmarked job cannot be moved. A marked one may lack room; its turn checks
+that, and then updates the room.
 """
 
 from __future__ import annotations
@@ -34,16 +33,16 @@ from gpuctl.replay.policies.backfill.profile_kernel import (
 from gpuctl.replay.policies.backfill.reservation_kernel import begins, begins_no_more
 
 BLOCK = 6
-"""Two to this power places in the line have one count of marked jobs."""
+"""Log2 of the positions in the line per count of marked jobs."""
 NEAR, FAR = 1, 2
 """Marks in `Reservations.look`."""
 
-# ---- who is looked at
+# ---- candidates
 
 
 @inner
 def _mark(f, k, case):  # type: ignore[no-untyped-def]
-    """Have the job at a place in the line looked at when it has its turn."""
+    """Mark the job at a position in the line for its turn."""
     if f.look[k] == 0:
         f.block[k >> BLOCK] += 1
         f.p[0].looks += 1
@@ -52,7 +51,7 @@ def _mark(f, k, case):  # type: ignore[no-untyped-def]
 
 @inner
 def _unmark(f, k, case):  # type: ignore[no-untyped-def]
-    """Take a mark back."""
+    """Clear a mark."""
     if f.look[k] == case:
         f.block[k >> BLOCK] -= 1
         f.p[0].looks -= 1
@@ -61,7 +60,7 @@ def _unmark(f, k, case):  # type: ignore[no-untyped-def]
 
 @inner
 def _next_marked(f, k):  # type: ignore[no-untyped-def]
-    """The first marked place from `k` on; the line's length where there is none."""
+    """The first marked position from `k` on; the line's length if there is none."""
     n = f.p[0].waiting
     look, block = f.look, f.block
     while k < n:
@@ -76,10 +75,10 @@ def _next_marked(f, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
-    """Begin and end of the time of stretches of steps that have room for some job of a size, and the longest's seconds.
+    """Begin and end of the stretches of steps with room for some job of a size, and the longest one's seconds.
 
-    Of those only that have a step from `first` to `last` in which no more than `most` GPUs are free. Returns (inf,
-    -inf, -inf) where there is none.
+    Only stretches with a step from `first` to `last` in which at most `most` GPUs are free. Returns (inf, -inf, -inf)
+    if there is none.
     """
     seconds = c.t
     gpus, fewest, latest = f.size[a], f.fewest[a], f.last[a]
@@ -95,24 +94,24 @@ def _room(f, c, a, first, last, most):  # type: ignore[no-untyped-def]
         until = seconds[k] if k < steps else np.inf
         if seconds[i] + fewest <= min(until, latest):
             begin, end = min(begin, seconds[i]), max(end, until)
-            # a second more than it is: a difference is rounded, and too much does no harm
+            # one second longer: differences are rounded, and overestimates are harmless
             most_s = max(most_s, min(until, latest) - seconds[i] + 1)
         if until >= latest:
-            # what is behind the last reservation is of no use
+            # time after the last reservation is of no use
             break
     return begin, end, most_s
 
 
 @inner
 def _steps_before(c, t):  # type: ignore[no-untyped-def]
-    """The first step that begins at second `t` or later; the end of the steps where none does."""
+    """The first step that begins at second `t` or later; the end of the steps if none does."""
     k = step_at(c, t)
     return k if c.t[k] >= t else k + 1
 
 
 @inner
 def _mark_far(f, c, r, a):  # type: ignore[no-untyped-def]
-    """Mark the first job of a size, in order after the present turn, for which there is room enough."""
+    """Mark the first job of a size, in order after the present turn, that has enough room."""
     if f.far[a] >= 0:
         _unmark(f, f.far[a], FAR)
         f.far[a] = -1
@@ -146,7 +145,7 @@ def _mark_far(f, c, r, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
-    """Mark the jobs that may be moved because so many GPUs more are free in these steps than were."""
+    """Mark the jobs that may be moved because more GPUs are free in these steps."""
     rows, level, starts = c.row, c.level, c.starts
     least, most = NO_LIMIT, np.int64(0)
     for k in range(first, min(last + 1, c.n[0] + c.n[1])):
@@ -159,15 +158,15 @@ def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
         if k < last:
             least, most = min(least, level[k]), max(most, level[k])
     for a in range(f.size.size):
-        # a stretch of other sizes is what it was
+        # stretches of other sizes are unchanged
         if f.size[a] > most:
             return
-        # nor is one of a size that none waits with
+        # sizes without waiting jobs do not matter
         if f.last[a] == -np.inf or f.size[a] <= least - gpus:
             continue
         room, until, most_s = _room(f, c, a, first, last, f.size[a] + gpus - 1)
         if room < np.inf:
-            # all of this size have a turn from here on
+            # all jobs of this size have a turn from here on
             f.turns[a] = f.p[0].turn + f.p[0].waiting
             f.room[a], f.until[a] = min(f.room[a], room), max(f.until[a], until)
             f.most_s[a] = max(f.most_s[a], most_s)
@@ -179,7 +178,7 @@ def _became_free(f, c, r, first, last, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _move_count(f, c, r, j, i, k):  # type: ignore[no-untyped-def]
-    """Move a job's reservation from step `k` to the earlier step `i`, and mark who may be moved by that."""
+    """Move a job's reservation from step `k` to the earlier step `i`, and mark jobs that may move for it."""
     new, old, seconds, gpus = c.t[i], f.at[j], r.plan[j], f.gpus_of[j]
     level = c.level
     f.at[j] = new
@@ -200,7 +199,7 @@ def _move_count(f, c, r, j, i, k):  # type: ignore[no-untyped-def]
         join(c, last)
         first = step_from(c, old, last - 1)
     else:
-        # what it has both before and after stays as it is
+        # the overlap of old and new times stays unchanged
         for m in range(i, k):
             level[m] -= gpus
         k -= join(c, k)
@@ -217,9 +216,9 @@ def _move_count(f, c, r, j, i, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _turn(f, c, r, j, now, marks):  # type: ignore[no-untyped-def]
-    """Move a marked job to the earliest second that has room for it, if that is before what it has.
+    """Move a marked job to the earliest second with room, if that is before its reservation.
 
-    Returns whether it is.
+    Returns whether it moved.
     """
     old = f.at[j]
     if old <= now:
@@ -272,7 +271,7 @@ def _prepare(f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def compress_counts(s, f, c, r):  # type: ignore[no-untyped-def]
-    """Move reservations, in order, to the earliest seconds that what has become free has room for, until none moves."""
+    """Move reservations, in order, to the earliest seconds with newly free room, until none moves."""
     p = f.p[0]
     now = s.g[0].now
     begin, end = max(p.freed_from, now), p.freed_to

@@ -39,7 +39,7 @@ class ConservativeProgram(CompiledProgram):
     """Runs the policy on one simulation."""
 
     def reserved(self) -> dict[int, float]:
-        """The second for which GPUs are reserved, by waiting job; inf: it fits on no nodes that are up."""
+        """The reserved second per waiting job; inf: it fits on no nodes that are up."""
         known = self.memory[0]
         return {int(j): float(known.at[j]) for j in known.line[: int(known.p[0].waiting)]}
 
@@ -69,7 +69,7 @@ class Conservative(Policy):
         p = records(1, CONSERVATIVE)
         p.counts = counts(state, how, quotas=quotas)
         p.quotas = quotas
-        # no reservation yet: the first instant makes all anew, from the nodes there are
+        # no reservation yet: the first instant makes all from the present nodes
         p.stale = 1
         p.freed_from, p.freed_to = np.inf, -np.inf
         p.next = p.bell = np.inf

@@ -1,11 +1,11 @@
 """The compiled pass of conservative backfilling: every waiting job has a reservation that none behind it may delay.
 
-A job gets the earliest second at which it fits beside all that run and all that is reserved, when it comes into the
-queue. Where a job ends before it was planned to, the waiting ones are gone through in order, and each is moved to the
-earliest second that is now free for it. A reservation moves to a later second in two cases only: a running job outlives
-what it was planned for and holds GPUs that were promised, or nodes go down; then all are made anew, in order.
+A queued job gets the earliest second at which it fits with all running jobs and reservations. If a job ends earlier
+than planned, waiting jobs are moved, in order, to the earliest second now free for them. A reservation moves to a later
+second only if a running job exceeds its plan and holds reserved GPUs, or nodes go down; then all are made again, in
+order.
 
-Where places matter a reservation is of certain GPUs on certain nodes, those of the job's own placement.
+If places matter, a reservation is for GPUs of specific nodes, by the job's own placement.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ OWN_REASONS = (
 
 @inner
 def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
-    """Whether a job can be placed on what is free from `at` on for so many seconds; its places are in `choice`."""
+    """Whether a job can be placed on what is free from `at` on for `seconds`; its places are in `choice`."""
     job = s.jobs[j]
     nodes = s.nodes.size
     column = column_of(s, f, job.queue)
@@ -71,7 +71,7 @@ def _fits_from(s, f, c, j, at, seconds):  # type: ignore[no-untyped-def]
 
 @inner
 def _least_needs(s, f, c, at, seconds):  # type: ignore[no-untyped-def]
-    """Let the CPUs and the memory of each node be the least that are free from `at` on for so many seconds."""
+    """Set each node's CPUs and memory to the least that are free from `at` on for `seconds`."""
     cpu, mem = f.p[0].cpu, f.p[0].cpu + s.nodes.size
     first = step_at(c, at)
     for number in range(s.nodes.size):
@@ -89,9 +89,9 @@ def _least_needs(s, f, c, at, seconds):  # type: ignore[no-untyped-def]
 
 @inner
 def _search(s, f, c, r, j, begin, before):  # type: ignore[no-untyped-def]
-    """The first second from `begin` on and before `before` at which a job fits; `before` where there is none.
+    """The first second from `begin` on and before `before` at which a job fits; `before` if there is none.
 
-    Where places matter what is reserved for the job itself must not be in the profile, and its places are kept.
+    If places matter, the job's own reservation must not be in the profile; its places are kept.
     """
     job = s.jobs[j]
     seconds = r.plan[j]
@@ -122,7 +122,7 @@ def _search(s, f, c, r, j, begin, before):  # type: ignore[no-untyped-def]
 
 @inner
 def _reserve(s, f, c, r, j):  # type: ignore[no-untyped-def]
-    """Give a job that has no reservation the earliest there is."""
+    """Give a job without a reservation the earliest one."""
     at = _search(s, f, c, r, j, s.g[0].now, np.inf)
     f.at[j] = at
     f.p[0].next = min(f.p[0].next, at)
@@ -136,7 +136,7 @@ def _reserve(s, f, c, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
-    """Forget all reservations, and give each job the earliest there is, in order."""
+    """Drop all reservations, and give each job the earliest one, in order."""
     p = f.p[0]
     now = s.g[0].now
     for k in range(c.n[0], c.n[0] + c.n[1]):
@@ -168,7 +168,7 @@ def _make_anew(s, f, c, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _move(s, f, c, r, j, after, before):  # type: ignore[no-untyped-def]
-    """Move a reservation to the first second from `after` on that has room, if that is before `before`."""
+    """Move a reservation to the first second with room from `after` on, if that is before `before`."""
     old = f.at[j]
     seconds = r.plan[j]
     if old < np.inf:
@@ -187,7 +187,7 @@ def _move(s, f, c, r, j, after, before):  # type: ignore[no-untyped-def]
 
 @inner
 def _compress(s, f, c, r):  # type: ignore[no-untyped-def]
-    """As `compress_counts`, where places matter."""
+    """The same as `compress_counts` if places matter."""
     p = f.p[0]
     now = s.g[0].now
     while p.freed_from < p.freed_to:
@@ -195,7 +195,7 @@ def _compress(s, f, c, r):  # type: ignore[no-untyped-def]
         p.freed_from, p.freed_to = np.inf, -np.inf
         for k in range(p.waiting):
             j = f.line[k]
-            # a place that was not free before has to touch what has become free, before its turn in this round or in it
+            # a newly possible place must overlap what has become free before or in its turn of this round
             after = max(now, min(begin, p.freed_from) - r.plan[j])
             before = min(f.at[j], max(end, p.freed_to))
             if f.at[j] <= now:
@@ -209,7 +209,7 @@ def _compress(s, f, c, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _can_start(s, f, j):  # type: ignore[no-untyped-def]
-    """Whether what is reserved for a job that is due is free indeed; its places are in `choice`."""
+    """Whether the reservation of a due job is actually free; its places are in `choice`."""
     job = s.jobs[j]
     if s.g[0].free < job.gpus or s.queue_used[job.queue] + job.gpus > s.queue_limit[job.queue]:
         return False
@@ -247,7 +247,7 @@ def _start_those_due(s, f, c, r):  # type: ignore[no-untyped-def]
             runs(s, r, j)
             continue
         else:
-            # somebody outlives what they were planned for
+            # a job exceeds its planned time
             p.stale = 1
         f.line[left] = j
         left += 1
@@ -256,7 +256,7 @@ def _start_those_due(s, f, c, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _take_back(s, f, c, r):  # type: ignore[no-untyped-def]
-    """Let the profile know what has ended at this instant and which nodes are there, and adapt what is reserved."""
+    """Update the profile by ended jobs and present nodes, and adapt reservations."""
     g = s.g[0]
     p = f.p[0]
     anew, early = p.stale == 1, False
@@ -284,7 +284,7 @@ def _take_back(s, f, c, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _welcome(s, f, c, r, j):  # type: ignore[no-untyped-def]
-    """Give a job that has come into the queue its first reservation."""
+    """Give a newly queued job its first reservation."""
     _reserve(s, f, c, r, j)
     if f.at[j] > s.g[0].now:
         note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_RESERVED)
@@ -315,12 +315,12 @@ def decide(s, f, c, r):  # type: ignore[no-untyped-def]
     if p.next <= g.now:
         _start_those_due(s, f, c, r)
     if p.next < np.inf and p.next != p.bell:
-        # no job need end then: its reservation may begin where that of one that has moved ended
+        # no job may end then: a reservation may begin at the former end of a moved one
         p.bell = p.next
         named_timer(s, 0, p.next)
 
 
 @compiled
 def run(s, f, c, r, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(s, (f, c, r), until, steps, decide=decide)

@@ -39,13 +39,13 @@ class EasyProgram(CompiledProgram):
     """Runs the policy on one simulation."""
 
     def reserved(self) -> dict[int, float]:
-        """The second for which GPUs are reserved, by job: of the one that waits first, if any cannot start."""
+        """The reserved second of the first waiting job, by job, if it cannot start."""
         p = self.memory[2].p[0]
         return {int(p.head): float(p.at)} if p.head >= 0 else {}
 
 
 class Easy(Policy):
-    """Jobs start in order; behind the first one that cannot, others start unless they delay it."""
+    """Jobs start in order; after the first one that cannot, others start unless they delay it."""
 
     name = "easy"
     title = "EASY backfilling: in order of submission; the first job that cannot start has a reservation by time limits"
@@ -68,8 +68,8 @@ class Easy(Policy):
         Parameter(
             "passes",
             "instant",
-            "one pass for all that happens at an instant, or one for each submission and then for each end, as pyss "
-            "has it (where counting GPUs is enough: a pool, or any GPUs will do)",
+            "one pass for all events of an instant, or one per submission and then per end, as pyss "
+            "does (if counting GPUs is enough: a pool, or interchangeable GPUs)",
             ("instant", "event"),
         ),
         QUOTAS,

@@ -1,10 +1,9 @@
 """The compiled pass of EASY backfilling: the first job that cannot start has a reservation, others must not delay it.
 
-What a reservation is: a second, the earliest at which the job could be placed if every running job ended when it is
-planned to, by its own placement and within its queue's limit. A job behind it starts where its placement puts it if it
-is planned to end by then, or if the reserved job could still be placed at that second; else on what the reserved job
-would leave on each node; else not now. Whether a job can be placed never gets worse by more free GPUs, so what was
-promised holds as long as jobs end when they are planned to, and nodes stay up.
+A reservation is the earliest second at which the job could be placed, by its own placement and within its queue's
+limit, if every running job ended as planned. A later job starts at its placement if it is planned to end by then, or if
+the reserved job could still be placed at that second; else on what the reserved job would leave on each node; else not
+now. More free GPUs never prevent a placement, so reservations hold as long as jobs end as planned and nodes stay up.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ EASY = np.dtype(
         ("logged_head", "i8"),  # the last one that the log has
         ("version", "i8"),  # changes with what is free
         ("at", "f8"),  # second of the reservation
-        ("extra", "i8"),  # GPUs that are free then beside it
-        ("room", "f8"),  # GPUs that its queue may still hold then beside it
-        ("each", "i8"),  # 1: a pass for each event, not one for all of an instant
+        ("extra", "i8"),  # GPUs that are free then besides its own
+        ("room", "f8"),  # GPUs that its queue may still hold then besides its own
+        ("each", "i8"),  # 1: a pass per event, not per instant
         ("withheld", "i8"),  # GPUs of jobs that have ended at this instant, before their turn in it
     ],
     align=True,
@@ -48,7 +47,7 @@ EASY = np.dtype(
 
 
 class Easy(Bundle):
-    """What the policy knows."""
+    """Memory of the policy."""
 
     p = rows(EASY)  # one record of `EASY`
     how = ints()  # placement of each job [jobs]
@@ -56,7 +55,7 @@ class Easy(Bundle):
     reserved_gpus = ints()  # of them, those reserved [nodes]
     then_need = rows(NEED)  # CPUs and memory free on each node then, records of `NEED` [nodes]
     reserved_need = rows(NEED)  # of them, those reserved [nodes]
-    mine_node = ints()  # pieces of the job that is tried, kept while the reservation is tried [nodes]
+    mine_node = ints()  # pieces of the candidate job, saved while the reservation is tried [nodes]
     mine_gpus = ints()  # GPUs there
     mine_need = rows(NEED)  # CPUs and memory there
     next = ints()  # the next job of each group that may be backfilled; -1 none [groups]
@@ -114,7 +113,7 @@ def _reserve_by_count(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _reserve_places(s, f, r, j):  # type: ignore[no-untyped-def]
-    """Give back the GPUs of running jobs, one after the other, until the job fits. Returns whether it ever does."""
+    """Release the GPUs of running jobs, one after the other, until the job fits. Returns whether it ever does."""
     p = f.p[0]
     job = s.jobs[j]
     now = s.g[0].now
@@ -144,7 +143,7 @@ def _reserve_places(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _keep_choice(s, f):  # type: ignore[no-untyped-def]
-    """Reserve what is in `choice`."""
+    """Reserve `choice`."""
     f.reserved_gpus[:] = 0
     for k in range(f.reserved_need.size):
         f.reserved_need[k].cpu = f.reserved_need[k].mem = 0
@@ -157,7 +156,7 @@ def _keep_choice(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _leaves_reserved(s, f):  # type: ignore[no-untyped-def]
-    """Whether what is in `choice` is other than what is reserved."""
+    """Whether `choice` avoids what is reserved."""
     for k in range(s.g[0].chosen):
         number = s.choice[k].node
         if f.then[number] - f.reserved_gpus[number] < s.choice[k].gpus:
@@ -171,9 +170,9 @@ def _leaves_reserved(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _head_still_fits(s, f, r):  # type: ignore[no-untyped-def]
-    """Whether the reserved job could be placed elsewhere at its time beside what is in `choice`, and if so, let it.
+    """Whether the reserved job could be placed elsewhere at its time in addition to `choice`; if so, move it.
 
-    `choice` stays what it is.
+    `choice` stays unchanged.
     """
     g = s.g[0]
     p = f.p[0]
@@ -208,7 +207,7 @@ def _head_still_fits(s, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _find_around(s, f, r, j):  # type: ignore[no-untyped-def]
-    """Choose places on what the reservation leaves on each node."""
+    """Choose places on GPUs that the reservation leaves on each node."""
     remember(s, r)
     for number in range(s.nodes.size):
         free = s.nodes[number].free
@@ -232,7 +231,7 @@ def _find_around(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _backfill_late(s, q, b, f, r, j):  # type: ignore[no-untyped-def]
-    """Start a job that is planned to end after the reservation, if it leaves that; its places are in `choice`."""
+    """Start a job planned to end after the reservation if it does not delay it; its places are in `choice`."""
     p = f.p[0]
     job = s.jobs[j]
     same = job.queue == s.jobs[p.head].queue
@@ -263,13 +262,13 @@ def _backfill_late(s, q, b, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _look_up(s, b, f, group, after):  # type: ignore[no-untyped-def]
-    """Find the next job of a group that may start, for all that is known."""
+    """Find the next job of a group that may be able to start."""
     p = f.p[0]
     f.next[group] = -1
     if f.out[group] == 1:
         return
     tried = f.late[group] == p.version or (p.counts == 1 and f.late[group] >= 0)
-    # a little more than the time left: the exact sum decides later
+    # slightly more than the time left: the exact sum decides later
     most = p.at - s.g[0].now + 1e-6 if tried else np.inf
     j = next_of(b, group, after, most)
     if j >= 0 and s.jobs[j].gpus > _free(s, f):
@@ -282,17 +281,17 @@ def _look_up(s, b, f, group, after):  # type: ignore[no-untyped-def]
 
 @inner
 def _backfill(s, q, b, f, r):  # type: ignore[no-untyped-def]
-    """Start jobs behind the reserved one, each looked at once, in the order of `b`."""
+    """Start jobs after the reserved one, each tried once, in the order of `b`."""
     g = s.g[0]
     p = f.p[0]
     f.out[:] = 0
     f.late[:] = -1
     after = -1
     version = -1
-    # jobs without GPUs may find room where none are free
+    # jobs without GPUs may fit if no GPUs are free
     while _free(s, f) > 0 or s.g[0].resources == 1:
         if version != p.version:
-            # what could not start before may now, placed elsewhere
+            # jobs that could not start may now, placed elsewhere
             for group in range(f.next.size):
                 _look_up(s, b, f, group, after)
             version = p.version
@@ -331,7 +330,7 @@ def _pass(s, q, b, f, r):  # type: ignore[no-untyped-def]
             continue
         found = _reserve_by_count(s, f, r, j) if p.counts == 1 else _reserve_places(s, f, r, j)
         if not found:
-            # not even on all nodes that are up: it keeps nobody waiting
+            # it does not fit even on all nodes that are up: it blocks no other job
             after = q.rank[j]
             continue
         p.head = j
@@ -350,7 +349,7 @@ def _queue(q, b, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _one_by_one(s, q, b, f, r):  # type: ignore[no-untyped-def]
-    """A pass for each submission, then for each end in the order of starts; ends as planned count before their turn."""
+    """Run a pass per submission, then per end in the order of starts; planned ends count before their turn."""
     g = s.g[0]
     p = f.p[0]
     planned = s.attempts.size
@@ -375,7 +374,7 @@ def _one_by_one(s, q, b, f, r):  # type: ignore[no-untyped-def]
             if ended and (first < 0 or s.jobs[j].row < s.jobs[first].row):
                 first = j
         if planned < (s.attempts.size if first < 0 else s.jobs[first].row):
-            # the turn of those that ended as planned: what they gave back is free already
+            # the turn of jobs that ended as planned: their GPUs are free already
             planned = s.attempts.size
             _pass(s, q, b, f, r)
         if first < 0:
@@ -389,14 +388,14 @@ def _one_by_one(s, q, b, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def on_finish(s, j, q, b, f, r):  # type: ignore[no-untyped-def]
-    """A job has ended; where each event has a pass of its own, its turn is in `decide`."""
+    """Handle an ended job; if each event has its own pass, its turn is in `decide`."""
     if f.p[0].each == 0:
         runs_no_more(r, j)
 
 
 @inner
 def waits(s, j, q, b, f, r):  # type: ignore[no-untyped-def]
-    """A job waits, for the first time or again; see `on_finish`."""
+    """Handle a job queued for the first time or again; see `on_finish`."""
     if f.p[0].each == 0:
         runs_no_more(r, j)
         if s.jobs[j].state == WAITING:
@@ -405,7 +404,7 @@ def waits(s, j, q, b, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, q, b, f, r):  # type: ignore[no-untyped-def]
-    """One pass at this instant, or one for each of its events."""
+    """One pass at this instant, or one per event."""
     if f.p[0].each == 1:
         _one_by_one(s, q, b, f, r)
     else:
@@ -414,7 +413,7 @@ def decide(s, q, b, f, r):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, q, b, f, r, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(
         s, (q, b, f, r), until, steps, decide=decide, on_submit=waits, on_requeue=waits, on_finish=on_finish,
     )  # fmt: skip

@@ -1,8 +1,8 @@
-"""The compiled waiting line of policies that look past its head: who is next in order, and has so short a time limit.
+"""The compiled waiting line of backfilling policies: the next job in order with a short enough time limit.
 
-Jobs of a group ask for as many GPUs on the same nodes under the same rules. Each group is a segment tree over its
-jobs in order, whose leaves are the planned seconds of those that wait: the next job of a group that waits, or that
-waits and plans for no more than so many seconds, is found in the logarithm of the group's size, however long the line.
+Jobs of a group request the same GPUs on the same nodes under the same rules. Each group is a segment tree over its jobs
+in order, with the planned seconds of waiting jobs as leaves: the next waiting job of a group, with or without a bound
+on planned seconds, is found in time logarithmic in the group's size.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpuctl.compiled.jit import inner
 
 
 class Line(Bundle):
-    """Jobs in a fixed order, those that wait marked with their planned seconds."""
+    """Jobs in a fixed order; waiting ones are marked with their planned seconds."""
 
     rank = ints()  # place of each job in the order, unique [jobs]
     group = ints()  # group of each job [jobs]
@@ -24,11 +24,11 @@ class Line(Bundle):
     first = ints()  # first slot of each group [groups + 1]
     base = ints()  # where each group's tree begins in `low` [groups]
     width = ints()  # leaves of each group's tree, a power of two [groups]
-    low = floats()  # least planned seconds below each node; inf where nobody waits
+    low = floats()  # least planned seconds below each node; inf if none waits
 
 
 def line(rank: NDArray[np.int64], group: NDArray[np.int64]) -> Line:
-    """A line in which nobody waits yet.
+    """An empty line.
 
     Args:
         rank: place of each job in the order, 0 to jobs - 1.
@@ -53,7 +53,7 @@ def line(rank: NDArray[np.int64], group: NDArray[np.int64]) -> Line:
 
 @inner
 def mark(q, j, seconds):  # type: ignore[no-untyped-def]
-    """Let a job wait that plans for so many seconds; inf: it waits no more."""
+    """Mark a job as waiting with its planned seconds; inf: not waiting."""
     group = q.group[j]
     base = q.base[group]
     at = q.width[group] + q.slot[j] - q.first[group]
@@ -69,7 +69,7 @@ def mark(q, j, seconds):  # type: ignore[no-untyped-def]
 
 @inner
 def next_of(q, group, after, most):  # type: ignore[no-untyped-def]
-    """The next job of a group that waits, comes after that rank, and plans for `most` seconds or less; -1 none."""
+    """The next waiting job of a group after a rank, planned for at most `most` seconds; -1 none."""
     base, width = q.base[group], q.width[group]
     if q.low[base + 1] > most or q.low[base + 1] == np.inf:
         return -1
@@ -102,7 +102,7 @@ def next_of(q, group, after, most):  # type: ignore[no-untyped-def]
 
 @inner
 def next_in_line(q, after):  # type: ignore[no-untyped-def]
-    """The next job of all that waits and comes after that rank; -1 none."""
+    """The next waiting job after a rank; -1 none."""
     best = -1
     for group in range(q.base.size):
         j = next_of(q, group, after, np.inf)

@@ -1,7 +1,7 @@
-"""The compiled profile of what is free from now on: in all, on each node, and within each queue's limit.
+"""The compiled profile of free GPUs over time: in total, per node, and within each queue's limit.
 
-The profile is a step function of time. Each step has the GPUs that are free in all, and a row of further numbers: where
-places matter, a column for each node, and where quotas do, one for what each queue may still hold.
+The profile is a step function of time. Each step has the total free GPUs, and a row of further numbers: a column per
+node if places matter, and one per queue for its remaining quota if quotas matter.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from gpuctl.compiled.bundles import AT_ONCE, Bundle, array_of, first_in, floats,
 from gpuctl.compiled.jit import inner
 
 NO_LIMIT = np.int64(1) << 60
-"""More GPUs than there are, and less than none with a minus."""
+"""A number of GPUs above any total; negated, below any."""
 
 
 class Profile(Bundle):
@@ -21,26 +21,26 @@ class Profile(Bundle):
 
     n = ints()  # [3]: first step, steps from there on, rows not in use
     t = floats()  # when each step begins; the last one goes on for ever
-    level = ints()  # GPUs free in all
-    # row of each step in `free` and `starts`; it stays what it is, a step's place does not
+    level = ints()  # total free GPUs
+    # row of each step in `free` and `starts`; a step's row is stable, its position is not
     row: NDArray[np.int32] = array_of("i4")
     spare = ints()  # rows not in use
     free = ints(2)  # GPUs [rows, columns]
-    # first of the waiting jobs whose reservations begin with a row's step; -1: none, or not kept [rows]
+    # first of the waiting jobs whose reservations begin with a row's step; -1: none, or not tracked [rows]
     starts = ints()
 
 
 def profile(jobs: int, columns: int) -> Profile:
-    """Room for the steps of so many jobs: each may add two."""
+    """Make a profile with room for the steps of `jobs` jobs: each may add two."""
     rows = 2 * jobs + 8
     return Profile(
         n=np.array([0, 1, rows - 1]),
         t=np.full(2 * rows, -np.inf),
-        # as many more as are looked at in one go
+        # as many more as are compared at once
         level=2 * rows + AT_ONCE,
         row=2 * rows,
         spare=np.append(np.arange(1, rows)[::-1], 0),
-        # not touched until used: what the system gives costs nothing before
+        # not touched until used: untouched memory costs nothing
         free=(rows, columns),
         starts=np.full(rows, -1),
     )
@@ -48,7 +48,7 @@ def profile(jobs: int, columns: int) -> Profile:
 
 @inner
 def step_from(c, t, low):  # type: ignore[no-untyped-def]
-    """The step that holds at second `t`, which is one from `low` on."""
+    """The step at second `t`, from step `low` on."""
     seconds = c.t
     a, left = low, c.n[0] + c.n[1] - low
     # no branches within: which half it is cannot be predicted
@@ -61,13 +61,13 @@ def step_from(c, t, low):  # type: ignore[no-untyped-def]
 
 @inner
 def step_at(c, t):  # type: ignore[no-untyped-def]
-    """The step that holds at second `t`."""
+    """The step at second `t`."""
     return step_from(c, t, c.n[0])
 
 
 @inner
 def forget(c, now):  # type: ignore[no-untyped-def]
-    """Let the profile begin now."""
+    """Drop steps before now."""
     k = step_at(c, now)
     for i in range(c.n[0], k):
         c.spare[c.n[2]] = c.row[i]
@@ -82,7 +82,7 @@ def forget(c, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _shift(c, to, start, count):  # type: ignore[no-untyped-def]
-    """Put steps into other places."""
+    """Move steps."""
     move(c.t, to, start, count)
     move(c.level, to, start, count)
     move(c.row, to, start, count)
@@ -90,7 +90,7 @@ def _shift(c, to, start, count):  # type: ignore[no-untyped-def]
 
 @inner
 def cut(c, t, low):  # type: ignore[no-untyped-def]
-    """Let a step begin at `t`, which lies in no step before `low`; returns which."""
+    """Cut the profile at `t`, from step `low` on; returns the step."""
     k = step_from(c, t, low)
     if c.t[k] >= t:
         return k
@@ -108,7 +108,7 @@ def cut(c, t, low):  # type: ignore[no-untyped-def]
 
 @inner
 def join(c, k):  # type: ignore[no-untyped-def]
-    """Drop a step that is as the one before it, if no reservation begins with it; returns how many steps went."""
+    """Drop a step equal to the one before it, if no reservation begins with it; returns the steps dropped."""
     end = c.n[0] + c.n[1]
     if k <= c.n[0] or k >= end or c.level[k - 1] != c.level[k]:
         return 0
@@ -135,14 +135,14 @@ def span(c, begin, end):  # type: ignore[no-untyped-def]
 
 @inner
 def joined(c, first, last):  # type: ignore[no-untyped-def]
-    """Undo cuts that turned out to divide nothing."""
+    """Undo cuts between equal steps."""
     join(c, last)
     join(c, first)
 
 
 @inner
 def fuller_from(c, k, gpus, before):  # type: ignore[no-untyped-def]
-    """The first step from `k` on with fewer GPUs free, if it begins before a second; else the end of the steps."""
+    """The first step from `k` on with fewer than `gpus` free, if it begins before a second; else the end."""
     begins, level = c.t, c.level
     end = c.n[0] + c.n[1]
     while k < end and begins[k] < before:
@@ -155,7 +155,7 @@ def fuller_from(c, k, gpus, before):  # type: ignore[no-untyped-def]
 
 @inner
 def open_from(c, k, gpus, most, end):  # type: ignore[no-untyped-def]
-    """The first step from `k` on with so many GPUs free, and no more than `most`; `end` where none before that has."""
+    """The first step from `k` on with at least `gpus` and at most `most` free; `end` if none before it."""
     level = c.level
     while k < end:
         found = first_in(level, k, gpus, most)
@@ -167,7 +167,7 @@ def open_from(c, k, gpus, most, end):  # type: ignore[no-untyped-def]
 
 @inner
 def open_since(c, k, gpus):  # type: ignore[no-untyped-def]
-    """The first of the steps up to `k` from which on to that before `k` so many GPUs are free; `k` if not in that."""
+    """The first step of the run before `k` in which at least `gpus` are free; `k` if there is none."""
     begin, level = c.n[0], c.level
     while k - AT_ONCE >= begin:
         found = last_in(level, k - AT_ONCE, -NO_LIMIT, gpus - 1)
@@ -181,16 +181,16 @@ def open_since(c, k, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def earliest(c, gpus, seconds, begin, before, own):  # type: ignore[no-untyped-def]
-    """The first second from `begin` on, and before `before`, from which so many GPUs are free in all for `seconds`.
+    """The first second from `begin` on, before `before`, from which `gpus` are free in total for `seconds`.
 
-    From `own` on, where GPUs are the asker's already, they count as free. Returns `before` where there is none.
+    From `own` on, GPUs that the job itself has reserved count as free. Returns `before` if there is none.
     """
     begins = c.t
     k = step_at(c, begin)
     end = c.n[0] + c.n[1]
     at = begin
     while at < before:
-        # the first step that is too full in the time that must be free
+        # the first step in the required time that is too full
         bad = fuller_from(c, k, gpus, min(at + seconds, own))
         if bad == end:
             return at

@@ -1,1 +1,1 @@
-"""Policies of deep-learning clusters that change jobs while they run: how many GPUs, where, and beside whom."""
+"""Policies for deep learning that change running jobs: number of GPUs, placement and co-location."""

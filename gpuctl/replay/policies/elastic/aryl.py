@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Aryl(CompiledPolicy):
-    """Every `interval` seconds nodes come on loan or go back, and elastic jobs get flexible workers."""
+    """Every `interval` seconds nodes are lent or returned, and elastic jobs get flexible workers."""
 
     name = "aryl"
     title = "idle inference nodes on loan, given back at the least cost of preemption; elastic jobs take what is idle"
@@ -55,14 +55,14 @@ class Aryl(CompiledPolicy):
             "ratio", 3.0, "GPUs of an inference node that do the work of one for training; of a node, whole ones "
             "count", least=1.0, most=1000.0,
         ),
-        Parameter("interval", 300.0, "seconds between two looks at loans and flexible workers", least=1.0),
-        Parameter("pre", 63.0, "seconds that a job which was preempted holds its GPUs without progress; --overhead in "
-                  "its place"),
-        Parameter("resize", 15.0, "the same of a job that goes on with other GPUs; --overhead in its place"),
+        Parameter("interval", 300.0, "seconds between two decisions on loans and flexible workers", least=1.0),
+        Parameter("pre", 63.0, "seconds that a preempted job holds its GPUs without progress; overridden by "
+                  "--overhead"),
+        Parameter("resize", 15.0, "the same for a job that continues on other GPUs; overridden by --overhead"),
         Parameter("loan", True, "borrow nodes of --inference"),
         Parameter("elastic", True, "give jobs more GPUs than their gang, up to w_max"),
-        Parameter("linear", True, "jobs are as many times as fast as they have GPUs; otherwise as their alpha says; "
-                  "where no option sets the speeds"),
+        Parameter("linear", True, "job speed is proportional to GPUs; otherwise by the job's alpha; "
+                  "if no option sets the speeds"),
     )  # fmt: skip
 
     def assumes(self) -> dict[str, str]:
@@ -90,7 +90,7 @@ class Aryl(CompiledPolicy):
         """See `CompiledPolicy.memory`.
 
         Raises:
-            UsageError: a placement is asked for.
+            UsageError: a placement is set.
         """
         common.begin(self.name, state, settings)
         given = self.params
@@ -139,7 +139,7 @@ class Aryl(CompiledPolicy):
 
 
 def _most_groups(least: Ints, most: Ints, total: int) -> tuple[int, int]:
-    """Elastic jobs that can run at a time, and numbers of flexible workers that one may have, none among them."""
+    """Most elastic jobs that can run at a time, and most choices of flexible workers of one, including none."""
     elastic = most > least
     if not elastic.any():
         return 1, 1

@@ -1,7 +1,7 @@
-"""The compiled Aryl: nodes come on loan and go back, waiting jobs start, flexible workers are counted out anew.
+"""The compiled Aryl: lends and returns nodes, starts waiting jobs, and redistributes flexible workers.
 
-With S nodes, R running and W shapes of waiting jobs an instant costs O(S + W) and O(S + R) for each worker that
-starts or is dropped; a tick O(R S) for each node that goes back, and the knapsack.
+With S nodes, R running and W shapes of waiting jobs an instant costs O(S + W) plus O(S + R) per worker started or
+dropped; a tick O(R S) per returned node, and the knapsack.
 """
 
 from __future__ import annotations
@@ -47,20 +47,20 @@ ARYL_REASONS = (
 
 @inner
 def waits(s, j, m):  # type: ignore[no-untyped-def]
-    """A job is in the queue, for the first time or again."""
+    """Handle a job queued for the first time or again."""
     clear(m, j)
     wait(s, m, j)
 
 
 @inner
 def ends(s, j, m):  # type: ignore[no-untyped-def]
-    """A job has ended."""
+    """Handle an ended job."""
     clear(m, j)
 
 
 @inner
 def ticks(s, number, m):  # type: ignore[no-untyped-def]
-    """It is a tick, and jobs are there."""
+    """Handle a tick with jobs present."""
     m.p[0].due = 1
 
 
@@ -69,7 +69,7 @@ def ticks(s, number, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _goal(m, t):  # type: ignore[no-untyped-def]
-    """Nodes that inference does without at a second; before the load begins, none."""
+    """Nodes idle in inference at a second; none before the load begins."""
     within = t - _began(m, t)
     line = np.searchsorted(m.load_t, within, side="right")
     return m.load_free[line - 1] if line > 0 else 0
@@ -77,14 +77,14 @@ def _goal(m, t):  # type: ignore[no-untyped-def]
 
 @inner
 def _began(m, t):  # type: ignore[no-untyped-def]
-    """When the load began, or began again."""
+    """Start of the load's present period."""
     period = m.load_period[0]
     return 0.0 if period == np.inf else np.floor(t / period) * period
 
 
 @inner
 def _next_change(m, t):  # type: ignore[no-untyped-def]
-    """The next line of the load after a second; inf none."""
+    """Second of the next change of the load; inf none."""
     began = _began(m, t)
     line = np.searchsorted(m.load_t, t - began, side="right")
     return began + (m.load_t[line] if line < m.load_t.size else m.load_period[0])
@@ -92,7 +92,7 @@ def _next_change(m, t):  # type: ignore[no-untyped-def]
 
 @inner
 def _tick_by_tick(s, m):  # type: ignore[no-untyped-def]
-    """Let nodes come and go as at all ticks up to now, and wake again where their number is to change."""
+    """Apply loans and returns of all ticks up to now, and set a timer for the next change."""
     p, g = m.p[0], s.g[0]
     tick = np.int64(np.floor(g.now / p.interval + 1e-9))
     if tick == p.tick:
@@ -126,7 +126,7 @@ def _lend(s, m, goal):  # type: ignore[no-untyped-def]
 
 @inner
 def _give_back(s, m, k):  # type: ignore[no-untyped-def]
-    """A node goes back: flexible workers on it go, jobs with base workers there lose all they have."""
+    """Return a node: its flexible workers are dropped, jobs with base workers there are preempted."""
     p = m.p[0]
     i = 0
     while i < p.line:
@@ -152,12 +152,12 @@ def _give_back(s, m, k):  # type: ignore[no-untyped-def]
     p.reclaimed += 1
 
 
-# ---- phase 1: jobs that wait
+# ---- phase 1: waiting jobs
 
 
 @inner
 def _room(s, m, j, training, lent, flexible):  # type: ignore[no-untyped-def]
-    """Free GPUs, and where asked for those of flexible workers, on nodes that suit a job."""
+    """Free GPUs on nodes that suit a job, optionally with those of flexible workers."""
     p = m.p[0]
     if p.plain == 1:
         return (p.free_t + flexible * p.flex_t if training else 0) + (p.free_l + flexible * p.flex_l if lent else 0)
@@ -183,7 +183,7 @@ def _set_with(s, m, j, flexible):  # type: ignore[no-untyped-def]
 
 @inner
 def _admit(s, m):  # type: ignore[no-untyped-def]
-    """Waiting jobs start, the shortest first. Room only shrinks meanwhile: a shape that does not fit stays out."""
+    """Start waiting jobs, shortest first. Room only shrinks: a shape that does not fit is skipped from then on."""
     while True:
         best = -1
         for shape in range(m.size.size):
@@ -230,7 +230,7 @@ def _start(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _drop_one(s, m, j, training, lent):  # type: ignore[no-untyped-def]
-    """One flexible worker goes that is in the way of a job: of whoever loses least, on the last node."""
+    """Drop a flexible worker in a job's way: from the job that loses least, on the last node."""
     best, least, node = -1, 0, -1
     for i in range(m.p[0].line):
         other = m.line[i]
@@ -250,7 +250,7 @@ def _drop_one(s, m, j, training, lent):  # type: ignore[no-untyped-def]
 
 @inner
 def _last_flex(s, m, owner, j, training, lent):  # type: ignore[no-untyped-def]
-    """The highest node with flexible workers of a job that another one could use; -1 none."""
+    """The highest node with flexible workers of one job that suits another; -1 none."""
     last = -1
     at = m.members[owner].first
     while at >= 0:
@@ -294,7 +294,7 @@ def _share_out(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _shrink(s, m, j):  # type: ignore[no-untyped-def]
-    """A flexible worker goes: from nodes for training before loaned ones, the highest first."""
+    """Drop a flexible worker: from training nodes before loaned ones, the highest first."""
     last = _last_flex(s, m, j, j, True, False)
     if last < 0:
         last = _last_flex(s, m, j, j, False, True)
@@ -303,7 +303,7 @@ def _shrink(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _grow(s, m, j):  # type: ignore[no-untyped-def]
-    """A flexible worker comes: to loaned nodes without base workers, other loaned ones, those for training."""
+    """Add a flexible worker: to loaned nodes without base workers, other loaned ones, training nodes."""
     best, kind = -1, 3
     for k in range(m.hosts.size):
         host = m.hosts[k]
@@ -322,7 +322,7 @@ def _grow(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _settle_all(s, m):  # type: ignore[no-untyped-def]
-    """Let the engine have what was decided: who ends with what it had has not changed."""
+    """Apply the decisions to the engine; jobs that end up as before are unchanged."""
     p, g = m.p[0], s.g[0]
     for i in range(p.changed):
         j = m.changed[i]
@@ -345,7 +345,7 @@ def _settle_all(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, m):  # type: ignore[no-untyped-def]
-    """What happens at an instant, in this order."""
+    """Decide at an instant, in this order."""
     p = m.p[0]
     look_around(s, m)
     if p.loan == 1:
@@ -360,5 +360,5 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants."""
+    """Advance by a number of instants."""
     return loop(s, (m,), until, steps, decide=decide, on_finish=ends, on_requeue=waits, on_submit=waits, on_round=ticks)

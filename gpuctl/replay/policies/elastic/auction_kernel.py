@@ -1,8 +1,8 @@
 """Compiled: a partial-allocation auction of GPUs, with hidden payments.
 
-With A bidders that are admitted, P GPUs and bids for up to K of them an optimum costs O(A P K), and payments as much
-for each winner. No more are admitted than there are GPUs, beside jobs that hold some already. Where all bids can be
-met at once neither is worked out.
+With A admitted bidders, P GPUs and bids for up to K of them, an optimum costs O(A P K), and payments as much per
+winner. At most as many bidders as GPUs are admitted, in addition to jobs that hold some. If all bids can be met at
+once, neither is computed.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from gpuctl.compiled.bundles import Bundle, array_of, ints, rows
 from gpuctl.compiled.jit import inner
 
 NEVER = -(1 << 62)
-"""The value of what cannot be."""
+"""The value of an infeasible allocation."""
 
 SALE = np.dtype(
     [
-        ("pool", "i8"),  # GPUs to be sold
+        ("pool", "i8"),  # GPUs for sale
         ("chosen", "i8"),  # bidders that take part
         ("waiting", "i8"),  # bidders without GPUs, who are the first in rank
-        ("fewest", "i8"),  # GPUs that any of these starts on
+        ("fewest", "i8"),  # GPUs on which each of these starts
         ("known", "i8"),  # bidders whose places in rank are known
         ("admitted", "i8"),
         ("rows", "i8"),  # of `value` that are in use
@@ -30,25 +30,25 @@ SALE = np.dtype(
 
 
 class Auction(Bundle):
-    """Bids in order of rank, and what becomes of them."""
+    """Bids in order of rank, and their results."""
 
-    p = rows(SALE)  # what there is one of [1]
-    least = ints()  # GPUs more that each can take at the least [bidders]
-    most = ints()  # and at the most [bidders]
-    admitted = ints()  # places in rank of those who are admitted [bidders]
+    p = rows(SALE)  # scalars [1]
+    least = ints()  # least additional GPUs of each [bidders]
+    most = ints()  # most additional GPUs of each [bidders]
+    admitted = ints()  # ranks of admitted bidders [bidders]
     won = ints()  # GPUs that each wins; -1: it is not admitted [bidders]
-    instead = ints()  # the same without one of the others [bidders]
-    granted = ints()  # GPUs that each keeps [bidders]
+    instead = ints()  # the same with one other removed [bidders]
+    granted = ints()  # GPUs granted after payment [bidders]
     row = ints()  # of each bidder in `value`; -1: none yet [bidders]
-    filled = ints()  # up to which number of GPUs that is worked out [bidders]
-    value = ints(2)  # of each number of GPUs to a bidder; the last row is scratch [rows, most GPUs + 1]
-    best = ints(2)  # the largest sums of values by GPUs left, of those behind a bidder and with it [2, GPUs + 1]
-    take = array_of("i4", 2)  # GPUs of each that is admitted in the optimum by GPUs left [admitted, GPUs + 1]
+    filled = ints()  # number of GPUs up to which it is computed [bidders]
+    value = ints(2)  # value of each number of GPUs to a bidder; the last row is scratch [rows, most GPUs + 1]
+    best = ints(2)  # the largest sums of values by GPUs left, for the bidders after one and with it [2, GPUs + 1]
+    take = array_of("i4", 2)  # GPUs of each admitted bidder in the optimum, by GPUs left [admitted, GPUs + 1]
 
 
 @inner
 def _admit(a, s, m, reach, without):  # type: ignore[no-untyped-def]
-    """Go through the chosen in rank: who can get its least out of what those before leave is admitted."""
+    """Admit, in order of rank, each bidder whose least fits into what earlier ones leave."""
     p = a.p[0]
     room, i = p.pool, 0
     p.admitted = 0
@@ -67,7 +67,7 @@ def _admit(a, s, m, reach, without):  # type: ignore[no-untyped-def]
 
 @inner
 def _fit(a):  # type: ignore[no-untyped-def]
-    """Whether all who are admitted can have as many as they may."""
+    """Whether all admitted bidders can have their most."""
     total = 0
     for k in range(a.p[0].admitted):
         total += a.most[a.admitted[k]]
@@ -76,7 +76,7 @@ def _fit(a):  # type: ignore[no-untyped-def]
 
 @inner
 def _values(a, s, m, worth, i, most):  # type: ignore[no-untyped-def]
-    """Work out a bidder's values up to so many GPUs. Returns their row; where there is none left, the scratch one."""
+    """Compute a bidder's values up to a number of GPUs. Returns their row; the scratch row if none is left."""
     p = a.p[0]
     scratch = a.value.shape[0] - 1
     if a.row[i] < 0 and p.rows < scratch:
@@ -125,12 +125,12 @@ def _optimum(a, s, m, worth, out):  # type: ignore[no-untyped-def]
         before_least -= least
         before_most -= a.most[i]
         row = _values(a, s, m, worth, i, most)
-        # no less than what those ahead can leave, nor more
+        # within what earlier bidders can leave
         for left in range(max(p.pool - before_most, least + behind_least), p.pool - before_least + 1):
             top, best = np.int64(NEVER), 0
             for k in range(least, min(most, left - behind_least) + 1):
                 value = a.value[row, k] + a.best[behind, left - k]
-                # of equal ones the most: those ahead in rank come first
+                # of equal ones the most, in favour of higher ranks
                 if value >= top:
                     top, best = value, k
             a.best[here, left] = top
@@ -146,7 +146,7 @@ def _optimum(a, s, m, worth, out):  # type: ignore[no-untyped-def]
 
 @inner
 def _pays(a, s, m, worth, i, mine):  # type: ignore[no-untyped-def]
-    """The share of its GPUs that a winner keeps: what the others' values are with it, for those without it."""
+    """The share of its GPUs that a winner keeps: the others' values with it, relative to without it."""
     lost = 0
     for at in range(mine):
         j = a.admitted[a.admitted.size - 1 - at]
@@ -162,11 +162,11 @@ def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
     Args:
         a: the auction.
         s: the simulation.
-        m: what the policy remembers.
+        m: the policy's memory.
         pays: 1: winners pay.
-        reach: called as ``reach(s, m, a, i)``: see to it that the i-th bidder is known: `least` and `most`, 0
+        reach: called as ``reach(s, m, a, i)`` to initialize the i-th bidder: `least` and `most`, 0
             in `granted`, -1 in `won` and `row`.
-        worth: called as ``worth(s, m, a, i, k)``: value of k GPUs more to it, milliardths.
+        worth: called as ``worth(s, m, a, i, k)``: value of k more GPUs to it, in billionths.
     """
     p = a.p[0]
     _admit(a, s, m, reach, -1)
@@ -177,7 +177,7 @@ def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
         a.granted[i] = a.won[i]
     if pays == 0 or _fit(a):
         return
-    # the list of those admitted without a winner takes the place of this one, which is kept at the array's other end
+    # the list of bidders admitted without a winner replaces this one, which is saved at the array's end
     for at in range(mine):
         a.admitted[a.admitted.size - 1 - at] = a.admitted[at]
     for each in range(mine):
@@ -194,7 +194,7 @@ def sell(a, s, m, pays, reach, worth):  # type: ignore[no-untyped-def]
 
 @inner
 def sell_rest(a, s, m, bidders, reach, worth):  # type: ignore[no-untyped-def]
-    """What was not sold, or was paid: to those not admitted in rank, then to the others, as many as they like best."""
+    """Distribute leftover GPUs: to bidders not admitted in rank, then to the others, up to their best number."""
     p = a.p[0]
     left, i = p.pool, 0
     for at in range(p.chosen):
@@ -215,7 +215,7 @@ def sell_rest(a, s, m, bidders, reach, worth):  # type: ignore[no-untyped-def]
 
 @inner
 def _add(a, s, m, worth, i, first, left):  # type: ignore[no-untyped-def]
-    """Let a bidder have as many more as it likes best, of several the fewest. Returns how many."""
+    """Give a bidder its best number of additional GPUs, of several the fewest. Returns the number."""
     top, had = np.int64(NEVER), a.granted[i]
     for k in range(first, min(a.most[i], had + left) + 1):
         value = worth(s, m, a, i, k)

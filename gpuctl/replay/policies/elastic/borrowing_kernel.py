@@ -1,4 +1,4 @@
-"""Compiled: what Aryl remembers: whose workers are on which node, which nodes are on loan, and who waits."""
+"""Compiled memory of Aryl: workers per job and node, nodes on loan, and waiting jobs."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ ARYL = np.dtype(
         ("interval", "f8"),
         ("loan", "i8"),
         ("elastic", "i8"),
-        ("training", "i8"),  # nodes for it: the others are lent
+        ("training", "i8"),  # training nodes; the others can be lent
         ("plain", "i8"),  # 1: every node suits every job
-        ("tick", "i8"),  # the last one that was seen; -1 none
+        ("tick", "i8"),  # the last tick handled; -1 none
         ("due", "i8"),  # 1: this instant is a tick
         ("lent", "i8"),  # nodes on loan
         ("line", "i8"),  # jobs in `line`
         ("changed", "i8"),  # jobs in `changed`
-        ("spare", "i8"),  # first share that nobody uses
+        ("spare", "i8"),  # first unused share
         ("free_t", "i8"),  # GPUs free on nodes for training, and on loaned ones
         ("free_l", "i8"),
         ("flex_t", "i8"),  # flexible workers there
         ("flex_l", "i8"),
-        ("reclaimed", "i8"),  # nodes given back, jobs preempted by it, and jobs that it cost flexible workers
+        ("reclaimed", "i8"),  # nodes given back, jobs preempted by it, and jobs that lost flexible workers
         ("thrown", "i8"),
         ("scaled_in", "i8"),
         ("knapsacks", "i8"),
@@ -45,24 +45,24 @@ ARYL = np.dtype(
 HOST = np.dtype(
     [
         ("free", "i8"),
-        ("fixed", "i8"),  # workers on it: of those that jobs need, and
-        ("flex", "i8"),  # of those that they can do without
+        ("fixed", "i8"),  # base workers on it
+        ("flex", "i8"),  # flexible workers on it
         ("lent", "i8"),
-        ("logged", "i8"),  # whether the log has it on loan
-        ("cost", "f8"),  # of giving it back
+        ("logged", "i8"),  # whether the log shows it on loan
+        ("cost", "f8"),  # cost of returning it
     ],
     align=True,
 )
 
 MEMBER = np.dtype(
     [
-        ("place", "i8"),  # in the input, which breaks ties
+        ("place", "i8"),  # position in the input, which breaks ties
         ("least", "i8"),
         ("most", "i8"),
         ("kind", "i8"),
         ("request", "i8"),
-        ("key", "i8"),  # microseconds that it needs on its least, while it waits
-        ("first", "i8"),  # of its shares; -1 none: it has no GPUs
+        ("key", "i8"),  # microseconds that it needs on its least GPUs, while it waits
+        ("first", "i8"),  # first of its shares; -1: it has no GPUs
         ("flex", "i8"),  # flexible workers
         ("touched", "i8"),  # 1: in `changed`
     ],
@@ -73,30 +73,30 @@ SHARE = np.dtype([("node", "i8"), ("fixed", "i8"), ("flex", "i8"), ("next", "i8"
 
 
 class Borrowing(Bundle):
-    """What the policy is told, and what it remembers."""
+    """Input and memory of the policy."""
 
-    p = rows(ARYL)  # what there is one of [1]
+    p = rows(ARYL)  # scalars [1]
     hosts = rows(HOST)  # [nodes]
     members = rows(MEMBER)  # [jobs]
     shares = rows(SHARE)  # a job's workers on a node, or spare [GPUs]
     line = ints()  # jobs that have GPUs, in the order of the input
-    changed = ints()  # jobs whose GPUs may be others than before this instant
+    changed = ints()  # jobs whose GPUs may change at this instant
     load_t = floats()  # seconds from which on [lines of the load] …
-    load_free = ints()  # … inference does without so many nodes
-    load_period = floats()  # … and begins again after so many [1]
-    heap = ints()  # waiting jobs of one shape after the other, the shortest ahead [jobs]
-    first = ints()  # where those of each shape begin [shapes + 1]
-    size = ints()  # how many of them wait [shapes]
+    load_free = ints()  # … this many nodes are idle in inference
+    load_period = floats()  # … with this period [1]
+    heap = ints()  # waiting jobs by shape, the shortest first [jobs]
+    first = ints()  # first entry of each shape [shapes + 1]
+    size = ints()  # waiting jobs of each shape [shapes]
     group = ints()  # elastic jobs that run
-    items = ints()  # numbers of flexible workers that each may have, none among them [as many]
-    counts = ints()  # how many it is to have [as many]
-    values = ints(2)  # what flexible workers save jobs, microseconds [as many, most of one + 1]
-    best = ints(2)  # the most that the jobs from one on can save with so much room [as many + 1, GPUs + 1]
+    items = ints()  # choices of flexible workers of each, including none [as many]
+    counts = ints()  # chosen number of each [as many]
+    values = ints(2)  # microseconds that flexible workers save [as many, most of one + 1]
+    best = ints(2)  # most savings of the jobs from one on, by room [as many + 1, GPUs + 1]
 
 
 @inner
 def takes(s, j, gpus):  # type: ignore[no-untyped-def]
-    """Seconds that a job needs on so many GPUs; its progress is up to date."""
+    """Remaining seconds of a job on a number of GPUs; its progress must be up to date."""
     job = s.jobs[j]
     return (job.work - job.done) / (scale(s, j, gpus) / scale(s, j, job.gpus) * job.speed0)
 
@@ -109,7 +109,7 @@ def there(s, m, k):  # type: ignore[no-untyped-def]
 
 @inner
 def usable(s, m, j, k, training, lent):  # type: ignore[no-untyped-def]
-    """Whether a node is of those that are asked for, and suits a job."""
+    """Whether a node is in the given set and suits a job."""
     if k < m.p[0].training:
         if not training:
             return False
@@ -123,7 +123,7 @@ def usable(s, m, j, k, training, lent):  # type: ignore[no-untyped-def]
 
 @inner
 def look_around(s, m):  # type: ignore[no-untyped-def]
-    """What is free at the beginning of an instant."""
+    """Count free GPUs at the beginning of an instant."""
     p = m.p[0]
     p.free_t = p.free_l = 0
     for k in range(m.hosts.size):
@@ -137,7 +137,7 @@ def look_around(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def count_on(m, k, base, flex):  # type: ignore[no-untyped-def]
-    """So many workers more (or fewer) are on a node."""
+    """Add workers to a node (or remove them)."""
     p, host = m.p[0], m.hosts[k]
     host.fixed += base
     host.flex += flex
@@ -152,7 +152,7 @@ def count_on(m, k, base, flex):  # type: ignore[no-untyped-def]
 
 @inner
 def touch(s, m, j):  # type: ignore[no-untyped-def]
-    """A job's GPUs are about to change."""
+    """Register a job whose GPUs are about to change."""
     member = m.members[j]
     if member.touched == 1:
         return
@@ -165,7 +165,7 @@ def touch(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def add(s, m, j, k, base, flex):  # type: ignore[no-untyped-def]
-    """A job has workers more on a node."""
+    """Add a job's workers on a node."""
     touch(s, m, j)
     member = m.members[j]
     at = member.first
@@ -185,7 +185,7 @@ def add(s, m, j, k, base, flex):  # type: ignore[no-untyped-def]
 
 @inner
 def take_flex(s, m, j, k, some):  # type: ignore[no-untyped-def]
-    """A job gives up flexible workers on a node."""
+    """Remove a job's flexible workers on a node."""
     touch(s, m, j)
     member = m.members[j]
     before, at = -1, member.first
@@ -206,7 +206,7 @@ def take_flex(s, m, j, k, some):  # type: ignore[no-untyped-def]
 
 @inner
 def clear(m, j):  # type: ignore[no-untyped-def]
-    """A job has no GPUs any more."""
+    """Remove all GPUs of a job."""
     p, member = m.p[0], m.members[j]
     if member.first < 0:
         return
@@ -229,7 +229,7 @@ def clear(m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def enter(m, j):  # type: ignore[no-untyped-def]
-    """A job that gets GPUs takes its place in line."""
+    """Insert a job that gets GPUs into the line."""
     k = m.p[0].line
     m.p[0].line += 1
     while k > 0 and m.members[m.line[k - 1]].place > m.members[j].place:
@@ -238,12 +238,12 @@ def enter(m, j):  # type: ignore[no-untyped-def]
     m.line[k] = j
 
 
-# ---- what it costs to give nodes back
+# ---- cost of returning nodes
 
 
 @inner
 def cheapest(m):  # type: ignore[no-untyped-def]
-    """The loaned node that it costs least to give back."""
+    """The loaned node that is cheapest to return."""
     p = m.p[0]
     for k in range(p.training, m.hosts.size):
         m.hosts[k].cost = 0.0
@@ -275,7 +275,7 @@ def _cheaper(one, two):  # type: ignore[no-untyped-def]
     return one.fixed < two.fixed
 
 
-# ---- who waits: a heap for each shape
+# ---- waiting jobs: a heap per shape
 
 
 @inner
@@ -287,7 +287,7 @@ def ahead(m, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def wait(s, m, j):  # type: ignore[no-untyped-def]
-    """A job waits from now on."""
+    """Add a waiting job."""
     settle(s, j)
     member = m.members[j]
     member.key = micro(takes(s, j, member.least))
@@ -305,7 +305,7 @@ def wait(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def pop(m, shape):  # type: ignore[no-untyped-def]
-    """The first waiting job of a shape waits no more."""
+    """Remove the first waiting job of a shape."""
     first = m.first[shape]
     m.size[shape] -= 1
     size = m.size[shape]

@@ -1,4 +1,4 @@
-"""What the policies of elastic deep-learning jobs share: instants, and what they need to know of a cluster."""
+"""Shared by the policies for elastic deep-learning jobs: instants, levels of a cluster, and bounds of GPUs."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 def begin(policy: str, state: State, settings: Settings) -> None:
-    """Let a simulation go by such instants.
+    """Set the instants of a simulation to the grain.
 
     Raises:
-        UsageError: a placement is asked for: these policies choose nodes themselves.
+        UsageError: a placement is set: these policies choose nodes themselves.
     """
     if settings.placement is not None:
         raise UsageError(f"{policy} chooses nodes itself: it does not go with --placement {settings.placement}")
@@ -28,10 +28,10 @@ def begin(policy: str, state: State, settings: Settings) -> None:
 
 
 def levels(cluster: Cluster) -> Ints:
-    """The best level (0 node, 1 rack, 2 racks) that 0, 1, 2 … GPUs can have, up to all of the cluster's."""
+    """The best level (0 node, 1 rack, 2 racks) of 0, 1, 2 … GPUs, up to the cluster's total."""
     return best_level(np.arange(cluster.total_gpus + 1), cluster)
 
 
 def bounds(state: Any, least: Ints, most: Ints) -> None:
-    """Let the simulation know between how many GPUs the policy chooses."""
+    """Set each job's bounds of GPUs in the simulation."""
     state.jobs.least, state.jobs.most = least, most

@@ -1,4 +1,4 @@
-"""Compiled: who is on which node under Gandiva, how crowded each is, and who is packed beside whom."""
+"""Compiled memory of Gandiva: jobs per node, oversubscription of nodes, and packed pairs."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ GANDIVA_REASONS = (
 )
 
 FIRST_FREE, ANY_CLASS = 3, 5
-"""The classes of nodes that are tried: those with room, or all."""
+"""The nodes tried: those with room, or all."""
 
 GANDIVA = np.dtype(
     [
-        ("turns", "f8"),  # part of the time of a crowded node that switching leaves
-        ("height", "f8"),  # jobs may ask so many times its GPUs of a node
-        ("fragment", "f8"),  # a node with so much room is nearly empty
-        ("blacklist", "f8"),  # seconds for which a pair that was undone is not tried again
+        ("turns", "f8"),  # share of a crowded node's time left by switching
+        ("height", "f8"),  # most oversubscription of a node
+        ("fragment", "f8"),  # free share from which a node is nearly empty
+        ("blacklist", "f8"),  # seconds for which an undone pair is not retried
         ("over", "i8"),
         ("mix", "i8"),
         ("pack", "i8"),
@@ -40,7 +40,7 @@ GANDIVA = np.dtype(
         ("checks", "i8"),  # so far
         ("instant", "i8"),  # so far
         ("steps", "i8"),  # jobs that have come to a node, so far
-        ("changed", "i8"),  # 1: something has since the last check
+        ("changed", "i8"),  # 1: changed since the last check
         ("trials", "i8"),  # pairs that are on trial
         ("bans", "i8"),  # pairs undone so far
         ("packs", "i8"),  # pairs made so far
@@ -51,12 +51,12 @@ GANDIVA = np.dtype(
 HOST = np.dtype(
     [
         ("jobs", "i8"),  # on it
-        ("load", "i8"),  # GPUs that they ask for, of a pair once
+        ("load", "i8"),  # GPUs that they request, of a pair once
         ("raw", "i8"),  # of a pair twice
-        ("extra", "i8"),  # GPUs that they have beside what they ask for
+        ("extra", "i8"),  # GPUs that they have beyond their requests
         ("pairs", "i8"),
-        ("affinity", "i8"),  # size of the first piece that came since it was empty; 0: it is
-        ("dirty", "i8"),  # 1: shares are to be worked out anew
+        ("affinity", "i8"),  # size of the first piece since it was empty; 0: it is empty
+        ("dirty", "i8"),  # 1: shares must be recomputed
     ],
     align=True,
 )
@@ -69,13 +69,13 @@ MEMBER = np.dtype(
         ("tried", "f8"),  # since when on trial; inf: not
         ("came", "i8"),  # step at which it came to its node
         ("moved", "i8"),  # the last check at which it left a nearly empty node
-        ("extra", "i8"),  # GPUs beside its gang
-        ("most", "i8"),  # it may have in all
+        ("extra", "i8"),  # GPUs beyond its gang
+        ("most", "i8"),  # most GPUs in total
         ("util", "f8"),
         ("mem", "f8"),
         ("grows", "i8"),
-        ("ban", "i8"),  # last of the pairs with it as the first that were undone; -1 none
-        ("before", "i8"),  # in the queue of its shape
+        ("ban", "i8"),  # last undone pair with it as the first; -1 none
+        ("before", "i8"),  # next in the queue of its shape
         ("after", "i8"),
     ],
     align=True,
@@ -85,21 +85,21 @@ BAN = np.dtype([("other", "i8"), ("until", "f8"), ("before", "i8")], align=True)
 
 
 class Crowding(Bundle):
-    """What the policy is told, and what it remembers."""
+    """Input and memory of the policy."""
 
-    p = rows(GANDIVA)  # what there is one of [1]
+    p = rows(GANDIVA)  # scalars [1]
     hosts = rows(HOST)  # [nodes]
     members = rows(MEMBER)  # [jobs]
     here = ints(2)  # jobs on each node, in no order [nodes, most jobs on one]
-    shape = ints()  # jobs of one number ask for the same [jobs]
-    first = ints()  # waiting job of each shape that is ahead in the input; -1 none [shapes]
-    last = ints()  # the one that is behind all others [shapes]
+    shape = ints()  # jobs of one number have equal requests [jobs]
+    first = ints()  # first waiting job of each shape; -1 none [shapes]
+    last = ints()  # the last one [shapes]
     bad = ints()  # the last instant at which a shape found nothing [shapes]
     line = ints()  # scratch [nodes or most jobs on one]
-    bans = rows(BAN)  # pairs that were undone, a ring [most at a time]
+    bans = rows(BAN)  # undone pairs, a ring [most at a time]
 
 
-# ---- who is where
+# ---- placement of jobs
 
 
 @inner
@@ -116,13 +116,13 @@ def is_loose(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def room(s, m, k):  # type: ignore[no-untyped-def]
-    """GPUs of a node that nobody asks for; below 0 where it is crowded."""
+    """GPUs of a node that no job requests; below 0 if oversubscribed."""
     return s.nodes[k].cap - m.hosts[k].load
 
 
 @inner
 def come(m, j, k, gpus):  # type: ignore[no-untyped-def]
-    """A piece of a job is on a node from now on."""
+    """Add a piece of a job to a node."""
     host = m.hosts[k]
     m.here[k, host.jobs] = j
     host.jobs += 1
@@ -134,7 +134,7 @@ def come(m, j, k, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def go(m, j, k, gpus):  # type: ignore[no-untyped-def]
-    """A piece of a job, which is not packed, is there no more."""
+    """Remove a piece of an unpacked job from a node."""
     host = m.hosts[k]
     at = 0
     while m.here[k, at] != j:
@@ -151,7 +151,7 @@ def go(m, j, k, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def leave(s, m, j):  # type: ignore[no-untyped-def]
-    """A job has let go of its GPUs."""
+    """Remove a job that released its GPUs."""
     member = m.members[j]
     if member.on == 0:
         return
@@ -170,7 +170,7 @@ def leave(s, m, j):  # type: ignore[no-untyped-def]
 def find_node(s, m, mask, gpus, classes):  # type: ignore[no-untyped-def]
     """The node for a piece, of those that are not in `choice`; -1 none.
 
-    Of the first class of these that has any the one with the least load, the lowest of several: (1) of its affinity,
+    The node with the least load, the lowest of several, in the first nonempty class: (1) of its affinity,
     with room; (2) the lowest empty one; (3) with room; (4) of its affinity, and not too high; (5) not too high.
     """
     p = m.p[0]
@@ -238,7 +238,7 @@ def moves_to(s, m, j, k, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def pair_speed(m, a, b):  # type: ignore[no-untyped-def]
-    """Speed of each of two packed jobs, for that alone."""
+    """Speed of each of two packed jobs, relative to alone."""
     util = m.members[a].util + m.members[b].util
     return min(1.0, 1.0 / util) * (1.0 - 0.15 * util)
 
@@ -259,7 +259,7 @@ def join(s, m, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def keep(m, j):  # type: ignore[no-untyped-def]
-    """A pair has stood its trial."""
+    """End the trial of a successful pair."""
     m.members[j].tried = m.members[m.members[j].partner].tried = np.inf
     m.p[0].trials -= 1
 
@@ -280,7 +280,7 @@ def apart(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def ban(s, m, a, b):  # type: ignore[no-untyped-def]
-    """Do not try a pair again for a while."""
+    """Ban a pair for a while."""
     p = m.p[0]
     first, other = (a, b) if a < b else (b, a)
     entry = m.bans[p.bans % m.bans.size]
@@ -291,7 +291,7 @@ def ban(s, m, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def is_banned(s, m, a, b):  # type: ignore[no-untyped-def]
-    """Whether a pair was undone not long ago: all bans are as long, so behind one that is over all are."""
+    """Whether a pair is banned: bans have equal lengths, so all before an expired one have expired."""
     first, other = (a, b) if a < b else (b, a)
     at = m.members[first].ban
     while at >= 0 and at >= m.p[0].bans - m.bans.size:
@@ -304,12 +304,12 @@ def is_banned(s, m, a, b):  # type: ignore[no-untyped-def]
     return False
 
 
-# ---- grown jobs, and what is left of everybody's speed
+# ---- grown jobs, and shares of speed
 
 
 @inner
 def resize_to(s, m, j, extra, reason):  # type: ignore[no-untyped-def]
-    """Let a job have so many GPUs of its node beside its gang."""
+    """Give a job a number of GPUs of its node beyond its gang."""
     k = node_of(s, j)
     m.hosts[k].extra += extra - m.members[j].extra
     m.members[j].extra = extra
@@ -329,7 +329,7 @@ def _share(s, m, k):  # type: ignore[no-untyped-def]
 
 @inner
 def work_out_shares(s, m):  # type: ignore[no-untyped-def]
-    """Let all jobs on nodes where something has changed go on as fast as they now are."""
+    """Update the speeds of all jobs on changed nodes."""
     for k in range(m.hosts.size):
         host = m.hosts[k]
         if host.dirty == 0:

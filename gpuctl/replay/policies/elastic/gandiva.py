@@ -1,4 +1,4 @@
-"""Gandiva: nobody queues while nodes can be crowded; jobs take turns, are packed, moved and grown as that pays."""
+"""Gandiva: no job queues while nodes can be oversubscribed; jobs take turns, and are packed, moved and grown."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 MOST_BANS = 1 << 23
-"""Pairs that may be out of the question at a time: their memory is set aside at the start."""
+"""Most pairs banned at a time; their memory is allocated at the start."""
 
 
 class Gandiva(CompiledPolicy):
-    """Jobs start at once on the nodes that suit their size, in turns where these are full; checks improve on that."""
+    """Jobs start at once on nodes that suit their size, taking turns if these are full; checks improve on that."""
 
     name = "gandiva"
     title = "jobs crowd on nodes in time slices rather than wait; pairs on trial, migration, growth into idle GPUs"
@@ -50,14 +50,14 @@ class Gandiva(CompiledPolicy):
             "height", 3.0, "jobs may request this multiple of a node's GPUs; those that wait for a turn take memory",
             most=100.0,
         ),
-        Parameter("migrate", 5.0, "seconds without progress that a job has which moves; --overhead in its place"),
-        Parameter("blacklist", 600.0, "seconds for which a pair that did not pay is not tried again"),
+        Parameter("migrate", 5.0, "seconds without progress of a job that moves; overridden by --overhead"),
+        Parameter("blacklist", 600.0, "seconds for which an unprofitable pair is not tried again"),
         Parameter("fragment", 0.75, "a node with this share of its GPUs free is nearly empty; the paper's", most=1.0),
         Parameter("over", True, "crowd nodes; otherwise jobs queue"),
-        Parameter("mix", True, "crowd nodes with jobs of other sizes, too, rather than queue"),
+        Parameter("mix", True, "also crowd nodes with jobs of other sizes, rather than queue"),
         Parameter("pack", True, "pack two jobs on the same GPUs of a crowded node"),
         Parameter("move", True, "move jobs"),
-        Parameter("grow", True, "give idle GPUs to jobs that take some"),
+        Parameter("grow", True, "give idle GPUs to jobs that accept them"),
     )  # fmt: skip
 
     def assumes(self) -> dict[str, str]:
@@ -68,7 +68,7 @@ class Gandiva(CompiledPolicy):
         """See `CompiledPolicy.memory`.
 
         Raises:
-            UsageError: a placement is asked for, or more pairs may be blacklisted than there is memory for.
+            UsageError: a placement is set, or the possible blacklisted pairs exceed memory.
         """
         common.begin(self.name, state, settings)
         _refuse_gangs(workload, cluster)
@@ -92,7 +92,7 @@ class Gandiva(CompiledPolicy):
         members.util, members.mem, members.grows = known.util, known.mem, known.grow
         members.partner = members.ban = members.before = members.after = -1
         members.tried = np.inf
-        # in all classes of nodes a gang's pieces, and those of pairs twice, are no more than this
+        # bound on a gang's pieces, counting pairs twice, over all classes of nodes
         crowd = math.ceil(height * biggest) + 1
         shape = shapes(state, np.zeros(workload.size, np.int64))
         count = int(shape.max(initial=0)) + 1
@@ -111,7 +111,7 @@ class Gandiva(CompiledPolicy):
         return (memory,)
 
     def _bans(self, workload: Workload, running: int) -> int:
-        """The most pairs that can be blacklisted at a time."""
+        """Most pairs that can be blacklisted at a time."""
         n = min(workload.size, running)
         checks = int(self.params["blacklist"] // self.params["check_s"]) + 2
         found = min(checks * (n // 2), workload.size * (workload.size - 1) // 2) + 1
@@ -124,10 +124,10 @@ class Gandiva(CompiledPolicy):
 
 
 def _refuse_gangs(workload: Workload, cluster: Cluster) -> None:
-    """See that each gang fits into the empty cluster: in pieces as large as the largest node, and a rest.
+    """Check that each gang fits into the empty cluster: in pieces of the largest node's size, and a rest.
 
     Raises:
-        UsageError: one would queue for ever.
+        UsageError: one would queue forever.
     """
     sizes = cluster.gpus
     biggest = int(sizes.max(initial=1))

@@ -1,7 +1,7 @@
-"""The compiled instant of Gandiva: who comes where, who leaves crowded nodes; at checks who pairs, gathers and grows.
+"""The compiled instant of Gandiva: places jobs and relieves crowded nodes; at checks, pairs, gathers and grows jobs.
 
-An instant costs O(nodes) for each shape of gangs that waits and each job that comes, goes or moves. A check costs
-nothing where nothing has changed since the last one, no node is crowded and no pair is on trial.
+An instant costs O(nodes) per shape of waiting gangs and per job that starts, ends or moves. A check is free if nothing
+changed since the last one, no node is crowded and no pair is on trial.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from gpuctl.replay.policies.elastic.crowding_kernel import (
     work_out_shares,
 )
 
-# ---- the queue: for each shape of gangs those that wait, in the order of the input
+# ---- the queue: waiting gangs per shape, in the order of the input
 
 
 @inner
 def waits(s, job, m):  # type: ignore[no-untyped-def]
-    """A job is in the queue."""
+    """Handle a queued job."""
     leave(s, m, job)
     if s.jobs[job].state != WAITING:
         return
@@ -65,13 +65,13 @@ def waits(s, job, m):  # type: ignore[no-untyped-def]
 
 @inner
 def ends(s, job, m):  # type: ignore[no-untyped-def]
-    """A job has ended."""
+    """Handle an ended job."""
     leave(s, m, job)
 
 
 @inner
 def begins(s, number, m):  # type: ignore[no-untyped-def]
-    """It is time for a check."""
+    """Handle the timer of checks."""
     m.p[0].check = 1
 
 
@@ -87,7 +87,7 @@ def _pop(m, shape):  # type: ignore[no-untyped-def]
 
 @inner
 def _arrives(s, m, j):  # type: ignore[no-untyped-def]
-    """Start a job, all pieces of its gang or none. Returns whether it did."""
+    """Start a job, all pieces of its gang or none. Returns whether it started."""
     g = s.g[0]
     job = s.jobs[j]
     biggest = largest(s, job.mask)
@@ -120,7 +120,7 @@ def _arrives(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _queue(s, m):  # type: ignore[no-untyped-def]
-    """Whoever finds nodes starts, in the order of the input; of gangs alike none does after one that has not."""
+    """Start jobs that find nodes, in the order of the input; after a failure, gangs of its shape are skipped."""
     m.p[0].instant += 1
     while s.g[0].waiting > 0:
         best = -1
@@ -143,7 +143,7 @@ def _queue(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _part_idle_pairs(s, m):  # type: ignore[no-untyped-def]
-    """Jobs are packed only while their node is crowded without that."""
+    """Dissolve pairs on nodes that would not be crowded without them."""
     for k in range(m.hosts.size):
         host = m.hosts[k]
         if host.pairs > 0 and host.raw <= s.nodes[k].cap:
@@ -154,7 +154,7 @@ def _part_idle_pairs(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _by_room(s, m, size, sign):  # type: ignore[no-untyped-def]
-    """Sort the nodes in `line` by load, or with sign -1 by room, the most ahead; of several the lowest."""
+    """Sort the nodes in `line` by load, or with sign -1 by room, descending; ties by number."""
     for at in range(1, size):
         k = m.line[at]
         worth = m.hosts[k].load if sign > 0 else room(s, m, k)
@@ -205,7 +205,7 @@ def _leaves_crowd(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _give_back(s, m):  # type: ignore[no-untyped-def]
-    """Take grown GPUs back that are in the way, from the job that is last in the input first."""
+    """Reclaim grown GPUs that block waiting jobs, from the last job in the input first."""
     for k in range(m.hosts.size):
         over = m.hosts[k].load + m.hosts[k].extra - s.nodes[k].cap
         while over > 0 and m.hosts[k].extra > 0:
@@ -224,7 +224,7 @@ def _give_back(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _judge_trials(s, m, k):  # type: ignore[no-untyped-def]
-    """Undo pairs that have turned out to be no faster than one after the other."""
+    """Undo pairs that are no faster than running one after the other."""
     for at in range(m.hosts[k].jobs):
         j = m.here[k, at]
         other = m.members[j].partner
@@ -272,7 +272,7 @@ def _pack(s, m, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _target(s, m, j, k):  # type: ignore[no-untyped-def]
-    """Where a job of a nearly empty node goes: a fuller one with room, of its affinity first; -1 none."""
+    """Target of a job on a nearly empty node: a fuller one with room, preferably of its affinity; -1 none."""
     best, best_key = -1, 0
     gpus = s.jobs[j].gpus
     for to in range(m.hosts.size):
@@ -317,7 +317,7 @@ def _leaves_fragment(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _grow(s, m):  # type: ignore[no-untyped-def]
-    """Give the idle GPUs of each node to the first of its jobs that takes some."""
+    """Give the idle GPUs of each node to the first of its jobs that accepts them."""
     for k in range(m.hosts.size):
         idle = room(s, m, k) - m.hosts[k].extra
         if idle <= 0:
@@ -359,7 +359,7 @@ def _check(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, m):  # type: ignore[no-untyped-def]
-    """What happens at an instant, in this order."""
+    """Decide at an instant, in this order."""
     _queue(s, m)
     _part_idle_pairs(s, m)
     while m.p[0].move == 1 and _leaves_crowd(s, m):
@@ -372,7 +372,7 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants."""
+    """Advance by a number of instants."""
     return loop(
         s, (m,), until, steps, decide=decide, on_finish=ends, on_requeue=waits, on_submit=waits, on_round=begins
     )

@@ -1,6 +1,6 @@
-"""Compiled: the multiple-choice knapsack of Aryl: of each group one item, items 0, 1, 2 … take as much room each.
+"""Compiled: the multiple-choice knapsack of Aryl: one item per group; item i takes i units of room.
 
-With G groups of up to E items and room R it costs O(G R E); where all groups fit with their best, O(G E).
+With G groups of up to E items and room R it costs O(G R E); O(G E) if all groups fit with their best.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ def knapsack(values, best, items, counts, groups, room):  # type: ignore[no-unty
     Args:
         values: of each group's items, the first 0 [groups, most items].
         best: scratch [groups + 1, room + 1].
-        items: how many each group has, the empty one among them [groups].
-        counts: what comes out [groups].
-        groups: how many they are.
+        items: number of items of each group, including the empty one [groups].
+        counts: the result [groups].
+        groups: number of groups.
         room: whole units.
     """
     whole = 0

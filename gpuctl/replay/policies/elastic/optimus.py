@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Optimus(CompiledPolicy):
-    """Every `interval` seconds all GPUs are divided again by marginal gain, and jobs whose number changes move."""
+    """Every `interval` seconds all GPUs are redistributed by marginal gain, and jobs whose number changes move."""
 
     name = "optimus"
     title = "in rounds, each next GPU to the job whose remaining time it cuts most; jobs grow and shrink"
@@ -38,13 +38,13 @@ class Optimus(CompiledPolicy):
     parameters = (
         Parameter("interval", 600.0, "seconds from one round to the next; the authors' code", least=1.0),
         Parameter(
-            "restart", 62.0, "seconds that a job on other GPUs holds them without progress; --overhead in its place"
+            "restart", 62.0, "seconds that a job on new GPUs holds them without progress; overridden by --overhead"
         ),
         Parameter("most", 2.0, "a job may have this multiple of its gang; 0: its w_max", above=1.0, most=1000.0),
         Parameter(
             "error",
             0.0,
-            "how wrong estimates of the work left may be at first, as a share; less and less as a job makes progress",
+            "largest initial error of estimates of the work left, as a share; it shrinks as a job makes progress",
             most=1.0,
         ),
     )
@@ -57,7 +57,7 @@ class Optimus(CompiledPolicy):
         """See `CompiledPolicy.memory`.
 
         Raises:
-            UsageError: a placement is asked for.
+            UsageError: a placement is set.
         """
         common.begin(self.name, state, settings)
         self.every = self.params["interval"]

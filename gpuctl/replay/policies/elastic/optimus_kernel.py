@@ -1,7 +1,7 @@
-"""The compiled round of Optimus: GPUs are counted out one by one to whom they bring most, then placed.
+"""The compiled round of Optimus: GPUs are assigned one by one by gain, then placed.
 
-With A jobs that have not ended and C GPUs a round costs O(A + C log C) for the counting, since no more than C jobs get
-any, and a search of the nodes for each job whose number changes.
+With A unfinished jobs and C GPUs, a round costs O(A + C log C) for the assignment, since at most C jobs get GPUs, plus
+a search of the nodes per job whose number changes.
 """
 
 from __future__ import annotations
@@ -24,24 +24,24 @@ OPTIMUS_REASONS = ("gets as many GPUs as shorten it most", "jobs before it get t
 
 
 class Rounds(Bundle):
-    """What the policy is told, and what it remembers."""
+    """Input and memory of the policy."""
 
     n = ints()  # jobs in `line`, jobs in `heap`, and whether this instant is a round [3]
-    error = floats()  # how wrong each estimate of remaining work is at first, for the work [jobs]
+    error = floats()  # initial relative error of each estimate of remaining work [jobs]
     least = ints()  # GPUs that each job is given first [jobs]
-    most = ints()  # GPUs that it may have [jobs]
-    place = ints()  # of each job in its input, which breaks ties [jobs]
-    level = ints()  # the best level that so many GPUs can have [GPUs + 1]
+    most = ints()  # most GPUs that it may have [jobs]
+    place = ints()  # position of each job in its input, which breaks ties [jobs]
+    level = ints()  # the best level of each number of GPUs [GPUs + 1]
     line = ints()  # jobs that have not ended, in the order of the input [jobs]
-    count = ints()  # GPUs that each is to have [jobs]
-    left = floats()  # seconds of work that each is thought to have left [jobs]
-    gain = ints()  # what one more GPU brings each, microseconds [jobs]
+    count = ints()  # GPUs assigned to each [jobs]
+    left = floats()  # estimated seconds of work left [jobs]
+    gain = ints()  # gain of one more GPU, in microseconds [jobs]
     heap = ints()  # jobs by gain, the largest ahead [jobs]
 
 
 @inner
 def comes(s, job, m):  # type: ignore[no-untyped-def]
-    """A job is in the queue for the first time: it takes its place in line."""
+    """Insert a job queued for the first time into the line."""
     k = m.n[0]
     m.n[0] += 1
     while k > 0 and m.place[m.line[k - 1]] > m.place[job]:
@@ -52,13 +52,13 @@ def comes(s, job, m):  # type: ignore[no-untyped-def]
 
 @inner
 def begins(s, number, m):  # type: ignore[no-untyped-def]
-    """It is time for a round."""
+    """Handle the timer of rounds."""
     m.n[2] = 1
 
 
 @inner
 def _takes(s, m, j, gpus):  # type: ignore[no-untyped-def]
-    """Seconds that a job is thought to need on so many GPUs, placed as well as can be."""
+    """Estimated seconds of a job on a number of GPUs, at best placement."""
     job = s.jobs[j]
     level = m.level[gpus]
     speed = job.speed0 if level == 0 else job.speed1 if level == 1 else job.speed2
@@ -91,7 +91,7 @@ def _forget_ended(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _count_out(s, m):  # type: ignore[no-untyped-def]
-    """Each job in order its least, then one at a time to whom it brings most."""
+    """Assign each job its least in order, then one GPU at a time by gain."""
     left = s.g[0].total
     for k in range(m.n[0]):
         if s.jobs[m.line[k]].state == SUSPENDING:
@@ -125,7 +125,7 @@ def _count_out(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _place(s, m):  # type: ignore[no-untyped-def]
-    """Who keeps its number keeps its GPUs; the others find places, who has fewest first."""
+    """Jobs whose size is unchanged keep their GPUs; place the rest, smallest first."""
     g = s.g[0]
     size = 0
     for k in range(m.n[0]):
@@ -138,7 +138,7 @@ def _place(s, m):  # type: ignore[no-untyped-def]
                 lift(s, j)
             m.heap[size] = j
             size += 1
-    # few jobs ask for many: a place in order by number, then by line, which they are in
+    # few jobs request many: sort by number of GPUs, stable in the line's order
     at = 0
     gpus = 0
     while at < size:
@@ -157,7 +157,7 @@ def _place(s, m):  # type: ignore[no-untyped-def]
 @inner
 def _put(s, m, j, gpus):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
-    # fewer where it may not use all nodes
+    # fewer if it may not use all nodes
     some = min(gpus, free_for(s, job.mask))
     found = some >= m.least[j] and find(s, job.mask, some, NEAR)
     if job.state == WAITING:
@@ -173,7 +173,7 @@ def _put(s, m, j, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, m):  # type: ignore[no-untyped-def]
-    """At a round all GPUs are counted out anew."""
+    """Reassign all GPUs at a round."""
     if m.n[2] == 1:
         m.n[2] = 0
         _forget_ended(s, m)
@@ -183,5 +183,5 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants."""
+    """Advance by a number of instants."""
     return loop(s, (m,), until, steps, decide=decide, on_submit=comes, on_round=begins)

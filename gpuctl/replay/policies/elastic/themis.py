@@ -1,4 +1,4 @@
-"""Themis: what is free is auctioned among the jobs that fare least fairly, and leased."""
+"""Themis: free GPUs are auctioned among the jobs with the worst fairness, and leased."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 MOST_SUMS = 1 << 30
-"""Of an auction's optimum, by bidder and GPUs: their memory is set aside at the start."""
+"""Most sums of an auction's optimum, by bidder and GPUs; their memory is allocated at the start."""
 
 
 class Themis(CompiledPolicy):
@@ -47,18 +47,18 @@ class Themis(CompiledPolicy):
     reasons = THEMIS_REASONS
     parameters = (
         Parameter("lease", 1200.0, "seconds for which GPUs are won; the first author's simulator", least=1.0),
-        Parameter("f", 0.8, "share of the bidders, those that fare best, that is offered leftovers alone", most=1.0),
+        Parameter("f", 0.8, "share of the bidders, the best off, that are only offered leftovers", most=1.0),
         Parameter("payments", True, "winners pay with a part of what they won"),
-        Parameter("rigid", False, "jobs run on as many GPUs as they ask for or none, and nobody pays"),
+        Parameter("rigid", False, "jobs run on exactly as many GPUs as they request, and there are no payments"),
         Parameter(
             "contention",
             "none",
-            "what a job's time alone is multiplied by: nothing, the mean number of unfinished jobs, or the mean GPUs "
-            "that these ask for by all GPUs, at least 1",
+            "factor of a job's time alone: none, the mean number of unfinished jobs, or the mean GPUs "
+            "that these request over all GPUs, at least 1",
             choices=CONTENTION,
         ),
         Parameter(
-            "restart", 62.0, "seconds that a job on other GPUs holds them without progress; --overhead in its place"
+            "restart", 62.0, "seconds that a job on new GPUs holds them without progress; overridden by --overhead"
         ),
     )
 
@@ -70,7 +70,7 @@ class Themis(CompiledPolicy):
         """See `CompiledPolicy.memory`.
 
         Raises:
-            UsageError: a placement is asked for, or the cluster is too large for auctions.
+            UsageError: a placement is set, or the cluster is too large for auctions.
         """
         common.begin(self.name, state, settings)
         given, jobs, gpus = self.params, workload.size, cluster.total_gpus
@@ -83,7 +83,7 @@ class Themis(CompiledPolicy):
         bidders.place = in_line(workload)
         ideal = np.add.reduceat(state.segment_s, workload.segment_start[:-1]) if jobs else np.zeros(0)
         if workload.beyond is not None:
-            # it does not know of whom a search kills
+            # it does not know which jobs a search kills
             bidders.beyond = workload.beyond
             ideal += workload.beyond
         bidders.ideal = np.maximum(ideal, INSTANT_S)
@@ -136,14 +136,14 @@ class Themis(CompiledPolicy):
 
 
 def _join(workload: Workload, bidders: Any) -> int:
-    """Let bidders know which of them are one app. Returns how many apps have several jobs.
+    """Link the bidders of each app. Returns the number of apps with several jobs.
 
     Raises:
         UsageError: jobs of one app start on more than one GPU, or need different ones.
     """
     jobs = np.arange(workload.size)
     _, app, many = np.unique(workload.app, return_inverse=True, return_counts=True)
-    # the job that comes first in the input stands for its app
+    # the first job in the input represents its app
     head = np.full(len(many), workload.size)
     line = np.argsort(bidders.place, kind="stable")
     first = np.unique(app[line], return_index=True)[1]
@@ -161,6 +161,6 @@ def _join(workload: Workload, bidders: Any) -> int:
     if bool((workload.gpu_type != workload.gpu_type[bidders.head])[jobs[together]].any()):
         raise UsageError(
             "themis: all jobs of an app must be able to run on the same GPUs",
-            hint="leave out the column gpu_type, or give the jobs of each type an app of their own",
+            hint="leave out the column gpu_type, or give the jobs of each type their own app",
         )
     return int((many > 1).sum())

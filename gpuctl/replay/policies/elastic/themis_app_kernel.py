@@ -1,7 +1,7 @@
-"""Compiled: apps of one job or several in Themis: how each fares, and how several jobs divide what their app has.
+"""Compiled: apps of one or more jobs in Themis: their fairness, and the division of an app's GPUs among its jobs.
 
-GPUs go to the jobs with most work left, each up to its gang. An app's end is foreseen with the GPUs that it would have,
-divided anew whenever one of its jobs ends: O(J^2) for J jobs, beside jobs that change places by work left.
+GPUs go to the jobs with most work left, each up to its gang. An app's end is predicted with its GPUs redivided whenever
+one of its jobs ends: O(J^2) for J jobs, plus reordering by work left.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ THEMIS_REASONS = (
 
 @inner
 def contention(m):  # type: ignore[no-untyped-def]
-    """How many share the cluster now."""
+    """Number of sharers of the cluster now."""
     p = m.p[0]
     return float(p.jobs) if p.contention == COUNT else max(1.0, p.requested / p.gpus)
 
 
 @inner
 def advance(s, m):  # type: ignore[no-untyped-def]
-    """Bring the integral of contention up to now."""
+    """Update the integral of contention to now."""
     p = m.p[0]
     if s.g[0].now > p.until:
         p.area += contention(m) * (s.g[0].now - p.until)
@@ -63,7 +63,7 @@ def _alone(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def joins(s, j, m):  # type: ignore[no-untyped-def]
-    """A job of an app of several is submitted."""
+    """Add a submitted job to an app of several."""
     p, own = m.p[0], m.bidders[j]
     h = own.head
     app = m.bidders[h]
@@ -92,7 +92,7 @@ def joins(s, j, m):  # type: ignore[no-untyped-def]
 
 @inner
 def leaves(s, j, m):  # type: ignore[no-untyped-def]
-    """A job of an app of several has ended; what it had is its siblings' for now."""
+    """Remove an ended job of an app of several; its siblings inherit its GPUs for now."""
     p = m.p[0]
     h = m.bidders[j].head
     app = m.bidders[h]
@@ -121,7 +121,7 @@ def _ready(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def look_over(s, m, h):  # type: ignore[no-untyped-def]
-    """Bring an app's jobs up to now; find what they ask for and what they hold, if its lease has not just ended."""
+    """Update an app's jobs to now, their requests and, unless the lease has just ended, their holdings."""
     app = m.bidders[h]
     app.asks, app.has = 0, 0
     j = app.first
@@ -173,7 +173,7 @@ def level_of_mine(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def left_of(s, m, j):  # type: ignore[no-untyped-def]
-    """Seconds of work that a job has left, as far as is known: its search may kill it before."""
+    """Known remaining seconds of work of a job, which its search may end early."""
     job = s.jobs[j]
     left = job.work - job.done
     for k in range(job.segment + 1, job.last_segment + 1):
@@ -190,7 +190,7 @@ def _speed(s, j, gpus, level):  # type: ignore[no-untyped-def]
 
 @inner
 def _most_left(m, h):  # type: ignore[no-untyped-def]
-    """Of the jobs that are looked at, that with most work left, of several the first; it is looked at no longer."""
+    """Pop the candidate job with most work left, of several the first."""
     best, most = -1, -1
     j = m.bidders[h].first
     while j >= 0:
@@ -222,9 +222,9 @@ def _sort(m, size):  # type: ignore[no-untyped-def]
 
 @inner
 def _lasts(s, m, h, gpus, level):  # type: ignore[no-untyped-def]
-    """Seconds to the end of an app's last job on so many GPUs, divided anew whenever a job of it ends.
+    """Seconds to the end of an app's last job on a number of GPUs, redivided whenever one of its jobs ends.
 
-    A job that has all of them is at `level`; those that have a part are as near together as can be.
+    A job with all of them is at `level`; jobs with a part are at their best level.
     """
     j, live = m.bidders[h].first, 0
     while j >= 0:
@@ -261,22 +261,22 @@ def _lasts(s, m, h, gpus, level):  # type: ignore[no-untyped-def]
 
 @inner
 def fairness(s, m, j, gpus, level, more):  # type: ignore[no-untyped-def]
-    """Time to an app's end if it had so many GPUs from now on, for its time alone."""
+    """Time to an app's end with a number of GPUs from now on, relative to its time alone."""
     app = m.bidders[j]
     if app.several == 1:
         spent = s.g[0].now - app.submit + _lasts(s, m, j, gpus, level)
     else:
         spent = s.g[0].now - s.jobs[j].submit + left_of(s, m, j) / _speed(s, j, gpus, level)
-    # a job of no seconds has a fairness, too
+    # a job of zero length also has a fairness
     return max(spent + more, INSTANT_S) / _alone(s, m, j)
 
 
-# ---- what an app has, and who of it gets what
+# ---- an app's GPUs, and their division
 
 
 @inner
 def _inherit(s, m, h):  # type: ignore[no-untyped-def]
-    """Keep for an app what those of its jobs had that have just ended, as far as the others can use it."""
+    """Keep for an app the GPUs of its jobs that just ended, if its other jobs can use them."""
     p, app = m.p[0], m.bidders[h]
     look_over(s, m, h)
     m.mine[:] = 0
@@ -297,7 +297,7 @@ def _inherit(s, m, h):  # type: ignore[no-untyped-def]
         if some == 0:
             break
         m.mine[best] = 0
-        # it may just have gone down
+        # the node may just have gone down
         if s.nodes[best].up == 1:
             carried = m.carried[p.carried]
             carried.who, carried.node, carried.gpus = h, best, some
@@ -313,7 +313,7 @@ def _inherit(s, m, h):  # type: ignore[no-untyped-def]
 
 @inner
 def inherit(s, m):  # type: ignore[no-untyped-def]
-    """Let apps keep what jobs of theirs had that have just ended."""
+    """Let apps keep the GPUs of their jobs that just ended."""
     for k in range(m.p[0].gone):
         if m.gone[k] >= 0:
             _inherit(s, m, m.bidders[m.gone[k]].head)
@@ -322,7 +322,7 @@ def inherit(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def lift_app(s, m, h):  # type: ignore[no-untyped-def]
-    """Let all that an app has be free for searches."""
+    """Make all GPUs of an app free for searches."""
     j = m.bidders[h].first
     while j >= 0:
         if s.jobs[j].state == RUNNING:
@@ -336,7 +336,7 @@ def lift_app(s, m, h):  # type: ignore[no-untyped-def]
 
 @inner
 def _line_up(s, m, h, gpus):  # type: ignore[no-untyped-def]
-    """Put an app's jobs into `turn` by most work left, and count out its GPUs to them."""
+    """Put an app's jobs into `turn` by most work left, and assign its GPUs to them."""
     j = m.bidders[h].first
     while j >= 0:
         own = m.bidders[j]
@@ -355,7 +355,7 @@ def _line_up(s, m, h, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _keep(s, m, j):  # type: ignore[no-untyped-def]
-    """Let a job keep what it can: where it can keep most, then by number."""
+    """Let a job keep GPUs: on nodes where it can keep most, then by number."""
     row, left = s.attempts[s.jobs[j].row], m.bidders[j].share
     while left > 0:
         best, most = -1, 0
@@ -379,7 +379,7 @@ def _keep(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _put_in(s, m, gpus):  # type: ignore[no-untyped-def]
-    """Find so many of an app's GPUs for a job that has none, as near together as can be."""
+    """Find some of an app's GPUs for a job without any, as close together as possible."""
     best = -1
     for k in range(s.nodes.size):
         if m.whole[k] >= gpus and (best < 0 or m.whole[k] < m.whole[best]):
@@ -406,7 +406,7 @@ def _put_in(s, m, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _add_near(s, m, gpus):  # type: ignore[no-untyped-def]
-    """Find so many of an app's GPUs more for a job: on its nodes, in their racks, or elsewhere."""
+    """Find more of an app's GPUs for a job: on its nodes, in their racks, or elsewhere."""
     for k in range(s.nodes.size):
         if m.mine[k] > 0:
             m.racks[s.nodes[k].rack] = 1
@@ -428,7 +428,7 @@ def _add_near(s, m, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _settle_in(s, m, j):  # type: ignore[no-untyped-def]
-    """Let a job of an app have what it keeps, and the rest of its share."""
+    """Give a job of an app its kept GPUs and the rest of its share."""
     own, job = m.bidders[j], s.jobs[j]
     app = m.bidders[own.head]
     left = own.share
@@ -460,7 +460,7 @@ def _settle_in(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def share_out(s, m, h):  # type: ignore[no-untyped-def]
-    """Divide the GPUs in `whole` among an app's jobs, all of which were lifted; `mine` and `more` are free for use."""
+    """Divide the GPUs in `whole` among an app's lifted jobs; `mine` and `more` are scratch."""
     gpus = 0
     for k in range(s.nodes.size):
         gpus += m.whole[k]
@@ -483,7 +483,7 @@ def share_out(s, m, h):  # type: ignore[no-untyped-def]
 
 @inner
 def divide_anew(s, m, h):  # type: ignore[no-untyped-def]
-    """Divide among an app's jobs what it has."""
+    """Divide an app's GPUs among its jobs."""
     look_over(s, m, h)
     gather(s, m, h)
     for k in range(s.nodes.size):

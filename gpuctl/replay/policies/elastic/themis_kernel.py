@@ -1,6 +1,6 @@
 """The compiled instant of Themis: leases end, bidders are ranked by finish-time fairness, GPUs are sold and placed.
 
-An instant costs O(B) for B bidders, O(log B) for each of them whose place in rank is looked at, and an auction.
+An instant costs O(B) for B bidders, O(log B) per bidder whose rank is needed, and an auction.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from gpuctl.replay.policies.elastic.themis_app_kernel import (
 )
 from gpuctl.replay.policies.elastic.themis_placement_kernel import place
 
-# ---- what happens
+# ---- events
 
 
 @inner
 def comes(s, job, m, a):  # type: ignore[no-untyped-def]
-    """A job is submitted."""
+    """Handle a submitted job."""
     advance(s, m)
     p = m.p[0]
     p.requested += s.jobs[job].gpus
@@ -51,7 +51,7 @@ def comes(s, job, m, a):  # type: ignore[no-untyped-def]
 
 @inner
 def ends(s, job, m, a):  # type: ignore[no-untyped-def]
-    """A job has ended."""
+    """Handle an ended job."""
     advance(s, m)
     m.p[0].requested -= s.jobs[job].gpus
     m.p[0].go = 1
@@ -63,20 +63,20 @@ def ends(s, job, m, a):  # type: ignore[no-untyped-def]
 
 @inner
 def changes(s, who, m, a):  # type: ignore[no-untyped-def]
-    """A node comes or goes."""
+    """Handle a node that goes down or comes up."""
     m.p[0].go = 1
 
 
 @inner
 def again(s, job, m, a):  # type: ignore[no-untyped-def]
-    """A job is in the queue again."""
+    """Handle a requeued job."""
     m.p[0].go = 1
     m.bidders[m.bidders[job].head].altered = 1
 
 
 @inner
 def lease_ends(s, job, m, a):  # type: ignore[no-untyped-def]
-    """The lease of a job ends."""
+    """Handle the end of a job's lease."""
     p = m.p[0]
     p.go = 1
     # of an app of several jobs once
@@ -92,7 +92,7 @@ def lease_ends(s, job, m, a):  # type: ignore[no-untyped-def]
 
 @inner
 def worth(s, m, a, i, k):  # type: ignore[no-untyped-def]
-    """Value of k GPUs more to the i-th bidder: - ln rho, in milliardths."""
+    """Value of k more GPUs to the i-th bidder: - ln rho, in billionths."""
     j = m.rank[i]
     bidder = m.bidders[j]
     level = 0 if k <= bidder.near else 1 if k <= bidder.far else 2
@@ -112,7 +112,7 @@ def _ahead(m, x, y):  # type: ignore[no-untyped-def]
 
 @inner
 def _rank_app(s, m, a, h):  # type: ignore[no-untyped-def]
-    """Whether an app of several jobs bids, and how fair it fares."""
+    """Whether an app of several jobs bids; sets its fairness."""
     app, sale = m.bidders[h], a.p[0]
     look_over(s, m, h)
     if app.has >= app.asks:
@@ -132,7 +132,7 @@ def _rank_app(s, m, a, h):  # type: ignore[no-untyped-def]
 
 @inner
 def _rank(s, m, a):  # type: ignore[no-untyped-def]
-    """Find the bidders, and how fair each fares."""
+    """Select the apps that bid and compute rho of each."""
     p, sale = m.p[0], a.p[0]
     end = 0
     p.heap = 0
@@ -174,7 +174,7 @@ def _rank(s, m, a):  # type: ignore[no-untyped-def]
 
 @inner
 def reach(s, m, a, i):  # type: ignore[no-untyped-def]
-    """Let the bidders up to the i-th in rank be known."""
+    """Determine the bidders up to the i-th in rank."""
     p, sale = m.p[0], a.p[0]
     while sale.known <= i:
         j = m.order[0]
@@ -222,7 +222,7 @@ def _look_at_pool(s, m, mask):  # type: ignore[no-untyped-def]
 
 @inner
 def _near_own(s, m, j):  # type: ignore[no-untyped-def]
-    """How many GPUs more a job can get on its node, and in its rack."""
+    """Count the additional GPUs that a job can get on its node, and in its rack."""
     job, bidder = s.jobs[j], m.bidders[j]
     if bidder.several == 1:
         gather(s, m, j)
@@ -239,7 +239,7 @@ def _near_own(s, m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _divide_others(s, m):  # type: ignore[no-untyped-def]
-    """Apps of which a job came or has gone divide their GPUs anew, where they have not."""
+    """Redivide the GPUs of apps that gained or lost a job, unless done already."""
     for k in range(m.p[0].line):
         app = m.bidders[m.line[k]]
         if app.several == 1 and app.altered == 1 and app.first >= 0:
@@ -248,7 +248,7 @@ def _divide_others(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, m, a):  # type: ignore[no-untyped-def]
-    """Where a job was submitted or has ended, or a lease has, what is free is sold."""
+    """Sell free GPUs if a job was submitted, or a job or lease has ended."""
     p = m.p[0]
     if p.go == 0:
         return
@@ -281,7 +281,7 @@ def decide(s, m, a):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, m, a, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants."""
+    """Advance by a number of instants."""
     return loop(
         s, (m, a), until, steps, decide=decide, on_finish=ends, on_requeue=again, on_node_down=changes,
         on_node_up=changes, on_submit=comes, on_lease_end=lease_ends,

@@ -1,4 +1,4 @@
-"""Compiled: where what was sold in an auction of Themis goes: near what an app holds, or as near together as can be."""
+"""Compiled: places GPUs sold in an auction of Themis: near those of the app, or as close together as possible."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuctl.replay.policies.elastic.themis_app_kernel import R_LEASE, R_LOSES, R
 
 @inner
 def _take_back(s, m, j, gpus):  # type: ignore[no-untyped-def]
-    """Put so many of the GPUs that a job has just lost into `mine`: where it had most, then by number."""
+    """Put some of the GPUs that a job has just lost into `mine`: where it had most, then by number."""
     row = s.attempts[s.jobs[j].row]
     left = gpus
     for _ in range(row.pieces):
@@ -49,7 +49,7 @@ def _free_mine(s, m, j, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def _first_node(s, m, mask):  # type: ignore[no-untyped-def]
-    """The node for GPUs beside `mine`: of those, of their racks, or another; there the freest, then the lowest."""
+    """The node for GPUs besides `mine`: one of those, of their racks, or another; the freest, then the lowest."""
     best = -1
     for k in range(s.nodes.size):
         node = s.nodes[k]
@@ -67,7 +67,7 @@ def _first_node(s, m, mask):  # type: ignore[no-untyped-def]
 
 @inner
 def _find_more(s, m, mask, gpus):  # type: ignore[no-untyped-def]
-    """Put so many free GPUs more into `more`, or as many as there are, near those in `mine` and their `racks`."""
+    """Put up to a number of free GPUs into `more`, near those in `mine` and their `racks`."""
     while gpus > 0:
         best = _first_node(s, m, mask)
         if best < 0:
@@ -78,9 +78,9 @@ def _find_more(s, m, mask, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _goes_on(s, m, j, gpus):  # type: ignore[no-untyped-def]
-    """Let a job that holds GPUs, or has just lost them, go on with those in `mine` and so many more.
+    """Continue a job that holds GPUs, or has just lost them, on those in `mine` and some more.
 
-    Those in `mine` are not free. Returns how many it has.
+    Those in `mine` are not free. Returns the number of its GPUs.
     """
     job = s.jobs[j]
     row = s.attempts[job.row]
@@ -114,7 +114,7 @@ def _goes_on(s, m, j, gpus):  # type: ignore[no-untyped-def]
 @inner
 def _starts(s, m, j, gpus):  # type: ignore[no-untyped-def]
     job = s.jobs[j]
-    # fewer where others have got what it may use
+    # fewer if others have got GPUs that it may use
     some = min(gpus, free_for(s, job.mask))
     if some >= m.bidders[j].least and find(s, job.mask, some, NEAR):
         launch(s, j, R_WINS)
@@ -123,7 +123,7 @@ def _starts(s, m, j, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _own_of_app(s, m, h):  # type: ignore[no-untyped-def]
-    """Put into `mine` what an app has, or takes back of what it has just lost. Returns GPUs that it gets beside."""
+    """Put into `mine` an app's GPUs, or those that it regains. Returns its additional GPUs."""
     app = m.bidders[h]
     gather(s, m, h)
     if app.lifted == 0:
@@ -153,7 +153,7 @@ def _hold_mine(s, m, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def _place_app(s, m, h):  # type: ignore[no-untyped-def]
-    """Give an app of several jobs what it gets, near what it has, and let its jobs divide all."""
+    """Give an app of several jobs its new GPUs, near its own, and redivide all among its jobs."""
     app, mask = m.bidders[h], s.jobs[h].mask
     more = _own_of_app(s, m, h)
     if app.has == 0:
@@ -181,7 +181,7 @@ def _place_app(s, m, h):  # type: ignore[no-untyped-def]
 
 @inner
 def place(s, m, a):  # type: ignore[no-untyped-def]
-    """Who lost its GPUs takes back what it can; then in rank the rest."""
+    """First regain lost GPUs of jobs; then place the rest in order of rank."""
     p = m.p[0]
     for k in range(p.ended):
         j = m.ended[k]

@@ -1,1 +1,1 @@
-"""Policies that divide what a cluster has among its tenants."""
+"""Policies that divide a cluster among its tenants."""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Drf(Policy):
-    """At every event the queue or user with the least dominant share starts its next job, until no one's fits."""
+    """At every event the queue or user with the least dominant share starts its next job, until none fits."""
 
     name = "drf"
     title = "the queue or user with the least dominant share of GPUs, CPUs and memory starts its next job"
@@ -41,13 +41,13 @@ class Drf(Policy):
         Parameter(
             "next",
             "first",
-            "what a queue or user starts: only its first job, or the first one of its jobs that fits",
+            "which job a queue or user starts: only its first one, or the first one that fits",
             ("first", "fits"),
         ),
         Parameter(
             "strict",
             False,
-            "who has the least share blocks all others until its first job fits; otherwise it is skipped, and "
+            "the tenant with the least share blocks all others until its first job fits; otherwise it is skipped, and "
             "large gangs may wait long",
         ),
     )
@@ -56,7 +56,7 @@ class Drf(Policy):
         """See `Policy.program`.
 
         Raises:
-            UsageError: weights that make no sense, or strict with next=fits.
+            UsageError: invalid weights, or strict with next=fits.
         """
         if self.params["strict"] and self.params["next"] == "fits":
             raise UsageError("drf: strict waits for the first job, next=fits for another", hint="choose one of them")

@@ -22,24 +22,24 @@ DRF_REASONS = (
 
 DRF = np.dtype(
     [
-        ("strict", "i8"),  # the party with the least share keeps all others waiting until its job fits
-        ("any_job", "i8"),  # any job of a party may start, in order; otherwise only its first one
-        ("freed", "i8"),  # how often something has been given back
+        ("strict", "i8"),  # the tenant with the least share blocks all others until its job fits
+        ("any_job", "i8"),  # any job of a tenant may start, in order; otherwise only its first one
+        ("freed", "i8"),  # number of releases so far
     ],
     align=True,
 )
 
 
 class Shares(Bundle):
-    """What the policy is told and what it remembers."""
+    """Input and memory of the policy."""
 
     p = rows(DRF)  # one record of `DRF`
-    weights = floats()  # of the parties [parties]
+    weights = floats()  # of the tenants [tenants]
     how = ints()  # placement of each job
-    shape = ints()  # jobs of one number fit where one of them does
-    bad = ints()  # by shape, the number of times that something had been given back when it was found not to fit
-    first = ints()  # where the groups of each party begin [parties + 1]
-    # parties with a waiting job, a heap by share; ties by job [parties]
+    shape = ints()  # jobs of one number have equal requests
+    bad = ints()  # by shape, the number of releases when it was found not to fit
+    first = ints()  # first group of each tenant [tenants + 1]
+    # tenants with a waiting job, a heap by share; ties by job [tenants]
     party = ints()
     share = floats()
     job = ints()
@@ -47,7 +47,7 @@ class Shares(Bundle):
 
 @inner
 def next_of(q, f, party):  # type: ignore[no-untyped-def]
-    """The next job of a party: its first one, or the first one that is not known to fit nowhere; -1 none."""
+    """The next job of a tenant: its first one, or the first one not known not to fit; -1 none."""
     best = -1
     for group in range(f.first[party], f.first[party + 1]):
         j = q.head[group]
@@ -70,7 +70,7 @@ def _swap(f, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def _sink(q, f, size):  # type: ignore[no-untyped-def]
-    """Bring the top of the heap to its place."""
+    """Sink the top of the heap."""
     k = 0
     while True:
         child = 2 * k + 1
@@ -86,7 +86,7 @@ def _sink(q, f, size):  # type: ignore[no-untyped-def]
 
 @inner
 def _fill(s, q, f):  # type: ignore[no-untyped-def]
-    """The heap of all parties with a waiting job; returns how many."""
+    """Build the heap of all tenants with a waiting job; returns their number."""
     size = 0
     for party in range(f.weights.size):
         j = next_of(q, f, party)
@@ -127,34 +127,34 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def on_submit(s, j, q, f):  # type: ignore[no-untyped-def]
-    """A job waits."""
+    """Handle a submitted job."""
     if s.jobs[j].state == WAITING:
         insert(q, j)
 
 
 @inner
 def on_requeue(s, j, q, f):  # type: ignore[no-untyped-def]
-    """A job waits again, and what it had is free."""
+    """Handle a requeued job, whose resources are free."""
     f.p[0].freed += 1
     on_submit(s, j, q, f)
 
 
 @inner
 def freed(s, _who, q, f):  # type: ignore[no-untyped-def]
-    """A job has ended, or a node has come up: what did not fit may do so now."""
+    """Handle released resources: jobs that did not fit may do so now."""
     f.p[0].freed += 1
 
 
 @inner
 def decide(s, q, f):  # type: ignore[no-untyped-def]
-    """Share out what is free."""
+    """Distribute free resources."""
     if s.g[0].waiting > 0:
         _pass(s, q, f)
 
 
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(
         s, (q, f), until, steps, decide=decide, on_submit=on_submit, on_requeue=on_requeue, on_finish=freed,
         on_node_up=freed,

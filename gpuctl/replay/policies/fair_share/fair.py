@@ -24,8 +24,8 @@ class Fair(Policy):
     source = "max-min fairness by progressive filling; with GPUs as the only resource the same as DRF (NSDI 2011)"
     resources = True
     parameters = (
-        Parameter("by", "queue", "whose GPUs are counted together", ("queue", "user")),
-        Parameter("weighted", False, "weigh queues by their quotas; without quotas all count alike"),
+        Parameter("by", "queue", "tenants: whose GPUs are counted together", ("queue", "user")),
+        Parameter("weighted", False, "weigh queues by their quotas; without quotas all count equally"),
     )
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 MOST_FILTERS = 50_000_000
-"""Frameworks times agents: two gigabytes of filters."""
+"""Most frameworks times agents: two gigabytes of filters."""
 
 
 class Mesos(Policy):
-    """In each cycle the queue or user with the least dominant share is offered what is free, and takes or refuses."""
+    """In each cycle the tenant with the least dominant share is offered free resources, and accepts or declines."""
 
     name = "mesos"
     title = "what is free is offered to the queue or user with the least dominant share, which accepts or declines"
@@ -42,8 +42,10 @@ class Mesos(Policy):
         WEIGHTED,
         WEIGHTS,
         Parameter("cycle", 1.0, "seconds between allocations (allocation_interval)", least=0.001),
-        Parameter("filter", 5.0, "seconds for which what one declined is not offered to it again (refuse_seconds)"),
-        Parameter("revive", 30.0, "seconds after which who still waits clears its filters (REVIVE); ours", least=0.001),
+        Parameter("filter", 5.0, "seconds for which a declined offer is not repeated (refuse_seconds)"),
+        Parameter(
+            "revive", 30.0, "seconds after which a waiting framework clears its filters (REVIVE); assumed", least=0.001
+        ),
         Parameter("min_offer", 0.0, "free GPUs below which a node that is not idle is not offered"),
         Parameter("hold", False, "keep offers in which the first job does not fit, to gather more; otherwise decline"),
         Parameter(
@@ -58,7 +60,7 @@ class Mesos(Policy):
         """See `Policy.program`.
 
         Raises:
-            UsageError: weights that make no sense, or more frameworks times nodes than filters can be kept of.
+            UsageError: invalid weights, or too many filters (frameworks times nodes).
         """
         weights = share_out(self.params, workload, cluster, state, self.name)
         nodes = state.nodes.size

@@ -1,7 +1,7 @@
-"""The compiled allocator of Mesos, and the frameworks that it makes offers to.
+"""The compiled allocator of Mesos, and the frameworks that receive its offers.
 
-Frameworks that wait are looked at when something may be offered to them: at the whole multiple of the cycle after
-resources came back, after a filter ran out, or after another framework declined. Between these nothing can happen.
+Waiting frameworks are visited when an offer is possible: at the multiple of the cycle after a release, an expired
+filter, or another framework's refusal. Nothing can happen in between.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MESOS = np.dtype(
         ("timeout", "f8"),
         ("hold", "i8"),
         ("least", "i8"),  # free GPUs below which an agent that is not idle is not offered
-        ("freed", "i8"),  # how often something has been given back
-        ("back", "i8"),  # 1: at this instant something was
-        ("changed", "f8"),  # when something last was, or a job came, or one started
-        ("resort", "i8"),  # 1: shares are no longer those that `order` goes by
-        ("left", "i8"),  # agents that have not been offered yet in this cycle
+        ("freed", "i8"),  # number of releases so far
+        ("back", "i8"),  # 1: a release at this instant
+        ("changed", "f8"),  # time of the last release, arrival or start
+        ("resort", "i8"),  # 1: shares have changed since `order` was sorted
+        ("left", "i8"),  # agents not yet offered in this cycle
     ],
     align=True,
 )
@@ -43,7 +43,7 @@ FRAMEWORK = np.dtype(
     [
         ("weight", "f8"),
         ("share", "f8"),
-        ("due", "f8"),  # when something may be offered to it next; inf: once something changes
+        ("due", "f8"),  # earliest time of its next offer; inf: after the next change
         ("revive", "f8"),  # when it clears its filters next
         ("waiting", "i8"),
     ],
@@ -52,32 +52,32 @@ FRAMEWORK = np.dtype(
 
 AGENT = np.dtype(
     [
-        ("offered", "f8"),  # the cycle in which it was offered last
+        ("offered", "f8"),  # cycle of its last offer
         ("since", "f8"),
-        ("owner", "i8"),  # the framework that keeps an offer of it, since then; -1 none
-        ("mine", "i8"),  # of the framework that is looked at: 1 kept, 2 offered now
+        ("owner", "i8"),  # the framework that keeps an offer of it; -1 none
+        ("mine", "i8"),  # for the current framework: 1 kept, 2 offered now
     ],
     align=True,
 )
 
 FILTER = np.dtype([("until", "f8"), ("gpus", "i8"), ("cpu", "i8"), ("mem", "i8")], align=True)
-"""What a framework refused of an agent: it is not offered so much or less of it until then.
+"""A framework's refusal of an agent: it is not offered this much or less of it until a second.
 
-The latest refusal takes the place of earlier ones; the allocator of Mesos keeps all of them.
+The latest refusal replaces earlier ones; Mesos' allocator keeps all.
 """
 
 
 class Offers(Bundle):
-    """What the policy is told and what it remembers."""
+    """Input and memory of the policy."""
 
     p = rows(MESOS)  # one record of `MESOS`
-    frameworks = rows(FRAMEWORK)  # records of `FRAMEWORK` [parties]
+    frameworks = rows(FRAMEWORK)  # records of `FRAMEWORK` [tenants]
     agents = rows(AGENT)  # records of `AGENT` [nodes]
-    filters = rows(FILTER)  # records of `FILTER`, by framework, then agent [parties * nodes]
-    order = ints()  # frameworks by share, then number, as at the last look [parties]
+    filters = rows(FILTER)  # records of `FILTER`, by framework, then agent [tenants * nodes]
+    order = ints()  # frameworks by share, then number, as last sorted [tenants]
     how = ints()  # placement of each job
-    shape = ints()  # jobs of one number fit where one of them does
-    # by shape, the number of times that something had been given back when it fitted on all there was in no way
+    shape = ints()  # jobs of one number have equal requests
+    # by shape, the number of releases when it did not fit on all free resources
     bad = ints()
 
 
@@ -86,7 +86,7 @@ class Offers(Bundle):
 
 @inner
 def _has_some(s, number):  # type: ignore[no-untyped-def]
-    """Whether there is anything on the agent to offer."""
+    """Whether the agent has anything to offer."""
     node = s.nodes[number]
     if node.up == 0:
         return False
@@ -97,7 +97,7 @@ def _has_some(s, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _enough(s, f, number):  # type: ignore[no-untyped-def]
-    """Whether it is enough to be offered; all of an idle agent always is, or a gang that needs it would never start."""
+    """Whether an agent's free resources suffice for an offer; an idle agent's always do, for gangs to start."""
     node = s.nodes[number]
     if node.free >= f.p[0].least:
         return True
@@ -110,7 +110,7 @@ def _enough(s, f, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _filtered(s, f, framework, number):  # type: ignore[no-untyped-def]
-    """Whether the framework has refused as much of the agent, or more, and that still holds."""
+    """Whether an active filter of the framework covers the agent's free resources."""
     found = f.filters[framework * s.nodes.size + number]
     if found.until <= s.g[0].now or s.nodes[number].free > found.gpus:
         return False
@@ -152,7 +152,7 @@ def _gather(s, f, framework):  # type: ignore[no-untyped-def]
     """Mark the agents of an offer.
 
     Returns:
-        how many agents are in the framework's hands, and how many are not that something might fit on.
+        the number of agents offered, and of other agents on which something might fit.
     """
     p, this, now = f.p[0], f.frameworks[framework], s.g[0].now
     this.due = np.inf
@@ -161,14 +161,14 @@ def _gather(s, f, framework):  # type: ignore[no-untyped-def]
         agent = f.agents[number]
         agent.mine = 0
         if not _has_some(s, number):
-            # a job that asks for nothing must not find it either
+            # nor may a job without requests use it
             others += s.g[0].resources
             continue
         if agent.owner == framework:
             agent.mine = 1
             this.due = min(this.due, agent.since + p.timeout)
         elif agent.owner < 0 and agent.offered == now:
-            # another framework has it; what that declines is there in the next cycle
+            # another framework holds it; what it declines is offered in the next cycle
             this.due = min(this.due, now + p.cycle)
         elif agent.owner < 0 and _enough(s, f, number):
             if _filtered(s, f, framework, number):
@@ -184,7 +184,7 @@ def _gather(s, f, framework):  # type: ignore[no-untyped-def]
 
 @inner
 def _hopeless(s, q, f, framework):  # type: ignore[no-untyped-def]
-    """Whether the framework's first job does not even fit on all that is free: so until something is given back."""
+    """Whether the framework's first job does not fit even on all free resources, until the next release."""
     j = q.head[framework]
     if f.bad[f.shape[j]] != f.p[0].freed and not find_for(s, j, f.how[j]):
         f.bad[f.shape[j]] = f.p[0].freed
@@ -193,7 +193,7 @@ def _hopeless(s, q, f, framework):  # type: ignore[no-untyped-def]
 
 @inner
 def _accept(s, q, f, framework, others):  # type: ignore[no-untyped-def]
-    """Start the framework's jobs, in order, on the agents in its hands, up to the first one that does not fit."""
+    """Start the framework's jobs, in order, on its offered agents, up to the first one that does not fit."""
     if _hopeless(s, q, f, framework):
         return
     if others > 0:
@@ -218,7 +218,7 @@ def _accept(s, q, f, framework, others):  # type: ignore[no-untyped-def]
 
 @inner
 def _offer(s, q, f, framework):  # type: ignore[no-untyped-def]
-    """Offer the framework all that is free and that it does not filter, and let it answer."""
+    """Offer the framework all free, unfiltered resources, and process its answer."""
     p, this, now = f.p[0], f.frameworks[framework], s.g[0].now
     mine, others = _gather(s, f, framework)
     if mine == 0:
@@ -249,7 +249,7 @@ def _offer(s, q, f, framework):  # type: ignore[no-untyped-def]
 
 @inner
 def _sort(s, f):  # type: ignore[no-untyped-def]
-    """Bring the frameworks into order; they nearly are, so insertion is quick."""
+    """Sort the frameworks; they are nearly sorted, so insertion is quick."""
     f.p[0].resort = 0
     for k in range(f.order.size):
         framework = f.order[k]
@@ -267,7 +267,7 @@ def _sort(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _cycle(s, q, f):  # type: ignore[no-untyped-def]
-    """One allocation: offers to the frameworks that are due, the one with the least dominant share first."""
+    """One allocation: offers to due frameworks, the least dominant share first."""
     p, now = f.p[0], s.g[0].now
     p.left = 0
     for number in range(s.nodes.size):
@@ -283,7 +283,7 @@ def _cycle(s, q, f):  # type: ignore[no-untyped-def]
         if this.waiting > 0 and this.revive <= now:
             _revive(s, f, k)
         if p.left == 0 and p.hold == 0:
-            # nothing to offer to anybody until something is given back
+            # nothing to offer until the next release
             this.due = np.inf
     if p.left == 0 and p.hold == 0:
         return
@@ -291,7 +291,7 @@ def _cycle(s, q, f):  # type: ignore[no-untyped-def]
         _sort(s, f)
     for k in range(f.order.size):
         if p.left == 0 and p.hold == 0:
-            # who is still due gets what the others have declined in the next cycle
+            # frameworks still due are offered what others declined in the next cycle
             return
         this = f.frameworks[f.order[k]]
         if this.waiting > 0 and this.due <= now:
@@ -300,7 +300,7 @@ def _cycle(s, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _next_cycle(s, f):  # type: ignore[no-untyped-def]
-    """Wake up at the next cycle at which something may be offered to a framework that waits."""
+    """Set a timer for the next cycle with a possible offer to a waiting framework."""
     g, p = s.g[0], f.p[0]
     t, count = np.inf, 0
     for k in range(f.frameworks.size):
@@ -310,7 +310,8 @@ def _next_cycle(s, f):  # type: ignore[no-untyped-def]
             count += 1
     patience = p.revive + p.filter + 2 * p.timeout + (count + 2) * p.cycle
     if g.running == 0 and g.now > p.changed + patience:
-        # all is free and was offered to who is first in line: its job fits in no way, and only an arrival changes that
+        # everything is free and was offered to the first framework: its job can never fit, and only an arrival changes
+        # that
         return
     if t < np.inf:
         k = np.ceil(max(t, g.now) / p.cycle - 1e-9)
@@ -321,7 +322,7 @@ def _next_cycle(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def on_submit(s, j, q, f):  # type: ignore[no-untyped-def]
-    """A job waits: its framework asks for offers."""
+    """Handle a submitted job: its framework requests offers."""
     f.p[0].resort = 1
     if s.jobs[j].state != WAITING:
         return
@@ -331,7 +332,7 @@ def on_submit(s, j, q, f):  # type: ignore[no-untyped-def]
     this.waiting += 1
     f.p[0].changed = s.g[0].now
     if this.waiting == 1:
-        # it has suppressed offers since it had nothing to run
+        # it suppressed offers while it had nothing to run
         _revive(s, f, framework)
     elif q.head[framework] == j:
         this.due = s.g[0].now
@@ -339,27 +340,27 @@ def on_submit(s, j, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def on_requeue(s, j, q, f):  # type: ignore[no-untyped-def]
-    """A job waits again, and what it had is free."""
+    """Handle a requeued job, whose resources are free."""
     f.p[0].back = 1
     on_submit(s, j, q, f)
 
 
 @inner
 def freed(s, _who, q, f):  # type: ignore[no-untyped-def]
-    """A job has ended, or a node has come up."""
+    """Handle released resources."""
     f.p[0].resort = 1
     f.p[0].back = 1
 
 
 @inner
 def on_node_down(s, _server, q, f):  # type: ignore[no-untyped-def]
-    """Shares are of what is there."""
+    """Handle a change of nodes, which changes all shares."""
     f.p[0].resort = 1
 
 
 @inner
 def decide(s, q, f):  # type: ignore[no-untyped-def]
-    """Make the offers of this instant, where it is one of a cycle."""
+    """Make the offers of this instant if a cycle is due."""
     g, p = s.g[0], f.p[0]
     if p.back == 1:
         p.back = 0
@@ -375,7 +376,7 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(
         s, (q, f), until, steps, decide=decide, on_submit=on_submit, on_requeue=on_requeue, on_finish=freed,
         on_node_up=freed, on_node_down=on_node_down,

@@ -1,1 +1,1 @@
-"""Gavel's policies: shares of time on each GPU type from a program, and rounds that give jobs what they are due."""
+"""Gavel's policies: shares of time on each GPU type from a linear program, and rounds that realize them."""

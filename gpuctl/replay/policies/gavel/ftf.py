@@ -1,4 +1,4 @@
-"""Gavel's finish-time fairness: the largest rho is to be the least."""
+"""Gavel's finish-time fairness: minimize the largest rho."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 LEAST_S = 1e-3
-"""Of work that a job is taken to have left, and of its time alone: a job of no work has no rho."""
+"""Least work left and time alone of a job, in seconds: a job without work has no rho."""
 
 
 class FinishTimeFairness(GavelRounds):
-    """The same rounds by shares for which the job that is latest, for its time on a part of its own, is least late."""
+    """Rounds by shares that minimize the largest finish time relative to an isolated part of the cluster."""
 
     name = "ftf"
     title = "in rounds, jobs get shares of time on each GPU type for which the largest finish-time rho is least"
@@ -37,7 +37,7 @@ class FinishTimeFairness(GavelRounds):
     def begin(self, view: View) -> None:
         """See `PythonPolicy.begin`."""
         super().begin(view)
-        # work left and speed alone when shares were last computed, and the time that what was done took alone
+        # work left and speed alone at the last computation of shares, and the isolated time of work done
         self.left: dict[int, float] = {}
         self.isolated: dict[int, float] = {}
         self.spent: dict[int, float] = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class MaxMin(GavelRounds):
-    """Each round the jobs run that have had least of their share of time on a GPU type, the shares from an LP."""
+    """Each round runs the jobs with least of their share of time on a GPU type so far; an LP gives the shares."""
 
     name = "max-min"
     title = "in rounds, jobs get max-min fair shares of time on each GPU type, by how fast they are there"

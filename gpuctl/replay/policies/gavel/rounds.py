@@ -1,4 +1,4 @@
-"""Gavel's rounds (OSDI 2020, section 5): those jobs run that have had least of their shares of time on a GPU type."""
+"""Gavel's rounds (OSDI 2020, section 5): run the jobs with least of their time share on a GPU type so far."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float64]
 
 ROUND_PARAMETERS = (
-    Parameter("round", 360.0, "seconds of a round, Gavel's; it ends sooner where all of its jobs do", least=1.0),
+    Parameter("round", 360.0, "seconds of a round, Gavel's; it ends sooner if all of its jobs end", least=1.0),
     Parameter("shares_every", 1920.0, "seconds between two computations of the shares, at least; its simulator's"),
-    Parameter("by", "speed", "speed: by how fast jobs are on each type; time: all types alike", ("speed", "time")),
-    Parameter("seed", 5.0, "of the order in which types choose, by time"),
+    Parameter("by", "speed", "speed: by the jobs' speed on each type; time: all types equal", ("speed", "time")),
+    Parameter("seed", 5.0, "seed of the order in which types choose, by time"),
 )
 
 
@@ -39,8 +39,8 @@ class GavelRounds(PythonPolicy):
 
         Args:
             view: of the simulation.
-            jobs: those that wait or run, by number.
-            speeds: (jobs, types); 0 where a job may not run.
+            jobs: waiting and running ones, by number.
+            speeds: (jobs, types); 0 if a job may not run there.
             gpus: (jobs) of each gang.
 
         Returns:
@@ -87,13 +87,13 @@ class GavelRounds(PythonPolicy):
             self.new_round(view)
             self.next = view.now + self.params["round"]
             view.timer(self.next)
-        # those whose GPUs become free only after a suspension come later in the round
+        # jobs whose GPUs become free only after a suspension start later in the round
         for job in sorted(self.plan, key=lambda job: -view.gpus[job]):
             if job in view.waiting:
                 self.put(view, job, self.plan[job])
 
     def new_round(self, view: View) -> None:
-        """Count what jobs have had, choose those of the coming round, and stop the others."""
+        """Count received time, choose the jobs of the coming round, and stop the others."""
         running = view.running
         jobs = sorted([*running, *view.waiting])
         for job in jobs:
@@ -109,7 +109,7 @@ class GavelRounds(PythonPolicy):
                 view.preempt(job, "its turn is over")
 
     def new_shares(self, view: View, jobs: Sequence[int]) -> None:
-        """Compute the shares anew; what jobs are owed of the old ones is kept."""
+        """Recompute the shares; deficits of the old ones are kept."""
         half = self.params["round"] / 2
         for job in jobs:
             due = self.share[job] * (view.now - self.reset) - self.got[job] + half if job in self.share else 0.0
@@ -120,7 +120,7 @@ class GavelRounds(PythonPolicy):
         self.share, self.reset, self.new = dict(zip(jobs, shares, strict=True)), view.now, False
 
     def chosen(self, view: View, jobs: Sequence[int]) -> dict[int, int]:
-        """The jobs of the coming round, and the type that each is to run on."""
+        """The jobs of the coming round, and the type of each."""
         plan: dict[int, int] = {}
         order = list(self.types)
         if self.params["by"] == "time":
@@ -130,7 +130,7 @@ class GavelRounds(PythonPolicy):
         for kind in order:
             k = self.types.index(kind)
             room = self.room[k]
-            # the job that has had least of its share first; of several the one that is owed most since it came
+            # the job with the least of its share first; of several the one with the largest deficit since submission
             first = {j: (self.share[j][k] / self.got[j][k], self.owed[j][k], self.share[j][k]) for j in jobs}
             for job in sorted(jobs, key=first.__getitem__, reverse=True):
                 if job not in plan and view.gpus[job] <= room and self.speeds[job][k] > 0:
@@ -139,7 +139,7 @@ class GavelRounds(PythonPolicy):
         return plan
 
     def put(self, view: View, job: int, kind: int) -> bool:
-        """Start a job on the nodes of a type: on the fullest one that holds it, else on the emptiest ones."""
+        """Start a job on nodes of a type: on the fullest one that holds it, else on the emptiest ones."""
         free = {s: view.free_on(s) for s in self.nodes[kind] if view.suits(job, s)}
         wanted = view.gpus[job]
         places: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""Shares of time on each GPU type: linear programs, solved by HiGHS; of a single type there is a formula."""
+"""Shares of time on each GPU type: linear programs, solved by HiGHS; a single type has a closed form."""
 
 from __future__ import annotations
 
@@ -16,23 +16,22 @@ if TYPE_CHECKING:
     Truths = NDArray[np.bool_]
 
 SLACK = 1e-6
-"""What jobs that have their share give way by, as a part of it, for rounding not to leave the next program without a
-solution."""
+"""Relative slack of fixed shares, so that rounding does not make the next program infeasible."""
 
 PRICE = 1e-9
-"""A job whose share has a greater price in the program's dual keeps the others down."""
+"""Dual price above which a job's share limits the others."""
 
 LEAST_NEED = 1e-6
-"""Of its highest speed: coefficients of the programs stay within a million."""
+"""Least speed relative to a job's highest: coefficients of the programs stay within a million."""
 
 CLOSE = 1e-9
-"""Relative distance at which a search for rho is over, and the most steps that one takes."""
+"""Relative tolerance of a search for rho, and its most steps."""
 STEPS = 60
 
 
 @dataclass(frozen=True)
 class _Division:
-    """Time to be divided: (jobs, types) what each job has of all time on a type, its GPUs, and those of the types."""
+    """The division problem: (jobs, types) value of all time on a type to each job, its GPUs, and those of the types."""
 
     worth: Floats
     gpus: Floats
@@ -40,17 +39,17 @@ class _Division:
 
 
 def fair_shares(speeds: Floats, gpus: Floats, room: Floats) -> tuple[Floats, Floats]:
-    """Shares of time for which the job that fares worst fares best, then the next one, and so on.
+    """Max-min fair shares of time, lexicographically.
 
-    How a job fares is its GPUs x its speed for its speed on an even mixture of all GPUs, as Gavel has it.
+    A job's value is its GPUs x its speed relative to an even mixture of all GPUs, as in Gavel.
 
     Args:
-        speeds: (jobs, types); 0 where the job may not run; of each job some speed is above 0.
+        speeds: (jobs, types); 0 if the job may not run there; each job has some speed above 0.
         gpus: (jobs) of each gang, at most those of every type on which it has a speed.
         room: (types) of each type.
 
     Returns:
-        (jobs, types), as even over the types as can be; and of each job the GPUs' worth that it gets.
+        (jobs, types), as even over the types as possible; and each job's value in GPUs.
     """
     if room.size == 1:
         level = np.minimum(gpus, _filled(gpus, room[0]))
@@ -68,26 +67,26 @@ def fair_shares(speeds: Floats, gpus: Floats, room: Floats) -> tuple[Floats, Flo
 def finish_time_shares(
     speeds: Floats, gpus: Floats, room: Floats, *, left: Floats, since: Floats, alone: Floats
 ) -> tuple[Floats, Floats]:
-    """Shares of time for which the largest rho is least, then that of the jobs which do not keep it up, and so on.
+    """Shares of time that minimize the largest rho, then that of the jobs not bound by it, and so on.
 
-    rho of a job = (since + left / its speed by its shares) / alone. Who cannot come down to the others' rho is as fast
-    as it can be.
+    rho of a job = (since + left / its speed by its shares) / alone. A job that cannot reach the others' rho runs as
+    fast as possible.
 
     Args:
-        speeds: see `fair_shares`, and so on:
+        speeds: see `fair_shares`.
         gpus: see there.
         room: see there.
         left: (jobs) seconds of work that each has left at speed 1, above 0.
         since: (jobs) seconds since its submission.
-        alone: (jobs) seconds that it would take in all with its part of the cluster for itself, above 0.
+        alone: (jobs) seconds that it would take in total on an isolated part of the cluster, above 0.
 
     Returns:
-        (jobs, types), as even over the types as can be; and rho of each job that it gets at least.
+        (jobs, types), as even over the types as possible; and the rho guaranteed to each job.
     """
     best = speeds.max(axis=1)
 
     def needs(rho: float) -> Floats:
-        # parts of its highest speed that bring each job to that rho
+        # shares of its highest speed that bring each job to that rho
         rest = np.maximum(rho * alone - since, 0.0)
         with np.errstate(divide="ignore"):
             return np.asarray(np.clip(left / (rest * best), LEAST_NEED, 1.0))
@@ -109,17 +108,17 @@ def finish_time_shares(
 
 
 def _highest(left: Floats, since: Floats, alone: Floats, best: Floats) -> float:
-    """A rho at which every job needs no more than the least that counts."""
+    """A rho at which every job needs at most the least relevant share."""
     return float(((since + left / (LEAST_NEED * best)) / alone).max())
 
 
 def _least_rho(
     needs: Callable[[float], Floats], time: _Division, level: Floats, rises: Truths, highest: float
 ) -> tuple[Floats, Floats]:
-    """What jobs need at the least rho to which all that rise can come, and what their needs cost there.
+    """Needs of the jobs at the least rho that all free jobs can reach, and their dual prices.
 
-    A program says how much of their needs at some rho can be met. Its prices hold at any rho: the needs that they pay
-    for are met in full at none below the one that is tried next. So it comes from below, and ends where all are met.
+    A program gives the part of their needs that can be met at some rho. Its prices hold at any rho and bound the rho
+    from below, which is tried next. So the search rises from below, and ends when all needs are met.
     """
     rho = 0.0
     for _ in range(STEPS):
@@ -136,7 +135,7 @@ def _least_rho(
 
 
 def _root(value: Callable[[float], float], goal: float, highest: float) -> float:
-    """The least rho at which a falling function has come down to its goal, within `CLOSE` of itself; or `highest`."""
+    """The least rho at which a decreasing function reaches its goal, within a relative `CLOSE`; or `highest`."""
     if value(0.0) <= goal:
         return 0.0
     low, high = 0.0, highest
@@ -147,7 +146,7 @@ def _root(value: Callable[[float], float], goal: float, highest: float) -> float
 
 
 def _filled(gpus: Floats, room: float) -> float:
-    """The level to which gangs fill the room, where none takes more than its GPUs; inf where they do not fill it."""
+    """The level to which gangs fill the room, each up to its GPUs; inf if they do not fill it."""
     ordered = np.sort(gpus)
     before = np.concatenate([[0.0], np.cumsum(ordered)])
     for k, most in enumerate(ordered):
@@ -158,20 +157,20 @@ def _filled(gpus: Floats, room: float) -> float:
 
 
 def _most(time: _Division, level: Floats, rises: Truths) -> tuple[float, Floats]:
-    """The most that all jobs that rise can get, where the others get their level; and what each job's part costs."""
+    """The most that all free jobs can get if the others get their level, and each job's dual price."""
     found = _solved(time, np.where(rises, 0.0, level), rises.astype(np.float64), None)
     return float(found.x[-1]), np.asarray(-found.ineqlin.marginals[: len(level)])
 
 
 def _even(time: _Division, level: Floats) -> Floats:
-    """Shares that give each job its level and are as even over the types as can be: the least part is the most."""
+    """Shares that give each job its level and are as even over the types as possible: maximize the least part."""
     part = (time.worth > 0) * time.room * (level / time.gpus)[:, None]
     found = _solved(time, level, np.zeros(len(level)), part)
     return np.asarray(found.x[:-1].reshape(part.shape)).clip(0.0, 1.0)
 
 
 def _solved(time: _Division, level: Floats, rises: Floats, part: Floats | None) -> Any:
-    """The program for the most that there can be of the last variable, what jobs rise by or their part of each type."""
+    """Maximize the last variable: the rise of jobs, or their part of each type."""
     from scipy.optimize import linprog
     from scipy.sparse import coo_array
 
@@ -179,13 +178,13 @@ def _solved(time: _Division, level: Floats, rises: Floats, part: Floats | None) 
     jobs, types = time.worth.shape
     at = np.arange(jobs * types)
     job, kind = at // types, at % types
-    # rows: what each job gets; its shares are at most 1; each type has so many GPUs
+    # rows: each job's value; its shares are at most 1; the GPUs of each type
     row = [job, np.arange(jobs), jobs + job, 2 * jobs + kind]
     column = [at, np.full(jobs, at.size), at, at]
     value = [-worth, rises, np.ones(at.size), gpus[job]]
     bounds = [-level * (1 - SLACK), np.ones(jobs), room]
     if part is not None:
-        # and: each share is at least so much of the type's part
+        # and: each share is at least that much of the type's part
         runs = np.flatnonzero(worth > 0)
         row += 2 * [2 * jobs + types + np.arange(runs.size)]
         column += [runs, np.full(runs.size, at.size)]

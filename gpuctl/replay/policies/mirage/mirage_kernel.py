@@ -1,7 +1,7 @@
-"""Mirage's scheduler, compiled: a main pass each minute, and in each tenth one a pass of backfill in its place.
+"""Mirage's scheduler, compiled: a main pass each minute, replaced by a pass of backfill in each tenth one.
 
-Passes that would start nobody are not made: main passes since whose predecessor nothing has happened, and backfill
-while no waiting job asks for as few nodes as are free.
+Passes that would start no job are skipped: main passes without an event since the last one, and backfill while every
+waiting job requests more nodes than are free.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ R_BACKFILLED = len(REASONS)
 
 
 class Memory(Bundle):
-    """What the policy goes by, and what it remembers; a node is a GPU here."""
+    """Input and memory of the policy; a node counts as a GPU."""
 
-    rank = ints()  # place of each job in the order of the queue, 0 ahead [jobs]
+    rank = ints()  # position of each job in the queue, 0 first [jobs]
     limit = ints()  # minutes that it is planned for [jobs]
     how = ints()  # where its gang goes [jobs]
     line = ints()  # jobs that wait, in that order [jobs]
@@ -35,7 +35,7 @@ class Memory(Bundle):
     until = ints()  # see there
     slots = ints()  # free nodes in each slot of a plan [SLOTS]
     starts = ints()  # 1 where the job at that place of the line starts in this pass [jobs]
-    n = ints()  # how many wait; how many run; whether anything has happened since the last pass [3]
+    n = ints()  # number waiting; number running; whether an event has happened since the last pass [3]
 
 
 @inner
@@ -50,7 +50,7 @@ def _queue(m, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _look(s, m):  # type: ignore[no-untyped-def]
-    """Take in what has happened at this instant."""
+    """Process the events of this instant."""
     for k in range(s.g[0].events):
         if s.events[k].kind == E_QUEUED and s.jobs[s.events[k].who].state == WAITING:
             _queue(m, s.events[k].who)
@@ -76,7 +76,7 @@ def _start(s, m, j, minute, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _main(s, m, minute):  # type: ignore[no-untyped-def]
-    """Start jobs from the head on; stop at the first that does not fit."""
+    """Start jobs from the head; stop at the first that does not fit."""
     begun = 0
     while begun < m.n[0] and s.jobs[m.line[begun]].gpus <= s.g[0].free:
         j = m.line[begun]
@@ -92,7 +92,7 @@ def _main(s, m, minute):  # type: ignore[no-untyped-def]
 
 @inner
 def _last_that_fits(s, m):  # type: ignore[no-untyped-def]
-    """The last place of the line that a pass has to look at; -1: nobody asks for as few nodes as are free."""
+    """The last position of the line that a pass must visit; -1: no job requests as few nodes as are free."""
     last = min(m.n[0], LONGEST_LINE) - 1
     while last >= 0 and s.jobs[m.line[last]].gpus > s.g[0].free:
         last -= 1
@@ -101,7 +101,7 @@ def _last_that_fits(s, m):  # type: ignore[no-untyped-def]
 
 @inner
 def _backfill(s, m, minute):  # type: ignore[no-untyped-def]
-    """Plan the jobs in order; those whose turn is now start."""
+    """Plan the jobs in order; start those due now."""
     last = _last_that_fits(s, m)
     if last < 0:
         return
@@ -129,7 +129,7 @@ def _backfill(s, m, minute):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, m):  # type: ignore[no-untyped-def]
-    """Make the pass of this minute; say when the next one may start somebody."""
+    """Run the pass of this minute, and schedule the next one that may start a job."""
     now = s.g[0].now
     _look(s, m)
     if m.n[0] == 0:
@@ -150,5 +150,5 @@ def decide(s, m):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, m, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(s, (m,), until, steps, decide=decide)

@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 
 def ranks(ids: Sequence[str], minute: Ints, nodes: Ints, size: int) -> Ints:
-    """Place of each job in the queue, 0 ahead.
+    """Position of each job in the queue, 0 first.
 
-    Priority is 100 x nodes / size at submission and 7000 / (7 x 1440) more for each minute since, without an end: in
-    whole numbers ``3600 x nodes - 25 x size x minute``, of which the order does not change. What is equal goes by
-    submission, then by the jobs' names as text.
+    Priority is 100 x nodes / size at submission plus 7000 / (7 x 1440) per minute since, without bound: in whole
+    numbers ``3600 x nodes - 25 x size x minute``, whose order is constant. Ties go by submission, then by the jobs'
+    names as text.
 
     Args:
         ids: names of the jobs.
         minute: of submission.
-        nodes: that each asks for.
+        nodes: requested by each.
         size: nodes of the cluster.
     """
     text = np.empty(len(ids), np.int64)

@@ -29,7 +29,7 @@ class Mirage(Policy):
     title = "Slurm as Mirage's authors simulate it: by age in whole minutes, and backfill by limits each tenth minute"
     source = (
         "Ding et al., Mirage, SC'23 (arXiv 2306.14086), and its authors' simulator (zhaozhang/Mirage, src/sim), whose "
-        "starts it has"
+        "starts it reproduces"
     )
     plans = True
     run: ClassVar[Loop | None] = mirage_kernel.run

@@ -1,6 +1,6 @@
-"""The compiled plan of a pass of backfill: how many nodes are free in each of the next 288 slots of ten minutes.
+"""The compiled plan of a pass of backfill: free nodes in each of the next 288 slots of ten minutes.
 
-It knows nothing of the simulator: `gpuctl.research.chain` plans with it, too.
+It is independent of the simulator: `gpuctl.research.chain` also uses it.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ SLOT_MIN = 10
 """Minutes of a slot (``bf_resolution``), and from one pass of backfill to the next."""
 
 LONGEST_LINE = 3000
-"""Jobs that one pass of backfill looks at."""
+"""Most jobs visited by one pass of backfill."""
 
 
 @inner
 def free_by_slot(slots, free, running, nodes, until, now):  # type: ignore[no-untyped-def]
-    """Write how many nodes are free in each slot, as far as the running jobs' limits tell.
+    """Write the nodes free in each slot, by the running jobs' limits.
 
     A running job has its nodes in every slot that begins before its limit.
 
     Args:
         slots: written [SLOTS].
         free: nodes that are free now.
-        running: how many jobs run.
+        running: number of running jobs.
         nodes: of each of them.
         until: the minute of its limit.
-        now: the minute that it is.
+        now: the present minute.
     """
     slots[:] = 0
     for k in range(running):
@@ -43,9 +43,9 @@ def free_by_slot(slots, free, running, nodes, until, now):  # type: ignore[no-un
 
 @inner
 def first_slot(slots, nodes, limit):  # type: ignore[no-untyped-def]
-    """The first slot from which so many nodes are free for so many minutes; -1: there is none.
+    """The first slot from which a number of nodes is free for some minutes; -1: there is none.
 
-    What does not fit into the window counts as fitting. After a slot without enough nodes the search goes on behind it.
+    Time beyond the window counts as free. After a slot without enough nodes the search continues behind it.
     """
     length = (limit + SLOT_MIN - 1) // SLOT_MIN
     begin = c = 0

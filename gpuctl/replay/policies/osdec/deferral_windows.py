@@ -1,4 +1,4 @@
-"""Which jobs are deferrable where nothing marks them, and how long each may be put off."""
+"""Default choice of deferrable jobs if none are marked, and how long each may be put off."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import math
 import zlib
 
 SHARE = 30
-"""Per cent of jobs that are taken to be deferrable, of those that may be."""
+"""Percentage of eligible jobs taken as deferrable."""
 
 DAY_S = 86_400
 LONGEST_S = DAY_S
-"""Of a deferrable job."""
+"""Longest run time of a deferrable job."""
 
 WINDOW, LONGEST_WINDOW_S = 3, DAY_S
-"""A start may be put off by so many times the run time, at most by so many seconds."""
+"""A start may be put off by this multiple of the run time, at most by this many seconds."""
 
 SLOT_S = 1800
 
 
 def hashed(job: str, share: float) -> bool:
-    """Whether a job is among the share of all, in per cent, that a hash of its name takes for deferrable."""
+    """Whether the hash of a job's name is within the deferrable share, in percent."""
     return zlib.crc32(f"defer:{job}".encode("utf-8", "surrogateescape")) % 100 < share
 
 
 def slots_of(run_s: float, slot_s: float) -> int:
-    """Slots that a run takes."""
+    """Number of slots of a run."""
     return max(1, math.ceil(run_s / slot_s))
 
 

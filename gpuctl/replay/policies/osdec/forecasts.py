@@ -12,10 +12,10 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 DAYS = 7
-"""So many days back, at most."""
+"""Most days back."""
 
 QUANTILES = (10, 50, 90)
-"""Per cent; those that the learned rule goes by."""
+"""Percentiles used by the learned rule."""
 
 
 def quantile(values: Ints, per_cent: int) -> int:
@@ -24,7 +24,7 @@ def quantile(values: Ints, per_cent: int) -> int:
 
 
 def of_days(leftover: Ints, season: int, per_cent: int) -> Ints:
-    """The quantile, for each slot, of its value and of those at the same time of the `DAYS` - 1 days before [slots].
+    """The quantile, per slot, of its value and those at the same time of the `DAYS` - 1 days before [slots].
 
     That of slot y is the forecast of the slots y + season, y + 2 season ... up to `season` slots after the present one.
     """
@@ -37,7 +37,7 @@ def of_days(leftover: Ints, season: int, per_cent: int) -> Ints:
 
 
 def forecast(leftover: Ints, now: int, slot: int, per_cent: int, season: int) -> int:
-    """GPUs left in a slot, as known in the slot `now`: what is known, a quantile of the past, or what is left now."""
+    """GPUs left in a slot, as estimated in slot `now`: the known value, a quantile of the past, or the present one."""
     if slot <= now:
         return int(leftover[slot])
     back = np.arange(slot - season, -1, -season)

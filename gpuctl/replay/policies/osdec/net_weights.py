@@ -1,4 +1,4 @@
-"""The weights of the small net that says when deferrable jobs start, from a model's folder or a file."""
+"""The weights of the small net that starts deferrable jobs, from a model's folder or a file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ HINT = "a folder that gpuctl deferrable train wrote, or a JSON file with the arr
 
 
 def layers(hidden: int) -> list[dict[str, Any]]:
-    """The layers of the net, as `gpuctl.research.learn.nets` has them."""
+    """The layers of the net, as in `gpuctl.research.learn.nets`."""
     return [{"kind": "linear", "outputs": hidden}, {"kind": "softsign"}, {"kind": "linear", "outputs": 1}]
 
 

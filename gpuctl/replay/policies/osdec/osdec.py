@@ -1,4 +1,4 @@
-"""OSDEC in a replay: on-demand jobs first, and, slot by slot, deferrable ones in what these leave."""
+"""OSDEC in a replay: on-demand jobs first, and deferrable ones, slot by slot, in the leftover capacity."""
 
 from __future__ import annotations
 
@@ -45,11 +45,13 @@ class Osdec(PythonPolicy):
     always = True
     parameters: ClassVar[tuple[Parameter, ...]] = (
         Parameter("rule", "quantile", "when a deferrable job that fits starts, without a model", tuple(RULES)),
-        Parameter("quantile", 50.0, "per cent, of the forecast that rule quantile goes by", most=100.0),
-        Parameter("model", "", "folder of a learned rule, as --model says; it takes the place of rule"),
+        Parameter("quantile", 50.0, "percentile of the forecast that rule quantile uses", most=100.0),
+        Parameter("model", "", "folder of a learned rule, as --model; it replaces rule"),
         Parameter("slot", float(SLOT_S), "seconds of a slot", least=60.0, most=DAY_S),
-        Parameter("share", float(SHARE), "per cent of jobs of at most 24 h that are deferrable, by a hash", most=100.0),
-        Parameter("queue", "", "the deferrable jobs are those of this queue, in place of share"),
+        Parameter(
+            "share", float(SHARE), "percentage of jobs of at most 24 h that are deferrable, by a hash", most=100.0
+        ),
+        Parameter("queue", "", "queue of the deferrable jobs, instead of share"),
         Parameter("evict", "newest", "which run on-demand jobs end first", ("newest", "smallest-loss")),
     )
 
@@ -93,7 +95,7 @@ class Osdec(PythonPolicy):
         self.gpu_s = {"useful": 0.0, "lost": 0.0}
         self.waited_s = 0.0
 
-    # ---- what happens
+    # ---- events
 
     def on_submit(self, view: View, job: int) -> None:
         """See docs/how-to/write-a-policy.md."""
@@ -135,7 +137,7 @@ class Osdec(PythonPolicy):
             self.used[job] = view.gpus[job]
             self.held += view.gpus[job]
         wanted = self.held + sum(view.gpus[job] for job in self.queue)
-        # an instant at the beginning of a slot is a round only where something waited or ran before
+        # the start of a slot is a round only if a job waited or ran before
         slot = math.floor(view.now / self.every + 1e-9)
         if slot >= len(self.s.leftover):
             self._new_slot(slot, wanted)
@@ -146,7 +148,7 @@ class Osdec(PythonPolicy):
     # ---- on-demand jobs
 
     def _make_way(self, view: View, job: int) -> bool:
-        """Start an on-demand job; where it does not fit, end deferrable runs until it does, if that helps."""
+        """Start an on-demand job; if it does not fit, end deferrable runs until it does, if possible."""
         if view.start(job, ON_DEMAND):
             return True
         nodes = [k for k in range(len(view.nodes)) if view.suits(job, k)]
@@ -172,7 +174,7 @@ class Osdec(PythonPolicy):
     # ---- deferrable jobs
 
     def _off(self, view: View, job: int) -> None:
-        """A deferrable job runs no more: what it was planned to hold later is free."""
+        """Remove a deferrable job that stopped; its later slots are free."""
         load, (_, first) = self.s.load, self.runs.pop(job)
         now = math.ceil(view.now / self.every)
         for x in range(max(first, now), first + self.s.slots[job]):
@@ -184,7 +186,7 @@ class Osdec(PythonPolicy):
         self.line.add(job)
 
     def _new_slot(self, h: int, wanted: int) -> None:
-        """Note what the slots before had left, and what there is now."""
+        """Record the leftover capacity of past slots and of this one."""
         s = self.s
         last = len(s.leftover) - 1
         if last >= 0:
@@ -223,7 +225,7 @@ class Osdec(PythonPolicy):
                 self.counts["failed" if job in self.evicted else "missed"] += 1
 
     def summary(self) -> tuple[Note, ...]:
-        """What came of the deferrable jobs so far."""
+        """Results of the deferrable jobs so far."""
         counts, hour = self.counts, 3600.0
         if not counts["jobs"]:
             return (note("no job is deferrable, by --param osdec.queue or osdec.share"),)
@@ -233,7 +235,7 @@ class Osdec(PythonPolicy):
                 "{done:,} of {jobs:,} deferrable job{jobs||s} ran to their end in leftover capacity: {useful} "
                 "GPU-h, {share} % "
                 "of it, after a mean wait of {wait} h from the opening of their windows; {evictions:,} evictions "
-                "lost {lost} GPU-h; {missed:,} never started in time, {failed:,} were evicted and did not again",
+                "lost {lost} GPU-h; {missed:,} never started in time, {failed:,} were evicted and did not start again",
                 done=counts["done"], jobs=counts["jobs"], evictions=counts["evictions"], missed=counts["missed"],
                 failed=counts["failed"], useful=literal(number(self.gpu_s["useful"] / hour)),
                 lost=literal(number(self.gpu_s["lost"] / hour)),
@@ -244,7 +246,7 @@ class Osdec(PythonPolicy):
 
 
 class _Program(PythonProgram):
-    """Says at the end what came of the deferrable jobs."""
+    """Adds a note on the results of the deferrable jobs."""
 
     @property
     def notes(self) -> tuple[Note, ...]:

@@ -1,8 +1,8 @@
-"""The compiled slots: deferrable jobs that wait, start and are evicted, and the rules that say when they start.
+"""The compiled slots: waiting, starts and evictions of deferrable jobs, and the rules for starts.
 
-In each slot, in this order: runs end; jobs come whose window opens; the leftover capacity becomes known, and jobs are
-evicted until the others fit in; each waiting job that fits is offered to the rule, those whose window closes first
-ahead; those whose window has closed leave.
+In each slot, in this order: runs end; jobs arrive as their windows open; the leftover capacity becomes known, and jobs
+are evicted until the others fit; each waiting job that fits is offered to the rule, earliest closing window first; jobs
+whose window has closed leave.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ WAITING, RUNNING, DONE, MISSED, FAILED = 1, 2, 3, 4, 5
 
 SLOT, LINE, RUNS, COME, PLACE, DECIDING, LOST, EVICTED, WAITING_GPUS, TOTAL, SEASON, RULE, WHOM = range(13)
 COUNTERS = 13
-"""The slot; jobs that wait, run and have come; place in the line; whether the slot has begun; GPU-slots lost, and
-evictions; GPUs of the jobs that waited before this slot's decisions; the cluster's GPUs; slots of a day; the rule, and
-whom it evicts."""
+"""Counters: the slot; jobs waiting, running and arrived; position in the line; whether the slot has begun; GPU-slots
+lost, and evictions; GPUs of the jobs that waited before this slot's decisions; the cluster's GPUs; slots of a day; the
+rule, and its choice of evictions."""
 
 ASAP, LATEST, QUANTILE, CLAIRVOYANT, NET, EXTERNAL = range(6)
-"""Rules. `EXTERNAL`: whoever calls decides."""
+"""Rules. `EXTERNAL`: the caller decides."""
 
 NEWEST, SMALLEST_LOSS = 0, 1
 
 FEATURES = 14
 LARGE = 1 << 40
-"""Spare GPUs where a run has no later slot."""
+"""Spare GPUs if a run has no later slot."""
 
 
 class Slots(Bundle):
-    """Capacity, jobs, and how far they are; runs share the first arrays."""
+    """Capacity, jobs, and their progress; simulations share the first arrays."""
 
     leftover = ints()  # GPUs that on-demand jobs leave, by slot [slots]
     past = ints(2)  # of a slot's leftover and that of the days before, `forecasts.QUANTILES` [quantiles, slots]
-    own = ints()  # the same for the quantile that the rule goes by [slots]
+    own = ints()  # the same for the rule's quantile [slots]
     earliest = ints()  # slot in which the window opens [jobs]
     latest = ints()  # last slot in which it may start
     gpus = ints()
-    slots = ints()  # that it runs
+    slots = ints()  # slots of its run
     by_earliest = ints()  # jobs by earliest, then row
     rank = ints()  # place by latest, then row
     state = ints()  # see the names above; by job
@@ -49,12 +49,12 @@ class Slots(Bundle):
     load = ints()  # GPUs that running jobs hold, by slot [slots]
     line = ints()  # jobs that wait, by rank
     run = ints()  # jobs that run, in no order
-    c = ints()  # what the names above say, in that order [COUNTERS]
+    c = ints()  # the counters above, in that order [COUNTERS]
     w = floats(2)  # weights of the net [features, hidden]
     b = floats()  # [hidden]
     v = floats()  # [hidden]
     v0 = floats()  # bias of its answer [1]
-    f = floats()  # features of the job that is offered [FEATURES]
+    f = floats()  # features of the offered job [FEATURES]
 
 
 @inner
@@ -133,7 +133,7 @@ def _begin(s, h):  # type: ignore[no-untyped-def]
 
 @inner
 def _close(s, h):  # type: ignore[no-untyped-def]
-    """Windows that have closed."""
+    """Drop jobs whose windows have closed."""
     count = 0
     for k in range(s.c[LINE]):
         j = s.line[k]
@@ -157,13 +157,13 @@ def _start(s, h, j, at):  # type: ignore[no-untyped-def]
 
 @inner
 def _day_before(s, h, x):  # type: ignore[no-untyped-def]
-    """The last slot of the same time of day as `x` that has come by `h`; negative: none."""
+    """The last slot up to `h` at the same time of day as `x`; negative: none."""
     return x - (x - h + s.c[SEASON] - 1) // s.c[SEASON] * s.c[SEASON]
 
 
 @inner
 def _least_spare(s, h, j, of):  # type: ignore[no-untyped-def]
-    """GPUs that the run of `j` from `h` on leaves, by a forecast, in that of its later slots that leaves least."""
+    """Forecast of the fewest GPUs left in a later slot of a run of `j` from `h` on."""
     least = LARGE
     for x in range(h + 1, h + s.slots[j]):
         y = _day_before(s, h, x)
@@ -181,7 +181,7 @@ def _survives(s, h, j):  # type: ignore[no-untyped-def]
 
 @inner
 def fill_features(s, h, j):  # type: ignore[no-untyped-def]
-    """Write what the net goes by."""
+    """Write the features of the net."""
     total, season = float(s.c[TOTAL]), s.c[SEASON]
     for k in range(3):
         s.f[k] = 4.0 * min(float(_least_spare(s, h, j, s.past[k])), total) / total
@@ -214,7 +214,7 @@ def _net_starts(s, h, j):  # type: ignore[no-untyped-def]
 
 @inner
 def starts(s, h, j):  # type: ignore[no-untyped-def]
-    """Whether the rule starts a job now that fits now."""
+    """Whether the rule starts a fitting job now."""
     rule = s.c[RULE]
     if rule == LATEST:
         return h == s.latest[j]
@@ -229,14 +229,14 @@ def starts(s, h, j):  # type: ignore[no-untyped-def]
 
 @compiled
 def advance(s, answer):  # type: ignore[no-untyped-def]
-    """Go on to the end, or, where the rule is `EXTERNAL`, to the next job that is offered.
+    """Run to the end or, with the rule `EXTERNAL`, to the next offered job.
 
     Args:
         s: capacity and jobs.
         answer: to the last offer: 1 start, 0 wait; -1: there was none.
 
     Returns:
-        the job that is offered; -1: all slots are over.
+        the offered job; -1: all slots are over.
     """
     end = s.leftover.size
     while s.c[SLOT] < end:

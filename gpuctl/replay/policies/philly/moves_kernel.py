@@ -1,4 +1,4 @@
-"""Compiled: jobs that the `philly` policy moves, so that a gang that waits for locality alone gets a node."""
+"""Compiled: migrations by the `philly` policy to free a node for a gang that waits for locality alone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from gpuctl.replay.policies.philly.places_kernel import may_use, paint, seek
 from gpuctl.replay.policies.philly.rules_kernel import extra_wait
 
 LOOK_S = 60.0
-"""Seconds between two looks for jobs to move."""
+"""Seconds between two searches for jobs to move."""
 MOST = 4
-"""Jobs that are moved for one gang, at most."""
+"""Most jobs moved for one gang."""
 
 
 @inner
 def _movable(s, j):  # type: ignore[no-untyped-def]
-    """Whether a job runs on one node alone, and has begun to make progress there."""
+    """Whether a job runs on a single node, and has begun to make progress there."""
     job = s.jobs[j]
     if job.state != RUNNING or job.held == 0 or job.last > s.g[0].now:
         return False
@@ -34,7 +34,7 @@ def _cost(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _others_hold(s, r, number, j):  # type: ignore[no-untyped-def]
-    """Whether some other node has room for a job."""
+    """Whether another node has room for a job."""
     job = s.jobs[j]
     for other in range(s.nodes.size):
         fits = other != number and s.nodes[other].free >= job.held and suits(s, other, job.mask)
@@ -45,7 +45,7 @@ def _others_hold(s, r, number, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _cheapest(s, r, first, last, number, need):  # type: ignore[no-untyped-def]
-    """GPU-seconds that it costs to free so many GPUs of a node; puts those who go to the front of its victims."""
+    """Cost in GPU-seconds of freeing GPUs of a node; moves the jobs to go to the front of its victims."""
     count, freed, cost = 0, 0, 0.0
     while freed < need and count < MOST:
         best, least = -1, np.inf
@@ -66,7 +66,7 @@ def _cheapest(s, r, first, last, number, need):  # type: ignore[no-untyped-def]
 
 @inner
 def _by_node(s, r):  # type: ignore[no-untyped-def]
-    """Put the jobs that may be moved into `victims`, node by node."""
+    """Put the movable jobs into `victims`, node by node."""
     p = r.p[0]
     size = 0
     r.ends[:] = 0
@@ -93,9 +93,9 @@ def _by_node(s, r):  # type: ignore[no-untyped-def]
 
 @inner
 def make_room(s, r, j, kind, reason):  # type: ignore[no-untyped-def]
-    """Move the jobs whose moving costs least off one node, for a gang that fits on it; true where any was moved.
+    """Move the cheapest jobs off one node, for a gang that fits on it; true if any was moved.
 
-    Only where that costs less GPU time than the gang's GPUs are expected to wait, `worth` times.
+    Only if `worth` times the cost is less than the gang's expected wait, in GPU time.
     """
     p = r.p[0]
     gang = s.jobs[j]

@@ -26,14 +26,14 @@ if TYPE_CHECKING:
 
 
 class Philly(Policy):
-    """Queues within their quotas go first, gangs are gathered on few nodes, and ask for less locality each time."""
+    """Queues within their quotas go first; gangs are gathered on few nodes, and relax locality each time."""
 
     name = "philly"
     title = "quotas for virtual clusters, idle GPUs lent and taken back, gangs gathered with less and less locality"
     source = (
         "Jeon et al., ATC 2019 (arXiv 1901.05758), section 2; its constants are recalled, not checked, and the "
         "number of "
-        "attempts a level is ours"
+        "attempts per level is assumed"
     )
     preempts = True
     run: ClassVar[Loop | None] = philly_kernel.run
@@ -45,20 +45,20 @@ class Philly(Policy):
                   "one rack, anywhere", least=1.0),
         Parameter("relax", "tries", "when a gang gives up locality: after failed attempts (tries); retry: "
                   "never, it gathers, backs off and tries again; never: never, it waits for the fewest nodes without "
-                  "gathering; time: after relax_after a level; adaptive: when the wait expected for locality exceeds "
+                  "gathering; time: after relax_after per level; adaptive: when the wait expected for locality exceeds "
                   "the run time that spreading is expected to cost. The last three do not gather",
                   choices=RELAX),
-        Parameter("relax_after", 1800.0, "seconds that a gang asks for each level of locality, for relax=time; 0: it "
+        Parameter("relax_after", 1800.0, "seconds that a gang requires each level of locality, for relax=time; 0: it "
                   "starts anywhere at once"),
-        Parameter("rack_after", -1.0, "seconds that it asks for one rack, for relax=time; -1: relax_after", least=-1.0),
-        Parameter("interval", 0.0, "seconds between looks at the queue at which gangs give up locality, beside looks "
+        Parameter("rack_after", -1.0, "seconds that it requires one rack, for relax=time; -1: relax_after", least=-1.0),
+        Parameter("interval", 0.0, "seconds between passes at which gangs give up locality, in addition to passes "
                   "when jobs arrive and end, for relax=time; 0: on the second"),
         Parameter("dedicate", "none", "small: jobs of at most small GPUs share no node with larger ones; node: no "
                   "two jobs share a node", choices=DEDICATE),
         Parameter("small", 1.0, "GPUs of the largest small job, for dedicate=small", least=1.0),
-        Parameter("defragment", False, "jobs are moved off a node for a gang that waits for locality alone, where "
-                  "that costs less GPU time than the gang's wait is expected to; looked for once a minute at most"),
-        Parameter("worth", 1.0, "GPU-seconds of waiting that a migration must spare for each that it costs"),
+        Parameter("defragment", False, "move jobs off a node for a gang that waits for locality alone, if "
+                  "that costs less GPU time than the gang's expected wait; at most once per minute"),
+        Parameter("worth", 1.0, "GPU-seconds of waiting that a migration must save per GPU-second that it costs"),
         Parameter("busy", 0.9, "share of all GPUs in use from which on lent GPUs are taken back", most=1.0),
         Parameter("borrow", True, "queues may use idle GPUs beyond their quotas"),
         Parameter("lend", 1.0, "share of all GPUs in use, the job's own included, up to which a job may start beyond "
@@ -126,7 +126,7 @@ class Philly(Policy):
         return CompiledProgram(philly_kernel.run, (queue, gangs, rules, catcher), notes=notes)
 
     def _rules(self, workload: Workload, cluster: Cluster, state: State, kinds: int) -> rules_kernel.Rules:
-        """What its rules of locality, nodes and migrations remember."""
+        """Memory of the rules for locality, nodes and migrations."""
         p = records(1, rules_kernel.RULES)
         p.relax, p.dedicate = RELAX.index(self.params["relax"]), DEDICATE.index(self.params["dedicate"])
         p.after, p.small, p.worth = self.params["relax_after"], self.params["small"], self.params["worth"]
@@ -136,7 +136,7 @@ class Philly(Policy):
         sizes, size = np.unique(workload.gpus, return_inverse=True)
         users = len(workload.users) + 1
         p.classes = sizes.size
-        # what only two of the rules remember takes no room and no time under the others
+        # memory of only two rules costs nothing under the others
         used = bool(p.defragment[0]) or self.params["relax"] == "adaptive"
         n, nodes = (workload.size + 1, state.nodes.size) if used else (1, 1)
         return rules_kernel.Rules(
@@ -162,14 +162,14 @@ class Philly(Policy):
 
 
 def _by_first_job(queue: Ints, count: int) -> Ints:
-    """Queues in the order in which they first have a job, whatever they are called."""
+    """Queues in order of their first job, independent of names."""
     known, first = np.unique(queue, return_index=True)
     used = known[np.argsort(first)]
     return np.concatenate([used, np.setdiff1d(np.arange(count), used)]).astype(np.int64)
 
 
 def _by_number(names: Sequence[str], size: int) -> Ints:
-    """Places of names in the order of people, m2 before m10; what has no name comes last."""
+    """Positions of names in natural order, m2 before m10; unnamed ones last."""
 
     def key(at: int) -> list[tuple[int, str]]:
         return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"(\d+)", names[at])]
@@ -178,7 +178,7 @@ def _by_number(names: Sequence[str], size: int) -> Ints:
 
 
 def _best_levels(cluster: Cluster, state: State) -> Ints:
-    """The best level that each job can have in an empty cluster: a gang that no rack can hold waits for none."""
+    """The best level of each job in an empty cluster: a gang that no rack can hold waits for none."""
     gpus, mask = state.jobs.gpus, state.jobs.mask
     found = np.zeros(gpus.size, np.int64)
     kinds, kind = np.unique(np.stack([gpus.astype(np.uint64), mask]), axis=1, return_inverse=True)

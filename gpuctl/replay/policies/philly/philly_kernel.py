@@ -41,13 +41,13 @@ ORDER = ("used", "queued")
 """The values of the parameter ``order``."""
 
 AWAY = -1
-"""Level of a job that has failed and is not queued again yet."""
+"""Level of a failed job that is not requeued yet."""
 
 PHILLY = np.dtype(
     [
         ("acquire", "f8"),  # seconds that a gang is gathered for
         ("backoff", "f8"),  # seconds until it is tried again
-        ("tries", "i8"),  # failed attempts after which it asks for less locality
+        ("tries", "i8"),  # failed attempts after which it relaxes locality
         ("busy", "f8"),  # share of the GPUs in use from which on lent GPUs are taken back
         ("borrow", "i8"),
         ("lent", "i8"),
@@ -56,28 +56,28 @@ PHILLY = np.dtype(
         ("take_back", "i8"),
         ("lend", "f8"),  # share of the GPUs in use up to which a queue may exceed its quota
         ("requeue", "f8"),  # seconds from a failure until the job is queued again
-        ("queued", "i8"),  # jobs that have been queued so far, one again each time
+        ("queued", "i8"),  # number of queueings so far
     ],
     align=True,
 )
 
 
 class Gangs(Bundle):
-    """What the policy remembers."""
+    """Memory of the policy."""
 
     p = rows(PHILLY)  # one record of `PHILLY`
     quota = floats()  # GPUs of each queue; inf none
-    level = ints()  # locality level that each job asks for now
+    level = ints()  # locality level that each job requires now
     tries = ints()  # attempts that failed at it
     queue_of = ints()  # queue of each group of the waiting list
     kind_of = ints()  # kind of each group: size, nodes, level
     bad = ints()  # pass in which a kind was found not to fit
-    order = ints()  # queues in the order in which they first have a job
+    order = ints()  # queues in order of their first job
     first = ints()  # first waiting job of each queue, scratch
     gatherer = ints()  # job that each queue gathers GPUs for; -1 none
     hold = ints(2)  # [queues, nodes]: GPUs held for it
-    held = ints()  # GPUs held for it in all
-    since = floats()  # second up to which holding them is counted
+    held = ints()  # total GPUs held for it
+    since = floats()  # second up to which holding is charged
     lent = ints()  # jobs that started on lent GPUs, in order of starting
 
 
@@ -108,7 +108,7 @@ def _may_borrow(s, f, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _best(s, q, f, lent):  # type: ignore[no-untyped-def]
-    """The first job of the queue that has used least of its quota, of those that might fit; -1 none."""
+    """The first possibly fitting job of the queue that has used least of its quota; -1 none."""
     best = -1
     least = 0.0
     for group in range(q.head.size):
@@ -136,7 +136,7 @@ def _launch(s, f, r, j, kind, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _oldest(s, q, f):  # type: ignore[no-untyped-def]
-    """The job that was queued first, of those that might fit and that quotas let start; -1 none."""
+    """The first queued job that might fit and that quotas allow; -1 none."""
     best = -1
     for group in range(q.head.size):
         j = q.head[group]
@@ -150,7 +150,7 @@ def _oldest(s, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _start_in_order(s, q, f, r):  # type: ignore[no-untyped-def]
-    """Start jobs in the order in which they were queued, within quotas and beyond them alike."""
+    """Start jobs in order of queueing, within or beyond quotas."""
     p = f.p[0]
     p.passes += 1
     while s.g[0].free > 0:
@@ -209,7 +209,7 @@ def _take_back(s, q, f, r):  # type: ignore[no-untyped-def]
     """Preempt the newest jobs on lent GPUs while a queue within its quota cannot start its head."""
     g = s.g[0]
     p = f.p[0]
-    # forget those that run no more
+    # drop those that no longer run
     size = 0
     for k in range(p.lent):
         j = f.lent[k]
@@ -261,7 +261,7 @@ def _take_back(s, q, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _settle(s, f, queue):  # type: ignore[no-untyped-def]
-    """Count what holding GPUs without running has cost."""
+    """Charge the holding of idle GPUs."""
     j = f.gatherer[queue]
     s.jobs[j].overhead += (s.g[0].now - f.since[queue]) * f.held[queue]
     f.since[queue] = s.g[0].now
@@ -269,7 +269,7 @@ def _settle(s, f, queue):  # type: ignore[no-untyped-def]
 
 @inner
 def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
-    """Hold what has become free where the queue's gang is being gathered; true once it is whole."""
+    """Hold newly free GPUs for the queue's gathered gang; true once it is complete."""
     j = f.gatherer[queue]
     job = s.jobs[j]
     level = f.level[j]
@@ -284,10 +284,10 @@ def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
     if used == 0:
         rack = -1
     while f.held[queue] < job.gpus:
-        # the node with the most free GPUs, among those that keep the locality asked for
+        # the node with the most free GPUs, among those that satisfy the required locality
         best, free = -1, 0
         for number in range(s.nodes.size):
-            # most have no more, and need no other look
+            # most nodes have no more, and need no second check
             if s.nodes[number].free <= free or not suits(s, number, job.mask):
                 continue
             mine = f.hold[queue, number] > 0
@@ -314,7 +314,7 @@ def _hold_more(s, f, r, queue):  # type: ignore[no-untyped-def]
 
 @inner
 def _let_go(s, f, queue, keep):  # type: ignore[no-untyped-def]
-    """Give back what is held; as the choice of the gang's places, where it is whole."""
+    """Release held GPUs; if the gang is complete, they become the choice."""
     s.g[0].chosen = 0
     for number in range(s.nodes.size):
         some = f.hold[queue, number]
@@ -330,7 +330,7 @@ def _let_go(s, f, queue, keep):  # type: ignore[no-untyped-def]
 
 @inner
 def _lose_node(s, f, number):  # type: ignore[no-untyped-def]
-    """Hold nothing any more on a node that has gone down."""
+    """Drop holds on a node that has gone down."""
     for queue in range(f.gatherer.size):
         some = f.hold[queue, number]
         if some > 0:
@@ -343,7 +343,7 @@ def _lose_node(s, f, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _whole(s, q, f, r, queue, j):  # type: ignore[no-untyped-def]
-    """Start a queue's gang on the GPUs that are held for it."""
+    """Start a queue's gang on the GPUs held for it."""
     cancel(s, s.jobs.size + j)
     _let_go(s, f, queue, True)
     _launch(s, f, r, j, f.kind_of[q.group[j]], R_GATHERED)
@@ -374,7 +374,7 @@ def _gather(s, q, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _fail(s, f, r, j):  # type: ignore[no-untyped-def]
-    """An attempt has failed: back off, and ask for less locality after so many."""
+    """Handle a failed attempt: back off, and relax locality after a number of them."""
     p = f.p[0]
     f.tries[j] += 1
     if f.tries[j] >= p.tries and f.level[j] < LEVELS - 1 and r.p[0].relax == TRIES:
@@ -386,7 +386,7 @@ def _fail(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def waits(s, j, q, f, r):  # type: ignore[no-untyped-def]
-    """A job waits, for the first time or again: it asks for all its locality."""
+    """Handle a queued job: it requires full locality."""
     if s.jobs[j].state == WAITING:
         if f.p[0].order == QUEUED:
             q.key[j] = f.p[0].queued
@@ -397,7 +397,7 @@ def waits(s, j, q, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
-    """A job waits for the first time: in line for the pool, where it is to run on one GPU first."""
+    """Handle a submitted job: it joins the pool's line if it first runs on one GPU."""
     look_now(r)
     if not first_alone(s, j, c):
         waits(s, j, q, f, r)
@@ -405,7 +405,7 @@ def on_submit(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 
 @inner
 def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
-    """A job waits again; where it failed in its first run it has another first run, where no retry helps it ends."""
+    """Handle a requeued job: after a failed first run it gets another, and it ends if no retry helps."""
     look_now(r)
     alone = left_pool(s, j, c)
     if s.jobs[j].state != WAITING:
@@ -413,7 +413,7 @@ def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
     known = s.g[0].events
     if no_retry(s, j, c):
         for k in range(known, s.g[0].events):
-            # its end lets others into the queue, of which nobody else tells
+            # its end lets dependents into the queue, which no other event reports
             if s.events[k].kind == E_QUEUED:
                 on_submit(s, s.events[k].who, q, f, r, c)
     elif f.p[0].requeue > 0 and not alone and s.attempts[s.jobs[j].row].how == A_FAILED:
@@ -425,7 +425,7 @@ def on_requeue(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 
 @inner
 def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
-    """Its run time is known from now on; it may have ended in its first run."""
+    """Handle an ended job: its run time is known; it may have ended in its first run."""
     look_now(r)
     left_pool(s, j, c)
     if r.p[0].relax == ADAPTIVE:
@@ -434,26 +434,26 @@ def on_finish(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 
 @inner
 def on_node_down(s, node, q, f, r, c):  # type: ignore[no-untyped-def]
-    """What was gathered there is gone."""
+    """Handle a node that went down: GPUs gathered there are lost."""
     look_now(r)
     _lose_node(s, f, node)
 
 
 @inner
 def on_node_up(s, node, q, f, r, c):  # type: ignore[no-untyped-def]
-    """There is more room."""
+    """Handle a node that came up."""
     look_now(r)
 
 
 @inner
 def on_timer(s, number, q, f, r, c):  # type: ignore[no-untyped-def]
-    """It is time to look at those that wait."""
+    """Handle the timer of passes."""
     look_now(r)
 
 
 @inner
 def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
-    """A job has gathered for long enough, or has waited after that, or has run on one GPU for long enough."""
+    """Handle a job's timer: gathering, back-off or first run is over."""
     if c.stage[j] != NOT:
         look_now(r)
         if c.stage[j] == ALONE:
@@ -482,7 +482,7 @@ def on_wake(s, j, q, f, r, c):  # type: ignore[no-untyped-def]
 
 @inner
 def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
-    """Look at the heads that wait for locality alone; true where one of them may start now."""
+    """Check the heads that wait for locality alone; true if one of them may start now."""
     g = s.g[0]
     p = r.p[0]
     look = p.defragment == 1 and g.now >= p.looked + LOOK_S
@@ -505,7 +505,7 @@ def _mend(s, q, f, r):  # type: ignore[no-untyped-def]
                 changed = True
                 look = False
         if p.defragment == 1:
-            # its wait grows, and with it what a migration would spare
+            # its wait grows, and with it the savings of a migration
             named_timer(s, 0, max(p.looked, g.now) + LOOK_S)
     return changed
 
@@ -518,7 +518,7 @@ def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
         return
     run_alone(s, c)
     for queue in f.order:
-        # those that gather get what has become free first
+        # gathering gangs get newly free GPUs first
         if f.gatherer[queue] >= 0 and _hold_more(s, f, r, queue):
             j = f.gatherer[queue]
             _whole(s, q, f, r, queue, j)
@@ -546,7 +546,7 @@ def decide(s, q, f, r, c):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, q, f, r, c, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants. Returns as `step` does."""
+    """Advance by a number of instants. Returns as `step` does."""
     return loop(
         s, (q, f, r, c), until, steps, decide=decide, on_finish=on_finish, on_submit=on_submit, on_requeue=on_requeue,
         on_node_down=on_node_down, on_node_up=on_node_up, on_wake=on_wake, on_timer=on_timer,

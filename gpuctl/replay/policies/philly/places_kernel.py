@@ -1,4 +1,4 @@
-"""Compiled: where the `philly` policy puts jobs that have nodes of their own, or apart from those of other sizes."""
+"""Compiled: placement of the `philly` policy with dedicated nodes, or nodes separated by job size."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def kind_of_job(s, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def may_use(s, r, j, number):  # type: ignore[no-untyped-def]
-    """Whether a job may be put on a node as it is now: an empty one is anybody's."""
+    """Whether a job may use a node now: an empty one suits all."""
     node = s.nodes[number]
     if r.p[0].dedicate == SHARED or node.free == node.cap:
         return True
@@ -32,7 +32,7 @@ def may_use(s, r, j, number):  # type: ignore[no-untyped-def]
 
 @inner
 def paint(s, r, j):  # type: ignore[no-untyped-def]
-    """The nodes in `choice` are for jobs like this one until they are empty."""
+    """Dedicate the nodes in `choice` to this kind of job until they are empty."""
     if r.p[0].dedicate == APART:
         kind = kind_of_job(s, r, j)
         for k in range(s.g[0].chosen):
@@ -41,7 +41,7 @@ def paint(s, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def seek(s, r, j, level):  # type: ignore[no-untyped-def]
-    """Choose GPUs for a job at a level of locality; returns whether there are any."""
+    """Choose GPUs for a job at a level of locality; returns whether it fits."""
     job = s.jobs[j]
     if r.p[0].places == RACKS:
         return _rack_by_rack(s, r, j, level)
@@ -73,7 +73,7 @@ def seek(s, r, j, level):  # type: ignore[no-untyped-def]
 
 @inner
 def _gather_from(s, r, j, rack, limit):  # type: ignore[no-untyped-def]
-    """Choose the freest nodes, one after the other, of a rack (-1: of any); at most so many."""
+    """Choose up to a number of the freest nodes of a rack (-1: any), one after the other."""
     g = s.g[0]
     job = s.jobs[j]
     g.chosen = 0
@@ -104,7 +104,7 @@ def _gather_from(s, r, j, rack, limit):  # type: ignore[no-untyped-def]
 
 @inner
 def _rack_by_rack(s, r, j, level):  # type: ignore[no-untyped-def]
-    """Choose nodes of the rack in which the job needs fewest; of several the first one. At the last level: of any."""
+    """Choose nodes of the rack in which the job needs fewest, of several the first; at the last level, of any rack."""
     if level == 2:
         return _tight_in(s, r, j, -1)
     g = s.g[0]
@@ -123,7 +123,7 @@ def _rack_by_rack(s, r, j, level):  # type: ignore[no-untyped-def]
 
 @inner
 def _tight_in(s, r, j, rack):  # type: ignore[no-untyped-def]
-    """Choose the fullest node of a rack (-1: any) that holds what is left of a gang; until one does, the freest."""
+    """Choose the fullest node of a rack (-1: any) that holds the rest of a gang; before that, the freest ones."""
     g = s.g[0]
     g.chosen = 0
     left = s.jobs[j].gpus

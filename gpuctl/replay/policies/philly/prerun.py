@@ -1,8 +1,8 @@
-"""What catches failures early under `philly`: the pool of first runs, and which retries are not worth making.
+"""Early detection of failures under `philly`: the pool of first runs, and refused retries.
 
 A first run on one GPU shows a failure whose logged reason shows there, as soon after its start as in the trace. The
-logged reason is the true one as often as the classifier is confident, and otherwise it does not show: drawn by a hash
-of the job's name, the same in every replay of it.
+logged reason is true with the classifier's confidence as probability; otherwise it does not show. The draw is a hash of
+the job's name, the same in every replay.
 """
 
 from __future__ import annotations
@@ -35,20 +35,20 @@ POOL = "(first runs)"
 
 PARAMETERS = (
     Parameter("prerun", 0.0, "seconds that each gang of 2 GPUs or more first runs on one GPU of a pool: a failure that "
-              "shows there ends the attempt; what passes starts again on its gang; 0: no first runs"),
-    Parameter("pool", 2.0, "GPUs set apart for first runs, of the smallest nodes", least=1.0, most=1e6),
-    Parameter("retry", 0.0, "a failure ends its job where no retry gets past its reason and the classifier is at least "
-              "so sure of it; 0: as many attempts as recorded", most=1.0),
+              "shows there ends the attempt; a job that passes starts again on its gang; 0: no first runs"),
+    Parameter("pool", 2.0, "GPUs reserved for first runs, of the smallest nodes", least=1.0, most=1e6),
+    Parameter("retry", 0.0, "a failure ends its job if no retry overcomes its reason and the classifier is at least "
+              "this sure of it; 0: as many attempts as recorded", most=1.0),
 )  # fmt: skip
 
 
 def set_apart(cluster: Cluster, params: Mapping[str, Any]) -> Cluster:
-    """The nodes, some of whose GPUs have become the pool's: the last node of what is returned.
+    """The nodes after moving some GPUs to the pool, which is the last node returned.
 
     They are taken from the nodes with the fewest GPUs, the last of them first; nodes keep their numbers.
 
     Raises:
-        UsageError: the pool is no whole number of GPUs, or leaves none.
+        UsageError: the pool is not a whole number of GPUs, or leaves none.
     """
     gpus = int(params["pool"])
     if params["prerun"] <= 0 or (cluster.nodes and cluster.nodes[-1] == POOL):
@@ -85,10 +85,10 @@ def set_apart(cluster: Cluster, params: Mapping[str, Any]) -> Cluster:
 def catcher(
     workload: Workload, cluster: Cluster, state: State, params: Mapping[str, Any]
 ) -> tuple[prerun_kernel.Prerun, tuple[Note, ...]]:
-    """What the policy's kernel remembers of first runs and retries, and what is to be said of them.
+    """Memory of the policy's kernel for first runs and retries, and notes on them.
 
     Raises:
-        UsageError: a gang does not fit beside the pool.
+        UsageError: a gang does not fit next to the pool.
     """
     first, sure = float(params["prerun"]), float(params["retry"])
     segments = workload.segment_s.size
@@ -120,9 +120,9 @@ def catcher(
 def shown(workload: Workload, known: Failures) -> NDArray[np.bool_]:
     """Which segments end in a failure that shows on one GPU, shape (segments,).
 
-    Of the failures whose reason shows there, as many are drawn as the classifier is right by its own confidence c. It
-    was wrong of jobs that completed after a failure that no retry gets past; as often as these are among its errors
-    (q), an error is seen so, and of the others it is right with the probability c / (1 - (1 - c) q).
+    Failures whose reason shows there are drawn with the classifier's own confidence c. It was certainly wrong for jobs
+    that completed after a failure that no retry overcomes; with their share q of its errors, it is right for the others
+    with probability c / (1 - (1 - c) q).
     """
     found = workload.segment_fails & known.shows_alone
     owner = np.repeat(np.arange(workload.size), np.diff(workload.segment_start))
@@ -137,14 +137,14 @@ def shown(workload: Workload, known: Failures) -> NDArray[np.bool_]:
     sure = known.confidence
     chance = np.where(known.may_pass, sure, sure / np.maximum(1 - (1 - sure) * seen, 1e-9))
     for segment in np.flatnonzero(possible).tolist():
-        # of a job's attempts all are right or wrong together: what is wrong with it stays the same
+        # all attempts of a job are right or wrong together: its fault stays the same
         drawn = zlib.crc32(workload.ids[owner[segment]].encode()) / 2**32
         possible[segment] = drawn < chance[segment]
     return possible
 
 
 def _close(state: State, pool: int) -> None:
-    """Take the pool out of all searches for nodes, which find only those that are up."""
+    """Hide the pool from searches for nodes, which find only nodes that are up."""
     node, g = state.nodes[pool], state.g[0]
     gpus, kind = int(node.cap), int(node.cls)
     g.free -= gpus

@@ -1,7 +1,7 @@
-"""The compiled parts of the `philly` policy that catch failures early: a first run on one GPU, and fewer retries.
+"""The compiled early detection of failures of the `philly` policy: a first run on one GPU, and fewer retries.
 
-How long a failure takes to show on one GPU (`solo`) is what happens in the replay, not what the policy knows: it is
-told only when the attempt ends.
+The time until a failure shows on one GPU (`solo`) belongs to the replay, not to the policy's knowledge: it learns it
+when the attempt ends.
 """
 
 from __future__ import annotations
@@ -18,32 +18,32 @@ from gpuctl.replay.engine.reasons import R_ALONE, R_ALONE_DONE, R_NO_RETRY
 from gpuctl.replay.engine.state import A_FAILED, A_LEASE, D_GIVE_UP, D_LEASE_END
 
 NOT, IN_LINE, ALONE = range(3)
-"""Stages of a job: it does not run on one GPU, waits to, or does."""
+"""Stages of a job: no first run, waiting for it, or in it."""
 
 PRERUN = np.dtype(
     [
         ("first", "f8"),  # seconds of the first run; 0: there is none
-        ("pool", "i8"),  # number of the node that is set apart for it; -1 none
+        ("pool", "i8"),  # number of the pool's node; -1 none
         ("head", "i8"),  # jobs in `line` from here …
-        ("tail", "i8"),  # … to here wait for it
+        ("tail", "i8"),  # … to here wait
     ],
     align=True,
 )
 
 
 class Prerun(Bundle):
-    """What is remembered of first runs and retries."""
+    """Memory of first runs and retries."""
 
     p = rows(PRERUN)  # one record of `PRERUN`
     stage = ints()  # of each job
-    line = ints()  # jobs in the order in which they came to the pool
+    line = ints()  # jobs in order of arrival at the pool
     solo = floats()  # seconds until each segment's failure shows on one GPU; inf: it does not
-    ends = ints()  # 1: the policy takes this segment's failure for one that no retry gets past
+    ends = ints()  # 1: the policy considers this segment's failure permanent
 
 
 @inner
 def first_alone(s, j, c):  # type: ignore[no-untyped-def]
-    """Put a job that has come into the queue in line for the pool, where it is to run on one GPU first."""
+    """Put a queued job in the pool's line if it first runs on one GPU."""
     p = c.p[0]
     if p.first <= 0 or s.jobs[j].gpus < 2:
         return False
@@ -55,7 +55,7 @@ def first_alone(s, j, c):  # type: ignore[no-untyped-def]
 
 @inner
 def no_retry(s, j, c):  # type: ignore[no-untyped-def]
-    """End a job whose attempt has just failed for a reason that no retry gets past; true where it has ended."""
+    """End a job whose attempt has just failed for a permanent reason; true if ended."""
     job = s.jobs[j]
     if s.attempts[job.row].how != A_FAILED or c.ends[job.segment - 1] == 0:
         return False
@@ -67,7 +67,7 @@ def no_retry(s, j, c):  # type: ignore[no-untyped-def]
 
 @inner
 def left_pool(s, j, c):  # type: ignore[no-untyped-def]
-    """Whether the attempt that has just ended was the job's first run; if so, its queue gets back what that held."""
+    """Whether the attempt that just ended was the job's first run; if so, credit its queue."""
     if c.stage[j] != ALONE:
         return False
     c.stage[j] = NOT
@@ -79,7 +79,7 @@ def left_pool(s, j, c):  # type: ignore[no-untyped-def]
 
 @inner
 def passed(s, j, c):  # type: ignore[no-untyped-def]
-    """Take a job off the pool that has run there for long enough: what it did there is done again on its gang."""
+    """Remove a job from the pool after its first run; that work is repeated on its gang."""
     job = s.jobs[j]
     settle(s, j)
     job.overhead += (s.g[0].now - job.start) * job.counted
@@ -91,7 +91,7 @@ def passed(s, j, c):  # type: ignore[no-untyped-def]
 
 @inner
 def run_alone(s, c):  # type: ignore[no-untyped-def]
-    """Start those that are in line on the pool's free GPUs. The pool is nobody's: quotas do not count what it gives."""
+    """Start jobs in line on the pool's free GPUs, which do not count for quotas."""
     p = c.p[0]
     while p.head < p.tail and s.nodes[p.pool].free > 0:
         j = c.line[p.head]

@@ -1,4 +1,4 @@
-"""Compiled: when a gang of the `philly` policy gives up locality, and what it takes for a job's run time by then."""
+"""Compiled: when a gang of the `philly` policy gives up locality, and its estimate of run times."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ RELAX = ("tries", "retry", "never", "time", "adaptive")
 """The values of the parameter ``relax``."""
 
 UNKNOWN_S = 3600.0
-"""Run time that is taken for a job as long as none has ended."""
+"""Estimated run time of a job while none has ended."""
 
 RULES = np.dtype(
     [
         ("relax", "i8"),
-        ("after", "f8"),  # seconds that a gang asks for the fewest nodes, with TIME
-        ("rack_after", "f8"),  # seconds that it asks for one rack after that
-        ("interval", "f8"),  # seconds between looks at those that wait, where nothing else happens; 0: none
-        ("look", "i8"),  # whether something has happened at this instant that lets the policy look
-        ("next", "f8"),  # second of the next look
+        ("after", "f8"),  # seconds that a gang requires the fewest nodes, with TIME
+        ("rack_after", "f8"),  # seconds that it requires one rack after that
+        ("interval", "f8"),  # seconds between passes without other events; 0: none
+        ("look", "i8"),  # whether an event of this instant allows a pass
+        ("next", "f8"),  # second of the next pass
         ("due", "i8"),  # jobs in `due`
         ("places", "i8"),
         ("classes", "i8"),  # kinds of a user's jobs in `ended`, by size
         ("dedicate", "i8"),
         ("small", "i8"),  # most GPUs of a small job
         ("defragment", "i8"),
-        ("worth", "f8"),  # GPU-seconds of waiting that a migration must spare for each that it costs
-        ("looked", "f8"),  # last second at which nodes were looked through for jobs to move
+        ("worth", "f8"),  # GPU-seconds of waiting that a migration must save per GPU-second that it costs
+        ("looked", "f8"),  # last second of a search for jobs to move
         ("running", "i8"),  # jobs in `running`
     ],
     align=True,
@@ -44,31 +44,31 @@ RULES = np.dtype(
 
 
 class Rules(Bundle):
-    """What the rules remember."""
+    """Memory of the rules."""
 
     p = rows(RULES)  # one record of `RULES`
-    since = floats()  # second from which on a job's wait is for locality alone; NaN: it is not [jobs]
-    spent = floats()  # seconds of that before [jobs]
+    since = floats()  # second from which a job waits for locality alone; NaN: it does not [jobs]
+    spent = floats()  # earlier seconds of such waiting [jobs]
     exposed = floats()  # seconds that gangs of each kind have waited for locality alone [kinds]
-    granted = ints()  # how many of them got it [kinds]
-    ended = floats(2)  # run times of jobs that have ended: how many, and their sum [users x sizes + sizes + 1, 2]
-    base = ints()  # best level that each job can have at all [jobs]
+    granted = ints()  # number of them that got it [kinds]
+    ended = floats(2)  # run times of ended jobs: number and sum [users x sizes + sizes + 1, 2]
+    base = ints()  # best possible level of each job [jobs]
     who = ints()  # row of each job there [jobs]
-    colour = ints()  # what a node in use is for: 1 small jobs, 2 gangs; an empty one is for any [nodes]
-    running = ints()  # jobs that run, and perhaps some that did [jobs]
+    colour = ints()  # use of a nonempty node: 1 small jobs, 2 gangs [nodes]
+    running = ints()  # running jobs, possibly with some that have stopped [jobs]
     listed = ints()  # whether a job is among them [jobs]
     victims = ints()  # jobs that may be moved, node by node, scratch [jobs]
-    ends = ints()  # where each node's begin, scratch [nodes + 1]
+    ends = ints()  # first victim of each node, scratch [nodes + 1]
     at = ints()  # scratch [nodes]
     line = ints()  # nodes in the order of their names' numbers [nodes]
     racks = ints()  # racks, likewise [racks]
-    request_s = floats()  # second from which on a job has asked for locality, with TIME [jobs]
-    due = ints()  # jobs that have asked for their level for long enough, and wait for a look [jobs]
+    request_s = floats()  # second from which a job has required locality, with TIME [jobs]
+    due = ints()  # jobs due to relax their level at the next pass [jobs]
 
 
 @inner
 def runs(r, j):  # type: ignore[no-untyped-def]
-    """A job has started."""
+    """Handle a started job."""
     if r.p[0].defragment == 1 and r.listed[j] == 0:
         r.listed[j] = 1
         r.running[r.p[0].running] = j
@@ -77,7 +77,7 @@ def runs(r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def mean_run(s, r, j):  # type: ignore[no-untyped-def]
-    """Seconds that a job is taken to run: mean of its user's of its size that ended, else of its size, else of all."""
+    """Estimated run time of a job: the mean of ended jobs of its user and size, else of its size, else of all."""
     classes = r.p[0].classes
     rows = r.ended.shape[0]
     own = r.who[j]
@@ -93,7 +93,7 @@ def mean_run(s, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def learn_run(s, r, j):  # type: ignore[no-untyped-def]
-    """A job has ended: those that come later are expected to run like it."""
+    """Record an ended job's run time for later estimates."""
     classes = r.p[0].classes
     rows = r.ended.shape[0]
     ran = s.jobs[j].ran
@@ -104,7 +104,7 @@ def learn_run(s, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def loss(s, r, j, level):  # type: ignore[no-untyped-def]
-    """Seconds that a job is expected to run longer at a level than at its best one."""
+    """Expected additional run time of a job at a level, compared with its best one."""
     job = s.jobs[j]
     best = job.speed0 if r.base[j] == 0 else job.speed1
     speed = job.speed1 if level == 1 else job.speed2
@@ -122,17 +122,17 @@ def waited(s, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def extra_wait(s, r, j, kind):  # type: ignore[no-untyped-def]
-    """Seconds that a job is expected to go on waiting for locality.
+    """Expected further wait of a job for locality.
 
-    Waits are taken to be memoryless: gangs of its kind have waited so long for each time that one got locality, this
-    one's own wait, as if it ended now, among them. While none has got it that is its own wait so far.
+    Waits are taken as memoryless: the total wait of gangs of its kind, including this one's so far, per gang that got
+    locality. While none has, it is its own wait so far.
     """
     return (r.exposed[kind] + waited(s, r, j)) / (r.granted[kind] + 1)
 
 
 @inner
 def wants_locality(s, r, j, so):  # type: ignore[no-untyped-def]
-    """From now on a waiting job waits for locality alone, or does not."""
+    """Set whether a waiting job waits for locality alone from now on."""
     if so and np.isnan(r.since[j]):
         r.since[j] = s.g[0].now
     elif not so and not np.isnan(r.since[j]):
@@ -142,7 +142,7 @@ def wants_locality(s, r, j, so):  # type: ignore[no-untyped-def]
 
 @inner
 def over(s, r, j, kind, got):  # type: ignore[no-untyped-def]
-    """A job's wait for locality is over: it has got it, or gives it up."""
+    """End a job's wait for locality: it has got it, or gives it up."""
     spent = waited(s, r, j)
     if spent > 0:
         r.exposed[kind] += spent
@@ -154,7 +154,7 @@ def over(s, r, j, kind, got):  # type: ignore[no-untyped-def]
 
 @inner
 def first_level(s, r, f, j):  # type: ignore[no-untyped-def]
-    """A job asks for what it asks for at first."""
+    """Reset a job to its initial level."""
     p = r.p[0]
     f.level[j] = r.base[j]
     f.tries[j] = 0
@@ -168,7 +168,7 @@ def first_level(s, r, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _ask_on(s, r, f, j):  # type: ignore[no-untyped-def]
-    """Pass over levels that a job has asked for long enough; wake when that is so of the next one."""
+    """Skip levels that a job has required for long enough; set a timer for the next one."""
     p = r.p[0]
     while f.level[j] < LEVELS - 1:
         until = r.request_s[j] + (p.after if r.base[j] == 0 else 0.0) + (p.rack_after if f.level[j] == 1 else 0.0)
@@ -180,7 +180,7 @@ def _ask_on(s, r, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def lower(s, q, f, j, level):  # type: ignore[no-untyped-def]
-    """Let a job in the waiting list ask for less locality."""
+    """Relax the locality of a job in the waiting list."""
     remove(q, j)
     f.level[j] = level
     group = q.group[j]
@@ -190,7 +190,7 @@ def lower(s, q, f, j, level):  # type: ignore[no-untyped-def]
 
 @inner
 def time_is_over(s, q, f, r, j):  # type: ignore[no-untyped-def]
-    """A job has asked for its level of locality for long enough: it asks for less, or does so at the next look."""
+    """Relax a job that has required its level for long enough, now or at the next pass."""
     if s.jobs[j].state != WAITING or f.level[j] >= LEVELS - 1:
         return
     if r.p[0].interval > 0:
@@ -212,13 +212,13 @@ def _ask_for_less(s, q, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def look_now(r):  # type: ignore[no-untyped-def]
-    """Something has happened that lets the policy look at those that wait."""
+    """Record an event that allows a pass."""
     r.p[0].look = 1
 
 
 @inner
 def looks(s, q, f, r):  # type: ignore[no-untyped-def]
-    """Whether the policy looks at those that wait at this instant: always, unless it has an interval."""
+    """Whether a pass is due at this instant: always, unless the policy has an interval."""
     p = r.p[0]
     if p.interval <= 0:
         return True
@@ -234,7 +234,7 @@ def looks(s, q, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def look_later(s, q, r):  # type: ignore[no-untyped-def]
-    """Wake for the next look as long as somebody waits."""
+    """Set the timer of the next pass while jobs wait."""
     p = r.p[0]
     if p.interval > 0 and q.counter[2] > 0 and not p.next > s.g[0].now:
         p.next = s.g[0].now + p.interval
@@ -243,7 +243,7 @@ def look_later(s, q, r):  # type: ignore[no-untyped-def]
 
 @inner
 def adapt(s, q, f, r, j, kind):  # type: ignore[no-untyped-def]
-    """Let a job that waits for locality alone give it up where it would lose less by that; true where it does."""
+    """Relax a job that waits for locality alone if that costs less; true if it does."""
     extra = extra_wait(s, r, j, kind)
     for level in range(f.level[j] + 1, LEVELS):
         if extra > loss(s, r, j, level):
@@ -251,7 +251,7 @@ def adapt(s, q, f, r, j, kind):  # type: ignore[no-untyped-def]
             lower(s, q, f, j, level)
             cancel(s, s.jobs.size + j)
             return True
-    # nothing else may happen by then
+    # no other event may happen by then
     at = loss(s, r, j, f.level[j] + 1) * (r.granted[kind] + 1) - r.exposed[kind] - waited(s, r, j)
     if at < np.inf:
         job_timer(s, j, s.g[0].now + max(at, 0.0) + 1.0)

@@ -1,4 +1,4 @@
-"""What the `pickyman` policy remembers and foresees: predicted ends, costs of preemption, the queue played through."""
+"""Memory and predictions of the `pickyman` policy: predicted ends, costs of preemption, progress of the queue."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ PICKY = np.dtype(
     [
         ("age", "f8"),  # seconds of waiting that double a job's priority
         ("every", "f8"),  # seconds between passes while jobs wait
-        ("near", "f8"),  # share of an epoch: less than that to its end is near, for the log
-        ("most", "i8"),  # preemptions after which a job is left alone
+        ("near", "f8"),  # share of an epoch left that counts as near its end, for the log
+        ("most", "i8"),  # preemptions after which a job is protected
         ("depth", "i8"),  # waiting jobs, in order, for which preemptions are considered at a pass
         ("waiting", "i8"),
         ("running", "i8"),
@@ -30,47 +30,47 @@ PICKY = np.dtype(
 
 
 class Picky(Bundle):
-    """What the policy remembers."""
+    """Memory of the policy."""
 
     p = rows(PICKY)  # one record of `PICKY`
     bias = floats()  # predicted less true run time of each job, seconds at reference speed
     rest = floats()  # seconds of later segments, by segment
     how = ints()  # placement of each job
     kind = ints()  # jobs of one size, placement and set of nodes are of one kind
-    # waiting jobs in order, and what they are ordered by
+    # waiting jobs in order, and their keys
     wait = ints()
     key = floats()
-    # running jobs by predicted end; seconds lost and seconds until free, were they preempted
+    # running jobs by predicted end; seconds lost and seconds until free if preempted
     run = ints()
     end = floats()
     loss = floats()
     delay = floats()
-    picked = ints()  # 1: a victim of the gang that is looked at
-    leaving = ints()  # 1: told to go, and ends with its epoch anyway
+    picked = ints()  # 1: a victim of the current gang
+    leaving = ints()  # 1: preempted, but ends with its epoch anyway
     bad = ints()  # pass in which a kind was found not to fit
-    # second at which a kind will fit by itself, and the pass that says so
+    # second at which a kind will fit by itself, and the pass of that estimate
     natural = floats()
     natural_of = ints()
-    victims = ints()  # of the gang that is looked at, in the order of choice
+    victims = ints()  # of the current gang, in the order of choice
     # gangs that wait for their victims' GPUs, and their first pieces
     claim_job = ints()
     claim_first = ints()
     # the pieces
     claim_node = ints()
     claim_gpus = ints()
-    claimed = ints()  # GPUs of each node that are promised
-    sim = ints()  # GPUs of each node that the gang that is looked at could have
-    # a heap of predicted ends and the GPUs that they free, for the queue as it would go by itself
+    claimed = ints()  # claimed GPUs of each node
+    sim = ints()  # GPUs of each node available to the current gang
+    # a heap of predicted ends and the GPUs that they free, to simulate the queue without preemption
     ends = floats()
     ends_gpus = ints()
 
 
-# ---- what is predicted of a job
+# ---- predictions per job
 
 
 @inner
 def _progress(s, j):  # type: ignore[no-untyped-def]
-    """Seconds of the job's present segment that are done, at reference speed, as of now."""
+    """Completed seconds of the job's present segment, at reference speed."""
     job = s.jobs[j]
     done = job.done
     if job.state == RUNNING and s.g[0].now > job.last:
@@ -80,7 +80,7 @@ def _progress(s, j):  # type: ignore[no-untyped-def]
 
 @inner
 def predicted_of(s, f, j):  # type: ignore[no-untyped-def]
-    """Predicted seconds that the job has before it; one more epoch where it has outlived its prediction."""
+    """Predicted remaining seconds of the job; one more epoch if it has exceeded its prediction."""
     job = s.jobs[j]
     left = job.work - _progress(s, j) + f.rest[job.segment]
     guess = left + f.bias[j]
@@ -91,7 +91,7 @@ def predicted_of(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def foresee(s, f, j):  # type: ignore[no-untyped-def]
-    """Set a running job's predicted end, and what preempting it now would cost and how long it would take."""
+    """Set a running job's predicted end, and the cost and duration of preempting it now."""
     job = s.jobs[j]
     now, mode = s.g[0].now, s.g[0].mode
     f.end[j] = max(now, job.last) + predicted_of(s, f, j) / max(job.rate, 1e-9)
@@ -115,7 +115,7 @@ def foresee(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def refresh(s, f):  # type: ignore[no-untyped-def]
-    """Bring both lists up to date, and into order."""
+    """Update and sort both lists."""
     g = s.g[0]
     p = f.p[0]
     size = 0
@@ -182,12 +182,12 @@ def start_on_choice(s, f, j, reason):  # type: ignore[no-untyped-def]
     p.running += 1
 
 
-# ---- when the queue would get there by itself
+# ---- the queue without preemption
 
 
 @inner
 def begin_queue(s, f):  # type: ignore[no-untyped-def]
-    """Start counting GPUs: those that are free now, and those that running jobs are predicted to free."""
+    """Initialize the simulation of free GPUs: free ones now, and those that running jobs are predicted to free."""
     p = f.p[0]
     p.spare = s.g[0].free
     for number in range(s.nodes.size):
@@ -201,7 +201,7 @@ def begin_queue(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def turn_of(s, f, j, predicted):  # type: ignore[no-untyped-def]
-    """The second at which the job's turn comes where all before it go first; GPUs are counted, wherever they are."""
+    """The second of the job's turn if all before it go first; only the number of GPUs counts."""
     p = f.p[0]
     at = s.g[0].now
     while p.spare < s.jobs[j].gpus and p.ends > 0:

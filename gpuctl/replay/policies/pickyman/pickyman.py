@@ -1,4 +1,4 @@
-"""PickyMan: preempt those whose going costs least, where somebody gains more than they lose."""
+"""PickyMan: preempt the cheapest jobs if another job gains more than they lose."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class PickyMan(Policy):
-    """Waiting jobs in order of predicted GPU-time and age; victims are picked by what their going costs now."""
+    """Waiting jobs in order of predicted GPU-time and age; victims are chosen by their present cost of preemption."""
 
     name = "pickyman"
     title = (
@@ -40,16 +40,16 @@ class PickyMan(Policy):
     run: ClassVar[Loop | None] = pickyman_kernel.run
     parameters = (
         Parameter("age", 4 * 3600.0, "seconds of waiting that double a job's priority", least=1.0),
-        Parameter("every", 60.0, "seconds between looks at the running jobs while jobs wait, but at most 1000 looks in "
+        Parameter("every", 60.0, "seconds between passes over running jobs while jobs wait, but at most 1000 in "
                   "an epoch: near the end of its epoch a job is cheap to preempt; 0: only when something happens",
                   above=0.001),
-        Parameter("most", 3.0, "preemptions after which a job is left alone"),
+        Parameter("most", 3.0, "preemptions after which a job is protected"),
         Parameter("depth", 100.0, "waiting jobs, in order, for which preemptions are considered"),
         PATIENCE,
     )  # fmt: skip
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
-        """See `Policy.program`; unless told otherwise, victims finish their epochs first."""
+        """See `Policy.program`; by default, victims finish their epochs first."""
         del cluster
         n, nodes = workload.size, state.nodes.size
         state.g.patience = int(self.params["patience"])
@@ -93,4 +93,4 @@ class PickyMan(Policy):
 
 
 NEAR = 0.1
-"""Less than this share of an epoch before its end is near, in the decision log's words."""
+"""Share of an epoch before its end that the decision log calls near."""

@@ -1,7 +1,7 @@
-"""The compiled pass of the `pickyman` policy: whom to preempt for whom, and whether waiting is cheaper.
+"""The compiled pass of the `pickyman` policy: chooses victims, and whether waiting is cheaper.
 
-Reconstructed from the published abstract (PickyMan, IPCCC 2022): that preemption victims are an ordered division of the
-running jobs, found greedily, with predicted run times and overheads, is theirs; scores, limits and order are ours.
+Reconstructed from the published abstract (PickyMan, IPCCC 2022): the greedy ordered division of running jobs into
+victims, with predicted run times and overheads, is from there; scores, limits and order are assumed.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from gpuctl.replay.policies.pickyman.lookahead_kernel import (
 )
 
 MOST_LOOKS = 1000.0
-"""Looks at the running jobs in one epoch of any of them: what they cost to preempt hardly changes in between."""
+"""Passes per epoch of any running job: costs of preemption hardly change in between."""
 
 # ---- gangs that wait for their victims
 
 
 @inner
 def _promise(s, f, node, gpus):  # type: ignore[no-untyped-def]
-    """Keep so many more (or fewer) GPUs of a node out of the searches of others."""
+    """Hide more (or fewer) GPUs of a node from other searches."""
     f.claimed[node] += gpus
     hide(s, node, min(s.nodes[node].free, f.claimed[node]))
 
@@ -46,7 +46,7 @@ def _add_pieces(s, f, j, sign, sim):  # type: ignore[no-untyped-def]
 
 @inner
 def _unclaimed(s, f):  # type: ignore[no-untyped-def]
-    """Count by node, in `sim`, the GPUs that are free or being given back and promised to nobody."""
+    """Count by node, in `sim`, the unclaimed GPUs that are free or being released."""
     for number in range(s.nodes.size):
         f.sim[number] = (s.nodes[number].free if s.nodes[number].up == 1 else 0) - f.claimed[number]
     for k in range(f.p[0].running):
@@ -57,7 +57,7 @@ def _unclaimed(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _serve_claims(s, f):  # type: ignore[no-untyped-def]
-    """Start the gangs whose victims have gone; give up the claims of those for which too few are going."""
+    """Start the gangs whose victims are gone; drop claims for which too few GPUs are being released."""
     p = f.p[0]
     if p.claims == 0:
         return
@@ -119,7 +119,7 @@ def _on_one(s, f, mask, gpus):  # type: ignore[no-untyped-def]
 
 @inner
 def _on_several(s, f, mask, gpus, whole):  # type: ignore[no-untyped-def]
-    """Whether several nodes could hold the gang: all but one of them wholly, where that is asked for."""
+    """Whether several nodes could hold the gang: all except one of them completely, if required."""
     biggest = largest(s, mask)
     need, rest = gpus // biggest, gpus % biggest
     full, total, best = 0, 0, 0
@@ -137,7 +137,7 @@ def _on_several(s, f, mask, gpus, whole):  # type: ignore[no-untyped-def]
 
 @inner
 def _fits(s, f, j, scattered):  # type: ignore[no-untyped-def]
-    """Whether the gang would fit into what `sim` has; over several nodes only where it must or may be."""
+    """Whether the gang would fit into `sim`; over several nodes only if it must or may."""
     job = s.jobs[j]
     if job.gpus <= largest(s, job.mask) and _on_one(s, f, job.mask, job.gpus) >= 0:
         return True
@@ -169,12 +169,12 @@ def _natural_start(s, f, j):  # type: ignore[no-untyped-def]
     return at
 
 
-# ---- whom to preempt
+# ---- choice of victims
 
 
 @inner
 def _candidate(s, f, i, mask, predicted):  # type: ignore[no-untyped-def]
-    """Whether a running job may be preempted for one that is predicted to run so long."""
+    """Whether a running job may be preempted for a job with this predicted run time."""
     job = s.jobs[i]
     if job.state != RUNNING or f.leaving[i] == 1 or f.picked[i] == 1 or job.preempts >= f.p[0].most:
         return False
@@ -194,10 +194,10 @@ def _candidate(s, f, i, mask, predicted):  # type: ignore[no-untyped-def]
 
 @inner
 def _pick(s, f, j, predicted):  # type: ignore[no-untyped-def]
-    """Pick victims for a gang, the cheapest a GPU first, until it fits; then spare those it fits without.
+    """Choose victims for a gang, the cheapest per GPU first, until it fits; then spare superfluous ones.
 
     Returns:
-        Whether it fits; the victims are in `victims`, and what it could have in `sim`.
+        Whether it fits; the victims are in `victims`, and the available GPUs in `sim`.
     """
     p = f.p[0]
     job = s.jobs[j]
@@ -231,7 +231,7 @@ def _pick(s, f, j, predicted):  # type: ignore[no-untyped-def]
 
 @inner
 def _spare(s, f, j, scattered):  # type: ignore[no-untyped-def]
-    """Drop victims without which the gang fits, too: those who would lose most first."""
+    """Drop victims without which the gang still fits, the costliest first."""
     p = f.p[0]
     for _ in range(p.victims):
         worst = -1
@@ -246,7 +246,7 @@ def _spare(s, f, j, scattered):  # type: ignore[no-untyped-def]
             f.picked[worst] = 0
         else:
             _add_pieces(s, f, worst, 1, f.sim)
-            # looked at: it has to stay
+            # checked: it has to stay
             f.picked[worst] = 2
     size = 0
     for k in range(p.victims):
@@ -260,7 +260,7 @@ def _spare(s, f, j, scattered):  # type: ignore[no-untyped-def]
 
 @inner
 def _worth_it(s, f, j, predicted, natural):  # type: ignore[no-untyped-def]
-    """Whether the gang gains more time by its victims going than they lose together."""
+    """Whether the gang gains more time than its victims lose together."""
     p = f.p[0]
     wait, cost = 0.0, 0.0
     for k in range(p.victims):
@@ -272,7 +272,7 @@ def _worth_it(s, f, j, predicted, natural):  # type: ignore[no-untyped-def]
 
 @inner
 def _claim(s, f, j):  # type: ignore[no-untyped-def]
-    """Promise the gang GPUs of what `sim` has."""
+    """Claim GPUs of `sim` for the gang."""
     p = f.p[0]
     job = s.jobs[j]
     left = job.gpus
@@ -300,7 +300,7 @@ def _claim(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _preempt_for(s, f, j):  # type: ignore[no-untyped-def]
-    """Preempt the victims, and let the gang have what they give back."""
+    """Preempt the victims, and claim their GPUs for the gang."""
     p = f.p[0]
     g = s.g[0]
     _claim(s, f, j)
@@ -321,7 +321,7 @@ def _preempt_for(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _shortest_epoch(s, f):  # type: ignore[no-untyped-def]
-    """Seconds between two checkpoints of the running job that writes them most often; 0 where none writes any."""
+    """Shortest seconds between two checkpoints of a running job; 0 if none writes any."""
     shortest = np.inf
     for k in range(f.p[0].running):
         job = s.jobs[f.run[k]]
@@ -366,5 +366,5 @@ def decide(s, f):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants. Returns as `step` does."""
+    """Advance by a number of instants. Returns as `step` does."""
     return loop(s, (f,), until, steps, decide=decide)

@@ -1,1 +1,1 @@
-"""Policies that put jobs into an order, and no more."""
+"""Policies that only order jobs."""

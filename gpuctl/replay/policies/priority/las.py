@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Las(Policy):
-    """Of all jobs, those that have got the least service so far run."""
+    """The jobs with the least attained service run."""
 
     name = "las"
     title = "the least attained service first; jobs are compared again at every event and every quantum"

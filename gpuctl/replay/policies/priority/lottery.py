@@ -1,4 +1,4 @@
-"""Jobs in random order: what an order is worth."""
+"""Jobs in random order, as a baseline for other orders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Random(Policy):
-    """Every job draws a number when it is submitted; the lowest one that waits starts first."""
+    """Every job draws a number at submission; the waiting job with the lowest starts first."""
 
     name = "random"
     title = "in random order, drawn once for every job from --seed"

@@ -30,7 +30,7 @@ class Sjf(Policy):
         Parameter(
             "by",
             "duration",
-            "what is short: the true run time, that times GPUs, the GPUs alone, or the run time asked for",
+            "measure of length: the true run time, that times GPUs, the GPUs alone, or the requested run time",
             ("duration", "gpu-time", "gpus", "limit"),
         ),
     )

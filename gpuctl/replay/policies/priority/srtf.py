@@ -29,8 +29,7 @@ class Srtf(Policy):
         Parameter(
             "ties",
             "list",
-            "of two jobs alike, which one first: the one further ahead in the list at the last pass, or the waiting "
-            "one",
+            "which of two equal jobs goes first: the one earlier in the list at the last pass, or the waiting one",
             ("list", "waiting"),
         ),
     )

@@ -25,37 +25,37 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Floats, Workload
 
 SKEWED, BALANCED = 0.7, 0.1
-"""Share of a model's bytes in its largest tensor: of VGG and AlexNet, and of ResNet and Inception, about, as in the
+"""Approximate share of a model's bytes in its largest tensor: of VGG and AlexNet, and of ResNet and Inception, from the
 table of tensors in the repository of Tiresias' authors.
 """
 
 INSIDE = {"first-start": Inside.FIRST_START, "submit": Inside.SUBMISSION, "list": Inside.LIST}
 
 LEARN_FROM = 0.3
-"""The first part of the jobs, by submission, whose services make the Gittins index."""
+"""Default share of first jobs, by submission, whose services define the Gittins index."""
 
 
 class Tiresias(Policy):
-    """Jobs fall from queue to queue as they get service; a queue goes before all lower ones."""
+    """Jobs fall from queue to queue as they attain service; a queue goes before all lower ones."""
 
     name = "tiresias"
     title = "discretized least attained service over GPUs and time (2D-LAS) or Gittins index, with preemption"
     source = "Gu et al., NSDI 2019; defaults as quoted by VODA's source: 2 queues, 3,600 GPU-s, PROMOTEKNOB 8"
     preempts = True
     parameters = (
-        Parameter("limits", (3600.0,), "service at which a job leaves each queue but the last, GPU-s (or s)"),
+        Parameter("limits", (3600.0,), "service at which a job leaves each queue except the last, GPU-s (or s)"),
         Parameter("service", "gpu-time", "attained service: GPU-seconds or seconds", ("gpu-time", "time")),
         Parameter(
             "order",
             "first-start",
-            "inside a queue: by first start (the paper), by submission (Lucid), as a list whose running jobs stay "
+            "within a queue: by first start (the paper), by submission (Lucid), as a list whose running jobs stay "
             "ahead "
             "(the authors' simulator), or by Gittins index",
             ("first-start", "submit", "list", "gittins"),
         ),
         Parameter("promote", 8.0, "PROMOTEKNOB: a preempted job goes to the first queue after waiting this "
                   "multiple of its run time; 0: never"),
-        Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest nodes; where the "
+        Parameter("packlimit", 0.3, "skew of a model above which a gang waits for the fewest nodes; if the "
                   "trace has no model names, 40 % of the jobs (by a hash of their names) count as skewed"),
         Parameter("round", 0.0, "seconds of a round: decisions only at whole multiples; 0: at every event",
                   above=0.001),
@@ -68,7 +68,7 @@ class Tiresias(Policy):
 
     def __init__(self, params: Mapping[str, str] | None = None) -> None:
         super().__init__(params)
-        # the index is made of the run times of jobs that have not ended
+        # the index uses the run times of unfinished jobs
         self.oracle = self.params["order"] == "gittins"
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
@@ -94,7 +94,7 @@ class Tiresias(Policy):
             Rounds(self.params["round"]) if self.params["round"] else None,
             patience=int(self.params["patience"]),
         )
-        # when a job has got the service of its queue is rounded: that decides no preemption
+        # the attainment of a queue's service is rounded, which decides no preemption
         state.g.grain = INSTANT_S
         return list_program(order, workload, state)
 

@@ -1,4 +1,4 @@
-"""The starts and placements as they are in the trace."""
+"""The starts and placements of the trace."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Recorded(Policy):
-    """Every attempt starts as recorded, whatever the cluster says of its free GPUs."""
+    """Every attempt starts as recorded, regardless of free GPUs."""
 
     name = "recorded"
-    title = "every attempt starts when and where the trace says; what a replay can be held against"
+    title = "every attempt starts when and where the trace records; a reference for replays"
     source = "the trace itself"
     oracle = True
     run: ClassVar[Loop | None] = recorded_kernel.run
@@ -32,7 +32,7 @@ class Recorded(Policy):
         """See `Policy.program`.
 
         Raises:
-            UsageError: the workload tells no starts.
+            UsageError: the workload has no recorded starts.
         """
         del cluster, settings
         if workload.size and not np.isfinite(workload.recorded_start).any():
@@ -41,7 +41,7 @@ class Recorded(Policy):
                 hint="replay a trace store, or drop this policy",
             )
         jobs = state.jobs
-        # as recorded: no speed but the recorded one, no cost but what the recorded times hold already
+        # as recorded: no speed other than the recorded one, no cost beyond the recorded times
         jobs.speed0 = jobs.speed1 = jobs.speed2 = 1.0
         jobs.suspend = jobs.resume = jobs.move = jobs.charge = 0.0
         state.g.typed = 0
@@ -52,7 +52,7 @@ class Recorded(Policy):
         order = np.lexsort((np.arange(workload.size), arrive))
         state.arrivals[:] = order
         state.arrive_t[:] = arrive[order]
-        # nodes that were down in the log ran what they ran
+        # recorded jobs ran even on nodes that the log shows as down
         state.machine_t[:] = np.inf
         record = recorded_kernel.Record(
             starts=workload.recorded_start,

@@ -1,4 +1,4 @@
-"""The compiled replay of recorded starts and placements, which nothing can refuse: the log says that they happened."""
+"""The compiled replay of recorded starts and placements, which cannot be refused as they did happen."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from gpuctl.replay.engine.state import ANY, WAITING
 
 
 class Record(Bundle):
-    """What the log says, by segment of a job."""
+    """Recorded starts and places, by segment of a job."""
 
     starts = floats()  # second of each start; NaN: not known
     piece_start = ints()  # its places are ``piece_start[segment]`` to ``piece_start[segment + 1]`` of:
     piece_node = ints()  # nodes
     piece_gpus = ints()  # GPUs there
-    due = ints()  # jobs that start at this instant, in the order in which they came [events]
-    n = ints()  # how many those are, and how many of them have been looked at
+    due = ints()  # jobs that start at this instant, in order of their events [events]
+    n = ints()  # their number, and how many of them have been handled
 
 
 @inner
 def _put(s, j, f):  # type: ignore[no-untyped-def]
-    """Choose the recorded places; where none are known, where it fits, and else where there is most room."""
+    """Choose the recorded places; if unknown, places that fit, or else the nodes with most room."""
     g = s.g[0]
     job = s.jobs[j]
     g.chosen = 0
@@ -45,7 +45,7 @@ def _put(s, j, f):  # type: ignore[no-untyped-def]
         if s.nodes[number].cap > s.nodes[best].cap:
             best = number
     if left > 0:
-        # more than there is: the log knows nodes that the cluster lacks
+        # more than there is: the log has nodes that the cluster lacks
         for k in range(g.chosen):
             if s.choice[k].node == best:
                 s.choice[k].gpus += left
@@ -55,7 +55,7 @@ def _put(s, j, f):  # type: ignore[no-untyped-def]
 
 @inner
 def waits(s, j, f):  # type: ignore[no-untyped-def]
-    """A job waits, for the first time or again: it starts when the log says so, which may be now, or never."""
+    """Schedule a queued job's recorded start, which may be now, or never."""
     if s.jobs[j].state == WAITING:
         at = f.starts[s.jobs[j].segment]
         if at > s.g[0].now:
@@ -66,21 +66,21 @@ def waits(s, j, f):  # type: ignore[no-untyped-def]
 
 @inner
 def on_wake(s, j, f):  # type: ignore[no-untyped-def]
-    """It is time for a job to start."""
+    """Handle the timer of a job's start."""
     f.due[f.n[0]] = j
     f.n[0] += 1
 
 
 @inner
 def decide(s, f):  # type: ignore[no-untyped-def]
-    """Start what starts at this instant; true where there is no room for it yet."""
+    """Start the jobs due at this instant; true if arrays lack room."""
     while f.n[1] < f.n[0]:
         j = f.due[f.n[1]]
         if s.jobs[j].state == WAITING:
             if np.isnan(f.starts[s.jobs[j].segment]):
                 reject(s, j, R_UNRECORDED)
             elif not room(s):
-                # a log may put more on GPUs than there are; whoever has started does not wait when this goes on
+                # a log may oversubscribe GPUs; jobs already started are skipped when this resumes
                 return True
             else:
                 _put(s, j, f)
@@ -92,5 +92,5 @@ def decide(s, f):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants. Returns as `step` does."""
+    """Advance by a number of instants. Returns as `step` does."""
     return loop(s, (f,), until, steps, decide=decide, on_submit=waits, on_requeue=waits, on_wake=on_wake)

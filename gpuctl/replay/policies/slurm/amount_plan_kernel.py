@@ -1,7 +1,7 @@
-"""What a pass of backfill plans where places do not matter, compiled: amounts over time instead of nodes.
+"""The compiled plan of a backfill pass if places do not matter: amounts over time instead of nodes.
 
-A pool is one "node", so that keeping whole nodes would keep all of it. Here what is reserved is the amount that a job
-asks for, and running jobs are in the plan, too, each to its own planned end.
+A pool is one "node", so that reserving whole nodes would reserve all of it. Instead the amount that a job requests is
+reserved, and the plan also contains running jobs, each to its planned end.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpuctl.replay.policies.slurm.node_kernel import NOW, place, usable
 
 @inner
 def clear_amounts(s, f, r):  # type: ignore[no-untyped-def]
-    """Begin with a plan in which only running jobs hold something."""
+    """Start a plan that contains only running jobs."""
     p, now = f.p[0], s.g[0].now
     clear_plan(s, f)
     f.step_t[0] = min(f.step_t[0], now)
@@ -51,7 +51,7 @@ def _holds(s, f, j, k):  # type: ignore[no-untyped-def]
 
 @inner
 def amount_now(s, f, j):  # type: ignore[no-untyped-def]
-    """Whether a job can start now and leave what is reserved; its place is in `choice`."""
+    """Whether a job can start now without delaying reservations; its place is in `choice`."""
     usable(f, j)
     if not place(s, f, j, NOW):
         return False
@@ -66,7 +66,7 @@ def amount_now(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def amount_from(s, f, j):  # type: ignore[no-untyped-def]
-    """The first second after now from which there is room for a job as long as it is planned; inf for none."""
+    """The first second after now with room for a job for its planned time; inf for none."""
     p, now = f.p[0], s.g[0].now
     at = np.inf
     for k in range(p.steps):
@@ -83,7 +83,7 @@ def amount_from(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def keep_amount(s, f, j, begin, end):  # type: ignore[no-untyped-def]
-    """Keep what a job asks for."""
+    """Reserve a job's request."""
     first, last = between(f, begin, end)
     for k in range(first, last):
         f.step_took[k, 0] += s.jobs[j].gpus
@@ -94,7 +94,7 @@ def keep_amount(s, f, j, begin, end):  # type: ignore[no-untyped-def]
 
 @inner
 def take_amount(s, f, j):  # type: ignore[no-untyped-def]
-    """A job of the pool has started: it holds what it asks for to its planned end."""
+    """Add a started job of the pool, which holds its request to its planned end."""
     now = s.g[0].now
     last = cut(f, now + f.x[j].plan)
     for k in range(last):

@@ -3,8 +3,8 @@
 Sources: SchedMD's page *Scheduling Configuration Guide*, slurm.conf(5); _attempt_backfill of
 src/plugins/sched/backfill/backfill.c of 22.05.8 was read for the rules of a reservation.
 
-A pass makes reservations only to find who may start now. So it looks at those first who could start now if nothing were
-reserved, and ends as soon as what it has reserved leaves none of them: all that it does not reserve would start nobody.
+A pass makes reservations only to find jobs that may start now. So it first finds the jobs that could start now without
+reservations, and ends as soon as its reservations leave none of them: further reservations would start no job.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ from gpuctl.replay.policies.slurm.records_kernel import P_NONE, R_BACKFILL, R_PR
 
 _NONE = np.uint64(0)
 _LATER_S = 500.0
-"""When a job that limits hold up is taken to start where nothing else tells (``assoc_limit_stop``)."""
+"""Assumed start of a job held up by limits if nothing else is known (``assoc_limit_stop``)."""
 
-# ---- who may start now
+# ---- candidates to start now
 
 
 @inner
 def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
-    """Whether one of a kind could start now beside what is reserved; its nodes are kept in `kind_ok`."""
+    """Whether a job of a kind could start now besides reservations; its nodes are stored in `kind_ok`."""
     p = f.p[0]
     j = f.kinds[kind].job
     form = f.x[j].form
@@ -60,7 +60,7 @@ def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
         chosen(s, f.kind_ok[kind])
         return True
     if p.preempt != P_NONE and without_victims(s, f, r, j):
-        # whose nodes it would take depends on who is there: look again whenever anything changes
+        # which nodes it would take depends on running jobs: check again whenever anything changes
         copy_set(f.kind_ok[kind], f.part_ok[f.x[j].part])
         return True
     return False
@@ -68,13 +68,13 @@ def _hopes(s, f, r, kind):  # type: ignore[no-untyped-def]
 
 @inner
 def _new(kind, j, run):  # type: ignore[no-untyped-def]
-    """Forget what another pass found of a kind."""
+    """Reset a kind's results of an earlier pass."""
     kind.mark, kind.jobs, kind.job, kind.alive, kind.none_at = run, 0, j, 0, -1
 
 
 @inner
 def _first_look(s, f, r, run):  # type: ignore[no-untyped-def]
-    """Count the jobs that could start now if nothing were reserved, by kind."""
+    """Count, by kind, the jobs that could start now without reservations."""
     p = f.p[0]
     p.alive = p.hopes = 0
     for at in range(p.waiting):
@@ -98,7 +98,7 @@ def _first_look(s, f, r, run):  # type: ignore[no-untyped-def]
 
 @inner
 def _look_again(s, f, r, words):  # type: ignore[no-untyped-def]
-    """Some nodes are not free as they were: find out which kinds can still start now."""
+    """After free nodes changed, find the kinds that can still start now."""
     p = f.p[0]
     p.version += 1
     left = 0
@@ -115,7 +115,7 @@ def _look_again(s, f, r, words):  # type: ignore[no-untyped-def]
     p.alive = left
 
 
-# ---- rules of whom a pass looks at
+# ---- limits of a pass
 
 
 @inner
@@ -129,7 +129,7 @@ def _too_many(f, mark, tested, key, most, run):  # type: ignore[no-untyped-def]
 
 @inner
 def _passed_over(f, j, run):  # type: ignore[no-untyped-def]
-    """Whether ``bf_max_job_user``, ``_part``, ``_user_part`` or ``_assoc`` leaves a job out; counts it otherwise."""
+    """Whether ``bf_max_job_user``, ``_part``, ``_user_part`` or ``_assoc`` excludes a job; counts it otherwise."""
     p, x = f.p[0], f.x[j]
     pair = x.user * f.part.size + x.part
     part = of_partition(f, x.part, run)
@@ -150,7 +150,7 @@ def _passed_over(f, j, run):  # type: ignore[no-untyped-def]
 
 @inner
 def _now_only(s, f, j, run):  # type: ignore[no-untyped-def]
-    """Whether nothing is reserved for a job: it starts now or is passed over."""
+    """Whether a job gets no reservation: it starts now or is skipped."""
     p, x = f.p[0], f.x[j]
     least = x.min_prio if x.min_prio > 0 else p.bf_min_prio
     if x.prio < least or s.g[0].now - x.accrue < p.bf_min_age:
@@ -163,7 +163,7 @@ def _now_only(s, f, j, run):  # type: ignore[no-untyped-def]
 
 @inner
 def _try_pool(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
-    """As `_try`, where amounts are reserved and not nodes."""
+    """As `_try`, if amounts rather than nodes are reserved."""
     p, now = f.p[0], s.g[0].now
     p.later = 0.0
     if f.bad[f.x[j].form] != p.freed and amount_now(s, f, j):
@@ -182,7 +182,7 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
     """Find when and where a job could start so that no reservation is delayed; its nodes are in `choice`.
 
     Returns:
-        the second; inf where there is none inside the window; whether it preempts; whether it counts as tested.
+        the second; inf if there is none inside the window; whether it preempts; whether it counts as tested.
     """
     p, x, now = f.p[0], f.x[j], s.g[0].now
     if p.counts == 1:
@@ -221,7 +221,7 @@ def _try(s, f, r, j, now_only):  # type: ignore[no-untyped-def]
 
 @inner
 def _reserve(s, f, r, j, at, run):  # type: ignore[no-untyped-def]
-    """Keep the nodes in `choice` for a job."""
+    """Reserve the nodes in `choice` for a job."""
     p = f.p[0]
     part = of_partition(f, f.x[j].part, run)
     if p.bf_part_reserve > 0 and part.reserved >= p.bf_part_reserve:
@@ -232,7 +232,7 @@ def _reserve(s, f, r, j, at, run):  # type: ignore[no-untyped-def]
     else:
         chosen(s, f.off)
     if p.first == 1 and p.logged_head != j:
-        # of a pass only the first one is logged, and once
+        # only the first one of a pass is logged, once
         p.logged_head = j
         note(s, D_RESERVE, j, s.jobs[j].gpus, -1, R_RESERVED)
     p.first = 0
@@ -248,8 +248,8 @@ def backfill_pass(s, f, r):  # type: ignore[no-untyped-def]
     """Start jobs that delay no reservation, and reserve for those that cannot start.
 
     Returns:
-        whether the next one may start somebody, though nothing happens until then: some jobs could start now if
-        nothing were reserved, and what is reserved moves with the seconds.
+        whether the next pass may start a job without an event before it: some jobs could start now without
+            reservations, and reservations shift with time.
     """
     p, now = f.p[0], s.g[0].now
     run = begin_pass(f)

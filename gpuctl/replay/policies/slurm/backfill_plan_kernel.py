@@ -1,10 +1,10 @@
-"""What a pass of backfill plans, compiled: which nodes are kept for whom and when, and when a job could start.
+"""The compiled plan of a backfill pass: reserved nodes over time, and when a job could start.
 
-The plan is a list of steps in time; in each some nodes are kept for jobs that are to start later, always whole nodes.
-Running jobs are not in it: a job's start is found by taking them away in the order of their planned ends.
+The plan is a list of time steps; in each, whole nodes are reserved for later jobs. It does not contain running jobs: a
+job's start is found by removing them in the order of their planned ends.
 
 Source: sched/backfill and select/cons_tres of 22.05.8 (node_space of backfill.c, _will_run_test of job_test.c), read
-for facts: ends are not looked at one by one, but in groups of 30, 60, 120 ... seconds from the first one on.
+for facts: ends are tried in groups of 30, 60, 120 ... seconds from the first one on.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gpuctl.replay.policies.slurm.preempt_kernel import preempts, without_victim
 from gpuctl.replay.policies.slurm.records_kernel import FIRST, P_NONE
 
 GROUP_S = 30.0
-"""Seconds of the first group of ends that are looked at together."""
+"""Seconds of the first group of ends."""
 
 _NONE = np.uint64(0)
 
@@ -42,14 +42,14 @@ _NONE = np.uint64(0)
 
 @inner
 def clear_took(f, k):  # type: ignore[no-untyped-def]
-    """Let nothing be taken of a pool in a step."""
+    """Clear the amounts taken of a pool in a step."""
     for resource in range(f.step_took.shape[1]):
         f.step_took[k, resource] = 0
 
 
 @inner
 def _copy_step(f, of, to):  # type: ignore[no-untyped-def]
-    """Let a step have kept and taken what another one has."""
+    """Copy the reservations of a step to another."""
     for word in range(f.ok.size):
         f.step_ok[to, word] = f.step_ok[of, word]
     for resource in range(f.step_took.shape[1]):
@@ -58,7 +58,7 @@ def _copy_step(f, of, to):  # type: ignore[no-untyped-def]
 
 @inner
 def clear_plan(s, f):  # type: ignore[no-untyped-def]
-    """Begin with a plan in which nothing is kept for anybody."""
+    """Start an empty plan."""
     p = f.p[0]
     now = s.g[0].now
     p.window_end = np.floor((now + p.bf_window) / p.bf_resolution) * p.bf_resolution
@@ -89,7 +89,7 @@ def _insert(f, at, t):  # type: ignore[no-untyped-def]
 
 @inner
 def cut(f, t):  # type: ignore[no-untyped-def]
-    """Let a step begin at `t`; returns which, or how many steps there are where that is past the window."""
+    """Cut the plan at `t`; returns the step, or the number of steps if `t` is past the window."""
     p = f.p[0]
     if t >= p.window_end:
         return p.steps
@@ -117,7 +117,7 @@ def between(f, begin, end):  # type: ignore[no-untyped-def]
 
 @inner
 def _alike(f, a, b):  # type: ignore[no-untyped-def]
-    """Whether the same nodes are kept in two steps."""
+    """Whether two steps have the same reservations."""
     for word in range(f.ok.size):
         if f.step_ok[a, word] != f.step_ok[b, word]:
             return False
@@ -126,10 +126,10 @@ def _alike(f, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def keep(f, begin, end, words):  # type: ignore[no-untyped-def]
-    """Keep nodes for a job, from and to a second rounded down to ``bf_resolution``, for so long at least.
+    """Reserve nodes for a job, between seconds rounded down to ``bf_resolution``, for at least a given time.
 
-    How many steps that makes is Slurm's count, by which a pass ends: one that begins where the plan does leaves an
-    empty step before it, and of neighbours that are alike now one is dropped, whose place is not used again.
+    The number of steps follows Slurm's count, which ends a pass: a reservation at the plan's start leaves an empty step
+    before it, and of equal neighbours one is dropped, whose place is not reused.
     """
     p = f.p[0]
     begin = max(np.floor(begin / p.bf_resolution) * p.bf_resolution, f.step_t[0])
@@ -151,7 +151,7 @@ def keep(f, begin, end, words):  # type: ignore[no-untyped-def]
         k += 1
         if end == end_of(f, k - 1):
             break
-    # only of those up to the step behind what is kept, and only the first two
+    # only up to the step after the reservation, and only the first two
     while drop < k and drop + 1 < p.steps:
         if _alike(f, drop, drop + 1):
             p.steps -= 1
@@ -164,7 +164,7 @@ def keep(f, begin, end, words):  # type: ignore[no-untyped-def]
 
 @inner
 def overlaps(f, begin, end, words):  # type: ignore[no-untyped-def]
-    """Whether any of the nodes is kept for somebody in that time, rounded as it would be kept."""
+    """Whether any of the nodes is reserved in that time, rounded as a reservation would be."""
     p = f.p[0]
     begin = np.floor(begin / p.bf_resolution) * p.bf_resolution
     end = np.floor(end / p.bf_resolution) * p.bf_resolution
@@ -178,10 +178,10 @@ def overlaps(f, begin, end, words):  # type: ignore[no-untyped-def]
 
 @inner
 def unreserved(f, j, begin):  # type: ignore[no-untyped-def]
-    """Let ``ok`` be the nodes of a job's partition that nobody has in the time in which it would run from `begin` on.
+    """Set ``ok`` to the nodes of a job's partition without reservations while it would run from `begin` on.
 
     Returns:
-        a later second at which to look for others, the end of the first step after which there are any; 0 for none.
+        a later second with further candidates, the end of the first step after which there are any; 0 for none.
     """
     p = f.p[0]
     usable(f, j)
@@ -209,7 +209,7 @@ def unreserved(f, j, begin):  # type: ignore[no-untyped-def]
 
 @inner
 def _easy_to_see(s, f, j):  # type: ignore[no-untyped-def]
-    """Whether a job fits where one node has room for all of it, and nowhere else."""
+    """Whether a job fits only on a single node with room for all of it."""
     x = f.x[j]
     units = units_of(s, j)
     if units <= 1 or s.nodes.size == 1:
@@ -219,7 +219,7 @@ def _easy_to_see(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _holds(s, f, j, i, units):  # type: ignore[no-untyped-def]
-    """Whether a node that a job has just left in row 1 holds all of another one."""
+    """Whether a node just left by a job in row 1 holds all of another job."""
     row = s.attempts[s.jobs[i].row]
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].node
@@ -230,7 +230,7 @@ def _holds(s, f, j, i, units):  # type: ignore[no-untyped-def]
 
 @inner
 def guess(s, f, end):  # type: ignore[no-untyped-def]
-    """When a job ends that is past its planned end."""
+    """Assumed end of a job that is past its planned end."""
     return max(end + f.p[0].kill_wait, s.g[0].now + 1.0)
 
 
@@ -241,10 +241,10 @@ def _goes_first(s, f, j, i):  # type: ignore[no-untyped-def]
 
 @inner
 def _after_ends(s, f, r, j, latest):  # type: ignore[no-untyped-def]
-    """The planned end after which a job fits on the nodes in ``ok``, row 1 being what is free before.
+    """The planned end after which a job fits on the nodes in ``ok``; row 1 holds the free resources before it.
 
     Returns:
-        the second; inf where there is none, or where it is after `latest`.
+        the second; inf if there is none, or it is after `latest`.
     """
     p = f.p[0]
     single = _easy_to_see(s, f, j)
@@ -266,7 +266,7 @@ def _after_ends(s, f, r, j, latest):  # type: ignore[no-untyped-def]
             release(s, f, i)
             last = end
             hit = hit or _holds(s, f, j, i, units)
-            # Slurm asks this of the next job, wherever it runs, and not of the next one that is taken away
+            # Slurm tests the next job, wherever it runs, rather than the next one removed
             if p.coarse == 1 and k < r.n[0] and r.end[k] > first + window:
                 break
         if last < 0 or last > latest:
@@ -282,11 +282,10 @@ def _after_ends(s, f, r, j, latest):  # type: ignore[no-untyped-def]
 
 @inner
 def could_start(s, f, r, j, now_only, latest):  # type: ignore[no-untyped-def]
-    """When a job could start on the nodes in ``ok``, as far as planned ends tell; they are in `choice`.
+    """When a job could start on the nodes in ``ok``, by planned ends; its nodes are in `choice`.
 
     Returns:
-        the second, inf for never or after `latest` (with `now_only`: for not now), and whether it has to preempt
-        others for it.
+        the second, inf for never or after `latest` (with `now_only`: for not now), and whether it must preempt others.
     """
     now = s.g[0].now
     if counted(f.ok) == 0:

@@ -27,10 +27,9 @@ NO_SWITCH = "(no switch)"
 def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS_ONLY) -> Cluster:
     """The nodes of slurm.conf as nodes.
 
-    Nodes without GPUs are nodes only where CPUs or memory count; those whose ``State`` keeps jobs off are none. Racks
-    are leaf switches where the site has topology.conf. A queue has the nodes of the partition of its name; one that is
-    no partition has those of the default partition. A partition whose QOS limits all its GPUs together has that as a
-    quota.
+    Nodes without GPUs are included only if CPUs or memory count; nodes whose ``State`` excludes jobs are not. Racks are
+    leaf switches if the site has topology.conf. A queue has the nodes of its partition; a queue that is no partition
+    has those of the default one. A QOS limit on all GPUs of a partition becomes its quota.
 
     Args:
         site: from `gpuctl.slurm.site.read_site`.
@@ -92,7 +91,7 @@ def cluster_of(site: Site, workload: Workload, resources: tuple[str, ...] = GPUS
 
 
 def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Workload, Cluster]:
-    """Put jobs of a trace whose log lists no nodes on the nodes of slurm.conf, by the names of the nodes.
+    """Map jobs of a trace without listed nodes to the nodes of slurm.conf, by node name.
 
     Args:
         workload: the jobs, their recorded placements numbers of the nodes of `own`.
@@ -100,9 +99,8 @@ def on_nodes(workload: Workload, own: Cluster, cluster: Cluster) -> tuple[Worklo
         cluster: from `cluster_of`.
 
     Returns:
-        the jobs with their placements on the nodes, or without any where some ran on a node that slurm.conf does not
-        have, and the nodes with the times at which they were down. A job that names GPU types which no node has, such
-        as the two of the nodes that it ran on, may have any.
+        the jobs with their placements on the nodes, or without any if some ran on a node missing in slurm.conf, and the
+            nodes with their down times. A job that names GPU types of no node, such as two types at once, may use any.
     """
     types = cluster.gpu_type[cluster.gpus > 0]
     if (types >= 0).all():
@@ -141,7 +139,7 @@ def _title(site: Site) -> str:
 
 
 def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[Ints | None, ...], list[Note]]:
-    """The nodes of each queue, None where it has all of them; and what is to be told of it."""
+    """The nodes of each queue, None for all of them; and notes."""
     place = {node.name: number for number, node in enumerate(nodes)}
     usual = next((partition.name for partition in site.partitions.values() if partition.default), None)
     strangers = [name for name in workload.queues if name not in site.partitions]
@@ -168,7 +166,7 @@ def _queues(site: Site, workload: Workload, nodes: list[Node]) -> tuple[tuple[In
 
 
 def _quotas(site: Site, workload: Workload) -> Floats:
-    """GPUs that the QOS of each queue's partition lets its jobs hold together; inf where there is no such limit."""
+    """GPUs that the QOS of each queue's partition lets its jobs hold together; inf if there is no such limit."""
     quota = np.full(len(workload.queues), np.inf)
     for number, queue in enumerate(workload.queues):
         partition = site.partitions.get(queue)

@@ -1,19 +1,19 @@
 """Fair-share of Slurm's associations: Fair Tree and the classic formula.
 
 Sources: SchedMD's pages *Fair Tree Fairshare Algorithm*, *Classic Fairshare Algorithm* and *Multifactor Priority
-Plugin*; what they leave open, and where they are wrong, was seen in slurmctld 22.05.8 (tests/fixtures/slurm/priority).
+Plugin*; where these are incomplete or wrong, as observed in slurmctld 22.05.8 (tests/fixtures/slurm/priority).
 
-Fair Tree, beside what its page says:
+Fair Tree, in addition to its page:
 
-- the page says that sibling accounts with the same level fair-share have their children merged. slurmctld does not: it
+- according to the page, children of sibling accounts with the same level fair-share are merged. slurmctld does not: it
   visits the second account after the first, and only its first child is tied with the child before it. ``merge`` of
-  `fairshare_kernel.fair_tree` gives what the page says;
+  `fairshare_kernel.fair_tree` follows the page;
 - an association with ``Fairshare=parent`` has no level of its own: a user ranks highest in its account, an account's
   children compete with the account's siblings;
 - shares of 0 give the level 0, the lowest, whatever was used; no usage with shares gives the highest, infinity.
 
-Classic: effective usage of accounts is what it was before the decay of the last calculation, that of a user what it
-was when the user's first waiting job was looked at in it.
+Classic: effective usage of accounts is from before the decay of the last calculation, that of a user from when its
+first waiting job was visited in it.
 
 ``DEPTH_OBLIVIOUS`` is not modelled.
 """
@@ -43,11 +43,11 @@ class Tree:
     """Associations as arrays, the root first, parents before children.
 
     Attributes:
-        associations: who they are, in this order.
+        associations: in this order.
         parent: index of the account above, -1 for the root.
         fair_parent: index of the nearest account above that has shares of its own; 0 for the root itself.
         is_user: whether it is a user's.
-        shares: as configured; `USE_PARENT` where the parent's count.
+        shares: as configured; `USE_PARENT` if the parent's count.
         level_shares: sum of the shares among which its own ones count.
         level_norm: its part of them (Fair Tree's ``NormShares``).
         norm: its part of the whole cluster (the classic ``NormShares``).
@@ -67,7 +67,7 @@ class Tree:
     children: Ints
 
     def index(self, account: str, user: str | None = None, partition: str | None = None) -> int:
-        """Where an association is: the one for this partition, else the one for all.
+        """Index of an association: the one for this partition, else the one for all.
 
         Raises:
             KeyError: there is none.
@@ -87,7 +87,7 @@ class Tree:
 def build_tree(associations: Sequence[Association]) -> Tree:
     """Put associations in order and work out their shares.
 
-    A share of nothing, where all siblings have 0 shares, is 0.
+    If all siblings have 0 shares, the share is 0.
 
     Raises:
         InputError: there is no root account or more than one, one occurs twice, or an account's parent is missing.
@@ -122,7 +122,7 @@ def build_tree(associations: Sequence[Association]) -> Tree:
 
 
 def _ordered(associations: Sequence[Association]) -> list[Association]:
-    """The root first, and every account before what is in it; else as given."""
+    """The root first, and every account before its members; else as given."""
     inside: dict[str | None, list[Association]] = {}
     names = set()
     for one in associations:

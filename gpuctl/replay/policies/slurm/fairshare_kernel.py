@@ -8,7 +8,7 @@ from gpuctl.compiled.jit import compiled, inner
 from gpuctl.slurm.associations import USE_PARENT
 
 NO_LEVEL = 4294967294.0
-"""Slurm's NO_VAL: the level of an account without shares of its own, and of what comes before the first child."""
+"""Slurm's NO_VAL: the level of an account without shares of its own, and of the position before the first child."""
 
 
 @inner
@@ -23,7 +23,7 @@ def _level(of, shares, is_user, norm, effective):  # type: ignore[no-untyped-def
 
 @inner
 def _sorted(buffer, begin, end, level, is_user):  # type: ignore[no-untyped-def]
-    """Sort siblings by level, high ones first, users before accounts of the same level; else they keep their order."""
+    """Sort siblings by level, descending, users before accounts of the same level; stable otherwise."""
     members = buffer[begin:end].copy()
     place = begin
     for users in (True, False):
@@ -31,7 +31,7 @@ def _sorted(buffer, begin, end, level, is_user):  # type: ignore[no-untyped-def]
             if is_user[members[k]] == users:
                 buffer[place] = members[k]
                 place += 1
-    # NumPy's sort would take as long to compile as a tenth of all that is compiled for Slurm
+    # compiling NumPy's sort would take a tenth of the compile time of Slurm
     width = 1
     while width < end - begin:
         for low in range(begin, end, 2 * width):
@@ -41,7 +41,7 @@ def _sorted(buffer, begin, end, level, is_user):  # type: ignore[no-untyped-def]
 
 @inner
 def _merge(buffer, spare, low, middle, high, level):  # type: ignore[no-untyped-def]
-    """Merge two neighbouring sorted parts; of the same level the first part's come first."""
+    """Merge two adjacent sorted parts; ties keep the first part first."""
     for k in range(middle - low):
         spare[k] = buffer[low + k]
     one, other, place = 0, middle, low
@@ -57,7 +57,7 @@ def _merge(buffer, spare, low, middle, high, level):  # type: ignore[no-untyped-
 
 @inner
 def _put_children(buffer, used, first, children, of):  # type: ignore[no-untyped-def]
-    """Put the children of an association behind what is there; returns how much there is then."""
+    """Append the children of an association; returns the new length."""
     for k in range(first[of], first[of + 1]):
         buffer[used] = children[k]
         used += 1
@@ -68,7 +68,7 @@ def _put_children(buffer, used, first, children, of):  # type: ignore[no-untyped
 def fair_tree(first, children, shares, is_user, fair_parent, norm, merge, raw, effective, level, factor):  # type: ignore[no-untyped-def]
     """Rank all users, depth first; writes ``effective``, ``level`` and ``factor``.
 
-    ``children[first[i]:first[i + 1]]`` are those of ``i``; of the root, association 0, as of all others.
+    ``children[first[i]:first[i + 1]]`` are those of ``i``, also for the root, association 0.
     """
     total = 0
     for i in range(len(shares)):
@@ -90,7 +90,7 @@ def fair_tree(first, children, shares, is_user, fair_parent, norm, merge, raw, e
             depth -= 1
             continue
         i = buffer[at[depth]]
-        # the first child of an account that is tied with what came before it is tied, too
+        # the first child of an account tied with its predecessor is also tied
         tied = pending[depth] or prior[depth] == level[i]
         pending[depth] = False
         prior[depth] = level[i]
@@ -114,7 +114,7 @@ def fair_tree(first, children, shares, is_user, fair_parent, norm, merge, raw, e
 
 @inner
 def _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective):  # type: ignore[no-untyped-def]
-    """Effective usage of one association, its parent's being known; writes ``norm_usage`` and ``effective``."""
+    """Effective usage of one association, given its parent's; writes ``norm_usage`` and ``effective``."""
     norm_usage[of] = min(raw[of] / raw[0], 1.0) if raw[0] else 0.0
     above = fair_parent[of]
     if above == 0:
@@ -130,7 +130,7 @@ def _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective
 def classic_accounts(shares, level_shares, is_user, parent, fair_parent, raw, norm_usage, effective, stale):  # type: ignore[no-untyped-def]
     """Begin a calculation: effective usage of all accounts; that of users becomes stale.
 
-    Associations stand in an order in which parents come before children.
+    Associations are ordered with parents before children.
     """
     effective[0] = 1.0
     for i in range(1, len(shares)):
@@ -142,7 +142,7 @@ def classic_accounts(shares, level_shares, is_user, parent, fair_parent, raw, no
 
 @compiled
 def classic_user(of, shares, level_shares, fair_parent, raw, norm_usage, effective, stale):  # type: ignore[no-untyped-def]
-    """Renew a user's effective usage where it is stale."""
+    """Update a user's effective usage if stale."""
     if stale[of]:
         _effective(of, shares, level_shares, fair_parent, raw, norm_usage, effective)
         stale[of] = False

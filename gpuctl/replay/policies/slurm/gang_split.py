@@ -1,7 +1,7 @@
-"""How gangs are split over nodes, where what they ask for does not go; and which ones no nodes of theirs could hold.
+"""Splits gangs over nodes if their requested split is impossible, and finds gangs that no permitted nodes could hold.
 
-Slurm refuses a job at its submission that could not start if all nodes were idle. In a replay on other nodes than
-the recorded ones a job may ask for a number of nodes that are too small now: it is given more, or others.
+Slurm refuses a job at its submission that could not start if all nodes were idle. In a replay on other nodes than the
+recorded ones, a job may request too few nodes: it gets more, or others.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 
 
 def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: State) -> list[Note]:
-    """Let each job ask for nodes that could hold it, or mark it as one that never starts; returns notes.
+    """Adapt each job's request to nodes that could hold it, or mark the job as never starting; returns notes.
 
     Args:
         x: records of `gpuctl.replay.policies.slurm.records_kernel.JOBX` with their forms numbered; ``nodes``,
             ``how`` and ``never`` may change.
         part_ok: nodes of each partition, a bit each.
         cluster: the nodes.
-        state: of the simulation, which nothing runs on yet.
+        state: of the simulation, before any job runs.
     """
     forms, first = np.unique(x.form, return_index=True)
     nodes, how, never = (np.zeros(int(forms.max(initial=0)) + 1, np.int64) for _ in range(3))
@@ -66,7 +66,7 @@ def made_to_fit(x: Any, part_ok: NDArray[np.uint64], cluster: Cluster, state: St
 
 
 def _capacities(state: State, cluster: Cluster, bits: NDArray[np.uint64], j: int) -> Ints:
-    """Units of a gang that each node holds which it may use, idle, most first."""
+    """Units of a gang that each permitted idle node holds, descending."""
     number = np.arange(len(cluster.nodes))
     word, bit = number >> 6, (number & 63).astype(np.uint64)
     own = (bits[word] >> bit & np.uint64(1)).astype(bool)
@@ -77,12 +77,12 @@ def _capacities(state: State, cluster: Cluster, bits: NDArray[np.uint64], j: int
 
 
 def _way(units: int, holds: Ints, nodes: int, how: int) -> tuple[int, int, int]:
-    """Nodes to ask for, a placement that idle nodes can hold, and 1 where there is none.
+    """Nodes to request, a placement that idle nodes can hold, and 1 if there is none.
 
     Args:
         units: of the gang.
         holds: what each node holds, most first.
-        nodes: that it asks for; 0 or 1: as few as it takes.
+        nodes: requested; 0 or 1: as few as possible.
         how: the placement.
     """
     if not holds.size or int(holds.sum()) < units:

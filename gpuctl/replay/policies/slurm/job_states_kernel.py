@@ -1,4 +1,4 @@
-"""What happens to a job between submission and end, as far as Slurm's scheduler keeps count of it; compiled."""
+"""Compiled state changes of a job between submission and end in Slurm's scheduler."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gpuctl.replay.policies.slurm.records_kernel import M_CANCEL, R_CANCELLED, R
 
 @inner
 def start(s, f, r, j, reason):  # type: ignore[no-untyped-def]
-    """Start a job that is out of the line on the nodes in `choice`."""
+    """Start a job, already removed from the line, on the nodes in `choice`."""
     launch(s, j, reason)
     runs(s, r, j)
     f.x[j].runs = 1
@@ -28,7 +28,7 @@ def start(s, f, r, j, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _let_go(s, f, r, j):  # type: ignore[no-untyped-def]
-    """A job has let go of its nodes."""
+    """Handle a job that released its nodes."""
     now = s.g[0].now
     runs_no_more(r, j)
     f.x[j].runs = 0
@@ -40,7 +40,7 @@ def _let_go(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _gone_for(f, j):  # type: ignore[no-untyped-def]
-    """A preempted job has gone: its preemptor waits for one less."""
+    """Handle a preempted job that is gone: its preemptor waits for one less."""
     x = f.x[j]
     if x.gives_way >= 0:
         f.x[x.gives_way].victims -= 1
@@ -49,7 +49,7 @@ def _gone_for(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _leave(s, f, j, reason):  # type: ignore[no-untyped-def]
-    """Take a job that is in no line out of the queue for good."""
+    """Reject a job that is in no line."""
     if f.x[j].counted == 1:
         submitted(f, j, -1)
     activate(f, j, -1)
@@ -58,7 +58,7 @@ def _leave(s, f, j, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _arrive(s, f, j, submit):  # type: ignore[no-untyped-def]
-    """A job waits from now on, as submitted at that second: Slurm compares whole ones."""
+    """Add a waiting job, as submitted at a given second: Slurm compares whole seconds."""
     x, now = f.x[j], s.g[0].now
     if x.never == 1:
         _leave(s, f, j, R_NEVER)
@@ -78,10 +78,10 @@ def _arrive(s, f, j, submit):  # type: ignore[no-untyped-def]
 
 @inner
 def take_in(s, f, r):  # type: ignore[no-untyped-def]
-    """Take in what has happened at this instant and was not looked at yet.
+    """Process the unhandled events of this instant.
 
     Returns:
-        whether something has become free or come up, and whether a job has come.
+        whether resources became free or came up, and whether a job arrived.
     """
     g, p = s.g[0], f.p[0]
     freed, came = False, False
@@ -110,7 +110,7 @@ def take_in(s, f, r):  # type: ignore[no-untyped-def]
                 if preempted and f.x[j].mode == M_CANCEL:
                     _leave(s, f, j, R_CANCELLED)
                 elif preempted and p.requeue_delay > 0:
-                    # it counts as submitted now, though it is not eligible yet
+                    # it counts as submitted now, although not yet eligible
                     f.x[j].queued = g.now
                     p.held += 1
                     job_timer(s, j, g.now + p.requeue_delay)

@@ -1,4 +1,4 @@
-"""What a site's configuration makes of a workload's jobs: partition, association, QOS, plan, parts of priority."""
+"""Maps a workload's jobs to a site's configuration: partition, association, QOS, plan, parts of priority."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from gpuctl.replay.policies.slurm.setup import Setup
 
 UNKNOWN = "?"
-"""The account of jobs that tell none, where accounts have shares, and the partition of jobs without a queue."""
+"""The account of jobs without one, if accounts have shares, and the partition of jobs without a queue."""
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,18 @@ class Jobs:
         part: each job's partition.
         tree: associations with their shares.
         assoc: each job's association.
-        user: its user; the last number is that of nobody.
+        user: its user; the last number means none.
         account: name of its account.
         qos: number of its QOS in ``qos_names``; -1 none.
         qos_names: of the configuration.
         plan: seconds that it is planned for.
-        nodes: nodes it asks for; 0: as many as it takes.
-        least_nodes: nodes that it needs at least.
-        cpus: CPUs that it asks for; 0 where nothing tells.
-        mem: MiB; 0 where nothing tells.
-        billing: what it is billed a second, without its QOS' ``UsageFactor``.
-        rate: with it.
-        notes: what had to be assumed.
+        nodes: nodes that it requests; 0: as many as needed.
+        least_nodes: least nodes that it needs.
+        cpus: CPUs that it requests; 0 if unknown.
+        mem: MiB; 0 if unknown.
+        billing: its billing per second, without its QOS' ``UsageFactor``.
+        rate: billing with that factor.
+        notes: assumptions.
     """
 
     partitions: tuple[Partition, ...]
@@ -72,7 +72,7 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
     """Look up each job in the configuration.
 
     Raises:
-        InputError: the associations are no tree.
+        InputError: the associations are not a tree.
     """
     site, n = setup.site, workload.size
     notes: list[Note] = []
@@ -112,7 +112,7 @@ def jobs_of(setup: Setup, workload: Workload, cluster: Cluster, settings: Settin
 def _plan(
     setup: Setup, workload: Workload, settings: Settings, partitions: tuple[Partition, ...], part: Ints
 ) -> Floats:
-    """Seconds that jobs are planned for: no more than their partition's ``MaxTime``, by default its ``DefaultTime``."""
+    """Planned seconds of jobs: at most their partition's ``MaxTime``, by default its ``DefaultTime``."""
     plan = planned(workload, settings, np.nan)
     most = np.array([np.inf if p.max_time_min is None else p.max_time_min * 60 for p in partitions])[part]
     usual = np.array([np.nan if p.default_time_min is None else p.default_time_min * 60 for p in partitions])[part]
@@ -131,7 +131,7 @@ def _billing(
     mem: Floats,
     nodes: Ints,
 ) -> tuple[Floats, list[Note]]:
-    """What jobs are billed a second (``TRESBillingWeights``); GPUs where CPUs are billed and a job tells none."""
+    """Billing of jobs per second (``TRESBillingWeights``); by GPUs if CPUs are billed and a job's are unknown."""
     most = "MAX_TRES" in setup.multifactor.flags
     found = np.zeros(workload.size)
     silent = 0
@@ -189,7 +189,7 @@ def _associations(setup: Setup, workload: Workload) -> tuple[Tree, Ints, tuple[s
             rows.append(Association(account, user))
             places.add((account, user, None))
             added_users.add(user)
-        # limits of accounts count the job's own, also where users have shares without accounts
+        # limits of accounts use the job's own, even if users have shares without accounts
         names.append(own or account)
         keys.append((account, user))
     tree = build_tree(rows)
@@ -247,7 +247,7 @@ def _qos(setup: Setup, workload: Workload, tree: Tree, assoc: Ints) -> tuple[Int
 def parts_of_priority(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> dict[str, Floats]:
     """The parts of priorities that do not change: association, size, partition, QOS, TRES, nice.
 
-    See `gpuctl.replay.policies.slurm.priority` for the formulas; age and fair-share are worked out as time goes on.
+    See `gpuctl.replay.policies.slurm.priority` for the formulas; age and fair-share are computed over time.
     """
     site, settings, n = setup.site, setup.multifactor, workload.size
     flags = settings.flags
@@ -287,7 +287,7 @@ def parts_of_priority(setup: Setup, jobs: Jobs, workload: Workload, cluster: Clu
 
 
 def _tres(weights: Mapping[str, float], jobs: Jobs, workload: Workload, cluster: Cluster, as_they_are: bool) -> Floats:
-    """``PriorityWeightTRES``: parts of what each partition has of CPUs, memory, nodes and GPUs."""
+    """``PriorityWeightTRES``: shares of each partition's CPUs, memory, nodes and GPUs."""
     n = workload.size
     requested = {
         "cpu": jobs.cpus,

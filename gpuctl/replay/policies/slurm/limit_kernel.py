@@ -1,7 +1,7 @@
-"""Limits of QOS and associations, compiled: what the jobs of each scope use, and whether one more fits.
+"""Compiled limits of QOS and associations: usage per scope, and whether another job fits.
 
-A scope is whatever a limit counts jobs of: a QOS, a user in a QOS, an association with all below it ... A job uses all
-its scopes; which limits hold for it in each was decided when the simulation was built.
+A scope is the set of jobs that a limit counts: a QOS, a user in a QOS, an association with all below it ... A job
+belongs to several scopes; its limits in each are fixed when the simulation is built.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def within(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def use(f, j, sign):  # type: ignore[no-untyped-def]
-    """A job has started (1), or has let go of what it held (-1)."""
+    """Count a started job (1), or one that released its resources (-1)."""
     for k in range(f.scope_first[j], f.scope_first[j + 1]):
         scope = f.scope[k]
         f.scopes[scope].jobs += sign
@@ -49,7 +49,7 @@ def may_submit(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def submitted(f, j, sign):  # type: ignore[no-untyped-def]
-    """A job has been submitted (1), or has ended (-1)."""
+    """Count a submitted job (1), or an ended one (-1)."""
     f.x[j].counted += sign
     for k in range(f.scope_first[j], f.scope_first[j + 1]):
         f.scopes[f.scope[k]].submitted += sign

@@ -1,8 +1,8 @@
 """Limits of partitions, QOS and associations as tables that the compiled scheduler looks up.
 
-Where a limit is set more than once, the first of these counts: the partition's QOS, the job's QOS (the other way round
+If a limit is set more than once, the first of these counts: the partition's QOS, the job's QOS (the other way round
 with its flag ``OverPartQOS``), the association, for group limits also the accounts above it (SchedMD's page *Resource
-Limits*). What a job may not ask for at all keeps it out for good.
+Limits*). A request beyond what a single job may have keeps the job out for good.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ class Caps:
         first: the scopes of job ``j`` are ``scope[first[j]:first[j + 1]]``.
         scope: numbers of scopes.
         cap_of: the limits there; -1 none.
-        never: the reason why a job never starts; "" where it may.
+        never: the reason why a job never starts; "" if it may.
         min_prio: ``MinPrioThreshold`` of each job; 0 none.
-        unmodelled: limits that are there and not looked at.
+        unmodelled: configured limits that are ignored.
     """
 
     scopes: dict[Hashable, int] = field(default_factory=dict)
@@ -51,7 +51,7 @@ class Caps:
 
 
 def needs(jobs: Jobs, workload: Workload) -> Ints:
-    """What each job asks for, shape (jobs, 5): GPUs, thousandths of a CPU, MiB, nodes, billing."""
+    """The request of each job, shape (jobs, 5): GPUs, thousandths of a CPU, MiB, nodes, billing."""
     found = np.zeros((workload.size, len(RESOURCES)), np.int64)
     found[:, GPU] = workload.gpus
     found[:, CPU] = np.rint(jobs.cpus * 1000)
@@ -91,7 +91,7 @@ def caps_of(setup: Setup, jobs: Jobs, workload: Workload) -> Caps:
 
 @dataclass
 class _Own:
-    """What one job of a kind may ask for at most."""
+    """Largest request of a single job of a kind."""
 
     tres: dict[str, float] = field(default_factory=dict)
     least: dict[str, float] = field(default_factory=dict)
@@ -128,7 +128,7 @@ def _of_kind(
     at, below = assoc, True
     while at >= 0:
         limits = jobs.tree.associations[at].limits
-        # group limits of all accounts above hold, each of its own; a limit of a QOS stands for all of them
+        # group limits of all accounts above apply, each in its own scope; a limit of a QOS replaces all of them
         known = set(seen)
         cap = _cap(found, known, "grp", jobs=limits.grp_jobs, submits=limits.grp_submit, tres=limits.grp_tres)
         pairs.append((_scope(found, ("assoc", at)), cap))
@@ -137,7 +137,7 @@ def _of_kind(
             pairs.append((_scope(found, ("assoc", at)), own_cap))
             _one_job(own, limits, seen)
         at, below = int(jobs.tree.parent[at]), False
-    # a scope is counted once a job, with the tightest of its limits: two entries of one scope become one
+    # a scope counts once per job, with its tightest limit: two entries of one scope become one
     merged: dict[int, list[int]] = {}
     for scope_number, cap in pairs:
         merged.setdefault(scope_number, []).append(cap)
@@ -145,7 +145,7 @@ def _of_kind(
 
 
 def _ordered(setup: Setup, jobs: Jobs, part: int, qos: int) -> list[str]:
-    """The QOS whose limits hold for a job, the one that counts first ahead."""
+    """The QOS whose limits apply to a job, in order of precedence."""
     site = setup.site
     mine = jobs.qos_names[qos] if qos >= 0 else None
     of_part = jobs.partitions[part].qos
@@ -162,7 +162,7 @@ def _scope(found: Caps, key: Hashable) -> int:
 def _cap(
     found: Caps, seen: set[str], kind: str, *, jobs: int | None, submits: int | None, tres: Mapping[str, float]
 ) -> int:
-    """Number a row of limits, without those that were set before; notes them as set."""
+    """Number a row of limits, without those already set, and mark them as set."""
     row = [NO_LIMIT] * (2 + len(RESOURCES))
     for place, (name, value) in enumerate((("jobs", jobs), ("submit", submits))):
         if value is not None and f"{kind} {name}" not in seen:
@@ -187,7 +187,7 @@ def _tightest(found: Caps, numbers: list[int]) -> int:
 
 
 def _one_job(own: _Own, limits: Limits, seen: set[str]) -> None:
-    """Limits of one job, where none was set before."""
+    """Limits of a single job, if not already set."""
     for name, most in limits.max_tres.items():
         if f"job {name}" not in seen:
             seen.add(f"job {name}")
@@ -201,7 +201,7 @@ def _one_job(own: _Own, limits: Limits, seen: set[str]) -> None:
 
 
 def _never(setup: Setup, jobs: Jobs, own: _Own, j: int, *, need: Ints, limit_s: float) -> str:
-    """Why a job can never start; "" where it can."""
+    """Why a job can never start; "" if it can."""
     partition = jobs.partitions[jobs.part[j]]
     for column, name in enumerate(RESOURCES):
         amount = need[column] / _SCALE.get(name, 1.0)

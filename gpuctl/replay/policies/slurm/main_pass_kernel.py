@@ -1,7 +1,7 @@
 """The compiled main pass of Slurm's scheduler.
 
 Sources: SchedMD's page *Scheduling Configuration Guide*, slurm.conf(5); _schedule of src/slurmctld/job_scheduler.c of
-22.05.8 was read for what a job that cannot start keeps from those behind it: its partition, and all nodes of it.
+22.05.8 was read for what a job that cannot start blocks for later ones: its partition, and all its nodes.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ _NONE = np.uint64(0)
 
 @inner
 def begin_pass(f):  # type: ignore[no-untyped-def]
-    """Number a pass: what is marked with another number is of an earlier one."""
+    """Start a numbered pass: marks with other numbers are from earlier passes."""
     f.p[0].run += 1
     return f.p[0].run
 
 
 @inner
 def of_partition(f, number, run):  # type: ignore[no-untyped-def]
-    """A partition's record, its counts being of this pass."""
+    """A partition's record, with its counts reset for this pass."""
     part = f.part[number]
     if part.mark != run:
         part.mark, part.tested, part.reserved = run, 0, 0
@@ -37,10 +37,10 @@ def of_partition(f, number, run):  # type: ignore[no-untyped-def]
 
 @inner
 def start_preempting(s, f, r, at, reason):  # type: ignore[no-untyped-def]
-    """Preempt for the job at a place of the line, on the nodes in ``ok``; start it if they are free at once.
+    """Preempt for the job at a position in the line, on the nodes in ``ok``; start it if they are free at once.
 
     Returns:
-        whether it could preempt anybody, and whether it runs. The line may be another one then.
+        whether it could preempt any job, and whether it runs. The line may have changed.
     """
     j = f.line[at]
     if not make_room(s, f, r, j):
@@ -58,7 +58,7 @@ def start_preempting(s, f, r, at, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _stops_others(s, f, j):  # type: ignore[no-untyped-def]
-    """Whether a job that cannot start keeps those behind it in its partition from starting in this pass."""
+    """Whether a job that cannot start blocks later jobs of its partition in this pass."""
     p, x = f.p[0], f.x[j]
     if s.g[0].now - x.accrue < p.bf_min_age:
         return False
@@ -71,12 +71,12 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
 
     Args:
         s: the simulation.
-        f: what the scheduler knows.
+        f: the scheduler's memory.
         r: running jobs by planned end.
-        whole: look at all of the line, not at ``default_queue_depth`` jobs.
+        whole: visit the whole line rather than ``default_queue_depth`` jobs.
 
     Returns:
-        whether all of the line was looked at, and how many jobs have started.
+        whether the whole line was visited, and the number of started jobs.
     """
     p = f.p[0]
     run = begin_pass(f)
@@ -127,7 +127,7 @@ def main_pass(s, f, r, whole):  # type: ignore[no-untyped-def]
 
 @inner
 def _try(s, f, r, at):  # type: ignore[no-untyped-def]
-    """Start the job at a place of the line. Returns whether it runs; if not, whether resources are what it lacks."""
+    """Start the job at a position in the line. Returns whether it runs; if not, whether it lacks resources."""
     p = f.p[0]
     j = f.line[at]
     form = f.x[j].form

@@ -1,7 +1,7 @@
-"""Which nodes a job would get, compiled: sets of nodes as bits, what is free on them, and the ways to place a gang.
+"""Compiled choice of nodes: sets of nodes as bits, free resources, and placements of a gang.
 
-Row 0 of what is free is now, row 1 a moment that is tried. A search looks at the nodes in ``ok``, leaves its pieces in
-the state's ``choice`` and returns whether there are any; nothing is taken yet.
+Row 0 of free resources is now, row 1 a trial time. A search uses the nodes in ``ok``, leaves its pieces in the state's
+``choice`` and returns whether it succeeded; nothing is allocated yet.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ def put(words, number):  # type: ignore[no-untyped-def]
 
 @inner
 def fill(words, word):  # type: ignore[no-untyped-def]
-    """Let a set be empty (0) or all nodes there are (its complement)."""
+    """Set a set to empty (0) or all nodes (its complement)."""
     for k in range(words.size):
         words[k] = word
 
 
 @inner
 def copy_set(words, others):  # type: ignore[no-untyped-def]
-    """Let a set be as another one."""
+    """Copy a set."""
     for k in range(words.size):
         words[k] = others[k]
 
@@ -61,7 +61,7 @@ def meets(a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def counted(words):  # type: ignore[no-untyped-def]
-    """How many nodes are in a set."""
+    """Number of nodes in a set."""
     total = 0
     for k in range(words.size):
         word = words[k]
@@ -79,12 +79,12 @@ def chosen(s, words):  # type: ignore[no-untyped-def]
         put(words, s.choice[k].node)
 
 
-# ---- what is free
+# ---- free resources
 
 
 @inner
 def refresh(s, f):  # type: ignore[no-untyped-def]
-    """Let row 0 be what is free now."""
+    """Set row 0 to the free resources now."""
     more = s.g[0].resources == 1
     for number in range(s.nodes.size):
         f.gpu[NOW, number] = s.nodes[number].free
@@ -94,7 +94,7 @@ def refresh(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def as_now(s, f):  # type: ignore[no-untyped-def]
-    """Let row 1 be as row 0."""
+    """Copy row 0 to row 1."""
     more = s.g[0].resources == 1
     for number in range(s.nodes.size):
         f.gpu[THEN, number] = f.gpu[NOW, number]
@@ -105,7 +105,7 @@ def as_now(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def release(s, f, j):  # type: ignore[no-untyped-def]
-    """Let what a running job holds be free in row 1."""
+    """Release a running job's resources in row 1."""
     row = s.attempts[s.jobs[j].row]
     more = s.g[0].resources == 1
     for k in range(row.first, row.first + row.pieces):
@@ -130,7 +130,7 @@ def runs_on(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def occupy(s, f, j, sign):  # type: ignore[no-untyped-def]
-    """Count a job on its nodes (1), or no more (-1)."""
+    """Count a job on its nodes (1), or remove it (-1)."""
     row = s.attempts[s.jobs[j].row]
     for k in range(row.first, row.first + row.pieces):
         number = s.pieces[k].node
@@ -140,7 +140,7 @@ def occupy(s, f, j, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def room(s, f, j, row, number):  # type: ignore[no-untyped-def]
-    """Units of a gang that fit on a node; more than it has where that is so."""
+    """Units of a gang that fit on a node; may exceed the gang."""
     job = s.jobs[j]
     if f.sole[row, number] > 0 or not suits(s, number, job.mask):
         return 0
@@ -159,7 +159,7 @@ def room(s, f, j, row, number):  # type: ignore[no-untyped-def]
 
 @inner
 def biggest(s, f, j):  # type: ignore[no-untyped-def]
-    """Units of a gang that one node of its partition holds at most, were it empty and up."""
+    """Most units of a gang that one empty node of its partition holds."""
     form = f.x[j].form
     if f.biggest[form] < 0:
         most = 0
@@ -172,7 +172,7 @@ def biggest(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def least_nodes(s, f, j):  # type: ignore[no-untyped-def]
-    """How many nodes a gang needs at least; more than there are where no node holds any of it."""
+    """Least nodes that a gang needs; above the number of nodes if none holds any of it."""
     units = units_of(s, j)
     if f.x[j].nodes > 1:
         return min(f.x[j].nodes, units)
@@ -185,10 +185,10 @@ def least_nodes(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _pick(s, f, j, row, units):  # type: ignore[no-untyped-def]
-    """A node that holds so many units and is not in ``tmp``; -1 none.
+    """A node that holds a number of units and is not in ``tmp``; -1 none.
 
-    The first one by weight, as select/cons_tres takes it; with ``LLN`` of the first weight the one with the largest
-    part of its CPUs idle; or, where a placement is asked for, the one with the fewest free GPUs, the lowest of several.
+    The first one by weight, as in select/cons_tres; with ``LLN``, of the first weight the one with the largest share of
+    idle CPUs; with a set placement, the one with the fewest free GPUs, the lowest of several.
     """
     best = -1
     by_weight = f.x[j].how == FIRST
@@ -225,7 +225,7 @@ def _freest(s, f, j, row):  # type: ignore[no-untyped-def]
 
 @inner
 def _even(s, f, j, row, nodes, units):  # type: ignore[no-untyped-def]
-    """So many nodes, with an equal part of the gang on each: the first ones with one unit more where it does not go."""
+    """Choose a number of nodes with equal parts of the gang; the first ones have one unit more if uneven."""
     part, over = units // nodes, units % nodes
     fill(f.tmp, _NONE)
     for k in range(nodes):
@@ -283,7 +283,7 @@ def _anywhere(s, f, j, row, units):  # type: ignore[no-untyped-def]
 
 @inner
 def _spread(s, f, j, row, units):  # type: ignore[no-untyped-def]
-    """As many nodes as can be: one unit after the other where then the most is left."""
+    """Spread over as many nodes as possible: unit by unit where most is left."""
     size = 0
     for number in range(s.nodes.size):
         there = room(s, f, j, row, number) if has(f.ok, number) else 0
@@ -323,7 +323,7 @@ def _spread(s, f, j, row, units):  # type: ignore[no-untyped-def]
 
 @inner
 def place(s, f, j, row):  # type: ignore[no-untyped-def]
-    """Choose nodes for a job from those in ``ok``, by what a row says is free."""
+    """Choose nodes for a job from those in ``ok``, by the free resources of a row."""
     g = s.g[0]
     x = f.x[j]
     units = units_of(s, j)
@@ -348,7 +348,7 @@ def place(s, f, j, row):  # type: ignore[no-untyped-def]
 
 @inner
 def look_who_is_up(s, f):  # type: ignore[no-untyped-def]
-    """Let ``up`` be the nodes that are."""
+    """Set ``up`` to the nodes that are up."""
     fill(f.up, _NONE)
     for number in range(s.nodes.size):
         if s.nodes[number].up == 1:
@@ -357,7 +357,7 @@ def look_who_is_up(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def usable(f, j):  # type: ignore[no-untyped-def]
-    """Let ``ok`` be the nodes of a job's partition that are up."""
+    """Set ``ok`` to the nodes of a job's partition that are up."""
     part = f.x[j].part
     for k in range(f.ok.size):
         f.ok[k] = f.part_ok[part, k] & f.up[k]

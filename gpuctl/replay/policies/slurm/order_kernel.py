@@ -1,8 +1,8 @@
-"""Priorities of waiting jobs and their order, compiled; usage and fair-share as slurmctld works them out.
+"""Priorities of waiting jobs and their order, compiled; usage and fair-share as in slurmctld.
 
-Priorities are worked out at whole multiples of ``PriorityCalcPeriod`` for all jobs, and for a job when it comes. Usage
-is decayed and charged at each of these moments, also while nobody waits, since what is left depends on how long the
-periods are; but all that have gone by since the last event at once, when the next event comes.
+Priorities are computed at whole multiples of ``PriorityCalcPeriod`` for all jobs, and for a job at arrival. Usage is
+decayed and charged at each of these times, even while no job waits, since the result depends on the length of periods;
+all periods since the last event are processed at the next event.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _LEAST, _MOST = 1.0, 4294967295.0
 
 @inner
 def before(f, a, b):  # type: ignore[no-untyped-def]
-    """Whether job `a` is looked at before job `b`."""
+    """Whether job `a` goes before job `b`."""
     one, other = f.x[a], f.x[b]
     if one.level != other.level:
         return one.level > other.level
@@ -52,7 +52,7 @@ def _place(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def into_line(f, j):  # type: ignore[no-untyped-def]
-    """Let a job wait, in its place in the order."""
+    """Insert a waiting job at its position in the order."""
     p = f.p[0]
     at = _place(f, j)
     for k in range(p.waiting, at, -1):
@@ -65,7 +65,7 @@ def into_line(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def out_of_line(f, at):  # type: ignore[no-untyped-def]
-    """Take the job at a place out of the line."""
+    """Remove the job at a position from the line."""
     p = f.p[0]
     j = f.line[at]
     p.waiting -= 1
@@ -77,7 +77,7 @@ def out_of_line(f, at):  # type: ignore[no-untyped-def]
 
 @inner
 def _merge(f, a, b, c):  # type: ignore[no-untyped-def]
-    """Merge two parts of the line that are in order each."""
+    """Merge two sorted parts of the line."""
     for k in range(a, b):
         f.spare[k] = f.line[k]
     left, right, at = a, b, a
@@ -97,7 +97,7 @@ def _merge(f, a, b, c):  # type: ignore[no-untyped-def]
 
 @inner
 def _run_from(f, a):  # type: ignore[no-untyped-def]
-    """Where the part of the line that begins at `a` and is in order ends."""
+    """End of the sorted part of the line that begins at `a`."""
     b = a + 1
     while b < f.p[0].waiting and not before(f, f.line[b], f.line[b - 1]):
         b += 1
@@ -106,7 +106,7 @@ def _run_from(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def sort(f):  # type: ignore[no-untyped-def]
-    """Bring the line into order: most of it is, so parts that are get merged. Returns whether anything moved."""
+    """Sort the line by merging its sorted parts, as most of it is in order. Returns whether any job moved."""
     n = f.p[0].waiting
     moved = False
     while n > 1:
@@ -132,7 +132,7 @@ def sort(f):  # type: ignore[no-untyped-def]
 
 @inner
 def activate(f, j, sign):  # type: ignore[no-untyped-def]
-    """A job is there from now on (1), or not any more (-1)."""
+    """Add a job (1), or remove it (-1)."""
     p = f.p[0]
     a, b = 0, p.active
     while a < b:
@@ -212,7 +212,7 @@ def _classic(s, f, t):  # type: ignore[no-untyped-def]
 
 @inner
 def ended(s, f, j, t):  # type: ignore[no-untyped-def]
-    """Charge a job that has let go of its nodes for what it ran since the last calculation."""
+    """Charge a job that released its nodes for its run time since the last calculation."""
     p = f.p[0]
     if p.fair_share == F_NONE:
         return
@@ -249,7 +249,7 @@ def fair_share(f, of):  # type: ignore[no-untyped-def]
 
 @inner
 def set_priority(f, j, t):  # type: ignore[no-untyped-def]
-    """Work out a job's priority; see `gpuctl.replay.policies.slurm.priority`, whose order of sums this is."""
+    """Compute a job's priority, with the order of sums of `gpuctl.replay.policies.slurm.priority`."""
     p, x = f.p[0], f.x[j]
     waited = max(np.floor(t) - np.floor(x.accrue), 0.0)
     age = waited / p.max_age if waited < p.max_age else 1.0
@@ -263,7 +263,7 @@ def set_priority(f, j, t):  # type: ignore[no-untyped-def]
 
 @inner
 def calculate(s, f, r, now):  # type: ignore[no-untyped-def]
-    """Make the calculations that are due; returns whether waiting jobs stand in another order now."""
+    """Do the calculations that are due; returns whether the order of waiting jobs has changed."""
     p = f.p[0]
     if p.tick > now:
         return False

@@ -1,4 +1,4 @@
-"""Slurm: multifactor priority, main pass and backfill pass, with a site's own configuration where it is given."""
+"""Slurm: multifactor priority, main pass and backfill pass, with a site's own configuration if given."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _CONF = "; empty: as configured, "
 
 
 def _over(name: str, text: str, default: str, choices: tuple[str, ...] = ()) -> Parameter:
-    """A parameter that overrides the configuration where it is set."""
+    """A parameter that overrides the configuration if set."""
     return Parameter(name, "", text + _CONF + default, choices)
 
 
 class SlurmPolicy(Policy):
-    """Jobs by multifactor priority; a main pass in order, a backfill pass behind it."""
+    """Jobs by multifactor priority; a main pass in order, then a backfill pass."""
 
     name = "slurm"
     title = "Slurm: multifactor priority with fair-share, main and backfill pass, partitions, limits and preemption"
@@ -43,7 +43,7 @@ class SlurmPolicy(Policy):
         Parameter(
             "conf",
             "",
-            "slurm.conf and what sacctmgr printed: files or directories, with : between them; empty: the queues are "
+            "slurm.conf and what sacctmgr printed: files or directories, separated by :; empty: the queues are "
             "partitions of equal rank",
         ),
         _over("weight_age", "PriorityWeightAge", "1000 without a configuration"),
@@ -58,40 +58,39 @@ class SlurmPolicy(Policy):
         Parameter(
             "shares",
             "user",
-            "whose shares are equal where no associations are given: users', or accounts' (queues' where jobs have "
-            "no account) and in them users'",
+            "equal shares if no associations are given: of users, or of accounts (queues if jobs have "
+            "no account) and of users in them",
             ("user", "account"),
         ),
         _over("backfill", "whether there are backfill passes", "true", ("true", "false")),
         _over("bf_interval", "seconds between backfill passes", "30"),
         _over("bf_window", "how far ahead backfill plans, minutes", "1440"),
-        _over("bf_resolution", "what its times are rounded down to, seconds", "60"),
+        _over("bf_resolution", "resolution of its times, seconds", "60"),
         _over("bf_max_job_test", "jobs that a pass tests", "500"),
         _over("bf_max_job_user", "of one user; 0: all", "0"),
         _over("bf_max_job_part", "of one partition; 0: all", "0"),
         _over("bf_max_job_start", "jobs that a pass starts; 0: any number", "0"),
-        _over("bf_min_age_reserve", "seconds that a job waits before anything is reserved for it", "0"),
+        _over("bf_min_age_reserve", "seconds that a job waits before it gets a reservation", "0"),
         _over("bf_job_part_count_reserve", "jobs of a partition that have reservations; 0: all", "0"),
-        _over("default_queue_depth", "jobs that a main pass looks at when something happens", "100"),
+        _over("default_queue_depth", "jobs that a main pass after an event visits", "100"),
         _over("sched_interval", "seconds between main passes over all jobs", "60"),
-        _over("batch_sched_delay", "seconds between main passes at least", "3"),
+        _over("batch_sched_delay", "least seconds between main passes", "3"),
         _over(
             "preempt",
-            "whom a job may preempt: by PriorityTier of partitions or by QOS",
+            "which jobs a job may preempt: by PriorityTier of partitions or by QOS",
             "none",
             ("none", "partition", "qos"),
         ),
-        _over("preempt_mode", "what is done to preempted jobs", "requeue", ("requeue", "cancel", "suspend")),
+        _over("preempt_mode", "action on preempted jobs", "requeue", ("requeue", "cancel", "suspend")),
         _over("exempt", "PreemptExemptTime in seconds", "0"),
         Parameter("tiers", "", "PriorityTier of partitions, NAME:N,NAME:N; others are as configured, 1 without"),
         Parameter(
-            "requeue_delay", REQUEUE_DELAY_S, "seconds until a preempted job is eligible again (cred_expire and one)"
+            "requeue_delay", REQUEUE_DELAY_S, "seconds until a preempted job is eligible again (cred_expire plus one)"
         ),
         Parameter(
             "ends",
             "groups",
-            "planned ends of running jobs are looked at in groups of 30, 60, 120 ... s, as select/cons_tres does, or "
-            "each",
+            "planned ends of running jobs are tried in groups of 30, 60, 120 ... s, as select/cons_tres does, or each",
             ("groups", "each"),
         ),
         LIMITS_FROM,
@@ -103,7 +102,7 @@ class SlurmPolicy(Policy):
         """See `Policy.program`.
 
         Raises:
-            UsageError: a parameter makes no sense, or the configuration is not there.
+            UsageError: a parameter is invalid, or the configuration is missing.
             InputError: the configuration cannot be read.
         """
         state.g.patience = int(self.params["patience"])

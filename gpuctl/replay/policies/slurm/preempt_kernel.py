@@ -1,4 +1,4 @@
-"""Preemption by partition or by QOS, compiled: whom a job may preempt, and who has to go.
+"""Preemption by partition or by QOS, compiled: which jobs a job may preempt, and the choice of victims.
 
 Source: slurm.conf(5) (PreemptType, PreemptMode, PreemptExemptTime), SchedMD's page *Preemption*; _run_now of
 src/plugins/select/cons_common/job_test.c of 22.05.8 was read for the order in which victims are tried.
@@ -23,7 +23,7 @@ from gpuctl.replay.policies.slurm.records_kernel import (
 )
 
 _LAST = 99_999
-"""Stands for the victim without which the preemptor did not fit: it comes first when victims are sorted again."""
+"""Marks the victim without which the preemptor did not fit: it comes first when victims are sorted again."""
 
 
 @inner
@@ -58,7 +58,7 @@ def preempts(s, f, j, victim):  # type: ignore[no-untyped-def]
 
 @inner
 def candidates(s, f, r, j):  # type: ignore[no-untyped-def]
-    """Put the jobs that one may preempt into `victims`, those to be preempted first ahead; returns how many."""
+    """Put the jobs that a job may preempt into `victims`, in order of preemption; returns their number."""
     p = f.p[0]
     count = 0
     if p.preempt == P_NONE:
@@ -86,7 +86,7 @@ def candidates(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _removed(s, f, j, count):  # type: ignore[no-untyped-def]
-    """Take victims away, one after the other, until the job fits; returns how many, or -1."""
+    """Remove victims, one after the other, until the job fits; returns their number, or -1."""
     as_now(s, f)
     for k in range(count):
         release(s, f, f.victims[k])
@@ -97,7 +97,7 @@ def _removed(s, f, j, count):  # type: ignore[no-untyped-def]
 
 @inner
 def _sort_again(s, f, taken, count):  # type: ignore[no-untyped-def]
-    """Let those victims come first that hold most of the nodes in `choice`; the last one taken is first of all."""
+    """Sort victims by nodes held in `choice`, descending; the last one removed comes first."""
     chosen(s, f.tmp)
     for k in range(count):
         f.victim_key[k] = 0
@@ -118,7 +118,7 @@ def _sort_again(s, f, taken, count):  # type: ignore[no-untyped-def]
 
 @inner
 def _give_way(s, f, i, j):  # type: ignore[no-untyped-def]
-    """Preempt one job for another: both remember it until the nodes are free."""
+    """Preempt one job for another; both are linked until the nodes are free."""
     x = f.x[i]
     x.gives_way = j
     f.x[j].victims += 1
@@ -153,7 +153,7 @@ def make_room(s, f, r, j):  # type: ignore[no-untyped-def]
 
 @inner
 def without_victims(s, f, r, j):  # type: ignore[no-untyped-def]
-    """Whether a job would fit on the nodes in ``ok`` if all that it may preempt were gone; leaves row 1 like that."""
+    """Whether a job would fit on the nodes in ``ok`` if all its possible victims were gone; row 1 keeps that state."""
     as_now(s, f)
     count = candidates(s, f, r, j)
     for k in range(count):

@@ -1,13 +1,13 @@
 """Slurm's multifactor priority of jobs, as arrays over jobs.
 
-Sources: SchedMD's page *Multifactor Priority Plugin*, slurm.conf(5), sprio(1); rounding and what those leave open as
-seen in slurmctld 22.05.8 (tests/fixtures/slurm/priority). Beside what the page says:
+Sources: SchedMD's page *Multifactor Priority Plugin*, slurm.conf(5), sprio(1); rounding and gaps as observed in
+slurmctld 22.05.8 (tests/fixtures/slurm/priority). In addition to the page:
 
-- the size factor is the mean of the parts of all nodes and of all CPUs; with ``PriorityFavorSmall`` the mean of what
-  they leave of 1, so that a job of one node does not reach 1;
+- the size factor is the mean of the parts of all nodes and of all CPUs; with ``PriorityFavorSmall`` the mean of their
+  complements to 1, so that a job of one node does not reach 1;
 - with ``SMALL_RELATIVE_TO_TIME`` a job counts at least the CPUs of as many average nodes as it has nodes;
-- all factors but those of ``NO_NORMAL_*`` lie between 0 and 1; the sum is cut, not rounded, to a whole number from 1 to
-  2**32 - 1; 0 is kept for held jobs.
+- all factors except those of ``NO_NORMAL_*`` lie between 0 and 1; the sum is cut, not rounded, to a whole number from 1
+  to 2**32 - 1; 0 is kept for held jobs.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Factors:
         qos: of their QOS.
         tres: by the name of a trackable resource, its part of the partition's; in Slurm's order of resources.
         site: what administrators or a plugin add.
-        nice: what users take off.
+        nice: reduction by users.
     """
 
     age: Floats
@@ -60,9 +60,9 @@ def size_factor(
     """How big jobs are.
 
     Args:
-        nodes: how many each asks for at least.
-        cpus: how many CPUs each asks for or has; 0 where that is not known.
-        limit_min: time limits in minutes, the partition's where a job has none; only ``SMALL_RELATIVE_TO_TIME`` looks.
+        nodes: least number requested by each.
+        cpus: CPUs that each requests or has; 0 if unknown.
+        limit_min: time limits in minutes, the partition's if a job has none; only for ``SMALL_RELATIVE_TO_TIME``.
         all_nodes: nodes of the cluster.
         all_cpus: CPUs of the cluster.
         settings: ``PriorityFavorSmall`` and the flags.
@@ -96,11 +96,11 @@ def normalized(priorities: Ints, highest: int, *, as_they_are: bool = False) -> 
 
 
 def tres_factor(amounts: Floats, of_partition: Floats, *, as_they_are: bool = False) -> Floats:
-    """Amounts of a resource as parts of what each job's partition has; 0 where it has none.
+    """Amounts of a resource as shares of each job's partition; 0 if it has none.
 
     Args:
-        amounts: what each job asks for or has.
-        of_partition: what its partition has, in the same unit.
+        amounts: requested or held by each job.
+        of_partition: amount of its partition, in the same unit.
         as_they_are: ``NO_NORMAL_TRES``: no division.
     """
     if as_they_are:

@@ -63,8 +63,8 @@ class SlurmProgram:
     """Runs the policy on one simulation.
 
     Attributes:
-        reasons: what the decision log says, after those of all policies.
-        notes: what was assumed, and what of the configuration is not modelled.
+        reasons: of decisions, after those of all policies.
+        notes: assumptions, and settings that are not modelled.
     """
 
     reasons = OWN_REASONS
@@ -75,18 +75,18 @@ class SlurmProgram:
         self.notes = notes
 
     def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
+        """Advance by a number of instants."""
         return int(slurm_kernel.run(state, self._slurm, self._running, until, steps))
 
     def copy(self) -> SlurmProgram:
-        """The same with a memory of its own."""
+        """Return a copy with its own memory."""
         return SlurmProgram(self._slurm.copy(), self._running.copy(), self.notes)
 
     def follow(self, passes: Sequence[tuple[float, str]]) -> None:
-        """Make passes at these seconds and no others: to compare with a real scheduler whose passes are known.
+        """Run passes only at given seconds, to compare with a real scheduler whose passes are known.
 
         Args:
-            passes: seconds, ascending, and what each is: ``main`` | ``main_full`` | ``backfill`` | ``priority`` (a
+            passes: seconds, ascending, and the kind of each: ``main`` | ``main_full`` | ``backfill`` | ``priority`` (a
                 calculation of usage and priorities).
         """
         self._slurm = self._slurm.replace(
@@ -95,17 +95,17 @@ class SlurmProgram:
         )
 
     def begin_within(self, ended: Ints, ran_s: Floats, ago_s: Floats) -> None:
-        """Begin in the middle of a site's life: jobs age from their submissions on, and users have used something.
+        """Begin in the middle of a site's operation: jobs age from their submissions on, and users have usage.
 
         Args:
-            ended: jobs of the workload that stand for those that ended before its first instant: what each is billed.
+            ended: jobs of the workload that represent jobs ended before its first instant, for their billing.
             ran_s: how long each ran.
-            ago_s: how long before that instant each ended; below 0: after it, which nothing decays meanwhile.
+            ago_s: how long before that instant each ended; below 0: after it, without decay until then.
         """
         f = self._slurm
         f.p[0].accrue_always = 1
         second, at = float(f.p[0].second), f.x.assoc[ended]
-        # a job that ran for long was charged bit by bit, each bit decayed since
+        # a long job was charged in parts, each decayed since
         held = ran_s if second == 1 else (1 - second**ran_s) / -np.log(second)
         amount = f.x.rate[ended] * held * second**ago_s
         while at.size:
@@ -114,7 +114,7 @@ class SlurmProgram:
             at, amount = at[at >= 0], amount[at >= 0]
 
     def priorities(self) -> dict[int, int]:
-        """Waiting jobs in the order in which they are looked at, and their priorities."""
+        """Waiting jobs in scheduling order, and their priorities."""
         line = self._slurm.line[: int(self._slurm.p[0].waiting)]
         return {int(j): int(self._slurm.x.prio[j]) for j in line}
 
@@ -123,7 +123,7 @@ def slurm_program(setup: Setup, workload: Workload, cluster: Cluster, settings: 
     """The program for one simulation.
 
     Raises:
-        InputError: the configuration's associations are no tree.
+        InputError: the configuration's associations are not a tree.
     """
     jobs = jobs_of(setup, workload, cluster, settings)
     caps = caps_of(setup, jobs, workload)
@@ -226,7 +226,7 @@ def _mode(setup: Setup, text: str) -> int:
 
 
 def _levels(setup: Setup, names: tuple[str, ...]) -> Ints:
-    """How long the longest chain of QOS is that each one preempts; a ring counts as one."""
+    """Length of the longest chain of preemption below each QOS; a ring counts as one."""
     known: dict[str, int] = {}
 
     def level(name: str, above: frozenset[str]) -> int:
@@ -242,7 +242,7 @@ def _levels(setup: Setup, names: tuple[str, ...]) -> Ints:
 
 
 def _number_shapes(x: Any, state: State, *, with_rank: bool) -> None:
-    """Number jobs that fit where one of them does, and those of them that are planned alike."""
+    """Number jobs with equal requests, and those of them with equal plans."""
     masks = np.unique(state.jobs.mask, return_inverse=True)[1].reshape(-1)
     parts = [state.jobs.gpus, masks, x.part, x.nodes, x.how]
     if state.g[0].resources:
@@ -264,7 +264,7 @@ def _finer(group: Ints, values: Any) -> Ints:
 
 
 def _nodes(setup: Setup, jobs: Jobs, workload: Workload, cluster: Cluster) -> tuple[NDArray[np.uint64], list[Note]]:
-    """The nodes of each partition, a bit each, and what had to be assumed."""
+    """The nodes of each partition, a bit each, and notes on assumptions."""
     count = len(cluster.nodes)
     number = {name: k for k, name in enumerate(cluster.nodes)}
     found = np.zeros((len(jobs.partitions), (count + 63) // 64), np.uint64)
@@ -366,7 +366,7 @@ def _bundle(
 ) -> Slurm:
     n, node_count, words = workload.size, state.nodes.size, nodes.shape[1]
     kinds = int(x.kind.max(initial=0)) + 1
-    # each reservation begins and ends a step; of a pool running jobs do, too
+    # each reservation begins and ends a step; in a pool, running jobs also do
     steps = 2 * min(setup.parameters.bf_max_job_test, n) + 16 + (n if p.counts[0] else 0)
     tree, parts, users = jobs.tree, len(jobs.partitions), len(workload.users) + 1
     size = len(tree.parent)
@@ -451,7 +451,7 @@ def _bundle(
 
 
 def _notes(setup: Setup, caps: Caps, x: Any, workload: Workload) -> list[Note]:
-    """What is not modelled, one line a kind, and jobs that can never start."""
+    """Settings that are not modelled, one line per kind, and jobs that can never start."""
     found = [untrusted(text) for text in grouped((*setup.site.unmodelled, *caps.unmodelled))]
     found += _resets(setup, workload)[1]
     suspended = int((x.mode == M_SUSPEND).sum())

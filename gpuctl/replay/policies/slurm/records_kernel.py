@@ -1,4 +1,4 @@
-"""The arrays that Slurm's scheduler keeps beside those of the simulation: one record a job, a partition, a limit."""
+"""The arrays of Slurm's scheduler in addition to those of the simulation: one record per job, partition, limit."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from gpuctl.replay.engine.reasons import REASONS
 P_NONE, P_PARTITION, P_QOS = range(3)
 # ---- fair-share
 F_NONE, F_TREE, F_CLASSIC = range(3)
-# ---- passes that are made at given seconds
+# ---- passes at given seconds
 S_MAIN, S_FULL, S_BACKFILL, S_PRIORITY = range(4)
 SCRIPTED = {"main": S_MAIN, "main_full": S_FULL, "backfill": S_BACKFILL, "priority": S_PRIORITY}
-# ---- what is done to a preempted job
+# ---- actions on a preempted job
 M_OFF, M_REQUEUE, M_CANCEL, M_SUSPEND = range(4)
-# ---- where a gang goes, beside the placements of `gpuctl.replay.engine.state`
+# ---- placements in addition to those of `gpuctl.replay.engine.state`
 FIRST = 6
-# ---- what a limit bounds
+# ---- bounds of a limit
 GPU, CPU, MEM, NODE, BILLING = range(5)
 RESOURCES = ("gres/gpu", "cpu", "mem", "node", "billing")
 """Trackable resources whose limits are modelled, in the order of the columns of `Slurm.need`."""
@@ -42,7 +42,7 @@ SLURM = np.dtype(
         # ---- settings
         ("calc_period", "f8"),
         ("max_age", "f8"),
-        ("second", "f8"),  # what one second leaves of usage
+        ("second", "f8"),  # share of usage left after one second
         ("sched_interval", "f8"),
         ("min_interval", "f8"),  # between two main passes
         ("delay", "f8"),  # the same, as batch_sched_delay has it
@@ -51,7 +51,7 @@ SLURM = np.dtype(
         ("bf_resolution", "f8"),
         ("bf_min_age", "f8"),
         ("kill_wait", "f8"),
-        ("requeue_delay", "f8"),  # how long a preempted job is held back
+        ("requeue_delay", "f8"),  # seconds that a preempted job is held back
         ("window_add", "f8"),  # seconds by which groups of ends grow; 0: they double
         ("weight_age", "f8"),
         ("weight_fairshare", "f8"),
@@ -76,22 +76,22 @@ SLURM = np.dtype(
         ("fair_share", "i8"),
         ("accrue_always", "i8"),
         ("incr_only", "i8"),
-        ("coarse", "i8"),  # 1: ends of running jobs are looked at in groups, as select/cons_tres does
+        ("coarse", "i8"),  # 1: ends of running jobs are tried in groups, as in select/cons_tres
         ("counts", "i8"),  # 1: a pool, of which amounts are reserved, not nodes
-        # ---- what is remembered
+        # ---- memory
         ("waiting", "i8"),  # jobs in `line`
-        ("freed", "i8"),  # how often something has become free
+        ("freed", "i8"),  # number of releases so far
         ("run", "i8"),  # passes so far: they are numbered
         ("alive", "i8"),  # kinds in `alive`
         ("version", "i8"),  # of the plan and of what is free
         ("hopes", "i8"),  # jobs of them that this pass has yet to come to
         ("steps", "i8"),
-        ("made", "i8"),  # records of the plan, those that were joined with others again among them
+        ("made", "i8"),  # records of the plan, including merged ones
         ("seen", "i8"),  # events of this instant that have been taken in
         ("held", "i8"),  # preempted jobs that are held back
         ("full_due", "i8"),
         ("bf_due", "i8"),
-        ("again", "f8"),  # when a job may be preempted that has to go on until then; inf none
+        ("again", "f8"),  # when a protected job may next be preempted; inf none
         ("main_at", "f8"),
         ("main_last", "f8"),
         ("full_last", "f8"),
@@ -104,9 +104,9 @@ SLURM = np.dtype(
         ("stale", "i8"),  # 1: fair-share factors are older than the last calculation
         ("window_end", "f8"),
         ("active", "i8"),  # jobs in `active`
-        ("mode", "i8"),  # how running jobs are stopped; -1: as their QOS or partition says
+        ("mode", "i8"),  # preemption mode of running jobs; -1: by their QOS or partition
         ("first", "i8"),  # 1: this pass has reserved nothing yet
-        ("later", "f8"),  # when a job could be tried again that limits hold up; 0: nothing tells
+        ("later", "f8"),  # when a job held up by limits could be retried; 0: unknown
         ("script", "i8"),  # next of `script_t`
         ("logged_head", "i8"),  # the job whose reservation was logged last
     ],
@@ -125,22 +125,22 @@ JOBX = np.dtype(
         ("nice", "f8"),
         ("accrue", "f8"),  # since when it ages
         ("queued", "f8"),  # its submission, or the last requeue
-        ("rate", "f8"),  # what it is billed a second
+        ("rate", "f8"),  # its billing per second
         ("exempt", "f8"),  # seconds that it runs before it can be preempted
         ("prio", "i8"),
-        ("level", "i8"),  # of its QOS: whom it may preempt come after it
+        ("level", "i8"),  # rank of its QOS: it may preempt later ones
         ("tier", "i8"),
         ("part", "i8"),
         ("assoc", "i8"),
         ("user", "i8"),
         ("qos", "i8"),
-        ("form", "i8"),  # jobs of one form fit where one of them does
+        ("form", "i8"),  # jobs of one form have equal requests
         ("kind", "i8"),  # and of one kind are planned alike
-        ("nodes", "i8"),  # asked for; 0: as many as it takes
+        ("nodes", "i8"),  # requested; 0: as many as needed
         ("how", "i8"),
         ("exclusive", "i8"),
-        ("lln", "i8"),  # 1: of nodes of equal weight it gets the one with the largest part of its CPUs idle
-        ("mode", "i8"),  # what is done to it when it is preempted
+        ("lln", "i8"),  # 1: of nodes of equal weight it gets the one with the largest share of idle CPUs
+        ("mode", "i8"),  # action when it is preempted
         ("never", "i8"),  # 1: a limit keeps it out for good
         ("min_prio", "i8"),  # below this priority nothing is reserved for it
         ("victims", "i8"),  # jobs that have yet to go for it
@@ -177,14 +177,14 @@ KIND = np.dtype(
 )
 
 SCOPE = np.dtype([("jobs", "i8"), ("submitted", "i8")])
-"""What all jobs of a QOS, an association, a user in a QOS ... use; their resources are in `Slurm.used`."""
+"""Usage of all jobs of a QOS, an association, a user in a QOS ...; their resources are in `Slurm.used`."""
 
 CAP = np.dtype([("jobs", "i8"), ("submitted", "i8")])
 """Limits of such a scope; of resources in `Slurm.cap_tres`."""
 
 
 class Slurm(Bundle):
-    """What the scheduler knows."""
+    """Memory of the scheduler."""
 
     p = rows(SLURM)  # one record of `SLURM`
     x = rows(JOBX)  # records of `JOBX` [jobs]
@@ -194,23 +194,23 @@ class Slurm(Bundle):
     part_ok = words(2)  # nodes of each partition, a bit each [partitions, words]
     qos_preempts = ints(2)  # whether jobs of one QOS preempt those of another [QOS, QOS]
     bad = ints()  # the value of ``freed`` when one of a form was found not to fit on what was free [forms]
-    biggest = ints()  # units of a form that one node of its partition holds at most; -1 not known yet [forms]
+    biggest = ints()  # most units of a form on one node of its partition; -1 not known yet [forms]
     kinds = rows(KIND)  # records of `KIND`
     kind_ok = words(2)  # nodes on which one of a kind that is alive would start [kinds, words]
-    alive = ints()  # kinds that are [kinds]
+    alive = ints()  # kinds that are alive [kinds]
     gpu = ints(2)  # free GPUs: now, and while ends are tried [2, nodes]; so are:
     cpu = ints(2)  # thousandths of a CPU
     mem = ints(2)  # MB
     busy = ints(2)  # jobs on each node
-    sole = ints(2)  # jobs that have it for themselves
+    sole = ints(2)  # exclusive jobs on it
     weight = ints()  # of each node [nodes]
     by_weight = ints()  # nodes, those of a lower ``Weight`` first [nodes]
     up = words()  # nodes that are up [words]
-    ok = words()  # nodes that may be chosen from, a bit each [words]
-    off = words()  # nodes that the main pass does not look at any more [words]
+    ok = words()  # candidate nodes, a bit each [words]
+    off = words()  # nodes that the main pass no longer considers [words]
     tmp = words()  # scratch [words]
     step_t = floats()  # when each step of the plan begins [steps]
-    step_ok = words(2)  # nodes that nothing is reserved on in it [steps, words]
+    step_ok = words(2)  # nodes without reservations in it [steps, words]
     step_took = ints(2)  # of a pool: GPUs, CPUs and memory reserved in it [steps, 3]
     user_mark = ints()  # the pass that ``user_tested`` is of [users]
     user_tested = ints()  # jobs of each user that a pass of backfill looked at [users]
@@ -220,12 +220,12 @@ class Slurm(Bundle):
     assoc_tested = ints()  # see there
     scope_first = ints()  # the scopes of job ``j`` are ``scope[scope_first[j]:scope_first[j + 1]]`` [jobs + 1]
     scope = ints()  # numbers of scopes
-    cap_of = ints()  # the limits that hold for that job in that scope; -1 none
+    cap_of = ints()  # the limits of that job in that scope; -1 none
     scopes = rows(SCOPE)  # records of `SCOPE`
     used = ints(2)  # resources that running jobs of each scope hold [scopes, 5]
     caps = rows(CAP)  # records of `CAP`
     cap_tres = ints(2)  # limits of resources [caps, 5]
-    need = ints(2)  # what each job asks for [jobs, 5]
+    need = ints(2)  # request of each job [jobs, 5]
     active = ints()  # jobs that wait or run, in the order of submission; of classic fair-share only [jobs]
     raw = floats()  # usage of each association; see `gpuctl.replay.policies.slurm.usage`
     parent = ints()  # association above
@@ -238,15 +238,15 @@ class Slurm(Bundle):
     norm = floats()
     first = ints()
     children = ints()
-    # what fair-share is worked out in
+    # arrays for the computation of fair-share
     effective = floats()
     level = floats()
     factor = floats()
     norm_usage = floats()
     fresh = flags()
     resets = floats()  # seconds at which usage is cleared
-    # seconds of the passes to make, where they are not to be those that the settings ask for [passes]
+    # seconds of scripted passes, if they replace those of the settings [passes]
     script_t = floats()
     script_kind = ints()  # of `SCRIPTED` [passes]
     victims = ints()  # candidates for preemption, scratch [jobs]
-    victim_key = ints()  # by which they are sorted [jobs]
+    victim_key = ints()  # their sort keys [jobs]

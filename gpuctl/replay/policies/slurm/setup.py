@@ -1,4 +1,4 @@
-"""What the policy ``slurm`` goes by: a site's configuration, or what stands for it, and what overrides it.
+"""Settings of the policy ``slurm``: a site's configuration or its default, with overrides.
 
 Without a configuration the queues of the workload are the partitions, accounts or users have equal shares, and the
 weights are those of the example on SchedMD's page *Multifactor Priority Plugin*: age 1000, fair-share 10000, job size
@@ -61,19 +61,19 @@ class Setup:
     """A configuration with all overrides.
 
     Attributes:
-        site: the configuration; a made one where none is given.
-        given: whether one was.
+        site: the configuration; a default one if none is given.
+        given: whether one was given.
         multifactor: its priority plugin.
         parameters: its scheduler parameters.
         fair_share: ``tree`` | ``classic`` | ``none``.
-        by: whose shares are equal where the configuration names no accounts: ``account`` | ``user``.
+        by: who has equal shares if the configuration names no accounts: ``account`` | ``user``.
         backfill: whether there are backfill passes.
         preempt: ``none`` | ``partition`` | ``qos``.
-        mode: ``PreemptMode`` for all; None: what the configuration says of each partition or QOS.
+        mode: ``PreemptMode`` for all; None: as configured for each partition or QOS.
         exempt_s: ``PreemptExemptTime`` for all; None: as configured.
         requeue_delay_s: seconds until a preempted job is eligible again.
-        unlimited_s: what a job without any time limit is planned for.
-        groups: ends of running jobs are looked at in groups, as select/cons_tres does.
+        unlimited_s: planned time of a job without any time limit.
+        groups: ends of running jobs are tried in groups, as in select/cons_tres.
     """
 
     site: Site
@@ -92,14 +92,14 @@ class Setup:
 
 
 def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
-    """Read the configuration, if any, and what the policy's parameters override.
+    """Read the configuration, if any, and apply the policy's parameters.
 
     Args:
-        params: of the policy; text that is empty overrides nothing.
-        workload: the jobs; its queues are the partitions where there is no configuration.
+        params: of the policy; empty text overrides nothing.
+        workload: the jobs; its queues are the partitions if there is no configuration.
 
     Raises:
-        UsageError: a parameter is not a number or too small, or names what there is not.
+        UsageError: a parameter is not a number or too small, or an unknown name.
         InputError: the configuration cannot be read.
     """
     given = bool(params["conf"].strip())
@@ -122,7 +122,7 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
         fair = "none"
     preempt = params["preempt"] or site.preemption.by
     if params["preempt"] and site.preemption.mode == "OFF":
-        # who asks for preemption means that something is done to those who are preempted
+        # preemption implies some action on preempted jobs
         site = replace(site, preemption=replace(site.preemption, mode="REQUEUE"))
     _check_preemption(preempt, site)
     on = site.scheduler != "sched/builtin" and parameters.bf_interval_s > 0
@@ -144,7 +144,7 @@ def setup_of(params: Mapping[str, Any], workload: Workload) -> Setup:
 
 
 def _weighted(params: Mapping[str, Any], plain: Multifactor) -> Multifactor:
-    """The priority plugin's settings with the policy's parameters over them."""
+    """The priority plugin's settings overridden by the policy's parameters."""
     over: dict[str, Any] = {}
     for name in _WEIGHTS:
         weight = _whole(params, f"weight_{name}", 0)
@@ -175,7 +175,7 @@ def _check_preemption(preempt: str, site: Site) -> None:
 
 
 def _made_up(workload: Workload) -> Site:
-    """The site that is taken where no configuration is given."""
+    """The default site if no configuration is given."""
     partitions = {name: Partition(name, all_nodes=True) for name in workload.queues}
     return Site(EXAMPLE, partitions, Parameters(), "sched/backfill", (), (), preemption=Preemption())
 
@@ -215,7 +215,7 @@ def _there(names: Mapping[str, object]) -> str:
 
 
 def grouped(listed: Sequence[tuple[str, str]]) -> list[str]:
-    """Lines for what is not modelled: one a kind, with how many there are and one of them."""
+    """Lines on unmodelled settings: one per kind, with their number and an example."""
     kinds = Counter(where.split(" ", 1)[0] for where, _ in listed)
     first: dict[str, tuple[str, str]] = {}
     for where, what in listed:

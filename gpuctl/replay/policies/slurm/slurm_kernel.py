@@ -1,8 +1,8 @@
-"""Slurm's scheduler, compiled: when its passes are made, from one instant to the next.
+"""Slurm's scheduler, compiled: the schedule of its passes.
 
-Submissions and ends ask for a main pass at once, each ``sched_interval`` looks at the whole line, each ``bf_interval``
-backfills. Passes that would start nobody are not made: a main pass before which nothing has happened since the last
-one, and backfill while nobody would fit even if nothing were reserved.
+Submissions and ends trigger a main pass at once, each ``sched_interval`` visits the whole line, each ``bf_interval``
+backfills. Passes that would start no job are skipped: a main pass without an event since the last one, and backfill
+while no job would fit even without reservations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def _next_multiple(t, period, last):  # type: ignore[no-untyped-def]
 
 @inner
 def _changed(s, f):  # type: ignore[no-untyped-def]
-    """Something has changed: a look at the whole line and a pass of backfill are due."""
+    """Mark a change: a full main pass and a pass of backfill are due."""
     p, now = f.p[0], s.g[0].now
     if p.full_due == 0:
         p.full_due = 1
@@ -43,14 +43,14 @@ def _changed(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _moves(s, f):  # type: ignore[no-untyped-def]
-    """Whether anything runs or is yet to come; else who does not start now never does."""
+    """Whether any job runs or is yet to come; else jobs that do not start now never do."""
     g = s.g[0]
     return g.running > 0 or f.p[0].held > 0 or g.arrival < s.arrivals.size
 
 
 @inner
 def _passes(s, f, r):  # type: ignore[no-untyped-def]
-    """Make the passes that are due now."""
+    """Run the passes that are due now."""
     p, now = f.p[0], s.g[0].now
     before, again = p.freed, False
     if p.full_due == 1 and p.full_at <= now:
@@ -70,20 +70,20 @@ def _passes(s, f, r):  # type: ignore[no-untyped-def]
         p.bf_last = now
         again = backfill_pass(s, f, r) or again
     if (again and _moves(s, f)) or p.freed != before:
-        # the next pass may start some that this one has left, or some were preempted
+        # the next pass may start jobs that this one left, or jobs were preempted
         _changed(s, f)
 
 
 @inner
 def _wake(s, f, r):  # type: ignore[no-untyped-def]
-    """Say when to look again."""
+    """Set the next timer."""
     g, p = s.g[0], f.p[0]
     t = min(p.main_at, p.again)
     if p.full_due == 1:
         t = min(t, p.full_at)
     if p.bf_due == 1:
         t = min(t, p.bf_at)
-    # while nothing runs and nothing comes, another order starts nobody
+    # while no job runs or is to come, another order starts no job
     if (_moves(s, f) or t < np.inf) and (p.weight_age > 0 or p.fair_share != F_NONE):
         t = min(t, p.tick)
     if p.preempt != P_NONE:
@@ -112,7 +112,7 @@ def _spared(s, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _follow(s, f, r):  # type: ignore[no-untyped-def]
-    """Make the passes that the script has for this second, and no others."""
+    """Run only the scripted passes of this second."""
     p, now = f.p[0], s.g[0].now
     p.tick = np.inf
     take_in(s, f, r)
@@ -134,7 +134,7 @@ def _follow(s, f, r):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, f, r):  # type: ignore[no-untyped-def]
-    """All that the scheduler does at this instant."""
+    """Run the scheduler at this instant."""
     g, p = s.g[0], f.p[0]
     p.seen = 0
     refresh(s, f)
@@ -158,5 +158,5 @@ def decide(s, f, r):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, f, r, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(s, (f, r), until, steps, decide=decide)

@@ -1,13 +1,13 @@
-"""Decayed usage per association, as Slurm's priority/multifactor keeps it.
+"""Decayed usage per association, as in Slurm's priority/multifactor.
 
-Sources: SchedMD's pages *Multifactor Priority Plugin* and *Classic Fairshare Algorithm*, slurm.conf(5); what those
-leave open was taken from the log of slurmctld 22.05.8 with ``DebugFlags=Priority`` (tests/fixtures/slurm/priority).
-Where it differs from the formula ``U * 2**(-dt / half_life) + rate * dt`` that papers use:
+Sources: SchedMD's pages *Multifactor Priority Plugin* and *Classic Fairshare Algorithm*, slurm.conf(5); gaps were
+filled from the log of slurmctld 22.05.8 with ``DebugFlags=Priority`` (tests/fixtures/slurm/priority). Where it differs
+from the formula ``U * 2**(-dt / half_life) + rate * dt`` that papers use:
 
-- the decay of one second is ``1 - 0.693 / half_life``, the first terms of the series of ``2**(-1 / half_life)``: after
-  one half-life of a week 50.007 % is left, of three minutes 49.941 %;
-- what a job ran since the last calculation is decayed by the whole of that time at once, as if all of it had been used
-  at its beginning: ``rate * dt * d**dt``;
+- the decay of one second is ``1 - 0.693 / half_life``, the first terms of the series of ``2**(-1 / half_life)``: 50.007
+  % is left after one half-life of a week, 49.941 % after one of three minutes;
+- a job's run time since the last calculation is decayed by all of that time at once, as if used at its beginning:
+  ``rate * dt * d**dt``;
 - a job that ends is charged at once, and that charge is decayed again with all else at the next calculation.
 
 Slurm adds up in 80-bit numbers, this module in 64-bit ones: they agree to about 15 digits.
@@ -32,7 +32,7 @@ _PER_NODE = frozenset({"cpu", "mem", "node"})
 
 
 def second_factor(half_life_s: float) -> float:
-    """What one second leaves of usage; 1 where nothing decays (``PriorityDecayHalfLife=0``).
+    """Share of usage left after one second; 1 without decay (``PriorityDecayHalfLife=0``).
 
     Args:
         half_life_s: ``PriorityDecayHalfLife`` in seconds, 0 or at least 1.
@@ -41,12 +41,13 @@ def second_factor(half_life_s: float) -> float:
 
 
 def billable(tres: Mapping[str, float], weights: Mapping[str, float] | None, *, max_tres: bool = False) -> float:
-    """What a job is billed a second (``TRESBillingWeights``, slurm.conf(5)).
+    """Billing of a job per second (``TRESBillingWeights``, slurm.conf(5)).
 
     Args:
-        tres: what the job has, by name in lower case (``cpu``, ``mem`` in MiB, ``node``, ``gres/gpu``, ``license/x``).
-        weights: of the partition, a unit of each; None where it has none: the CPUs are billed.
-        max_tres: ``PriorityFlags=MAX_TRES``: of what belongs to a node only the dearest counts.
+        tres: resources of the job, by name in lower case (``cpu``, ``mem`` in MiB, ``node``, ``gres/gpu``,
+            ``license/x``).
+        weights: of the partition, per unit of each; None if it has none: the CPUs are billed.
+        max_tres: ``PriorityFlags=MAX_TRES``: of a node's resources only the most expensive counts.
     """
     if weights is None:
         return float(tres.get("cpu", 0.0))
@@ -63,16 +64,16 @@ def billable(tres: Mapping[str, float], weights: Mapping[str, float] | None, *, 
 def next_reset(period: str, last: float, now: float) -> float:
     """When ``PriorityUsageResetPeriod`` clears usage next, in seconds since the epoch; infinity for ``NONE``.
 
-    The calendar is UTC's: the real one is that of the controller's time zone. As in Slurm, days and weeks that were
-    missed are skipped, months are not.
+    The calendar is in UTC, the real one in the controller's time zone. As in Slurm, missed days and weeks are skipped,
+    months are not.
 
     Args:
-        period: one of `RESET_PERIODS` but ``NOW``, which clears once at the start and is not a time.
+        period: one of `RESET_PERIODS` except ``NOW``, which clears once at the start.
         last: the last reset, or when the controller started first.
         now: the time of the calculation.
 
     Raises:
-        UsageError: it is none of them.
+        UsageError: the period is none of them.
     """
     if period == "NONE":
         return math.inf

@@ -1,4 +1,4 @@
-"""What a stretch of run time counts, compiled; see `gpuctl.replay.policies.slurm.usage`."""
+"""Compiled usage of a stretch of run time; see `gpuctl.replay.policies.slurm.usage`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gpuctl.compiled.jit import inner
 
 @inner
 def decayed_amount(run_s, rate, second_factor):  # type: ignore[no-untyped-def]
-    """Return what a stretch of run time counts: ``run_s * rate``, decayed by the whole stretch at once as in Slurm."""
+    """Return the usage of a stretch of run time: ``run_s * rate``, decayed by the whole stretch at once as in Slurm."""
     return run_s * second_factor**run_s * rate
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class Tetris(Policy):
-    """The job and the node with the best score go together, until nothing fits."""
+    """Match the job and the node with the best score, repeatedly, until nothing fits."""
 
     name = "tetris"
     title = "the job whose demands align best with what a node has free, less its remaining work; no preemption"
@@ -51,7 +51,7 @@ class Tetris(Policy):
         Parameter(
             "fairness",
             0.25,
-            "share of the queues or users with waiting jobs that is ignored, those with the largest dominant "
+            "share of the queues or users with waiting jobs that is ignored: those with the largest dominant "
             "shares; below 1",
         ),
     )
@@ -60,7 +60,7 @@ class Tetris(Policy):
         """See `Policy.program`.
 
         Raises:
-            UsageError: a placement that leaves nothing to choose, weights that make no sense, or fairness of 1 or more.
+            UsageError: a placement that leaves no choice, invalid weights, or fairness of 1 or more.
         """
         if settings.placement == "spread":
             raise UsageError("tetris chooses nodes by alignment: it does not go with --placement spread")
@@ -78,7 +78,7 @@ class Tetris(Policy):
         group_rows.kind[group] = shape
         kinds = _shapes(state, shape)
         if not p.weight[0]:
-            # then jobs alike go by submission
+            # then ties go by submission
             kinds.demand = 0.0
         seen = records(nodes, tetris_kernel.SEEN)
         seen.free = -1
@@ -102,7 +102,7 @@ class Tetris(Policy):
 
 
 def _shapes(state: State, shape: Ints) -> Any:
-    """One record for each shape, with a job that stands for it."""
+    """One record per shape, with a representative job."""
     _, one = np.unique(shape, return_index=True)
     found = records(one.size, tetris_kernel.SHAPE)
     found.job, found.stale = one, 1
@@ -114,6 +114,6 @@ def _shapes(state: State, shape: Ints) -> Any:
 
 
 def _part(requested: Ints, there: Ints) -> Floats:
-    """What is asked for as a share of what all nodes have, as far as it is known."""
+    """Requests as shares of the total of all nodes, if known."""
     total = float(there[there < UNBOUND].sum())
     return requested / total if total > 0 else np.zeros(requested.size)

@@ -1,7 +1,6 @@
 """The compiled pass of Tetris: the job whose demands align best with what a node has free, less its remaining work.
 
-What a shape of gangs scores on nodes changes only with the nodes: it is kept from pass to pass, and only where a
-node has changed is it reckoned again.
+A shape's score on nodes changes only with the nodes: it is kept between passes, and recomputed only for changed nodes.
 """
 
 from __future__ import annotations
@@ -24,15 +23,15 @@ R_ALIGNED = len(REASONS)
 TETRIS_REASONS = ("aligns best with what is free, less its remaining work",)
 
 LONGEST_S = 1e12
-"""Remaining work beyond it counts as it; so does that of a job which has outlived its prediction and has no epochs."""
+"""Cap of remaining work, also used for a job that exceeds its prediction and has no epochs."""
 
 NOWHERE, SEVERAL = -1, -2
 
 TETRIS = np.dtype(
     [
-        ("weight", "f8"),  # of the remaining work: how much it counts beside alignment
-        ("fairness", "f8"),  # share of the parties that is left out, those that have the most
-        ("whole", "i8"),  # a gang is split over as few nodes as can be, or waits
+        ("weight", "f8"),  # weight of the remaining work against alignment
+        ("fairness", "f8"),  # share of the tenants left out, those with the largest shares
+        ("whole", "i8"),  # a gang is split over as few nodes as possible, or waits
         ("parties", "i8"),  # in `order`
     ],
     align=True,
@@ -40,33 +39,33 @@ TETRIS = np.dtype(
 
 SHAPE = np.dtype(
     [
-        ("job", "i8"),  # one of those that ask for this
+        ("job", "i8"),  # one of the jobs with this request
         ("node", "i8"),  # where it aligns best; or NOWHERE, SEVERAL
         ("align", "f8"),
         ("stale", "i8"),
-        ("demand", "f8"),  # sum of its shares of what all nodes have
+        ("demand", "f8"),  # sum of its shares of the total of all nodes
     ],
     align=True,
 )
 
 GROUP = np.dtype([("kind", "i8"), ("waiting", "i8"), ("work", "f8")], align=True)
-"""The jobs of a party that ask for the same: how many wait, and the sum of their remaining work."""
+"""The jobs of a tenant with equal requests: number waiting, and the sum of their remaining work."""
 
 SEEN = np.dtype([("free", "i8"), ("cpu", "i8"), ("mem", "i8"), ("up", "i8")], align=True)
 
 
 class Packing(Bundle):
-    """What the policy is told and what it remembers."""
+    """Input and memory of the policy."""
 
     p = rows(TETRIS)  # one record of `TETRIS`
     shapes = rows(SHAPE)  # records of `SHAPE`
     groups = rows(GROUP)  # records of `GROUP`
-    first = ints()  # where the groups of each party begin [parties + 1]
+    first = ints()  # first group of each tenant [tenants + 1]
     weights = floats()  # of the parties [parties]
-    order = ints()  # parties by share, ascending, as at the last look [parties]
+    order = ints()  # tenants by share, ascending, as last sorted [tenants]
     share = floats()  # of each party
     waiting = ints()  # jobs of each party that wait
-    seen = rows(SEEN)  # nodes as they were when shapes were last brought up to date
+    seen = rows(SEEN)  # nodes at the last update of shapes
     room = ints()  # units that fit, by node, scratch
     rest = floats()  # seconds of later segments, by segment
     bias = floats()  # predicted less true run time of each job
@@ -77,7 +76,7 @@ class Packing(Bundle):
 
 @inner
 def alignment(s, number, j, units):  # type: ignore[no-untyped-def]
-    """The dot product of what a node has free and what so many units need, both as shares of what the node has."""
+    """The dot product of a node's free resources and the need of some units, both as shares of the node."""
     node = s.nodes[number]
     total = 0.0
     if s.jobs[j].gpus > 0:
@@ -110,7 +109,7 @@ def _on_several(s, f, j):  # type: ignore[no-untyped-def]
     """Place a gang piece by piece, each where it aligns best, and put the pieces into the choice.
 
     Returns:
-        the sum of the pieces' alignments; below 0 where the gang does not fit, with nothing chosen.
+        the sum of the pieces' alignments; below 0 if the gang does not fit, with nothing chosen.
     """
     g = s.g[0]
     g.chosen = 0
@@ -139,7 +138,7 @@ def _on_several(s, f, j):  # type: ignore[no-untyped-def]
                 if best < 0 or found > its:
                     best, its = number, found
         if g.chosen == most:
-            # too many nodes: back to where it was
+            # too many nodes: undo
             g.chosen = 0
             return -1.0
         some = min(left, f.room[best])
@@ -152,7 +151,7 @@ def _on_several(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _evaluate(s, f, k):  # type: ignore[no-untyped-def]
-    """Bring up to date where a shape aligns best."""
+    """Update where a shape aligns best."""
     shape = f.shapes[k]
     shape.stale = 0
     _on_one(s, f, k)
@@ -164,7 +163,7 @@ def _evaluate(s, f, k):  # type: ignore[no-untyped-def]
 
 @inner
 def _look(s, f):  # type: ignore[no-untyped-def]
-    """See which nodes have changed, and let the shapes know."""
+    """Find the changed nodes, and update the shapes."""
     for number in range(s.nodes.size):
         node, seen = s.nodes[number], f.seen[number]
         cpu, mem = 0, 0
@@ -192,7 +191,7 @@ def _look(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _considered(s, f):  # type: ignore[no-untyped-def]
-    """Sort the parties by what they have; returns the place in the order after the last one that is considered."""
+    """Sort the tenants by share; returns the position after the last one considered."""
     p = f.p[0]
     count = 0
     for k in range(p.parties):
@@ -271,7 +270,7 @@ def _pass(s, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def waits(s, j, q, f):  # type: ignore[no-untyped-def]
-    """A job waits, for the first time or again."""
+    """Handle a job queued for the first time or again."""
     if s.jobs[j].state != WAITING:
         return
     group = f.groups[q.group[j]]
@@ -284,7 +283,7 @@ def waits(s, j, q, f):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, q, f):  # type: ignore[no-untyped-def]
-    """Start what aligns best with what is free."""
+    """Start the jobs that align best with free resources."""
     g = s.g[0]
     if g.waiting > 0 and (g.free > 0 or g.resources == 1):
         _pass(s, q, f)
@@ -292,5 +291,5 @@ def decide(s, q, f):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, q, f, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(s, (q, f), until, steps, decide=decide, on_submit=waits, on_requeue=waits)

@@ -1,1 +1,1 @@
-"""Rules over what a scheduler knows of jobs, read from a file."""
+"""Rules over jobs' known features, read from a file."""

@@ -1,4 +1,4 @@
-"""What a scheduler knows of jobs without an oracle, as whole numbers: the features that rules of a tree ask for."""
+"""Features of jobs known without an oracle, as whole numbers, for the rules of a tree."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ FEATURES = (
     "gpus", "waited_s", "age_s", "place", "ran_s", "gpu_s", "running", "limit_s", "free", "jobs", "user_gpus",
     "user_ended", "user_run_s", "alike_ended", "alike_run_s", "queue_gpus", "gpu_s_rank", "limit_rank", "run_rank",
 )  # fmt: skip
-"""In the order of the rows; `WHAT` says what they are."""
+"""In the order of the rows; `WHAT` describes them."""
 WHAT = {
     "gpus": "GPUs of the gang",
     "waited_s": "seconds since it was queued last; 0 while it runs",
@@ -44,7 +44,7 @@ UNKNOWN = -1
 
 @dataclass
 class Jobs:
-    """Jobs by number, as far as they have come.
+    """Arrays of submitted jobs, by number.
 
     Attributes:
         submit: second of the submission [jobs].
@@ -53,7 +53,7 @@ class Jobs:
         limit: seconds; inf: none [jobs].
         user: number; -1: not known [jobs].
         queue: number [jobs].
-        ran: seconds on GPUs, up to now for those that are asked about [jobs].
+        ran: seconds on GPUs, up to now for candidates [jobs].
         served: GPU-seconds, the same [jobs].
         held: GPUs [jobs].
     """
@@ -76,7 +76,7 @@ class JobHistory:
         self._sums: dict[tuple[int, int], tuple[int, int]] = {}
 
     def add(self, user: int, gpus: int, ran_s: float) -> None:
-        """Note a job that has ended; 0 GPUs stand for all of a user's."""
+        """Record an ended job; 0 GPUs stand for all of a user's jobs."""
         if user < 0:
             return
         for key in ((user, 0), (user, gpus)):
@@ -84,7 +84,7 @@ class JobHistory:
             self._sums[key] = count + 1, total + round(ran_s)
 
     def of(self, users: Ints, gpus: Ints) -> tuple[Ints, Ints]:
-        """How many there are, and their mean time in whole seconds, -1 where there are none."""
+        """Their number, and their mean time in whole seconds, -1 if there are none."""
         found = [self._sums.get(key, (0, 0)) for key in zip(users.tolist(), gpus.tolist(), strict=True)]
         return (
             np.array([count for count, _ in found], np.int64),
@@ -99,10 +99,10 @@ def rows_of(
 
     Args:
         now: second.
-        jobs: all that have come.
+        jobs: all submitted ones.
         who: candidates, ascending [candidates].
-        running: which of them run [candidates].
-        on: all jobs that run [running].
+        running: mask of running candidates [candidates].
+        on: all running jobs [running].
         free: GPUs.
         ended: jobs that have ended.
 
@@ -142,7 +142,7 @@ def _unknown_last(values: Ints) -> Ints:
 
 
 def _held(group_of: Ints, group: Ints, held: Ints, on: Ints) -> Ints:
-    """GPUs that the running jobs of each candidate's group hold; -1 where the group is not known."""
+    """GPUs that the running jobs of each candidate's group hold; -1 if the group is unknown."""
     most = int(max(group.max(initial=-1), group_of[on].max(initial=-1)))
     known = on[group_of[on] >= 0]
     sums = np.bincount(group_of[known], weights=held[known], minlength=most + 2).astype(np.int64)
@@ -150,5 +150,5 @@ def _held(group_of: Ints, group: Ints, held: Ints, on: Ints) -> Ints:
 
 
 def _whole(seconds: Floats) -> Ints:
-    """Whole seconds: times that differ by less than a microsecond are the same."""
+    """Whole seconds; times that differ by less than a microsecond are equal."""
     return np.floor(seconds + 1e-6).astype(np.int64)

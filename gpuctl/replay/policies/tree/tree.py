@@ -1,4 +1,4 @@
-"""Rules that say which jobs run, as `gpuctl train tree` distils them from another policy, or written by hand."""
+"""Rules that choose running jobs, distilled from another policy by `gpuctl train tree` or written by hand."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def read_rules(path: Path) -> Rules:
 
 
 class TreePolicy(PythonPolicy):
-    """Jobs run in the order of the rules' shares; with ``preempt`` running jobs are in that order, too."""
+    """Jobs run in the order of the rules' shares; with ``preempt`` running jobs are also in that order."""
 
     name = "tree"
     title = "rules over what is known without an oracle, distilled from another policy or written by hand"
@@ -57,8 +57,8 @@ class TreePolicy(PythonPolicy):
     preempts = True
     parameters = (
         Parameter("file", "", "rules: a folder of gpuctl train tree, a tree's .json, or text; none: all alike"),
-        Parameter("preempt", False, "running jobs are candidates, too, and lose their GPUs to those before them"),
-        Parameter("quantum", 600.0, "seconds that a job keeps its GPUs at least, and between two comparisons; preempt",
+        Parameter("preempt", False, "running jobs are also candidates, and lose their GPUs to those before them"),
+        Parameter("quantum", 600.0, "least seconds that a job keeps its GPUs, and between two comparisons; preempt",
                   least=1.0),
     )  # fmt: skip
 
@@ -154,7 +154,7 @@ class TreePolicy(PythonPolicy):
         return True
 
     def _make_room(self, view: View, order: list[int]) -> None:
-        """Let those run that come first in the order, as many as fit; those that run must make room for them."""
+        """Run the first jobs in order, as many as fit; running jobs must make room for them."""
         pinned = [job for job in order if job in self.on and self._must_go_on(view, job)]
         budget = view.free + sum(int(self.jobs.held[job]) for job in self.on)
         chosen: list[int] = []

@@ -1,1 +1,1 @@
-"""What Hadoop's YARN schedulers are configured with, and what both of them share."""
+"""Hadoop's YARN schedulers: configuration, and code shared by both."""

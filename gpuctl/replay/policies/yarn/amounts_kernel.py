@@ -1,7 +1,7 @@
-"""Amounts of resources as the capacity scheduler reckons with them: its DominantResourceCalculator.
+"""Arithmetic of resource amounts in the capacity scheduler: its DominantResourceCalculator.
 
-An amount is a triple: MB, thousandths of a vcore, GPUs. Resources that the cluster has none of do not count. Hadoop
-has whole vcores, so that what it rounds is rounded to whole ones here.
+An amount is a triple: MB, thousandths of a vcore, GPUs. Resources that the cluster lacks do not count. Hadoop has whole
+vcores, so roundings are to whole vcores.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def put(table, row, a):  # type: ignore[no-untyped-def]
 
 @inner
 def add_to(table, row, a, sign):  # type: ignore[no-untyped-def]
-    """Add an amount to a row of a table, or take it away (sign -1)."""
+    """Add an amount to a row of a table, or subtract it (sign -1)."""
     table[row, 0] += sign * a[0]
     table[row, 1] += sign * a[1]
     table[row, 2] += sign * a[2]
@@ -47,25 +47,25 @@ def minus(a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def least(a, b):  # type: ignore[no-untyped-def]
-    """The smaller one of each resource."""
+    """Minimum per resource."""
     return (min(a[0], b[0]), min(a[1], b[1]), min(a[2], b[2]))
 
 
 @inner
 def most(a, b):  # type: ignore[no-untyped-def]
-    """The larger one of each resource."""
+    """Maximum per resource."""
     return (max(a[0], b[0]), max(a[1], b[1]), max(a[2], b[2]))
 
 
 @inner
 def fits_in(a, b):  # type: ignore[no-untyped-def]
-    """Whether no resource of the first is more than that of the second."""
+    """Whether every resource of the first is at most that of the second."""
     return a[0] <= b[0] and a[1] <= b[1] and a[2] <= b[2]
 
 
 @inner
 def is_none(a):  # type: ignore[no-untyped-def]
-    """Whether it is nothing."""
+    """Whether the amount is zero."""
     return a[0] == 0 and a[1] == 0 and a[2] == 0
 
 
@@ -88,7 +88,7 @@ def _sorted(cap, a):  # type: ignore[no-untyped-def]
 
 @inner
 def compare(cap, a, b):  # type: ignore[no-untyped-def]
-    """-1, 0 or 1 as the first is less, equal or more: the largest shares first, then the next ones."""
+    """-1, 0 or 1 if the first is less, equal or more: largest shares first, then the next ones."""
     x, y = _sorted(cap, a), _sorted(cap, b)
     for k in range(3):
         if x[k] != y[k]:
@@ -98,13 +98,13 @@ def compare(cap, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def smaller(cap, a, b):  # type: ignore[no-untyped-def]
-    """The one that compares as less."""
+    """The smaller of two amounts."""
     return a if compare(cap, a, b) < 0 else b
 
 
 @inner
 def larger(cap, a, b):  # type: ignore[no-untyped-def]
-    """The one that compares as more."""
+    """The larger of two amounts."""
     return a if compare(cap, a, b) > 0 else b
 
 
@@ -116,7 +116,7 @@ def dominant(cap, a):  # type: ignore[no-untyped-def]
 
 @inner
 def divide(cap, a, b):  # type: ignore[no-untyped-def]
-    """The one's dominant share over that of the other, in single precision as Hadoop has it."""
+    """Dominant share of one over that of the other, in single precision as in Hadoop."""
     below = dominant(cap, b)
     above = dominant(cap, a)
     if below == 0:

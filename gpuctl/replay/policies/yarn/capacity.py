@@ -34,7 +34,7 @@ NO_MASTERS = note(
 
 
 def _choices(tree: Tree) -> Note:
-    """How often the guarantees of queues decided: where they never did, other guarantees give the same order."""
+    """How often the guarantees of queues decided; if never, other guarantees give the same order."""
     choices, decided = int(tree.p.choices[0]), int(tree.p.by_share[0])
     if not choices:
         return note(
@@ -54,8 +54,8 @@ class CapacityProgram:
 
     Args:
         tree: its queues, applications and nodes.
-        notes: what of a site's configuration is not modelled.
-        shows_choices: whether to say how often guarantees decided: somebody chose them.
+        notes: settings of a site that are not modelled.
+        shows_choices: whether to report how often guarantees decided, as the user chose them.
     """
 
     reasons = CAPACITY_REASONS
@@ -67,23 +67,23 @@ class CapacityProgram:
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """What of a site's configuration is not modelled, and how often guarantees said which queue goes first."""
+        """Settings of a site that are not modelled, and how often guarantees decided which queue goes first."""
         return (*self._notes, _choices(self.tree)) if self.shows_choices else self._notes
 
     def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
+        """Advance by a number of instants."""
         return int(capacity_run_kernel.run(state, self.tree, until, steps))
 
     def copy(self) -> CapacityProgram:
-        """The same with a memory of its own."""
+        """Return a copy with its own memory."""
         return CapacityProgram(self.tree.copy(), self._notes, shows_choices=self.shows_choices)
 
 
 class YarnCapacity(Policy):
-    """The queue furthest below its guarantee gets what is free on the node whose heartbeat it is."""
+    """At a node's heartbeat, the queue furthest below its guarantee gets the node's free resources."""
 
     name = "yarn-capacity"
-    title = "YARN's CapacityScheduler: guarantees of a tree of queues, lent to others while they are not used"
+    title = "YARN's CapacityScheduler: guarantees of a tree of queues, lent to others while unused"
     source = (
         "Apache Hadoop 3.5.0, CapacityScheduler with DominantResourceCalculator, without asynchronous scheduling, held "
         "against recordings of it (tests/fixtures/yarnsched); a job is a container; gangs over several nodes: ours"
@@ -99,52 +99,52 @@ class YarnCapacity(Policy):
             "NAME:W,NAME:W: guarantees of queues; with conf in the file's unit (percent or weights), the others of "
             "the same parent share the rest; without it weights, the others use quotas or have 1",
         ),
-        Parameter("maximums", "", "NAME:P,NAME:P: most that queues may have, percent of their parent's; also by conf"),
-        Parameter("maximum_capacity", 0.0, "the most of each leaf, times its guarantee; 0: its parent's; also by conf"),
+        Parameter("maximums", "", "NAME:P,NAME:P: maximum of queues in percent of their parent's; also by conf"),
+        Parameter("maximum_capacity", 0.0, "maximum of each leaf, times its guarantee; 0: its parent's; also by conf"),
         Parameter(
-            "user_limit_factor", -1.0, "a user's most, times the queue's guarantee; -1: no such limit; also by conf",
+            "user_limit_factor", -1.0, "a user's maximum, times the queue's guarantee; -1: none; also by conf",
             least=-1,
         ),
         Parameter(
-            "minimum_user_limit_percent", 100.0, "of the queue that each user gets at least, if all ask; also by conf"
+            "minimum_user_limit_percent", 100.0, "least share of the queue per user, if all request; also by conf"
         ),
         Parameter(
             "maximum_applications", 0.0,
-            "applications of a queue beyond which others are refused; 0: no such limit; also by conf",
+            "applications of a queue beyond which others are refused; 0: no limit; also by conf",
         ),
         Parameter(
             "max_parallel_apps", 0.0,
-            "applications of a queue beyond which others are held back; 0: no such limit; also by conf",
+            "applications of a queue beyond which others are held back; 0: no limit; also by conf",
         ),
-        Parameter("maximum_am_resource_percent", 0.1, "part of a queue that masters may have, 1 is all; also by conf"),
-        Parameter("masters", "", "how names of jobs end that are masters, as _000001 of YARN's containers; none"),
-        Parameter("am_mb", 0.0, "MB that other masters count for in the limit above, without having them"),
+        Parameter("maximum_am_resource_percent", 0.1, "share of a queue that masters may have, 1 is all; also by conf"),
+        Parameter("masters", "", "suffix of names of master jobs, as _000001 of YARN's containers"),
+        Parameter("am_mb", 0.0, "MB that other masters count in the limit above, without holding them"),
         Parameter("am_vcores", 0.0, "the same for vcores"),
-        Parameter("am_heartbeat", 0.0, "seconds between heartbeats of a master; 0: it asks and ends at once"),
+        Parameter("am_heartbeat", 0.0, "seconds between heartbeats of a master; 0: it requests and ends at once"),
         Parameter("ordering_policy", "fifo", "of the applications of a queue; also by conf", ORDERS),
         Parameter("priorities", "", "USER:P,USER:P: priorities of the applications of users; others have 0"),
         Parameter(
             "heartbeat", 1.0,
             "seconds between heartbeats of a node; node i of n has its own at i/n of it; also by conf", least=0.001,
         ),
-        Parameter("phase", 0.0, "seconds by which all heartbeats are later"),
-        Parameter("offswitch", 1.0, "containers without a wanted node that a heartbeat gives; also by conf", least=1),
-        Parameter("batch", 100.0, "containers of any kind that it gives, -1: any number; also by conf", least=-1),
-        Parameter("multiple", True, "a heartbeat may give more than one container; also by conf"),
-        Parameter("locality", "none", "recorded: jobs want the nodes that they ran on", ("none", "recorded")),
+        Parameter("phase", 0.0, "delay of all heartbeats in seconds"),
+        Parameter("offswitch", 1.0, "most containers off their preferred nodes per heartbeat; also by conf", least=1),
+        Parameter("batch", 100.0, "most containers per heartbeat, -1: any number; also by conf", least=-1),
+        Parameter("multiple", True, "a heartbeat may assign more than one container; also by conf"),
+        Parameter("locality", "none", "recorded: jobs prefer the nodes that they ran on", ("none", "recorded")),
         Parameter(
             "node_locality_delay", 40.0,
-            "opportunities missed before a node of the rack will do; also by conf", least=-1,
+            "missed opportunities before a node of the rack is accepted; also by conf", least=-1,
         ),
         Parameter(
             "rack_locality_additional_delay", -1.0,
-            "further ones before any node will do, -1: by the asks; also by conf", least=-1,
+            "further ones before any node is accepted, -1: by the requests; also by conf", least=-1,
         ),
         Parameter(
-            "rack_locality_full_reset", True, "the count starts again after a container in the rack, too; also by conf"
+            "rack_locality_full_reset", True, "the count also restarts after a container in the rack; also by conf"
         ),
-        Parameter("continue_look", True, "a reservation is given up where another node has room; also by conf"),
-        Parameter("minimum_mb", 1024.0, "MB of the smallest container, or the divisor of all asks; also by conf"),
+        Parameter("continue_look", True, "a reservation is dropped if another node has room; also by conf"),
+        Parameter("minimum_mb", 1024.0, "MB of the smallest container, or the divisor of all requests; also by conf"),
         Parameter("minimum_vcores", 1.0, "the same for vcores; also by conf"),
         Parameter("maximum_mb", 0.0, "MB of the largest container, for reservations; 0: of a node; also by conf"),
         Parameter("maximum_vcores", 0.0, "the same for vcores; also by conf"),
@@ -152,9 +152,9 @@ class YarnCapacity(Policy):
         Parameter("preemption", False, "the preemption monitor is on; also by conf"),
         Parameter("monitoring_interval", 3.0, "seconds between rounds of the monitor; also by conf", least=0.001),
         Parameter("max_wait_before_kill", 15.0, "seconds between mark and kill; also by conf"),
-        Parameter("total_preemption_per_round", 0.1, "part of the cluster that a round may take; also by conf"),
-        Parameter("max_ignored_over_capacity", 0.1, "part beyond its guarantee that a queue is left; also by conf"),
-        Parameter("natural_termination_factor", 0.2, "part of what is to be taken that a round takes; also by conf"),
+        Parameter("total_preemption_per_round", 0.1, "share of the cluster that a round may take; also by conf"),
+        Parameter("max_ignored_over_capacity", 0.1, "share beyond its guarantee that a queue keeps; also by conf"),
+        Parameter("natural_termination_factor", 0.2, "share of the remaining amount that a round takes; also by conf"),
         patience_of("Hadoop"),
     )  # fmt: skip
 
@@ -162,15 +162,15 @@ class YarnCapacity(Policy):
         super().__init__(params)
         self.given = frozenset(params or ())
         if self.params["conf"]:
-            # what is not given is as the files say: no defaults are shown for it
+            # parameters not given follow the files: their defaults are not shown
             self.params = {name: value for name, value in self.params.items() if name in self.given}
 
     def program(self, workload: Workload, cluster: Cluster, settings: Settings, state: State) -> Program:
         """See `Policy.program`.
 
         Raises:
-            UsageError: parameters that make no sense together.
-            InputError: a configuration that is none, or jobs of queues that it does not have.
+            UsageError: inconsistent parameters.
+            InputError: an invalid configuration, or jobs of unknown queues.
         """
         params: dict[str, Any] = {p.name: p.default for p in self.parameters} | self.params
         notes: tuple[Note, ...] = ()
@@ -187,7 +187,7 @@ class YarnCapacity(Policy):
                 named_numbers("guarantees", params["guarantees"], 0.0),
                 named_numbers("maximums", params["maximums"], 0.0, 100.0),
             )
-            # what is given goes before what the files say
+            # given parameters override the files
             params |= {name: value for name, value in site.values.items() if name not in self.given}
             queues, notes = changed(site.queues, params, self.given), tuple(map(untrusted, site.notes))
             if not (params["masters"] or params["am_mb"] or params["am_vcores"]):
@@ -200,7 +200,7 @@ class YarnCapacity(Policy):
         state.g.patience = int(params["patience"])
         tree.p.mode = ABORT if settings.mode is None else MODES[settings.mode]
         unknown = tuple(
-            note("{what} of some nodes is not known: shares and limits of queues leave it out", what=literal(name))
+            note("{what} of some nodes is unknown: shares and limits of queues ignore it", what=literal(name))
             for name, counts in zip(("mem", "cpu"), known(state), strict=True)
             if name in settings.resources and not counts
         )
@@ -209,7 +209,7 @@ class YarnCapacity(Policy):
 
 
 def _turned_away(queues: Sequence[LeafOrParent], tree: Tree) -> list[Note]:
-    """Mark the jobs that are larger than the maximum of a queue above them, and say of whom Hadoop would run none."""
+    """Mark the jobs larger than the maximum of a queue above them; returns notes on jobs that Hadoop would not run."""
     over = too_large(tree)
     tree.jobs.never[over] = 1
     stopped = np.array([not queue.runs for queue in queues])[tree.apps.queue[tree.jobs.app]]

@@ -1,4 +1,4 @@
-"""Applications of the capacity scheduler: refused, held back, activated, over, and what they ask for."""
+"""Applications of the capacity scheduler: refusal, holding back, activation, end and requests."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ CAPACITY_REASONS = (
 
 @inner
 def _am_limit(f, q):  # type: ignore[no-untyped-def]
-    """What the masters of a leaf may have together: a part of what it may have now, or of its guarantee."""
+    """Limit of the masters of a leaf: a share of its present maximum, or of its guarantee."""
     due, now = at(f.due, q), at(f.limit, q)
     return times_up(now if fits_in(due, now) else due, f.queues[q].am, at(f.sizes, LEAST))
 
@@ -69,7 +69,7 @@ def _user_am_limit(f, q):  # type: ignore[no-untyped-def]
 
 @inner
 def activate(f, q):  # type: ignore[no-untyped-def]
-    """Let a leaf's late applications begin, as far as there is room for their masters."""
+    """Activate a leaf's pending applications while there is room for their masters."""
     queue = f.queues[q]
     a = first(f.by_state, those_in(q, PENDING))
     if a < 0:
@@ -118,7 +118,7 @@ def _count_running(f, q, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def _next_runnable(f):  # type: ignore[no-untyped-def]
-    """Let applications that are held back go on, the one submitted first before others."""
+    """Release held-back applications, in order of submission."""
     while True:
         best = -1
         for q in range(f.queues.size):
@@ -152,7 +152,7 @@ def _submit(s, f, a):  # type: ignore[no-untyped-def]
         join(f, a, HELD_BACK)
 
 
-# ---- what its master does
+# ---- actions of its master
 
 
 @inner
@@ -166,7 +166,7 @@ def _beat_after(s, f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _says(s, f, j):  # type: ignore[no-untyped-def]
-    """A job is asked for from now on."""
+    """Request a job's container from now on."""
     append(f, j, ASKING)
     if f.apps[f.jobs[j].app].state == ACTIVE:
         count_asks(f, f.jobs[j].app, at(f.ask, j), 1)
@@ -180,7 +180,7 @@ def _later(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def arrives(s, f, j):  # type: ignore[no-untyped-def]
-    """A job has come into the queue, or has come back into it."""
+    """Handle a queued or requeued job."""
     job = f.jobs[j]
     a = job.app
     app = f.apps[a]
@@ -209,7 +209,7 @@ def arrives(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def given(s, f, j):  # type: ignore[no-untyped-def]
-    """A job has been started: it is no longer asked for."""
+    """Handle a started job: it is no longer requested."""
     job = f.jobs[j]
     a = job.app
     app = f.apps[a]
@@ -240,7 +240,7 @@ def _master_up(s, f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def returns(f, j):  # type: ignore[no-untyped-def]
-    """A job has given back what it had."""
+    """Handle a job that released its resources."""
     job = f.jobs[j]
     take_out(f.job_lists, j)
     job.state = GONE
@@ -253,14 +253,14 @@ def returns(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def gone(s, f, j):  # type: ignore[no-untyped-def]
-    """A job will not come back; with its last one an application is over, once its master sees it."""
+    """Handle an ended job; with its last one an application ends, once its master sees it."""
     job = f.jobs[j]
     app = f.apps[job.app]
     job.state = GONE
     app.left -= 1
     if app.left > 0 or app.state == REFUSED:
         return
-    # that a master's container has ended is known after the heartbeat that says so
+    # the end of a master's container is known after the heartbeat that reports it
     t = _beat_after(s, f, job.app) if app.master < 0 else s.g[0].now + 2 * NEAR
     if t > s.g[0].now:
         job_timer(s, j, t)
@@ -294,7 +294,7 @@ def _is_over(s, f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def rings(s, f, j):  # type: ignore[no-untyped-def]
-    """The heartbeat of a master that a job has waited for."""
+    """Handle the heartbeat of a master that a job waited for."""
     job = f.jobs[j]
     app = f.apps[job.app]
     if job.state == NOT_REQUESTED and app.up == 1:

@@ -1,4 +1,4 @@
-"""Makes the capacity scheduler's arrays from queues, a workload and the nodes."""
+"""Builds the capacity scheduler's arrays from queues, a workload and the nodes."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ ORDERS = ("fifo", "fair", "fair-sized")
 def from_quotas(params: Mapping[str, Any], workload: Workload, cluster: Cluster) -> tuple[LeafOrParent, ...]:
     """Leaves under a root, one for each queue of the workload.
 
-    Their guarantees are in proportion to their quotas where all have one, else equal; ``guarantees`` gives some of them
-    another weight, in GPUs where there are quotas; ``maximums`` says in percent what they may have of the cluster.
+    Their guarantees are proportional to quotas if all have one, else equal; ``guarantees`` changes the weights of some,
+    in GPUs if there are quotas; ``maximums`` sets their maxima in percent of the cluster.
 
     Raises:
-        UsageError: a queue that there is not, or a number that is none.
+        UsageError: an unknown queue, or an invalid number.
     """
     names = [*workload.queues]
     if not names or (workload.queue < 0).any():
@@ -76,12 +76,12 @@ def _queue_called(name: str, names: Sequence[str], parameter: str) -> int:
 def changed(
     queues: Sequence[LeafOrParent], params: Mapping[str, Any], given: Collection[str]
 ) -> tuple[LeafOrParent, ...]:
-    """The queues with what the parameters that are given say of all leaves.
+    """Apply given parameters to all leaves.
 
     Args:
         queues: parents before children.
         params: values of parameters.
-        given: the names of those that go before what the queues have.
+        given: the names of parameters that override the queues' settings.
     """
     change: dict[str, Any] = {
         attribute: params[name]
@@ -109,7 +109,7 @@ def changed(
 
 
 def _with_maximum(leaf: LeafOrParent, parent: LeafOrParent, factor: float) -> LeafOrParent:
-    """A leaf whose maximum is a multiple of its guarantee; 0: its parent's."""
+    """Set a leaf's maximum to a multiple of its guarantee; 0: its parent's."""
     if factor == 0:
         return replace(leaf, maximum=parent.maximum, fixed_most={})
     if factor < 1:
@@ -168,7 +168,7 @@ def applications(workload: Workload) -> tuple[Ints, Ints]:
 
 
 def wanted(workload: Workload, cluster: Cluster, params: Mapping[str, Any]) -> tuple[Ints, Ints]:
-    """The nodes that each job wants to be on: those of its recorded placement where ``locality=recorded``."""
+    """The preferred nodes of each job: those of its recorded placement if ``locality=recorded``."""
     if params["locality"] != "recorded" or not workload.size:
         return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
     first = workload.segment_start[:-1]
@@ -197,7 +197,7 @@ def build_tree(  # noqa: PLR0917
 
     Args:
         queues: parents before children.
-        params: of the policy, with what the site's files say.
+        params: of the policy, with settings of the site's files.
         workload: the jobs.
         cluster: the nodes.
         state: the simulation.
@@ -268,9 +268,9 @@ def build_tree(  # noqa: PLR0917
 
 
 def _turns(names: Sequence[str]) -> list[int]:
-    """The order in which an application's reservations are looked at: that of a Java hash table of NodeIds.
+    """The order in which an application's reservations are visited: that of a Java hash table of NodeIds.
 
-    Which one goes first is an accident in Hadoop, too; with the port 8041 and up to 12 of them it is as recorded.
+    The order is also arbitrary in Hadoop; with port 8041 and up to 12 nodes it matches recordings.
     """
     buckets = []
     for name in names:
@@ -292,13 +292,13 @@ def _fixed(given: Sequence[Mapping[int, float]]) -> Ints:
         for resource, value in amounts.items():
             found[row, resource] = int(min(value, MOST_COUNT)) * (MILLI if resource == 1 else 1)
         if amounts:
-            # what an absolute amount does not name it is guaranteed none of
+            # an absolute amount guarantees none of the resources it does not name
             found[row, found[row] < 0] = 0
     return found
 
 
 def known(state: State) -> tuple[bool, bool]:
-    """Whether memory and CPUs count in queues' shares and limits: where every node's are known."""
+    """Whether memory and CPUs count in queues' shares and limits: if known for every node."""
     if not state.g[0].resources:
         return False, False
     return bool((np.asarray(state.stock.mem) < UNBOUND).all()), bool((np.asarray(state.stock.cpu) < UNBOUND).all())
@@ -323,13 +323,13 @@ def _cluster(state: State) -> Ints:
 
 
 def _sizes(params: Mapping[str, Any], ask: Ints, state: State, cluster: Cluster) -> Ints:
-    """The cluster, the smallest container and the largest one; all asks are multiples of the smallest."""
+    """The cluster, the smallest container and the largest one; all requests are multiples of the smallest."""
     sizes = _amounts(3)
     sizes[0] = _cluster(state)
     for resource, value in ((0, params["minimum_mb"]), (1, params["minimum_vcores"] * MILLI)):
         asked = ask[ask[:, resource] > 0, resource]
         if sizes[0, resource] and asked.size:
-            # Hadoop rounds what is asked for up to multiples of it; here nothing is rounded
+            # Hadoop rounds requests up to its multiples; here nothing is rounded
             sizes[1, resource] = math.gcd(int(value), int(np.gcd.reduce(asked)))
     if not sizes[1].any():
         sizes[1, 2] = 1
@@ -404,7 +404,7 @@ def _with_users(tree: Tree, workload: Workload, leaf: Ints, heads: Ints) -> Tree
 
 
 def _names(tree: Tree, cluster: Cluster) -> None:
-    """How many nodes and racks each application wants, and any: its unique locations."""
+    """Number of nodes and racks that each application prefers, plus one for any: its unique locations."""
     tree.apps.names = 1
     counts = np.diff(tree.want_first)
     if not counts.any():
@@ -417,7 +417,7 @@ def _names(tree: Tree, cluster: Cluster) -> None:
 
 
 def too_large(tree: Tree) -> Any:
-    """Which jobs are larger than the maximum of a queue that they are in, shape (jobs,)."""
+    """Mask of jobs larger than the maximum of a queue above them, shape (jobs,)."""
     unit = np.array([1, MILLI, 1])
     cap = np.asarray(tree.sizes[0])
     most = np.floor(cap // unit * np.asarray(tree.queues.maximum)[:, None] + 1e-9).astype(np.int64) * unit

@@ -23,7 +23,7 @@ UNLIMITED = 1 << 40
 """Applications."""
 
 MOST_COUNT = 1e12
-"""The largest number that a setting may have: milliseconds, MB, applications."""
+"""Largest number of a setting: milliseconds, MB, applications."""
 
 _MONITOR = "yarn.resourcemanager.monitor.capacity.preemption."
 _OF_QUEUE = {
@@ -39,7 +39,7 @@ _OF_ALL = {
     "schedule-asynchronously.enable", "minimum-user-limit-percent", "user-limit-factor",
 }  # fmt: skip
 _WITHOUT_EFFECT = ("acl_", "queue-mappings", "maximum-application-lifetime", "default-application-lifetime")
-"""Settings that a replay has no use for: whose jobs may go where has been decided, and how long they run, too."""
+"""Settings that a replay ignores: permissions and run times of jobs are already decided."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ class LeafOrParent:
         path: from ``root`` on.
         parent: number of its parent; -1 of the root.
         children: numbers, in the order of the file.
-        capacity: part of the cluster that is guaranteed, where ``fixed`` does not say.
-        maximum: part of the cluster that it may have.
+        capacity: guaranteed share of the cluster, unless ``fixed`` sets it.
+        maximum: largest share of the cluster.
         fixed: absolute guarantees by resource (0 MB, 1 vcores, 2 GPUs).
         fixed_most: absolute maxima.
         percent: minimum-user-limit-percent.
@@ -92,12 +92,12 @@ class LeafOrParent:
 
 @dataclass(frozen=True)
 class Site:
-    """What a configuration says.
+    """The content of a configuration.
 
     Attributes:
         queues: parents before their children, the root first.
         values: parameters of the policy `yarn-capacity` that the files set, by name.
-        notes: what they say that is not modelled, one line each kind.
+        notes: settings that are not modelled, one line per kind.
     """
 
     queues: tuple[LeafOrParent, ...]
@@ -112,7 +112,7 @@ def named_numbers(name: str, text: str, above: float = -math.inf, most: float = 
         name: of the parameter, for errors.
         text: its value.
         above: numbers must be more than this.
-        most: numbers may be so much.
+        most: the largest number allowed.
 
     Raises:
         UsageError: it is not of this form.
@@ -136,16 +136,16 @@ def named_numbers(name: str, text: str, above: float = -math.inf, most: float = 
 def read_site(
     conf: str, guarantees: Mapping[str, float] | None = None, maximums: Mapping[str, float] | None = None
 ) -> Site:
-    """Read capacity-scheduler.xml, and yarn-site.xml beside it.
+    """Read capacity-scheduler.xml, and yarn-site.xml next to it.
 
     Args:
-        conf: files and directories, with colons between them.
-        guarantees: capacities in place of the files', in their unit, by the queue's name or path; siblings that are not
-            named share what is left of 100 % as the files say.
-        maximums: maximum-capacity in place of the files', in percent of the parent's.
+        conf: files and directories, separated by colons.
+        guarantees: capacities that replace the files', in their unit, by the queue's name or path; other siblings share
+            the rest of 100 % in the files' proportions.
+        maximums: maximum-capacity that replaces the files', in percent of the parent's.
 
     Raises:
-        UsageError: there is no such file, or no such queue, or guarantees that make no sense.
+        UsageError: there is no such file or queue, or guarantees are invalid.
         InputError: a file is not what it should be, or queues do not add up.
     """
     found: dict[str, Setting] = {}
@@ -263,7 +263,7 @@ class _Tree:
                 f"{PREFIX}{parent.path}: the capacities of its children sum to {total:g}, expected 100",
                 path=first.path if first else None,
                 line=first.line if first else None,
-                hint="Hadoop refuses to start with it, too",
+                hint="Hadoop also refuses to start with it",
             )
         made = []
         for child, one, number in zip(children, texts, numbers, strict=True):
@@ -290,7 +290,7 @@ class _Tree:
     def _as_given(
         self, parent: LeafOrParent, children: list[LeafOrParent], numbers: list[float], kind: str
     ) -> list[float]:
-        """Capacities with those that a parameter gives; in percent the others share what is left as they did."""
+        """Capacities overridden by a parameter; in percent, the others share the rest in proportion."""
         given = [_named(self.guarantees, child) for child in children]
         if all(one is None for one in given):
             return numbers
@@ -315,7 +315,7 @@ class _Tree:
         raise InputError(text, path=limit.path, line=limit.line, hint="raise its maximum-capacity")
 
     def check_named(self, queues: tuple[LeafOrParent, ...]) -> None:
-        """See that the queues that parameters name are there, once each."""
+        """Check that queues named by parameters exist, once each."""
         for parameter, given in (("guarantees", self.guarantees), ("maximums", self.maximums)):
             for name in given:
                 there = [queue.path for queue in queues if queue.parent >= 0 and _named({name: 0.0}, queue) is not None]
@@ -339,13 +339,13 @@ class _Tree:
 
 
 def _named(given: Mapping[str, float], queue: LeafOrParent) -> float | None:
-    """What a parameter gives a queue, by its path or its name."""
+    """The value of a parameter for a queue, by its path or name."""
     names = (queue.path, queue.path.removeprefix("root."), queue.name)
     return next((given[name] for name in names if name in given), None)
 
 
 def _of_parent(parent: LeafOrParent, percent: float) -> float:
-    """A part of what a parent may have, in single precision as Hadoop has it."""
+    """A share of a parent's maximum, in single precision as in Hadoop."""
     return float(np.float32(np.float32(parent.maximum) * np.float32(np.float32(percent) / 100)))
 
 
@@ -424,7 +424,7 @@ def _unmodelled(found: Mapping[str, Setting], known: set[str], queues: tuple[Lea
         yield "resource-calculator: the DominantResourceCalculator is replayed, the file has another one"
     asynchronous = found.get(PREFIX + "schedule-asynchronously.enable")
     if asynchronous is None or asynchronous.truth():
-        yield "schedule-asynchronously: on in this configuration (Hadoop's default); one pass a heartbeat is replayed"
+        yield "schedule-asynchronously: on in this configuration (Hadoop's default); one pass per heartbeat is replayed"
     for kind in ("intra-queue-preemption.enabled", "select_based_on_reserved_containers", "observe_only"):
         key = _MONITOR + kind
         if key in found and found[key].text.lower() == "true":

@@ -1,6 +1,6 @@
 """The compiled pass of the capacity scheduler at one heartbeat: queues, then applications, then the node.
 
-What is rebuilt is what Hadoop 3.5.0 does without asynchronous scheduling; classes named in comments are its own.
+Reproduces Hadoop 3.5.0 without asynchronous scheduling; classes named in comments are Hadoop's.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ NODE_LOCAL, RACK_LOCAL, OFF_SWITCH = range(3)
 NOTHING, SKIPPED, FULL_QUEUE, TOOK, RESERVED = range(5)
 
 
-# ---- which job, and how near to where it wants to be
+# ---- choice of a job by locality
 
 
 @inner
 def _names(s, f, j, number):  # type: ignore[no-untyped-def]
-    """How near a node is to those that a job wants: NODE_LOCAL, RACK_LOCAL or OFF_SWITCH."""
+    """Locality of a node for a job's preferred nodes: NODE_LOCAL, RACK_LOCAL or OFF_SWITCH."""
     near = OFF_SWITCH
     for k in range(f.want_first[j], f.want_first[j + 1]):
         if f.want[k] == number:
@@ -53,7 +53,7 @@ def _names(s, f, j, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _first_for(s, f, a, number):  # type: ignore[no-untyped-def]
-    """The first job that wants this node, else this rack, else the first; and how near it is."""
+    """The first job that prefers this node, else this rack, else the first; and its locality."""
     j = first(f.job_lists, pending_list(a))
     best, near = j, OFF_SWITCH
     if f.apps[a].names <= 1:
@@ -70,7 +70,7 @@ def _first_for(s, f, a, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _patient(s, f, a, near):  # type: ignore[no-untyped-def]
-    """Whether an application goes on waiting for a node nearer to where it wants to be."""
+    """Whether an application keeps waiting for a node with better locality."""
     p, app = f.p[0], f.apps[a]
     if near == NODE_LOCAL or app.names <= 1:
         return False
@@ -85,7 +85,7 @@ def _patient(s, f, a, near):  # type: ignore[no-untyped-def]
 
 @inner
 def _missed(s, f, a):  # type: ignore[no-untyped-def]
-    """One more opportunity has gone by; beyond one of each node they no longer tell anything."""
+    """Count a missed opportunity; beyond one per node the count has no effect."""
     app = f.apps[a]
     app.missed += 1
     f.p[0].missed += app.names > 1 and app.missed <= s.nodes.size + 1
@@ -93,7 +93,7 @@ def _missed(s, f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _found(f, a, near):  # type: ignore[no-untyped-def]
-    """A node near to where an application wants to be: opportunities are counted anew."""
+    """Reset the missed opportunities after a node with good locality."""
     p, app = f.p[0], f.apps[a]
     if near != OFF_SWITCH and (near == NODE_LOCAL or p.full_reset == 1):
         p.missed += app.missed > 0
@@ -105,7 +105,7 @@ def _found(f, a, near):  # type: ignore[no-untyped-def]
 
 @inner
 def _accepts(f, a, amount, released):  # type: ignore[no-untyped-def]
-    """Whether the queues take what was proposed (accept of LeafQueue and AbstractCSQueue)."""
+    """Whether the queues accept the proposal (accept of LeafQueue and AbstractCSQueue)."""
     app = f.apps[a]
     used = minus(at(f.user_used, app.user), released)
     if compare(cluster(f), used, user_limit(f, app.queue)) > 0:
@@ -132,9 +132,9 @@ def _on_node(s, f, number, a, j, near, room, need):  # type: ignore[no-untyped-d
         number: the node.
         a: the application.
         j: its job.
-        near: how near the node is.
-        room: what its queue may still have.
-        need: what has to be given up of reservations by the user limit.
+        near: locality of the node.
+        room: remaining maximum of its queue.
+        need: amount of reservations to drop for the user limit.
     """
     p = f.p[0]
     amount = at(f.ask, j)
@@ -169,7 +169,7 @@ def _on_node(s, f, number, a, j, near, room, need):  # type: ignore[no-untyped-d
 
 @inner
 def _show(s, f, a, seen):  # type: ignore[no-untyped-def]
-    """Let a search see the nodes that are kept for an application, or hide them again."""
+    """Show the nodes reserved for an application to a search, or hide them again."""
     for number in range(f.nodes.size):
         if f.nodes[number].app == a:
             hide(s, number, 0 if seen else s.nodes[number].cap + 1)
@@ -177,7 +177,7 @@ def _show(s, f, a, seen):  # type: ignore[no-untyped-def]
 
 @inner
 def _on_several(s, f, number, a, j):  # type: ignore[no-untyped-def]
-    """A gang larger than any node: on several nodes at once, which are kept one by one until it fits."""
+    """Place a gang larger than any node on several nodes at once, which are reserved one by one until it fits."""
     p = f.p[0]
     if p.wide >= 0 and p.wide != a:
         return SKIPPED
@@ -212,7 +212,7 @@ def _on_several(s, f, number, a, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _application(s, f, number, a, room, need):  # type: ignore[no-untyped-def]
-    """Offer a node to an application (RegularContainerAllocator): the result, and how near it was."""
+    """Offer a node to an application (RegularContainerAllocator): the result, and the locality."""
     j, near = _first_for(s, f, a, number)
     amount = at(f.ask, j)
     extra = at(f.app_reserved, a) if f.p[0].look_on == 1 else (0, 0, 0)
@@ -223,7 +223,7 @@ def _application(s, f, number, a, room, need):  # type: ignore[no-untyped-def]
     _missed(s, f, a)
     if f.jobs[j].wide == 1:
         return _on_several(s, f, number, a, j), OFF_SWITCH
-    # the nearest level first; one that is patient leaves the node to the next level, and to others
+    # the nearest level first; a patient one leaves the node to the next level, and to others
     if near == NODE_LOCAL:
         done = _on_node(s, f, number, a, j, near, room, need)
         if done != SKIPPED:
@@ -246,15 +246,15 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
     """Offer a node to the applications of a leaf, in order.
 
     Returns:
-        What came of it, how near, and the room of the queue.
+        The result, the locality, and the room of the queue.
     """
     cap, p = cluster(f), f.p[0]
     put(f.limit, q, smaller(cap, round_down(at(f.most, q), at(f.sizes, LEAST)), bound))
     now = smaller(cap, at(f.most, q), bound)
     room = minus(now, at(f.used, q))
     full = compare(cap, at(f.used, q), now) >= 0
-    # a full queue may only give up reservations, of one application after the other: the first one without any ends it,
-    # whether it asks for something or not
+    # a full queue may only drop reservations, application by application: the first one without any ends the loop, with
+    # or without requests
     limit = user_limit(f, q)
     a = first(f.by_state, those_in(q, ACTIVE)) if full else first(f.lines, q)
     while a >= 0:
@@ -282,7 +282,7 @@ def _leaf(s, f, number, q, bound):  # type: ignore[no-untyped-def]
 
 @inner
 def _goes_first(f, a, b, respects):  # type: ignore[no-untyped-def]
-    """PriorityUtilizationQueueOrderingPolicy; on a tie the one that the configuration names first."""
+    """PriorityUtilizationQueueOrderingPolicy; ties go by the order of the configuration."""
     cap, least_size = cluster(f), at(f.sizes, LEAST)
     x = divide(cap, at(f.used, a), larger(cap, at(f.due, a), least_size))
     y = divide(cap, at(f.used, b), larger(cap, at(f.due, b), least_size))
@@ -295,7 +295,7 @@ def _goes_first(f, a, b, respects):  # type: ignore[no-untyped-def]
 
 @inner
 def _next_child(f, q, stamp):  # type: ignore[no-untyped-def]
-    """The next of a queue's children that asks for something; -1 none."""
+    """The next of a queue's children with requests; -1 none."""
     best = -1
     queue = f.queues[q]
     asking = idle = 0
@@ -309,29 +309,29 @@ def _next_child(f, q, stamp):  # type: ignore[no-untyped-def]
             best = child
     if asking > 1:
         f.p[0].choices += 1
-        # a queue that has nothing goes before those that have something, whatever its guarantee
+        # a queue that holds nothing goes before others, whatever its guarantee
         f.p[0].by_share += idle != 1
     return best
 
 
 @inner
 def _bound_of(f, q, child, bound):  # type: ignore[no-untyped-def]
-    """What a child may have: what its parent may have and does not use elsewhere."""
+    """Limit of a child: its parent's limit less use elsewhere."""
     free = minus(bound, at(f.used, q))
     return round_down(plus(free, at(f.used, child)), at(f.sizes, LEAST))
 
 
 @inner
 def _given_up(f, q):  # type: ignore[no-untyped-def]
-    """The reservations below a queue, which could be given up."""
-    # Hadoop asks a parent's metrics, which know of memory and vcores only; GPUs count where there is nothing else
+    """The reservations below a queue, which could be dropped."""
+    # Hadoop uses a parent's metrics, which have memory and vcores only; GPUs count if there is nothing else
     reserved, cap = at(f.reserved, q), cluster(f)
     return (reserved[0], reserved[1], reserved[2] if cap[0] == 0 and cap[1] == 0 else 0)
 
 
 @inner
 def _pass(s, f, number):  # type: ignore[no-untyped-def]
-    """Offer a node to the tree once (ParentQueue.assignContainers, level by level): the result, and how near."""
+    """Offer a node to the tree once (ParentQueue.assignContainers, level by level): the result, and the locality."""
     p = f.p[0]
     p.sequence += 1
     stamp = p.sequence
@@ -351,7 +351,7 @@ def _pass(s, f, number):  # type: ignore[no-untyped-def]
             child = _next_child(f, q, stamp)
         if child < 0:
             if depth > 0:
-                # what is kept for a child that could not take it is kept from its siblings
+                # an amount reserved for a child that could not use it is withheld from its siblings
                 add_to(f.blocked, depth - 1, at(f.blocked, depth), 1)
             depth -= 1
             continue
@@ -376,7 +376,7 @@ def _pass(s, f, number):  # type: ignore[no-untyped-def]
 
 @inner
 def is_open(s, f, number):  # type: ignore[no-untyped-def]
-    """Whether a node has room for the smallest container; where only GPUs count, for one GPU."""
+    """Whether a node has room for the smallest container; for one GPU if only GPUs count."""
     node = s.nodes[number]
     if node.up == 0:
         return False
@@ -389,7 +389,7 @@ def is_open(s, f, number):  # type: ignore[no-untyped-def]
 
 @inner
 def _visit_reserved_node(s, f, number):  # type: ignore[no-untyped-def]
-    """The heartbeat of a node that is kept for an application."""
+    """The heartbeat of a node reserved for an application."""
     a = f.nodes[number].app
     app = f.apps[a]
     if app.asks == 0:
@@ -401,7 +401,7 @@ def _visit_reserved_node(s, f, number):  # type: ignore[no-untyped-def]
         _on_several(s, f, number, a, j)
         return
     if not fits_in(at(f.ask, j), at(f.held, number)) or not suits(s, number, s.jobs[j].mask):
-        # it now asks for something else first
+        # it now has another request first
         unreserve(s, f, number)
         return
     hide(s, number, 0)
@@ -420,7 +420,7 @@ def _visit_reserved_node(s, f, number):  # type: ignore[no-untyped-def]
 
 @inner
 def heartbeat(s, f, number):  # type: ignore[no-untyped-def]
-    """What is given at one heartbeat of a node."""
+    """Assign containers at one heartbeat of a node."""
     p = f.p[0]
     if s.nodes[number].up == 0:
         return

@@ -36,7 +36,7 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import first
 
 @inner
 def user_limit(f, q):  # type: ignore[no-untyped-def]
-    """What a user with asks may have in a leaf (UsersManager): see docs/reference/policies.md."""
+    """Limit of a user with requests in a leaf (UsersManager): see docs/reference/policies.md."""
     cap, step, queue = cluster(f), at(f.sizes, LEAST), f.queues[q]
     due = larger(cap, at(f.due, q), step)
     consumed = times_up(cap, queue.used_ratio, step)
@@ -59,7 +59,7 @@ def _keep(f, q, amount, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def reserve(s, f, number, a, amount):  # type: ignore[no-untyped-def]
-    """Keep a node for an application."""
+    """Reserve a node for an application."""
     f.nodes[number].app = a
     put(f.held, number, amount)
     app = f.apps[a]
@@ -76,7 +76,7 @@ def reserve(s, f, number, a, amount):  # type: ignore[no-untyped-def]
 
 @inner
 def unreserve(s, f, number):  # type: ignore[no-untyped-def]
-    """Let a node go that was kept for an application."""
+    """Drop an application's reservation of a node."""
     a = f.nodes[number].app
     amount = at(f.held, number)
     f.nodes[number].app = -1
@@ -94,7 +94,7 @@ def unreserve(s, f, number):  # type: ignore[no-untyped-def]
 
 @inner
 def to_give_up(f, a, amount):  # type: ignore[no-untyped-def]
-    """A node of an application whose reservation is as large; -1 none."""
+    """A node of an application with an equally large reservation; -1 none."""
     for k in range(f.nodes.size):
         number = f.nodes[k].turn
         if f.nodes[number].app == a and fits_in(amount, at(f.held, number)):
@@ -104,7 +104,7 @@ def to_give_up(f, a, amount):  # type: ignore[no-untyped-def]
 
 @inner
 def wants_more(f, a, amount):  # type: ignore[no-untyped-def]
-    """Whether an application has fewer reservations than asks, or has come by in vain often enough for another."""
+    """Whether an application has fewer reservations than requests, or enough failed attempts for another."""
     app = f.apps[a]
     starvation = np.int64(0)
     if app.nodes > 0:

@@ -1,4 +1,4 @@
-"""Lists and sums of the capacity scheduler: what changes in them when a container is asked for, given or given back."""
+"""Lists and sums of the capacity scheduler, updated when containers are requested, assigned or released."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from gpuctl.replay.policies.yarn.amounts_kernel import add_to, at, fits_in, minu
 from gpuctl.replay.policies.yarn.capacity_tree_kernel import ACTIVE, ASKING, CAP, FAIR_SIZED, FIFO, HELD_BACK, LARGEST
 from gpuctl.replay.policies.yarn.linked_lists_kernel import BEFORE, last, put_after, put_last, take_out
 
-# ---- what queues are due
+# ---- guarantees of queues
 
 
 @inner
 def cluster(f):  # type: ignore[no-untyped-def]
-    """What the nodes that are up have."""
+    """Total of the nodes that are up."""
     return at(f.sizes, CAP)
 
 
 @inner
 def size_queues(f):  # type: ignore[no-untyped-def]
-    """Work out guarantees and maxima from what the nodes that are up have: rounded down to whole units."""
+    """Compute guarantees and maxima from the total of the nodes that are up, rounded down to whole units."""
     cap = cluster(f)
     for q in range(f.queues.size):
         put(f.due, q, times(cap, f.queues[q].capacity))
@@ -37,11 +37,11 @@ def size_queues(f):  # type: ignore[no-untyped-def]
 
 @inner
 def _weight(f, order, a):  # type: ignore[no-untyped-def]
-    # memory alone, as Hadoop has it; where memory does not count, GPUs
+    # memory alone, as in Hadoop; GPUs if memory does not count
     r = 0 if f.sizes[LARGEST, 0] > 0 else 2
     used = np.float64(f.app_used[a, r])
     if order == FAIR_SIZED:
-        # by the logarithm of all that it uses and asks for
+        # by the logarithm of all that it uses and requests
         weight = np.log1p(f.app_used[a, r] + f.app_asks[a, r]) / np.log(2.0)
         used = used / weight if weight > 0 else used
     return used
@@ -60,7 +60,7 @@ def _goes_before(f, order, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def into_line(f, a):  # type: ignore[no-untyped-def]
-    """Put an active application with asks into its queue's line."""
+    """Put an active application with requests into its queue's line."""
     q = f.apps[a].queue
     place = last(f.lines, q)
     while place >= 0 and _goes_before(f, f.queues[q].order, a, place):
@@ -71,7 +71,7 @@ def into_line(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def out_of_line(f, a):  # type: ignore[no-untyped-def]
-    """Take an application out of its queue's line."""
+    """Remove an application from its queue's line."""
     take_out(f.lines, a)
     f.apps[a].queued = 0
 
@@ -84,7 +84,7 @@ def those_in(q, state):  # type: ignore[no-untyped-def]
 
 @inner
 def join(f, a, state):  # type: ignore[no-untyped-def]
-    """Bring an application into a state, and into the list of those in it."""
+    """Move an application to a state and its list."""
     q = f.apps[a].queue
     order = f.queues[q].order if state == ACTIVE else FIFO
     place = last(f.by_state, those_in(q, state))
@@ -96,7 +96,7 @@ def join(f, a, state):  # type: ignore[no-untyped-def]
 
 @inner
 def leave(f, a):  # type: ignore[no-untyped-def]
-    """Take an application out of the list of those in its state."""
+    """Remove an application from the list of its state."""
     take_out(f.by_state, a)
 
 
@@ -105,19 +105,19 @@ def leave(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def pending_list(a):  # type: ignore[no-untyped-def]
-    """The number of the list of an application's jobs that ask."""
+    """The number of the list of an application's requested jobs."""
     return 2 * a
 
 
 @inner
 def running_list(a):  # type: ignore[no-untyped-def]
-    """The number of the list of an application's jobs that run, in the order in which they were given."""
+    """The number of the list of an application's running jobs, in order of assignment."""
     return 2 * a + 1
 
 
 @inner
 def append(f, j, state):  # type: ignore[no-untyped-def]
-    """Put a job behind those of its application that ask, or that run."""
+    """Append a job to its application's requested or running jobs."""
     job = f.jobs[j]
     job.state = state
     put_last(f.job_lists, j, pending_list(job.app) if state == ASKING else running_list(job.app))
@@ -128,7 +128,7 @@ def append(f, j, state):  # type: ignore[no-untyped-def]
 
 @inner
 def charge(f, a, amount, sign):  # type: ignore[no-untyped-def]
-    """What an application's user and queues use is so much more (1) or less (-1)."""
+    """Add to the use of an application's user and queues (1), or subtract (-1)."""
     app = f.apps[a]
     cap = cluster(f)
     queue = f.queues[app.queue]
@@ -146,7 +146,7 @@ def charge(f, a, amount, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def _reorder(f, a):  # type: ignore[no-untyped-def]
-    """Put an active application where it now belongs by the ordering policy ``fair``."""
+    """Reposition an active application under the ordering policy ``fair``."""
     app = f.apps[a]
     if app.state == ACTIVE:
         leave(f, a)
@@ -158,7 +158,7 @@ def _reorder(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def use(f, a, amount, sign):  # type: ignore[no-untyped-def]
-    """What an application's containers have is so much more (1) or less (-1)."""
+    """Add to the use of an application's containers (1), or subtract (-1)."""
     add_to(f.app_used, a, amount, sign)
     if f.queues[f.apps[a].queue].order != FIFO:
         _reorder(f, a)
@@ -166,7 +166,7 @@ def use(f, a, amount, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def count_asks(f, a, amount, sign):  # type: ignore[no-untyped-def]
-    """An active application asks for one container more (1) or less (-1)."""
+    """Add a requested container to an active application (1), or remove one (-1)."""
     app = f.apps[a]
     user = f.users[app.user]
     app.asks += sign
@@ -197,7 +197,7 @@ def count_asks(f, a, amount, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def recount(f):  # type: ignore[no-untyped-def]
-    """Sum up dominant shares anew: the nodes that are up have changed."""
+    """Recompute sums of dominant shares after nodes changed."""
     cap = cluster(f)
     for q in range(f.queues.size):
         f.queues[q].used_ratio = 0.0
@@ -208,7 +208,7 @@ def recount(f):  # type: ignore[no-untyped-def]
 
 @inner
 def enough_for(f, a, amount, extra):  # type: ignore[no-untyped-def]
-    """Whether an application's queues, all of them, keep to their maxima with `amount` more and `extra` less."""
+    """Whether all of an application's queues stay within their maxima with `amount` more and `extra` less."""
     q = f.apps[a].queue
     while q >= 0:
         used = at(f.used, q)

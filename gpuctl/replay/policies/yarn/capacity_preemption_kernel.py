@@ -1,7 +1,7 @@
 """The compiled preemption monitor of the capacity scheduler (ProportionalCapacityPreemptionPolicy).
 
-A round works out, level by level, what each queue would have if what is asked for were shared out by guarantees, takes
-a part of the difference from those that have more, and chooses containers for it: marked first, killed later.
+A round computes, level by level, each queue's ideal amount if requests were shared by guarantees, takes a part of the
+excess of the others, and chooses containers for it: marked first, killed later.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ IDEAL, NET_PENDING, PENDING, TAKE, REST, FIXED, EXTRA, SET = range(8)
 take before the natural termination factor, extra that must stay, extra that may go, scratch."""
 
 
-# ---- what queues ask for
+# ---- requests of queues
 
 
 @inner
 def _pending(f):  # type: ignore[no-untyped-def]
-    """What each leaf's users ask for, each within its limit: all of it, and what is not reserved yet."""
+    """Requests of each leaf's users within their limits: all, and those not reserved yet."""
     for u in range(f.users.size):
         put(f.user_net, u, at(f.user_asks, u))
     f.p[0].sequence += 1
@@ -66,7 +66,7 @@ def _pending(f):  # type: ignore[no-untyped-def]
 
 @inner
 def _gather(f):  # type: ignore[no-untyped-def]
-    """Pending amounts of all queues, and what each has beyond its guarantee."""
+    """Pending amounts of all queues, and their use beyond their guarantees."""
     cap = cluster(f)
     for q in range(f.queues.size):
         for kind in (NET_PENDING, PENDING, EXTRA, FIXED, TAKE, REST, IDEAL):
@@ -90,7 +90,7 @@ def _gather(f):  # type: ignore[no-untyped-def]
             add_to(f.amounts[EXTRA], queue.parent, at(f.amounts[EXTRA], q), 1)
 
 
-# ---- the ideal assignment: amounts of siblings are compared by their shares of what their parent is to have
+# ---- the ideal assignment: amounts of siblings are compared by their shares of their parent's ideal amount
 
 
 @inner
@@ -114,7 +114,7 @@ def _needier(f, cap, a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def _offer(f, cap, q, amount):  # type: ignore[no-untyped-def]
-    """What a queue takes of an offer."""
+    """The part of an offer that a queue takes."""
     ideal = at(f.amounts[IDEAL], q)
     below_most = most(minus(at(f.most, q), ideal), (0, 0, 0))
     pending = minus(plus(at(f.used, q), at(f.amounts[NET_PENDING], q)), ideal)
@@ -134,7 +134,7 @@ def _part_of(value, by, unit):  # type: ignore[no-untyped-def]
 
 @inner
 def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyped-def]
-    """Share out what is left among a queue's children, by their guarantees; returns what then is left."""
+    """Distribute the rest among a queue's children, by their guarantees; returns the remainder."""
     queue = f.queues[parent]
     for k in range(queue.first, queue.first + queue.count):
         q = f.children[k]
@@ -159,7 +159,7 @@ def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyp
                     first = q
         if first < 0:
             break
-        # those that are equally badly off are offered something together
+        # children with equal ratios are served together
         for k in range(queue.first, queue.first + queue.count):
             q = f.children[k]
             f.amounts[SET, q, 1] = f.amounts[SET, q, 0] == 1 and _needier(f, cap, q, first) == 0
@@ -188,7 +188,7 @@ def _share_among(f, cap, parent, with_guarantee, left):  # type: ignore[no-untyp
 
 @inner
 def _distribute(f, parent, allowed):  # type: ignore[no-untyped-def]
-    """Ideal assignments of a queue's children, and how much of each is to be taken; shares are those of the queue."""
+    """Ideal assignments of a queue's children, and the amount to take from each, relative to the queue."""
     cap = at(f.amounts[IDEAL], parent)
     queue = f.queues[parent]
     left = _share_among(f, cap, parent, True, at(f.amounts[IDEAL], parent))
@@ -212,7 +212,7 @@ def _distribute(f, parent, allowed):  # type: ignore[no-untyped-def]
 
 @inner
 def reckon(f, allowed):  # type: ignore[no-untyped-def]
-    """What each leaf is to lose in this round: into `amounts[TAKE]`. Returns whether any is to lose something."""
+    """Write the amount that each leaf loses in this round into `amounts[TAKE]`. Returns whether any loses something."""
     p, cap = f.p[0], cluster(f)
     _gather(f)
     put(f.amounts[IDEAL], 0, at(f.due, 0))
@@ -229,12 +229,12 @@ def reckon(f, allowed):  # type: ignore[no-untyped-def]
     return some
 
 
-# ---- whom
+# ---- choice of containers
 
 
 @inner
 def _helps(f, rest, amount, allowed):  # type: ignore[no-untyped-def]
-    """Whether taking a container brings a queue nearer to what is to be taken from it."""
+    """Whether taking a container brings a queue closer to its amount to lose."""
     if not (rest[0] > 0 or rest[1] > 0 or rest[2] > 0) or not fits_in(amount, allowed):
         return False
     return compare(cluster(f), most(minus(rest, amount), (0, 0, 0)), most(rest, (0, 0, 0))) < 0
@@ -247,7 +247,7 @@ def _no_zero(a):  # type: ignore[no-untyped-def]
 
 @inner
 def _choose(s, f, j, stamp):  # type: ignore[no-untyped-def]
-    """Mark a job, or kill it where it has been marked long enough; returns whether it is killed."""
+    """Mark a job, or kill it if marked long enough; returns whether it is killed."""
     p, job, now = f.p[0], f.jobs[j], s.g[0].now
     if np.isnan(job.mark):
         job.mark = now
@@ -282,7 +282,7 @@ def _kill(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _may_go(s, f, j, stamp):  # type: ignore[no-untyped-def]
-    """Whether a job may be chosen in this round; the monitor looks again when one may that must go on yet."""
+    """Whether a job may be chosen in this round; for a protected job, the monitor wakes when it may."""
     p = f.p[0]
     if s.jobs[j].state != RUNNING or f.jobs[j].chosen == stamp:
         return False
@@ -307,7 +307,7 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
             before = f.job_lists[j, BEFORE]
             amount = at(f.ask, j)
             if s.jobs[j].state == SUSPENDING and _helps(f, rest, amount, allowed):
-                # it is on its way out: what it has comes back without another one being taken
+                # it is already being preempted: its resources return without another victim
                 rest = _no_zero(minus(rest, amount))
             elif _may_go(s, f, j, stamp):
                 if j == f.apps[a].master:
@@ -338,7 +338,7 @@ def _take_from(s, f, q, allowed, stamp):  # type: ignore[no-untyped-def]
 
 @inner
 def _forget(f, oldest):  # type: ignore[no-untyped-def]
-    """Take jobs off the list of marks that no longer are marked, and void marks from before a second."""
+    """Remove unmarked jobs from the list of marks, and void marks older than a second."""
     p, count = f.p[0], 0
     for k in range(p.listed):
         j = f.marks[k]
@@ -364,5 +364,5 @@ def monitor_round(s, f):  # type: ignore[no-untyped-def]
         for q in range(f.queues.size):
             if f.queues[q].leaf == 1 and compare(cluster(f), at(f.amounts[TAKE], q), (0, 0, 0)) > 0:
                 allowed = _take_from(s, f, q, allowed, stamp)
-    # as Hadoop has it: after twice the wait
+    # as in Hadoop: after twice the wait
     _forget(f, p.looked - 2 * p.wait - 1e-9)

@@ -1,8 +1,8 @@
 """The compiled loop of the capacity scheduler: from one heartbeat that may change something to the next.
 
-A heartbeat is looked at where its node has not been offered since something changed. Once a whole round of them has
-changed nothing, none is until something happens, or until an application with reservations has been passed by often
-enough to ask for another one; those that are slept through are counted, not gone through.
+A heartbeat is processed if its node has not been offered since the last change. After a whole round without a change,
+heartbeats are skipped until an event, or until an application with reservations has missed enough opportunities for
+another one; skipped heartbeats are only counted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ T_BEAT, T_ROUND, T_AGAIN = range(3)
 
 @inner
 def _count_nodes(s, f):  # type: ignore[no-untyped-def]
-    """Nodes have gone down or come up: guarantees go by those that are up."""
+    """Handle a change of nodes: guarantees depend on those that are up."""
     cpu, mem, gpus = 0, 0, 0
     all_cpus, all_mem = True, True
     for number in range(s.nodes.size):
@@ -54,7 +54,7 @@ def _count_nodes(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _begin(s, f):  # type: ignore[no-untyped-def]
-    """Before the first instant: which jobs are larger than any node that they may use."""
+    """Before the first instant: mark jobs larger than any node that they may use."""
     _count_nodes(s, f)
     for j in range(s.jobs.size):
         room_most = 0
@@ -67,7 +67,7 @@ def _begin(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _sleep_on(s, f):  # type: ignore[no-untyped-def]
-    """Count the heartbeats that were slept through up to now."""
+    """Count the heartbeats skipped up to now."""
     p, nodes = f.p[0], s.nodes.size
     number = beat_from(s.g[0].now - p.phase, nodes, p.interval)
     if number <= p.slept:
@@ -84,13 +84,13 @@ def _sleep_on(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _is_round(p, now):  # type: ignore[no-untyped-def]
-    """Whether the monitor has a round at an instant; none at the first one, when it has just been started."""
+    """Whether the monitor has a round at an instant; none at the first one."""
     return p.monitor > 0 and now > 0 and abs(np.rint(now / p.monitor) * p.monitor - now) <= NEAR
 
 
 @inner
 def _listen(s, f):  # type: ignore[no-untyped-def]
-    """Take in what has happened at this instant: what has ended, a round of the monitor, what is asked for."""
+    """Process the events of this instant: ends, a round of the monitor, requests."""
     g, p = s.g[0], f.p[0]
     counted = False
     for k in range(g.events):
@@ -100,12 +100,12 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
                 returns(f, event.who)
             gone(s, f, event.who)
         elif event.kind == E_QUEUED and f.jobs[event.who].state == GIVEN:
-            # what it had is free: a round at this instant must not count it as used
+            # its resources are free: a round at this instant must not count them as used
             returns(f, event.who)
         elif (event.kind == E_NODE_DOWN or event.kind == E_NODE_UP) and not counted:
             counted = True
             _count_nodes(s, f)
-    # where no round was due, for nothing had changed, what has just ended may have made this instant one
+    # if no round was due as nothing had changed, the ended jobs may make one due now
     now_due = p.next_round == np.inf and p.version != p.changed and _is_round(p, g.now)
     if min(p.next_round, p.again) <= g.now + NEAR or now_due:
         p.next_round = np.inf
@@ -126,7 +126,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _next_round(s, f):  # type: ignore[no-untyped-def]
-    """See that the monitor looks again where something has changed, or where marked containers wait for their end."""
+    """Schedule the monitor after a change, or while marked containers wait for their end."""
     p = f.p[0]
     if p.monitor > 0 and p.next_round == np.inf and (p.marked > 0 or p.version != p.changed or p.plain == 1):
         p.next_round = (np.floor(s.g[0].now / p.monitor + 1e-9) + 1) * p.monitor
@@ -135,7 +135,7 @@ def _next_round(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _rounds_of_sleep(f):  # type: ignore[no-untyped-def]
-    """Rounds of heartbeats after which an application may reserve another node; 0: none will."""
+    """Rounds of heartbeats after which an application may reserve another node; 0: never."""
     fewest = np.int64(0)
     if f.p[0].asks == 0:
         return 0
@@ -171,10 +171,10 @@ def _next_event(s):  # type: ignore[no-untyped-def]
 
 @inner
 def _beats(s, f, until):  # type: ignore[no-untyped-def]
-    """Go through the heartbeats that may change something, up to the next event."""
+    """Process the heartbeats that may change something, up to the next event."""
     g, p, nodes = s.g[0], f.p[0], s.nodes.size
     timer = 3 * s.jobs.size + T_BEAT
-    # those to come that were passed over, for they would have done nothing, may do something by now
+    # coming heartbeats that would have had no effect may have one by now
     p.still = 0
     p.beat, p.quiet, p.asleep = max(p.gone, beat_from(g.now - p.phase, nodes, p.interval)), 0, 0
     while True:
@@ -191,7 +191,7 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
         rounds = 0
         coming = _next_event(s)
         if coming == np.inf and p.still > 4 * nodes * (nodes + 2):
-            # opportunities go by and nothing else happens any more: it would go on like this for ever
+            # opportunities pass and nothing else happens: this would continue forever
             p.asleep, p.slept = 1, p.gone
             return
         if p.quiet >= nodes and p.plain == 0:
@@ -207,7 +207,7 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
             continue
         t = beat_time(p.beat, nodes, p.interval) + p.phase
         if coming <= max(t, g.now) + NEAR:
-            # something ends as this node beats: the beat is the one after it, however sums of seconds come out
+            # a job ends at this beat: the beat counts as after it, regardless of rounding of seconds
             named_timer(s, T_BEAT, max(coming, t))
             return
         if t > g.now + NEAR / 10:
@@ -232,7 +232,7 @@ def _beats(s, f, until):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, f, until):  # type: ignore[no-untyped-def]
-    """All that happens at this instant, and heartbeats up to the next one."""
+    """Process this instant, and heartbeats up to the next one."""
     if f.p[0].asleep == 1:
         _sleep_on(s, f)
     _listen(s, f)
@@ -242,7 +242,7 @@ def decide(s, f, until):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     if f.p[0].version == 0:
         _begin(s, f)
     return loop(s, (f, until), until, steps, decide=decide)

@@ -1,7 +1,7 @@
-"""The capacity scheduler's state: queues, applications, users, nodes, and what each of them has.
+"""The capacity scheduler's state: queues, applications, users, nodes, and the resources of each.
 
-One job is one container. Queues are a tree, applications belong to leaves, users to leaves, too: a user of two leaves
-counts in each by what it has there, as Hadoop's UsersManager has it.
+One job is one container. Queues are a tree; applications and users belong to leaves: a user of two leaves counts
+separately in each, as in Hadoop's UsersManager.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ SITE = np.dtype(
     [
         ("interval", "f8"),  # seconds between heartbeats of a node
         ("phase", "f8"),  # seconds after its turn at which a node beats
-        ("beat", "i8"),  # number of the next heartbeat to look at
-        ("version", "i8"),  # how often something has changed that a heartbeat may turn on
-        ("gone", "i8"),  # the one after the last that was gone through
-        ("missed", "i8"),  # how often opportunities were counted that a heartbeat may turn on
+        ("beat", "i8"),  # number of the next heartbeat to process
+        ("version", "i8"),  # number of changes relevant to heartbeats
+        ("gone", "i8"),  # the one after the last processed
+        ("missed", "i8"),  # number of counted opportunities relevant to heartbeats
         ("still", "i8"),  # heartbeats since `version` has changed
         ("quiet", "i8"),  # heartbeats since something has changed
-        ("asleep", "i8"),  # 1: a round of heartbeats has changed nothing
-        ("slept", "i8"),  # the first heartbeat that is slept through
-        ("asks", "i8"),  # containers that active applications ask for
+        ("asleep", "i8"),  # 1: a whole round of heartbeats changed nothing
+        ("slept", "i8"),  # the first skipped heartbeat
+        ("asks", "i8"),  # containers that active applications request
         ("reserved", "i8"),  # nodes that are reserved
         ("sequence", "i8"),
-        ("offswitch", "i8"),  # containers away from wanted nodes that a heartbeat may give
-        ("batch", "i8"),  # containers of any kind that it may give
+        ("offswitch", "i8"),  # most containers off preferred nodes per heartbeat
+        ("batch", "i8"),  # most containers per heartbeat
         ("multiple", "i8"),  # 1: more than one
         ("delay", "i8"),  # node-locality-delay
         ("rack_delay", "i8"),  # rack-locality-additional-delay; -1: by the number of asks
@@ -52,15 +52,15 @@ SITE = np.dtype(
         ("wait", "f8"),  # max_wait_before_kill
         ("mode", "i8"),
         ("next_round", "f8"),  # when the next round of the monitor is due; inf none
-        ("again", "f8"),  # when a job may be preempted that had to go on at the last round; inf none
+        ("again", "f8"),  # when a job protected at the last round may be preempted; inf none
         ("looked", "f8"),  # when the last one was
         ("marked", "i8"),  # jobs that are marked
-        ("listed", "i8"),  # how many `marks` there are
+        ("listed", "i8"),  # number of `marks`
         ("changed", "i8"),  # `version` at the last round
         ("refused", "i8"),  # jobs turned away
-        ("choices", "i8"),  # how often several queues of a parent asked, of which one goes first
-        ("by_share", "i8"),  # how often their guarantees said which: all of them had something, or none had
-        ("plain", "i8"),  # 1: every heartbeat and every round is gone through, to check that skipping changes nothing
+        ("choices", "i8"),  # number of choices between several requesting queues of a parent
+        ("by_share", "i8"),  # number of those decided by guarantees: all queues held something, or none did
+        ("plain", "i8"),  # 1: process every heartbeat and round, to check that skipping changes nothing
     ],
     align=True,
 )
@@ -74,7 +74,7 @@ QUEUE = np.dtype(
         ("capacity", "f8"),  # of the whole, 1 is all
         ("maximum", "f8"),
         ("priority", "i8"),
-        ("respects", "i8"),  # 1: its children go by their priorities, too
+        ("respects", "i8"),  # 1: its children are also ordered by priority
         ("percent", "f8"),  # minimum-user-limit-percent
         ("factor", "f8"),  # user-limit-factor; -1 none
         ("am", "f8"),  # maximum-am-resource-percent, 1 is all
@@ -87,9 +87,9 @@ QUEUE = np.dtype(
         ("apps", "i8"),
         ("running", "i8"),  # applications that are not held back
         ("active", "i8"),
-        ("askers", "i8"),  # users with asks
+        ("askers", "i8"),  # users with requests
         ("used_ratio", "f4"),  # the sum of its users' dominant shares, in single precision as in Hadoop
-        ("tried", "i8"),  # the pass that has tried it
+        ("tried", "i8"),  # the last pass that tried it
         ("users", "i8"),  # the first of its users in `users` …
         ("users_end", "i8"),  # … and the one after the last
     ],
@@ -105,13 +105,13 @@ APP = np.dtype(
         ("submit", "f8"),
         ("asks", "i8"),
         ("left", "i8"),  # jobs that have not ended
-        ("unrequested", "i8"),  # jobs that wait until its master asks for them
+        ("unrequested", "i8"),  # jobs that wait for its master's request
         ("nodes", "i8"),  # that it has reserved
-        ("again", "i8"),  # how often one of them came by in vain
+        ("again", "i8"),  # failed attempts of them
         ("missed", "i8"),  # opportunities
-        ("names", "i8"),  # wanted nodes, their racks, and 1
+        ("names", "i8"),  # preferred nodes, their racks, and 1
         ("master", "i8"),  # its master's job; -1 none
-        ("up", "i8"),  # whether its master asks for containers
+        ("up", "i8"),  # whether its master can request containers
         ("queued", "i8"),  # 1: in the line
         ("counted_pass", "i8"),  # the last pass over pending amounts that has counted its reservations
     ],
@@ -133,12 +133,12 @@ JOB_OF = np.dtype(
 )
 
 NODE = np.dtype([("app", "i8"), ("seen", "i8"), ("turn", "i8")], align=True)
-"""Of a node: the application that it is kept for, `version` and `missed` together at its last heartbeat; and, which is
-of none of them, the node whose reservation is looked at in this place when one is to be given up."""
+"""Per node: the application that it is reserved for, and the sum of `version` and `missed` at its last heartbeat;
+unrelated to the node, the node whose reservation is visited at this position when one is to be dropped."""
 
 
 class Tree(Bundle):
-    """What the policy is told and what it remembers (lengths in brackets; 3 is an amount)."""
+    """Input and memory of the policy (lengths in brackets; 3 is an amount)."""
 
     p = rows(SITE)  # one record of `SITE`
     queues = rows(QUEUE)  # records of `QUEUE`, parents before children, the root first [queues]
@@ -154,35 +154,35 @@ class Tree(Bundle):
     most = ints(2)  # maxima [queues, 3]
     used = ints(2)  # with reservations [queues, 3]
     reserved = ints(2)  # reservations [queues, 3]
-    pending = ints(2)  # asked for [queues, 3]
-    asking = ints(2)  # what a leaf's users with asks have [queues, 3]
-    limit = ints(2)  # the limit of a leaf at its last look [queues, 3]
+    pending = ints(2)  # requested [queues, 3]
+    asking = ints(2)  # use of a leaf's users with requests [queues, 3]
+    limit = ints(2)  # the limit of a leaf when last visited [queues, 3]
     am_used = ints(2)  # of a leaf's masters [queues, 3]
     app_used = ints(2)  # without reservations [applications, 3]
     app_reserved = ints(2)  # reservations [applications, 3]
     app_am = ints(2)  # of the master [applications, 3]
-    app_asks = ints(2)  # asked for [applications, 3]
+    app_asks = ints(2)  # requested [applications, 3]
     user_used = ints(2)  # with reservations [users, 3]
     user_am = ints(2)  # [users, 3]
-    user_asks = ints(2)  # asked for [users, 3]
+    user_asks = ints(2)  # requested [users, 3]
     user_net = ints(2)  # scratch of the monitor: the same less reservations [users, 3]
     ask = ints(2)  # of each job [jobs, 3]
-    held = ints(2)  # what a node is reserved for [nodes, 3]
-    want_first = ints()  # [jobs + 1]: nodes that a job wants: `want[want_first[j]:want_first[j + 1]]`
+    held = ints(2)  # reserved amount of a node [nodes, 3]
+    want_first = ints()  # [jobs + 1]: preferred nodes of a job: `want[want_first[j]:want_first[j + 1]]`
     want = ints()  # node numbers
     how = ints()  # placement of gangs on several nodes [jobs]
     path = ints()  # scratch of a pass: queue at each level [levels]
     bound = ints(2)  # scratch: limit at each level [levels, 3]
-    blocked = ints(2)  # scratch: what is kept from siblings at each level [levels, 3]
-    marks = ints()  # jobs marked for preemption, and some that no longer are [jobs]
-    # each queue's active applications with asks, in the order of its policy; this and the next two are links of
+    blocked = ints(2)  # scratch: amount withheld from siblings at each level [levels, 3]
+    marks = ints()  # jobs marked for preemption, including some no longer marked [jobs]
+    # each queue's active applications with requests, in the order of its policy; this and the next two are links of
     # `gpuctl.replay.policies.yarn.linked_lists_kernel` [applications + queues, 2]
     lines = ints(2)
-    # its applications that are active, that wait for room for their masters (PENDING), and that max-parallel-apps holds
-    # back; the number of each list is `those_in` [applications + 3 queues, 2]
+    # its active applications, those pending for room for their masters (PENDING), and those held back by
+    # max-parallel-apps; the number of each list is `those_in` [applications + 3 queues, 2]
     by_state = ints(2)
     job_lists = ints(
         2
-    )  # an application's jobs that ask, and that run; `pending_list`, `running_list` [jobs + 2 applications, 2]
-    weight = floats(2)  # scratch of the monitor: the part of each resource that a queue is offered [queues, 3]
-    amounts = ints(3)  # what the last round of the monitor reckoned, by `IDEAL` and so on [8, queues, 3]
+    )  # an application's requested and running jobs; `pending_list`, `running_list` [jobs + 2 applications, 2]
+    weight = floats(2)  # scratch of the monitor: the share of each resource offered to a queue [queues, 3]
+    amounts = ints(3)  # results of the monitor's last round, by `IDEAL` and so on [8, queues, 3]

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from gpuctl.replay.models.records import Cluster, Workload
 
 
-_FILE = " of the file, where one is given"
+_FILE = " of the file, if one is given"
 
 
 def _of(name: str) -> str:
-    """What the help says of a parameter that yarn-site.xml may set."""
+    """Help text of a parameter that yarn-site.xml may set."""
     return f". Else yarn.scheduler.fair.{name} of yarn-site.xml"
 
 
@@ -45,12 +45,12 @@ class YarnFair(Policy):
         Parameter(
             "scheduling_policy",
             "",
-            "of all queues: drf, fair (by memory alone where memory counts, else by GPUs) or fifo (within leaves, "
-            f"under fair). Else schedulingPolicy{_FILE}, or drf where several resources count, or fair",
+            "of all queues: drf, fair (by memory alone if memory counts, else by GPUs) or fifo (within leaves, "
+            f"under fair). Else schedulingPolicy{_FILE}, or drf if several resources count, or fair",
             ("", "drf", "fair", "fifo"),
         ),
         replace(WEIGHTED, text=f"{WEIGHTED.text}; else weight{_FILE}"),
-        replace(WEIGHTS, text="weights of queues, NAME:W,NAME:W; others as weighted says, or weight" + _FILE),
+        replace(WEIGHTS, text="weights of queues, NAME:W,NAME:W; others by weighted, or weight" + _FILE),
         Parameter(
             "min_shares",
             "none",
@@ -75,7 +75,7 @@ class YarnFair(Policy):
         Parameter(
             "fair_share_preemption_threshold",
             0.5,
-            f"part of its fair share that an application is entitled to. Else fairSharePreemptionThreshold{_FILE}",
+            f"share of its fair share that an application is entitled to. Else fairSharePreemptionThreshold{_FILE}",
         ),
         Parameter("preemption", False, f"preempt for starved applications{_of('preemption')}"),
         Parameter(
@@ -90,8 +90,7 @@ class YarnFair(Policy):
         Parameter(
             "cluster_utilization_threshold",
             0.8,
-            "nothing is preempted while no more of the memory or of the CPUs is used"
-            f"{_of('preemption.cluster-utilization-threshold')}",
+            f"no preemption up to this use of memory or CPUs{_of('preemption.cluster-utilization-threshold')}",
         ),
         Parameter("assign_multiple", False, f"several containers a heartbeat{_of('assignmultiple')}"),
         Parameter(
@@ -105,7 +104,7 @@ class YarnFair(Policy):
             f"with assign_multiple, without dynamic_max_assign: at most this many, -1: any{_of('max.assign')}",
             least=-1.0,
         ),
-        Parameter("size_based_weight", False, f"weigh applications by what they ask for{_of('sizebasedweight')}"),
+        Parameter("size_based_weight", False, f"weigh applications by their requests{_of('sizebasedweight')}"),
         Parameter(
             "heartbeat",
             1.0,
@@ -117,40 +116,40 @@ class YarnFair(Policy):
             "update_interval", 0.5, f"seconds between two updates of shares{_of('update-interval-ms')}", least=0.001
         ),
         Parameter(
-            "reservable_nodes", 0.05, f"part of the nodes that an application may reserve{_of('reservable-nodes')}"
+            "reservable_nodes", 0.05, f"share of the nodes that an application may reserve{_of('reservable-nodes')}"
         ),
         Parameter(
             "locality",
             "none",
-            "recorded: jobs want the nodes that they ran on in the trace, for the two thresholds below",
+            "recorded: jobs prefer the nodes that they ran on in the trace, for the two thresholds below",
             ("none", "recorded"),
         ),
         Parameter(
             "locality_threshold_node",
             -1.0,
-            "heartbeats missed, as part of the nodes, before a node of the rack will do; -1: any will do"
+            "missed heartbeats, as a share of the nodes, before a node of the rack is accepted; -1: any is"
             f"{_of('locality.threshold.node')}",
             least=-1.0,
         ),
         Parameter(
             "locality_threshold_rack",
             -1.0,
-            f"further ones, before any node will do; -1: any will do{_of('locality.threshold.rack')}",
+            f"further ones, before any node is accepted; -1: any is{_of('locality.threshold.rack')}",
             least=-1.0,
         ),
         Parameter(
             "masters",
             "none",
-            "first: the first job of each application is its master, which asks for the others, and maxAMShare holds",
+            "first: the first job of each application is its master, which requests the others, and maxAMShare applies",
             ("none", "first"),
         ),
         Parameter(
             "max_am_share",
             -1.0,
-            f"with masters: part of its fair share that a leaf may spend on them, -1: all. Else maxAMShare{_FILE}",
+            f"with masters: share of its fair share that a leaf may spend on them, -1: all. Else maxAMShare{_FILE}",
             least=-1.0,
         ),
-        Parameter("am_heartbeat", 1.0, "seconds between two heartbeats of a master; 0: it asks and ends at once"),
+        Parameter("am_heartbeat", 1.0, "seconds between two heartbeats of a master; 0: it requests and ends at once"),
         Parameter("am_preemption", True, f"masters may be preempted{_of('am.preemption')}"),
         patience_of("Hadoop"),
     )
@@ -163,7 +162,7 @@ class YarnFair(Policy):
         """See `Policy.program`.
 
         Raises:
-            UsageError: parameters that make no sense together, or a configuration that is not there.
+            UsageError: inconsistent parameters, or a missing configuration.
             InputError: a configuration file is not what it should be.
         """
         from gpuctl.replay.policies.yarn.fair_build import fair_program

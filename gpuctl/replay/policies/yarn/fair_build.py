@@ -1,4 +1,4 @@
-"""Makes the fair scheduler of one replay: configuration, queues, applications and nodes as flat arrays."""
+"""Builds the fair scheduler of one replay: configuration, queues, applications and nodes as flat arrays."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ if TYPE_CHECKING:
     from gpuctl.replay.policies.yarn.fair_tree import JobQueues, Tree
 
 GRID = float(1 << 20)
-"""Heartbeats are put on multiples of 1 / GRID seconds, so that sums of times are exact."""
+"""Heartbeats are at multiples of 1 / GRID seconds, so that sums of times are exact."""
 
 
 class FairProgram:
     """Runs the policy on one simulation.
 
     Attributes:
-        reasons: what the decision log says, after those of all policies.
-        notes: what of the configuration is not modelled, and what was made up.
+        reasons: of decisions, after those of all policies.
+        notes: settings that are not modelled, and assumptions.
         queues: full names of the queues, in the order of the arrays of `own`.
-        own: what the kernel keeps.
+        own: the kernel's memory.
     """
 
     reasons = FAIR_REASONS
@@ -63,11 +63,11 @@ class FairProgram:
         self.notes = notes
 
     def advance(self, state: State, until: float, steps: int) -> int:
-        """Go on for so many instants."""
+        """Advance by a number of instants."""
         return int(fair_kernel.run(state, self.own, until, steps))
 
     def copy(self) -> FairProgram:
-        """The same with a memory of its own."""
+        """Return a copy with its own memory."""
         return FairProgram(self.own.copy(), self.queues, self.notes)
 
 
@@ -75,21 +75,21 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
     """Make the scheduler for a simulation.
 
     Args:
-        policy: with its parameters; what the configuration says is written into them.
+        policy: with its parameters, which are updated from the configuration.
         workload: the jobs.
         cluster: the nodes.
         settings: of the comparison.
         state: the simulation.
 
     Raises:
-        UsageError: parameters or a configuration that make no sense.
+        UsageError: invalid parameters or configuration.
         InputError: a configuration file is not what it should be.
     """
     if settings.placement == "spread":
         raise UsageError("yarn-fair: a container is on one node: gangs cannot be spread", hint="leave --placement out")
     whole, parts = _cluster(state)
     given: frozenset[str] = getattr(policy, "given", frozenset())
-    # what an earlier simulation of the same policy took from its files is not given
+    # values that an earlier simulation of the policy took from its files do not count as given
     params: dict[str, Any] = {
         p.name: policy.params[p.name] if p.name in given else p.default for p in policy.parameters
     }
@@ -106,7 +106,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
             )
     policy.params = shown(case, file=allocations is not None)
     if settings.mode is None:
-        # YARN kills: what is not in a checkpoint is lost
+        # YARN kills: progress since the last checkpoint is lost
         state.g.mode = ABORT
     state.g.patience = int(params["patience"])
     places = placed(case, allocations)
@@ -127,7 +127,7 @@ def fair_program(policy: Policy, workload: Workload, cluster: Cluster, settings:
 
 
 def _cluster(state: State) -> tuple[Ints, int]:
-    """What all nodes have, MB, CPUs in parts, GPUs, 0 where it does not count; and the parts of a CPU."""
+    """Total of all nodes, in MB, parts of CPUs, GPUs, 0 if not counted; and the parts of a CPU."""
     whole = np.zeros(3, np.int64)
     whole[GPU] = state.g[0].total
     parts = 1
@@ -146,7 +146,7 @@ def _holds_min(own: Fair) -> bool:
 
 
 def _applications(workload: Workload, places: JobQueues, found: Tree) -> tuple[Any, Ints]:
-    """Applications in the order of submission, and that of each job; jobs of one in two queues are two of them."""
+    """Applications in order of submission, and each job's; one with jobs in two queues becomes two."""
     number = {name: k for k, name in enumerate(found.names)}
     queue = np.array([number[name] for name in places.of_job], np.int64)
     n = workload.size
@@ -176,7 +176,7 @@ def _applications(workload: Workload, places: JobQueues, found: Tree) -> tuple[A
 
 
 def _wanted(params: Mapping[str, Any], workload: Workload) -> tuple[Ints, Ints]:
-    """CSR of the nodes on which each job's first segment ran in the trace, where such are preferred."""
+    """CSR of the nodes of each job's first recorded segment, if preferred."""
     if params["locality"] == "none":
         return np.zeros(workload.size + 1, np.int64), np.zeros(0, np.int64)
     begin = workload.piece_start[workload.segment_start[:-1]]
@@ -244,7 +244,7 @@ def _one_of(shape: Ints) -> Ints:
 
 
 def _big(state: State, shape: Ints) -> Ints:
-    """Whether no node that suits a job holds it; 1 or 0 for each job."""
+    """Whether no suitable node holds a job; 1 or 0 per job."""
     if not state.jobs.size:
         return np.zeros(0, np.int64)
     kinds, at, of = np.unique(shape, return_index=True, return_inverse=True)
@@ -256,7 +256,7 @@ def _big(state: State, shape: Ints) -> Ints:
 
 
 def _most_units(state: State, j: int) -> int:
-    """Units of a job's gang that the largest node which suits it holds while it is empty."""
+    """Most units of a job's gang on an empty suitable node."""
     job, nodes = state.jobs[j], state.nodes
     suits = (np.uint64(job.mask) >> nodes.cls.astype(np.uint64)) & np.uint64(1) == 1
     if not state.g[0].resources:
@@ -283,7 +283,7 @@ def _arrays(case: Case, found: Tree, places: JobQueues) -> Fair:
     if p.masters[0]:
         first = np.full(apps.size, n, np.int64)
         np.minimum.at(first, app, np.arange(n))
-        # a gang that is an application of its own is no master
+        # a gang that is its own application is no master
         apps.master = np.where(apps.left > 1, first, -1)
     users = len(workload.users) + 1
     most_of = np.full(users, UNBOUNDED)

@@ -1,4 +1,4 @@
-"""What a replay under the fair scheduler goes by: parameters, yarn-site.xml, allocation file, and what is left out."""
+"""Settings of a replay under the fair scheduler: parameters, yarn-site.xml, allocation file, and omissions."""
 
 from __future__ import annotations
 
@@ -55,24 +55,24 @@ _OF_FILE = {
     "fair_share_preemption_threshold",
     "max_am_share",
 }
-"""Parameters for which an allocation file has settings of its own, queue by queue."""
+"""Parameters that an allocation file sets per queue."""
 _PARTS = ("fair_share_preemption_threshold", "max_am_share", "reservable_nodes", "locality_threshold_node",
           "locality_threshold_rack")  # fmt: skip
-"""Parameters that are parts of something: at most 1."""
+"""Parameters that are shares: at most 1."""
 
 
 @dataclass
 class Case:
-    """What is replayed, and by what parameters.
+    """The replay and its parameters.
 
     Attributes:
-        params: of the policy; those that yarn-site.xml says are written into it.
-        given: names of those that were given, which go before the configuration.
+        params: of the policy, updated from yarn-site.xml.
+        given: names of given parameters, which override the configuration.
         workload: the jobs.
         cluster: the nodes.
         state: the simulation.
-        whole: MB, CPUs in parts, GPUs of all nodes; 0 for what does not count.
-        parts: that a CPU is counted in.
+        whole: MB, CPUs in parts, GPUs of all nodes; 0 if not counted.
+        parts: units per CPU.
         site: properties of yarn-site.xml.
     """
 
@@ -87,10 +87,10 @@ class Case:
 
 
 def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, Setting]) -> list[Note]:
-    """Take parameters from yarn-site.xml, but for those that were given; returns notes on what is not modelled.
+    """Take parameters from yarn-site.xml, except given ones; returns notes on unmodelled settings.
 
     Raises:
-        InputError: a value is none of its kind.
+        InputError: a value is invalid.
     """
     unknown = []
     for name, setting in site.items():
@@ -118,10 +118,10 @@ def from_site(params: dict[str, Any], given: frozenset[str], site: Mapping[str, 
 
 
 def check_parts(params: Mapping[str, Any], given: frozenset[str]) -> None:
-    """See that what is given as a part of something is one.
+    """Check that given shares are valid.
 
     Raises:
-        UsageError: it is more than all.
+        UsageError: a share is above 1.
     """
     for name in _PARTS:
         if name in given and params[name] > 1:
@@ -136,7 +136,7 @@ def placed(case: Case, allocations: Allocations | None) -> JobQueues:
         allocations: the allocation file; None without one: a leaf under the root for each queue of the workload.
 
     Raises:
-        UsageError: weights that make no sense.
+        UsageError: invalid weights.
     """
     names, users = [*case.workload.queues, ""], [*case.workload.users, ""]
     wanted = [names[q] for q in case.workload.queue]
@@ -187,7 +187,7 @@ def _quotas(case: Case) -> dict[str, float]:
 
 
 def _changed(case: Case, allocations: Allocations) -> Allocations:
-    """The allocation file with what was given beside it, which goes before what it says of any queue."""
+    """The allocation file with given parameters, which override its settings of queues."""
     params, given = case.params, case.given
     queues = list(allocations.queues)
     defaults: dict[str, Any] = {}
@@ -220,7 +220,7 @@ def _changed(case: Case, allocations: Allocations) -> Allocations:
 
 
 def _weights(case: Case, there: list[str]) -> dict[str, float]:
-    """Weights that are given beside an allocation file, by full name."""
+    """Weights given in addition to an allocation file, by full name."""
     found = _quotas(case) if case.params["weighted"] else {}
     for name, weight in named_weights(case.params["weights"], "yarn-fair"):
         if full_name(name) not in there:
@@ -236,7 +236,7 @@ def _wait(seconds: float) -> float:
 
 
 def shown(case: Case, *, file: bool) -> dict[str, Any]:
-    """The parameters as the outcome has them: what the allocation file decides, queue by queue, is not a default."""
+    """The parameters for the outcome: those that the allocation file sets per queue are not defaults."""
     return {
         name: "file" if file and name in _OF_FILE and name not in case.given else value
         for name, value in case.params.items()
@@ -244,7 +244,7 @@ def shown(case: Case, *, file: bool) -> dict[str, Any]:
 
 
 def left_out(case: Case, allocations: Allocations) -> list[Note]:
-    """One line for each kind of what is configured and not modelled."""
+    """One line per kind of configured but unmodelled setting."""
     notes = []
     if allocations.left_out:
         some = listed("text", (f"<{tag}> ({count})" for tag, count in sorted(allocations.left_out.items())))
@@ -271,7 +271,7 @@ def left_out(case: Case, allocations: Allocations) -> list[Note]:
     if case.params["conf"] and not case.whole[:2].any():
         notes.append(
             note(
-                "memory and CPUs do not count: what the allocation file says of them bounds nothing, and fair uses "
+                "memory and CPUs do not count: the allocation file's limits on them have no effect, and fair uses "
                 "GPUs (--resources gpu,cpu,mem counts them)"
             )
         )

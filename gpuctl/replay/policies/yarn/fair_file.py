@@ -1,4 +1,4 @@
-"""Hadoop's fair-scheduler.xml: queues and what they are allowed, and the settings of yarn-site.xml beside it.
+"""Hadoop's fair-scheduler.xml: queues and their limits, and the settings of yarn-site.xml next to it.
 
 As the FairScheduler of Hadoop 3.5.0 reads them (FairScheduler.md, "Configuration"; classes AllocationFileParser,
 AllocationFileQueueParser, FairSchedulerConfiguration).
@@ -41,7 +41,7 @@ _WITHOUT_EFFECT = {
 
 @dataclass(frozen=True)
 class Amount:
-    """MB of memory, vcores and GPUs: whole numbers, inf unbounded; or shares of what the cluster has."""
+    """MB of memory, vcores and GPUs: whole numbers, inf unbounded; or shares of the cluster."""
 
     parts: tuple[float, float, float]
     relative: bool = False
@@ -49,11 +49,11 @@ class Amount:
 
 @dataclass(frozen=True)
 class QueueConf:
-    """A queue as the file has it; what it does not say is None.
+    """A queue of the file; absent settings are None.
 
     Attributes:
-        name: all of it, as ``root.a.b``.
-        parent: whether it holds other queues, or is declared to.
+        name: full name, such as ``root.a.b``.
+        parent: whether it holds other queues, or is declared as a parent.
         weight: its weight.
         least: ``minResources``.
         most: ``maxResources``.
@@ -83,10 +83,10 @@ class QueueConf:
 
 @dataclass(frozen=True)
 class Allocations:
-    """What fair-scheduler.xml says.
+    """The content of fair-scheduler.xml.
 
     Attributes:
-        queues: in the order of the file, a parent before its children; the root is among them where it is declared.
+        queues: in the order of the file, a parent before its children; includes the root if it is declared.
         policy: ``defaultQueueSchedulingPolicy``.
         most: ``queueMaxResourcesDefault``.
         apps: ``queueMaxAppsDefault``.
@@ -95,7 +95,7 @@ class Allocations:
         masters: ``queueMaxAMShareDefault``.
         min_wait, fair_wait: seconds, default time-outs; inf never.
         threshold: ``defaultFairSharePreemptionThreshold``.
-        left_out: what is not modelled, with how often it is there.
+        left_out: unmodelled settings, with their counts.
     """
 
     queues: tuple[QueueConf, ...] = ()
@@ -115,11 +115,11 @@ def read_amount(setting: Setting, missing: float) -> Amount:
     """An amount of resources: ``memory-mb=8192, vcores=4``, ``8192 mb, 4 vcores``, ``25%`` or ``25% memory, 50% cpu``.
 
     Args:
-        setting: the text and where it is from.
-        missing: what resources have that the first form does not name: 0 for a minimum, inf for a maximum.
+        setting: the text and its origin.
+        missing: value of resources not named in the first form: 0 for a minimum, inf for a maximum.
 
     Returns:
-        the amount; resources that Hadoop may know and a replay does not are left out.
+        the amount; resources unknown to a replay are left out.
 
     Raises:
         InputError: it is none of these.
@@ -135,7 +135,7 @@ def read_amount(setting: Setting, missing: float) -> Amount:
             return Amount((found[""],) * 3, relative=True)
         if not {"memory", "cpu"} <= set(found):
             raise setting.wrong(expected)
-        # GPUs are not named in this form: Hadoop takes none of them to be allowed
+        # GPUs are not named in this form: Hadoop then allows none
         return Amount((found["memory"], found["cpu"], 0.0), relative=True)
     parts_of = text.split(",") if text.count(",") == 1 else _OLD_PARTS.findall(text)
     there = {m[2]: float(m[1]) for m in (_OLD.search(part) for part in parts_of) if m is not None}
@@ -168,7 +168,7 @@ def _policy(setting: Setting) -> str:
 
 
 class _Reader:
-    """Puts together what `walk` tells of an allocation file."""
+    """Builds the content of an allocation file from the callbacks of `walk`."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -181,7 +181,7 @@ class _Reader:
         self._skip = 0
 
     def begin(self, tag: str, attributes: Mapping[str, str], line: int) -> None:
-        """An element begins."""
+        """Handle the start of an element."""
         if not self._open:
             if tag != "allocations":
                 raise InputError(f"its outermost element is <{tag}>, expected <allocations>", path=self.path, line=line)
@@ -227,7 +227,7 @@ class _Reader:
         return full
 
     def end(self, tag: str, text: str, line: int) -> None:
-        """An element ends."""
+        """Handle the end of an element."""
         if self._skip:
             self._skip -= 1
             return
@@ -275,13 +275,13 @@ def read_allocations(path: str) -> Allocations:
     """Read an allocation file.
 
     Raises:
-        InputError: it cannot be read, is no allocation file, or a value is not what it should be.
+        InputError: it cannot be read, is not an allocation file, or has an invalid value.
     """
     reader = _Reader(path)
     walk(path, reader.begin, reader.end)
     of, queues = reader.defaults, [QueueConf(**queue) for queue in reader.queues.values()]  # type: ignore[arg-type]
     if "root" in reader.tops and len(reader.tops) > 1:
-        raise InputError("declares the root and other queues beside it", path=path)
+        raise InputError("declares the root and other queues next to it", path=path)
     wait = of.get("defaultFairSharePreemptionTimeout", of.get("fairSharePreemptionTimeout"))
     policy = of.get("defaultQueueSchedulingPolicy", of.get("defaultQueueSchedulingMode"))
     if policy is not None and _policy(policy) == "fifo":
@@ -309,14 +309,14 @@ def read_allocations(path: str) -> Allocations:
 
 
 def read_conf(conf: str) -> tuple[Allocations | None, dict[str, Setting]]:
-    """Read what a parameter ``conf`` names: an allocation file, yarn-site.xml, or both.
+    """Read the files of a parameter ``conf``: an allocation file, yarn-site.xml, or both.
 
     Returns:
         the allocations, and the properties of all other files.
 
     Raises:
         UsageError: there is no such file, or two allocation files.
-        InputError: a file is not what it should be.
+        InputError: a file is invalid.
     """
     found: Allocations | None = None
     site: dict[str, Setting] = {}

@@ -1,7 +1,7 @@
-"""The compiled fair scheduler: what it does at a node's heartbeat, at an update, and in between.
+"""The compiled fair scheduler: heartbeats, updates, and events in between.
 
-Heartbeats are emulated, but only those are gone through that may do something: a heartbeat that gave and reserved
-nothing is not looked at again until something has changed for its node.
+Heartbeats are emulated, but only those that may have an effect are processed: after a heartbeat that assigned and
+reserved nothing, a node's heartbeats are skipped until something changes for it.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from gpuctl.replay.policies.yarn.fair_starved_kernel import update_starved
 from gpuctl.replay.policies.yarn.fair_state import OVER, R_FAIR_STARVED
 from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first, put_last, take_out
 
-# ---- what has happened
+# ---- events
 
 
 @inner
 def _try_gangs(s, f):  # type: ignore[no-untyped-def]
-    """Wake all nodes where a gang that no node holds fits now: whichever beats next may give it."""
+    """Wake all nodes if a gang larger than a node fits now: the next heartbeat may assign it."""
     p = f.p[0]
     if p.looked == p.freed:
         return
@@ -55,7 +55,7 @@ def _try_gangs(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _ended(s, f, j):  # type: ignore[no-untyped-def]
-    """A job holds nothing any more: its nodes may give something at their next heartbeats."""
+    """Handle a job that released its resources: its nodes may assign something at their next heartbeats."""
     row = s.attempts[s.jobs[j].row]
     if f.tasks[j].marked == s.jobs[j].row + 1:
         for r in range(3):
@@ -68,7 +68,7 @@ def _ended(s, f, j):  # type: ignore[no-untyped-def]
         f.nodes[s.pieces[k].node].flag = 1
     f.p[0].freed += 1
     if f.p[0].limited == 1 or f.apps[f.tasks[j].app].asks > 0:
-        # its queue may have come below its maximum, or its application below its share, and it counts as asking
+        # its queue may have fallen below its maximum, or its application below its share, and it counts as requesting
         f.p[0].unknown = 0
         wake_all(f)
 
@@ -78,13 +78,13 @@ def _kill(s, f, j):  # type: ignore[no-untyped-def]
     """A job's timer: it is preempted now if that is what the timer is for."""
     if f.tasks[j].marked == s.jobs[j].row + 1 and s.jobs[j].state == RUNNING:
         preempt(s, j, s.g[0].mode, R_FAIR_STARVED)
-        # the update of this very instant comes after it
+        # the update of this instant comes after it
         ask_update(f, this_tick(f, s.g[0].now))
 
 
 @inner
 def _master_acts(s, f, j):  # type: ignore[no-untyped-def]
-    """A job's timer: its application is over, or its master asks for the others."""
+    """A job's timer: its application is over, or its master requests the others."""
     a = f.tasks[j].app
     app = f.apps[a]
     if app.left == 0 and app.state != OVER:
@@ -103,7 +103,7 @@ def shut_out(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _open(s, f, a):  # type: ignore[no-untyped-def]
-    """The master asks for the containers of its application."""
+    """Let the master request the containers of its application."""
     j = first(f.job_lists, shut_out(f, a))
     while j >= 0:
         following = f.job_lists[j, AFTER]
@@ -116,7 +116,7 @@ def _open(s, f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _last_words(s, f, j):  # type: ignore[no-untyped-def]
-    """A master that ends before its first heartbeat asks for the others then: ours, Hadoop's would have failed."""
+    """Let a master that ends before its first heartbeat request the others then; Hadoop's would have failed."""
     a = f.tasks[j].app
     app = f.apps[a]
     if app.master == j:
@@ -127,7 +127,7 @@ def _last_words(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _queued(s, f, j):  # type: ignore[no-untyped-def]
-    """A job waits: its application asks for it, once its master runs where it has one."""
+    """Handle a queued job: its application requests it, after its master runs if it has one."""
     a = f.tasks[j].app
     app = f.apps[a]
     appear(f, a)
@@ -145,7 +145,7 @@ def _queued(s, f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _machines(s, f):  # type: ignore[no-untyped-def]
-    """Nodes have come or gone: shares are of what is there."""
+    """Handle a change of nodes, which changes shares."""
     f.cluster[:] = 0
     for number in range(s.nodes.size):
         if s.nodes[number].up == 1:
@@ -165,12 +165,12 @@ def _machines(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _update(s, f):  # type: ignore[no-untyped-def]
-    """Fair shares, demands, and what must be preempted."""
+    """Update fair shares, demands, and preemptions."""
     p, now = f.p[0], s.g[0].now
     p.due = np.inf
     p.updates += 1
     if p.active == 1 or p.asking == 1 or (p.sized == 1 and p.fresh > 0):
-        # who is new, or is due more, may take or reserve something anywhere
+        # applications that are new or due more may take or reserve anywhere
         wake_all(f)
         p.asking = 0
     if p.active == 1:
@@ -193,9 +193,9 @@ def _update(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _listen(s, f):  # type: ignore[no-untyped-def]
-    """Take in what has happened at this instant.
+    """Process the events of this instant.
 
-    In the order of the driver that recorded Hadoop: kills, submissions, update, ends, masters and what they ask for.
+    In the order of the driver that recorded Hadoop: kills, submissions, update, ends, masters and their requests.
     """
     now = s.g[0].now
     known = s.g[0].events
@@ -216,7 +216,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
             if appear(f, f.tasks[j].app):
                 ask_update(f, this_tick(f, now))
             if f.apps[f.tasks[j].app].master == j:
-                # a master is asked for by the scheduler itself, when the application is submitted
+                # the scheduler itself requests a master, when the application is submitted
                 _queued(s, f, j)
                 ask_update(f, this_tick(f, now))
     if f.p[0].due <= now:
@@ -244,7 +244,7 @@ def _listen(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _beat_at(f, node, now):  # type: ignore[no-untyped-def]
-    """A node's first heartbeat at `now` or after that has not been dealt with."""
+    """A node's first unprocessed heartbeat at or after `now`."""
     place, beat = f.nodes[node], f.p[0].beat
     k = max(np.ceil((now - place.offset) / beat - 1e-9), 0.0)
     t = place.offset + k * beat
@@ -253,7 +253,7 @@ def _beat_at(f, node, now):  # type: ignore[no-untyped-def]
 
 @inner
 def _listens(s, f, node, idle):  # type: ignore[no-untyped-def]
-    """Whether a node's next heartbeat may do something; while nobody asks it may only drop what it has kept."""
+    """Whether a node's next heartbeat may have an effect; without requests it may only drop a reservation."""
     place = f.nodes[node]
     if f.p[0].awake == 1:
         return s.nodes[node].up == 1
@@ -262,13 +262,13 @@ def _listens(s, f, node, idle):  # type: ignore[no-untyped-def]
 
 @inner
 def _idle(f):  # type: ignore[no-untyped-def]
-    """Whether no application that may run is known to ask for anything."""
+    """Whether no runnable application has known requests."""
     return f.queues[0].waiting <= f.p[0].unknown
 
 
 @inner
 def _beats(s, f):  # type: ignore[no-untyped-def]
-    """Go through the heartbeats of this instant, and say when the next one comes that may do something."""
+    """Process the heartbeats of this instant, and schedule the next one that may have an effect."""
     now = s.g[0].now
     t = np.inf
     if _idle(f) and f.p[0].reserved == 0 and f.p[0].entries == 0 and f.p[0].awake == 0:
@@ -288,11 +288,11 @@ def _beats(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def decide(s, f):  # type: ignore[no-untyped-def]
-    """All that happens at this instant."""
+    """Process this instant."""
     g = s.g[0]
     _listen(s, f)
     if g.heap == 0 or s.heap_t[0] > g.now:
-        # what this very instant still has in store (a kill without a wait) comes before heartbeats
+        # further events of this instant (a kill without a wait) come before heartbeats
         t = min(_beats(s, f), f.p[0].due)
         if t < np.inf and g.left > 0:
             named_timer(s, 0, t)
@@ -300,5 +300,5 @@ def decide(s, f):  # type: ignore[no-untyped-def]
 
 @compiled
 def run(s, f, until, steps):  # type: ignore[no-untyped-def]
-    """Go on for so many instants, or to the end. Returns as `step` does."""
+    """Advance by a number of instants, or to the end. Returns as `step` does."""
     return loop(s, (f,), until, steps, decide=decide)

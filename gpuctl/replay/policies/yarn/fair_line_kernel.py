@@ -1,4 +1,4 @@
-"""The compiled books of the fair scheduler: applications in their queues, what they ask for and what they hold."""
+"""The compiled bookkeeping of the fair scheduler: applications in queues, their requests and holdings."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuctl.replay.policies.yarn.fair_state import ABSENT, HELD_BACK, OVER, RUNN
 from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, BEFORE, first, last, put_after, put_last, take_out
 
 MOMENT = 1.0 / (1 << 20)
-"""Seconds; less than what is between the heartbeats of two nodes."""
+"""Seconds, less than between the heartbeats of two nodes."""
 
 
 @inner
@@ -24,19 +24,19 @@ def tick_after(f, now):  # type: ignore[no-untyped-def]
 
 @inner
 def this_tick(f, now):  # type: ignore[no-untyped-def]
-    """The first update at an instant or after it."""
+    """The first update at or after an instant."""
     return np.ceil(now / f.p[0].tick - 1e-9) * f.p[0].tick
 
 
 @inner
 def ask_update(f, t):  # type: ignore[no-untyped-def]
-    """See that there is an update at `t` at the latest."""
+    """Schedule an update at `t` at the latest."""
     f.p[0].due = min(f.p[0].due, t)
 
 
 @inner
 def touch(f, a):  # type: ignore[no-untyped-def]
-    """Let the next update reckon an application's demand anew."""
+    """Mark an application's demand for the next update."""
     if f.apps[a].touched == 0:
         f.apps[a].touched = 1
         f.touched[f.p[0].fresh] = a
@@ -45,21 +45,21 @@ def touch(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def wake_all(f):  # type: ignore[no-untyped-def]
-    """Let every node's next heartbeat be looked at."""
+    """Wake every node's next heartbeat."""
     for k in range(f.nodes.size):
         f.nodes[k].flag = 1
 
 
 @inner
 def wake_reserved(f):  # type: ignore[no-untyped-def]
-    """Let the next heartbeats of nodes with a reservation be looked at."""
+    """Wake the next heartbeats of nodes with a reservation."""
     if f.p[0].reserved > 0:
         for k in range(f.nodes.size):
             if f.nodes[k].job >= 0:
                 f.nodes[k].flag = 1
 
 
-# ---- the line of a queue: runnable applications that ask for something, in the order of its policy
+# ---- the line of a queue: runnable applications with requests, in the order of its policy
 
 
 @inner
@@ -80,7 +80,7 @@ def _line_out(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def relined(f, a):  # type: ignore[no-untyped-def]
-    """Put an application where it now belongs in its queue's line, or take it out."""
+    """Reposition an application in its queue's line, or remove it."""
     app = f.apps[a]
     if app.lined == 1:
         _line_out(f, a)
@@ -115,7 +115,7 @@ def _count_ask(f, j, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def count_use(f, j, sign):  # type: ignore[no-untyped-def]
-    """A job holds what it asks for from now on (1), or does not any more (-1)."""
+    """Count a job's request as held (1), or no longer (-1)."""
     a = f.tasks[j].app
     q = f.apps[a].queue
     for r in range(3):
@@ -128,10 +128,9 @@ def count_use(f, j, sign):  # type: ignore[no-untyped-def]
 
 @inner
 def is_known(f, a):  # type: ignore[no-untyped-def]
-    """Whether an application counts as asking for something: its demand of the last update is not what it holds.
+    """Whether an application counts as requesting: its demand of the last update differs from its holdings.
 
-    What has ended since then makes up for what was asked for since then, as in Hadoop. What asks for nothing that
-    counts cannot be seen in a demand.
+    Ended containers offset later requests, as in Hadoop. Requests without counted resources do not show in a demand.
     """
     j = first(f.job_lists, a)
     known = j >= 0 and is_none(f.j_need, j)
@@ -142,7 +141,7 @@ def is_known(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def ask(f, j):  # type: ignore[no-untyped-def]
-    """Ask for a job's container, behind those of its application that come before it in the workload."""
+    """Request a job's container, after its application's earlier jobs in the workload."""
     task = f.tasks[j]
     app = f.apps[task.app]
     place = last(f.job_lists, task.app)
@@ -168,7 +167,7 @@ def _unask(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
-    """What was preempted on a node for an application is less by what it is given there."""
+    """Reduce the amount preempted on a node for an application by an assignment there."""
     k = taken_for(f, node, a)
     if k < 0:
         return
@@ -184,7 +183,7 @@ def _fulfil(f, a, node, j):  # type: ignore[no-untyped-def]
 
 @inner
 def taken_for(f, node, a):  # type: ignore[no-untyped-def]
-    """The entry of what was preempted on a node for an application; negative none."""
+    """The entry of an application's preempted amount on a node; negative: none."""
     k = first(f.entry_lists, node)
     while k >= 0 and f.entry_app[k] != a:
         k = f.entry_lists[k, AFTER]
@@ -193,13 +192,13 @@ def taken_for(f, node, a):  # type: ignore[no-untyped-def]
 
 @inner
 def unused(f):  # type: ignore[no-untyped-def]
-    """The number of the list of entries that are of no node."""
+    """The number of the list of unused entries."""
     return f.nodes.size
 
 
 @inner
 def drop_entry(f, node, k):  # type: ignore[no-untyped-def]
-    """Forget what is left for an application of what was preempted for it on a node."""
+    """Drop the rest of an application's preempted amount on a node."""
     for r in range(3):
         f.n_taken[node, r] -= f.e_left[k, r]
         f.e_left[k, r] = 0
@@ -210,14 +209,14 @@ def drop_entry(f, node, k):  # type: ignore[no-untyped-def]
 
 @inner
 def alive(s, f, k):  # type: ignore[no-untyped-def]
-    """Whether the job in a place of `live` still runs the attempt that put it there."""
+    """Whether the job at a position of `live` still runs the same attempt."""
     job = s.jobs[f.live[k]]
     return job.state == RUNNING and job.row == f.live_row[k]
 
 
 @inner
 def forget_dead(s, f):  # type: ignore[no-untyped-def]
-    """Keep only those that run among the jobs in the order of their starts."""
+    """Remove stopped jobs from the list by start."""
     live_count = 0
     for k in range(f.p[0].lives):
         if alive(s, f, k):
@@ -228,7 +227,7 @@ def forget_dead(s, f):  # type: ignore[no-untyped-def]
 
 @inner
 def _remember(s, f, j):  # type: ignore[no-untyped-def]
-    """Keep a job among those that run, in the order of their starts."""
+    """Append a running job to the list by start."""
     p = f.p[0]
     if p.lives == f.live.size:
         forget_dead(s, f)
@@ -242,7 +241,7 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
     a = f.tasks[j].app
     app = f.apps[a]
     _unask(f, j)
-    # it may have been one of them: what was preempted is given unasked
+    # it may have been one of them: preempted amounts are assigned without a request
     f.p[0].unknown = max(f.p[0].unknown - 1, 0)
     count_use(f, j, 1)
     launch(s, j, reason)
@@ -258,7 +257,7 @@ def give(s, f, j, node, reason):  # type: ignore[no-untyped-def]
     wake_reserved(f)
     following = first(f.job_lists, a)
     if following >= 0 and f.tasks[following].kind != f.tasks[j].kind:
-        # what it asks for first may fit where the one before did not
+        # its new first request may fit where the former one did not
         wake_all(f)
     if app.master == j and app.opens == np.inf:
         for r in range(3):
@@ -312,14 +311,14 @@ def _run(f, a):  # type: ignore[no-untyped-def]
     _count_runnable(f, a, 1)
     _waits(f, a, app.asks)
     if app.asks > 0:
-        # what it asked for while it was held back counts from the next update on, and so does its share
+        # its requests while held back count from the next update on, as does its share
         f.p[0].asking = 1
     relined(f, a)
 
 
 @inner
 def appear(f, a):  # type: ignore[no-untyped-def]
-    """An application is submitted: it runs, or is held back by a limit. Returns whether it was not there before."""
+    """Submit an application: it runs, or is held back by a limit. Returns whether it is new."""
     app = f.apps[a]
     if app.state != ABSENT:
         return False
@@ -333,13 +332,13 @@ def appear(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def held_back(f):  # type: ignore[no-untyped-def]
-    """The number of the list of applications that a limit holds back, of all queues."""
+    """The number of the list of applications held back by a limit, of all queues."""
     return f.queues.size
 
 
 @inner
 def leave(f, a):  # type: ignore[no-untyped-def]
-    """An application is over: those that it held back may run, the earliest first. Returns whether one does."""
+    """End an application: those that it held back may run, the earliest first. Returns whether one does."""
     app, p = f.apps[a], f.p[0]
     if app.lined == 1:
         _line_out(f, a)
@@ -350,7 +349,7 @@ def leave(f, a):  # type: ignore[no-untyped-def]
         return False
     _count_runnable(f, a, -1)
     if first(f.lines, app.queue) >= 0 and p.reservable > 0:
-        # the others of its queue are due more from the next update on, and may reserve something then
+        # the others of its queue have larger shares from the next update on, and may then reserve
         p.asking = 1
     if app.master >= 0 and app.opens < np.inf:
         for r in range(3):
@@ -369,7 +368,7 @@ def leave(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _may_let_in(f, a):  # type: ignore[no-untyped-def]
-    """Whether a limit that an application which has left had filled is one below what it may be: else all stay out."""
+    """Whether a limit filled by an ended application is now one below its maximum; else all stay held back."""
     app = f.apps[a]
     if f.users[app.user] == f.user_most[app.user] - 1:
         return True
@@ -383,10 +382,10 @@ def _may_let_in(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def ends(s, f, j):  # type: ignore[no-untyped-def]
-    """A job has ended for good, and with the last one its application.
+    """Handle an ended job, and with the last one its application.
 
-    One whose master is a job is gone after the heartbeats of this instant; otherwise it is when its master, which holds
-    nothing, beats next.
+    An application whose master is a job ends after the heartbeats of this instant; otherwise at the next heartbeat of
+    its master, which holds nothing.
     """
     app = f.apps[f.tasks[j].app]
     app.left -= 1

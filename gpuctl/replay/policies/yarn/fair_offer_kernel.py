@@ -28,12 +28,12 @@ from gpuctl.replay.policies.yarn.fair_state import (
 )
 from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
-# ---- may it be given
+# ---- permission
 
 
 @inner
 def _within_max(f, q, j):  # type: ignore[no-untyped-def]
-    """Whether a queue and all above it may hold a job's container beside what they hold."""
+    """Whether a queue and all above it may hold another job's container."""
     if f.p[0].limited == 0:
         return True
     while q >= 0:
@@ -54,7 +54,7 @@ def _may_hold(s, f, a, j, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _over_masters(f, a):  # type: ignore[no-untyped-def]
-    """Whether an application's master would be more than its queue may spend on masters."""
+    """Whether an application's master would exceed its queue's limit on masters."""
     app = f.apps[a]
     queue = f.queues[app.queue]
     if app.master < 0 or app.opens < np.inf or queue.masters < 0:
@@ -73,7 +73,7 @@ def _over_masters(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def _starved(f, a):  # type: ignore[no-untyped-def]
-    """Whether an application holds less than its share, or was found to lack of its queue's minimum."""
+    """Whether an application holds less than its share, or lacks part of its queue's minimum."""
     share_of(f, a)
     policy = f.queues[f.apps[a].queue].policy
     return below(f, policy, f.a_used, a, f.a_picked, 0) or not is_none(f.a_low, a)
@@ -99,7 +99,7 @@ def _large(f, a, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _reserve(s, f, a, j, node, kind):  # type: ignore[no-untyped-def]
-    """Reserve a node for a job's container that does not fit there now, where that may be."""
+    """Reserve a node for a job's container that does not fit there now, if allowed."""
     p, place, app = f.p[0], f.nodes[node], f.apps[a]
     if p.reservable <= 0 or f.tasks[j].big == 1 or not _starved(f, a) or not _large(f, a, j):
         return False
@@ -148,7 +148,7 @@ def _wants(s, f, j, node, by_rack):  # type: ignore[no-untyped-def]
 
 @inner
 def _allowed(f, a):  # type: ignore[no-untyped-def]
-    """The worst locality at which an application takes a container now; relaxes where it has missed enough."""
+    """The worst locality that an application accepts now; relaxed after enough misses."""
     p, app = f.p[0], f.apps[a]
     if p.node_share < 0 or p.rack_share < 0:
         return OFF_SWITCH
@@ -188,7 +188,7 @@ def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
         return in_rack, RACK_LOCAL
     if allowed == OFF_SWITCH:
         return j, OFF_SWITCH
-    # each heartbeat counts from now on, those of full nodes among them
+    # each heartbeat counts from now on, including those of full nodes
     f.p[0].missing = 1
     return -1, OFF_SWITCH
 
@@ -198,7 +198,7 @@ def _choose_job(s, f, a, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _place(s, f, j, node, kind, reason):  # type: ignore[no-untyped-def]
-    """Start a job on a node where it fits; false where it does not."""
+    """Start a job on a node if it fits; else return false."""
     units = units_of(s, j)
     if f.tasks[j].big == 1:
         shape = f.tasks[j].kind
@@ -240,7 +240,7 @@ def _offer(s, f, a, node, reason):  # type: ignore[no-untyped-def]
 
 @inner
 def _enter(f, q):  # type: ignore[no-untyped-def]
-    """Whether a queue may be visited; puts those of its children into order that have something to ask for."""
+    """Whether a queue may be visited; sorts its children with requests."""
     if f.p[0].limited == 1 and not fits_in(f.q_used, q, f.q_max, q):
         return False
     queue = f.queues[q]
@@ -272,7 +272,7 @@ def _visit_leaf(s, f, q, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _pass(s, f, node):  # type: ignore[no-untyped-def]
-    """Go down the tree, the queue that is most below its share first, to the first application that takes something."""
+    """Descend the tree, the queue furthest below its share first, to the first application that takes something."""
     if f.queues[0].waiting == 0 or not _enter(f, 0):
         return NOTHING, -1
     q = 0
@@ -298,7 +298,7 @@ def _pass(s, f, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _give_taken(s, f, node):  # type: ignore[no-untyped-def]
-    """Give applications what was preempted for them here, all at once. Returns whether something was given."""
+    """Assign the amounts preempted here to their applications, all at once. Returns whether any was assigned."""
     some = False
     k = first(f.entry_lists, node)
     while k >= 0:
@@ -325,12 +325,12 @@ def _give_taken(s, f, node):  # type: ignore[no-untyped-def]
 
 @inner
 def _use_reservation(s, f, node):  # type: ignore[no-untyped-def]
-    """Use a node's reservation where it has room now. Returns 2 used, 1 still needed, 0 given up."""
+    """Use a node's reservation if it has room now. Returns 2 used, 1 still needed, 0 dropped."""
     place = f.nodes[node]
     a, j = place.app, place.job
     app = f.apps[a]
     if f.tasks[j].requested == 0:
-        # any container of the same kind serves
+        # any container of the same kind qualifies
         i = first(f.job_lists, a)
         while i >= 0 and (
             f.j_need[i, 0] != f.j_need[j, 0] or f.j_need[i, 1] != f.j_need[j, 1] or f.j_need[i, 2] != f.j_need[j, 2]
@@ -361,7 +361,7 @@ def _free_row(s, f, node, row):  # type: ignore[no-untyped-def]
 
 @inner
 def heartbeat(s, f, node):  # type: ignore[no-untyped-def]
-    """What the scheduler does at one heartbeat of a node."""
+    """Process one heartbeat of a node."""
     p, place = f.p[0], f.nodes[node]
     place.flag = 0
     some = _give_taken(s, f, node)

@@ -1,6 +1,6 @@
-"""The compiled order of the fair scheduler: which queue and which application is next, what is less than what.
+"""The compiled order of the fair scheduler: which queue and application is next, and comparisons of amounts.
 
-Exact on Hadoop 3.5.0, its numbers of single and double precision included: ties decide who goes first.
+Exact on Hadoop 3.5.0, including its single and double precision, since ties matter.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from gpuctl.replay.policies.yarn.fair_state import DRF, FIFO
 
 @inner
 def ratio(f, held, whole):  # type: ignore[no-untyped-def]
-    """Return `held / whole` in the precision that the comparison has; of nothing: 0 for none, infinity for some."""
+    """Return `held / whole` in the comparison's precision; for an empty whole: 0 for none, infinity for some."""
     if whole == 0:
         return 0.0 if held == 0 else np.inf
     if f.p[0].single == 1:
@@ -41,7 +41,7 @@ def _compared(a, b):  # type: ignore[no-untyped-def]
 
 @inner
 def _lay_out(f, side, mem, cpu, gpu, weight):  # type: ignore[no-untyped-def]
-    """Lay out the ratios of one side of a comparison, and which resource has the largest, then the next; returns it."""
+    """Write the ratios of one side of a comparison, and the order of resources by ratio; returns the first."""
     f.some[0], f.some[1], f.some[2] = mem, cpu, gpu
     dominant = 0
     for r in range(3):
@@ -68,7 +68,7 @@ def _by_ratios(f):  # type: ignore[no-untyped-def]
 
 @inner
 def _drf_queues(f, a, b):  # type: ignore[no-untyped-def]
-    """Below the minimum of the dominant resource first; then by dominant share over weight."""
+    """Queues below the minimum of the dominant resource first; then by dominant share over weight."""
     u = f.q_used
     first = _lay_out(f, 0, u[a, 0], u[a, 1], u[a, 2], f.queues[a].weight)
     second = _lay_out(f, 1, u[b, 0], u[b, 1], u[b, 2], f.queues[b].weight)
@@ -93,7 +93,7 @@ def _fair_numbers(used_a, used_b, weight_a, weight_b):  # type: ignore[no-untype
 
 @inner
 def _fair_queues(f, a, b):  # type: ignore[no-untyped-def]
-    """Those that ask for something first; then those below their minimum; then by use over weight."""
+    """Queues with requests first; then those below their minimum; then by use over weight."""
     r = f.p[0].by
     none_a, none_b = f.q_demand[a, r] == 0, f.q_demand[b, r] == 0
     if none_a != none_b:
@@ -179,11 +179,11 @@ def more(f, policy, one, a, other, b):  # type: ignore[no-untyped-def]
 
 @inner
 def is_none(array, row):  # type: ignore[no-untyped-def]
-    """Whether an amount is nothing at all."""
+    """Whether an amount is zero."""
     return array[row, 0] == 0 and array[row, 1] == 0 and array[row, 2] == 0
 
 
 @inner
 def fits_in(one, a, other, b):  # type: ignore[no-untyped-def]
-    """Whether an amount is nowhere more than another."""
+    """Whether an amount is at most another in every resource."""
     return one[a, 0] <= other[b, 0] and one[a, 1] <= other[b, 1] and one[a, 2] <= other[b, 2]

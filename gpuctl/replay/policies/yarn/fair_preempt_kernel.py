@@ -23,7 +23,7 @@ def _turn(f, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _goes_before(f, j, other):  # type: ignore[no-untyped-def]
-    """Whether a container is looked at before an older one that is no master."""
+    """Whether a container goes before an older one that is no master."""
     if f.apps[f.tasks[j].app].master == j or f.apps[f.tasks[other].app].master == other:
         return False
     return _turn(f, j) < _turn(f, other)
@@ -31,7 +31,7 @@ def _goes_before(f, j, other):  # type: ignore[no-untyped-def]
 
 @inner
 def _containers_by_node(s, f):  # type: ignore[no-untyped-def]
-    """Lay out what runs on each node, by turn and the newest first; masters last."""
+    """List the containers of each node, by turn and newest first; masters last."""
     forget_dead(s, f)
     f.part_first[:] = 0
     for k in range(f.p[0].lives):
@@ -70,7 +70,7 @@ def _may_go(s, f, j, taken):  # type: ignore[no-untyped-def]
         s: the state.
         f: the scheduler.
         j: its job.
-        taken: how many of `picked` are chosen on this node already.
+        taken: number of `picked` already chosen on this node.
     """
     a = f.tasks[j].app
     queue = f.queues[f.apps[a].queue]
@@ -93,7 +93,7 @@ def _may_go(s, f, j, taken):  # type: ignore[no-untyped-def]
 
 @inner
 def _stock(s, f, number):  # type: ignore[no-untyped-def]
-    """Lay what is free on a node and not kept for others into row 6 of `a_picked`."""
+    """Write a node's free, unreserved amount into row 6 of `a_picked`."""
     node = s.nodes[number]
     f.a_picked[6, 2] = node.free
     f.a_picked[6, 0] = f.a_picked[6, 1] = 0
@@ -119,7 +119,7 @@ def _on_node(s, f, number, j, masters):  # type: ignore[no-untyped-def]
     """Choose containers of a node that make room for a job, fewer than `masters` masters among them.
 
     Returns:
-        Their number, in `picked`, and how many are masters; -1 where there is no such choice.
+        Their number, in `picked`, and the number of masters; -1 if there is no such choice.
     """
     if s.nodes[number].up == 0:
         return -1, 0
@@ -146,7 +146,7 @@ def _on_node(s, f, number, j, masters):  # type: ignore[no-untyped-def]
 
 @inner
 def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
-    """Let what was chosen on a node end after the wait, and keep its place for the starved application."""
+    """End the containers chosen on a node after the wait, and keep their place for the starved application."""
     p = f.p[0]
     new = first(f.entry_lists, unused(f))
     if count == 0 or new < 0:
@@ -179,7 +179,7 @@ def _mark(s, f, number, count, a):  # type: ignore[no-untyped-def]
 def _make_room(s, f, j, a):  # type: ignore[no-untyped-def]
     """Choose victims for one container, on one node: the first without masters among them, else with the fewest.
 
-    Returns whether there were any; where not, there are none for another container of the size either.
+    Returns whether there are any; if not, there are none for another container of that size.
     """
     best, masters = -1, np.int64(1) << 40
     for k in range(f.search.size):
@@ -202,7 +202,7 @@ def _same(f, i, j):  # type: ignore[no-untyped-def]
 
 @inner
 def _for_one(s, f, a):  # type: ignore[no-untyped-def]
-    """Choose victims for a starved application: as many containers as what it lacks holds."""
+    """Choose victims for a starved application: as many containers as fit into its deficit."""
     by = MEM if f.cluster[MEM] > 0 else f.p[0].by
     for r in range(3):
         f.a_picked[7, r] = f.a_lack[a, r] + f.a_low[a, r]
@@ -231,7 +231,7 @@ def preempt_for_starved(s, f):  # type: ignore[no-untyped-def]
     """Choose victims for all applications that the last update found starved.
 
     Returns:
-        When the first of them counts as starved again: others may have become victims by then.
+        When the first of them counts as starved again; other victims may exist by then.
     """
     a = take_hungry(f)
     laid_out = False

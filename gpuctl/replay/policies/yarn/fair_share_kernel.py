@@ -1,4 +1,4 @@
-"""The compiled fair shares: what is due to each queue and each application, in whole units, as Hadoop finds them."""
+"""The compiled fair shares of queues and applications, in whole units, as in Hadoop."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
 @inner
 def _given(weight, rate, least, most):  # type: ignore[no-untyped-def]
-    """Whole units that one gets at a rate."""
+    """Whole units at a rate."""
     share = min(max(weight * rate, float(least)), float(most))
     return UNBOUNDED if share >= float(UNBOUNDED) else np.int64(share)
 
@@ -33,9 +33,9 @@ def _sum_at(f, q, r, rate):  # type: ignore[no-untyped-def]
 
 @inner
 def _share_out(f, q, r):  # type: ignore[no-untyped-def]
-    """Give a resource of a queue's fair share to its children: weighted, within minimum and maximum, in whole units.
+    """Divide a resource of a queue's fair share among its children: weighted, within bounds, in whole units.
 
-    The rate is searched for by halving, 25 times, as Hadoop has it (class ComputeFairShares): sums may be off by some.
+    The rate is searched for by halving, 25 times, as in Hadoop (class ComputeFairShares): sums may be slightly off.
     """
     queue = f.queues[q]
     fixed, most, free = np.int64(0), np.int64(0), 0
@@ -53,7 +53,7 @@ def _share_out(f, q, r):  # type: ignore[no-untyped-def]
     if free == 0:
         return
     total = min(most, max(f.q_fair[q, r] - fixed, 0))
-    # of nothing, as while all nodes are down, each has its minimum
+    # if there is nothing, such as while all nodes are down, each has its minimum
     high = 1.0 if total > 0 else 0.0
     while _sum_at(f, q, r, high) < total:
         high *= 2.0
@@ -75,7 +75,7 @@ def _share_out(f, q, r):  # type: ignore[no-untyped-def]
 
 @inner
 def _equal_parts(total, count):  # type: ignore[no-untyped-def]
-    """What each of so many applications of weight 1 gets of a queue's fair share, by the same search."""
+    """Share of each of a number of applications of weight 1 in a queue's fair share, by the same search."""
     high = 1.0
     while count * np.int64(high) < total:
         high *= 2.0
@@ -115,7 +115,7 @@ def _heaviest(f, q):  # type: ignore[no-untyped-def]
 @inner
 def _rate_of_apps(f, q, total):  # type: ignore[no-untyped-def]
     if _heaviest(f, q) <= 0.0:
-        # none asks for memory: what has no weight has no share
+        # none requests memory: no weight, no share
         return 0.0
     high = 1.0
     while _sum_apps(f, q, high) < total:
@@ -135,7 +135,7 @@ def _rate_of_apps(f, q, total):  # type: ignore[no-untyped-def]
 
 @inner
 def share_of(f, a):  # type: ignore[no-untyped-def]
-    """Lay the fair share of an application, as of the last update, into row 0 of `a_picked`."""
+    """Write the fair share of an application, as of the last update, into row 0 of `a_picked`."""
     app = f.apps[a]
     policy = f.queues[app.queue].policy
     f.a_picked[0, :] = 0
@@ -162,7 +162,7 @@ def share_of(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def update_shares(f):  # type: ignore[no-untyped-def]
-    """Compute fair shares from the root down, as the set of active queues has them."""
+    """Compute fair shares from the root down, for the set of active queues."""
     for r in range(3):
         f.q_fair[0, r] = f.cluster[r]
     for q in range(f.queues.size):
@@ -174,7 +174,7 @@ def update_shares(f):  # type: ignore[no-untyped-def]
 
 @inner
 def update_demands(f):  # type: ignore[no-untyped-def]
-    """Let what applications and queues are known to ask for be what they ask for now."""
+    """Update the known demands of applications and queues."""
     for k in range(f.p[0].fresh):
         a = f.touched[k]
         app = f.apps[a]

@@ -1,4 +1,4 @@
-"""The compiled search for starved applications: below their share, or of a queue below its minimum, for too long."""
+"""The compiled search for starved applications: below their share, or in a queue below its minimum, for too long."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gpuctl.replay.policies.yarn.linked_lists_kernel import AFTER, first
 
 @inner
 def _lack(f, a, floor):  # type: ignore[no-untyped-def]
-    """Find how far an application is below its share, and whether for long enough; false where it is not below."""
+    """Compute an application's deficit, and whether it has lasted long enough; false if there is none."""
     app, now = f.apps[a], floor
     queue = f.queues[app.queue]
     share_of(f, a)
@@ -33,7 +33,7 @@ def _lack(f, a, floor):  # type: ignore[no-untyped-def]
 
 @inner
 def _greedier(f, a, b):  # type: ignore[no-untyped-def]
-    """The order of starved applications (class FSStarvedApps): `a` before `b` where it lacks no more anywhere."""
+    """The order of starved applications (class FSStarvedApps): `a` before `b` if it lacks no more in any resource."""
     no_more = True
     for r in range(3):
         no_more = no_more and f.a_lack[a, r] + f.a_low[a, r] <= f.a_lack[b, r] + f.a_low[b, r]
@@ -58,7 +58,7 @@ def _put_hungry(f, a):  # type: ignore[no-untyped-def]
 
 @inner
 def take_hungry(f):  # type: ignore[no-untyped-def]
-    """Take the next starved application, in the order in which a binary heap gives them; -1 none."""
+    """Take the next starved application, in the order of a binary heap; -1 none."""
     p = f.p[0]
     if p.hungry == 0:
         return -1
@@ -85,9 +85,9 @@ def _first_tick(f, t):  # type: ignore[no-untyped-def]
 
 @inner
 def _starved_by_share(f, q, now, since):  # type: ignore[no-untyped-def]
-    """Look at the applications of a queue in order, up to the first that is not below its share.
+    """Visit the applications of a queue in order, up to the first that is not below its share.
 
-    Leaves what they lack together in row 2 of `a_picked`; returns when the next look may find something else.
+    Writes their total deficit into row 2 of `a_picked`; returns when the next visit may differ.
     """
     f.a_picked[2, :] = 0
     wake = np.inf
@@ -99,7 +99,7 @@ def _starved_by_share(f, q, now, since):  # type: ignore[no-untyped-def]
             a = f.lines[a, AFTER]
             continue
         if since >= 0 and app.full == f.p[0].updates - 1 and app.fed < now:
-            # nothing has changed in between: the updates that were left out would have found it fed as well
+            # nothing changed in between: the skipped updates would also have found it satisfied
             app.fed = max(app.fed, now - f.p[0].tick)
         starved = _lack(f, a, now)
         if starved and is_none(f.a_lack, a):
@@ -115,9 +115,9 @@ def _starved_by_share(f, q, now, since):  # type: ignore[no-untyped-def]
 
 @inner
 def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
-    """Give what a queue lacks of its minimum to its applications as their starvation (class FSLeafQueue).
+    """Assign a queue's deficit of its minimum to its applications as their starvation (class FSLeafQueue).
 
-    An application is starved by what it asks for less what the queue lacks, as in Hadoop, not the smaller of both.
+    An application's starvation is its request less the queue's deficit, as in Hadoop, rather than the smaller of both.
     """
     queue = f.queues[q]
     starved = False
@@ -168,14 +168,14 @@ def _starved_by_minimum(f, q, now):  # type: ignore[no-untyped-def]
             wake = min(wake, _first_tick(f, app.next))
         a = f.lines[a, AFTER]
     if lacks and left:
-        # those that got nothing of it are next while the others wait
+        # applications that got none are next while the others wait
         wake = now + f.p[0].tick
     return wake
 
 
 @inner
 def update_starved(f, now):  # type: ignore[no-untyped-def]
-    """Find the applications that are starved; returns the next update at which there may be others."""
+    """Find starved applications; returns the next update at which there may be others."""
     p = f.p[0]
     since = 0 if p.tried == 1 else -1
     p.tried = 0
@@ -184,7 +184,7 @@ def update_starved(f, now):  # type: ignore[no-untyped-def]
         if f.cluster[r] > 0:
             whole = max(whole, float(np.float32(f.q_used[0, r]) / np.float32(f.cluster[r])))
     if f.cluster[0] == 0 and f.cluster[1] == 0 and f.cluster[2] > 0:
-        # ours: Hadoop looks at memory and CPUs only, which do not count here
+        # own rule: Hadoop considers memory and CPUs only, which do not count here
         whole = float(np.float32(f.q_used[0, 2]) / np.float32(f.cluster[2]))
     if p.utilization >= whole:
         return np.inf

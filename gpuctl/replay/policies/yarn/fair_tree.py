@@ -27,12 +27,12 @@ DEFAULT = "root.default"
 
 @dataclass(frozen=True)
 class JobQueues:
-    """Where the jobs of a workload go.
+    """Queues of the jobs of a workload.
 
     Attributes:
-        allocations: what was configured, and the queues that were made.
+        allocations: the configuration, and added queues.
         of_job: full name of each job's queue.
-        notes: what was made or changed, with counts.
+        notes: additions and changes, with counts.
     """
 
     allocations: Allocations
@@ -61,14 +61,14 @@ class Tree:
 def place(
     allocations: Allocations, wanted: list[str], users: list[str], *, undeclared: bool, by_user: bool
 ) -> JobQueues:
-    """Find a queue for each job, as Hadoop's default placement does.
+    """Find a queue for each job, as in Hadoop's default placement.
 
-    A queue that is not in the file is made under the root, with all queues above it, where undeclared ones are allowed;
+    A queue missing in the file is added under the root, with all queues above it, if undeclared ones are allowed;
     otherwise the job goes to root.default. Jobs without a queue go to one of their user's name, or to root.default.
 
     Args:
         allocations: the file.
-        wanted: each job's queue as the workload names it, with or without ``root.``; "" none.
+        wanted: each job's queue in the workload, with or without ``root.``; "" none.
         users: each job's user; "" unknown.
         undeclared: ``allow-undeclared-pools``.
         by_user: ``user-as-default-queue``.
@@ -153,8 +153,8 @@ def flat(names: list[str], weights: Floats, least: Floats, policy: str, apps: fl
         names: full names.
         weights: of each.
         least: GPUs of its minimum.
-        policy: of all queues: fair or drf; fifo is one of leaves, under a root that is fair.
-        apps: that may run in each.
+        policy: of all queues: fair or drf; fifo applies to leaves under a fair root.
+        apps: most running in each.
     """
     queues = [
         QueueConf(
@@ -170,15 +170,15 @@ def flat(names: list[str], weights: Floats, least: Floats, policy: str, apps: fl
 
 
 def tree(allocations: Allocations, cluster: Ints, parts: int) -> Tree:
-    """Lay the queues out, with what they inherit.
+    """Build the arrays of queues, with inherited settings.
 
     Args:
         allocations: with a queue for every job.
-        cluster: MB, CPUs in parts, GPUs of all nodes; 0 for what does not count.
-        parts: that a CPU is counted in.
+        cluster: MB, CPUs in parts, GPUs of all nodes; 0 if not counted.
+        parts: units per CPU.
 
     Raises:
-        UsageError: a queue goes by drf under one that goes by fair.
+        UsageError: a queue uses drf under one that uses fair.
     """
     by_name = {ROOT: QueueConf(ROOT, parent=True)}
     for queue in allocations.queues:

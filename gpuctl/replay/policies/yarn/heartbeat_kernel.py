@@ -1,8 +1,8 @@
-"""The compiled clock of node heartbeats: which node's comes next, and the idle stretches that are skipped.
+"""The compiled clock of node heartbeats: the next node, and skipped idle stretches.
 
-Node ``i`` of ``n`` beats at ``(k + i / n) * interval``, so that beats are numbered ``k * n + i`` in order of time.
-What ends within `NEAR` after a beat counts as before it: start times of containers are those of beats, and sums of
-floating-point seconds come out a little to either side.
+Node ``i`` of ``n`` beats at ``(k + i / n) * interval``, so that beats are numbered ``k * n + i`` in order of time. Ends
+within `NEAR` after a beat count as before it: containers start at beats, and sums of floating-point seconds deviate
+slightly.
 """
 
 from __future__ import annotations

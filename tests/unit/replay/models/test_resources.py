@@ -15,7 +15,7 @@ from gpuctl.replay.inputs.check import check, unplaceable
 from gpuctl.replay.inputs.clusters import add_nodes, parse_cluster
 from gpuctl.replay.inputs.job_csv import read_jobs
 from gpuctl.replay.models.preemption_cost import overhead
-from gpuctl.replay.models.resources import parse_per_gpu, parse_resources, fill_in_requests
+from gpuctl.replay.models.resources import fill_in_requests, parse_per_gpu, parse_resources
 from gpuctl.replay.models.speed import rates
 from gpuctl.replay.policies import find
 
@@ -118,16 +118,16 @@ def test_defaults_are_only_those_that_were_asked_for_and_are_told(tmp_path: Path
     (tmp_path / "cluster.toml").write_text(NODES)
     cluster = parse_cluster(str(tmp_path / "cluster.toml"), work)
     plain, nodes = fill_in_requests(work, cluster, ALL, None)
-    assert "2 of 3 jobs do not say CPUs: they ask for none" in plain.notes
-    assert "2 of 3 jobs do not say memory: they ask for none" in plain.notes
+    assert "2 of 3 jobs do not state CPUs: they ask for none" in plain.notes
+    assert "2 of 3 jobs do not state memory: they ask for none" in plain.notes
     assert "the memory of 1 node are not known and bound nothing there" in nodes.notes
     filled, _ = fill_in_requests(work, cluster, ALL, parse_per_gpu("6,50"))
     assert filled.cpus is not None
     assert filled.mem_mb is not None
     np.testing.assert_array_equal(filled.cpus, [12, np.nan, 1])
     np.testing.assert_array_equal(filled.mem_mb, [102400, np.nan, 5])
-    assert "1 job does not say CPUs: assumed, 6 CPUs a GPU (--per-gpu)" in filled.notes
-    assert "1 of 3 jobs does not say memory: it asks for none" in filled.notes
+    assert "1 job does not state CPUs: assumed, per GPU 6 CPUs (--per-gpu)" in filled.notes
+    assert "1 of 3 jobs does not state memory: it asks for none" in filled.notes
     assert fill_in_requests(work, cluster, ("gpu",), None) == (work, cluster)
 
 

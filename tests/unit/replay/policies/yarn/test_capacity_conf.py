@@ -158,7 +158,7 @@ def test_what_is_not_modelled_is_told_once_a_kind(tmp_path: Path) -> None:
     assert notes == (
         "yarn.resourcemanager.scheduler.class: the site runs FairScheduler, not this scheduler",
         "resource-calculator: the DominantResourceCalculator is replayed, the file has another one",
-        "schedule-asynchronously: on in this configuration (Hadoop's default); one pass a heartbeat is replayed",
+        "schedule-asynchronously: on in this configuration (Hadoop's default); one pass per heartbeat is replayed",
         "not modelled: accessible-node-labels (2 times)",
         "not modelled: auto-create-child-queue.enabled",
         "not modelled: intra-queue-preemption.disable_preemption",

@@ -133,7 +133,7 @@ def test_amounts_that_are_none(text: str) -> None:
         ("<queue/>", "named ''"),
         ('<queue name="a.b"/>', "without a full stop"),
         ('<queue name="a"/><queue name="a"/>', "root.a occurs twice"),
-        ('<queue name="root"/><queue name="a"/>', "the root and other queues beside it"),
+        ('<queue name="root"/><queue name="a"/>', "the root and other queues next to it"),
         ('<queue name="a"><weight>x</weight></queue>', "weight> is 'x': expected a number"),
         ('<queue name="a"><weight>-1</weight></queue>', "expected a number"),
         ('<queue name="a"><schedulingPolicy>org.example.Mine</schedulingPolicy></queue>', "fair, fifo or drf"),
