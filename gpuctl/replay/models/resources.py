@@ -110,12 +110,11 @@ def fill_in_requests(
             filled = silent & (workload.gpus > 0)
             requested = np.where(filled, workload.gpus * given[name], requested)
             size = literal(number(given[name] if name == "cpu" else given[name] / 1024))
-            unit = note("{n} CPUs", n=size) if name == "cpu" else note("{n} GB", n=size)
+            unit = note("{n} CPUs per GPU", n=size) if name == "cpu" else note("{n} GB per GPU", n=size)
             if filled.any():
                 notes.append(
                     note(
-                        "{filled:,} job{filled||s} {filled|does|do} not state {word}: assumed, {unit} per GPU "
-                        "(--per-gpu)",
+                        "{filled:,} job{filled||s} {filled|does|do} not state {word}: assumed, {unit} (--per-gpu)",
                         filled=filled.sum(),
                         word=literal(word),
                         unit=unit,

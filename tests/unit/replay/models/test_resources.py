@@ -126,7 +126,7 @@ def test_defaults_are_only_those_that_were_asked_for_and_are_told(tmp_path: Path
     assert filled.mem_mb is not None
     np.testing.assert_array_equal(filled.cpus, [12, np.nan, 1])
     np.testing.assert_array_equal(filled.mem_mb, [102400, np.nan, 5])
-    assert "1 job does not state CPUs: assumed, per GPU 6 CPUs (--per-gpu)" in filled.notes
+    assert "1 job does not state CPUs: assumed, 6 CPUs per GPU (--per-gpu)" in filled.notes
     assert "1 of 3 jobs does not state memory: it asks for none" in filled.notes
     assert fill_in_requests(work, cluster, ("gpu",), None) == (work, cluster)
 
