@@ -9,7 +9,7 @@ import polars as pl
 from gpuctl.analyze import shared_sql
 from gpuctl.analyze.failure_table import Words, judge, kept_lines
 from gpuctl.joblogs.evidence import Facts as Scheduler
-from gpuctl.reliability import availability, facts, interruptions, lemons, rates, survival
+from gpuctl.reliability import availability, facts, interruptions, lemons, rates, survival, what_ifs
 from gpuctl.reliability.causes import SYMPTOMS
 from gpuctl.reliability.training_time import Accounts, Assumed
 
@@ -27,11 +27,13 @@ TABLES = (
     "lemon_nodes",
     "availability",
     "xids",
+    "checkpoint_advice",
+    "reliability_whatif",
 )
 NAMES = tuple(f"reliability_{name}" for name in TABLES)
 _TEXTS = frozenset({
     "basis", "by", "cause", "class", "component", "evidence", "gpu_type", "group", "job", "kind", "lemon", "link",
-    "machine", "meaning", "period", "run", "signal", "state", "user",
+    "machine", "meaning", "period", "run", "signal", "state", "user", "what", "setting", "assumption",
 })  # fmt: skip
 _EVENTS = (
     "SELECT machine, epoch(from_ts) AS from_s, epoch(to_ts) AS to_s, state, reason FROM machine_events "
@@ -72,16 +74,19 @@ def build(store: Store, cluster: str, table: Table) -> None:
     )
     accounts = Accounts(known, store.frame(shared_sql.base_sql("reliability_points"), chosen), Assumed())
     spent = accounts.spent()
+    runs = accounts.table(spent)
     made = {
         "interruptions": interruptions.table(known),
         "interrupted_attempts": interruptions.attempts(known),
         "failure_rates": rates.table(known),
         "mttf_by_size": survival.table(known),
-        "ettr": accounts.table(spent),
+        "ettr": runs,
         "goodput_loss": accounts.goodput(spent),
         "lemon_nodes": lemons.table(known),
         "availability": availability.table(known),
         "xids": interruptions.xids(known),
+        "checkpoint_advice": what_ifs.checkpoint_advice(known, runs, Assumed().load_s),
+        "reliability_whatif": what_ifs.table(known, spent),
     }
     for name, frame in made.items():
         store.keep(f"base_reliability_{name}", frame)

@@ -57,7 +57,7 @@ RELIABILITY = tuple(
     f"reliability_{name}"
     for name in (
         *("interruptions", "interrupted_attempts", "failure_rates", "mttf_by_size", "ettr", "goodput_loss"),
-        *("lemon_nodes", "availability", "xids"),
+        *("lemon_nodes", "availability", "xids", "checkpoint_advice", "reliability_whatif"),
     )
 )
 _MACHINES = ("machine_failures", "machine_trials", "machine_units", "bad_machines")

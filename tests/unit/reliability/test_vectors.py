@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from gpuctl.reliability import facts, lemons, survival, xids
+from gpuctl.reliability import facts, lemons, survival, what_ifs, xids
 from gpuctl.reliability.intervals import Held, union
 from gpuctl.reliability.pace import Point, pace, split
 from gpuctl.reliability.statistics import alike, at_least, garwood
@@ -42,6 +42,12 @@ def test_median_with_censored_run_times() -> None:
 @pytest.mark.parametrize(("interval", "expected"), [(7200, 0.94081), (11_384, 0.94558)])
 def test_expected_share_of_running_time(interval: float, expected: float) -> None:
     assert modelled_ettr(8, 0.05, interval, 300, 600) == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize(("hours", "daly", "best"), [(24, 116.69, 116.69), (6, 56.71, 56.71), (0.25, 9.141, 9.167)])
+def test_checkpoint_intervals_of_daly(hours: float, daly: float, best: float) -> None:
+    found = [function(300, hours * HOUR) / 60 for function in (what_ifs.daly, what_ifs.best)]
+    assert found == pytest.approx([daly, best], abs=0.006)
 
 
 def test_node_time_counts_once() -> None:

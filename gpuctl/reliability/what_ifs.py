@@ -1,0 +1,199 @@
+"""What would help: another checkpoint interval, other nodes, faster detection and restarts, spare nodes."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import polars as pl
+from scipy.special import pdtr
+
+from gpuctl.reliability.causes import INFRASTRUCTURE
+from gpuctl.reliability.intervals import DAY
+from gpuctl.reliability.statistics import garwood
+from gpuctl.reliability.training_time import modelled_ettr
+
+if TYPE_CHECKING:
+    from gpuctl.reliability.facts import Facts
+
+SHORTEST_S, LONGEST_S = 1.0, 30 * DAY
+WORST = (1, 2, 5)
+MINUTES = (5, 10)
+ENOUGH = (0.99, 0.999)
+
+
+def young(write: float, mean: float) -> float:
+    """Seconds of work between checkpoints (Young 1974): `write` blocks, failures come every `mean` seconds."""
+    return math.sqrt(2 * write * mean)
+
+
+def daly(write: float, mean: float) -> float:
+    """The higher-order interval of Daly (2006), equation 37; arguments as for `young`."""
+    if write >= 2 * mean:
+        return mean
+    part = write / (2 * mean)
+    return math.sqrt(2 * write * mean) * (1 + math.sqrt(part) / 3 + part / 9) - write
+
+
+def best(write: float, mean: float) -> float:
+    """The interval with the largest expected share of productive time, by golden section on its logarithm."""
+    low, high = math.log(SHORTEST_S), math.log(LONGEST_S)
+    golden = (math.sqrt(5) - 1) / 2
+
+    def loss(at: float) -> float:
+        exponent = (math.exp(at) + write) / mean
+        return math.inf if exponent > 700 else math.log(math.expm1(exponent)) - at
+
+    for _ in range(80):
+        left, right = high - golden * (high - low), low + golden * (high - low)
+        low, high = (low, right) if loss(left) < loss(right) else (left, high)
+    return math.exp((low + high) / 2)
+
+
+ADVICE = {
+    "run": pl.String, "user": pl.String,
+    **dict.fromkeys(
+        (
+            "gpus", "mttf_h", "write_s", "current_s", "young_s", "daly_s", "best_s", "waste_now_pct", "waste_best_pct",
+            "saved_gpu_hours", "low", "high",
+        ),
+        pl.Float64,
+    ),
+    "basis": pl.String,
+}  # fmt: skip
+
+
+def checkpoint_advice(facts: Facts, runs: pl.DataFrame, restart_s: float) -> pl.DataFrame:
+    """The rows of ``checkpoint_advice``: runs whose logs show the interval and the time of a write.
+
+    Args:
+        facts: of the cluster.
+        runs: rows of ``ettr``, with ``width`` (nodes) and ``gpu_type``.
+        restart_s: from an end to the first step of the next attempt; no part of the choice.
+    """
+    counts = _by_type(facts)
+    rows = []
+    some = runs.filter((pl.col("write_s") > 0) & pl.col("checkpoint_s").is_not_null())
+    for run in some.iter_rows(named=True):
+        events, days = counts.get(run["gpu_type"], (0, 0.0))
+        if not events:
+            continue
+        low, high = (float(bound) for bound in garwood(events))
+        write, now = run["write_s"], run["checkpoint_s"]
+        hours = run["productive_h"] * run["gpus"]
+
+        now_share, best_share, optimum = _shares(run, events / days, restart_s)
+        ends = [_shares(run, k / days, restart_s) for k in (events, low, high)]
+        saved = [hours * (1 / a - 1 / b) for a, b, _ in ends if a > 0 and b > 0]
+        mean = DAY * days / (run["width"] * events)
+        rows.append(
+            {
+                **{name: run[name] for name in ("run", "user", "gpus", "write_s", "basis")},
+                "mttf_h": mean / 3600,
+                "current_s": now,
+                "young_s": young(write, mean),
+                "daly_s": daly(write, mean),
+                "best_s": optimum,
+                "waste_now_pct": 100 * (1 - now_share),
+                "waste_best_pct": 100 * (1 - best_share),
+                "saved_gpu_hours": saved[0] if saved else None,
+                "low": min(saved, default=None),
+                "high": max(saved, default=None),
+            }
+        )
+    return pl.DataFrame(rows, schema=ADVICE).sort("saved_gpu_hours", descending=True)
+
+
+def _shares(run: dict[str, Any], rate: float, restart_s: float) -> tuple[float, float, float]:
+    """Expected productive shares of a run with its interval and with the best one, and the latter."""
+    optimum = best(run["write_s"], DAY / (run["width"] * rate))
+    now, then = (
+        modelled_ettr(run["width"], rate, every, run["write_s"], restart_s) or 0.0
+        for every in (run["checkpoint_s"], optimum)
+    )
+    return now, then, optimum
+
+
+def _by_type(facts: Facts) -> dict[str | None, tuple[int, float]]:
+    """Incidents of single nodes and busy node-days, by GPU type."""
+    own = facts.incidents.filter(pl.col("node").is_not_null())
+    k = np.bincount(own["node"].to_numpy(), minlength=facts.nodes.height)
+    sums = pl.DataFrame({"kind": facts.nodes["gpu_type"], "k": k, "days": facts.busy_days}).group_by("kind").sum()
+    return {kind: (int(count), float(days)) for kind, count, days in sums.iter_rows()}
+
+
+WHAT_IFS = {
+    "what": pl.String, "setting": pl.String, "saved_gpu_hours": pl.Float64, "low": pl.Float64, "high": pl.Float64,
+    "assumption": pl.String,
+}  # fmt: skip
+
+
+def table(facts: Facts, spent: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``reliability_whatif``; estimates overlap and do not add up."""
+    ended = facts.attempts.join(spent, on="row")
+    infra = ended.filter(pl.col("cause").is_in(INFRASTRUCTURE))
+    rows = [*_without_worst(facts, infra)]
+    for minutes in MINUTES:
+        x = 60.0 * minutes
+        measured = _hours(infra.filter("measured"), pl.min_horizontal("stalled", pl.lit(x)))
+        run = pl.col("end_s") - pl.col("start_s")
+        most = measured + _hours(infra.filter(~pl.col("measured")), pl.min_horizontal(run, pl.lit(x)))
+        rows.append(
+            (
+                "faster detection",
+                f"{minutes} min",
+                measured,
+                measured,
+                most,
+                "the recorded ends",
+            )
+        )
+        again = ended.filter(pl.col("measured") & pl.col("before").is_not_null())
+        loads = _hours(again, pl.min_horizontal("load", pl.lit(x)))
+        rows.append(("faster restart", f"{minutes} min", loads, loads, loads, "the recorded restarts with logs"))
+    return pl.DataFrame([*rows, *_spares(facts)], schema=WHAT_IFS, orient="row")
+
+
+def _hours(rows: pl.DataFrame, seconds: pl.Expr) -> float:
+    return float(rows.select((seconds * pl.col("gpus")).sum()).item()) / 3600
+
+
+def _without_worst(facts: Facts, infra: pl.DataFrame) -> list[tuple[object, ...]]:
+    """The worst nodes of the window's first half, and what their incidents cost in the second: free of selection."""
+    half = facts.until / 2
+    own = facts.incidents.filter(pl.col("node").is_not_null())
+    first = np.bincount(own.filter(pl.col("at_s") < half)["node"].to_numpy(), minlength=facts.nodes.height)
+    order = np.lexsort((np.arange(len(first)), -first))
+    later = own.filter(pl.col("at_s") >= half)
+    found: list[tuple[object, ...]] = []
+    for k in WORST:
+        nodes = order[:k][first[order[:k]] > 0].tolist()
+        if len(nodes) < k:
+            break
+        met = later.filter(pl.col("node").is_in(nodes))
+        of = infra.join(met.select("incident"), on="incident", how="semi")
+        lost = _hours(of, pl.col("lost") + pl.col("stalled"))
+        low, high = garwood(met.height)
+        scale = [float(bound) / met.height for bound in (low, high)] if met.height else [0.0, 0.0]
+        given_up = float(facts.nodes["gpus"].to_numpy()[nodes].sum()) * half / 3600
+        text = f"chosen in the first half, counted in the second; gives up {given_up:,.0f} GPU-hours of capacity"
+        found.append(("without the worst nodes", f"{k}", lost, lost * scale[0], lost * scale[1], text))
+    return found
+
+
+def _spares(facts: Facts) -> list[tuple[object, ...]]:
+    """How many spare nodes the largest gang needs, if nodes down are a Poisson count."""
+    closed = facts.outages.filter(~pl.col("planned") & ~pl.col("open"))
+    up = float(facts.up_days.sum())
+    if closed.is_empty() or not up:
+        return []
+    repair = float(closed.select((pl.col("to_s") - pl.col("from_s")).mean()).item()) / DAY
+    width = int(facts.attempts["width"].max())  # type: ignore[arg-type]
+    down = width * closed.height / up * repair
+    found: list[tuple[object, ...]] = []
+    for share in ENOUGH:
+        spares = next(k for k in range(width + 1) if pdtr(k, down) >= share or k == width)
+        text = f"enough for {100 * share:g} % of the time; {down:.2f} of {width} nodes are down on average"
+        found.append(("spare nodes", f"{spares} for {width}", None, None, None, text))
+    return found

@@ -1,0 +1,14 @@
+-- title: What would reduce the loss
+-- section: reliability
+-- order: 110
+-- question: How many GPU-hours would another set-up have saved?
+-- population: The failures that were recorded. Estimates overlap: do not add them. Under 5 incidents only the range means anything.
+-- needs: placements
+-- column: what | - | the change
+-- column: setting | - | its size
+-- column: saved_gpu_hours | GPU-h | saved; empty of spare nodes
+-- column: low | GPU-h | lower end
+-- column: high | GPU-h | upper end
+-- column: assumption | - | what it rests on
+SELECT what, setting, saved_gpu_hours, low, high, assumption
+FROM base_reliability_reliability_whatif
