@@ -13,7 +13,7 @@
 -- column: finding | - | what is to be known of the published value
 WITH ours AS (SELECT per_1000_node_days AS rate FROM result_failure_rates WHERE "by" = 'all' AND "group" = 'all'),
 sizes AS (SELECT gpus, coalesce(mttf_h, model_mttf_h) AS mttf_h FROM result_mttf_by_size)
-SELECT p.measure, p.place, p.unit, p.published, CASE WHEN p.gpus IS NULL THEN (SELECT rate FROM ours) ELSE s.mttf_h END AS ours, p.finding
+SELECT p.measure, p.place, p.unit, p.published::DOUBLE AS published, CASE WHEN p.gpus IS NULL THEN (SELECT rate FROM ours) ELSE s.mttf_h END AS ours, p.finding
 FROM (VALUES
     (1, 'failures of RSC-1', 'section III', '1/1000 node-days', 6.5, NULL, 'of jobs over 128 GPUs'),
     (2, 'failures of RSC-2', 'section III', '1/1000 node-days', 2.34, NULL, 'of jobs over 128 GPUs'),

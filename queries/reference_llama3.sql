@@ -12,7 +12,7 @@
 -- column: ours | - | this cluster's; empty: other components are distinguished
 -- column: finding | - | what is to be known of the published value
 WITH ours AS (SELECT "by", "group", failures, per_1000_node_days, per_gpu_year, sum(failures) OVER (PARTITION BY "by") AS total FROM result_failure_rates)
-SELECT p.measure, 'table 5' AS place, p.unit, p.published,
+SELECT p.measure, 'table 5' AS place, p.unit, p.published::DOUBLE AS published,
        CASE p.measure WHEN 'interruptions' THEN (SELECT per_1000_node_days FROM ours WHERE "by" = 'all' AND "group" = 'all')
             WHEN 'interruptions of a GPU' THEN (SELECT per_gpu_year FROM ours WHERE "by" = 'all' AND "group" = 'all')
             ELSE (SELECT 100.0 * sum(failures) / nullif(any_value(total), 0) FROM ours WHERE "by" = 'component' AND "group" = p.component) END AS ours,
