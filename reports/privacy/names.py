@@ -65,8 +65,6 @@ KEPT = frozenset(
     {
         *("asked_p50", "freed", "gpu_type", "gpu_util_coverage", "mem_source"),
         *("month", "period", "resource", "started_as", "verdict"),
-        *("basis", "class", "component", "lemon", "link", "signal"),
-        *("month", "period", "resource", "started_as"),
         *("basis", "class", "component", "lemon", "link", "setting", "signal"),
         "as_good", "assumption", "bad", "baseline", "better", "block", "by", "category", "cause", "cause_at_arrival",
         "colocation", "condition", "cost", "definition", "derived", "dominant_cause", "end", "feature",
