@@ -8,7 +8,7 @@ SELECT job, hour, sum(sampled_s) AS sampled_s, sum(total) AS total
 FROM (
     SELECT job, hour, 60.0 AS sampled_s, (util * 1e6)::BIGINT AS total FROM minutes WHERE util IS NOT NULL
     UNION ALL
-    SELECT h.job, h.hour, h.samples * u.interval_s, h.total
+    SELECT h.job, h.hour, h.seconds, h.total
     FROM gpu_use_hours AS h JOIN job_gpu_usage AS u ON u.cluster = h.cluster AND u.job = h.job
     WHERE h.cluster = $cluster AND u.gpu_util_mean IS NOT NULL
 )

@@ -38,12 +38,12 @@ def store(tmp_path: Path) -> Path:
                 "interval_s, samples, running) VALUES ('c', ?, ?, 1, 1, 4.5, 30, 100, false)",
                 [job, mean],
             )
-        # two GPUs, a sample of each in 30 s, on two nodes; the job works in its first four hours and the fifth on one
+        # a GPU on each of two nodes; the job works in its first four hours and the fifth on one
         for hour in range(12):
             for node, busy in (("a", hour < 5), ("b", hour < 4)):
                 opened.execute(
-                    "INSERT INTO gpu_use_hours VALUES ('c', '1', 0, ?, ?, false, 120, ?)",
-                    [node, START + timedelta(hours=hour), 120 * 50_000_000 * busy],
+                    "INSERT INTO gpu_use_hours VALUES ('c', '1', 0, ?, ?, false, 3600, ?)",
+                    [node, START + timedelta(hours=hour), 3600 * 50_000_000 * busy],
                 )
     return tmp_path / "t.duckdb"
 
