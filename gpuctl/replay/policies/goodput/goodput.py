@@ -17,6 +17,7 @@ from gpuctl.replay.order.order import rest_of
 from gpuctl.replay.policies.elastic import common
 from gpuctl.replay.policies.goodput import goodput_kernel
 from gpuctl.replay.policies.goodput.choice_kernel import Choice
+from gpuctl.replay.policies.goodput.goodput_kernel import MOST_GPUS
 from gpuctl.replay.policies.goodput.model import TENTHS, App, apps_of, counts, nodes_of, read_apps, reference
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from gpuctl.replay.engine.state import State
     from gpuctl.replay.models.records import Cluster, Floats, Ints, Workload
 
-MOST_GPUS = 64
-"""Of one job."""
 MOST_STATES = 2_000_000
 """Ways in which so many GPUs of each group can be free: the exact choice looks at no more."""
 
@@ -71,9 +70,11 @@ class _Goodput(Policy):
             p[name] = self.params.get({"power": "p"}.get(name, name), 0.0)
         p.tables = groups.fair_gpus
         size, most = workload.size, groups.options + 2
+        about = self._about(workload, state, known, names, groups)
+        keys = (int(about.kind.max(initial=0)) + 1) * TENTHS * (MOST_GPUS + 1)
         memory = goodput_kernel.Goodput(
             p=p,
-            about=self._about(workload, state, known, names, groups),
+            about=about,
             rest=rest_of(workload),
             goodput=groups.goodput(known),
             fair=groups.fair(known),
@@ -87,8 +88,8 @@ class _Goodput(Policy):
             line=size,
             candidates=size,
             moving=size,
-            shared=size,
-            owner=size,
+            shared=keys,
+            round_of=keys,
         )
         some, each = size * most, groups.size.size
         choice = Choice(
@@ -118,6 +119,8 @@ class _Goodput(Policy):
             about.unit[job] = units[key]
         jobs = state.jobs
         about.mask = jobs.mask
+        kinds = np.stack([about.app.astype(np.uint64), jobs.mask])
+        about.kind = np.unique(kinds, axis=1, return_inverse=True)[1].reshape(-1)
         common.bounds(state, np.ones(workload.size, np.int64), np.maximum(about.cap, 1))
         jobs.move, jobs.suspend, jobs.resume, jobs.charge = about.restart, 0.0, 0.0, 0.0
         return about

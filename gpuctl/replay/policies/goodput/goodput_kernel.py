@@ -18,6 +18,8 @@ from gpuctl.replay.policies.goodput.choice_kernel import choose
 R_BEST, R_NONE = len(REASONS), len(REASONS) + 1
 GOODPUT_REASONS = ("the best choice for all jobs gives it these GPUs", "the best choice for all jobs gives it none")
 MOST_COST = 3000.0
+MOST_GPUS = 64
+"""Of one job."""
 
 GOODPUT = np.dtype(
     [
@@ -28,6 +30,7 @@ GOODPUT = np.dtype(
         ("power", "f8"),
         ("no_alloc", "f8"),
         ("tables", "i8"),  # the last GPUs in `fair`
+        ("rounds", "i8"),
     ],
     align=True,
 )
@@ -46,6 +49,8 @@ ABOUT = np.dtype(
         ("until", "f8"),  # when its last start or change is over
         ("tenth", "i8"),  # of its work that it is in
         ("waits", "i8"),  # it waits, and what is known of it is up to date
+        ("kind", "i8"),  # jobs of one kind are of one application and may use the same nodes
+        ("key", "i8"),  # waiting jobs of one key have the same options at the same costs, under Sia
         ("mask", "u8"),  # classes of nodes that suit it
         ("group", "i8"),  # of the GPUs that it holds
         ("to_group", "i8"),  # of those that it is to hold; -1 none …
@@ -75,8 +80,9 @@ class Goodput(Bundle):
     line = ints()  # jobs that have not ended, in the order of the input [jobs]
     candidates = ints()  # jobs that the choice is for [jobs]
     moving = ints()  # jobs to be placed, in order [jobs]
-    shared = ints()  # lists of options that waiting jobs share, Sia …
-    owner = ints()  # … and the first job that has each [jobs]
+    # by `key`: the list of options that waiting jobs share, Sia, and the round that it is of
+    shared = ints()
+    round_of = ints()
 
 
 @inner
@@ -110,6 +116,7 @@ def _look(s, m, j):  # type: ignore[no-untyped-def]
         about.waits = 1
     done = about.whole - m.rest[job.segment] - (job.work - job.done)
     about.tenth = min(max(int(np.floor(10.0 * done / about.whole + 1e-9)), 0), 9)
+    about.key = (about.kind * 10 + about.tenth) * (MOST_GPUS + 1) + _cap(m, j)
 
 
 @inner
@@ -148,14 +155,6 @@ def _may_use(s, m, j, group):  # type: ignore[no-untyped-def]
 def _cap(m, j):  # type: ignore[no-untyped-def]
     about = m.about[j]
     return min(about.cap, max(1, 2 * about.most)) if m.p[0].explore == 1 else about.cap
-
-
-@inner
-def _same(m, a, b):  # type: ignore[no-untyped-def]
-    """Whether two waiting jobs have the same options at the same costs, under Sia."""
-    one, two = m.about[a], m.about[b]
-    alike = one.app == two.app and one.tenth == two.tenth and one.mask == two.mask
-    return alike and _cap(m, a) == _cap(m, b)
 
 
 @inner
@@ -220,7 +219,8 @@ def _choose(s, m, c):  # type: ignore[no-untyped-def]
             kept += 1
     p.line = kept
     fair = max(1, min((g.total + max(kept, 1) - 1) // max(kept, 1), p.tables))
-    jobs, lists, at, shared = 0, 0, 0, 0
+    jobs, lists, at = 0, 0, 0
+    p.rounds += 1
     for k in range(kept):
         j = m.line[k]
         about = m.about[j]
@@ -232,20 +232,17 @@ def _choose(s, m, c):  # type: ignore[no-untyped-def]
                 continue
         m.candidates[jobs] = j
         which = -1
-        if p.pollux == 0 and about.waits == 1:
-            for i in range(shared):
-                if _same(m, m.owner[i], j):
-                    which = m.shared[i]
-                    break
+        shares = p.pollux == 0 and about.waits == 1
+        if shares and m.round_of[about.key] == p.rounds:
+            which = m.shared[about.key]
         if which < 0:
             which = lists
             c.first[lists] = at
             c.jobs_of[lists] = 0
             at = _options(s, m, c, j, fair, at)
             lists += 1
-            if about.waits == 1:
-                m.shared[shared], m.owner[shared] = which, j
-                shared += 1
+            if shares:
+                m.shared[about.key], m.round_of[about.key] = which, p.rounds
         c.which[jobs] = which
         c.jobs_of[which] += 1
         jobs += 1
