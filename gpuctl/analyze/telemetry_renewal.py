@@ -10,6 +10,8 @@ from gpuctl.analyze.shared_tables import SharedTables
 from gpuctl.analyze.telemetry_summary import COLUMNS, made_of
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from gpuctl.store.database import Store
 
 DEFAULT = usage.Options()
@@ -17,18 +19,23 @@ LEAST_ROWS = 1_000_000
 """Of fewer rows of telemetry nothing is kept: they are read in less than a tenth of a second."""
 
 
-def renew(store: Store, cluster: str, how: usage.Options = DEFAULT) -> None:
+def renew(
+    store: Store, cluster: str, how: usage.Options = DEFAULT, tell: Callable[[str], None] = lambda _: None
+) -> None:
     """Keep what a cluster's telemetry comes to in a store that is open for writing, in place of older figures.
 
     Args:
         store: the store.
         cluster: its name there; one with fewer than `LEAST_ROWS` rows of telemetry has no summary.
         how: figures of each job are made.
+        tell: called with a line for the user about each clock that differs from the scheduler's, and leftover labels.
 
     Raises:
         KeyboardInterrupt, StoreError: as for `Store.execute`; the store is as it was before.
     """
     usage.renew(store, cluster, how)
+    for text in notes(store, cluster):
+        tell(text)
     own = {"cluster": cluster}
     enough = store.value("SELECT count(*) FROM gpu_samples WHERE cluster = $cluster", own) >= LEAST_ROWS
     if enough:
@@ -45,3 +52,20 @@ def renew(store: Store, cluster: str, how: usage.Options = DEFAULT) -> None:
         store.execute("ROLLBACK")
         raise
     store.execute("COMMIT")
+
+
+def notes(store: Store, cluster: str) -> Iterator[str]:
+    """Sentences about clocks of nodes and labels of jobs that the figures rest on."""
+    own = {"cluster": cluster}
+    clocks = (
+        "SELECT machine, offset_s, high_s, cost_uncorrected_s, cost_s FROM gpu_clocks "
+        "WHERE cluster = $cluster AND corrected ORDER BY machine"
+    )
+    for machine, offset, high, before, after in store.execute(clocks, own).fetchall():
+        yield (
+            f"the clock of {machine} is {offset:+.0f} s from the scheduler's (up to {high:+.0f} s would fit): its "
+            f"samples were moved; GPU-seconds of activity outside of jobs fell from {before:.0f} to {after:.0f}"
+        )
+    left = "SELECT value FROM gpu_usage_basis WHERE cluster = $cluster AND what = 'leftover_labels' AND value > 0"
+    for (count,) in store.execute(left, own).fetchall():
+        yield f"{count:.0f} samples have the label of a job that did not run then: they are of no job"

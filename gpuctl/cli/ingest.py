@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
@@ -117,6 +118,20 @@ def ingest(
             help="With --from: time limit per query in seconds. Default: 600, and 60 without a byte.",
         ),
     ] = None,
+    idle_after: Annotated[
+        float,
+        typer.Option(metavar="MIN", min=0, help="A GPU counts as idle from this many minutes at 0 %."),
+    ] = 10.0,
+    min_coverage: Annotated[
+        float,
+        typer.Option(
+            metavar="SHARE", min=0, max=1, help="Share of a job's GPU-time that samples must cover for figures of it."
+        ),
+    ] = 0.5,
+    correct_clocks: Annotated[
+        Literal["auto", "always", "never"],
+        typer.Option(help="Move samples of nodes whose clocks differ from the scheduler's; auto: on strong evidence."),
+    ] = "auto",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show what would be loaded; write nothing.")] = False,
     notes: Annotated[
         bool, typer.Option("--notes", help="On a terminal, list every file, rejected rows and files not read.")
@@ -165,8 +180,9 @@ def ingest(
         files = [FetchedFiles(paths or [], cluster)]
         todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
         how = _LoadOptions(
-            timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json, gpus_per_node=gpus
-        )
+            timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json, gpus_per_node=gpus,
+            usage=(idle_after, min_coverage, correct_clocks),
+        )  # fmt: skip
         reports = [_load(one, store, bar, options, how) for one in todo]
     brief = sys.stdout.isatty() and not (as_json or notes)
     if todo[0].files and brief:
@@ -215,9 +231,12 @@ class _LoadOptions:
     dry_run: bool
     as_json: bool
     gpus_per_node: GpusPerNode | None
+    usage: tuple[float, float, Literal["auto", "always", "never"]]
+    """`gpuctl.analyze.gpu_usage.usage.Options`."""
 
 
 def _load(one: FetchedFiles, store: Path, bar: Bar, options: Settings, how: _LoadOptions) -> IngestReport:
+    from gpuctl.analyze.gpu_usage.usage import Options
     from gpuctl.analyze.telemetry_renewal import renew
     from gpuctl.ingest.pipeline.load import ingest as load
     from gpuctl.ingest.pipeline.report import IngestInterrupted
@@ -236,7 +255,7 @@ def _load(one: FetchedFiles, store: Path, bar: Bar, options: Settings, how: _Loa
             engine=how.engine,
             notify=lambda text: message(text, quiet=options.quiet),
             debug=options.debug,
-            then=renew,
+            then=partial(renew, how=Options(*how.usage), tell=lambda text: message(text, quiet=options.quiet)),
             gpus_per_node=how.gpus_per_node,
         )
     except IngestInterrupted as stop:

@@ -1,6 +1,6 @@
 """Computes ``job_gpu_usage`` and the tables beside it, after an ingest has loaded something.
 
-Definitions are those of docs/explanation/gpu-usage.md: samples are joined to who held the GPU, each stands for an
+Definitions are those of docs/how-to/gpu-telemetry.md: samples are joined to who held the GPU, each stands for an
 interval around it, and a figure that rests on less than half of the GPU-time held is withheld.
 """
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from gpuctl.analyze.gpu_usage.lanes import Lanes
     from gpuctl.store.database import Store
 
-BATCH_ROWS = 2_000_000
+BATCH_ROWS = 1_000_000
 """Samples of so many rows are in memory at a time."""
 SHORT = 2
 """A job shorter than this many intervals has no mean."""
@@ -34,7 +34,6 @@ CLOSE = 1.0
 """Where the range of a mean is no wider than this (points), its middle is reported."""
 LONGEST_IDLE_INTERVAL_S = 300.0
 """From means over longer steps, idleness cannot be seen."""
-COARSE = 2**20
 _METRICS = ("util", "mem_mb", "power_w", "sm_pct", "tensor_pct")
 _RESULTS = ("job_gpu_usage", "gpu_use_hours", "gpu_use_tenths", "gpu_clocks", "gpu_usage_basis", "gpu_faults")
 _SOURCES = ("gpu_series", "job_gpu_summary", "gpu_events")
