@@ -148,11 +148,13 @@ def test_no_split_loses_or_makes_gpu_hours(
     folder = tmp_path_factory.mktemp("charges")
     tables = [charged(folder, *records, by=by)]
     with Store(folder / "t.duckdb") as store:
-        names = ("charges", "charges_by_user", "charges_by_queue", "overview")
+        names = ("charges", "charges_by_user", "charges_by_queue", "activity_by_user", "activity_by_queue", "overview")
         found = analyze(store, Options(tables=names, by=by, charge_zone="Asia/Kathmandu"))
     tables += [table_of(found, name).frame for name in names[:3]]
     exact = sum(length * gpus for _, length, gpus in spans) / 3600
     for frame in tables:
         assert frame["gpu_hours"].sum() == pytest.approx(exact, abs=1e-6)
         assert frame["billing_hours"].sum() == pytest.approx(sum(length for _, length, _ in spans) / 3600, abs=1e-6)
+    for name in names[3:5]:
+        assert table_of(found, name).frame["gpu_hours"].sum() == pytest.approx(exact, abs=1e-6), "in the same periods"
     assert (table_of(found, "overview").frame["gpu_hours"].item() or 0) == pytest.approx(exact, abs=1e-6)
