@@ -54,11 +54,11 @@ def classify(
     judged: list[Judged] = []
     for one in judge(files, table, facts=facts, together=together):
         if isinstance(one, NotRead):
-            message(f"gpuctl: {one.shown}: not read: {one.why}", quiet=options.quiet and not one.failed)
+            message(f"gpuctl: {one.shown}: skipped: {one.why}", quiet=options.quiet and not one.failed)
             continue
         judged.append(one)
         for damage in one.damage:
-            message(f"gpuctl: {damage}; what came before it was read")
+            message(f"gpuctl: {damage}; everything before it was read")
     unknown = templates(judged)
     if as_json or options.json:
         print_json(
@@ -71,11 +71,11 @@ def classify(
     else:
         _print(judged, color=options.color)
         if unknown:
-            message("\nNo signature matched these; your own table (--signatures) can name them:")
+            message("\nNo signature matched these; add your own with --signatures:")
             for template, names in unknown:
                 message(f"  {len(names)} x {template}")
     if not judged:
-        raise InputError("no file was read", hint="name logs, directories or archives of logs")
+        raise InputError("no file was read", hint="give logs, directories or archives of logs")
 
 
 def _as_json(one: Judged) -> dict[str, Any]:

@@ -66,7 +66,7 @@ def convert(
 
     given = settings(context)
     if output is None:
-        raise UsageError("where to write is missing", hint="gpuctl convert TRACE --to swf -o OUT.swf")
+        raise UsageError("the output file is missing", hint="gpuctl convert TRACE --to swf -o OUT.swf")
     check_outputs(context, {"--output": output})
     site = Site(map=columns_map, unit=unit, swf_unit=swf_unit)
     done: list[WrittenJobs] = []

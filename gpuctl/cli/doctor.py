@@ -57,7 +57,7 @@ def doctor(
         for one in found:
             if one.status is not Status.OK:
                 message(f"{one.check}: {one.status}: {one.evidence}; {one.fix}")
-        message(f"gpuctl: no table can be printed: {error}")
+        message(f"gpuctl: cannot print a table: {error}")
         raise typer.Exit(ExitCode.CHECK_FAILED) from None
     check_outputs(context, {"--output": answer.output})
     # a store that could not be read has no ledger

@@ -161,7 +161,7 @@ def _of_model(chosen: Policies) -> list[str]:
 
     names = [name.strip() for text in chosen.policy or () for name in text.split(",") if name.strip()]
     if not any(find(name).name == "osdec" for name in names):
-        raise UsageError("--model: no policy here takes one", hint="add --policy osdec, or leave --model out")
+        raise UsageError("--model: no policy here takes one", hint="add --policy osdec, or omit --model")
     if load(chosen.model).net is not None:
         raise UsageError(
             "--model: a rule that was learned by ppo decides in gpuctl deferrable simulate alone",
@@ -194,7 +194,7 @@ def _asked_in_file(
         ("--seed", rules.seed != "0", bool(file.seeds)), ("--resample", rules.resample != "days", file.blocks),
     ):  # fmt: skip
         if given and here:
-            raise UsageError(f"{option}: {file.path} already sets it", hint=f"leave {option} out, or change the file")
+            raise UsageError(f"{option}: {file.path} already sets it", hint=f"omit {option}, or change the file")
     conf = {"yarn": chosen.yarn_conf or [], "slurm": chosen.slurm_conf or []}
     names, params = _of_file(file, conf)
     factors = {
@@ -258,8 +258,8 @@ def refuse(places: Places, compared: Comparison) -> None:
     ):  # fmt: skip
         if value is not None:
             raise UsageError(
-                f"{option} is for one replay of each policy; several values of an option make an experiment",
-                hint="leave it out, or give one value of each option",
+                f"{option} requires one replay per policy; several values of an option make an experiment",
+                hint="omit it, or give one value per option",
             )
 
 
@@ -380,7 +380,7 @@ def _figures(
                 base, plan, kept, engine=engine, progress=at, notify=lambda text: message(text, quiet=given.quiet)
             )
         except KeyboardInterrupt:
-            where = "and kept: run the same command again for the rest" if kept else "and lost; with --parquet "
-            "DIR they are kept"
+            where = "and saved: run the same command again for the rest" if kept else "and lost; with --parquet "
+            "DIR they are saved"
             message(f"gpuctl: interrupted; {done:,} of {len(plan):,} replays are done {where}")
             raise typer.Exit(ExitCode.INTERRUPTED) from None

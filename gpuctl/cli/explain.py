@@ -106,7 +106,7 @@ def explain(
         report_of.print_explanation(found, color=None if given.color else False, pictures=sys.stdout.isatty())
     tell_written((html,), given)
     if report is not None and report.failed:
-        message("gpuctl: something could not be read: see above", quiet=given.quiet)
+        message("gpuctl: some files could not be read: see above", quiet=given.quiet)
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 

@@ -169,9 +169,9 @@ def ingest(
     if source is None:
         _check(paths, db, since or until or clusters or sacct or url or timeout is not None)
     elif log_format is not None:
-        raise UsageError("--log-format is for files", hint=f"leave it out: what --from {source} asks for is known")
+        raise UsageError("--log-format is for files", hint=f"omit it: --from {source} determines the format")
     elif paths:
-        raise UsageError(f"--from {source} reads no files: leave {paths[0]} out")
+        raise UsageError(f"--from {source} reads no files: omit {paths[0]}")
     asked = LiveOptions(source, since, until, clusters, sacct, url, timeout) if source else None
     if asked and dry_run:
         print_table(["command"], [[command] for command in plan(asked, store)], color=options.color)
@@ -216,7 +216,7 @@ def _check(paths: list[Path] | None, db: Path | None, of_live: object) -> None:
             "--since, --until, --clusters, --sacct, --url and --timeout need --from", hint="--from sacct, --from yarn"
         )
     if not paths and db is None:
-        raise UsageError("name a log directory or file to read", hint="gpuctl ingest LOGDIR")
+        raise UsageError("give a log directory or file to read", hint="gpuctl ingest LOGDIR")
 
 
 @dataclass(frozen=True)

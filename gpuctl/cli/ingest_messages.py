@@ -52,12 +52,10 @@ def tell(
         # an answer of a node or a day without jobs may be empty, a whole input may not
         if source.path in rowless and (source.rows_in or nothing_loaded):
             what = (
-                note("rows rejected: {rows:,} of {rows:,}", rows=source.rows_in)
-                if source.rows_in
-                else note("no rows in it")
+                note("rows rejected: {rows:,} of {rows:,}", rows=source.rows_in) if source.rows_in else note("no rows")
             )
             path = NamedValue("path", source.path)
-            say(note("gpuctl: {path}: {what}; nothing of it was loaded", path=path, what=what))
+            say(note("gpuctl: {path}: {what}; nothing was loaded from it", path=path, what=what))
         reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
             say_of(source.path, untrusted(source.message), quiet=quiet)
@@ -90,7 +88,7 @@ def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool,
     others = [n for n in report.not_read if not n.failed]
     if brief:
         told = note(
-            "{others:,} of {files:,} file{files||s} not read: gpuctl ingest --notes says why",
+            "{others:,} of {files:,} file{files||s} skipped; for reasons: gpuctl ingest --notes",
             others=len(others),
             files=len(others) + len(report.sources),
         )
@@ -98,7 +96,7 @@ def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool,
         return
     for found in others[:_NOT_READ_SHOWN]:
         path = NamedValue("path", found.shown)
-        say(note("not read: {path}: {why}", path=path, why=untrusted(found.why)), quiet=quiet)
+        say(note("skipped: {path}: {why}", path=path, why=untrusted(found.why)), quiet=quiet)
     if len(others) > _NOT_READ_SHOWN:
         more = len(others) - _NOT_READ_SHOWN
-        say(note("not read: and {more} more (--json lists all)", more=more), quiet=quiet)
+        say(note("skipped: {more} more (--json lists all)", more=more), quiet=quiet)

@@ -86,16 +86,16 @@ def opened(
 
     stores = _stores(paths)
     if stores and (len(paths) > 1 or db is not None):
-        raise UsageError(f"{stores[0]} is a trace store; it must be the only input", hint="name it alone")
+        raise UsageError(f"{stores[0]} is a trace store; it must be the only input", hint="give no other input")
     if (stores or not paths) and log_format is not None:
         raise UsageError("--log-format is for log files; a trace store is already loaded", hint="leave it out")
     if stores or not paths:
         if db is None and not stores:
-            raise UsageError(f"nothing to {doing}", hint="name a directory of logs, a trace store, or --db FILE")
+            raise UsageError(f"nothing to {doing}", hint="give a directory of logs, a trace store, or --db FILE")
         if timezone is not None:
             raise UsageError(
                 f"--timezone {timezone} says how to read logs, and those of {stores[0] if stores else db} were read",
-                hint="leave it out, or load the logs again into another --db",
+                hint="omit it, or reload the logs into another --db",
             )
         _check_unread(site, doing)
         yield stores[0] if stores else db, cluster, None  # type: ignore[misc]
@@ -152,7 +152,7 @@ def opened(
         if apart:
             raise InputError(
                 f"nothing to {doing}: {apart} of {len(report.sources)} files cover a different period from the rest",
-                hint="name the files of one cluster, or, if they are of one, say so with --cluster NAME",
+                hint="give the files of one cluster, or, if all belong to one, --cluster NAME",
             )
         yield store_path, report.cluster, report
 
@@ -190,8 +190,8 @@ def _check_unread(site: Site | None, doing: str) -> None:
     option = next((option for option, value in given.items() if value), None)
     if option is not None:
         raise UsageError(
-            f"{option} says how to read logs, and those of a trace store were read",
-            hint="leave it out, or load the logs again into another --db",
+            f"{option} applies when logs are read, but the logs of a trace store are already loaded",
+            hint="omit it, or reload the logs into another --db",
         )
 
 
@@ -210,7 +210,7 @@ def _of_site(site: Site) -> dict[str, Any]:
 
 def _check_alone(table: Path, paths: Sequence[Path], given: Mapping[str, object]) -> None:
     if len(paths) > 1:
-        raise UsageError(f"{table} is a CSV of jobs; it must be the only input", hint="name it alone")
+        raise UsageError(f"{table} is a CSV of jobs; it must be the only input", hint="give no other input")
     option = next((option for option, value in given.items() if value is not None), None)
     if option is not None:
         raise UsageError(f"{option} is for logs; {table} is a CSV of jobs", hint=f"leave {option} out")
@@ -225,10 +225,11 @@ def _stores(paths: Sequence[Path]) -> list[Path]:
     for path in paths:
         if path.is_file() and _first_line(path).startswith(_REPLAYED):
             raise InputError(
-                "holds the outcome of a replay, job by job and policy by policy; it is not a log",
+                "is the outcome of a replay per job and policy, not a log",
                 path=str(path),
-                hint="keep the outcome of one policy with gpuctl replay TRACE --policy NAME --store OUT.duckdb, and "
-                "name OUT.duckdb here; for the jobs as recorded, name TRACE",
+                hint="save the outcome of one policy with gpuctl replay TRACE --policy NAME --store OUT.duckdb, and "
+                "give OUT.duckdb here; for the jobs as recorded, give TRACE"
+                "",
             )
     return [path for path in paths if is_store(path)]
 

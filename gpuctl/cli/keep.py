@@ -41,7 +41,7 @@ def keeping_place(name: str | None, paths: Sequence[Path], db: Path | None) -> P
         raise UsageError(f"--keep {name!r}: expected a name of 1 to {LONGEST} printable characters")
     stores = [path for path in paths if is_store(path)]
     if db is None and not stores:
-        raise UsageError("--keep: there is not a trace store to keep it in", hint="name one: --db FILE")
+        raise UsageError("--keep: there is not a trace store to keep it in", hint="add --db FILE")
     from gpuctl.reports.export.files import check_places
 
     place = db or stores[0]
@@ -49,7 +49,7 @@ def keeping_place(name: str | None, paths: Sequence[Path], db: Path | None) -> P
     if place.exists() and not is_store(place):
         raise UsageError(f"--keep: {place} is not a trace store", hint="give another file with --db")
     if place.exists() and not os.access(place, os.W_OK):
-        raise UsageError(f"--keep: {place} cannot be written to", hint="name another store with --db")
+        raise UsageError(f"--keep: {place} cannot be written to", hint="give another store with --db")
     return place
 
 

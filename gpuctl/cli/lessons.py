@@ -119,8 +119,8 @@ def _check(wanted: list[str], reference: str | None) -> None:
     if strange is not None:
         raise UsageError(f"no lesson {strange!r}", hint=meant(strange, LESSONS))
     if reference is not None and reference != "atc19":
-        known = "others are for gpuctl analyze" if reference in REFERENCES else "known: atc19"
-        raise UsageError(f"--reference {reference}: the lessons are those of atc19", hint=known)
+        known = "the others are for gpuctl analyze" if reference in REFERENCES else "known: atc19"
+        raise UsageError(f"--reference {reference}: the lessons have only atc19", hint=known)
 
 
 def _result(

@@ -130,7 +130,7 @@ def _from_sacct(
     try:
         found = fetch_days(folder, slurm, *asked.days, progress=bar)
     except KeyboardInterrupt:
-        message(f"what was asked for until now is kept in {folder}: run this again to go on")
+        message(f"answers so far are saved in {folder}: run this again to continue")
         raise
     for note in found.notes:
         message(f"{name}: {note}", quiet=quiet)
@@ -158,9 +158,9 @@ def _clusters(asked: LiveOptions, cluster: str | None) -> list[Slurm]:
         return [Slurm(program, timeout_s=asked.timeout_s)]
     names = [name.strip() for name in asked.clusters.split(",")]
     if not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) for name in names):
-        raise UsageError(f"--clusters {asked.clusters!r}: not names of clusters with commas between them")
+        raise UsageError(f"--clusters {asked.clusters!r}: not a comma-separated list of cluster names")
     if cluster is not None and len(names) > 1:
-        raise UsageError("--cluster names one cluster, --clusters asks for several", hint="leave --cluster out")
+        raise UsageError("--cluster names one cluster, --clusters asks for several", hint="omit --cluster")
     return [Slurm(program, name, asked.timeout_s) for name in names]
 
 

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from types import FrameType
 
 _FORMER_OPTIONS = {"add-servers": "add-nodes", "servers": "nodes"}
-"""Names that options had until version 0.2, without the dashes; they still work, and no help lists them."""
+"""Names that options had until version 0.2, without the dashes; they still work, and the help does not list them."""
 
 app = typer.Typer(
     name="gpuctl",

@@ -38,10 +38,10 @@ def chosen_format(
         UsageError: the options contradict each other.
     """
     if as_json and output_format not in {None, OutputFormat.JSON}:
-        raise UsageError(f"--json and --format {output_format} contradict each other", hint="give one of them")
+        raise UsageError(f"--json and --format {output_format} contradict each other", hint="give only one")
     shape = OutputFormat.JSON if as_json else output_format
     if shape is OutputFormat.PARQUET and output is None and sys.stdout.isatty():
         raise UsageError("--format parquet writes bytes that no terminal shows", hint="add --output FILE")
     if shape is OutputFormat.PARQUET and len(set(tables or ())) != 1:
-        raise UsageError("one Parquet file holds one table", hint="name it with --table, or use --parquet DIR")
+        raise UsageError("one Parquet file holds one table", hint="choose it with --table, or use --parquet DIR")
     return shape

@@ -39,22 +39,22 @@ def check_outputs(
             continue  # a device or a pipe is written to, not replaced; to look into it might take for ever
         place = resolved(path)
         if place in taken:
-            raise UsageError(f"{option} {path}: {taken[place]} is to be written there, too", hint="name two files")
+            raise UsageError(f"{option} {path}: {taken[place]} writes there too", hint="give two different files")
         taken[place] = option
         if option == "--store" and is_store(path):
             continue  # whether a store may be replaced by another is said where it is written
         if any(place == resolved(one) for one in read):
-            raise UsageError(f"{option} {path}: the command works on that file", hint="name another one")
+            raise UsageError(f"{option} {path}: the command uses that file itself", hint="choose another one")
         if is_store(path):
-            raise UsageError(f"{option} {path}: that is a trace store; it is not replaced", hint="name another file")
+            raise UsageError(f"{option} {path}: a trace store is never replaced", hint="choose another file")
         folder = next((one for one in read if one.is_dir() and place.is_relative_to(resolved(one))), None)
         if folder is not None and path.exists():
             why = _log(path)
             if why is not None:
-                raise UsageError(f"{option} {path}: a log that the command reads ({why})", hint="name another file")
+                raise UsageError(f"{option} {path}: a log that the command reads ({why})", hint="choose another file")
     for option, path in (directories or {}).items():
         if path is not None and any(one.is_dir() and resolved(one) == resolved(path) for one in read):
-            raise UsageError(f"{option} {path}: the command works on that directory", hint="name another one")
+            raise UsageError(f"{option} {path}: the command uses that directory itself", hint="choose another one")
 
 
 def _parameter(option: str) -> str:

@@ -83,8 +83,8 @@ def _show(kind: type[Policy], whence: str, *, as_json: bool, color: bool) -> Non
         ("title", visible(kind.title)),
         ("source", visible(kind.source)),
         ("preempts", _yes(kind.preempts)),
-        ("CPUs and memory", "can count (--resources)" if kind.resources else "are ignored: only GPUs count"),
-        ("true run times", "needs them; no real scheduler knows them" if kind.oracle else "not needed"),
+        ("CPUs and memory", "can count (--resources)" if kind.resources else "ignored: only GPUs count"),
+        ("true run times", "required, but unknown to real schedulers" if kind.oracle else "not needed"),
     ]
     rows += [(f"--param {p.name}={_text(p)}", visible(_about(p))) for p in kind.parameters]
     print_table(("of the policy", "is"), rows, color=color)

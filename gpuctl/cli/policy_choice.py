@@ -39,7 +39,7 @@ def policies(
     if twice is not None:
         raise UsageError(
             f"--policy names {twice} twice",
-            hint=f"give one of them a label, other={twice}, and its parameters as other.NAME=VALUE",
+            hint=f"give only one a label, other={twice}, and its parameters as other.NAME=VALUE",
         )
     chosen = {name: _conf_of(kind, conf) for name, kind in kinds.items()}
     _check_conf(kinds.values(), conf)
@@ -98,7 +98,7 @@ def _check_conf(kinds: Iterable[type[Policy]], conf: Mapping[str, Sequence[Path]
             if not path.exists():
                 raise UsageError(f"--{who}-conf {path}: no such file or directory")
             if os.pathsep in str(path):
-                raise UsageError(f"--{who}-conf {path}: a path with {os.pathsep!r} in it cannot be split")
+                raise UsageError(f"--{who}-conf {path}: paths with {os.pathsep!r} are not supported")
 
 
 def checked_baseline(given: str | None, names: list[tuple[str, dict[str, str]]]) -> str | None:

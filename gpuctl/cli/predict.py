@@ -153,7 +153,7 @@ def overhead(
     if left is not None and (epoch_s is None or mode != "epoch"):
         raise UsageError("--epoch-left is for a job that finishes its epoch", hint="add --epoch-s, and --mode epoch")
     if db is not None and keep_as is None:
-        raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or leave --db out")
+        raise UsageError("--db says where --keep keeps the result", hint="add --keep NAME, or omit --db")
     from gpuctl.predictors.overhead_tables import Suspension, predict_overhead
     from gpuctl.reports.screens.predict import overhead_screen
 
@@ -232,15 +232,15 @@ def wait(
     one = {"gpus": gpus, "nodes": nodes, "limit": limit, "queue": queue, "user": user, "at": at}
     if every + (jobs is not None) + (gpus is not None or nodes is not None) != 1:
         hint = "--gpus 8 --limit 24h"
-        raise UsageError("name jobs by --jobs FILE, one job by --gpus or --nodes, or all by --all", hint=hint)
+        raise UsageError("give jobs with --jobs FILE, one job with --gpus or --nodes, or all with --all", hint=hint)
     if (jobs is not None or every) and any(value is not None for value in one.values()):
         raise UsageError("--limit, --queue, --user and --at are for one job; --jobs FILE has columns for them")
     if squeue is None and (sinfo is not None or taken is not None):
-        raise UsageError("--sinfo and --taken go with --squeue", hint="name the queue with --squeue FILE")
+        raise UsageError("--sinfo and --taken go with --squeue", hint="give the queue with --squeue FILE")
     if squeue is not None and not every and not paths:
-        raise UsageError("--squeue without accounting is for --all", hint="name accounting or a store, too")
+        raise UsageError("--squeue without accounting is for --all", hint="also give accounting or a store")
     if slurm_conf and not (every and paths):
-        raise UsageError("--slurm-conf is for --all, with accounting", hint="name accounting or a store, and --all")
+        raise UsageError("--slurm-conf is for --all, with accounting", hint="give accounting or a store, and --all")
     check_outputs(context, {"--output": answer.output})
     from gpuctl.cli.waits import OneJob, Queue, Source, predict_wait
     from gpuctl.reports.screens.predict import wait_screen

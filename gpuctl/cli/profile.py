@@ -71,7 +71,7 @@ def record(  # noqa: PLR0917 - Typer passes options by name
     else:
         raise UsageError("give one of --pid and --iface", hint="gpuctl profile record --pid PID --output JOB.csv")
     if not name.isprintable() or not name.strip():
-        raise UsageError(f"--job {name!r}: a name has printable characters only")
+        raise UsageError(f"--job {name!r}: use only printable characters")
     message(f"counted: {counters.what}; {counters.note}", quiet=quiet)
     written: list[int] = []
     with counters, _opened(output) as out:
@@ -92,7 +92,7 @@ def _opened(output: Path | None) -> Iterator[TextIO]:
     try:
         file = output.open("x", encoding="utf-8")
     except FileExistsError:
-        raise UsageError(f"{output} already exists", hint="name another file with --output, or move it away") from None
+        raise UsageError(f"{output} already exists", hint="give another file with --output, or move it") from None
     except OSError as error:
         raise InputError(f"cannot be written: {error.strerror}", path=str(output)) from error
     with file:

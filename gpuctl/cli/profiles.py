@@ -94,8 +94,8 @@ def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tup
     epochs = math.nan if asked.epochs is None else float(asked.epochs)
     found = predict(described, profiles, epochs=epochs, wanted=asked.names or None)
     settings = {
-        "interval": note("80 % of such jobs end inside it"),
-        "epochs": note("{n}", n=asked.epochs) if asked.epochs else note("as each job has them"),
+        "interval": note("80 % of such jobs end within it"),
+        "epochs": note("{n}", n=asked.epochs) if asked.epochs else note("as recorded per job"),
     }
     if asked.model is not None:
         found = with_history(found, listed, described, asked.model)

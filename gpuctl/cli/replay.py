@@ -91,7 +91,7 @@ def replay(
     models["seed"] = varied.seeds[0]
     outcomes, missing = _run(source, names, models, jobs=compared.jobs, given=given)
     if missing:
-        message(f"gpuctl: interrupted; not done: {', '.join(missing)}" + ("" if outcomes else "; nothing is done"))
+        message(f"gpuctl: interrupted; not done: {', '.join(missing)}" + ("" if outcomes else "; nothing was done"))
         if not outcomes:
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
@@ -112,7 +112,7 @@ def replay(
     tell_written((*places.all, shown.output), given)
     if missing:
         if places.keep_as is not None:
-            message(f"not kept as {places.keep_as!r}: some policies are not done")
+            message(f"not saved as {places.keep_as!r}: some policies are not done")
         raise typer.Exit(ExitCode.INTERRUPTED)
     keep(result, places.keep_as, kept, context, given)
     if source.failed:
@@ -164,7 +164,7 @@ def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool
     if compared.engine != "local":
         raise UsageError(
             f"--engine {compared.engine} is for experiments: several values of an option",
-            hint="leave it out; --jobs says how many policies run at a time",
+            hint="omit it; --jobs sets how many policies run in parallel",
         )
     for kind, names, known in (("section", compared.section or (), SECTIONS), ("table", tables, TABLES)):
         for name in names:
@@ -173,7 +173,7 @@ def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool
     if "replay_vs_baseline" in tables and not several:
         raise UsageError("--table replay_vs_baseline: a single policy has nothing to be compared with")
     if {"replay_vs_recorded", "replay_fidelity"} & set(tables) and compared.against is None:
-        raise UsageError("this table compares with what was recorded", hint="add --against recorded")
+        raise UsageError("this table compares with the recorded trace", hint="add --against recorded")
     if not 0 <= compared.warmup < 1:
         raise UsageError(f"--warmup {compared.warmup:g}: expected a share of the jobs, at least 0 and less than 1")
 

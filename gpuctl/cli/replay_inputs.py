@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from gpuctl.store.database import Store
 
 
-BY_TRAITS = "each job by its own efficiency, given (eff_rack, eff_cross) or assumed from its name"
+BY_TRAITS = "by each job's own efficiency, given (eff_rack, eff_cross) or assumed from its name"
 """What scattered jobs do under policies of deep learning where no option says."""
 
 
@@ -100,7 +100,7 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     from gpuctl.replay.models import resources
 
     if inputs.per_rack is not None and inputs.cluster is None:
-        raise UsageError("--per-rack is for the nodes of --cluster", hint="add --cluster 64x8, or leave it out")
+        raise UsageError("--per-rack is for the nodes of --cluster", hint="add --cluster 64x8, or omit it")
     if inputs.inference_load is not None and inputs.inference is None:
         raise UsageError("--inference-load is for the nodes of --inference", hint="add --inference 9x8")
     span = _from_to("--window", inputs.window)
@@ -245,7 +245,7 @@ def _from_to(option: str, text: str | None) -> tuple[str | None, str | None] | N
         return None
     start, dots, end = text.partition("..")
     if not dots or not (start.strip() or end.strip()):
-        hint = "2017-10-02..2017-10-09, 0..86400, or with one side left out"
+        hint = "2017-10-02..2017-10-09, 0..86400, or with one end omitted"
         raise UsageError(f"{option} {text}: expected FROM..TO", hint=hint)
     return start.strip() or None, end.strip() or None
 
@@ -254,7 +254,7 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
     inputs = options.inputs
     [path, *_] = tables
     if len(options.paths) > 1:
-        raise UsageError(f"{path} is a CSV of jobs; it must be the only input", hint="name it alone")
+        raise UsageError(f"{path} is a CSV of jobs; it must be the only input", hint="give no other input")
     for option, value in (
         ("--db", inputs.db), ("--trace-cluster", inputs.trace_cluster), ("--timezone", inputs.timezone),
         ("--columns", inputs.columns), ("--delimiter", inputs.delimiter), ("--work", inputs.work),
@@ -264,9 +264,10 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
             raise UsageError(f"{option} is for traces; {path} is a CSV of jobs", hint=f"leave {option} out")
     if inputs.cluster is None and not options.slurm_conf:
         raise UsageError(
-            f"{path} is a CSV of jobs, which names no nodes",
+            f"{path} is a CSV of jobs, without nodes",
             hint="add --cluster 64x8 (nodes x GPUs of each), --cluster pool:512, or --cluster FILE.toml; with "
-            "--slurm-conf, the nodes of slurm.conf are the nodes",
+            "--slurm-conf, the nodes of slurm.conf are used"
+            "",
         )
     from gpuctl.replay.inputs.job_csv import read_jobs
     from gpuctl.store.sources import jobs_csv
@@ -289,13 +290,13 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     inputs = options.inputs
 
     if inputs.cluster is not None and inputs.racks is not None:
-        raise UsageError("--racks is for the trace's own nodes", hint="with --cluster, put racks into a TOML file")
+        raise UsageError("--racks is for the trace's own nodes", hint="with --cluster, define racks in a TOML file")
     absent = next((path for path in options.paths if not exists(path)), None)
     if absent is not None:
         raise InputError(
             "no such file or directory",
             path=str(absent),
-            hint="name a CSV of jobs, a directory of logs, or a trace store",
+            hint="give a CSV of jobs, a directory of logs, or a trace store",
         )
     quotas = read_quotas(inputs.quotas) if inputs.quotas else dict(options.quotas)
     racks = read_racks(inputs.racks) if inputs.racks else {}
@@ -325,13 +326,13 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
         workload, own = on_nodes(workload, own, _given_cluster(options, workload))
     if not own.total_gpus and not (own.nodes and "cpu" in options.resources):
         raise UsageError(
-            f"{workload.name}: the log names no nodes with GPUs",
-            hint="say what to replay on: --cluster 64x8 (nodes x GPUs of each), --cluster pool:512",
+            f"{workload.name}: the log has no nodes with GPUs",
+            hint="choose the nodes: --cluster 64x8 (nodes x GPUs of each), --cluster pool:512",
         )
     if not workload.piece_node.size:
         why = "off: the trace does not record where its jobs ran"
         return Source(workload, own, sources, *_speeds(options, own, why), failed, traced=True, own=True)
-    why = "off: recorded run times wherever a job is put; --locality assumes that scattered jobs run slower"
+    why = "off: recorded run times regardless of placement; --locality slows down scattered jobs"
     return Source(workload, own, sources, *_speeds(options, own, why), failed, traced=True, own=True)
 
 
@@ -397,7 +398,7 @@ def _given_cluster(options: _ReplayOptions, workload: Workload) -> Cluster:
     notes = (
         (
             note(
-                "{quotas}: quotas of queues that no job is in: {strangers}",
+                "{quotas}: quotas for queues without jobs: {strangers}",
                 quotas=NamedValue("path", str(inputs.quotas)),
                 strangers=listed("queue", strangers, 5),
             ),
@@ -418,14 +419,14 @@ def _speeds(options: _ReplayOptions, cluster: Cluster, otherwise: str) -> tuple[
         if options.rules.locality is not None:
             raise UsageError(
                 "--speeds and --locality or --no-locality: the table already gives the speed of scattered jobs",
-                hint="give one of them",
+                hint="give only one",
             )
         table = read_speeds(options.rules.speeds)
         return table, f"as {table.name} says"
     if cluster.pool:
         if options.rules.locality:
             raise UsageError("--locality: a pool of GPUs has no places", hint="give nodes: --cluster 64x8")
-        return "recorded", "off: a pool has no places"
+        return "recorded", "off: a pool has no nodes"
     if options.rules.locality is None:
         return "recorded", otherwise
     return ("locality", "on: --locality") if options.rules.locality else ("recorded", "off: --no-locality")

@@ -81,7 +81,7 @@ def _check(interval: float, count: int | None, duration: float | None) -> None:
     if not interval >= _LEAST_INTERVAL_S:
         raise UsageError(f"--interval {interval:g}: at least {_LEAST_INTERVAL_S} seconds")
     if count is not None and duration is not None:
-        raise UsageError("--count and --duration: give one of them")
+        raise UsageError("--count and --duration: give only one")
     if (count is not None and count < 1) or (duration is not None and not duration >= 0):
         raise UsageError("--count is at least 1, --duration at least 0 seconds")
 

@@ -178,7 +178,7 @@ def _read(
     tables = [path for path in paths if logs.log_format is None and is_jobs_csv(path)]
     if tables:
         if len(paths) > 1 or db is not None:
-            raise UsageError(f"{tables[0]} is a CSV of jobs; it must be the only input", hint="name it alone")
+            raise UsageError(f"{tables[0]} is a CSV of jobs; it must be the only input", hint="give no other input")
         from gpuctl.predictors.job_table import from_jobs
         from gpuctl.replay.inputs.job_csv import read_jobs
         from gpuctl.store.sources import jobs_csv

@@ -219,7 +219,7 @@
     const panels = panelsOf(island);
     const svg = figure.querySelector("svg.chart");
     const readout = figure.querySelector(".readout");
-    const hint = "Point at the figure, or focus it and press \u2190 \u2192, to read values; drag, or press + \u2212, to zoom.";
+    const hint = "Hover or use arrow keys for values; drag or press + \u2212 to zoom.";
     const off = new Set();
     const reset = document.createElement("button");
     Object.assign(reset, { type: "button", className: "reset", textContent: "Reset zoom", hidden: true });

@@ -18,7 +18,7 @@
 
   function start(figure, data) {
     const svg = figure.querySelector("svg.chart"), readout = figure.querySelector(".readout");
-    const hint = "Point at a bar, or focus the figure and press \u2190 \u2192 along a node, \u2191 \u2193 to another one, to read what it is.";
+    const hint = "Hover over a bar for details, or use arrow keys: \u2190 \u2192 along a node, \u2191 \u2193 between nodes.";
     const marks = element("g", { class: "marks", "aria-hidden": "true" });
     svg.append(marks);
     readout.textContent = hint;

@@ -130,4 +130,4 @@ def test_a_cut_file_is_read_as_far_as_it_goes_and_told(gpuctl: Run, tmp_path: Pa
     path.write_bytes(gzip.compress(OUT_OF_MEMORY.encode() * 50)[:-20])
     done = gpuctl("classify", path, "--json")
     assert json.loads(done.stdout)["files"][0]["reason"] == "gpu_out_of_memory"
-    assert "what came before it was read" in done.stderr
+    assert "everything before it was read" in done.stderr

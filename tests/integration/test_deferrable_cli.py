@@ -177,7 +177,7 @@ def test_a_rule_is_learned_scored_and_replayed(gpuctl: Callable[..., Any], tmp_p
         (("replay", SAMPLE, "--cluster", "4x8", "--policy", "fifo", "--model", rule), 2, "add --policy osdec"),
         (("replay", SAMPLE, "--cluster", "4x8", "--policy", "osdec", "--model", folder), 3, "card.json"),
         (("replay", SAMPLE, "--cluster", "4x8", "--policy", "osdec", "--param", "queue=x"), 2, "queue=x"),
-        (("deferrable", "convert", SAMPLE), 2, "where to write is missing"),
+        (("deferrable", "convert", SAMPLE), 2, "the output file is missing"),
         (("deferrable", "convert", SAMPLE, "--slot", "5s", "-o", folder), 2, "--slot 5s"),
     ):
         done = gpuctl(*words, check=False)

@@ -205,7 +205,7 @@ def test_a_report_is_the_baseline_of_the_next_one(gpuctl: Run, folder: Path, tmp
         (["report", "other.json"], 3, "is not a gpuctl result: it has schema 99"),
         (["report", "a.json", "--baseline", "broken.json"], 3, "is not valid JSON"),
         (["report", "a.json", "--anonymise-key", "short"], 3, "has 5 bytes, expected a secret"),
-        (["predict", "overhead", "--keep", "x"], 2, "hint: name one: --db FILE"),
+        (["predict", "overhead", "--keep", "x"], 2, "hint: add --db FILE"),
         (["predict", "overhead", "--db", "s.duckdb"], 2, "add --keep NAME"),
         (["predict", "overhead", "--keep", "", "--db", "s.duckdb"], 2, "expected a name of 1 to 100"),
         (["predict", "overhead", "--keep", "a\nb", "--db", "s.duckdb"], 2, "printable characters"),

@@ -93,7 +93,7 @@ def convert(
     """
     given = settings(context)
     if output is None:
-        raise UsageError("where to write is missing", hint="gpuctl deferrable convert TRACE -o DIR")
+        raise UsageError("the output file is missing", hint="gpuctl deferrable convert TRACE -o DIR")
     check_outputs(context, {}, {"--output": output})
     from gpuctl.research.deferrable.cases import write_case
     from gpuctl.research.deferrable.conversion import convert as cut
@@ -193,7 +193,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     """Generate a case: on-demand load with daily and weekly cycles, and deferrable jobs."""
     given = settings(context)
     if output is None:
-        raise UsageError("where to write is missing", hint="gpuctl deferrable generate -o DIR")
+        raise UsageError("the output file is missing", hint="gpuctl deferrable generate -o DIR")
     check_outputs(context, {}, {"--output": output})
     from gpuctl.research.deferrable.cases import write_case
     from gpuctl.research.deferrable.generator import Made

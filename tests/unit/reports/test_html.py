@@ -227,7 +227,7 @@ def test_charts_without_tables_leave_a_sentence() -> None:
     assert "no table gpu_util_cdf" in text
     assert "Not shown, because they are empty: Empty." in text
     assert 'id="empty-table"' not in text
-    assert "Figures that are not in this page" in text
+    assert "Figures not on this page" in text
 
 
 def test_an_empty_analysis_is_still_a_page() -> None:

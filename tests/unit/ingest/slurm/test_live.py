@@ -272,7 +272,7 @@ def test_ctrl_c_keeps_whole_days_and_ends_sacct(tmp_path: Path, slurm: live.Slur
         (["--url", "http://rm:8088"], 2, "need --from"),
         (["--from", "sacct", "--since", "2026-03-08", "logs"], 2, "leave logs out"),
         (["--from", "sacct", "--since", "2026-03-08", "--clusters", "a,--x"], 2, "'a,--x': not names"),
-        (["--from", "sacct", "--since", "2026-03-08", "--clusters", "a,b", "--cluster", "c"], 2, "leave --cluster out"),
+        (["--from", "sacct", "--since", "2026-03-08", "--clusters", "a,b", "--cluster", "c"], 2, "omit --cluster"),
     ],
 )
 def test_faults_of_the_command_line_end_with_their_code(
