@@ -98,27 +98,27 @@ def read(name: str, sql: str) -> Query:
     """
     if not _NAME.fullmatch(name):
         raise ValueError("the name of an analysis has small letters, digits and underscores, and begins with a letter")
-    told: dict[str, list[str]] = {}
+    entries: dict[str, list[str]] = {}
     # prose may stand between the fields: other comments
     for key, value in _FIELD.findall(sql):
-        told.setdefault(key, []).append(" ".join(line.removeprefix("--").strip() for line in value.split("\n")))
+        entries.setdefault(key, []).append(" ".join(line.removeprefix("--").strip() for line in value.split("\n")))
     for key in _ONCE:
-        if len(told.get(key, ())) > 1:
+        if len(entries.get(key, ())) > 1:
             raise ValueError(f"the header has several '-- {key}:' lines")
     for key in _NEEDED:
-        if key not in told:
+        if key not in entries:
             raise ValueError(f"the header needs a '-- {key}:' line")
 
     def one(key: str, default: str = "") -> str:
-        return told.get(key, [default])[0]
+        return entries.get(key, [default])[0]
 
     for key in ("order", "first_columns"):
         if not _NUMBER.fullmatch(one(key, "0")):
             raise ValueError(f"{key}: expected a number from 0 to 9999")
     if one("section") not in dict(SECTIONS):
         raise ValueError(f"there is no section {one('section')!r}; there are {', '.join(dict(SECTIONS))}")
-    columns = tuple(_column(line) for line in told["column"])
-    drawings = tuple(told.get("chart", ()))
+    columns = tuple(_column(line) for line in entries["column"])
+    drawings = tuple(entries.get("chart", ()))
     return Query(
         name=name,
         sql=sql,

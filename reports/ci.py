@@ -63,8 +63,8 @@ def _markdown(summary: Analysis) -> Iterator[str]:
     yield f"## gpuctl: {escaped(summary.cluster)}"
     checks = summary.table("checks")
     if checks is not None:
-        told = verdict(summary)
-        yield f"\n**{told}**\n" if checks.frame["failed"].any() else f"\n{told}\n"
+        outcome = verdict(summary)
+        yield f"\n**{outcome}**\n" if checks.frame["failed"].any() else f"\n{outcome}\n"
         if checks.frame.height:
             yield "| | result | metric | value | limit | condition |"
             yield "|---|---|---|---:|---:|---|"
@@ -132,11 +132,11 @@ def _junit(summary: Analysis) -> ET.Element:
     for row in rows:
         name = _plain(f"{row['metric']}: {row['condition']}")
         case = ET.SubElement(suite, "testcase", {"classname": _plain(row["result"]), "name": name})
-        told = _plain(sentence(row))
+        text = _plain(sentence(row))
         if row["failed"]:
-            ET.SubElement(case, "failure", {"message": told, "type": "condition"}).text = told
+            ET.SubElement(case, "failure", {"message": text, "type": "condition"}).text = text
         else:
-            ET.SubElement(case, "system-out").text = told
+            ET.SubElement(case, "system-out").text = text
     return root
 
 

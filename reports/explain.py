@@ -354,11 +354,11 @@ def _similar(found: Explanation) -> Iterator[Item]:
     yield Item("text", f"{plural(similar.jobs, 'job')} {alike}, submitted closest in time; {similar.failed} failed.")
     for one in similar.measures:
         unit = unit_of((one.own, one.p50, one.p10, one.p90))
-        told = (
+        lines = (
             "not known" if value is None else percent(value) if one.name == "util_pct" else lasting(value, unit)
             for value in (one.own, one.p50, one.p10, one.p90)
         )
-        own, *values = told
+        own, *values = lines
         others = f"median {values[0]}, 10th to 90th percentile {values[1]} to {values[2]}"
         few = "" if one.known == similar.jobs else f" (known of {one.known})"
         yield Item("fact", f"{own}; similar jobs: {others}{few}", _MEASURES[one.name])

@@ -78,8 +78,8 @@ def in_words(metric: Metric, labels: Sequence[tuple[str, str]]) -> str:
     """A metric for readers: ``Queueing: mean wait, queue research``."""
     section, _, name = metric.name.partition(".")
     words, _ = heading(Column(name, metric.unit, ""))
-    told = [f"{heading(Column(label, '-', ''))[0]} {visible(value)}" for label, value in labels]
-    return ", ".join((f"{section.capitalize()}: {words}", *told))
+    named = [f"{heading(Column(label, '-', ''))[0]} {visible(value)}" for label, value in labels]
+    return ", ".join((f"{section.capitalize()}: {words}", *named))
 
 
 def _quoted(value: str) -> str:

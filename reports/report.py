@@ -157,12 +157,12 @@ def compared(parts: Sequence[Part], summary: Analysis) -> ResultTable | None:
     ]
     if len(parts) == 2:
         first, second = (pl.col(part.label) for part in parts)
-        change, told = second - first, f"from {parts[0].label} to {parts[1].label}"
+        change, direction = second - first, f"from {parts[0].label} to {parts[1].label}"
         relative = pl.when((first != 0) & (pl.col("unit") != "%")).then(100 * change / first.abs())
         both = frame.select(change=change, change_pct=relative)
         if both["change"].null_count() < both.height:
             frame = frame.hstack(both)
-            columns += _changes(told)
+            columns += _changes(direction)
     frame = frame.join(about.select("metric", "better", "definition"), on="metric", how="left", maintain_order="left")
     columns += [c for c in table.columns if c.name in {"better", "definition"}]
     return replace(
@@ -427,10 +427,10 @@ def _metrics(
     )
 
 
-def _changes(told: str) -> tuple[Column, Column]:
+def _changes(definition: str) -> tuple[Column, Column]:
     return (
-        Column("change", "-", f"{told}, in the metric's unit"),
-        Column("change_pct", "%", f"{told}, relative to the baseline; empty for metrics in per cent"),
+        Column("change", "-", f"{definition}, in the metric's unit"),
+        Column("change_pct", "%", f"{definition}, relative to the baseline; empty for metrics in per cent"),
     )
 
 

@@ -233,8 +233,10 @@ def _lost(table: ResultTable, units: Units) -> Iterator[Finding]:
         share, hours = row["lost_pct"], row["gpu_hours"]
         if share is not None and share >= 20:
             parts = (("killed_h", "killed"), ("failed_h", "failed"), ("retried_h", "retried"))
-            told = ", ".join(f"{_pct(100 * row[column] / hours)} {word}" for column, word in parts if row[column])
-            text = f"{_pct(share)} of {shown(hours)} GPU-hours went into attempts that did not end in success: {told}."
+            shares = ", ".join(f"{_pct(100 * row[column] / hours)} {word}" for column, word in parts if row[column])
+            text = (
+                f"{_pct(share)} of {shown(hours)} GPU-hours went into attempts that did not end in success: {shares}."
+            )
             yield Finding(text, "at least 20 % of the GPU-hours", table.name, share / 20)
 
 
@@ -255,7 +257,7 @@ def _reason(table: ResultTable, units: Units) -> Iterator[Finding]:
         yield Finding(text, "one reason has at least 15 % of failed attempts' GPU-time", table.name, share / 15)
 
 
-def _machines(table: ResultTable, units: Units) -> Iterator[Finding]:
+def _nodes(table: ResultTable, units: Units) -> Iterator[Finding]:
     bad = [row for row in _rows(table) if str(row["bad"]) == "yes"]
     for row in bad[:5]:
         text = (
@@ -306,9 +308,9 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
         yield Finding(text, f"{rule}; the best policy without oracle and preemption", table, 4.0)
     others = [row for row in usable if row is not best]
     if others:
-        told = "; ".join(_told_of(row, needs.get(row["policy"]) or "", unit) for row in others)
+        listed = "; ".join(_policy_change(row, needs.get(row["policy"]) or "", unit) for row in others)
         also = "Also better than" if best is not None else "Better than"
-        yield Finding(f"{also} {visible(str(others[0]['baseline']))} by mean wait: {told}.", rule, table, 3.9)
+        yield Finding(f"{also} {visible(str(others[0]['baseline']))} by mean wait: {listed}.", rule, table, 3.9)
     if worse:
         last = worse[-1]
         of = f", the most among {len(worse)} worse policies" if len(worse) > 1 else ""
@@ -317,13 +319,15 @@ def _policies(analysis: Analysis, unit: Unit) -> Iterator[Finding]:
             f"{_from(last, unit)}{of}."
         )
         yield Finding(text, rule, table, 3.5)
-    untold = [row for row in paired(analysis, "wait") if row["diff_low_s"] is None]
-    if untold and not _equal(untold):
-        yield Finding(_too_short(untold), "the difference has no interval", table, 3.2)
-    elif not found and not worse and (every or untold):
-        yield Finding(_no_difference([*every, *untold], unit), f"no p is at most {CHANCE}, corrected", table, 3.0)
+    missing_values = [row for row in paired(analysis, "wait") if row["diff_low_s"] is None]
+    if missing_values and not _equal(missing_values):
+        yield Finding(_too_short(missing_values), "the difference has no interval", table, 3.2)
+    elif not found and not worse and (every or missing_values):
+        yield Finding(
+            _no_difference([*every, *missing_values], unit), f"no p is at most {CHANCE}, corrected", table, 3.0
+        )
     if oracles:
-        bounds = [_told_of(row, needs[row["policy"]], unit) for row in found if row["policy"] in oracles]
+        bounds = [_policy_change(row, needs[row["policy"]], unit) for row in found if row["policy"] in oracles]
         cut = f" They bound the possible reduction of the mean wait: {'; '.join(bounds)}." if bounds else ""
         text = (
             f"Oracles, which know true run times, unlike real schedulers: {', '.join(map(visible, oracles))}. "
@@ -387,7 +391,7 @@ def _difference(row: Row, unit: Unit) -> str:
     return f"{mean} (95\u00a0% interval {ends})"
 
 
-def _told_of(row: Row, needs: str, unit: Unit) -> str:
+def _policy_change(row: Row, needs: str, unit: Unit) -> str:
     mean, ends = _ends(row, unit)
     more = f", {needs}" if needs else ""
     return f"{visible(str(row['policy']))} by {mean} ({ends}{more})"
@@ -397,8 +401,8 @@ def _unfinished(table: ResultTable, units: Units) -> Iterator[Finding]:
     counts = {row["policy"]: row["jobs"] - row["jobs_finished"] - row.get("jobs_cut", 0) for row in _rows(table)}
     left = {name: count for name, count in counts.items() if count > 0}
     if left:
-        told = ", ".join(f"{visible(str(name))} {shown(count)}" for name, count in left.items())
-        text = f"Jobs that did not finish, excluded from every mean: {told}."
+        listed = ", ".join(f"{visible(str(name))} {shown(count)}" for name, count in left.items())
+        text = f"Jobs that did not finish, excluded from every mean: {listed}."
         yield Finding(text, "a job did not finish in the replay", table.name, 5.0)
 
 
@@ -421,7 +425,7 @@ _RULES: tuple[tuple[str, str, Rule], ...] = (
     ("locality_speed", "size_bucket placement ratio ratio_low ratio_high", _spread),
     ("gpu_hours_lost", "size_bucket gpu_hours killed_h failed_h retried_h lost_pct", _lost),
     ("failure_reasons", "reason trials users rtf_p50_min gpu_minutes_pct", _reason),
-    ("failure_nodes", "machine bad attempts failures expected adjusted_p", _machines),
+    ("failure_nodes", "machine bad attempts failures expected adjusted_p", _nodes),
     ("failure_savings", "lesson gpu_hours gpu_hours_pct", _savings),
     ("training_convergence", "state jobs_timed after_gpu_hours_pct", _converged),
     ("replay_summary", "policy jobs jobs_finished", _unfinished),

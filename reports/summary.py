@@ -121,8 +121,8 @@ def _causes(table: ResultTable, units: Units) -> Headline | None:
     if total <= 0:
         return None
     most = sorted(rows, key=lambda row: -float(row["share_pct"]))[:2]
-    told = (f"{_share(row)} {cause_name(str(row['cause']))}" for row in most)
-    return Headline("Time in queue", shown(total), "h", ", ".join(told), table.name)
+    words = (f"{_share(row)} {cause_name(str(row['cause']))}" for row in most)
+    return Headline("Time in queue", shown(total), "h", ", ".join(words), table.name)
 
 
 def _share(row: Mapping[str, Any]) -> str:
@@ -159,8 +159,8 @@ def _mean(analysis: Analysis, measure: str, name: str) -> Headline | None:
     chosen = best or next((row["baseline"] for row in every if row["baseline"] in means), next(iter(means), None))
     if chosen is None:
         for policy, value in bounds.items():
-            told = f"{visible(policy)}, an oracle: a bound"
-            return Headline(f"Mean {name}", timed(value, unit), unit.name, told, table.name)
+            words = f"{visible(policy)}, an oracle: a bound"
+            return Headline(f"Mean {name}", timed(value, unit), unit.name, words, table.name)
         return None
     others = [_with_time(policy, value, unit) for policy, value in means.items() if value >= means[chosen]]
     behind = others[1:3] if best else ["no other policy is significantly better"] if len(means) > 1 else []

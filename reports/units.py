@@ -91,8 +91,8 @@ def _values(key: str, tables: Sequence[ResultTable]) -> Iterator[float]:
 
 
 def _of(key: str, table: ResultTable) -> Iterator[float]:
-    asked = [column for column in table.columns if _is_duration(column) and _quantity(table, column) == key]
-    for column in asked:
+    durations = [column for column in table.columns if _is_duration(column) and _quantity(table, column) == key]
+    for column in durations:
         values = table.frame[column.name] if column.name in table.frame.columns else None
         if values is not None and values.dtype.is_numeric():
             step = max(1, len(values) // _SAMPLE)

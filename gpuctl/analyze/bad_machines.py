@@ -266,8 +266,8 @@ def _chances(
     if seen is not None:
         above = seen - np.bincount(machine, weights=least[which] * counts, minlength=size).astype(np.int64)
         # nothing tells of the others: as few failures as there must be are seen
-        told = above[machine] > 0
-        machine, which, counts = machine[told], which[told], counts[told]
+        observed = above[machine] > 0
+        machine, which, counts = machine[observed], which[observed], counts[observed]
     powers, power = np.unique(which * (int(counts.max(initial=0)) + 1) + counts, return_inverse=True)
     most = int(counts.max(initial=0)) + 1
     draws = [_power(densities[key // most], key % most) for key in powers.tolist()]

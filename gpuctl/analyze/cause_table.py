@@ -75,10 +75,10 @@ def _rows(one: LayoutFit, rules: Rules) -> list[tuple[object, ...]]:
 
 def warnings(rules: Rules) -> list[Note]:
     """What a reader must know about how sure the causes are."""
-    told = []
+    notes = []
     share = rules.best / rules.waited if rules.waited else 0.0
     if share > UNEXPLAINED:
-        told.append(
+        notes.append(
             note(
                 "no quotas and no rule of borrowing explain {share:.0%} of the waiting time (delay_settings), so "
                 "rules missing from the log apply. Give quotas with --quotas; for the reliability of causes, see "
@@ -89,7 +89,7 @@ def warnings(rules: Rules) -> list[Note]:
     width = float((rules.high - rules.low).max()) / rules.waited if rules.waited else 0.0
     if width > UNSURE:
         low, high = (100 * ends[0] / rules.waited for ends in (rules.low, rules.high))
-        told.append(
+        notes.append(
             note(
                 "settings that explain the log about equally well put fair share between {low:.0f} and {high:.0f} % "
                 "of the waiting time (delay_causes)."
@@ -98,4 +98,4 @@ def warnings(rules: Rules) -> list[Note]:
                 high=high,
             )
         )
-    return told
+    return notes

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from gpuctl.analyze import shared_sql
 from gpuctl.analyze.cluster import cluster_note, source_format
-from gpuctl.analyze.contradictions import ASKED, contradictions
+from gpuctl.analyze.contradictions import SHARED_NAMES, contradictions
 from gpuctl.core.notes import NamedValue, literal, note, together
 from gpuctl.store.sources import JOBS_CSV
 
@@ -35,30 +35,30 @@ def ranked(caveats: Iterable[Caveat]) -> tuple[Note, ...]:
     return tuple(one.text for one in sorted(caveats, key=lambda one: -one.share))
 
 
-def of_causes(store: Store, bases: SharedTables) -> list[Caveat]:
+def of_causes(store: Store, shared: SharedTables) -> list[Caveat]:
     """What to know about the causes of waits: it concerns the waiting time whose cause is open, or not explained."""
-    if bases.site is None:
+    if shared.site is None:
         return []
     share = store.value(
         "SELECT max(greatest(high_s - low_s, CASE WHEN cause = 'scheduler' THEN high_s END)) "
         "/ nullif(sum(low_s + high_s) / 2, 0) FROM base_cause_ranges"
     )
-    return [Caveat(min(1.0, share or 0.0), text) for text in bases.site.warnings]
+    return [Caveat(min(1.0, share or 0.0), text) for text in shared.site.warnings]
 
 
-def of_series(store: Store, bases: SharedTables) -> list[Caveat]:
+def of_series(store: Store, shared: SharedTables) -> list[Caveat]:
     """What to know about series over time, if any was asked for."""
-    if not bases.has("log_span"):
+    if not shared.has("log_span"):
         return []
     years = store.value("SELECT years FROM base_log_span WHERE first_ts IS NULL")
     if years is None:
         return []
-    said = note(
+    text = note(
         "the log spans {years:,.0f} years, so tables over time are left out: a time in it is probably wrong. If "
         "the log is longer than 60 years, use --by day",
         years=years,
     )
-    return [Caveat(1.0, said)]
+    return [Caveat(1.0, text)]
 
 
 def statements() -> list[str]:
@@ -66,18 +66,18 @@ def statements() -> list[str]:
     return [_COUNTS, _SIZELESS, *(shared_sql.base_sql(name) for name in _READ)]
 
 
-def find(store: Store, bases: SharedTables, cluster: str) -> list[Caveat]:
+def find(store: Store, shared: SharedTables, cluster: str) -> list[Caveat]:
     """What to know about the jobs, attempts and nodes of a cluster."""
-    bases.need(("jobs", "attempts", "machines", "queue_machines"))
+    shared.ensure(("jobs", "attempts", "machines", "queue_machines"))
     [counts] = store.frame(_COUNTS).to_dicts()
     jobs, attempts = max(1, counts["jobs"]), max(1, counts["attempts"])
-    [twice], [changed] = bases.rows("duplicate_tasks"), bases.rows("clock_change")
+    [twice], [changed] = shared.rows("duplicate_tasks"), shared.rows("clock_change")
     found = [
         (1.0, _no_job(store, cluster) if not counts["jobs"] else None),
         (1.0, _OF_CSV if source_format(store, cluster) == JOBS_CSV else None),
-        *((row["rows_rejected"] / row["rows_in"], _rejected(row)) for row in bases.rows("rejected")),
+        *((row["rows_rejected"] / row["rows_in"], _rejected(row)) for row in shared.rows("rejected")),
         _unknown_sizes(store),
-        *contradictions(store, bases),
+        *contradictions(store, shared),
         (counts["given"] / jobs, _given(counts["given"])),
         (counts["inferred"] / max(1, counts["machines"]), _inferred_machines(counts["inferred"])),
         (counts["partitions"] / max(1, counts["queues"]), _inferred_partitions(counts["partitions"])),
@@ -100,7 +100,7 @@ _SIZELESS = (
     "sum((held_until_c - held_from_c)::DECIMAL(28, 6)) FILTER (gpus IS NULL)::DOUBLE / 3600 AS hours "
     "FROM base_attempts WHERE start_ts IS NOT NULL"
 )
-_READ = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines", *ASKED)
+_READ = ("rejected", "duplicate_tasks", "clock_change", "machines", "queue_machines", *SHARED_NAMES)
 _OF_CSV = note(
     "a CSV of jobs does not record when and where jobs ran or how they ended: there are no waits, causes, failures "
     "or utilization; GPU-hours follow from the given run times; seconds count from 1970"

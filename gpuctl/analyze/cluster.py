@@ -24,6 +24,6 @@ def cluster_note(store: Store, cluster: str) -> Note:
 
 def source_format(store: Store, cluster: str) -> str | None:
     """The format of a cluster's job log; None where there is none."""
-    asked = "SELECT source_format FROM clusters WHERE cluster = $cluster"
-    found: str | None = store.value(asked, {"cluster": cluster})
+    sql = "SELECT source_format FROM clusters WHERE cluster = $cluster"
+    found: str | None = store.value(sql, {"cluster": cluster})
     return found

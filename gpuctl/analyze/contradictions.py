@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from gpuctl.core.notes import Note
     from gpuctl.store.database import Store
 
-ASKED = ("most_held", "gpus_not_stated")
+SHARED_NAMES = ("most_held", "gpus_not_stated")
 """Files of ``queries/base`` that `contradictions` reads."""
 
 
-def contradictions(store: Store, bases: SharedTables) -> list[tuple[float, Note]]:
+def contradictions(store: Store, shared: SharedTables) -> list[tuple[float, Note]]:
     """Sentences on GPUs held beyond those that nodes have, and on GPUs that accounting does not track.
 
     With each, the share of the GPUs, nodes or attempts that it concerns.
     """
-    bases.need(ASKED)
+    shared.ensure(SHARED_NAMES)
     rows = store.frame("SELECT *, strftime(ts, '%Y-%m-%d %H:%M:%S') AS at FROM base_most_held").to_dicts()
     found: list[tuple[float, Note]] = []
     whole = next((row for row in rows if row["machine"] is None), None)

@@ -34,7 +34,7 @@ class Limits:
         busiest: GPUs in use with the gang up to which a queue may at most exceed its quota.
     """
 
-    asked: Floats
+    requested: Floats
     least: tuple[Floats, ...]
     most: Floats
     busiest: float
@@ -170,15 +170,15 @@ def _over(  # noqa: PLR0917
     room: _Room,
 ) -> tuple[Bools, Bools]:
     """Whether a gang is over a quota for sure, and whether it may be."""
-    wanted, asked = mine[part] + demand, state.used[part] + demand
+    wanted, requested = mine[part] + demand, state.used[part] + demand
     hidden = room.hidden[part]
     if doubts.limits is None:
         quota = float(cluster.quotas[queue])
         sure = state.over_quota(mine[part], state.used[part], demand, quota)
         return sure, sure | state.over_quota(mine[part] + hidden, state.used[part] + hidden, demand, quota)
-    step = np.searchsorted(doubts.limits.asked, (asked + hidden).astype(np.int64), side="right") - 1
+    step = np.searchsorted(doubts.limits.requested, (requested + hidden).astype(np.int64), side="right") - 1
     smallest = doubts.limits.least[queue][np.maximum(step, 0)]
-    sure = (wanted > doubts.limits.most[queue]) & (asked > doubts.limits.busiest)
+    sure = (wanted > doubts.limits.most[queue]) & (requested > doubts.limits.busiest)
     return np.asarray(sure), np.asarray(wanted + hidden > smallest)
 
 

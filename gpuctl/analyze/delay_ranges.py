@@ -157,8 +157,8 @@ def find(  # noqa: PLR0917
     change.unplaced(np.array([not pool.gpus.any() for pool in cluster.pools], bool)[waits.pool] & (waits.gpus > 0))
     unstated = np.isinf(cluster.quotas)[waits.queue] if rules is None else np.zeros(waited.size, bool)
     exact = rules is not None and not guessed
-    beside = change.unexplained(waits.queue) if exact else np.zeros(waited.size, bool)
-    change.limited(store, unstated, beside, waits, cluster)
+    unexplained = change.unexplained(waits.queue) if exact else np.zeros(waited.size, bool)
+    change.limited(store, unstated, unexplained, waits, cluster)
     change.sampled(store)
     moved_low, moved_high = change.low.sum(axis=0) - low.sum(axis=0), change.high.sum(axis=0) - high.sum(axis=0)
     point = change.seconds.sum(axis=0)
@@ -217,7 +217,7 @@ def _of_holders(
     store: Store, waits: delays.Waits, cluster: delays.Cluster, free_s: Floats, known: delay_bounds.Doubts
 ) -> delay_bounds.Doubts:
     """The doubts, and those of whether nodes were up and of what jobs from before the log held on them."""
-    told = bool(store.value("SELECT count(*) FROM base_machine_events"))
+    has_events = bool(store.value("SELECT count(*) FROM base_machine_events"))
     first = float(min(waits.queued.min(), cluster.holdings.start.min(initial=np.inf)))
     settled = doubts.settled(waits.start, free_s, first, float(waits.start.max()))
     # where waits are unexplained to the end, jobs that ran when the log began may still have held what was free since;
@@ -226,7 +226,7 @@ def _of_holders(
     least = float(cluster.holdings.end.min(initial=np.inf)) if accounted else float(np.nextafter(first, np.inf))
     settled = max(settled, least)
     gone = {
-        key: doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=told)
+        key: doubts.perhaps_gone(pool, cluster.holdings, first, settled, told=has_events)
         for key, pool in {id(pool): pool for pool in cluster.pools}.items()
     }
     return replace(
@@ -245,9 +245,9 @@ class _Change:
 
     def _of(self, numbers: pl.Series) -> tuple[Ints, Bools]:
         """Where some attempts stand among the waits, and which of them do."""
-        asked = numbers.to_numpy().astype(np.int64)
-        at = np.minimum(np.searchsorted(self._numbers, asked), max(0, self._numbers.size - 1))
-        return at, self._numbers[at] == asked if self._numbers.size else np.zeros(asked.size, bool)
+        rows = numbers.to_numpy().astype(np.int64)
+        at = np.minimum(np.searchsorted(self._numbers, rows), max(0, self._numbers.size - 1))
+        return at, self._numbers[at] == rows if self._numbers.size else np.zeros(rows.size, bool)
 
     def _copy(self) -> None:
         self.seconds, self.low, self.high = self.seconds.copy(), self.low.copy(), self.high.copy()
@@ -266,17 +266,17 @@ class _Change:
         """
         odd = np.maximum(self.seconds[:, _FREE] - doubts.A_PASS_S, 0.0)
         by_queue = np.bincount(queues, weights=odd), np.bincount(queues, weights=self._waited)
-        beside = (by_queue[0] > UNEXPLAINED * by_queue[1])[queues]
-        much = beside & (odd > 0)
+        doubtful = (by_queue[0] > UNEXPLAINED * by_queue[1])[queues]
+        much = doubtful & (odd > 0)
         if much.any():
             self._copy()
             free = self.seconds[much, _FREE]
             self.high[much, 0] = np.minimum(self.high[much, 0] + free, self._waited[much])
             self.low[much, _FREE] = np.maximum(self.low[much, _FREE] - free, 0.0)
-        return beside
+        return doubtful
 
     def limited(
-        self, store: Store, without_quota: Bools, beside: Bools, waits: delays.Waits, cluster: delays.Cluster
+        self, store: Store, without_quota: Bools, doubtful: Bools, waits: delays.Waits, cluster: delays.Cluster
     ) -> None:
         """Open the waits that may have been for limits that no file states.
 
@@ -293,7 +293,7 @@ class _Change:
         odd = self.seconds[at, _FREE] > doubts.A_PASS_S if at.size and self._numbers.size else np.zeros(at.size, bool)
         some = at[there & (rows["owner_limited"].to_numpy() | odd)]
         most = self._waited[some]
-        perhaps = without_quota | beside
+        perhaps = without_quota | doubtful
         if perhaps.any() and not store.value("SELECT count(source_reason) FROM base_attempts WHERE wait_s > 0"):
             some = np.flatnonzero(perhaps)
             attempts = store.frame(_OWNED)

@@ -314,10 +314,10 @@ def _limits(table: pl.DataFrame) -> np.ndarray:
 
 def _quota_note(table: pl.DataFrame) -> Note:
     counts = table["quota_source"].drop_nulls().value_counts(sort=True).rows()
-    told = [
+    parts = [
         note("{source} for {count:,} queue{count||s}", source=literal(source), count=count) for source, count in counts
     ]
-    return together(", ", told) if told else note("none known")
+    return together(", ", parts) if parts else note("none known")
 
 
 def _quota_warnings(table: pl.DataFrame, *, strangers: list[str]) -> list[Note]:

@@ -240,12 +240,12 @@ def causes_at(waits: Waits, cluster: Cluster, known: tuple[State, ...], wait: In
     answer, behind = np.zeros(wait.size, np.int64), np.zeros(wait.size, bool)
     if not wait.size:
         return answer, behind
-    asked = np.zeros(waits.queued.size, bool)
-    asked[wait] = True
+    selected = np.zeros(waits.queued.size, bool)
+    selected[wait] = True
     for state, queues in by_pool(waits, cluster, known):
         for queue, mine, members in queues:
             most = _highest_waiting(state.times, waits, queue)
-            for demand, number, some in by_size(waits, members[asked[members]], cluster.caps):
+            for demand, number, some in by_size(waits, members[selected[members]], cluster.caps):
                 ours = np.isin(wait, some)
                 k = np.searchsorted(state.times, at[ours], side="right") - 1
                 whole = slice(0, state.times.size)

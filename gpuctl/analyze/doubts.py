@@ -127,13 +127,13 @@ def perhaps_gone(
         longest = float((holdings.end - holdings.start).max())
         node, begin, gpus = _running_least(nodes, settled)
         until = _until(node, begin, settled + longest)
-        kept = (until > begin) & (gpus > 0)
+        valid = (until > begin) & (gpus > 0)
         every = np.arange(nodes.gpus.size)
-        rows.append((node[kept], begin[kept], until[kept], gpus[kept]))
+        rows.append((node[valid], begin[valid], until[valid], gpus[valid]))
         rows.append((every, np.full(every.size, first), np.full(every.size, settled), nodes.gpus))
-        at = np.concatenate([begin[kept], until[kept], [first, settled]])
+        at = np.concatenate([begin[valid], until[valid], [first, settled]])
         total = float(nodes.gpus.sum())
-        change = np.concatenate([gpus[kept], -gpus[kept], [total, -total]])
+        change = np.concatenate([gpus[valid], -gpus[valid], [total, -total]])
     if not rows:
         return nothing, at, change
     number, start, end, held = (np.concatenate(each) for each in zip(*rows, strict=True))

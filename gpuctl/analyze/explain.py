@@ -69,28 +69,32 @@ def explain(
     Raises:
         UsageError: there is no such job (names the nearest), or several; or the cluster is not told.
     """
-    tell = progress or (lambda _text, _done, _all: None)
+    announce = progress or (lambda _text, _done, _all: None)
     cluster = _cluster(store, job, options.cluster)
     name = _find(store, cluster, job)
     chosen = {"cluster": cluster, "job": name}
-    tell("reading jobs", 0, 3)
-    bases = SharedTables(store, cluster, options, lambda text: tell(text, 1, 3))
-    if bases.kept and not store.value("SELECT count(*) FROM base_filtered_jobs WHERE job = $job", {"job": name}):
-        raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.told(*bases.kept)}")
-    among = [f"the filter {options.filter.told(*bases.kept)}, this one among them"] if bases.kept else []
-    bases.need(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
-    bases.need(("gang_machines",))
+    announce("reading jobs", 0, 3)
+    shared = SharedTables(store, cluster, options, lambda text: announce(text, 1, 3))
+    if shared.matching and not store.value("SELECT count(*) FROM base_filtered_jobs WHERE job = $job", {"job": name}):
+        raise UsageError(f"job {name} is not among the jobs chosen: {options.filter.description(*shared.matching)}")
+    among = (
+        [f"the filter {options.filter.description(*shared.matching)}, this one among them"] if shared.matching else []
+    )
+    shared.ensure(("jobs", "attempts", "placements", "machines", "never_started", "queue_samples", "reasons", "delays"))
+    shared.ensure(("gang_machines",))
     signatures = load_signatures(options.signatures, learned=options.learned)
     failure_table.build(store, cluster, signatures, job=name)
-    tell("reading logs", 2, 3)
+    announce("reading logs", 2, 3)
     [facts] = _rows(store, "explain_job", chosen)
     found = _JobFacts(store, chosen, signatures)
     attempts = tuple(_tried(row, found) for row in _rows(store, "explain_attempts", chosen))
     never = store.frame("FROM base_never_started WHERE job = $job AND attempt IS NULL", {"job": name}).to_dicts()
-    told = bases.site.warnings if bases.site else ()
-    notes = [text for text in told if "quotas of" in text or "rack is a guess" in text or "racks are guesses" in text]
+    warnings = shared.site.warnings if shared.site else ()
+    notes = [
+        text for text in warnings if "quotas of" in text or "rack is a guess" in text or "racks are guesses" in text
+    ]
     made, where, note = _decisions(store, cluster, name, decisions)
-    tell("done", 3, 3)
+    announce("done", 3, 3)
     return Explanation(
         cluster=cluster,
         job=name,

@@ -78,16 +78,16 @@ def _verdicts(store: Store, cluster: str, rows: pl.DataFrame, table: Table) -> t
     """Distinct verdicts, and for every attempt the place of its own among them."""
     words = Words(table)
     # without a log, attempts differ only in what the scheduler says
-    said = ["state", "exit_code", "exit_signal", "texts"]
-    alike = rows.select(said).unique(maintain_order=True).with_row_index("number")
+    columns = ["state", "exit_code", "exit_signal", "texts"]
+    alike = rows.select(columns).unique(maintain_order=True).with_row_index("number")
     verdicts = [
         judge([], Facts(state, code, signal, tuple(texts)), None, table, words)
-        for state, code, signal, texts in alike[said].iter_rows()
+        for state, code, signal, texts in alike[columns].iter_rows()
     ]
-    number = rows.select(said).join(alike, on=said, how="left", nulls_equal=True, maintain_order="left")["number"]
+    number = rows.select(columns).join(alike, on=columns, how="left", nulls_equal=True, maintain_order="left")["number"]
     own: dict[int, int] = {}
     for first, matches in _matches(store, cluster, rows.height):
-        part = rows.slice(first, len(matches)).select(*said, "end_s").iter_rows()
+        part = rows.slice(first, len(matches)).select(*columns, "end_s").iter_rows()
         for row, (lines, (state, code, signal, texts, end)) in enumerate(zip(matches, part, strict=True), first):
             if lines:
                 own[row] = len(verdicts)
@@ -105,8 +105,8 @@ def judge(own: list[Match], facts: Facts, end: float | None, table: Table, words
         table: the signatures.
         words: looks for them in the scheduler's words.
     """
-    told = [match for text in facts.texts for match in words.matches(text)]
-    verdict = classify([*own, *(match._replace(ts=end) for match in told)], table, facts)
+    matches = [match for text in facts.texts for match in words.matches(text)]
+    verdict = classify([*own, *(match._replace(ts=end) for match in matches)], table, facts)
     if not verdict.failed:
         # its logs look well; the scheduler knows better, though not why
         return Verdict(failed=True, reason=NO_SIGNATURE)

@@ -27,8 +27,8 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, in
     """
     known = {kind: _known(store, cluster, kind) if wanted.names[kind] else [] for kind in NAMES}
     wanted.check(known)
-    asked = "SELECT timezone, clock FROM clusters WHERE cluster = $cluster"
-    zone, clock = store.frame(asked, {"cluster": cluster}).row(0)
+    sql = "SELECT timezone, clock FROM clusters WHERE cluster = $cluster"
+    zone, clock = store.frame(sql, {"cluster": cluster}).row(0)
     zone = ZoneInfo(zone if clock == "wall" else "UTC")
     values: dict[str, Any] = {"cluster": cluster}
     for kind in (*NAMES, "state"):
@@ -36,16 +36,16 @@ def choose(store: Store, cluster: str, wanted: JobFilter) -> tuple[tuple[int, in
     values["least"], values["most"] = wanted.gpus or (None, None)
     for name in ("since", "until"):
         text = getattr(wanted, name)
-        told = None if text is None else instant(text, f"--{name}")
-        values[name] = told if told is None or told.tzinfo else told.replace(tzinfo=zone)
+        moment = None if text is None else instant(text, f"--{name}")
+        values[name] = moment if moment is None or moment.tzinfo else moment.replace(tzinfo=zone)
     if values["since"] and values["until"] and values["since"] >= values["until"]:
         raise UsageError(f"--until {wanted.until} is not after --since {wanted.since}")
     store.execute(f"CREATE OR REPLACE TEMP TABLE base_filtered_jobs AS {shared_sql.base_sql('filtered_jobs')}", values)
-    kept = int(store.value("SELECT count(*) FROM base_filtered_jobs"))
+    matching = int(store.value("SELECT count(*) FROM base_filtered_jobs"))
     of = int(store.value("SELECT count(*) FROM jobs WHERE cluster = $cluster", {"cluster": cluster}))
-    if not kept:
+    if not matching:
         wanted.refuse_empty(of)
-    return (kept, of), {name: values[name] for name in ("since", "until")}
+    return (matching, of), {name: values[name] for name in ("since", "until")}
 
 
 def _known(store: Store, cluster: str, kind: str) -> list[str]:

@@ -28,10 +28,10 @@ def provide_held(store: Store, sql: str) -> None:
     clusters = [name for [name] in store.execute("SELECT cluster FROM clusters ORDER BY cluster").fetchall()]
     for number, cluster in enumerate(clusters):
         rows = shared_sql.base_sql("held_attempts")
-        bases = SharedTables(store, cluster, Options(), lambda _: None, [rows])
-        made = bases.ready(rows)
+        shared = SharedTables(store, cluster, Options(), lambda _: None, [rows])
+        made = shared.resolve_tables(rows)
         # names of our own, and SQL from queries/
         into = f"INSERT INTO {HELD_ROWS}" if number else f"CREATE TEMP TABLE {HELD_ROWS} AS"
-        store.execute(f"{into} {made}", bases.chosen(made))
+        store.execute(f"{into} {made}", shared.bind(made))
         for [name] in store.execute(_SHARED).fetchall():
             store.execute(f"DROP TABLE temp.main.{name}")

@@ -147,9 +147,9 @@ def widest_rack(times: Floats, nodes: Nodes) -> Floats:
     free = vacant[rack] + sums[1:] - sums[np.searchsorted(rack, rack)]
     follows = np.append(rack[1:] == rack[:-1], False)[: rack.size]
     until = np.where(follows, np.append(k[1:], 0)[: k.size], times.size)
-    begun = np.full(vacant.size, times.size)
-    np.minimum.at(begun, rack, k)
-    first, last = (np.minimum(np.concatenate(each), times.size) for each in ([0 * begun, k], [begun, until]))
+    start = np.full(vacant.size, times.size)
+    np.minimum.at(start, rack, k)
+    first, last = (np.minimum(np.concatenate(each), times.size) for each in ([0 * start, k], [start, until]))
     return interval_sweeps.highest(times.size, first, last, np.concatenate([vacant, free]), 0.0)
 
 

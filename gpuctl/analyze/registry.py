@@ -96,8 +96,8 @@ def of_file(path: Path) -> Query:
     except ValueError as error:
         raise InputError(str(error), path=str(path), hint=_HINT) from None
     if found.name in known():
-        told = _twice(found.name, known()[found.name].origin, found.origin)
-        raise UsageError(told, hint="rename the file")
+        conflict = _twice(found.name, known()[found.name].origin, found.origin)
+        raise UsageError(conflict, hint="rename the file")
     return found
 
 

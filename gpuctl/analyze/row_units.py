@@ -13,27 +13,27 @@ _GANG = re.compile(r"(?<![_\w])([Gg])ang(s)?\b('s)?(?!_)")
 PODS = "a row of jobs is a {unit}: the trace does not record which of them belong together, so sizes are of one {unit}"
 
 
-def of_units(asked: Query, unit: str) -> Query:
+def of_units(query: Query, unit: str) -> Query:
     """An analysis in the words of a trace whose rows are pods or instances.
 
     Args:
-        asked: as written for jobs.
+        query: as written for jobs.
         unit: ``pod`` or ``instance``.
     """
     return replace(
-        asked,
-        title=_in(asked.title, unit),
-        question=_in(asked.question, unit),
-        population=_in(asked.population, unit),
-        columns=tuple(replace(column, description=_in(column.description, unit)) for column in asked.columns),
-        drawings=tuple(_in(text, unit) for text in asked.drawings),
+        query,
+        title=_in(query.title, unit),
+        question=_in(query.question, unit),
+        population=_in(query.population, unit),
+        columns=tuple(replace(column, description=_in(column.description, unit)) for column in query.columns),
+        drawings=tuple(_in(text, unit) for text in query.drawings),
     )
 
 
 def _in(text: str, unit: str) -> str:
     def word(found: re.Match[str]) -> str:
-        said = unit.capitalize() if found[1] == "G" else unit
-        return said + (found[2] or "") + (found[3] or "")
+        name = unit.capitalize() if found[1] == "G" else unit
+        return name + (found[2] or "") + (found[3] or "")
 
     # columns are called what they are called
     return _GANG.sub(word, text)

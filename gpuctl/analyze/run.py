@@ -48,47 +48,47 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
     cluster = store.cluster(options.cluster)
     known = registry.known() | {one.name: one for one in options.own}
     names = _tables(options, known)
-    asked = [known[name] for name in _with_needed(names, known)]
-    read = {name for one in asked for name in shared_sql.uses(one.sql, "result")}
+    queries = [known[name] for name in _with_needed(names, known)]
+    read = {name for one in queries for name in shared_sql.uses(one.sql, "result")}
     called = cluster_note(store, cluster)
     unit = store.value("SELECT unit FROM clusters WHERE cluster = $cluster", {"cluster": cluster})
-    steps = len(asked) + 2
+    steps = len(queries) + 2
     done = 0
 
-    def tell(text: str) -> None:
+    def announce(text: str) -> None:
         if progress is not None:
             progress(text, done, steps)
 
-    tell("reading jobs")
+    announce("reading jobs")
     set_memory(store)
-    counted = _counted(asked)
-    bases = SharedTables(store, cluster, options, tell, _statements(asked, counted), numbers=counted)
+    counted = _counted(queries)
+    shared = SharedTables(store, cluster, options, announce, _statements(queries, counted), numbers=counted)
     found: dict[str, ResultTable] = {}
-    found_caveats = caveats.find(store, bases, cluster)
+    found_caveats = caveats.find(store, shared, cluster)
     found_caveats += [Caveat(1.0, literal(PODS.format(unit=unit)))] if unit else []
-    for done, one in enumerate(asked, 1):  # noqa: B007 - tell() says how far it is
-        tell(one.name)
+    for done, one in enumerate(queries, 1):  # noqa: B007 - tell() says how far it is
+        announce(one.name)
         try:
-            told = of_units(one, unit) if unit else one
-            table = _ask(store, told, bases, called, options, kept=one.name in read)
-            found[one.name] = replace(table, charts=told.drawings) if told.drawings != one.drawings else table
+            query = of_units(one, unit) if unit else one
+            table = _ask(store, query, shared, called, options, kept=one.name in read)
+            found[one.name] = replace(table, charts=query.drawings) if query.drawings != one.drawings else table
         except InputError as error:
             # a package's analysis that nobody asked for by name keeps no other from its rows
             if one.name in options.tables or one.origin == BUILT_IN:
                 raise
             found_caveats.append(Caveat(0.0, untrusted(f"{error.message}. Its table is left out")))
-    site = bases.site
+    site = shared.site
     tables = tuple(found[name] for name in names if name in found)
-    settings = {"definition": literal(options.definition), "duration": literal(bases.duration)}
-    if bases.kept is not None:
-        settings["filter"] = options.filter.told(*bases.kept)
+    settings = {"definition": literal(options.definition), "duration": literal(shared.duration)}
+    if shared.matching is not None:
+        settings["filter"] = options.filter.description(*shared.matching)
     given = store.value("SELECT count(*) FROM base_jobs WHERE list_contains(quirks, 'gpus_given')")
     if given:
         settings["gpus_per_node"] = note("given by the user, for {jobs:,} job{jobs||s}", jobs=given)
     if site is not None:
         settings |= {"quotas": site.quota_note, "racks": site.rack_note, "borrowing": site.borrow_note}
     done = steps
-    tell("done")
+    announce("done")
     return Analysis(
         cluster=called,
         tables=tables,
@@ -96,25 +96,25 @@ def analyze(store: Store, options: Options, progress: Callable[[str, int, int], 
         sources=read_sources(store, cluster),
         settings=settings,
         command=options.command,
-        warnings=caveats.ranked([*caveats.of_causes(store, bases), *caveats.of_series(store, bases), *found_caveats]),
+        warnings=caveats.ranked([*caveats.of_causes(store, shared), *caveats.of_series(store, shared), *found_caveats]),
     )
 
 
-def _counted(asked: Sequence[Query]) -> dict[str, frozenset[str]]:
+def _counted(queries: Sequence[Query]) -> dict[str, frozenset[str]]:
     """The numbers that tables' sentences and notes are filled with, by the file that they are of."""
-    told = frozenset(name for one in asked for name in fields(one.population))
-    needs = frozenset(one.needs.replace(" ", "_") for one in asked if one.needs)
-    return {"population": told & shared_sql.numbers("population"), "counts": needs & shared_sql.numbers("counts")}
+    names = frozenset(name for one in queries for name in fields(one.population))
+    needs = frozenset(one.needs.replace(" ", "_") for one in queries if one.needs)
+    return {"population": names & shared_sql.numbers("population"), "counts": needs & shared_sql.numbers("counts")}
 
 
-def _statements(asked: Sequence[Query], counted: Mapping[str, Collection[str]]) -> list[str] | None:
+def _statements(queries: Sequence[Query], counted: Mapping[str, Collection[str]]) -> list[str] | None:
     """What will be asked of the shared tables; None where others' analyses are among it, which may read anything."""
-    if any(one.origin != BUILT_IN for one in asked):
+    if any(one.origin != BUILT_IN for one in queries):
         return None
     numbers = [shared_sql.scalars(kind, names) for kind, names in counted.items() if names]
-    if any(fields(one.population) & set(registry.SITE_NOTES) for one in asked):
+    if any(fields(one.population) & set(registry.SITE_NOTES) for one in queries):
         numbers.append("FROM base_delays")
-    return [*(one.sql for one in asked), *numbers, *caveats.statements()]
+    return [*(one.sql for one in queries), *numbers, *caveats.statements()]
 
 
 def _tables(options: Options, known: Mapping[str, Query]) -> list[str]:
@@ -146,9 +146,9 @@ ABOUT_ALL = literal("Covers the whole cluster: filters do not apply to these row
 PARTLY_ALL = literal("Figures of the cluster (its GPUs, its times, the share allocated) cover all jobs.")
 
 
-def _numbers(asked: Query, bases: SharedTables, called: Note, options: Options) -> dict[str, Note]:
+def _numbers(query: Query, shared: SharedTables, called: Note, options: Options) -> dict[str, Note]:
     """What the sentence of a table's population is filled with; no more of it is counted than the sentence says."""
-    wanted = fields(asked.population)
+    wanted = fields(query.population)
     known = {
         "cluster": called,
         "idle_below": note("{pct:g}", pct=options.idle_below),
@@ -159,53 +159,55 @@ def _numbers(asked: Query, bases: SharedTables, called: Note, options: Options) 
         else note("a sample belongs to the attempt that holds the GPU at the sample's time"),
     }
     if wanted & set(registry.SITE_NOTES):
-        bases.need(DELAYS)
-        site = bases.site
+        shared.ensure(DELAYS)
+        site = shared.site
         known |= {name: getattr(site, name) for name in registry.SITE_NOTES}
     counted = wanted - set(known)
     if counted:
-        numbers = bases.scalars("population", sorted(counted), whole=bases.about_all(asked.sql))
+        numbers = shared.scalars("population", sorted(counted), whole=shared.about_all(query.sql))
         known |= {key: _plain(value) for key, value in numbers.items()}
     return known
 
 
-def _ask(store: Store, asked: Query, bases: SharedTables, called: Note, options: Options, *, kept: bool) -> ResultTable:
+def _ask(
+    store: Store, query: Query, shared: SharedTables, called: Note, options: Options, *, kept: bool
+) -> ResultTable:
     """One table; `called`: the cluster's name; `kept`: other analyses read it, as ``result_<name>``."""
-    if asked.origin == BUILT_IN:
-        sql = bases.ready(asked.sql)
+    if query.origin == BUILT_IN:
+        sql = shared.resolve_tables(query.sql)
         if kept:
-            store.execute(f"CREATE OR REPLACE TEMP TABLE result_{asked.name} AS {sql}", bases.chosen(sql))
-            frame = _tidy(store.frame(f"FROM result_{asked.name}", long=asked.only_exported))
+            store.execute(f"CREATE OR REPLACE TEMP TABLE result_{query.name} AS {sql}", shared.bind(sql))
+            frame = _tidy(store.frame(f"FROM result_{query.name}", long=query.only_exported))
         else:
-            frame = _tidy(store.frame(sql, bases.chosen(sql), long=asked.only_exported))
+            frame = _tidy(store.frame(sql, shared.bind(sql), long=query.only_exported))
     else:
-        frame = _of_others(store, asked, bases, {"cluster": bases.cluster} if asked.parameters else {})
+        frame = _of_others(store, query, shared, {"cluster": shared.cluster} if query.parameters else {})
     notes: tuple[Note, ...] = ()
-    if asked.needs:
-        there = bases.scalars("counts", [asked.needs.replace(" ", "_")], whole=True)
-        what = asked.needs.replace("_", " ")
+    if query.needs:
+        there = shared.scalars("counts", [query.needs.replace(" ", "_")], whole=True)
+        what = query.needs.replace("_", " ")
         notes = () if any(there.values()) else (note("no rows: this source has no {what}", what=literal(what)),)
-    if bases.about_all(asked.sql):
+    if shared.about_all(query.sql):
         notes = (*notes, ABOUT_ALL)
-    elif bases.kept is not None and shared_sql.uses(asked.sql, "unfiltered"):
+    elif shared.matching is not None and shared_sql.uses(query.sql, "unfiltered"):
         notes = (*notes, PARTLY_ALL)
     return ResultTable(
-        name=asked.name,
-        section=asked.section,
-        title=asked.title,
-        question=asked.question,
-        population=note(asked.population, **_numbers(asked, bases, called, options)),
+        name=query.name,
+        section=query.section,
+        title=query.title,
+        question=query.question,
+        population=note(query.population, **_numbers(query, shared, called, options)),
         notes=notes,
-        columns=asked.columns,
+        columns=query.columns,
         frame=frame,
-        detail=asked.detail,
-        first_columns=asked.first_columns,
-        key_columns=asked.key_columns,
-        charts=() if asked.origin == BUILT_IN else asked.drawings,
+        detail=query.detail,
+        first_columns=query.first_columns,
+        key_columns=query.key_columns,
+        charts=() if query.origin == BUILT_IN else query.drawings,
     )
 
 
-def _of_others(store: Store, asked: Query, bases: SharedTables, wanted: Mapping[str, str]) -> pl.DataFrame:
+def _of_others(store: Store, query: Query, shared: SharedTables, wanted: Mapping[str, str]) -> pl.DataFrame:
     """The rows of an analysis that is not ours: one SELECT, which reads the store and the tables that ours share.
 
     Raises:
@@ -214,17 +216,19 @@ def _of_others(store: Store, asked: Query, bases: SharedTables, wanted: Mapping[
     there = {
         name for one in registry.known().values() if one.origin == BUILT_IN for name in shared_sql.uses(one.sql, "base")
     }
-    used = {*shared_sql.uses(asked.sql, "base"), *shared_sql.uses(asked.sql, "unfiltered")}
-    sql = bases.ready(asked.sql) if used <= there else asked.sql
-    what = f"analysis {asked.name!r} of {asked.origin}"
+    used = {*shared_sql.uses(query.sql, "base"), *shared_sql.uses(query.sql, "unfiltered")}
+    sql = shared.resolve_tables(query.sql) if used <= there else query.sql
+    what = f"analysis {query.name!r} of {query.origin}"
     try:
         frame = as_plain(store.read_only_query(sql, wanted))
     except UsageError as error:
         raise InputError(f"{what}: {error.message}", hint=error.hint) from error
-    names = [column.name for column in asked.columns]
+    names = [column.name for column in query.columns]
     if frame.columns != names:
-        told = f"its header names the columns {', '.join(names)}; its rows have {', '.join(frame.columns)}"
-        raise InputError(f"{what}: {told}", hint="one line '-- column: name | unit | definition' for each, in order")
+        found_text = f"its header names the columns {', '.join(names)}; its rows have {', '.join(frame.columns)}"
+        raise InputError(
+            f"{what}: {found_text}", hint="one line '-- column: name | unit | definition' for each, in order"
+        )
     return frame
 
 

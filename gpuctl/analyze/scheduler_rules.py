@@ -146,7 +146,7 @@ class _State:
     times: Floats
     used: Floats
     held: tuple[Floats, ...]
-    asked: Floats
+    requested: Floats
     wanted: Floats
 
 
@@ -183,7 +183,7 @@ def _state(holdings: Holdings, nodes: Nodes, queues: int) -> _State:
     used = np.maximum(nodes.gpus.sum() - free, occupancy.in_use(times, holdings))
     k = np.searchsorted(times, holdings.start)
     # the order of what starts at one instant is not known: each counts as if it had been alone
-    asked = (used - occupancy.started(times, holdings))[k] + holdings.gpus
+    requested = (used - occupancy.started(times, holdings))[k] + holdings.gpus
     wanted = np.zeros(k.size)
     held = []
     for queue in range(queues):
@@ -191,7 +191,7 @@ def _state(holdings: Holdings, nodes: Nodes, queues: int) -> _State:
         held.append(occupancy.in_use(times, holdings, queue))
         before = held[queue] - occupancy.started(times, holdings, queue)
         wanted[mine] = before[k[mine]] + holdings.gpus[mine]
-    return _State(times, used, tuple(held), np.ceil(asked), np.ceil(wanted))
+    return _State(times, used, tuple(held), np.ceil(requested), np.ceil(wanted))
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _try(  # noqa: PLR0917
     total, slack = float(layouts[0].nodes.gpus.sum()), AS_GOOD * float((waits.start - waits.queued).sum())
     sizes = [int(size) for size in np.unique(waits.gpus[waits.gpus > 0])]
     guesses = [_Guess.make(layout, state.times, sizes) for layout in layouts]
-    asked = _Bins(busy, int(total + max(sizes, default=0)) + 1)
+    requested = _Bins(busy, int(total + max(sizes, default=0)) + 1)
     queues = known.limits.size
     fits: list[list[_Fit]] = [[] for _ in layouts]
     quotas = np.zeros((len(layouts), busy.size, 3, queues))
@@ -244,10 +244,10 @@ def _try(  # noqa: PLR0917
         wanted = _Bins(edges, most)
         bins = (busy.size + 1, edges.size + 1)
         parts = [
-            _WaitingTime.make(waits, mine[waits.gpus[mine] == size], queue, state, asked, wanted) for size in sizes
+            _WaitingTime.make(waits, mine[waits.gpus[mine] == size], queue, state, requested, wanted) for size in sizes
         ]
         began = holdings.queue == queue
-        at = [each_.of(gpus[began]) for gpus, each_ in ((state.asked, asked), (state.wanted, wanted))]
+        at = [each_.of(gpus[began]) for gpus, each_ in ((state.requested, requested), (state.wanted, wanted))]
         starts = np.bincount(at[0] * bins[1] + at[1], minlength=bins[0] * bins[1]).astype(np.float64).reshape(bins)
         for number, guess in enumerate(guesses):
             counts = np.zeros((4, bins[0] * bins[1]))
@@ -293,13 +293,13 @@ class _WaitingTime:
 
     @classmethod
     def make(  # noqa: PLR0917
-        cls, waits: delays.Waits, some: Ints, queue: int, state: _State, asked: _Bins, wanted: _Bins
+        cls, waits: delays.Waits, some: Ints, queue: int, state: _State, requested: _Bins, wanted: _Bins
     ) -> _WaitingTime:
         demand = int(waits.gpus[some[0]]) if some.size else 0
         queued, start = waits.queued[some], waits.start[some]
         seconds = interval_sweeps.covered(state.times, queued, start)
         k = np.flatnonzero(seconds)
-        a = asked.of(state.used[k] + demand)
+        a = requested.of(state.used[k] + demand)
         h = wanted.of(state.held[queue][k] + demand)
         long = start - A_PASS_S > queued + A_PASS_S
         queued, start = queued[long], start[long]
@@ -387,14 +387,14 @@ def _may_be(near: list[tuple[LayoutFit, int]], known: GivenRules, *, explain: bo
         busiest = np.inf if known.borrow_below is None else float(near[0][0].busy[0])
         most = np.where(np.isnan(known.limits), np.inf, known.limits)
         return Limits(np.zeros(1), (np.full(1, -1.0),) * queues, most, busiest)
-    asked = np.unique([0, *(int(one.busy[k]) + 1 for one, k in near)])
-    least = np.full((queues, asked.size), np.inf)
+    requested = np.unique([0, *(int(one.busy[k]) + 1 for one, k in near)])
+    least = np.full((queues, requested.size), np.inf)
     for one, k in near:
-        after = np.searchsorted(asked, int(one.busy[k]) + 1)
+        after = np.searchsorted(requested, int(one.busy[k]) + 1)
         least[:, after] = np.minimum(least[:, after], one.quotas[k, 0])
     least = np.minimum.accumulate(least, axis=1)
     most = np.max([one.quotas[k, 2] for one, k in near], axis=0)
-    return Limits(asked.astype(np.float64), tuple(least), most, float(max(one.busy[k] for one, k in near)))
+    return Limits(requested.astype(np.float64), tuple(least), most, float(max(one.busy[k] for one, k in near)))
 
 
 def _choose(found: list[LayoutFit], known: GivenRules, total: float, waited: float, *, guessed: bool) -> Rules:

@@ -2,7 +2,7 @@
 
 What a table needs is read from its SQL: it names ``base_X`` for a shared table and ``result_X`` for another result.
 With a filter, ``base_X`` in an analysis means the rows of the jobs chosen, and ``unfiltered_X`` those of all jobs: the
-tables ``base_X`` themselves are always of all jobs, and ``chosen_X`` is made from them (`SharedTables.ready`).
+tables ``base_X`` themselves are always of all jobs, and ``chosen_X`` is made from them (`SharedTables.resolve_tables`).
 Five steps are no SQL; `_STEPS` says which tables each of them makes and what it needs. Each imports what it is made
 with when it runs: the libraries behind it take longer to load than a small table to compute.
 """
@@ -117,15 +117,15 @@ class SharedTables:
             self._instead["job_use"] = "job_use_none"
         self._narrowed: dict[str, str] = {}
         self._scalars: dict[tuple[str, str, bool], Any] = {}
-        self.kept: tuple[int, int] | None = None
+        self.matching: tuple[int, int] | None = None
         if options.filter:
             from gpuctl.analyze.filtered_jobs import choose
 
-            self.kept, period = choose(store, cluster, options.filter)
+            self.matching, period = choose(store, cluster, options.filter)
             self._values |= period
         self._read_by = None if statements is None else self._readers(statements)
 
-    def need(self, names: Iterable[str]) -> None:
+    def ensure(self, names: Iterable[str]) -> None:
         """Make tables, named without ``base_``, unless they are made already."""
         for name in names:
             if name not in self._made:
@@ -141,8 +141,8 @@ class SharedTables:
 
     def ask(self, sql: str, *, whole: bool = False) -> list[dict[str, Any]]:
         """The rows of a statement of ours, with the tables made that it needs; `whole`: of all jobs."""
-        made = self.ready(sql, whole=whole)
-        return self._store.frame(made, self.chosen(made)).to_dicts()
+        made = self.resolve_tables(sql, whole=whole)
+        return self._store.frame(made, self.bind(made)).to_dicts()
 
     def scalars(self, name: str, wanted: Iterable[str], *, whole: bool = False) -> dict[str, Any]:
         """Numbers of ``queries/base/<name>.sql``, each asked for once: many tables speak of the same population.
@@ -152,43 +152,43 @@ class SharedTables:
         wanted = list(wanted)
         missing = [key for key in wanted if (name, key, whole) not in self._scalars]
         if missing:
-            if whole or self.kept is None:
+            if whole or self.matching is None:
                 left = (key for key in self._numbers.get(name, ()) if (name, key, whole) not in self._scalars)
                 missing = [*{*missing, *(key for key in left if shared_sql.reads(name)[key] <= self._made)}]
             rows = self.ask(shared_sql.scalars(name, missing), whole=whole)
             self._scalars |= {(name, row["name"], whole): row["value"] for row in rows}
         return {key: self._scalars[name, key, whole] for key in wanted}
 
-    def ready(self, sql: str, *, whole: bool = False) -> str:
+    def resolve_tables(self, sql: str, *, whole: bool = False) -> str:
         """A statement with the names of the tables that it is to read, all of them made; `whole`: those of all jobs."""
-        self.need(shared_sql.uses(sql, "unfiltered"))
-        if self.kept is None or whole:
-            self.need(shared_sql.uses(sql, "base"))
+        self.ensure(shared_sql.uses(sql, "unfiltered"))
+        if self.matching is None or whole:
+            self.ensure(shared_sql.uses(sql, "base"))
         else:
-            names = {name: self._narrow(name) for name in shared_sql.uses(sql, "base")}
+            names = {name: self._filtered_table(name) for name in shared_sql.uses(sql, "base")}
             sql = re.sub(r"\bbase_([a-z0-9_]+)", lambda found: names.get(found[1], found[0]), sql)
         return re.sub(r"\bunfiltered_([a-z0-9_]+)", r"base_\1", sql)
 
     def about_all(self, sql: str) -> bool:
         """Whether the filter has no effect on what a statement reads: it is about the cluster."""
         return (
-            self.kept is not None
-            and all(self._narrow(name) == f"base_{name}" for name in shared_sql.uses(sql, "base"))
+            self.matching is not None
+            and all(self._filtered_table(name) == f"base_{name}" for name in shared_sql.uses(sql, "base"))
             and not shared_sql.uses(sql, "result")
         )
 
-    def _narrow(self, name: str) -> str:
+    def _filtered_table(self, name: str) -> str:
         """The table of the jobs chosen that stands for ``base_<name>``; that one itself where it is not about jobs."""
         if name not in self._narrowed:
             sql, more = self._sql(name)
             if name in _RECOMPUTED or more:
-                sql = self.ready(sql)
+                sql = self.resolve_tables(sql)
             else:
-                self.need((name,))
+                self.ensure((name,))
                 sql = self._of_chosen(name)
             self._narrowed[name] = f"chosen_{name}" if sql else f"base_{name}"
             if sql:
-                self._store.execute(f"CREATE OR REPLACE TEMP TABLE chosen_{name} AS {sql}", self.chosen(sql, **more))
+                self._store.execute(f"CREATE OR REPLACE TEMP TABLE chosen_{name} AS {sql}", self.bind(sql, **more))
         return self._narrowed[name]
 
     def _of_chosen(self, name: str) -> str:
@@ -234,7 +234,7 @@ class SharedTables:
         step = next((step for step in _STEPS if name in step[0]), None)
         if step is not None:
             makes, needs, make = step
-            self.need(needs)
+            self.ensure(needs)
             make(self)
             self._made.update(makes)
             return
@@ -242,8 +242,8 @@ class SharedTables:
             self._made.add(name)
             return
         sql, more = self._sql(name)
-        sql = self.ready(sql, whole=True)
-        values = self.chosen(sql, **more)
+        sql = self.resolve_tables(sql, whole=True)
+        values = self.bind(sql, **more)
         # every part of this text is ours: names out of our SQL, SQL from queries/
         made = f"CREATE OR REPLACE TEMP TABLE base_{name} AS SELECT {self._columns(name, sql, values)} FROM ({sql})"  # noqa: S608
         self._store.execute(made, values)
@@ -267,7 +267,7 @@ class SharedTables:
             self._there[table] = bool(self._store.value(sql, {"cluster": self.cluster}))
         return self._there[table]
 
-    def chosen(self, sql: str, **more: str) -> dict[str, Any]:
+    def bind(self, sql: str, **more: str) -> dict[str, Any]:
         """The values of the parameters of a statement, among them `more`."""
         values = self._values | more
         return {key: values[key] for key in parameters(sql)}
@@ -397,6 +397,6 @@ def _beside_arrays(store: Store) -> Iterator[None]:
 
 
 def _known_duration(store: Store, cluster: str) -> str:
-    asked = "SELECT count(run_span_s), count(run_sum_s) FROM jobs WHERE cluster = $cluster"
-    [(spans, sums)] = store.execute(asked, {"cluster": cluster}).fetchall()
+    sql = "SELECT count(run_span_s), count(run_sum_s) FROM jobs WHERE cluster = $cluster"
+    [(spans, sums)] = store.execute(sql, {"cluster": cluster}).fetchall()
     return "sum" if sums and not spans else "span"

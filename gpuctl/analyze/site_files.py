@@ -87,8 +87,10 @@ def read_prices(path: Path) -> tuple[Price, ...]:
         rival = next((one for one in found if _both_hold(one, price)), None)
         if rival is not None:
             whose = f" for account {price.account}" if price.account else ""
-            told = f"a second price of {price.gpu_type!r}{whose} at the same time: {rival.price:f} and {price.price:f}"
-            raise InputError(told, path=str(path), line=line, hint="set from and to, or keep one of them")
+            problem = (
+                f"a second price of {price.gpu_type!r}{whose} at the same time: {rival.price:f} and {price.price:f}"
+            )
+            raise InputError(problem, path=str(path), line=line, hint="set from and to, or keep one of them")
         found.append(price)
     return tuple(found)
 

@@ -39,7 +39,7 @@ def renew(
     own = {"cluster": cluster}
     enough = store.value("SELECT count(*) FROM gpu_samples WHERE cluster = $cluster", own) >= LEAST_ROWS
     if enough:
-        SharedTables(store, cluster, Options(), lambda _: None).need(["util_histogram"])
+        SharedTables(store, cluster, Options(), lambda _: None).ensure(["util_histogram"])
     store.execute("BEGIN")
     try:
         store.execute("DELETE FROM util_histograms WHERE cluster = $cluster", own)

@@ -44,14 +44,14 @@ def possible_s(attempts: pl.DataFrame, wait: Ints, queued: Floats, start: Floats
     held = attempts.with_columns(jobs=pl.lit(1.0))
     groups = [_numbers(held, owners) for owners in OWNERS]
     levels = [_levels(held, group, name) for group in groups for name in HELD]
-    asked = np.stack([held[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in HELD], axis=1)
-    _, kind = np.unique(np.column_stack([*groups, asked])[wait], axis=0, return_inverse=True)
+    requested = np.stack([held[name].cast(pl.Float64).fill_null(0.0).to_numpy() for name in HELD], axis=1)
+    _, kind = np.unique(np.column_stack([*groups, requested])[wait], axis=0, return_inverse=True)
     kind = kind.reshape(-1)
     found = np.zeros(wait.size)
     for some in _alike(kind):
         first = int(wait[some[0]])
         owners = [int(group[first]) for group in groups]
-        spans = list(_spans(levels, owners, asked[first], float(total[some].max())))
+        spans = list(_spans(levels, owners, requested[first], float(total[some].max())))
         found[some] = _within(spans, queued[some], start[some])
     return found
 
@@ -87,20 +87,20 @@ def _levels(held: pl.DataFrame, group: Ints, name: str) -> dict[int, Levels]:
 
 
 def _spans(
-    levels: list[dict[int, Levels]], owners: list[int], asked: Floats, total: float
+    levels: list[dict[int, Levels]], owners: list[int], requested: Floats, total: float
 ) -> Iterator[tuple[Floats, Floats]]:
     """Beginnings and ends of the times in which one of the owners would have held more than ever."""
     seen = set()
     for number, owner in enumerate(owners):
         for measure, name in enumerate(HELD):
             there = levels[number * len(HELD) + measure].get(owner)
-            if there is None or asked[measure] <= 0:
+            if there is None or requested[measure] <= 0:
                 continue
             times, level, most, members = there
             if (name == "gpus" and most >= total) or (name, members) in seen:
                 continue
             seen.add((name, members))
-            over: Bools = level + asked[measure] > most * (1 + 1e-9)
+            over: Bools = level + requested[measure] > most * (1 + 1e-9)
             # from before the first change on nothing is held, and behind the last one nothing again
             turns = np.flatnonzero(np.diff(over.astype(np.int8), prepend=0, append=0))
             times = np.append(times, times[-1])

@@ -29,7 +29,7 @@ from gpuctl.cli.options import (
     TracesArgument,
     grouped,
 )
-from gpuctl.cli.output import command_line, for_people, print_result, print_screen, tell_written, write_directory
+from gpuctl.cli.output import announce_written, command_line, for_people, print_result, print_screen, write_directory
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode
@@ -186,7 +186,7 @@ def analyze(
         result = _run(store_path, options, name, given, several=first and not whole and not options.filter)
         if not isinstance(result, Analysis):
             print_screen(result, output, given, notes=shown.notes)
-            tell_written((output,), given)
+            announce_written((output,), given)
             return
     screen = None
     if first:
@@ -209,7 +209,7 @@ def analyze(
         names = _shown_somewhere(result)
     print_result(result, shape, output, names, given, screen=screen, notes=shown.notes, paged=shown.every)
     keep(result, keep_as, place, context, given)
-    tell_written((csv, parquet, html, output), given)
+    announce_written((csv, parquet, html, output), given)
     if report is not None and report.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

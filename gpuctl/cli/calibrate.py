@@ -20,7 +20,7 @@ from gpuctl.cli.options import (
     WindowOption,
     grouped,
 )
-from gpuctl.cli.output import check_tables, command_line, for_people, print_result, tell_written
+from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -103,8 +103,8 @@ def calibrate(
     )  # fmt: skip
     rules = Rules(resources=resources)
     source = read(paths or [], inputs, JobFilter(), rules, tuple(slurm_conf or ()), given, names=[(name, fixed)])
-    for told in (*source.workload.notes, *source.cluster.notes):
-        message(f"note: {told}", quiet=given.quiet or for_people(shape, shown.output))
+    for text in (*source.workload.notes, *source.cluster.notes):
+        message(f"note: {text}", quiet=given.quiet or for_people(shape, shown.output))
     fit = _fit(source, (name, fixed), (fitted, trials, resources), given)
     result = replace(tables.result(fit, sources=source.sources, command=command_line()))
     if save is not None:
@@ -119,7 +119,7 @@ def calibrate(
 
         screen = screen_of(result)
     print_result(result, shape, shown.output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
-    tell_written((save, html, shown.output), given)
+    announce_written((save, html, shown.output), given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -133,13 +133,13 @@ def named_to_check(name: str | None, kind: str, usage: str) -> str:
     return name
 
 
-def print_violations(about: Mapping[str, object], found: Sequence[str], told: str, *, as_json: bool) -> None:
+def print_violations(about: Mapping[str, object], found: Sequence[str], subject: str, *, as_json: bool) -> None:
     """Print what a conformance suite found.
 
     Args:
-        about: what JSON says beside the violations.
+        about: what JSON has besides the violations.
         found: the violations.
-        told: what was checked, for a line on stderr.
+        subject: what was checked, for a line on stderr.
         as_json: print JSON.
 
     Raises:
@@ -151,7 +151,7 @@ def print_violations(about: Mapping[str, object], found: Sequence[str], told: st
         print_json({**about, "violations": found})
     elif found:
         print_table(("violation",), [(visible(line),) for line in found], color=False)
-    message(f"{told}, {len(found)} violations")
+    message(f"{subject}, {len(found)} violations")
     if found:
         raise typer.Exit(ExitCode.CHECK_FAILED)
 

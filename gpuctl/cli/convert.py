@@ -82,8 +82,8 @@ def convert(
 
     write_atomically(output, body)
     for one in done:
-        for told in one.notes:
-            message(told, quiet=given.quiet)
+        for text in one.notes:
+            message(text, quiet=given.quiet)
         message(f"{output}: {plural(one.rows, 'row')} ({to.value})", quiet=given.quiet)
     if any(faults):
         raise typer.Exit(ExitCode.BAD_INPUT)

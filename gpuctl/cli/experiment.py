@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from gpuctl.cli.common import message
-from gpuctl.cli.output import command_line, for_people, print_result, tell_written
+from gpuctl.cli.output import announce_written, command_line, for_people, print_result
 from gpuctl.cli.policy_choice import policies
 from gpuctl.core.errors import ExitCode, InputError, UsageError
 from gpuctl.core.suggestions import meant
@@ -126,7 +126,9 @@ class ExperimentOptions(NamedTuple):
     compared: Comparison
 
 
-def asked(chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]) -> ExperimentOptions:
+def experiment_of(
+    chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
+) -> ExperimentOptions:
     """Return what the options, or ``--experiment`` and the options beside it, say.
 
     Raises:
@@ -238,8 +240,8 @@ def _of_file(file: ExperimentFile, conf: Mapping[str, Sequence[Path]]) -> tuple[
                     policies([wanted.name], [f"{wanted.label}.{key}={value}"], {})
                 except UsageError as error:
                     place = f"{wanted.place}.params.{key}"
-                    told = error.message.removeprefix("--param ")
-                    raise InputError(f"{place}: {told}", path=str(file.path), hint=error.hint) from None
+                    problem = error.message.removeprefix("--param ")
+                    raise InputError(f"{place}: {problem}", path=str(file.path), hint=error.hint) from None
             first.append(f"{wanted.label}.{key}={several[0]}")
             if len(several) > 1:
                 lists[f"{wanted.label}.{key}"] = several
@@ -297,8 +299,8 @@ def answer(  # noqa: PLR0917
     base = _base(source, models, was, resample, compared.warmup)
     changes = _changes(base, plan, varied, was.everywhere)
     base = base if changes is not None else dataclasses.replace(base, unchanged=None)
-    kept = None if places.parquet is None else CellFolder(places.parquet / _CELLS)
-    figures = _figures(base, plan, kept, engine, given)
+    cells = None if places.parquet is None else CellFolder(places.parquet / _CELLS)
+    figures = _figures(base, plan, cells, engine, given)
     found = result(
         base, plan, figures, baseline or label(names[0][0]),
         sources=source.sources, command=command_line(), locality=source.locality,
@@ -314,7 +316,7 @@ def answer(  # noqa: PLR0917
 
         screen = screen_of(found)
     print_result(found, shape, shown.output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
-    tell_written((*places.all, shown.output), given)
+    announce_written((*places.all, shown.output), given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -340,7 +342,7 @@ def _changes(base: Base, plan: Sequence[Cell], varied: Experiment, everywhere: l
     if not any(map(base.changes, plan)):
         return None
     names = dict.fromkeys(name for cell in plan for name, _ in changed_factors(cell))
-    told = [
+    changed = [
         note(
             "--{option} {values}",
             option=literal(_OPTIONS[name]),
@@ -354,15 +356,15 @@ def _changes(base: Base, plan: Sequence[Cell], varied: Experiment, everywhere: l
         for key, value in cell.params:
             if own.get(key) != value:
                 params.setdefault(f"{label(cell.policy)}.{key}", {})[value] = None
-    told += [
+    changed += [
         note("--param {name}={values}", name=NamedValue("value", name), values=NamedValue("value", ",".join(values)))
         for name, values in params.items()
     ]
-    return together(", ", [*told, *everywhere])
+    return together(", ", [*changed, *everywhere])
 
 
 def _figures(
-    base: Base, plan: list[Cell], kept: CellFolder | None, engine: Engine, given: Settings
+    base: Base, plan: list[Cell], cells: CellFolder | None, engine: Engine, given: Settings
 ) -> list[dict[str, Any]]:
     from gpuctl.cli.progress import Bar
     from gpuctl.replay.experiments.run import run as replay_all
@@ -377,10 +379,9 @@ def _figures(
 
         try:
             return replay_all(
-                base, plan, kept, engine=engine, progress=at, notify=lambda text: message(text, quiet=given.quiet)
+                base, plan, cells, engine=engine, progress=at, notify=lambda text: message(text, quiet=given.quiet)
             )
         except KeyboardInterrupt:
-            where = "and saved: run the same command again for the rest" if kept else "and lost; with --parquet "
-            "DIR they are saved"
+            where = "and saved: run the same command again for the rest" if cells else "and lost; with --parquet DIR they are saved"
             message(f"gpuctl: interrupted; {done:,} of {len(plan):,} replays are done {where}")
             raise typer.Exit(ExitCode.INTERRUPTED) from None

@@ -22,7 +22,7 @@ from gpuctl.cli.options import (
     TracesArgument,
     grouped,
 )
-from gpuctl.cli.output import command_line, tell_written
+from gpuctl.cli.output import announce_written, command_line
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -104,7 +104,7 @@ def explain(
         print_json(report_of.as_json(found))
     else:
         report_of.print_explanation(found, color=None if given.color else False, pictures=sys.stdout.isatty())
-    tell_written((html,), given)
+    announce_written((html,), given)
     if report is not None and report.failed:
         message("gpuctl: some files could not be read: see above", quiet=given.quiet)
         raise typer.Exit(ExitCode.BAD_INPUT)
@@ -114,8 +114,8 @@ def _check_order(job: str, paths: list[Path]) -> None:
     """Refuse a job that is a file beside files that are none: the two stand the wrong way round."""
     # not Path.exists: a job's name may be longer than a file's can be
     if os.path.exists(job) and paths and not any(path.exists() for path in paths):  # noqa: PTH110
-        said = shlex.join(["gpuctl", "explain", str(paths[0]), job])
-        raise UsageError(f"{paths[0]}: no such file or directory", hint=f"the job comes before the files: {said}")
+        corrected = shlex.join(["gpuctl", "explain", str(paths[0]), job])
+        raise UsageError(f"{paths[0]}: no such file or directory", hint=f"the job comes before the files: {corrected}")
 
 
 def _put(file: BinaryIO, page: bytes) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from gpuctl.cli.common import message, print_json, print_table, settings
-from gpuctl.cli.ingest_messages import LOADED, tell, tell_stopped
+from gpuctl.cli.ingest_messages import LOADED, print_interrupted, print_report
 from gpuctl.cli.live import FetchedFiles, LiveOptions, Scheduler, fetch, plan
 from gpuctl.cli.options import (
     LOG_FORMAT_HELP,
@@ -172,13 +172,13 @@ def ingest(
         raise UsageError("--log-format is for files", hint=f"omit it: --from {source} determines the format")
     elif paths:
         raise UsageError(f"--from {source} reads no files: omit {paths[0]}")
-    asked = LiveOptions(source, since, until, clusters, sacct, url, timeout) if source else None
-    if asked and dry_run:
-        print_table(["command"], [[command] for command in plan(asked, store)], color=options.color)
+    live = LiveOptions(source, since, until, clusters, sacct, url, timeout) if source else None
+    if live and dry_run:
+        print_table(["command"], [[command] for command in plan(live, store)], color=options.color)
         return
     with Bar(wanted=not options.quiet, color=options.color) as bar:
         files = [FetchedFiles(paths or [], cluster)]
-        todo = fetch(asked, store, cluster, bar, quiet=options.quiet) if asked else files
+        todo = fetch(live, store, cluster, bar, quiet=options.quiet) if live else files
         how = _LoadOptions(
             timezone, known, log_format, lake, parse(engine), dry_run=dry_run, as_json=as_json, gpus_per_node=gpus,
             usage=(idle_after, min_coverage, correct_clocks),
@@ -193,8 +193,8 @@ def ingest(
     for report in reports:
         # the screen has the count of files that were not read
         faults = replace(report, not_read=tuple(n for n in report.not_read if n.failed))
-        tell(faults if brief else report, store, quiet=options.quiet, brief=brief)
-    if any(report.failed or (report.nothing_loaded and not _idle(report, asked)) for report in reports):
+        print_report(faults if brief else report, store, quiet=options.quiet, brief=brief)
+    if any(report.failed or (report.nothing_loaded and not _idle(report, live)) for report in reports):
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
@@ -260,7 +260,7 @@ def _load(one: FetchedFiles, store: Path, bar: Bar, options: Settings, how: _Loa
         )
     except IngestInterrupted as stop:
         _print([stop.report], as_json=how.as_json, color=options.color)
-        tell_stopped(stop.report, store)
+        print_interrupted(stop.report, store)
         raise typer.Exit(ExitCode.INTERRUPTED) from None
 
 
@@ -317,9 +317,9 @@ def _sum(sources: list[SourceReport]) -> SourceReport:
     )
 
 
-def _idle(report: IngestReport, asked: LiveOptions | None) -> bool:
+def _idle(report: IngestReport, live: LiveOptions | None) -> bool:
     """Whether a scheduler was asked that had nothing to tell, which is no fault."""
-    return asked is not None and not any(source.rows_in for source in report.sources)
+    return live is not None and not any(source.rows_in for source in report.sources)
 
 
 def _row(source: SourceReport) -> tuple[str | int, ...]:

@@ -18,13 +18,13 @@ LOADED = frozenset({"loaded", "replaced"})
 _NOT_READ_SHOWN = 20
 
 
-def tell_stopped(report: IngestReport, store: Path) -> None:
+def print_interrupted(report: IngestReport, store: Path) -> None:
     """Say what an ingest that was interrupted has left in a store that stays."""
     done = sum(s.status in LOADED for s in report.sources)
     message(f"gpuctl: interrupted; loaded until then, and still in {store}: {done}; the file at hand was rolled back")
 
 
-def tell(
+def print_report(
     report: IngestReport,
     store: Path,
     *,
@@ -41,8 +41,8 @@ def tell(
     def say(text: Note, *, quiet: bool = False) -> None:
         message(text if hide is None else hide(text), quiet=quiet)
 
-    def say_of(path: str, told: Note, *, quiet: bool = False) -> None:
-        say(note("{path}: {told}", path=NamedValue("path", path), told=told), quiet=quiet)
+    def print_note(path: str, text: Note, *, quiet: bool = False) -> None:
+        say(note("{path}: {told}", path=NamedValue("path", path), told=text), quiet=quiet)
 
     rowless, nothing_loaded = {source.path for source in report.rowless}, report.nothing_loaded
     for source in report.sources:
@@ -58,21 +58,21 @@ def tell(
             say(note("gpuctl: {path}: {what}; nothing was loaded from it", path=path, what=what))
         reasons = [] if brief else [(reason, count) for reason, count in source.reasons if reason != source.message]
         if source.message:
-            say_of(source.path, untrusted(source.message), quiet=quiet)
+            print_note(source.path, untrusted(source.message), quiet=quiet)
         if source.rows_already_stored and not brief:
-            told = note(
+            text = note(
                 "{stored:,} of {rows:,} row{rows||s} already in the store",
                 stored=source.rows_already_stored,
                 rows=source.rows_in,
             )
-            say_of(source.path, told, quiet=quiet)
+            print_note(source.path, text, quiet=quiet)
         for reason, count in reasons:
-            told = note("rejected {count}: {reason}", count=count, reason=NamedValue("text", reason))
-            say_of(source.path, told, quiet=quiet)
+            text = note("rejected {count}: {reason}", count=count, reason=NamedValue("text", reason))
+            print_note(source.path, text, quiet=quiet)
     for found in report.not_read:
         if found.failed:
             say(note("gpuctl: {path}: {why}", path=NamedValue("path", found.shown), why=untrusted(found.why)))
-    _tell_others(report, say, quiet=quiet, brief=brief)
+    _print_skipped(report, say, quiet=quiet, brief=brief)
     for warning in report.warnings:
         say(note("Warning: {warning}", warning=untrusted(warning)), quiet=quiet)
     if report.dry_run:
@@ -81,18 +81,18 @@ def tell(
         say(note("{store} is up to date", store=NamedValue("path", str(store))), quiet=quiet)
 
 
-def _tell_others(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
+def _print_skipped(report: IngestReport, say: Callable[..., None], *, quiet: bool, brief: bool) -> None:
     """Say which files were not read, for no fault; only how many where `brief`."""
     from gpuctl.core.notes import NamedValue, note, untrusted
 
     others = [n for n in report.not_read if not n.failed]
     if brief:
-        told = note(
+        text = note(
             "{others:,} of {files:,} file{files||s} skipped; for reasons: gpuctl ingest --notes",
             others=len(others),
             files=len(others) + len(report.sources),
         )
-        say(told, quiet=quiet or not others)
+        say(text, quiet=quiet or not others)
         return
     for found in others[:_NOT_READ_SHOWN]:
         path = NamedValue("path", found.shown)

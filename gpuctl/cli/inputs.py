@@ -78,7 +78,7 @@ def opened(
             store; a zone that comes too late.
         InputError: some of the logs are of another cluster, as far as their times tell.
     """
-    from gpuctl.cli.ingest_messages import tell, tell_stopped
+    from gpuctl.cli.ingest_messages import print_interrupted, print_report
     from gpuctl.cli.progress import Bar
     from gpuctl.ingest.pipeline.load import ingest
     from gpuctl.ingest.pipeline.registry import formats_for
@@ -143,9 +143,9 @@ def opened(
         except IngestInterrupted as stop:
             if db is None:
                 raise KeyboardInterrupt from None
-            tell_stopped(stop.report, db)
+            print_interrupted(stop.report, db)
             raise typer.Exit(ExitCode.INTERRUPTED) from None
-        tell(report, store_path, quiet=given.quiet, hide=given.hide, brief=brief)
+        print_report(report, store_path, quiet=given.quiet, hide=given.hide, brief=brief)
         if report.nothing_loaded:
             raise typer.Exit(ExitCode.BAD_INPUT)
         apart = sum(source.apart for source in report.sources)

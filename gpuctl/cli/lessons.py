@@ -26,7 +26,7 @@ from gpuctl.cli.options import (
     TimezoneOption,
     grouped,
 )
-from gpuctl.cli.output import check_tables, command_line, for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument
 from gpuctl.core.errors import ExitCode, UsageError
@@ -106,7 +106,7 @@ def lessons(
 
         screen = screen_of(result)
     print_result(result, shape, output, shown.table, given, screen=screen, notes=shown.notes, paged=shown.every)
-    tell_written((csv, parquet, html, output), given)
+    announce_written((csv, parquet, html, output), given)
     keep(result, keep_as, place, context, given)
     if report is not None and report.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)

@@ -63,46 +63,46 @@ class FetchedFiles:
     cluster: str | None
 
 
-def fetch(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[FetchedFiles]:
+def fetch(query: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool) -> list[FetchedFiles]:
     """Ask, and keep what was said beside the store, in ``STORE.sacct/CLUSTER`` or ``STORE.yarn/CLUSTER``.
 
     Args:
-        asked: whom and what for.
+        query: whom and what for.
         store: the trace store.
         cluster: what to call the cluster in the store, in place of its own name.
         bar: shows how far it has come.
         quiet: do not tell what could not be had.
     """
-    _check(asked)
-    if asked.source is Scheduler.YARN:
-        return [_from_yarn(asked, store, cluster, bar)]
-    return [_from_sacct(slurm, asked, store, cluster, bar, quiet=quiet) for slurm in _clusters(asked, cluster)]
+    _check(query)
+    if query.source is Scheduler.YARN:
+        return [_from_yarn(query, store, cluster, bar)]
+    return [_from_sacct(slurm, query, store, cluster, bar, quiet=quiet) for slurm in _clusters(query, cluster)]
 
 
-def plan(asked: LiveOptions, store: Path) -> list[str]:
+def plan(query: LiveOptions, store: Path) -> list[str]:
     """Return what `fetch` would do: the command lines for the job records, or the addresses."""
-    _check(asked)
-    if asked.source is Scheduler.YARN:
+    _check(query)
+    if query.source is Scheduler.YARN:
         from gpuctl.ingest.yarn.live import WHAT, address
 
-        return [f"{address(str(asked.url))}/ws/v1/cluster/{what}" for what in WHAT]
+        return [f"{address(str(query.url))}/ws/v1/cluster/{what}" for what in WHAT]
     from gpuctl.ingest.slurm.live import cluster_name
     from gpuctl.ingest.slurm.live import plan as plan_days
 
     commands: list[str] = []
-    for slurm in _clusters(asked, None):
-        commands += plan_days(_folder(store, Scheduler.SACCT, cluster_name(slurm)), slurm, *asked.days)
+    for slurm in _clusters(query, None):
+        commands += plan_days(_folder(store, Scheduler.SACCT, cluster_name(slurm)), slurm, *query.days)
     return commands
 
 
-def _check(asked: LiveOptions) -> None:
-    check_timeout(asked.timeout_s)
-    of_slurm = {"--since": asked.since, "--until": asked.until, "--clusters": asked.clusters, "--sacct": asked.sacct}
-    wrong = {"--url": asked.url} if asked.source is Scheduler.SACCT else of_slurm
+def _check(query: LiveOptions) -> None:
+    check_timeout(query.timeout_s)
+    of_slurm = {"--since": query.since, "--until": query.until, "--clusters": query.clusters, "--sacct": query.sacct}
+    wrong = {"--url": query.url} if query.source is Scheduler.SACCT else of_slurm
     given = [name for name, value in wrong.items() if value is not None]
     if given:
-        raise UsageError(f"{given[0]} does not go with --from {asked.source}")
-    if asked.source is Scheduler.YARN and asked.url is None:
+        raise UsageError(f"{given[0]} does not go with --from {query.source}")
+    if query.source is Scheduler.YARN and query.url is None:
         raise UsageError("--from yarn needs the ResourceManager's address", hint="--url http://rm:8088")
 
 
@@ -120,7 +120,7 @@ def check_timeout(timeout_s: float | None) -> None:
 
 
 def _from_sacct(
-    slurm: Slurm, asked: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool
+    slurm: Slurm, query: LiveOptions, store: Path, cluster: str | None, bar: Bar, *, quiet: bool
 ) -> FetchedFiles:
     from gpuctl.ingest.slurm.live import cluster_name
     from gpuctl.ingest.slurm.live import fetch as fetch_days
@@ -128,7 +128,7 @@ def _from_sacct(
     name = cluster_name(slurm)
     folder = _folder(store, Scheduler.SACCT, name)
     try:
-        found = fetch_days(folder, slurm, *asked.days, progress=bar)
+        found = fetch_days(folder, slurm, *query.days, progress=bar)
     except KeyboardInterrupt:
         message(f"answers so far are saved in {folder}: run this again to continue")
         raise
@@ -137,31 +137,31 @@ def _from_sacct(
     return FetchedFiles(found.files, cluster or name)
 
 
-def _from_yarn(asked: LiveOptions, store: Path, cluster: str | None, bar: Bar) -> FetchedFiles:
+def _from_yarn(query: LiveOptions, store: Path, cluster: str | None, bar: Bar) -> FetchedFiles:
     from urllib.parse import urlsplit
 
     from gpuctl.ingest.yarn.live import address
     from gpuctl.ingest.yarn.live import fetch as fetch_answers
 
-    url = address(str(asked.url))
+    url = address(str(query.url))
     bar.start(url, 0)
     name = cluster or urlsplit(url).hostname or "yarn"
     folder = _folder(store, Scheduler.YARN, name)
-    return FetchedFiles(fetch_answers(url, folder, timeout_s=asked.timeout_s), name)
+    return FetchedFiles(fetch_answers(url, folder, timeout_s=query.timeout_s), name)
 
 
-def _clusters(asked: LiveOptions, cluster: str | None) -> list[Slurm]:
+def _clusters(query: LiveOptions, cluster: str | None) -> list[Slurm]:
     from gpuctl.ingest.slurm.live import Slurm
 
-    program = asked.sacct or "sacct"
-    if asked.clusters is None:
-        return [Slurm(program, timeout_s=asked.timeout_s)]
-    names = [name.strip() for name in asked.clusters.split(",")]
+    program = query.sacct or "sacct"
+    if query.clusters is None:
+        return [Slurm(program, timeout_s=query.timeout_s)]
+    names = [name.strip() for name in query.clusters.split(",")]
     if not all(re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_.-]*", name) for name in names):
-        raise UsageError(f"--clusters {asked.clusters!r}: not a comma-separated list of cluster names")
+        raise UsageError(f"--clusters {query.clusters!r}: not a comma-separated list of cluster names")
     if cluster is not None and len(names) > 1:
         raise UsageError("--cluster names one cluster, --clusters asks for several", hint="omit --cluster")
-    return [Slurm(program, name, asked.timeout_s) for name in names]
+    return [Slurm(program, name, query.timeout_s) for name in names]
 
 
 def _folder(store: Path, source: Scheduler, cluster: str) -> Path:

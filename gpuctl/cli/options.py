@@ -413,9 +413,11 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             flat.append(parameter.replace(annotation=kind, kind=inspect.Parameter.KEYWORD_ONLY))
             continue
         groups[name] = kind
-        told = get_type_hints(kind, include_extras=True)
+        field_hints = get_type_hints(kind, include_extras=True)
         flat += [
-            inspect.Parameter(one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=told[one.name])
+            inspect.Parameter(
+                one.name, inspect.Parameter.KEYWORD_ONLY, default=one.default, annotation=field_hints[one.name]
+            )
             for one in fields(kind)
         ]
 

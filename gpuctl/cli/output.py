@@ -156,10 +156,10 @@ def print_answer(
     if parquet is not None:
         write_directory(result, parquet, "parquet", given)
     print_result(result, shape, answer.output, tables, given)
-    tell_written((answer.output, *also, csv, parquet), given)
+    announce_written((answer.output, *also, csv, parquet), given)
 
 
-def tell_written(places: Iterable[Path | None], given: Settings) -> None:
+def announce_written(places: Iterable[Path | None], given: Settings) -> None:
     """Say on stderr what was written."""
     for place in places:
         if place is not None:

@@ -22,7 +22,7 @@ from gpuctl.cli.options import (
     PlainJsonOption,
     grouped,
 )
-from gpuctl.cli.output import command_line, print_result, tell_written
+from gpuctl.cli.output import announce_written, command_line, print_result
 from gpuctl.cli.output_format import OutputFormat
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, GpuctlError, UsageError
@@ -87,11 +87,11 @@ def runtime(
     from gpuctl.reports.screens.predict import runtime_screen
 
     check_outputs(context, {"--output": answer.output})
-    kept = keeping_place(keep_as, paths or [], db)
-    asked = RuntimeOptions(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
-    result, failed = predict_runtime(asked, given, command_line())
+    place = keeping_place(keep_as, paths or [], db)
+    request = RuntimeOptions(paths or [], jobs, tuple(job or ()), epochs, model, db, cluster, cumulative=cumulative)
+    result, failed = predict_runtime(request, given, command_line())
     _write(result, runtime_screen, shape, answer.output, given, notes=notes)
-    keep(result, keep_as, kept, context, given)
+    keep(result, keep_as, place, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -158,11 +158,11 @@ def overhead(
     from gpuctl.reports.screens.predict import overhead_screen
 
     check_outputs(context, {"--output": answer.output})
-    kept = keeping_place(keep_as, [], db)
-    asked = Suspension(epoch_s, phase_s, left, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
-    result = predict_overhead(asked, model, command_line())
+    place = keeping_place(keep_as, [], db)
+    suspension = Suspension(epoch_s, phase_s, left, checkpoint_bytes, first_bytes, gpus, bandwidth, mode, model_name)
+    result = predict_overhead(suspension, model, command_line())
     _write(result, overhead_screen, shape, answer.output, given, notes=notes)
-    keep(result, keep_as, kept, context, given)
+    keep(result, keep_as, place, context, given)
 
 
 @predict.command(cls=WithExamples)
@@ -245,13 +245,13 @@ def wait(
     from gpuctl.cli.waits import OneJob, Queue, Source, predict_wait
     from gpuctl.reports.screens.predict import wait_screen
 
-    asked = None if every else OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
+    request = None if every else OneJob(gpus, nodes, limit, queue, user, at) if jobs is None else jobs
     live = None if squeue is None else Queue(squeue, None if sinfo is None else str(sinfo), taken)
     source = Source(paths or [], None, logs, live)
     rules = tuple(slurm_conf or ())
-    result, failed = predict_wait(source, model, asked, given, command_line(), slurm_conf=rules)
+    result, failed = predict_wait(source, model, request, given, command_line(), slurm_conf=rules)
     _write(result, wait_screen, shape, answer.output, given, notes=notes)
-    tell_written((answer.output,), given)
+    announce_written((answer.output,), given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -42,7 +42,7 @@ class RuntimeOptions:
     cumulative: bool
 
 
-def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tuple[Analysis, bool]:
+def predict_runtime(request: RuntimeOptions, given: Settings, command: str) -> tuple[Analysis, bool]:
     """Predict the run times of the jobs that the inputs name; also tells whether some input could not be read.
 
     Raises:
@@ -59,47 +59,47 @@ def predict_runtime(asked: RuntimeOptions, given: Settings, command: str) -> tup
     from gpuctl.store.sources import read_sources
 
     listed, sources = None, tuple[SourceInfo, ...]()
-    paths = asked.paths
-    if asked.jobs is not None:
-        shaped = asked.model is None or input_kinds.describes_training(asked.jobs)
-        if asked.model is not None:
-            listed, source = read_listed(asked.jobs, alone=not shaped)
+    paths = request.paths
+    if request.jobs is not None:
+        shaped = request.model is None or input_kinds.describes_training(request.jobs)
+        if request.model is not None:
+            listed, source = read_listed(request.jobs, alone=not shaped)
             sources = (source,)
         if shaped:
-            input_kinds.check_training(asked.jobs, epochs=asked.epochs is None and asked.model is None)
-            paths = [*paths, asked.jobs]
-    check_named(paths, [input_kinds.TRAFFIC, input_kinds.TRAINING], cumulative=asked.cumulative)
+            input_kinds.check_training(request.jobs, epochs=request.epochs is None and request.model is None)
+            paths = [*paths, request.jobs]
+    check_named(paths, [input_kinds.TRAFFIC, input_kinds.TRAINING], cumulative=request.cumulative)
     described: list[JobDescription] = []
     profiles: dict[str, Series] = {}
     cluster, failed = "", False
-    if paths or asked.db is not None or listed is None:
+    if paths or request.db is not None or listed is None:
         with opened(
-            paths, asked.db, asked.cluster, given, timezone=None, columns=None, doing="predict",
-            cumulative=asked.cumulative,
+            paths, request.db, request.cluster, given, timezone=None, columns=None, doing="predict",
+            cumulative=request.cumulative,
         ) as (path, name, report), Store(path) as store:  # fmt: skip
-            cluster = store.cluster(asked.cluster or name)
+            cluster = store.cluster(request.cluster or name)
             described, profiles = read_described(store, cluster), read_series(store, cluster)
             sources = tuple({s.path: s for s in (*read_sources(store, cluster), *sources)}.values())
         failed = fell_short(report, paths)
     more = [] if listed is None else listed["job"].to_list()
     described += [JobDescription(job) for job in sorted(set(more) - {d.job for d in described} - set(profiles))]
     names = {d.job for d in described} | set(profiles)
-    unknown = next((job for job in asked.names if job not in names), None)
+    unknown = next((job for job in request.names if job not in names), None)
     if unknown is not None:
         raise UsageError(f"--job {unknown}: neither traffic nor a description of such a job was read")
     if not names:
         raise InputError(
             "no job with traffic or a description was found", hint="a CSV with the columns job_id,t,bytes; --jobs FILE"
         )
-    epochs = math.nan if asked.epochs is None else float(asked.epochs)
-    found = predict(described, profiles, epochs=epochs, wanted=asked.names or None)
+    epochs = math.nan if request.epochs is None else float(request.epochs)
+    found = predict(described, profiles, epochs=epochs, wanted=request.names or None)
     settings = {
         "interval": note("80 % of such jobs end within it"),
-        "epochs": note("{n}", n=asked.epochs) if asked.epochs else note("as recorded per job"),
+        "epochs": note("{n}", n=request.epochs) if request.epochs else note("as recorded per job"),
     }
-    if asked.model is not None:
-        found = with_history(found, listed, described, asked.model)
-        settings["history"] = named("path", storable(str(asked.model)))
+    if request.model is not None:
+        found = with_history(found, listed, described, request.model)
+        settings["history"] = named("path", storable(str(request.model)))
     result = result_of(
         found,
         named("cluster", cluster) if cluster else note("jobs"),
@@ -145,8 +145,8 @@ def train_overhead(
         note("Left out: {count} without {name}.", count=counted(count, "suspension"), name=literal(name))
         for name, count in lacking.items()
     )
-    for told in notes:
-        message(told)
+    for text in notes:
+        message(text)
     tables = error_tables(usable, population, notes)
     about = {
         "title": "Cost of suspending and resuming a job",

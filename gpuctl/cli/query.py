@@ -169,7 +169,7 @@ def analyses(
         return
     found = list(known().values()) if name is None else [named(name)]
     if as_json:
-        print_json([_told(query) for query in found])
+        print_json([_description(query) for query in found])
     elif name is None:
         rows = [(q.name, q.section, visible(q.title), _kinds(q), visible(q.origin)) for q in found]
         print_table(("table", "section", "title", "chart", "from"), rows, color=options.color, wide="title")
@@ -197,7 +197,7 @@ def _kinds(query: Query) -> str:
     return ", ".join(dict.fromkeys(chart.kind for chart in query.charts))
 
 
-def _told(query: Query) -> dict[str, object]:
+def _description(query: Query) -> dict[str, object]:
     plain = ("name", "section", "title", "question", "population", "needs", "detail")
     return {key: getattr(query, key) for key in plain} | {
         "from": query.origin,

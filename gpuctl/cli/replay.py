@@ -13,7 +13,7 @@ import typer
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.keep import keep, keeping_place, traces_db
 from gpuctl.cli.options import Filters, TableOptions, grouped
-from gpuctl.cli.output import command_line, for_people, print_result, tell_written
+from gpuctl.cli.output import announce_written, command_line, for_people, print_result
 from gpuctl.cli.replay_options import Comparison, Inputs, Places, Policies, Rules
 from gpuctl.cli.replay_tables import SECTIONS, TABLES
 from gpuctl.core.errors import ExitCode, UsageError
@@ -58,7 +58,9 @@ def replay(
 
     given = settings(context)
     shape = shown.shape(given)
-    calibration, (names, varied, paths, inputs, rules, compared) = _asked(chosen, inputs, rules, compared, paths or [])
+    calibration, (names, varied, paths, inputs, rules, compared) = _configured(
+        chosen, inputs, rules, compared, paths or []
+    )
     baseline = checked_baseline(compared.baseline, names)
     places.check(context, shown)
     shown = _with_gantt(shown, compared, drawing=for_people(shape, shown.output))
@@ -67,7 +69,7 @@ def replay(
         inputs = replace(inputs, scale_load=None, add_nodes=None)
     else:
         _check_options(compared, shown.table or (), several=len(names) > 1)
-    kept = keeping_place(places.keep_as, paths, inputs.db)
+    place = keeping_place(places.keep_as, paths, inputs.db)
     from gpuctl.cli.replay_inputs import by_traits, gantt_window, read
     from gpuctl.replay.results.settings import policy_notes
 
@@ -80,7 +82,7 @@ def replay(
     source, models = by_traits(read_in, models, names)
     window = gantt_window(compared.gantt, source.workload)
     first = for_people(shape, shown.output) and not (compared.section or shown.table or shown.every)
-    told = _tell([*source.workload.notes, *source.cluster.notes], quiet=given.quiet or first)
+    notes = _print_notes([*source.workload.notes, *source.cluster.notes], quiet=given.quiet or first)
     if varied.several:
         was = unchanged.for_cells(
             source, names, models, known=calibration, wanted=compared.unchanged,
@@ -95,7 +97,7 @@ def replay(
         if not outcomes:
             raise typer.Exit(ExitCode.INTERRUPTED)
         baseline = baseline if baseline in {o.policy for o in outcomes} else None
-    told += _tell(policy_notes(outcomes), quiet=given.quiet or first)
+    notes += _print_notes(policy_notes(outcomes), quiet=given.quiet or first)
     before = unchanged.before(
         source, names, models, outcomes, known=calibration, wanted=compared.unchanged and not missing,
         run=partial(_run, jobs=compared.jobs, given=given),
@@ -106,27 +108,27 @@ def replay(
     )  # fmt: skip
     _tell_unfinished(outcomes, given)
     places.write(result, outcomes, (source.workload, source.cluster), given)
-    screen = _screen(result, told) if first else None
+    screen = _screen(result, notes) if first else None
     tables = _there(shown, result) if missing else shown.table
     print_result(result, shape, shown.output, tables, given, screen=screen, notes=shown.notes, paged=shown.every)
-    tell_written((*places.all, shown.output), given)
+    announce_written((*places.all, shown.output), given)
     if missing:
         if places.keep_as is not None:
             message(f"not saved as {places.keep_as!r}: some policies are not done")
         raise typer.Exit(ExitCode.INTERRUPTED)
-    keep(result, places.keep_as, kept, context, given)
+    keep(result, places.keep_as, place, context, given)
     if source.failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
 
-def _asked(
+def _configured(
     chosen: Policies, inputs: Inputs, rules: Rules, compared: Comparison, paths: list[Path]
 ) -> tuple[Calibration | None, ExperimentOptions]:
     """What the options, an experiment's file and a calibration say together."""
     from gpuctl.cli import experiment, unchanged
 
     chosen, rules, calibration = unchanged.with_calibration(chosen, rules)
-    options = experiment.asked(chosen, inputs, rules, compared, paths)
+    options = experiment.experiment_of(chosen, inputs, rules, compared, paths)
     if calibration is not None and chosen.experiment is not None:
         options = options._replace(names=unchanged.in_file(options.names, calibration, chosen.experiment))
     return calibration, options
@@ -138,7 +140,7 @@ def _there(shown: TableOptions, result: Analysis) -> list[str] | None:
     return shown.table and [name for name in shown.table if name in known]
 
 
-def _tell(notes: list[Note], *, quiet: bool) -> list[Note]:
+def _print_notes(notes: list[Note], *, quiet: bool) -> list[Note]:
     for note in notes:
         message(f"note: {note}", quiet=quiet)
     return notes
@@ -151,10 +153,10 @@ def _with_gantt(shown: TableOptions, compared: Comparison, *, drawing: bool) -> 
     return replace(shown, table=list(dict.fromkeys([*(shown.table or ()), "replay_gantt"])))
 
 
-def _screen(result: Analysis, told: Sequence[str]) -> Screen:
+def _screen(result: Analysis, warnings: Sequence[str]) -> Screen:
     from gpuctl.reports.screens.replay import screen
 
-    return screen(result, told)
+    return screen(result, warnings)
 
 
 def _check_options(compared: Comparison, tables: Sequence[str], *, several: bool) -> None:

@@ -104,11 +104,11 @@ def read(  # noqa: PLR0917 - groups of options, each named once
     if inputs.inference_load is not None and inputs.inference is None:
         raise UsageError("--inference-load is for the nodes of --inference", hint="add --inference 9x8")
     span = _from_to("--window", inputs.window)
-    told = inputs.columns_map or inputs.unit  # of columns, so that it is no CSV of ours
+    mapped = inputs.columns_map or inputs.unit  # of columns, so that it is no CSV of ours
     options = _ReplayOptions(
         paths, inputs, rules, slurm_conf, resources.parse_resources(rules.resources), _asks_why(names), quotas or {}
     )
-    tables = [path for path in paths if inputs.log_format is None and not told and is_jobs_csv(path)]
+    tables = [path for path in paths if inputs.log_format is None and not mapped and is_jobs_csv(path)]
     source = _from_csv(options, tables) if tables else _from_trace(options, given)
     was = _with_quotas(source.unchanged or source, options)
     changes = _changes(options, source, was)
@@ -144,7 +144,7 @@ def _changes(options: _ReplayOptions, source: Source, was: Source) -> tuple[Note
 
     inputs, limits = options.inputs, options.rules.limits_from
     stated = limits != "asked" and bool(np.isfinite(source.workload.time_limit).any())
-    said = {
+    changes = {
         "--scale-load": None if inputs.scale_load in {None, "1", "1.0"} else inputs.scale_load,
         "--add-nodes": None if inputs.add_nodes in {None, "0"} else inputs.add_nodes,
         "--cluster": None if source.unchanged is None else inputs.cluster,
@@ -154,7 +154,7 @@ def _changes(options: _ReplayOptions, source: Source, was: Source) -> tuple[Note
     }
     return tuple(
         note("{option} {value}", option=literal(option), value=NamedValue("value", value))
-        for option, value in said.items()
+        for option, value in changes.items()
         if value is not None
     )
 
@@ -175,7 +175,7 @@ def _prepared(
     if wanted:
         every = workload.size
         workload = choose.choose(workload, wanted)
-        chosen["filter"] = wanted.told(workload.size, every)
+        chosen["filter"] = wanted.description(workload.size, every)
     if inputs.scale_load is not None:
         workload = transforms.scale_load(workload, transforms.load_factor(inputs.scale_load))
     workload = run_time_estimates.with_estimates(workload, rules.run_times)
@@ -273,7 +273,7 @@ def _from_csv(options: _ReplayOptions, tables: list[Path]) -> Source:
     from gpuctl.store.sources import jobs_csv
 
     workload = read_jobs(path, options.resources)
-    cluster = _given_cluster(options, workload)
+    cluster = _cluster_of_option(options, workload)
     sources = (jobs_csv(path, workload.size, workload.size),)
     return Source(workload, cluster, sources, *_speeds(options, cluster, "off: a CSV does not record where jobs ran"))
 
@@ -315,7 +315,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     failed = report is not None and report.failed
     if inputs.cluster is not None:
         workload = forget_placement(workload)
-        cluster = _given_cluster(options, workload)
+        cluster = _cluster_of_option(options, workload)
         why = "off: these are not the nodes that the jobs ran on"
         return Source(
             workload, cluster, sources, *_speeds(options, cluster, why), failed, traced=True, unchanged=before
@@ -323,7 +323,7 @@ def _from_trace(options: _ReplayOptions, given: Settings) -> Source:
     if options.slurm_conf and not own.listed and inputs.racks is None and _has_nodes(options):
         from gpuctl.replay.policies.slurm.cluster import on_nodes
 
-        workload, own = on_nodes(workload, own, _given_cluster(options, workload))
+        workload, own = on_nodes(workload, own, _cluster_of_option(options, workload))
     if not own.total_gpus and not (own.nodes and "cpu" in options.resources):
         raise UsageError(
             f"{workload.name}: the log has no nodes with GPUs",
@@ -362,7 +362,7 @@ def _has_nodes(options: _ReplayOptions) -> bool:
     return bool(read_site(options.slurm_conf).nodes)
 
 
-def _given_cluster(options: _ReplayOptions, workload: Workload) -> Cluster:
+def _cluster_of_option(options: _ReplayOptions, workload: Workload) -> Cluster:
     """The nodes of --cluster, or else of --slurm-conf, with the quotas of --quotas."""
     from gpuctl.replay.inputs.clusters import in_racks, parse_cluster
 
@@ -374,13 +374,13 @@ def _given_cluster(options: _ReplayOptions, workload: Workload) -> Cluster:
         from gpuctl.slurm.site import read_site
 
         cluster = cluster_of(read_site(options.slurm_conf), workload, options.resources)
-        told = note(
+        text = note(
             "replayed on {name}: {nodes:,} node{nodes||s}, {total_gpus:,} GPU{total_gpus||s}",
             name=nodes_note(cluster),
             nodes=len(cluster.nodes),
             total_gpus=cluster.total_gpus,
         )
-        cluster = dataclasses.replace(cluster, notes=(told, *cluster.notes))
+        cluster = dataclasses.replace(cluster, notes=(text, *cluster.notes))
     else:
         cluster = parse_cluster(inputs.cluster, workload)
         if inputs.per_rack is not None:

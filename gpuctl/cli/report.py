@@ -13,7 +13,7 @@ import typer
 
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import Filters, TableOptions, grouped
-from gpuctl.cli.output import command_line, for_people, print_result, tell_written
+from gpuctl.cli.output import announce_written, command_line, for_people, print_result
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -130,7 +130,7 @@ def report(
         return
     check_outputs(context, written)
     if pseudonyms is not None:
-        given = replace(given, hide=partial(_told, pseudonyms))
+        given = replace(given, hide=partial(_pseudonymous, pseudonyms))
     conditions = [parse(text) for text in fail_if or ()]
     chosen = Selection(tuple(cluster or ()), tuple(only or ()), command, filters.parsed())
     others = (conditions, baseline, markdown, junit, table, shown.every, pseudonyms)
@@ -164,7 +164,7 @@ def report(
             )  # fmt: skip
             sys.stdout.flush()
     # where they lie may name a user or a project
-    tell_written(
+    announce_written(
         [place and (Path(place.name) if pseudonyms else place) for place in (html, markdown, junit, output)], given
     )
     for sentence in failed(summary):
@@ -196,7 +196,7 @@ def _write_user(  # noqa: PLR0917 - what the command was given
     elif html is None or output is not None:
         for one in found:
             print_screen(screen(one, chosen.filter.user[0]), output, given, notes=notes)
-    tell_written((html, output), given)
+    announce_written((html, output), given)
 
 
 def _listed(paths: Sequence[Path], command: str, *, hidden: bool) -> Analysis:
@@ -216,9 +216,9 @@ def _listed(paths: Sequence[Path], command: str, *, hidden: bool) -> Analysis:
     return listing(paths, command)
 
 
-def _check_listing(asked: Mapping[str, bool], others: Mapping[str, object]) -> None:
+def _check_listing(listings: Mapping[str, bool], others: Mapping[str, object]) -> None:
     """Refuse options that a mere list would leave without effect: a check that checks nothing would pass."""
-    listing = next((option for option, wanted in asked.items() if wanted), None)
+    listing = next((option for option, wanted in listings.items() if wanted), None)
     extra = next((option for option, value in others.items() if value and option != "--output"), None)
     if listing is not None and extra is not None:
         raise UsageError(f"{listing} makes no report", hint=f"leave {extra} out")
@@ -251,7 +251,7 @@ def _pseudonyms(key: Path | None, *, anonymise: bool, queues: bool) -> Pseudonym
     return Pseudonyms(random_key() if key is None else read_key(key), queues=queues)
 
 
-def _told(pseudonyms: Pseudonyms, text: Note) -> Note:
+def _pseudonymous(pseudonyms: Pseudonyms, text: Note) -> Note:
     """What is said on stderr of logs that were read, without names."""
     from gpuctl.reports.privacy.anonymise import pseudonymous
 

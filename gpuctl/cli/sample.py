@@ -53,13 +53,13 @@ def sample(  # noqa: PLR0917 - Typer passes options by name
     options = settings(context)
     _check(interval, count, duration)
     check_timeout(timeout)
-    asked = sampler.programs(squeue, sinfo)
+    programs = sampler.programs(squeue, sinfo)
     summary = sampler.Summary()
     before = signal.signal(signal.SIGTERM, _stop)
     try:
         sampler.sample(
             output,
-            asked,
+            programs,
             interval_s=interval,
             count=count,
             duration_s=duration,

@@ -74,14 +74,14 @@ class TimeLimit:
 
     def _watch(self) -> None:
         until = None if self._seconds is None else time.monotonic() + self._seconds
-        pressed = False
-        while not pressed and not self._ended.is_set():
+        interrupted = False
+        while not interrupted and not self._ended.is_set():
             left = None if until is None else max(0.0, until - time.monotonic())
             ready, _, _ = select.select([self._told], [], [], left)
             if not ready:
                 self._expired = True
                 break
-            pressed = signal.SIGINT in self._told.recv(64)
+            interrupted = signal.SIGINT in self._told.recv(64)
         last = time.monotonic() + GRACE_S
         while not self._ended.wait(0.05):
             self._interrupt()

@@ -79,7 +79,7 @@ def runtime(
     check_tables(table, history_tables.TABLES)
     others = [find(name) for name in dict.fromkeys(predictor or ())]
     card.check_place(model)
-    kept = keeping_place(keep_as, paths or [], db)
+    place = keeping_place(keep_as, paths or [], db)
     check_outputs(context, {"--output": answer.output})
     logs_in = traces_db(paths or [], db, keep_as)
     jobs, sources, failed = _read(paths or [], logs_in, logs, given)
@@ -90,7 +90,7 @@ def runtime(
     history_folder.save(model, trained.model, history_tables.about(trained, sources))
     result = history_tables.result(trained, sources, command_line())
     print_answer(result, shape, answer, table, given, also=(model,))
-    keep(result, keep_as, kept, context, given)
+    keep(result, keep_as, place, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -122,11 +122,11 @@ def overhead(
     from gpuctl.predictors import card
 
     card.check_place(model)
-    kept = keeping_place(keep_as, paths or [], db)
+    place = keeping_place(keep_as, paths or [], db)
     check_outputs(context, {"--output": answer.output})
     result, failed = train_overhead(paths or [], model, given, db=db, cluster=cluster, command=command_line())
     print_answer(result, shape, answer, None, given, also=(model,))
-    keep(result, keep_as, kept, context, given)
+    keep(result, keep_as, place, context, given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

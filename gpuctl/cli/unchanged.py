@@ -120,7 +120,7 @@ def before(
 
     was = plain(names, known)
     everywhere = _everywhere(source, models)
-    params = [told for (name, now), (_, then) in zip(names, was, strict=True) for told in _params(name, now, then)]
+    params = [text for (name, now), (_, then) in zip(names, was, strict=True) for text in _params(name, now, then)]
     base = source.unchanged if source.changes else source
     if not wanted or base is None or not (everywhere or params):
         own = None if everywhere or params else _own(source, outcomes, known)

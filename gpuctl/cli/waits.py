@@ -73,7 +73,7 @@ def train_wait(source: Source, place: Path, test_share: float, given: Settings, 
 def predict_wait(
     source: Source,
     place: Path,
-    asked: OneJob | Path | None,
+    request: OneJob | Path | None,
     given: Settings,
     command: str,
     *,
@@ -84,7 +84,7 @@ def predict_wait(
     Args:
         source: of the accounting, and of the queue of now.
         place: of the model.
-        asked: the jobs; None: all that wait.
+        request: the jobs; None: all that wait.
         given: the global options.
         command: the command line.
         slurm_conf: files of the site's configuration, for all that wait; empty: the model's order, on all nodes.
@@ -114,20 +114,20 @@ def predict_wait(
     else:
         text = "note: no accounting is named, so the past is not known; each forecast uses the job alone"
         message(text, quiet=given.quiet)
-    if asked is None and log is not None:
+    if request is None and log is not None:
         found, more = pending.of_all(trained, log, now, slurm_conf)
         notes = (*notes, *more)
-    elif asked is None and now is not None:
+    elif request is None and now is not None:
         found = pending.without_accounting(trained, now)
-    elif asked is None:
+    elif request is None:
         raise UsageError("--all needs a queue", hint="name accounting or a store, or --squeue now")
     else:
-        listed, read = _one(asked) if isinstance(asked, OneJob) else _listed(asked)
+        listed, read = _one(request) if isinstance(request, OneJob) else _listed(request)
         sources = (*sources, *read)
         found = forecast(trained, listed, log)
-    said = {
+    settings = {
         "model": named("path", storable(str(place))),
-        "queue": note("as squeue reports it") if now is not None and (log is not None or asked is None)
+        "queue": note("as squeue reports it") if now is not None and (log is not None or request is None)
         else note("as the log shows it") if log is not None else note("not known"),
         "counted in": literal(trained.unit),
         **({"rules of the queue": note("the site's own, by the policy slurm of a replay")} if slurm_conf else {}),
@@ -137,7 +137,7 @@ def predict_wait(
                               "counted; "
                               "SLURM_BITSTR_LEN=0 makes squeue name all.", n=now.cut))  # fmt: skip
     name = named("cluster", log.name) if log is not None else note("jobs")
-    return tables.forecasts(found, name, said, command, sources, warnings=notes), failed
+    return tables.forecasts(found, name, settings, command, sources, warnings=notes), failed
 
 
 def _queue(queue: Queue | None) -> Snapshot | None:
@@ -173,12 +173,12 @@ def _listed(path: Path) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
     return jobs, (source,)
 
 
-def _one(asked: OneJob) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
+def _one(job: OneJob) -> tuple[pl.DataFrame, tuple[SourceInfo, ...]]:
     import polars as pl
 
     from gpuctl.core.durations import clock_s, minutes_of_option
 
-    gpus, nodes, limit, queue, user, at = astuple(asked)
+    gpus, nodes, limit, queue, user, at = astuple(job)
     try:
         submit_s = None if at is None else float(clock_s(at))
     except ValueError:

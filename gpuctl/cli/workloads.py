@@ -24,7 +24,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import check_tables, command_line, print_answer, print_result, tell_written
+from gpuctl.cli.output import announce_written, check_tables, command_line, print_answer, print_result
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument
@@ -181,7 +181,7 @@ def fit(
     scores = _compare(made, trace, seeds, None if no_replay else load, given)
     command = command_line()
     result = tables.fitted(
-        made, trace, scores, _said(seeds, None if no_replay else load), sources=sources, command=command
+        made, trace, scores, _comparison_notes(seeds, None if no_replay else load), sources=sources, command=command
     )
     if model is not None:
         from gpuctl.workloads import workload_folder
@@ -267,7 +267,7 @@ def synth(  # noqa: PLR0917 - Typer passes options by name
         )
     result = tables.made(found, made, wanted, (), command_line(), card=card)
     print_result(result, shape, None, None, given)
-    tell_written((output,), given)
+    announce_written((output,), given)
 
 
 def _check_unused(context: typer.Context, names: Sequence[str], why: str) -> None:
@@ -335,13 +335,13 @@ def _compare(model: Model, trace: Jobs, seeds: int, load: float | None, given: S
     return found
 
 
-def _said(seeds: int, load: float | None) -> dict[str, Note]:
+def _comparison_notes(seeds: int, load: float | None) -> dict[str, Note]:
     from gpuctl.core.notes import note
 
-    told = {"compared": note("{seeds:,} synthetic trace{seeds||s}, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
+    notes = {"compared": note("{seeds:,} synthetic trace{seeds||s}, seeds 0 to {last}", seeds=seeds, last=seeds - 1)}
     if load is not None:
-        told["load of the replays"] = note("{load:.2f}", load=load)
-    return told
+        notes["load of the replays"] = note("{load:.2f}", load=load)
+    return notes
 
 
 def _read(

@@ -199,19 +199,19 @@ def declared(table: str, text: str, title: str = "") -> tuple[Chart, ...]:
     return tuple(_chart(table, kind, medium, {"title": title, **common, **own[medium]}) for medium in media)
 
 
-def _chart(table: str, kind: str, medium: str, told: dict[str, str]) -> Chart:
-    lacking = [key for key in _NEEDS[kind] if not told.get(key)]
+def _chart(table: str, kind: str, medium: str, pairs: dict[str, str]) -> Chart:
+    lacking = [key for key in _NEEDS[kind] if not pairs.get(key)]
     if lacking:
         raise ValueError(f"a chart of kind {kind} needs {' and '.join(lacking)}")
-    items = [item.partition(":") for item in told.get("y", "").split(",") if item]
+    items = [item.partition(":") for item in pairs.get("y", "").split(",") if item]
     least, most = _MOST_Y.get(kind, (1, len(items)))
     if not least <= len(items) <= most:
         raise ValueError(f"a chart of kind {kind} has {least} to {most} columns in y, not {len(items)}")
     if kind == "cdf" and medium == "page" and not items:
         raise ValueError("a cdf on a page needs y: the column with the share up to and with x, in %")
-    if told.get("scale", SCALES[0]) not in SCALES:
+    if pairs.get("scale", SCALES[0]) not in SCALES:
         raise ValueError(f"scale: expected {' or '.join(SCALES)}")
-    texts = {key: value for key, value in told.items() if key in _TEXTS}
+    texts = {key: value for key, value in pairs.items() if key in _TEXTS}
     texts.setdefault("name", f"chart-{table.replace('_', '-').lower()}")
     if not _NAME.fullmatch(texts["name"]):
         raise ValueError(f"{texts['name'][:60]!r} is not a name for a chart: small letters, digits and hyphens")
@@ -221,11 +221,11 @@ def _chart(table: str, kind: str, medium: str, told: dict[str, str]) -> Chart:
         medium=medium,
         y=tuple(column for column, _, _ in items),
         words=tuple(words or _UNIT.sub("", column).replace("_", " ") for column, _, words in items),
-        where=tuple(_filter(item) for item in told.get("where", "").split(";") if item),
-        ranked=_flag("ranked", told),
-        lead=_flag("lead", told),
-        counts=_flag("counts", told),
-        height=_height(told.get("height", "1")),
+        where=tuple(_filter(item) for item in pairs.get("where", "").split(";") if item),
+        ranked=_flag("ranked", pairs),
+        lead=_flag("lead", pairs),
+        counts=_flag("counts", pairs),
+        height=_height(pairs.get("height", "1")),
         **texts,
     )
 
@@ -237,8 +237,8 @@ def _filter(text: str) -> tuple[str, tuple[str, ...]]:
     return column, tuple(values.split(","))
 
 
-def _flag(key: str, told: dict[str, str]) -> bool:
-    text = told.get(key, "no")
+def _flag(key: str, pairs: dict[str, str]) -> bool:
+    text = pairs.get(key, "no")
     if text not in {"yes", "no"}:
         raise ValueError(f"{key}={text[:20]}: expected yes or no")
     return text == "yes"

@@ -95,8 +95,8 @@ def bug_of(error: BaseException, what: str) -> str:
         error: what was raised.
         what: was done with the file when it was, e.g. ``reading it as swf``.
     """
-    said = next(iter(str(error).splitlines()), "")[:200]
+    first_line = next(iter(str(error).splitlines()), "")[:200]
     return (
-        f"{what} failed with {type(error).__name__}{f': {said}' if said else ''}; this is a bug in gpuctl: please "
-        "report it, with the output of gpuctl --debug ingest"
+        f"{what} failed with {type(error).__name__}{f': {first_line}' if first_line else ''}; this is a bug in gpuctl: "
+        "please report it, with the output of gpuctl --debug ingest"
     )

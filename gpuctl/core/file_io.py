@@ -65,8 +65,8 @@ def read_whole(
         finally:
             os.close(number)
     except (OSError, ValueError) as error:
-        said = (isinstance(error, OSError) and error.strerror) or error
-        raise InputError(f"cannot be read: {said}", path=str(path), hint=hint) from error
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise InputError(f"cannot be read: {reason}", path=str(path), hint=hint) from error
     return b"".join(pieces)
 
 
@@ -104,9 +104,9 @@ def parse_toml(data: bytes, place: str, hint: str | None = None) -> dict[str, An
 
 
 def _large(path: Path, most: int, hint: str | None) -> InputError:
-    told = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most:,} bytes"
+    limit = f"{most >> 20} MiB" if most >= 1 << 20 else f"{most:,} bytes"
     return InputError(
-        f"is larger than {told}, the maximum for such a file",
+        f"is larger than {limit}, the maximum for such a file",
         path=str(path),
         hint=hint or "is this the right file?",
     )

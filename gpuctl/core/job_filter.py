@@ -59,7 +59,7 @@ class JobFilter:
         """The names asked for, by what they are names of."""
         return {"user": self.user, "queue": self.queue, "account": self.account}
 
-    def told(self, kept: int, of: int) -> Note:
+    def description(self, matching: int, of: int) -> Note:
         """The filter as it would be given, and how many jobs it keeps."""
         words = [_option(kind, name) for kind in NAMES for name in self.names[kind]]
         words += [note("--state {state}", state=literal(name)) for name in self.state]
@@ -67,7 +67,12 @@ class JobFilter:
             words.append(_gpus(*self.gpus))
         words += [note("--since {when}", when=NamedValue("value", self.since))] if self.since else []
         words += [note("--until {when}", when=NamedValue("value", self.until))] if self.until else []
-        return note("{options} matches {kept:,} of {of:,} job{of||s}", options=together(" ", words), kept=kept, of=of)
+        return note(
+            "{options} matches {matching:,} of {of:,} job{of||s}",
+            options=together(" ", words),
+            matching=matching,
+            of=of,
+        )
 
     def check(self, known: Mapping[Name, Collection[str]]) -> None:
         """Refuse names that no job has.
@@ -96,7 +101,7 @@ class JobFilter:
         Raises:
             UsageError: always.
         """
-        raise UsageError(f"the filter {self.told(0, of)}", hint="leave out one of its options")
+        raise UsageError(f"the filter {self.description(0, of)}", hint="leave out one of its options")
 
 
 EVERY_JOB = JobFilter()

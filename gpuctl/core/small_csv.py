@@ -60,8 +60,8 @@ def _read(
                 raise InputError(f"more than {MOST_ROWS} lines", path=str(path), hint=hint)
             cells = {name: (row.get(name) or "").strip() for name in (*there, *optional)}
             if not all(cells[name] for name in there):
-                told = " or ".join(f"no {name}" for name in there)
-                raise InputError(f"{told} in this row", path=str(path), line=reader.line_num)
+                lacking = " or ".join(f"no {name}" for name in there)
+                raise InputError(f"{lacking} in this row", path=str(path), line=reader.line_num)
             yield reader.line_num, cells
     except (UnicodeDecodeError, csv.Error) as error:
         raise InputError(f"cannot be read: {error}", path=str(path), hint=hint) from error

@@ -24,12 +24,12 @@ _SINGULAR = {
 }
 
 
-def agreeing(count: int, said: str) -> str:
+def agreeing(count: int, phrase: str) -> str:
     """What is said of several, as ``have no end``, of that many: ``has no end`` of one.
 
     Args:
         count: of what it is said.
-        said: begins with the verb, in the plural; a verb that has one form for both stays as it is.
+        phrase: begins with the verb, in the plural; a verb that has one form for both stays as it is.
     """
-    verb, space, rest = said.partition(" ")
+    verb, space, rest = phrase.partition(" ")
     return f"{_SINGULAR.get(verb, verb) if count == 1 else verb}{space}{rest}"

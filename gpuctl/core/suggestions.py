@@ -40,10 +40,10 @@ def check_queues(given: Iterable[str], known: Collection[str]) -> None:
     if not strangers or not left:
         return
     near = {name: get_close_matches(name, left, n=1) for name in strangers[:_SHOWN]}
-    told = [f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in near.items()]
+    listed = [f"{name!r} (did you mean {found[0]!r}?)" if found else repr(name) for name, found in near.items()]
     more = f" and {len(strangers) - _SHOWN} more" if len(strangers) > _SHOWN else ""
     raise InputError(
-        f"--quotas names queues that are not in the trace: {', '.join(told)}{more}",
+        f"--quotas names queues that are not in the trace: {', '.join(listed)}{more}",
         hint=f"queues without a quota in that file: {', '.join(left[:_SHOWN])}{' ...' if len(left) > _SHOWN else ''}; "
         "other queues are allowed only if all of these are in the file",
     )

@@ -140,16 +140,16 @@ def unicode_support(encoding: str) -> Finding:
 def locale_setting(context: DoctorContext) -> Finding:
     """Return the finding on the locale that the environment asks for."""
     variables = (name for name in ("LC_ALL", "LC_CTYPE", "LANG") if context.environ.get(name))
-    asked = next((f"{name}={context.environ[name]}" for name in variables), "none")
+    setting = next((f"{name}={context.environ[name]}" for name in variables), "none")
     before = locale.setlocale(locale.LC_CTYPE)
     try:
-        locale.setlocale(locale.LC_CTYPE, asked.partition("=")[2] if "=" in asked else "")
+        locale.setlocale(locale.LC_CTYPE, setting.partition("=")[2] if "=" in setting else "")
     except locale.Error:
         fix = "install that locale, or set LC_ALL=C.UTF-8"
-        return finding("locale", f"{asked} is not installed on this machine", fix)
+        return finding("locale", f"{setting} is not installed on this machine", fix)
     finally:
         locale.setlocale(locale.LC_CTYPE, before)
-    return finding("locale", asked)
+    return finding("locale", setting)
 
 
 # ---- figures of the kernel (proc(5), cgroups(7); cgroup v2: cpu.max, memory.max; v1: the older names)
@@ -170,8 +170,8 @@ def free_memory(root: Path) -> int | None:
         taken = _number(folder / "memory.current", folder / "memory.usage_in_bytes")
         if most is not None and taken is not None:
             stat = dict(line.split(None, 1) for line in _lines(folder / "memory.stat") if " " in line)
-            kept = stat.get("inactive_file", "0").strip()
-            free = min(free, max(0, most - taken + (int(kept) if kept.isdecimal() else 0)))
+            inactive = stat.get("inactive_file", "0").strip()
+            free = min(free, max(0, most - taken + (int(inactive) if inactive.isdecimal() else 0)))
     return free
 
 

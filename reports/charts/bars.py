@@ -174,8 +174,8 @@ def grouped(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
 def _weightiest(rows: pl.DataFrame, weight: str, title: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
     if rows.height <= CATEGORIES:
         return rows, ()
-    kept = rows.with_row_index("_row").sort(weight, descending=True).head(CATEGORIES).sort("_row")
-    return kept, (f"Of {plural(rows.height, 'bar')}, the {CATEGORIES} with most {title} are drawn.",)
+    largest = rows.with_row_index("_row").sort(weight, descending=True).head(CATEGORIES).sort("_row")
+    return largest, (f"Of {plural(rows.height, 'bar')}, the {CATEGORIES} with most {title} are drawn.",)
 
 
 def _upright_axes(figure: Figure, box: Box, at: Sequence[float]) -> Axes:
@@ -265,8 +265,10 @@ def _heaviest(frame: pl.DataFrame, columns: Sequence[str]) -> tuple[pl.DataFrame
     if frame.height <= CATEGORIES:
         return frame, ()
     weight = pl.sum_horizontal(pl.col(columns).fill_null(0)).alias("_weight")
-    kept = frame.with_row_index("_row").with_columns(weight).sort("_weight", descending=True).head(CATEGORIES)
-    return kept.sort("_row"), (f"Of {plural(frame.height, 'row')}, the {CATEGORIES} with the longest bars are drawn.",)
+    largest = frame.with_row_index("_row").with_columns(weight).sort("_weight", descending=True).head(CATEGORIES)
+    return largest.sort("_row"), (
+        f"Of {plural(frame.height, 'row')}, the {CATEGORIES} with the longest bars are drawn.",
+    )
 
 
 def _pitch(bars: int) -> int:

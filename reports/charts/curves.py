@@ -213,8 +213,8 @@ def _curve(axes: Axes, plan: _Plan, name: object, x: Floats, y: Floats) -> Curve
 
 def _in_words(chart: Chart, x: Floats, y: Floats) -> str:
     at = [float(x[min(int(np.searchsorted(y, share)), len(x) - 1)]) for share in (50, 90)]
-    told = {"minutes": lambda value: lasting(60 * value), "share": percent, "ratio": shown}[chart.scale]
-    half, most = (told(value) for value in at)
+    format_value = {"minutes": lambda value: lasting(60 * value), "share": percent, "ratio": shown}[chart.scale]
+    half, most = (format_value(value) for value in at)
     return f"half are at most {half}, 90 % at most {most}"
 
 
@@ -248,7 +248,7 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
     # places as if there were a limit in any case
     places = {c: n for n, c in enumerate((chart.y[0], chart.limit, *chart.y[1:]))}
     above = {chart.y[0], chart.limit}
-    groups = [kept for g in (above, {*chart.y} - above) if (kept := [c for c in known if c in g])]
+    groups = [group for g in (above, {*chart.y} - above) if (group := [c for c in known if c in g])]
     boxes, height = _stacked_boxes(len(groups))
     figure = blank_figure(height)
     write(figure, 0, 14, chart.y_title)
@@ -274,12 +274,12 @@ def over_time(chart: Chart, table: ResultTable, frame: pl.DataFrame) -> Sketch:
 
 
 def _known_together(frame: pl.DataFrame, columns: tuple[str, ...]) -> list[str]:
-    """The columns that some row tells beside those before: a log may tell who held GPUs and not how many there are."""
-    kept: list[str] = []
+    """The columns that some row has together with the previous ones: a log may lack the total of GPUs."""
+    together: list[str] = []
     for column in columns:
-        if frame.drop_nulls([*kept, column]).height:
-            kept.append(column)
-    return kept
+        if frame.drop_nulls([*together, column]).height:
+            together.append(column)
+    return together
 
 
 def _stacked_boxes(count: int) -> tuple[list[Box], int]:

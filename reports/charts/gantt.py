@@ -137,7 +137,7 @@ def gantt(chart: Chart, _table: ResultTable, frame: pl.DataFrame) -> Sketch:
     return Sketch(figure, (), words, _remarks(every, len(facets)), data=data)
 
 
-def untold(chart: Chart, frame: pl.DataFrame) -> str:
+def missing_values(chart: Chart, frame: pl.DataFrame) -> str:
     """Return why rows that there are cannot be drawn; empty where they can."""
     needed = (chart.x, chart.end, chart.series, chart.facet, chart.y[0])
     lacking = [c for c in needed if frame[c].null_count()]
@@ -204,11 +204,11 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
         return a, max(b, a + (right - left) / 800)
 
     drawn: dict[tuple[str, bool], list[Rect]] = {}
-    told = []
+    remarks = []
     for k, node in enumerate(rows):
         of_it = [bar for bar in bars if bar.node == node.node and not _is_node(bar)]
         top, tall = k * pitch + 1.5, pitch - 3
-        told.append((number(node.node), _number(box[1] + top), _number(tall)))
+        remarks.append((number(node.node), _number(box[1] + top), _number(tall)))
         there = [bar for bar in of_it if bar.what == "loan"] if node.what == "lent" else [node]
         _fill(axes, [(*across(bar), top, tall) for bar in there], FAINT, 0.6)
         for bar, tops in _places([bar for bar in of_it if bar.what == "job" and bar.gpus], node.gpus):
@@ -233,7 +233,7 @@ def _panel(  # noqa: PLR0917 - what all panels share, and what is of this one
     for (colors, thin), rects in sorted(drawn.items()):
         # what the page finds them by, to give them another colour
         _fill(axes, rects, SERIES[int(colors[0]) - 1], _THIN if thin else 1.0, gid=f"c{colors}")
-    data["panels"].append(([_number(v) for v in box], name, told))
+    data["panels"].append(([_number(v) for v in box], name, remarks))
 
 
 def _places(bars: list[Bar], gpus: int) -> Iterator[tuple[Bar, list[tuple[float, float]]]]:
@@ -282,11 +282,11 @@ def _fill(axes: Axes, rects: list[Rect], color: str, strength: float, *, gid: st
 def _in_words(name: str, bars: list[Bar], nodes: int) -> str:
     jobs = [bar for bar in bars if bar.what == "job"]
     longest = max(jobs, key=lambda bar: bar.end - bar.start, default=None)
-    told = f"{short(name)}: {plural(len(jobs), 'allocation')} of {plural(len({b.job for b in jobs}), 'job')}"
-    told += f" on {plural(nodes, 'node')}"
+    text = f"{short(name)}: {plural(len(jobs), 'allocation')} of {plural(len({b.job for b in jobs}), 'job')}"
+    text += f" on {plural(nodes, 'node')}"
     if longest is not None:
-        told += f", the longest {lasting(longest.end - longest.start)} of {short(longest.job)}"
-    return told + "."
+        text += f", the longest {lasting(longest.end - longest.start)} of {short(longest.job)}"
+    return text + "."
 
 
 def _remarks(bars: list[Bar], facets: int) -> tuple[str, ...]:

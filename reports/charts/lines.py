@@ -63,9 +63,9 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
     heads = headings(table)
     figure = blank_figure(_BANDS_HEIGHT)
     axes = add_axes(figure, _BANDS)
-    kept = rows.filter(rows[chart.series].is_in(drawn))
-    across = (float(kept[chart.x].min()), float(kept[chart.x].max()))  # type: ignore[arg-type]
-    ends = [v for column in chart.y for v in kept[column].drop_nulls().to_list()]
+    visible_rows = rows.filter(rows[chart.series].is_in(drawn))
+    across = (float(visible_rows[chart.x].min()), float(visible_rows[chart.x].max()))  # type: ignore[arg-type]
+    ends = [v for column in chart.y for v in visible_rows[column].drop_nulls().to_list()]
     bottom, top = min(0.0, *ends), max(ends)
     top = top + 0.05 * (top - bottom) if top > bottom else bottom + 1.0
     across = across if across[0] < across[1] else (across[0] - 0.5, across[1] + 0.5)
@@ -75,7 +75,7 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
     axes.locator_params(axis="y", nbins=5)
     curves, words = [], []
     for number, name in enumerate(drawn, 1):
-        mine = kept.filter(kept[chart.series] == name).sort(chart.x)
+        mine = visible_rows.filter(visible_rows[chart.series] == name).sort(chart.x)
         at, middle, least, most = (
             mine[column].cast(float).fill_null(float("nan")).to_numpy() for column in (chart.x, mean, low, high)
         )
@@ -93,7 +93,7 @@ def bands(chart: Chart, table: ResultTable, frame: pl.DataFrame, units: Units | 
     panel = Panel(title="", box=_BANDS, scale="number", x=across, y=(bottom, top), unit=unit, curves=curves)
     remarks = remark_without(frame.height - rows.height) + remark_more(len(names) - len(drawn))
     if chart.kind != "profile":
-        remarks += ("One seed: there is no interval." if kept[low].null_count() else "Bands: 95 % interval.",)
+        remarks += ("One seed: there is no interval." if visible_rows[low].null_count() else "Bands: 95 % interval.",)
     return Sketch(figure, line_keys(drawn), " ".join(words), remarks, (panel,), ("", chart.series, chart.x, mean))
 
 
@@ -176,8 +176,8 @@ def _panel(
     figure: Figure, chart: Chart, rows: pl.DataFrame, drawn: list[object], box: Box
 ) -> tuple[Panel, list[str]]:  # fmt: skip
     (column,) = chart.y
-    kept = rows.filter(rows[chart.series].is_in(drawn))
-    tops = [1.05 * float(kept[name].max() or 0) or 1.0 for name in (chart.x, column)]  # type: ignore[arg-type]
+    visible_rows = rows.filter(rows[chart.series].is_in(drawn))
+    tops = [1.05 * float(visible_rows[name].max() or 0) or 1.0 for name in (chart.x, column)]  # type: ignore[arg-type]
     axes = add_axes(figure, box)
     axes.set_xlim(0, tops[0])
     axes.set_ylim(0, tops[1])
@@ -186,7 +186,7 @@ def _panel(
     axes.locator_params(nbins=4)
     curves, words = [], []
     for number, name in enumerate(drawn, 1):
-        mine = kept.filter(kept[chart.series] == name).sort(chart.x, column)
+        mine = visible_rows.filter(visible_rows[chart.series] == name).sort(chart.x, column)
         if not mine.height:
             continue
         x, y = (mine[each].cast(float).to_list() for each in (chart.x, column))

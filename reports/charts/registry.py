@@ -120,16 +120,16 @@ def _rows(chart: Chart, table: ResultTable | None) -> tuple[pl.DataFrame | None,
         return None, f"The table {chart.table} has no rows{' with ' + rows if rows else ''}."
     if chart.optional and not any(c in frame.columns and frame[c].sum() for c in chart.y):
         return None, f"The table {chart.table} has only zeros to draw."
-    missing = _untold(chart, frame)
+    missing = _missing_values(chart, frame)
     return (None, missing) if missing else (frame, "")
 
 
-def _untold(chart: Chart, frame: pl.DataFrame) -> str:
+def _missing_values(chart: Chart, frame: pl.DataFrame) -> str:
     """Why rows that there are cannot be drawn: logs do not tell everything."""
     import polars as pl
 
     if chart.kind == "gantt":
-        return gantt.untold(chart, frame)
+        return gantt.missing_values(chart, frame)
     if chart.kind in {"lines", "heat"}:
         # every period of every series has a place of its own: none may be left out
         whole = (chart.x, chart.series, chart.facet, *((*chart.y, chart.limit) if chart.kind == "lines" else ()))

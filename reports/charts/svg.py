@@ -63,7 +63,7 @@ _UNSTYLED = {
     "font", "font-size", "font-family", "font-style", "font-stretch", "font-variant", "stroke-miterlimit",
     "stroke-linecap", "stroke-linejoin",
 }  # fmt: skip
-_KEPT = {
+_ATTRIBUTES = {
     "d", "x", "y", "x1", "x2", "y1", "y2", "cx", "cy", "r", "width", "height", "transform", "clip-path", "points"
 }  # fmt: skip
 _NUMBER = re.compile(r"-?(?<!\d)\d++\.\d++(?:e-?\d++)?")
@@ -147,7 +147,7 @@ def _attributes(tag: str, element: ET.Element, ids: dict[str, str]) -> Iterator[
     if "stroke: " + FAINT in given.get("style", ""):
         given.pop("clip-path", None)
     for name, value in given.items():
-        if name not in _KEPT or "rotate(-0 " in value:
+        if name not in _ATTRIBUTES or "rotate(-0 " in value:
             continue
         if name == "d":
             yield name, _path(value)
@@ -155,13 +155,13 @@ def _attributes(tag: str, element: ET.Element, ids: dict[str, str]) -> Iterator[
             yield name, _rounded(_REFERENCE.sub(lambda m: f"url(#{ids[m[1]]})", value))
     for declaration in filter(None, given.get("style", "").split(";")):
         name, _, value = (part.strip() for part in declaration.partition(":"))
-        kept = _COLOURS.get(value, _rounded(value))
+        number = _COLOURS.get(value, _rounded(value))
         if (
             name not in _UNSTYLED
-            and (name, kept) not in _USUAL
-            and (tag, name, kept) != ("text", "fill", "currentColor")
+            and (name, number) not in _USUAL
+            and (tag, name, number) != ("text", "fill", "currentColor")
         ):
-            yield name, kept
+            yield name, number
 
 
 def _path(data: str) -> str:

@@ -160,8 +160,8 @@ def _analysis(found: object) -> Analysis:
     head = _object(found, "the document")
     schema = head.get("schema")
     if schema != SCHEMA:
-        told = f"schema {schema!r}" if isinstance(schema, int | str) else "no schema"
-        raise _NotOursError(f"it has {told}, and gpuctl {__version__} reads schema {SCHEMA}")
+        version = f"schema {schema!r}" if isinstance(schema, int | str) else "no schema"
+        raise _NotOursError(f"it has {version}, and gpuctl {__version__} reads schema {SCHEMA}")
     tables = _object(head.get("tables"), "tables")
     sections = {str(k): _text(v, f"sections.{k}") for k, v in _object(head.get("sections", {}), "sections").items()}
     names = _object(head.get("names", {}), "names")
@@ -258,10 +258,10 @@ def _drawings(table: str, found: object, place: str) -> tuple[str, ...]:
 
 def _notes(texts: list[Any], spans: object, place: str) -> tuple[Note, ...]:
     """Sentences, each with the names in it; where these are not told, as by an older gpuctl, all of it may be one."""
-    told = [None] * len(texts) if spans is None else _list(spans, f"names.{place}")
-    if len(told) != len(texts):
-        raise _NotOursError(f"{place} has {len(texts)} texts, and names.{place} has {len(told)}")
-    return tuple(_note(text, some, f"{place}[{k}]") for k, (text, some) in enumerate(zip(texts, told, strict=True)))
+    places = [None] * len(texts) if spans is None else _list(spans, f"names.{place}")
+    if len(places) != len(texts):
+        raise _NotOursError(f"{place} has {len(texts)} texts, and names.{place} has {len(places)}")
+    return tuple(_note(text, some, f"{place}[{k}]") for k, (text, some) in enumerate(zip(texts, places, strict=True)))
 
 
 def _note(value: object, spans: object, place: str) -> Note:

@@ -27,7 +27,7 @@ from gpuctl.core.file_io import read_whole
 from gpuctl.core.notes import NONE, Note, counted, is_foreign, note, untrusted
 from gpuctl.core.states import State
 from gpuctl.reports.conditions import RESULT, rekeyed, relabelled
-from gpuctl.reports.privacy.names import COMMANDS, KEPT, KNOWN_FILES, LINES, MARKERS, NAMES, NUMBERED, TOLD, WORDS
+from gpuctl.reports.privacy.names import COMMANDS, KNOWN_FILES, LINES, MARKERS, NAMES, NUMBERED, ROLES, UNMASKED, WORDS
 from gpuctl.reports.report import earlier, is_summary, labelled
 
 if TYPE_CHECKING:
@@ -73,8 +73,8 @@ def read_key(path: Path) -> bytes:
     hint = "make one with: openssl rand -hex 32 > FILE"
     key = read_whole(path, most=MOST_KEY, hint=hint).strip()
     if len(key) < LEAST_KEY:
-        told = f"has {len(key)} bytes, expected a secret of {LEAST_KEY} to {MOST_KEY}"
-        raise InputError(told, path=str(path), hint=hint)
+        problem = f"has {len(key)} bytes, expected a secret of {LEAST_KEY} to {MOST_KEY}"
+        raise InputError(problem, path=str(path), hint=hint)
     return key
 
 
@@ -126,7 +126,7 @@ def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
         pseudonyms: those that it gets; queues keep their names unless it has pseudonyms for them, too.
     """
     queues = note(", queues") if pseudonyms.queues else NONE
-    told = note("pseudonyms replace users, accounts, jobs, nodes, racks, clusters and paths{queues}", queues=queues)
+    text = note("pseudonyms replace users, accounts, jobs, nodes, racks, clusters and paths{queues}", queues=queues)
     cluster = pseudonymous(analysis.cluster, pseudonyms)
     return replace(
         analysis,
@@ -135,7 +135,7 @@ def anonymised(analysis: Analysis, pseudonyms: Pseudonyms) -> Analysis:
         sources=tuple(replace(one, path=pseudonyms.of("path", one.path)) for one in analysis.sources),
         settings={
             **{_key(key, pseudonyms): pseudonymous(value, pseudonyms) for key, value in analysis.settings.items()},
-            "anonymised": told,
+            "anonymised": text,
         },
         command=command(analysis.command),
         warnings=_shown(analysis.warnings, pseudonyms),
@@ -168,8 +168,8 @@ def _shown(texts: Sequence[str], pseudonyms: Pseudonyms) -> tuple[Note, ...]:
     left = len(texts) - len(known)
     if not left:
         return shown
-    told = note("{sentences} left out: positions of names are unknown", sentences=counted(left, "sentence"))
-    return (*shown, told)
+    text = note("{sentences} left out: positions of names are unknown", sentences=counted(left, "sentence"))
+    return (*shown, text)
 
 
 def command(line: str) -> str:
@@ -215,23 +215,23 @@ def _how(
     kind = table.frame.schema[name]
     if not _is_text(kind) and not (name in NUMBERED and kind.is_integer()):
         return None
-    told = TOLD.get((table.name, name))
-    if told == "sentence":
+    role = ROLES.get((table.name, name))
+    if role == "sentence":
         return lambda text, _row: sentences.get(text) or pseudonyms.of("text", text)
-    if told == "beside":
+    if role == "beside":
         return lambda text, _row: (
             f"beside {pseudonyms.of('machine', text.removeprefix('beside '))}" if text.startswith("beside ") else text
         )
     if name == "source_state":
         strange = _strange(table.frame)
         return lambda text, _row: ("" if text in strange else _first_word(text)) or pseudonyms.of("text", text)
-    if told == "word" or name in WORDS:
+    if role == "word" or name in WORDS:
         return lambda text, _row: _first_word(text) or pseudonyms.of("text", text)
-    if told == "group":
+    if role == "group":
         return lambda text, row: pseudonyms.of(of, text) if (of := _GROUPS.get(str(row.get("by")))) else text
     if name in LINES:
         return lambda text, _row: pseudonyms.of("text", text)
-    if name in KEPT:
+    if name in UNMASKED:
         return lambda text, _row: _without_places(text, pseudonyms.of)
     of = NAMES.get(name, "value")
     if of == "cluster":
@@ -279,7 +279,9 @@ def _sorted(table: ResultTable, old: pl.DataFrame, new: pl.DataFrame) -> pl.Data
 
     So do rows that stood in it, rising or falling, within each value of the columns of text before, as of a policy.
     """
-    names = [one.name for one in table.columns if one.name not in KEPT and _is_changed(old[one.name], new[one.name])]
+    names = [
+        one.name for one in table.columns if one.name not in UNMASKED and _is_changed(old[one.name], new[one.name])
+    ]
     for name in names:
         before = [c for c in old.columns[: old.columns.index(name)] if old.schema[c] == pl.String and c not in names]
         for group in ([], before) if before else ([],):

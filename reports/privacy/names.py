@@ -46,7 +46,7 @@ WORDS = frozenset({"source_reason", "source_state"})
 """Columns of a scheduler's own words, which may go on with names: ``ReqNodeNotAvail, UnavailableNodes:n[1-3]``. The
 first word stays, but that of a state which nobody knows."""
 
-TOLD: dict[tuple[str, str], str] = {
+ROLES: dict[tuple[str, str], str] = {
     ("failure_nodes", "bad"): "beside",
     ("predictions", "provenance"): "sentence",
     ("predictions", "reason"): "sentence",
@@ -61,7 +61,7 @@ TOLD: dict[tuple[str, str], str] = {
 ``sentence``: one of the table's notes (`ResultTable.sentences`);
 ``beside``: ``beside MACHINE``, or a word of ours."""
 
-KEPT = frozenset(
+UNMASKED = frozenset(
     {
         *("asked_p50", "freed", "gpu_type", "gpu_util_coverage", "mem_source"),
         *("month", "period", "resource", "started_as", "verdict"),

@@ -55,7 +55,7 @@ def screen(analysis: Analysis) -> Screen:
         _sizes(analysis, unit),
         _queues(analysis, unit),
         _users(analysis),
-        _machines(analysis),
+        _suspect_nodes(analysis),
         _empty(analysis),
         worst(analysis.warnings),
         _next(analysis, found),
@@ -96,7 +96,7 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
     waits = [about.get("wait_p50_min"), about.get("wait_p95_min")]
     lost, never = only(analysis, "gpu_hours_lost", "size_bucket"), only(analysis, "never_started", "size_bucket")
     waiting = never.get("waiting") or 0
-    asked = f" for {number(never['waiting_gpus'], 'GPUs')} GPUs" if waiting and never.get("waiting_gpus") else ""
+    wanted = f" for {number(never['waiting_gpus'], 'GPUs')} GPUs" if waiting and never.get("waiting_gpus") else ""
     no_use = "n/a (not measured)" if about.get("gpu_samples") else "n/a (no telemetry)"
     wait = ", ".join(timed(value and 60 * value, unit) for value in waits) + f" {unit.name}"
     return Figures(
@@ -105,7 +105,7 @@ def _figures(analysis: Analysis, about: Row, unit: Unit) -> Figures | None:
             ("GPU utilization", percent(used["mean_pct"]) if known(used.get("mean_pct")) else no_use),
             _lost(lost),
             ("Wait p50, p95", wait if known(waits[0]) else "n/a (no start times)"),
-            ("Still waiting", f"{count(waiting, 'job')}{asked}"),
+            ("Still waiting", f"{count(waiting, 'job')}{wanted}"),
             ("Completed", _completed(analysis)),
         )
     )
@@ -267,18 +267,18 @@ def _users_by_hours(every: Sequence[Row]) -> Grid | None:
     return Grid(heads, cells)
 
 
-def _machines(analysis: Analysis) -> Line | None:
+def _suspect_nodes(analysis: Analysis) -> Line | None:
     every = rows(analysis, "failure_nodes")
     if not every:
         return None
     bad = [row for row in every if row["bad"] == "yes"]
-    told = [
+    listed = [
         f"{clipped(row['machine'])} ({shown(row['failures'])} of {shown(row['attempts'])} attempts failed, "
         f"{shown(row['expected'])} expected)"
         for row in bad[:3]
     ]
-    more = f"; and {len(bad) - len(told)} more" if len(bad) > len(told) else ""
-    text = "; ".join(told) + more if told else _none_shown(every)
+    more = f"; and {len(bad) - len(listed)} more" if len(bad) > len(listed) else ""
+    text = "; ".join(listed) + more if listed else _none_shown(every)
     return Line("Suspect nodes", text, lines=2)
 
 

@@ -45,5 +45,5 @@ def screen(analysis: Analysis) -> Screen:
     notes = [(f"Setting: {key}", value) for key, value in analysis.settings.items()]
     notes += [(f"{table.title} (table {table.name})", table.population) for table in analysis.tables]
     title = f"Calibration: {clipped(analysis.cluster, 60)}"
-    told = f"scored on jobs not used for fitting; fitted: {analysis.settings['fitted']}"
-    return Screen(title, told, blocks, LINES, tuple(notes))
+    basis = f"scored on jobs not used for fitting; fitted: {analysis.settings['fitted']}"
+    return Screen(title, basis, blocks, LINES, tuple(notes))

@@ -194,14 +194,14 @@ def _row(cells: Sequence[str], sizes: Sequence[int], heads: Sequence[Head], firs
 
 def _joined(block: Line, width: int) -> str:
     """The words of a line with as many of its further ones as fit."""
-    told, left = block.text, list(block.more)
+    text, left = block.text, list(block.more)
     while left:
         dots = " ..." if len(left) > 1 else ""
-        if cell_len(f"{block.label}: {told}; {left[0]}{dots}") > width:
+        if cell_len(f"{block.label}: {text}; {left[0]}{dots}") > width:
             break
-        told = f"{told}; {left.pop(0)}"
+        text = f"{text}; {left.pop(0)}"
     # what is cut ends in dots of its own
-    return f"{told} ..." if left and cell_len(f"{block.label}: {told} ...") <= width else told
+    return f"{text} ..." if left and cell_len(f"{block.label}: {text} ...") <= width else text
 
 
 def _labelled(label: str, text: str, width: int, most: int) -> list[Text]:

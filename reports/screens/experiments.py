@@ -35,7 +35,7 @@ def screen(analysis: Analysis) -> Screen:
         windowed(analysis),
         _grid(found, names, Units(analysis.tables).waits()),
         oracles(found),
-        *(_told(analysis, "Change", "changes", 2), _told(analysis, "Fidelity", "fidelity", 3)),
+        *(_setting_line(analysis, "Change", "changes", 2), _setting_line(analysis, "Fidelity", "fidelity", 3)),
         briefly([text for text in dict.fromkeys(analysis.warnings) if text not in stated(analysis)]),
         Line("Next", "--table experiments, --parquet DIR (resumes), --html FILE, --json"),
     ]
@@ -47,7 +47,7 @@ def screen(analysis: Analysis) -> Screen:
     return Screen(title, "", tuple(block for block in blocks if block is not None), LINES, tuple(notes))
 
 
-def _told(analysis: Analysis, label: str, setting: str, lines: int) -> Line | None:
+def _setting_line(analysis: Analysis, label: str, setting: str, lines: int) -> Line | None:
     text = analysis.settings.get(setting)
     return None if text is None else Line(label, text, lines=lines)
 

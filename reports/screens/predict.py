@@ -61,8 +61,8 @@ def _silent(others: list[Row]) -> Line | None:
     if not others:
         return None
     reasons = Counter(visible(str(row["reason"])) for row in others).most_common(2)
-    told = "; ".join(f"{why} ({number:,})" for why, number in reasons)
-    return Line(f"No answer for {count(len(others), 'job')}", told, lines=2)
+    text = "; ".join(f"{why} ({number:,})" for why, number in reasons)
+    return Line(f"No answer for {count(len(others), 'job')}", text, lines=2)
 
 
 def wait_screen(analysis: Analysis) -> Screen:

@@ -33,12 +33,12 @@ _SENTENCES = 4
 _WAITED = " deferrable jobs completed in leftover capacity: "
 
 
-def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
+def screen(analysis: Analysis, warnings: Sequence[str] = ()) -> Screen:
     """Make the screen of a replay.
 
     Args:
         analysis: its tables.
-        told: what else is to be known of the jobs and policies replayed; it counts as a caveat.
+        warnings: what else is to be known of the jobs and policies replayed; it counts as a caveat.
     """
     found = [one for one in findings(analysis) if one.rule != "a policy knows true run times"][:_SENTENCES]
     policies = rows(analysis, "replay_summary")
@@ -51,13 +51,13 @@ def screen(analysis: Analysis, told: Sequence[str] = ()) -> Screen:
         *_unchanged(analysis),
         _nearness(analysis),
         _recorded(analysis),
-        *(Line("Deferrable", text, lines=3) for text in _deferrable(analysis, told)[:2]),
+        *(Line("Deferrable", text, lines=3) for text in _deferrable(analysis, warnings)[:2]),
         oracles(policies),
-        _caveats(analysis, policies, told),
+        _caveats(analysis, policies, warnings),
         _next(policies),
     ]
     there = tuple(block for block in blocks if block is not None)
-    return Screen(_title(analysis), "", there, LINES, _notes(analysis, found, told))
+    return Screen(_title(analysis), "", there, LINES, _notes(analysis, found, warnings))
 
 
 def _title(analysis: Analysis) -> str:
@@ -159,39 +159,39 @@ def _recorded(analysis: Analysis) -> Line | None:
         if row["measure"] == "wait" and row["size_bucket"] == "all" and known(row["diff_mean_s"])
     ]
     unit = Units(analysis.tables).waits()
-    told = [
+    warnings = [
         f"{clipped(row['policy'], 16)} {timed(row['mean_s'], unit)}, {_change(row, is_baseline=False, unit=unit)}"
         for row in found
     ]
-    if not told:
+    if not warnings:
         return None
     recorded = timed(found[0]["baseline_mean_s"], unit)
-    return Line("Recorded", f"mean wait {recorded} {unit.name}; replayed: {'; '.join(told)}", lines=2)
+    return Line("Recorded", f"mean wait {recorded} {unit.name}; replayed: {'; '.join(warnings)}", lines=2)
 
 
 def _unchanged(analysis: Analysis) -> list[Line]:
     """What a change does to each policy's mean wait."""
     unit = Units(analysis.tables).waits()
-    told = [
+    warnings = [
         f"{clipped(row['policy'], 16)}, mean wait {timed(row['mean_s'], unit)}, unchanged "
         f"{timed(row['baseline_mean_s'], unit)} {unit.name}: {_change(row, is_baseline=False, unit=unit)}"
         for row in rows(analysis, "replay_vs_unchanged")
         if row["measure"] == "wait" and row["size_bucket"] == "all" and known(row["diff_mean_s"])
     ]
     changes = analysis.settings.get("changes", "")
-    return [Line("Change", f"{changes}: {'; '.join(told)}", lines=3)] if told else []
+    return [Line("Change", f"{changes}: {'; '.join(warnings)}", lines=3)] if warnings else []
 
 
 def _nearness(analysis: Analysis) -> Line | None:
     """How near the replay is to the trace under the rules that it ran under."""
-    told = analysis.settings.get("fidelity")
-    return None if told is None else Line("Fidelity", told, lines=3)
+    warnings = analysis.settings.get("fidelity")
+    return None if warnings is None else Line("Fidelity", warnings, lines=3)
 
 
-def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -> Line | None:
+def _caveats(analysis: Analysis, policies: Sequence[Row], warnings: Sequence[str]) -> Line | None:
     left = {row["policy"]: row["jobs"] - row["jobs_finished"] - row.get("jobs_cut", 0) for row in policies}
-    own = _deferrable(analysis, told)
-    others = [text for text in _known_once(analysis, told) if text not in own]
+    own = _deferrable(analysis, warnings)
+    others = [text for text in _known_once(analysis, warnings) if text not in own]
     elsewhere = stated(analysis)
     texts = [text for text in others if not text.startswith("Oracles, which know") and text not in elsewhere]
     unfinished = sum(count for count in left.values() if count > 0)
@@ -200,13 +200,13 @@ def _caveats(analysis: Analysis, policies: Sequence[Row], told: Sequence[str]) -
     return briefly(texts)
 
 
-def _deferrable(analysis: Analysis, told: Sequence[str]) -> list[str]:
+def _deferrable(analysis: Analysis, warnings: Sequence[str]) -> list[str]:
     """What a policy says of work that can wait: an answer, not a caveat."""
-    return [text for text in _known_once(analysis, told) if _WAITED in text]
+    return [text for text in _known_once(analysis, warnings) if _WAITED in text]
 
 
-def _known_once(analysis: Analysis, told: Sequence[str]) -> list[str]:
-    return list(dict.fromkeys((*analysis.warnings, *told)))
+def _known_once(analysis: Analysis, warnings: Sequence[str]) -> list[str]:
+    return list(dict.fromkeys((*analysis.warnings, *warnings)))
 
 
 def _next(policies: Sequence[Row]) -> Line:
@@ -214,8 +214,8 @@ def _next(policies: Sequence[Row]) -> Line:
     return Line("Next", f"--table replay_by_size, --all, --html FILE, {more}")
 
 
-def _notes(analysis: Analysis, found: Sequence[Finding], told: Sequence[str]) -> tuple[tuple[str, str], ...]:
-    notes = [("Caveat", text) for text in _known_once(analysis, told)]
+def _notes(analysis: Analysis, found: Sequence[Finding], warnings: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    notes = [("Caveat", text) for text in _known_once(analysis, warnings)]
     notes += [
         ("wait, p95, JCT", "mean wait, its 95th percentile, and mean time from submission to end, over finished jobs"),
         ("util", "GPU-hours held over GPU-hours available during the measured time, which differs between policies"),

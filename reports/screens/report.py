@@ -137,8 +137,8 @@ def _workloads(parts: Sequence[Part], summary: Analysis) -> Grid | None:
 
 def _figures(part: Part) -> Line | None:
     figures = headlines(part.analysis)
-    told = ", ".join(f"{one.label} {one.value}{chr(0xA0) + one.unit if one.unit else ''}" for one in figures)
-    return Line(clipped(part.label, 40), told, lines=2) if told else None
+    text = ", ".join(f"{one.label} {one.value}{chr(0xA0) + one.unit if one.unit else ''}" for one in figures)
+    return Line(clipped(part.label, 40), text, lines=2) if text else None
 
 
 def _notes(summary: Analysis) -> tuple[tuple[str, str], ...]:

@@ -28,10 +28,10 @@ ORACLE = "*"
 
 def oracles(found: Sequence[Row]) -> Line | None:
     """The line that says which policies of a replay or an experiment knew true run times; None where none did."""
-    told = list(dict.fromkeys(clipped(row["policy"], 20) for row in found if row["oracle"]))
-    if not told:
+    names = list(dict.fromkeys(clipped(row["policy"], 20) for row in found if row["oracle"]))
+    if not names:
         return None
-    return Line(f"{ORACLE} oracle", f"{', '.join(told)} knew true run times, as no real scheduler does: a bound")
+    return Line(f"{ORACLE} oracle", f"{', '.join(names)} knew true run times, as no real scheduler does: a bound")
 
 
 def rows(analysis: Analysis, name: str) -> list[Row]:
@@ -71,14 +71,14 @@ def day(time: object) -> str:
 
 def filtered(analysis: Analysis, but: str = "") -> Line | None:
     """The line that says which jobs a result is about, and what is not; None where it is about all."""
-    told = analysis.settings.get("filter")
-    return None if told is None else Line("Filter", f"{told}{but}", lines=2)
+    setting = analysis.settings.get("filter")
+    return None if setting is None else Line("Filter", f"{setting}{but}", lines=2)
 
 
 def windowed(analysis: Analysis) -> Line | None:
     """The line that says which window of time is replayed, and that waits are too short at its start."""
-    told = analysis.settings.get("window")
-    return None if told is None else Line("Window", told, lines=3)
+    setting = analysis.settings.get("window")
+    return None if setting is None else Line("Window", setting, lines=3)
 
 
 def stated(analysis: Analysis) -> str:

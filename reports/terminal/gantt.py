@@ -129,6 +129,6 @@ def _letters(nodes: Iterable[list[dict[str, float]]]) -> tuple[dict[str, str], s
     order = sorted(first, key=lambda job: (first[job], job))
     letters = {job: ascii_letters[k % len(ascii_letters)] for k, job in enumerate(order)}
     most = sorted(order, key=lambda job: -total[job])[:NAMED]
-    told = ", ".join(f"{letters[job]} {visible(job)}" for job in sorted(most, key=order.index))
-    told += ", …" if len(order) > NAMED else ""
-    return letters, told + (" (letters repeat)" if len(order) > len(ascii_letters) else "")
+    listed = ", ".join(f"{letters[job]} {visible(job)}" for job in sorted(most, key=order.index))
+    listed += ", …" if len(order) > NAMED else ""
+    return letters, listed + (" (letters repeat)" if len(order) > len(ascii_letters) else "")

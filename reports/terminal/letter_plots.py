@@ -144,8 +144,8 @@ def scatter(rule: Chart, frame: pl.DataFrame, width: int) -> tuple[tuple[str, ..
     names = rows[rule.series].unique(maintain_order=True).to_list()
     marks = dict(zip(names, ascii_uppercase, strict=False))
     facets = rows[rule.facet].unique(maintain_order=True).to_list() if rule.facet else [None]
-    beside = min(len(facets), max(1, width // (LEAST + 3)), 2)
-    wide = min(WIDEST, width // beside - 3)
+    columns = min(len(facets), max(1, width // (LEAST + 3)), 2)
+    wide = min(WIDEST, width // columns - 3)
     if wide < LEAST or not rows.height:
         return None
     panels = []
@@ -158,10 +158,10 @@ def scatter(rule: Chart, frame: pl.DataFrame, width: int) -> tuple[tuple[str, ..
         ]
         panels.append(_panel("" if facet is None else visible(str(facet)), points, wide))
     lines = []
-    for k in range(0, len(panels), beside):
+    for k in range(0, len(panels), columns):
         if k:
             lines.append("")
-        lines += ["   ".join(parts).rstrip() for parts in zip(*panels[k : k + beside], strict=True)]
+        lines += ["   ".join(parts).rstrip() for parts in zip(*panels[k : k + columns], strict=True)]
     keys = ", ".join(f"{mark} {visible(str(name))}" for name, mark in marks.items())
     unit = f" ({rule.unit})" if rule.unit else ""
     across, up = (name.removesuffix("_h").replace("_", " ") for name in (rule.x, column))

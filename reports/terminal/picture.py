@@ -174,9 +174,9 @@ def _fewer(rows: Sequence[tuple[str, T]]) -> tuple[list[tuple[str, T]], str]:
     # The total stays where rows have to go.
     if len(rows) <= ROWS + 1:
         return list(rows), ""
-    kept = [row for row in rows if row[0] != TOTAL][:ROWS]
-    kept += [row for row in rows if row[0] == TOTAL]
-    return kept, f"{plural(len(rows) - len(kept), 'more row')} not drawn. "
+    drawn_rows = [row for row in rows if row[0] != TOTAL][:ROWS]
+    drawn_rows += [row for row in rows if row[0] == TOTAL]
+    return drawn_rows, f"{plural(len(rows) - len(drawn_rows), 'more row')} not drawn. "
 
 
 def _room(rows: Sequence[_Row], heads: tuple[str, str], width: int) -> tuple[int, int, int]:

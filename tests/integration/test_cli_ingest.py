@@ -87,7 +87,7 @@ def test_without_a_path_the_store_is_made_or_migrated(gpuctl: Run, tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
-        (["ingest"], 2, "name a log directory"),
+        (["ingest"], 2, "give a log directory"),
         (["ingest", "LOGS", "--timezone", "Mars/Base"], 2, "'Mars/Base': no such time zone"),
         (["ingest", "LOGS", "--cluster", "a\x1b[31m"], 2, "'a\\x1b[31m'"),
         (["ingest", "LOGS", "--db", "TEXT"], 4, "not a DuckDB database"),

@@ -89,7 +89,7 @@ def test_a_filter_is_a_log_without_the_others(case: str, whole: Path, tmp_path: 
     ingest([tmp_path], tmp_path / "cut.duckdb", cluster="philly")
     cut = _analyzed(tmp_path / "cut.duckdb", tables=OWN)
     found = _analyzed(whole, tables=OWN, filter=wanted)
-    assert str(found.settings["filter"]).endswith(f" keeps {len(left):,} of {len(jobs):,} jobs")
+    assert str(found.settings["filter"]).endswith(f" matches {len(left):,} of {len(jobs):,} jobs")
     differ = [name for name in OWN if not _rows(found, name).equals(_rows(cut, name))]
     assert differ == []
     told, expected = ([(table.name, table.population) for table in result.tables] for result in (found, cut))
@@ -104,7 +104,7 @@ def test_causes_are_those_that_all_jobs_make(whole: Path) -> None:
     assert _rows(some, "queue_delays").equals(delays.filter(pl.col("queue") == "94cc07"))
     for name in ABOUT_ALL:
         assert _rows(some, name).equals(_rows(every, name)), name
-        assert "Of the whole cluster" in str(some.table(name).notes), name  # type: ignore[union-attr]
+        assert "Covers the whole cluster" in str(some.table(name).notes), name  # type: ignore[union-attr]
     cluster = ["machines", "gpus", "first_submit_ts", "last_ts", "occupancy_pct"]
     assert _rows(some, "overview")[cluster].equals(_rows(every, "overview")[cluster])
     assert _rows(some, "overview")["jobs"][0] < _rows(every, "overview")["jobs"][0]

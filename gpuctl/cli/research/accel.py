@@ -20,7 +20,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import check_tables, command_line, print_result, tell_written, write_directory, write_text
+from gpuctl.cli.output import announce_written, check_tables, command_line, print_result, write_directory, write_text
 from gpuctl.cli.output_format import OutputFormat, chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.core.errors import ExitCode, InputError, UsageError
@@ -208,7 +208,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     else:
         result = of_results.stream(made, machine, command_line())
         print_result(result, shape or OutputFormat.CSV, output, ["accel_stream"], given)
-    tell_written((output,), given)
+    announce_written((output,), given)
 
 
 @accel.command("tables")

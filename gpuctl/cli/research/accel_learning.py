@@ -11,7 +11,7 @@ import typer
 from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.options import AnswerOptions, CsvOption, ParquetOption, TableOption, TrainingFolderOption, grouped
-from gpuctl.cli.output import check_tables, command_line, tell_written
+from gpuctl.cli.output import announce_written, check_tables, command_line
 from gpuctl.cli.research.accel import (
     KindsOption,
     ModelsOption,
@@ -105,7 +105,7 @@ def train(  # noqa: PLR0917 - Typer passes options by name
             )  # fmt: skip
     card.save_folder(model, training.KIND, about, files)
     message(f"trained for {cpu_s:.0f} s of CPU", quiet=given.quiet)
-    tell_written((model,), given)
+    announce_written((model,), given)
 
 
 @accel.command()

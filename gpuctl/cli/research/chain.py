@@ -15,7 +15,7 @@ from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.inputs import check_there, opened_with
 from gpuctl.cli.options import AnswerOptions, LogReading, LogsStoreOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import check_tables, command_line, tell_written
+from gpuctl.cli.output import announce_written, check_tables, command_line
 from gpuctl.cli.train import ModelOption
 from gpuctl.core.errors import ExitCode, UsageError
 
@@ -245,7 +245,7 @@ def train(
         about, files = of_model.train(log, evaluation, bar.at, net=net, checkpoint=checkpoint)
     about["sources"] = [{"path": each.path, "sha256": each.sha256} for each in sources]
     card.save_folder(model, of_model.KIND, about, files)
-    tell_written((model,), given)
+    announce_written((model,), given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 

@@ -144,13 +144,13 @@ def run(  # noqa: PLR0917 - Typer passes options by name
     if trained is not None:
         check_live(trained, spec.outage_cost)
     slurm = Slurm(timeout)
-    with Journal(_journal(path, journal), spec.name, dry=dry_run) as kept:
+    with Journal(_journal(path, journal), spec.name, dry=dry_run) as log:
         runner = Runner(
-            spec, slurm, kept, submission_rule(spec, trained, slurm), time.time, settle, dry_run,
+            spec, slurm, log, submission_rule(spec, trained, slurm), time.time, settle, dry_run,
             lambda text: message(text, quiet=given.quiet),
         )  # fmt: skip
         _drive(runner, interval, once=dry_run, given=given)
-        stopped = kept.state.over and kept.state.events[-1]["event"] == "stopped"
+        stopped = log.state.over and log.state.events[-1]["event"] == "stopped"
     if stopped:
         raise typer.Exit(ExitCode.CHECK_FAILED)
 

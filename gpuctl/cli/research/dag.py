@@ -12,7 +12,7 @@ from gpuctl.cli.command import start
 from gpuctl.cli.common import message, settings
 from gpuctl.cli.examples import WithExamples
 from gpuctl.cli.options import AnswerOptions, JobSeedOption, ParquetOption, TableOption, grouped
-from gpuctl.cli.output import check_tables, command_line, tell_written
+from gpuctl.cli.output import announce_written, check_tables, command_line
 from gpuctl.cli.output_paths import check_outputs
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     from gpuctl.research.dag import generate as of_seed
 
     _write(of_seed.generate(seed, jobs, executors, load), output)
-    tell_written((output,), given)
+    announce_written((output,), given)
 
 
 @dag.command(name="import", cls=WithExamples)
@@ -117,7 +117,7 @@ def import_(
         message(f"left out: {rows:,} rows {why}", quiet=given.quiet)
     if found.raised:
         message(f"note: {found.raised:,} stages took 0 s by the file, and are given 1 ms", quiet=given.quiet)
-    tell_written((output,), given)
+    announce_written((output,), given)
 
 
 def _write(jobs: Sequence[Job], output: Path) -> None:

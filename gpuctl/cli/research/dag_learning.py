@@ -22,7 +22,7 @@ from gpuctl.cli.options import (
     TableOption,
     grouped,
 )
-from gpuctl.cli.output import check_tables, command_line, print_answer, print_result, tell_written, write_text
+from gpuctl.cli.output import announce_written, check_tables, command_line, print_answer, print_result, write_text
 from gpuctl.cli.output_format import chosen_format
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.research.dag import (
@@ -105,17 +105,17 @@ def distil(
     check_outputs(context, {"--output": answer.output})
     if weigh is Weigh.STAKE and teacher is not Teacher.ROLLOUT:
         raise UsageError(f"--weigh stake: {teacher} does not say what an action costs", hint="--teacher rollout")
-    asked = of_teacher.Distillation(
+    task = of_teacher.Distillation(
         teacher.value, executors, delay, Limit(limit.value), depth, leaf, leaves, weigh is Weigh.STAKE
     )
     wanted = training.TrainingSets(train, rounds, jobs, _loads(load), seed, test)
-    begun = time.process_time()
+    start_s = time.process_time()
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
-        made = training.run(asked, wanted, paths or [], bar.at)
-    training.save(model, asked, made)
+        made = training.run(task, wanted, paths or [], bar.at)
+    training.save(model, task, made)
     result = tables.distilled(
-        asked, made.rounds, made.fidelity, made.rules, training=made.description, command=command_line(),
-        cpu_s=time.process_time() - begun,
+        task, made.rounds, made.fidelity, made.rules, training=made.description, command=command_line(),
+        cpu_s=time.process_time() - start_s,
     )  # fmt: skip
     print_answer(result, shape, answer, table, given, also=(model,))
 
@@ -162,7 +162,7 @@ def rules(  # noqa: PLR0917 - Typer passes options by name
         print_result(result, shape, output, None, given)
     else:
         write_text(text_of(policy.rules, REMARKS), output)
-    tell_written((output,), given)
+    announce_written((output,), given)
 
 
 @dag.command(cls=WithExamples)

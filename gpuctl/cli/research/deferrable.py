@@ -22,7 +22,7 @@ from gpuctl.cli.options import (
     TrainingFolderOption,
     grouped,
 )
-from gpuctl.cli.output import check_tables, command_line, for_people, print_result, tell_written, write_directory
+from gpuctl.cli.output import announce_written, check_tables, command_line, for_people, print_result, write_directory
 from gpuctl.cli.output_paths import check_outputs
 from gpuctl.cli.train import LearntPathsArgument, ModelOption
 from gpuctl.core.errors import ExitCode, InputError, UsageError
@@ -110,7 +110,7 @@ def convert(
         f"{case.total:,} GPUs",
         quiet=given.quiet,
     )
-    tell_written((output,), given)
+    announce_written((output,), given)
     if failed:
         raise typer.Exit(ExitCode.BAD_INPUT)
 
@@ -202,7 +202,7 @@ def generate(  # noqa: PLR0917 - Typer passes options by name
     case = make(Made(seed, load, days, gpus, on_demand))
     write_case(case, output)
     message(f"{len(case.ids):,} deferrable jobs, {case.horizon:,} slots, {case.total:,} GPUs", quiet=given.quiet)
-    tell_written((output,), given)
+    announce_written((output,), given)
 
 
 PPO_DAYS = 5
@@ -281,23 +281,23 @@ def train(  # noqa: PLR0917 - Typer passes options by name
         lessons = training.of_trace(read_case(folder, None, None))
     with Bar(wanted=not given.quiet, color=given.color, steps=True) as bar:
 
-        def tell(done: int, total: int) -> None:
+        def show_progress(done: int, total: int) -> None:
             bar.at("learning", done, total)
 
         if algo is Algorithm.PPO:
             from gpuctl.research.deferrable import ppo_training
 
             tasks = (aux or Aux.ALL).value
-            fitted = ppo_training.train(lessons, minutes, tasks, seed, checkpoint=checkpoint, progress=tell)
+            fitted = ppo_training.train(lessons, minutes, tasks, seed, checkpoint=checkpoint, progress=show_progress)
             saved = ppo_training.about(fitted, lessons, minutes, seed, tasks)
         else:
-            fitted = training.train(lessons, minutes, seed, checkpoint=checkpoint, progress=tell)
+            fitted = training.train(lessons, minutes, seed, checkpoint=checkpoint, progress=show_progress)
             saved = training.about(fitted, lessons, minutes, seed)
     card.save_folder(model, KIND, *saved)
     held = [row["held_score"] for row in fitted.curve if "held_score" in row]
     found = f"score on cases that chose the net: {held[0]:.3f} at first, {max(held):.3f} at best; " if held else ""
     message(f"{found}{fitted.cpu_s:.0f} CPU seconds", quiet=given.quiet)
-    tell_written((model,), given)
+    announce_written((model,), given)
 
 
 @deferrable.command(cls=WithExamples)
@@ -370,7 +370,7 @@ def _print(result: Analysis, command: Command) -> None:
 
         screen = screen_of(result)
     print_result(result, command.shape, output, command.tables, given, screen=screen, notes=False)
-    tell_written((output, command.csv, command.parquet), given)
+    announce_written((output, command.csv, command.parquet), given)
 
 
 def _seconds(option: str, text: str) -> int:
@@ -393,8 +393,8 @@ def _read(
     if len(paths) == 1 and logs.log_format is None and is_jobs_csv(paths[0]):
         from gpuctl.replay.inputs.job_csv import read_jobs
 
-        told = {"--db": db, "--cluster": logs.cluster, "--timezone": logs.timezone, "--columns": logs.columns}
-        for option, value in told.items():
+        options = {"--db": db, "--cluster": logs.cluster, "--timezone": logs.timezone, "--columns": logs.columns}
+        for option, value in options.items():
             if value is not None:
                 raise UsageError(f"{option} is for logs; {paths[0]} is a CSV of jobs", hint=f"leave {option} out")
         workload: Workload = read_jobs(paths[0])

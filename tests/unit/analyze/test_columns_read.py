@@ -42,7 +42,7 @@ def test_no_column_is_made_that_nothing_reads(store: Store) -> None:
 
 
 def test_without_statements_every_column_is_made(store: Store) -> None:
-    SharedTables(store, "c", Options(), lambda _text: None).need(("attempts",))
+    SharedTables(store, "c", Options(), lambda _text: None).ensure(("attempts",))
     assert {"am_start_ts", "exit_signal", "priority"} <= set(store.frame("DESCRIBE base_attempts")["column_name"])
 
 
@@ -51,8 +51,8 @@ def test_what_stands_for_a_table_without_rows_is_as_that_table(store: Store) -> 
         whole, none = (SharedTables(store, "c", Options(), lambda _text: None) for _ in range(2))
         whole._there = dict.fromkeys(MADE_OF.values(), True)
         made = []
-        for bases in (whole, none):
-            bases.need((name,))
+        for shared in (whole, none):
+            shared.ensure((name,))
             made.append(store.frame(f"DESCRIBE base_{name}").select("column_name", "column_type"))
             assert store.value(f"SELECT count(*) FROM base_{name}") == 0
         assert made[0].rows() == made[1].rows(), name
@@ -79,7 +79,7 @@ def test_who_overtook_whom_is_found_where_something_may_read_it(
     split = delays.split
     monkeypatch.setattr(delays, "split", lambda *given, order: (found.append(order), split(*given, order=order))[1])
     statements = None if read is None else [f"SELECT {read} FROM base_delays"]
-    SharedTables(store, "c", Options(), lambda _text: None, statements).need(("delays",))
+    SharedTables(store, "c", Options(), lambda _text: None, statements).ensure(("delays",))
     assert found == [order]
 
 
@@ -96,9 +96,9 @@ def counted(
         SharedTables, "ask", lambda self, sql, **more: (statements.append(sql), ask(self, sql, **more))[1]
     )
     later = {"population": [*OF_JOBS, "attempts"]}
-    bases = SharedTables(store, "c", Options(**options), lambda _text: None, numbers=later)
-    bases.need(("jobs",))
-    found = [bases.scalars("population", [name], whole=whole)[name] for name, whole in asked]
+    shared = SharedTables(store, "c", Options(**options), lambda _text: None, numbers=later)
+    shared.ensure(("jobs",))
+    found = [shared.scalars("population", [name], whole=whole)[name] for name, whole in asked]
     return found, [sorted(re.findall(r"'(\w+)' AS name", sql)) for sql in statements]
 
 

@@ -78,8 +78,8 @@ def test_a_summary_gives_the_figures_of_the_telemetry_until_something_changes(
     # neither by those who choose jobs, nor by the notebook's definition
     assert figures(db, filter=JobFilter(user=("u", "v"))) == read
     with Store(db) as store:
-        bases = SharedTables(store, "c", Options(definition="notebook"), lambda _: None)
-        bases.need(["util_histogram"])
+        shared = SharedTables(store, "c", Options(definition="notebook"), lambda _: None)
+        shared.ensure(["util_histogram"])
         assert store.value("SELECT count(*) FROM base_util_histogram WHERE tenth = 1000") == 0
     # and not once something else was loaded, whether it is renewed or not
     (logs / "more").mkdir()

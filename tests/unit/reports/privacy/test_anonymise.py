@@ -22,7 +22,7 @@ from gpuctl.reports.conditions import parse, rekeyed, relabelled
 from gpuctl.reports.export.document import document, parse_document
 from gpuctl.reports.html import render_report
 from gpuctl.reports.privacy.anonymise import Pseudonyms, anonymised, command, hide, pseudonymous, random_key, read_key
-from gpuctl.reports.privacy.names import KEPT, LINES, NAMES, NUMBERED, TOLD, WORDS
+from gpuctl.reports.privacy.names import LINES, NAMES, NUMBERED, ROLES, UNMASKED, WORDS
 from gpuctl.reports.report import labelled, summarize
 from tests.result_tables import table_of
 from tests.unit.reports.fakes import HOSTILE, make_analysis, table
@@ -273,13 +273,13 @@ def test_white_space_around_a_secret_does_not_count(tmp_path: Path) -> None:
 
 def test_every_column_of_text_is_known() -> None:
     """What is in no table of names becomes a pseudonym: safe, but of no use to a reader."""
-    known = set(NAMES) | KEPT | LINES | WORDS | {"provenance"} | NUMBERED | NUMBERS
+    known = set(NAMES) | UNMASKED | LINES | WORDS | {"provenance"} | NUMBERED | NUMBERS
     analyses = {column.name for query in registry.known().values() for column in query.columns if column.unit == "-"}
     replays = {c.name for name in replay_columns._TABLES for c in replay_columns.columns(name) if c.unit == "-"}
     times = {name for name in analyses | replays if name.endswith(("ts", "_s"))}
     assert analyses | replays <= known | times
-    assert KEPT.isdisjoint(NAMES)
-    assert all(name in registry.tables() or name.startswith(("replay", "predictions")) for name, _ in TOLD)
+    assert UNMASKED.isdisjoint(NAMES)
+    assert all(name in registry.tables() or name.startswith(("replay", "predictions")) for name, _ in ROLES)
 
 
 def test_an_anonymised_result_is_a_document(tmp_path: Path) -> None:
