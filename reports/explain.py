@@ -216,7 +216,7 @@ def _waits(found: Explanation) -> Iterator[Item]:
 def _wait(wait: Wait) -> Iterator[Item]:
     since = f", since {shown(wait.queued_ts)} UTC" if wait.queued_ts is not None else ""
     if wait.seconds is None:
-        yield Item("text", f"It waited{since} without starting; when it gave up is unknown.")
+        yield Item("text", f"It waited without starting{since}; when it gave up is unknown.")
         return
     if not wait.seconds and not wait.still_waits:
         yield Item("text", "It did not wait.")

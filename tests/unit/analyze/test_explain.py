@@ -137,9 +137,9 @@ def test_a_job_that_never_started(store: Path, signatures: Path) -> None:
     gone = told(store, "gone", signatures)
     assert gone.never_started is not None
     assert gone.never_started.seconds is None
-    assert "It waited without starting for, since 2026-03-02 12:00" in text(gone)
+    assert "It waited without starting, since 2026-03-02 12:00" in text(gone)
     assert timeline(gone) is None
-    assert "when it gave up is not known" in render_explanation(gone)
+    assert "when it gave up is unknown" in render_explanation(gone)
 
 
 def test_a_job_that_did_not_fail_says_nothing_of_failures(store: Path, signatures: Path) -> None:
@@ -219,7 +219,7 @@ def test_lines_of_a_job_that_passed_are_no_reason(store: Path, signatures: Path)
     passed = replace(found, attempts=(replace(found.attempts[1], lines=found.attempts[0].lines),))
     [block] = [block for block in blocks(passed) if block.name == "why-failed"]
     assert block.title == "Lines of its logs"
-    assert block.items[0].text == "It did not fail: the scheduler says completed."
+    assert block.items[0].text == "It did not fail; scheduler state: completed."
 
 
 def test_the_end_of_a_name_is_enough_where_only_one_ends_so(tmp_path: Path, signatures: Path) -> None:

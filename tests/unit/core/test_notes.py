@@ -54,7 +54,7 @@ WORDS = {
     "gpuctl/analyze/delay_table.py": {"source"},
     "gpuctl/analyze/caveats.py": {"name"},
     "gpuctl/analyze/run.py": {
-        *("PODS.format(unit=unit)", "options.definition", "bases.duration", "what"),
+        *("PODS.format(unit=unit)", "options.definition", "shared.duration", "what"),
         *("options.by or 'month'", "options.charge_zone or 'the zone of the log'"),  # a period, a zone that there is
     },
     "gpuctl/calibrate/tables.py": {
@@ -95,7 +95,7 @@ WORDS = {
     "predictors/history_tables.py": {
         "text", "f'{name}: {text}'", "f'{name} [{unit}]: {text}'", "_date(a, trained)", "_date(b, trained)",
     },
-    "predictors/overhead_tables.py": {"asked.mode"},
+    "predictors/overhead_tables.py": {"suspension.mode"},
     "predictors/runtime.py": {"moved.method"},
     "reports/screens/experiments.py": {"column.description"},
 }  # fmt: skip
@@ -130,7 +130,7 @@ def test_templates_are_written_out_where_they_are_used() -> None:
         if maker in MAKERS
         and not (isinstance(call.args[MAKERS[maker]], ast.Constant))
         # the sentence of a table's population stands in the first lines of its SQL
-        and ast.unparse(call.args[MAKERS[maker]]) != "asked.population"
+        and ast.unparse(call.args[MAKERS[maker]]) != "query.population"
     ]
     assert wrong == []
 
